@@ -1,0 +1,62 @@
+# make tables    set up .venv and build every table of the demo scale
+# make test      set up .venv and run the tests
+# make lint      format and lint checks
+# make status    cells measured, quoted, not run and failed, by table
+# make publish   copy a finished run to results/published/ and refresh README
+# make lock      write envs/requirements.lock anew from the .in files
+# make clean     remove everything that was built (results, data); make clean-venv removes the environment
+
+PYTHON ?= python3.11
+VENV := .venv
+BIN := $(VENV)/bin
+SCALE ?= demo
+# The lock's checksum is in the stamp's name: a changed lock installs anew, an unchanged one installs nothing.
+STAMP := $(VENV)/.installed-$(shell sha256sum envs/requirements.lock | cut -c1-16)
+SNAKEMAKE := PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/snakemake
+
+.PHONY: tables test lint status publish lock clean clean-venv venv dag
+.DEFAULT_GOAL := tables
+
+venv: $(STAMP)
+
+$(STAMP): envs/requirements.lock
+	@command -v $(PYTHON) >/dev/null || { echo "$(PYTHON) not found: install CPython 3.11, or name it: make PYTHON=/path/to/python3.11"; exit 1; }
+	$(PYTHON) -m venv --clear $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c envs/requirements.lock "$$(grep '^torch==' envs/requirements.lock)"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -r envs/requirements.lock
+	PYTHONPATH=src $(BIN)/python workflow_scripts/warm_up.py
+	@touch $@
+
+tables: $(STAMP)
+	@$(SNAKEMAKE) --config scale=$(SCALE)
+
+test: $(STAMP)
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest tests
+
+lint: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/snakefmt --check Snakefile rules
+	$(SNAKEMAKE) --lint
+
+status: $(STAMP)
+	@PYTHONPATH=src $(BIN)/python workflow_scripts/status.py --results results/$(SCALE)
+
+publish: $(STAMP)
+	$(SNAKEMAKE) --config scale=$(SCALE)
+	PYTHONPATH=src $(BIN)/python workflow_scripts/publish.py --scale $(SCALE)
+
+dag: $(STAMP)
+	$(SNAKEMAKE) --rulegraph dot > docs/rulegraph.dot
+
+lock:
+	$(PYTHON) -m venv --clear .venv-lock
+	.venv-lock/bin/python -m pip install --quiet --dry-run --ignore-installed --report .venv-lock/report.json -r envs/requirements.in
+	.venv-lock/bin/python workflow_scripts/write_lock.py .venv-lock/report.json envs/requirements-nodeps.in envs/requirements.lock
+	rm -rf .venv-lock
+
+clean:
+	rm -rf results/$(SCALE) data
+
+clean-venv:
+	rm -rf $(VENV)

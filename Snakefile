@@ -1,0 +1,46 @@
+"""pretrieve: from raw text to the result tables of five papers on pre-training for dense retrieval.
+
+snakemake                                   all tables of config.yaml
+snakemake -n                                what would be done
+snakemake results/demo/tables/pretraining_tasks/table3.csv
+"""
+
+from snakemake.utils import min_version
+
+min_version("9.0")
+
+
+configfile: "config.yaml"
+
+
+report: "docs/captions/workflow.rst"
+
+
+include: "rules/common.smk"
+include: "rules/sources.smk"
+include: "rules/corpus.smk"
+include: "rules/tasks.smk"
+include: "rules/pretrain.smk"
+include: "rules/finetune.smk"
+include: "rules/retrieve.smk"
+include: "rules/report.smk"
+
+
+localrules:
+    all,
+
+
+rule all:
+    default_target: True
+    input:
+        TABLE_FILES,
+
+
+onsuccess:
+    shell(
+        "python workflow_scripts/report_time.py --benchmarks {ROOT}/benchmarks --elapsed-since {STARTED}"
+    )
+
+
+onerror:
+    print(HELP_ON_ERROR, file=sys.stderr)

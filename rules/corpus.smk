@@ -1,0 +1,103 @@
+# Raw files → corpus (Parquet) → vocabulary → token store; and the statistics of its pre-training pairs.
+
+
+rule corpus:
+    input:
+        dump=lambda wildcards: source_of(wildcards.corpus, "dump"),
+        leads=lambda wildcards: source_of(wildcards.corpus, "leads"),
+        code=stage_sources("corpus.py"),
+    output:
+        tables=expand(
+            "{root}/corpora/{{corpus}}/{table}.parquet",
+            root=ROOT,
+            table=["articles", "sections", "passages", "links"],
+        ),
+        stats=f"{ROOT}/corpora/{{corpus}}/stats.json",
+    log:
+        f"{ROOT}/logs/corpus/{{corpus}}.log",
+    benchmark:
+        f"{ROOT}/benchmarks/corpus/{{corpus}}.tsv"
+    conda:
+        "../envs/cpu.yaml"
+    params:
+        out=f"{ROOT}/corpora/{{corpus}}",
+        expect=lambda wildcards: " ".join(
+            f"{name}={count}"
+            for name, count in config["corpora"][wildcards.corpus]
+            .get("expect", {})
+            .items()
+        ),
+    message:
+        "Reading the dump into corpus {wildcards.corpus}"
+    shell:
+        "{PYTHON} workflow_scripts/corpus.py --dump {input.dump} --leads {input.leads} --out {params.out}"
+        " --expect {params.expect} --log {log}"
+
+
+rule vocabulary:
+    input:
+        tables=lambda wildcards: corpus_files(wildcards.corpus, "articles", "passages"),
+        code=stage_sources("tokens.py"),
+    output:
+        f"{ROOT}/corpora/{{corpus}}/tokenizer.json",
+    log:
+        f"{ROOT}/logs/vocabulary/{{corpus}}.log",
+    benchmark:
+        f"{ROOT}/benchmarks/vocabulary/{{corpus}}.tsv"
+    conda:
+        "../envs/cpu.yaml"
+    params:
+        corpus=f"{ROOT}/corpora/{{corpus}}",
+        size=PLAN.scale["vocabulary_size"],
+    message:
+        "Training a vocabulary of {params.size} word pieces on {wildcards.corpus}"
+    shell:
+        "{PYTHON} workflow_scripts/tokens.py vocabulary --corpus {params.corpus} --size {params.size} --out {output}"
+        " --log {log}"
+
+
+rule token_store:
+    input:
+        tables=lambda wildcards: corpus_files(
+            wildcards.corpus, "articles", "passages", "links"
+        ),
+        tokenizer=f"{ROOT}/corpora/{{corpus}}/tokenizer.json",
+        code=stage_sources("tokens.py"),
+    output:
+        f"{ROOT}/corpora/{{corpus}}/tokens/meta.json",
+    log:
+        f"{ROOT}/logs/token_store/{{corpus}}.log",
+    benchmark:
+        f"{ROOT}/benchmarks/token_store/{{corpus}}.tsv"
+    conda:
+        "../envs/cpu.yaml"
+    params:
+        corpus=f"{ROOT}/corpora/{{corpus}}",
+        out=f"{ROOT}/corpora/{{corpus}}/tokens",
+    message:
+        "Tokenising {wildcards.corpus}"
+    shell:
+        "{PYTHON} workflow_scripts/tokens.py store --corpus {params.corpus} --tokenizer {input.tokenizer}"
+        " --out {params.out} --log {log}"
+
+
+rule pair_statistics:
+    input:
+        store=f"{ROOT}/corpora/{{corpus}}/tokens/meta.json",
+        code=stage_sources("pair_statistics.py"),
+    output:
+        f"{ROOT}/pairs/{{corpus}}/stats.json",
+    log:
+        f"{ROOT}/logs/pair_statistics/{{corpus}}.log",
+    benchmark:
+        f"{ROOT}/benchmarks/pair_statistics/{{corpus}}.tsv"
+    conda:
+        "../envs/cpu.yaml"
+    params:
+        store=f"{ROOT}/corpora/{{corpus}}/tokens",
+        keep=PLAN.scale["pretraining"]["pairs"]["ict_keep"],
+    message:
+        "Counting the pairs of {wildcards.corpus}"
+    shell:
+        "{PYTHON} workflow_scripts/pair_statistics.py --store {params.store} --ict-keep {params.keep} --out {output}"
+        " --log {log}"

@@ -1,0 +1,41 @@
+# Token store → encoder. One job for each encoder and seed; a killed one goes on from its last checkpoint.
+
+
+rule pretrain:
+    input:
+        store=f"{STORE}/meta.json",
+        code=stage_sources("pretrain.py"),
+    output:
+        expand(
+            "{root}/encoders/{{encoder}}/seed{{seed}}/{file}",
+            root=ROOT,
+            file=[
+                "config.json",
+                "model.safetensors",
+                "heads.safetensors",
+                "pretrieve.json",
+                "curve.csv",
+                "cost.json",
+            ],
+        ),
+    log:
+        f"{ROOT}/logs/pretrain/{{encoder}}/seed{{seed}}.log",
+    benchmark:
+        f"{ROOT}/benchmarks/pretrain/{{encoder}}-seed{{seed}}.tsv"
+    conda:
+        "../envs/cpu.yaml"
+    threads: 1
+    resources:
+        gpu=1,
+    params:
+        store=STORE,
+        options=lambda wildcards: as_argument(
+            encoder_options(config, wildcards.encoder)
+        ),
+        out=f"{ROOT}/encoders/{{encoder}}/seed{{seed}}",
+        checkpoints=f"{ROOT}/checkpoints/encoders/{{encoder}}/seed{{seed}}",
+    message:
+        "Pre-training {wildcards.encoder}, seed {wildcards.seed}"
+    shell:
+        "{PYTHON} workflow_scripts/pretrain.py --store {params.store} --options {params.options} --seed {wildcards.seed}"
+        " --threads {threads} --checkpoints {params.checkpoints} --out {params.out} --log {log}"

@@ -1,0 +1,44 @@
+# Metrics + references → tables.
+
+
+rule table:
+    input:
+        measured=lambda wildcards: PLAN.table_inputs(wildcards.paper, wildcards.table),
+        reference="references/{paper}/{table}.csv",
+        paper="references/{paper}/paper.yaml",
+        lock="envs/requirements.lock",
+        code=stage_sources("table.py"),
+    output:
+        csv=report(
+            f"{ROOT}/tables/{{paper}}/{{table}}.csv",
+            caption="../docs/captions/table.rst",
+            category="Tables",
+            subcategory="{paper}",
+        ),
+        md=f"{ROOT}/tables/{{paper}}/{{table}}.md",
+        html=f"{ROOT}/tables/{{paper}}/{{table}}.html",
+        manifest=f"{ROOT}/tables/{{paper}}/{{table}}.manifest.json",
+    log:
+        f"{ROOT}/logs/table/{{paper}}/{{table}}.log",
+    benchmark:
+        f"{ROOT}/benchmarks/table/{{paper}}-{{table}}.tsv"
+    conda:
+        "../envs/cpu.yaml"
+    params:
+        root=ROOT,
+        scale=config["scale"],
+        seeds=SEEDS,
+        roles=[f"{role}={name}" for role, name in PLAN.scale["roles"].items()],
+        trained_on=[f"{name}={PLAN.trained_on(name)}" for name in config["datasets"]],
+        encoders=list(config["encoders"]),
+        recipes=list(config["recipes"]),
+        hash=config_hash(config),
+        sources=[PLAN.source_file(name) for name in PLAN.sources],
+    message:
+        "Writing {wildcards.paper} {wildcards.table}"
+    shell:
+        "{PYTHON} workflow_scripts/table.py --paper {wildcards.paper} --table {wildcards.table}"
+        " --reference {input.reference} --paper-file {input.paper} --results {params.root} --scale {params.scale}"
+        " --seeds {params.seeds} --roles {params.roles} --trained-on {params.trained_on} --encoders {params.encoders}"
+        " --recipes {params.recipes} --config-hash {params.hash} --lock {input.lock} --sources {params.sources}"
+        " --csv {output.csv} --md {output.md} --html {output.html} --manifest {output.manifest} --log {log}"

@@ -1,0 +1,96 @@
+"""What the command-line programs in ``workflow_scripts/`` share: how they end and print, and their queries."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NoReturn, TextIO
+
+from pretrieve.corpora.tables import read_table
+from pretrieve.errors import ConfigError, DataError, PretrieveError
+
+
+class Tee:
+    """A stream that also writes to a log file. It says it is a terminal where the first stream is one, so progress bars
+    are drawn there; what redraws a line (it begins with a carriage return) stays out of the log."""
+
+    def __init__(self, stream: TextIO, log: TextIO) -> None:
+        self._stream, self.log = stream, log
+
+    def write(self, text: str) -> int:
+        if not text.startswith("\r"):
+            self.log.write(text)
+            self.log.flush()
+        return self._stream.write(text)
+
+    def flush(self) -> None:
+        self._stream.flush()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+def _open_log() -> TextIO | None:
+    """Take ``--log FILE`` out of the command line and open that file."""
+    if "--log" not in sys.argv:
+        return None
+    place = sys.argv.index("--log")
+    if place + 1 >= len(sys.argv):
+        sys.exit("--log needs a file name")
+    path = Path(sys.argv[place + 1])
+    del sys.argv[place : place + 2]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return open(path, "w", encoding="utf-8")
+
+
+def run_program(function: Callable[[], None]) -> NoReturn:
+    """Run a program and exit: 0 when it returns, 1 with one line on standard error for a :class:`PretrieveError`.
+
+    Every other exception is a defect of the program and keeps its traceback. Output is line-buffered. With ``--log FILE``
+    on the command line everything printed goes to that file as well, plain, while a terminal gets progress bars.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(line_buffering=True)
+    log = _open_log()
+    if log is not None:
+        sys.stdout, sys.stderr = Tee(sys.stdout, log), Tee(sys.stderr, log)
+    try:
+        function()
+    except PretrieveError as error:
+        print(f"{type(error).__name__}: {' '.join(str(error).split())}", file=sys.stderr)
+        sys.exit(1)
+    sys.exit(0)
+
+
+def one_each(**lists: list) -> None:
+    """Check that options which are read side by side have one value each for every item.
+
+    Raises
+    ------
+    ConfigError
+        naming the options and how many values each of them has.
+    """
+    if len({len(values) for values in lists.values()}) > 1:
+        counts = ", ".join(f"--{name} has {len(values)}" for name, values in lists.items())
+        raise ConfigError(f"options read side by side need equally many values: {counts}. Give one value for each run.")
+
+
+def split_queries(splits: Path, size: str, split: str = "test") -> list[str]:
+    """Query ids of one split (``train``, ``valid`` or ``test``) of one training-set size, in file order.
+
+    Raises
+    ------
+    DataError
+        when the file lacks that size or split; the message lists what it has.
+    """
+    table = read_table(splits, ["size", "query_id", "split"])
+    rows = zip(*(table[name].to_pylist() for name in ("size", "query_id", "split")), strict=True)
+    known: dict[tuple[str, str], list[str]] = {}
+    for row_size, query_id, row_split in rows:
+        known.setdefault((row_size, row_split), []).append(query_id)
+    if (size, split) not in known:
+        found = ", ".join(sorted(f"{a}/{b}" for a, b in known)) or "no rows"
+        raise DataError(f"{splits}: no queries for size '{size}', split '{split}'; found: {found}.")
+    return known[size, split]

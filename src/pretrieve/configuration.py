@@ -1,0 +1,177 @@
+"""The configuration: checked before any job starts, and turned into the options of single jobs.
+
+A mistake ends with one line that names the key, the value, what is allowed and, where a name is nearly right, the name that
+was probably meant. What a job gets is as small as its work: an encoder's options hold no seed, no label and no table, so
+that adding one of these trains nothing again.
+"""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import ValidationError, best_match
+
+from pretrieve.errors import ConfigError
+
+#: The largest share of a pool that its training part can give (README of resources/questions; tasks/descriptions.py).
+MAX_TRAIN_SHARE = 0.805
+
+
+def nearest(name: object, allowed: Iterable[str]) -> str:
+    """``; did you mean 'x'?`` for the allowed name nearest to ``name``, or ''.
+
+    >>> nearest("tabel3", ["table3", "claims"])
+    "; did you mean 'table3'?"
+    """
+    match = difflib.get_close_matches(str(name), list(allowed), n=1, cutoff=0.5)
+    return f"; did you mean '{match[0]}'?" if match else ""
+
+
+def _refuse(key: str, value: object, allowed: Iterable[str]) -> ConfigError:
+    allowed = sorted(allowed)
+    return ConfigError(
+        f"config: {key}: {value!r} is not allowed; allowed: {', '.join(allowed)}{nearest(value, allowed)}"
+    )
+
+
+def _explain(error: ValidationError) -> ConfigError:
+    path = ".".join(str(part) for part in error.absolute_path)
+    if error.validator == "additionalProperties" and isinstance(error.instance, Mapping):
+        allowed = list(error.schema.get("properties", {}))
+        unknown = sorted(set(map(str, error.instance)) - set(allowed))[0]
+        key = f"{path}.{unknown}" if path else unknown
+        return ConfigError(
+            f"config: {key}: unknown key; allowed: {', '.join(sorted(allowed))}{nearest(unknown, allowed)}"
+        )
+    if error.validator == "required":
+        return ConfigError(
+            f"config: {path or 'top level'}: {error.message}; found only {', '.join(map(str, error.instance))}"
+        )
+    if error.validator == "enum":
+        return _refuse(path, error.instance, map(str, error.validator_value))
+    if error.validator == "oneOf":
+        words = [error.instance] if isinstance(error.instance, str) else list(error.instance or [])
+        known = ["none", "mlm", "ict", "bfs", "wlp"]
+        hint = nearest(next((word for word in words if word not in known), ""), known)
+        allowed = "none, mlm, or a list of ict, bfs, wlp"
+        return ConfigError(f"config: {path}: {error.instance!r} is not allowed; allowed: {allowed}{hint}")
+    return ConfigError(f"config: {path}: {error.instance!r} is not allowed: {error.message}")
+
+
+def check_config(config: Mapping[str, Any], schema_file: Path, table_names: Iterable[str]) -> None:
+    """Check a configuration: its shape against the schema, and every name in it against what it refers to.
+
+    Raises
+    ------
+    ConfigError
+        for the first thing that is wrong, in one line.
+    """
+    schema = yaml.safe_load(Path(schema_file).read_text())
+    errors = list(Draft202012Validator(schema).iter_errors(config))
+    if errors:
+        # An unknown key or a missing one explains other errors, so it goes first.
+        first = [error for error in errors if error.validator in ("additionalProperties", "required")]
+        raise _explain(first[0] if first else best_match(errors))
+    if config["scale"] not in config["scales"]:
+        raise _refuse("scale", config["scale"], config["scales"])
+    for table in config["tables"]:
+        if table not in set(table_names):
+            raise _refuse("tables", table, table_names)
+    scale = config["scales"][config["scale"]]
+    where = f"scales.{config['scale']}"
+    if scale["corpus"] not in config["corpora"]:
+        raise _refuse(f"{where}.corpus", scale["corpus"], config["corpora"])
+    if scale["body"]["hidden"] % scale["body"]["heads"]:
+        raise ConfigError(
+            f"config: {where}.body.heads: {scale['body']['heads']} does not divide hidden={scale['body']['hidden']}"
+        )
+    for key in ("query_length", "passage_length"):
+        if scale[key] > scale["body"]["max_positions"]:
+            raise ConfigError(
+                f"config: {where}.{key}: {scale[key]} is more than body.max_positions={scale['body']['max_positions']}"
+            )
+    for role, name in scale["roles"].items():
+        if name not in {*config["datasets"], *config["corpora"]}:
+            raise _refuse(f"{where}.roles.{role}", name, [*config["datasets"], *config["corpora"]])
+    for name, encoder in config["encoders"].items():
+        _check_encoder(name, encoder)
+    for name, dataset in config["datasets"].items():
+        _check_dataset(name, dataset, config["datasets"])
+
+
+def _check_encoder(name: str, encoder: Mapping[str, Any]) -> None:
+    contrastive = not isinstance(encoder["objective"], str)
+    if "." in name or (encoder["body"] == "transformer" and "layers" not in encoder):
+        raise ConfigError(
+            f"config: encoders.{name}: a transformer needs layers (deep or shallow), and a name has no dot"
+        )
+    if contrastive != ("dim" in encoder):
+        raise ConfigError(f"config: encoders.{name}.dim: a pair objective needs it, and only a pair objective has it")
+    if encoder["body"] == "bow-mlp" and encoder["objective"] == "mlm":
+        raise ConfigError(f"config: encoders.{name}.objective: a bow-mlp has no states to predict words from; not mlm")
+
+
+def _check_dataset(name: str, dataset: Mapping[str, Any], datasets: Mapping[str, Any]) -> None:
+    if dataset["reader"] == "squad" and "files" not in dataset:
+        raise ConfigError(f"config: datasets.{name}.files: the squad reader needs train, dev and test files")
+    trained_on = dataset.get("trained_on")
+    if trained_on is not None:
+        if trained_on not in datasets:
+            raise _refuse(f"datasets.{name}.trained_on", trained_on, datasets)
+        for size in set(dataset["sizes"]) - set(datasets[trained_on]["sizes"]):
+            raise _refuse(f"datasets.{name}.sizes", size, datasets[trained_on]["sizes"])
+    for size, share in dataset["sizes"].items():
+        if trained_on is None and share > MAX_TRAIN_SHARE:
+            raise ConfigError(
+                f"config: datasets.{name}.sizes.{size}: {share} is an impossible split: the training part of the pool "
+                f"holds {MAX_TRAIN_SHARE:.1%} of the questions; allowed: above 0, at most {MAX_TRAIN_SHARE}"
+            )
+
+
+def encoder_options(config: Mapping[str, Any], encoder: str) -> dict[str, Any]:
+    """Everything that decides what one encoder is (without the seed): body, pooling, dimension, objective."""
+    scale = config["scales"][config["scale"]]
+    entry = config["encoders"][encoder]
+    body = {"kind": entry["body"], "vocabulary_size": scale["vocabulary_size"]}
+    if entry["body"] == "transformer":
+        body |= scale["body"] | {"layers": scale["layers"][entry["layers"]]}
+    else:
+        body |= scale["bow_mlp"] | {"heads": 1}
+    options = {"body": body, "pooling": scale["pooling"], "dim": scale["dims"][entry.get("dim", "full")]}
+    objective = entry["objective"]
+    if objective == "none":
+        return options | {"objective": {"name": "none"}}
+    if objective == "mlm":
+        details = scale["pretraining"]["mlm"] | {"length": scale["passage_length"]}
+        return options | {"objective": {"name": "mlm", **details}}
+    details = scale["pretraining"]["pairs"] | {
+        "query_length": scale["query_length"],
+        "passage_length": scale["passage_length"],
+        "temperature": scale["temperature"],
+    }
+    return options | {"objective": {"name": "pairs", "tasks": list(objective), **details}}
+
+
+def recipe_options(config: Mapping[str, Any], recipe: str) -> dict[str, Any]:
+    """Everything that decides how an encoder is fine-tuned (without seed and training-set size)."""
+    scale = config["scales"][config["scale"]]
+    return {
+        **scale["finetuning"]["reqa"],
+        "dim": scale["dims"][config["recipes"][recipe]["dim"]],
+        "query_length": scale["query_length"],
+        "passage_length": scale["passage_length"],
+        "temperature": scale["temperature"],
+    }
+
+
+def config_hash(config: Mapping[str, Any]) -> str:
+    """A short hash of the configuration, for manifests; where files come from is no part of it."""
+    science = {key: value for key, value in config.items() if key != "mirror"}
+    return hashlib.sha256(json.dumps(science, sort_keys=True).encode()).hexdigest()[:16]

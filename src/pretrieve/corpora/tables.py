@@ -1,0 +1,130 @@
+"""The four Parquet tables of a corpus, and writers that append to them row group by row group.
+
+=============  ==========================================================================================
+articles       article_id int32 · page_id int64 (-1: no dump page) · title · description · topic ·
+               has_page bool (full text from a dump) · has_lead bool (lead from an encyclopaedia)
+sections       section_id int32 · article_id int32 · level int8 · heading   (first section: level 1, '')
+passages       passage_id int32 · section_id int32 · article_id int32 · source ('page' | 'lead') · text ·
+               sentence_starts list<int32> · sentence_ends list<int32>   (character offsets in text)
+links          passage_id int32 · article_id int32 (of the page linked to; -1: not in the corpus) ·
+               title (canonical, redirects resolved) · start int32 · end int32 (of the label in text)
+=============  ==========================================================================================
+
+Rows are in corpus order: the sections of an article, and the passages of a section, are consecutive, and ids count
+from 0 without a gap, so an id is also a row number.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from types import TracebackType
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from pretrieve.errors import DataError
+
+SCHEMAS: dict[str, pa.Schema] = {
+    "articles": pa.schema(
+        [
+            ("article_id", pa.int32()),
+            ("page_id", pa.int64()),
+            ("title", pa.string()),
+            ("description", pa.string()),
+            ("topic", pa.string()),
+            ("has_page", pa.bool_()),
+            ("has_lead", pa.bool_()),
+        ]
+    ),
+    "sections": pa.schema(
+        [("section_id", pa.int32()), ("article_id", pa.int32()), ("level", pa.int8()), ("heading", pa.string())]
+    ),
+    "passages": pa.schema(
+        [
+            ("passage_id", pa.int32()),
+            ("section_id", pa.int32()),
+            ("article_id", pa.int32()),
+            ("source", pa.string()),
+            ("text", pa.string()),
+            ("sentence_starts", pa.list_(pa.int32())),
+            ("sentence_ends", pa.list_(pa.int32())),
+        ]
+    ),
+    "links": pa.schema(
+        [
+            ("passage_id", pa.int32()),
+            ("article_id", pa.int32()),
+            ("title", pa.string()),
+            ("start", pa.int32()),
+            ("end", pa.int32()),
+        ]
+    ),
+}
+
+#: Rows held in memory before they are written as one row group.
+ROW_GROUP = 20_000
+
+
+class TableWriter:
+    """Append rows (tuples in schema order) to a Parquet file in constant memory; the file appears when it is whole.
+
+    Used as a context manager: on an exception the half-written file is removed and nothing takes its place.
+    """
+
+    def __init__(self, path: Path, schema: pa.Schema, row_group: int = ROW_GROUP) -> None:
+        self.path = Path(path)
+        self.schema = schema
+        self.rows = 0
+        self._row_group = row_group
+        self._buffer: list[tuple] = []
+        self._temporary = self.path.with_name(self.path.name + ".part")
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self._writer = pq.ParquetWriter(self._temporary, schema, compression="zstd")
+
+    def append(self, row: tuple) -> int:
+        """Add one row and return its number, counted from 0."""
+        self._buffer.append(row)
+        self.rows += 1
+        if len(self._buffer) >= self._row_group:
+            self._flush()
+        return self.rows - 1
+
+    def _flush(self) -> None:
+        if self._buffer:
+            columns = zip(*self._buffer, strict=True)
+            arrays = [pa.array(column, type=field.type) for column, field in zip(columns, self.schema, strict=True)]
+            self._writer.write_table(pa.Table.from_arrays(arrays, schema=self.schema))
+            self._buffer = []
+
+    def __enter__(self) -> TableWriter:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None):
+        if kind is None:
+            self._flush()
+        self._writer.close()
+        if kind is None:
+            os.replace(self._temporary, self.path)
+        else:
+            self._temporary.unlink(missing_ok=True)
+
+
+def read_table(path: Path, columns: list[str] | None = None) -> pa.Table:
+    """Read a Parquet table.
+
+    Raises
+    ------
+    DataError
+        when the file is missing, is not Parquet, or lacks one of ``columns``.
+    """
+    try:
+        table = pq.read_table(path, columns=columns)
+    except FileNotFoundError:
+        raise DataError(f"{path}: no such file. Build it with: snakemake {path}") from None
+    except (pa.ArrowInvalid, OSError) as error:
+        raise DataError(f"{path}: not a readable Parquet file ({error}). Delete it and run snakemake again.") from error
+    missing = set(columns or ()) - set(table.column_names)
+    if missing:
+        raise DataError(f"{path}: columns {sorted(missing)} are missing; it has {table.column_names}.")
+    return table

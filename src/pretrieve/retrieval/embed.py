@@ -1,0 +1,88 @@
+"""Embedding: vectors of many texts, in length buckets by token budget, to memory-mapped shards that resume."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from pretrieve.models.batch import Batch
+from pretrieve.models.encoder import Encoder
+from pretrieve.retrieval.embeddings import EmbeddingWriter
+from pretrieve.text.packing import Packed
+from pretrieve.training.device import Device
+from pretrieve.training.progress import Progress
+
+#: Rows whose tokens are laid out at once, and sorted by length together.
+CHUNK_ROWS = 8192
+#: Tokens of one forward pass.
+TOKEN_BUDGET = 16_384
+
+Pack = Callable[[np.ndarray], Packed]
+
+
+def _slices(packed: Packed, budget: int) -> list[tuple[int, int]]:
+    """Sequence ranges of at most ``budget`` tokens (one sequence at least)."""
+    bounds, first, size = [], 0, 0
+    for i, length in enumerate(packed.lengths):
+        if size and size + length > budget:
+            bounds.append((first, i))
+            first, size = i, 0
+        size += int(length)
+    return [*bounds, (first, len(packed.lengths))] if len(packed.lengths) else []
+
+
+def _part(packed: Packed, first: int, last: int) -> Packed:
+    starts = packed.starts
+    begin = starts[first]
+    end = starts[last - 1] + packed.lengths[last - 1]
+    return Packed(
+        packed.tokens[begin:end], packed.segments[begin:end], packed.lengths[first:last], np.arange(last - first)
+    )
+
+
+def encode(
+    encoder: Encoder, pack: Pack, rows: np.ndarray, device: Device, progress: Progress | None = None
+) -> np.ndarray:
+    """Vectors (n, dim) float32 of rows (n,), in their order; ``pack`` turns rows into a packed batch.
+
+    Rows are laid out ``CHUNK_ROWS`` at a time, which sorts them by length, and run ``TOKEN_BUDGET`` tokens at a time, so
+    every forward pass costs the same and hardly a token of padding. The encoder is left in the mode it was in.
+    """
+    was_training = encoder.training
+    encoder.eval()
+    vectors = np.empty((len(rows), encoder.dim), dtype=np.float32)
+    with torch.inference_mode():
+        for begin in range(0, len(rows), CHUNK_ROWS):
+            chunk = rows[begin : begin + CHUNK_ROWS]
+            packed = pack(chunk)
+            for first, last in _slices(packed, TOKEN_BUDGET):
+                with device.autocast():
+                    result = encoder(Batch.of(_part(packed, first, last), device.device))
+                vectors[begin + packed.order[first:last]] = result.float().cpu().numpy()
+            if progress is not None:
+                progress.advance(len(chunk))
+    encoder.train(was_training)
+    return vectors
+
+
+def embed_rows(
+    encoder: Encoder,
+    pack: Pack,
+    rows: int,
+    directory: Path,
+    name: str,
+    key: str,
+    device: Device,
+    shard_rows: int = 262_144,
+) -> None:
+    """Embed rows 0..rows-1 into the store ``directory/name``; finished shards of an earlier run are kept."""
+    writer = EmbeddingWriter(directory, name, rows, encoder.dim, key, shard_rows)
+    pending = writer.pending()
+    done = rows - sum(stop - start for _, start, stop in pending)
+    with Progress(f"embed {name}", total=rows, unit="texts", initial=done) as progress:
+        for shard, start, stop in pending:
+            writer.write(shard, encode(encoder, pack, np.arange(start, stop), device, progress))
+    writer.finish()

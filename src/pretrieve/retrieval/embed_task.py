@@ -1,0 +1,37 @@
+"""Both sides of a task, its queries and its candidates, embedded by one retriever."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+from pretrieve.models.hf_format import load_encoder
+from pretrieve.retrieval.embed import embed_rows
+from pretrieve.tasks.dataset import Dataset
+from pretrieve.training.device import Device
+from pretrieve.training.loop import content_key
+
+
+def embed_task(
+    data: Dataset, retriever: Path, out: Path, query_length: int, passage_length: int, device: Device
+) -> int:
+    """Write the stores ``corpus`` and ``queries`` into ``out``, rows as in the task's Parquet files; returns the number of
+    vectors. A run that was killed keeps its finished shards if retriever and task are the same."""
+    encoder, about = load_encoder(retriever)
+    encoder.to(device.device)
+    digests = []
+    for name in ("model.safetensors", "heads.safetensors"):
+        with open(retriever / name, "rb") as stream:
+            digests.append(hashlib.file_digest(stream, "sha256").hexdigest())
+    key = content_key(about, digests, data.passages.key, data.queries.key, query_length, passage_length)
+    embed_rows(encoder, lambda r: data.pack_queries(r, query_length), len(data.query_ids), out, "queries", key, device)
+    embed_rows(
+        encoder,
+        lambda r: data.pack_candidates(r, passage_length),
+        len(data.candidate_passage),
+        out,
+        "corpus",
+        key,
+        device,
+    )
+    return len(data.query_ids) + len(data.candidate_passage)

@@ -1,0 +1,145 @@
+"""Training-set sizes: which questions train, validate and test when a given share of them is used for training.
+
+Paper ``pretraining_tasks`` §4.1 compares 1 % / 99 %, 5 % / 95 % and 80 % / 20 % of the questions for training and test,
+and holds 10 % of the training part out for validation. Here all sizes are nested: the training questions of a small
+size are among those of every larger one, so that a curve over sizes differs in what is added and in nothing else.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from pretrieve.errors import ConfigError
+
+#: Share of the training part that is held out for validation (paper ``pretraining_tasks`` §4.1).
+VALID_SHARE = 0.1
+
+
+class SplitRow(NamedTuple):
+    """One row of ``splits.parquet``: in this size, the query belongs to ``split`` (train, valid, test or dev)."""
+
+    size: str
+    query_id: str
+    split: str
+
+
+def draw_key(seed: int, item: str) -> int:
+    """A pseudo-random 64-bit number that depends on the seed and the item alone, the same everywhere and always.
+
+    Sorting by it is a random order that neither the order of the input nor the version of a library can change.
+    """
+    return int.from_bytes(hashlib.blake2b(f"{seed}\0{item}".encode(), digest_size=8).digest(), "little")
+
+
+def shuffled(items: Iterable[str], seed: int) -> list[str]:
+    """The items in a random order fixed by ``seed``; dropping an item leaves the order of the others as it is."""
+    return sorted(items, key=lambda item: (draw_key(seed, item), item))
+
+
+def rounded(value: float) -> int:
+    """Nearest integer, halves upward (Python's own rounding takes 12.5 to 12 and 13.5 to 14)."""
+    return math.floor(value + 0.5 + 1e-9)
+
+
+def make_splits(
+    query_ids: Sequence[str],
+    pool_train: Sequence[str],
+    pool_test: Sequence[str],
+    dev: Sequence[str],
+    sizes: Mapping[str, float],
+    seed: int,
+    valid_share: float = VALID_SHARE,
+) -> list[SplitRow]:
+    """Split the queries once for each training-set size.
+
+    Parameters
+    ----------
+    query_ids:
+        all queries of the task; rows come in this order.
+    pool_train, pool_test:
+        together the pool. Training questions are drawn from ``pool_train`` only; whatever of the pool is not drawn is
+        test, so a small size is tested on the rest of ``pool_train`` too.
+    dev:
+        queries kept apart for choosing hyper-parameters; in no pool, listed with split ``dev`` for each size.
+    sizes:
+        name → share of the pool that is the training part (training and validation together), in (0, 1).
+    seed:
+        decides which questions are drawn.
+    valid_share:
+        share of the training part that validates; at least one question.
+
+    Returns
+    -------
+    list of SplitRow
+        ``len(sizes) * len(query_ids)`` rows: sizes in the given order, then queries in the order of ``query_ids``.
+
+    Raises
+    ------
+    ConfigError
+        when there is no size, or a size is not in (0, 1), needs more questions than ``pool_train`` has, or leaves fewer
+        than 2 training questions.
+    ValueError
+        when the three groups overlap or are not, together, exactly ``query_ids``.
+    """
+    groups = [*pool_train, *pool_test, *dev]
+    if len(set(groups)) != len(groups) or set(groups) != set(query_ids) or len(groups) != len(query_ids):
+        raise ValueError("pool_train, pool_test and dev must be disjoint and together hold every query once")
+    if not sizes:
+        raise ConfigError("no training-set size was given; expected at least one, such as 1pct=0.01.")
+    order = shuffled(pool_train, seed)
+    rows = []
+    for size, fraction in sizes.items():
+        drawn = _training_part(size, fraction, len(pool_train), len(pool_train) + len(pool_test), valid_share)
+        held_out = validation_count(drawn, valid_share)
+        split_of = dict.fromkeys(query_ids, "test") | dict.fromkeys(dev, "dev")
+        # The last ones validate: what trains is then a prefix of the order, and a larger size's prefix holds it.
+        split_of |= dict.fromkeys(order[: drawn - held_out], "train")
+        split_of |= dict.fromkeys(order[drawn - held_out : drawn], "valid")
+        rows += [SplitRow(size, query_id, split_of[query_id]) for query_id in query_ids]
+    return rows
+
+
+def validation_count(drawn: int, valid_share: float) -> int:
+    """How many of ``drawn`` questions validate: the share, rounded, and at least one."""
+    return max(1, rounded(drawn * valid_share))
+
+
+def _training_part(size: str, fraction: float, available: int, pool: int, valid_share: float) -> int:
+    """Number of questions in the training part of a size, checked."""
+    if not 0 < fraction < 1:
+        raise ConfigError(f"size '{size}': fraction {fraction:g} is not between 0 and 1; write 1 % as 0.01.")
+    drawn = rounded(fraction * pool)
+    largest = f"{math.floor(1000 * available / max(pool, 1)) / 1000:g}"
+    if drawn > available:
+        raise ConfigError(
+            f"size '{size}': fraction {fraction:g} needs {drawn} training questions of the pool's {pool}, but only "
+            f"{available} may be used for training; give at most {largest}."
+        )
+    if drawn - validation_count(drawn, valid_share) < 2:
+        smallest = next((n for n in range(3, available + 1) if n - validation_count(n, valid_share) >= 2), None)
+        advice = (
+            f"give at least {math.ceil(1000 * smallest / pool) / 1000:g} and at most {largest}"
+            if smallest
+            else "this task has too few questions to train on"
+        )
+        raise ConfigError(
+            f"size '{size}': fraction {fraction:g} of the pool's {pool} questions is {drawn}, which leaves fewer than "
+            f"2 for training beside validation; {available} may be used for training: {advice}."
+        )
+    return drawn
+
+
+def all_test(query_ids: Sequence[str], sizes: Mapping[str, float]) -> list[SplitRow]:
+    """Splits of a zero-shot task: every query is ``test`` in each size.
+
+    Raises
+    ------
+    ConfigError
+        when there is no size.
+    """
+    if not sizes:
+        raise ConfigError("no training-set size was given; expected at least one, such as 1pct=0.01.")
+    return [SplitRow(size, query_id, "test") for size in sizes for query_id in query_ids]

@@ -1,0 +1,47 @@
+"""A corpus's Parquet tables → its vocabulary and its token store, read in batches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow.parquet as pq
+from tokenizers import Tokenizer
+
+from pretrieve.corpora.tables import read_table
+from pretrieve.text.token_store import PassageText, TokenStore, write_token_store
+from pretrieve.text.vocabulary import from_vocab_file, load_tokenizer, train_wordpiece
+
+
+def _rows(path: Path, columns: list[str]) -> Iterator[tuple]:
+    for batch in pq.ParquetFile(path).iter_batches(columns=columns):
+        yield from zip(*(batch[name].to_pylist() for name in columns), strict=True)
+
+
+def build_vocabulary(corpus: Path, size: int, given: Path | None, out: Path) -> Tokenizer:
+    """Write ``tokenizer.json``: trained on the corpus's passages and titles, or made from a given ``vocab.txt``."""
+    if given is not None:
+        tokenizer = from_vocab_file(given)
+    else:
+
+        def texts() -> Iterator[str]:
+            yield from (text for (text,) in _rows(corpus / "passages.parquet", ["text"]))
+            yield from (title for (title,) in _rows(corpus / "articles.parquet", ["title"]))
+
+        tokenizer = train_wordpiece(texts(), size)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    tokenizer.save(str(out))
+    return tokenizer
+
+
+def tokenise_corpus(corpus: Path, tokenizer: Path, out: Path) -> TokenStore:
+    """Write the token store of a corpus, with titles and resolved links."""
+    columns = ["text", "sentence_starts", "sentence_ends", "section_id", "article_id"]
+    passages = (
+        PassageText([text[start:end] for start, end in zip(starts, ends, strict=True)], section, article)
+        for text, starts, ends, section, article in _rows(corpus / "passages.parquet", columns)
+    )
+    titles = (title for (title,) in _rows(corpus / "articles.parquet", ["title"]))
+    links = read_table(corpus / "links.parquet", ["passage_id", "article_id"])
+    pairs = links["passage_id"].to_numpy(), links["article_id"].to_numpy()
+    return write_token_store(out, load_tokenizer(tokenizer), passages, titles, pairs)

@@ -1,0 +1,187 @@
+"""Packed batches: sequences laid end to end without padding, in order of length.
+
+A batch of n sequences is one array of all their T tokens. The Transformer's linear layers, norms and heads work on the
+T rows as they are; only attention needs rectangles, and because the sequences are sorted by length it gets nearly full
+ones (:meth:`Packed.groups`). ``order`` undoes the sorting for the pooled vectors.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from pretrieve.text.token_store import TokenStore
+
+
+@dataclass(frozen=True)
+class Packed:
+    """n sequences end to end, longest first.
+
+    tokens (T,) int64; segments (T,) int64 (0 first text, 1 second); lengths (n,) int64, non-increasing;
+    order (n,) int64: packed sequence i is example ``order[i]`` of the caller.
+    """
+
+    tokens: np.ndarray
+    segments: np.ndarray
+    lengths: np.ndarray
+    order: np.ndarray
+
+    @property
+    def starts(self) -> np.ndarray:
+        """(n,) first row of each sequence."""
+        return np.concatenate([[0], np.cumsum(self.lengths)[:-1]])
+
+    @property
+    def positions(self) -> np.ndarray:
+        """(T,) position of each token in its sequence."""
+        return np.arange(len(self.tokens)) - np.repeat(self.starts, self.lengths)
+
+    def groups(self, waste: float = 0.15) -> list[tuple[int, int]]:
+        """Consecutive sequence ranges ``(first, last+1)`` in each of which padding costs at most ``waste``."""
+        bounds, first = [], 0
+        for i, length in enumerate(self.lengths):
+            if length < (1 - waste) * self.lengths[first]:
+                bounds.append((first, i))
+                first = i
+        return [*bounds, (first, len(self.lengths))] if len(self.lengths) else []
+
+
+def ragged_arange(lengths: np.ndarray) -> np.ndarray:
+    """``[0..l0), [0..l1), …`` as one array.
+
+    >>> ragged_arange(np.array([2, 0, 3])).tolist()
+    [0, 1, 0, 1, 2]
+    """
+    ends = np.cumsum(lengths)
+    return np.arange(ends[-1] if len(ends) else 0) - np.repeat(ends - lengths, lengths)
+
+
+@dataclass(frozen=True)
+class Part:
+    """One span of every example: ``source[starts[i] : starts[i] + lengths[i]]``, in segment ``segment``."""
+
+    source: np.ndarray
+    starts: np.ndarray
+    lengths: np.ndarray
+    segment: int = 0
+
+
+def constant(token: int, n: int, segment: int = 0, where: np.ndarray | None = None) -> Part:
+    """The same special token in every example (or only in those where ``where`` is true)."""
+    lengths = np.ones(n, dtype=np.int64) if where is None else where.astype(np.int64)
+    return Part(np.array([token], dtype=np.int64), np.zeros(n, dtype=np.int64), lengths, segment)
+
+
+def pack(parts: list[Part], max_length: int | None = None) -> Packed:
+    """Lay the parts of each example behind one another, cut to ``max_length``, and sort the examples by length.
+
+    The last part is kept whole when an example is cut (it is the closing ``[SEP]``).
+
+    Raises
+    ------
+    ValueError
+        when an example has no token at all.
+    """
+    n = len(parts[0].starts)
+    lengths = np.stack([part.lengths for part in parts], axis=1).astype(np.int64)  # (n, parts)
+    if max_length is not None:
+        room = max_length - lengths[:, -1:]
+        before = np.cumsum(lengths[:, :-1], axis=1) - lengths[:, :-1]
+        lengths[:, :-1] = np.minimum(lengths[:, :-1], np.maximum(room - before, 0))
+    totals = lengths.sum(axis=1)
+    if n and totals.min() == 0:
+        raise ValueError(f"example {int(totals.argmin())} is empty: a sequence needs at least one token")
+    order = np.argsort(-totals, kind="stable")
+    totals = totals[order]
+    begin = np.cumsum(totals) - totals
+    tokens = np.empty(int(totals.sum()), dtype=np.int64)
+    segments = np.zeros(len(tokens), dtype=np.int64)
+    for column, part in enumerate(parts):
+        length = lengths[order, column]
+        inside = ragged_arange(length)
+        rows = np.repeat(begin, length) + inside
+        tokens[rows] = part.source[np.repeat(part.starts[order], length) + inside]
+        if part.segment:
+            segments[rows] = part.segment
+        begin = begin + length
+    return Packed(tokens, segments, totals, order)
+
+
+def pack_sentences(store: TokenStore, sentences: np.ndarray, max_length: int) -> Packed:
+    """``[CLS] sentence [SEP]`` for sentence ids (n,)."""
+    n = len(sentences)
+    starts = store.sentence_starts[sentences]
+    body = Part(store.tokens, starts, store.sentence_starts[sentences + 1] - starts)
+    return pack([constant(store.special.cls, n), body, constant(store.special.sep, n)], max_length)
+
+
+def passage_spans(store: TokenStore, passages: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(starts, lengths) in ``store.tokens`` of passages (n,)."""
+    starts = store.sentence_starts[store.passage_starts[passages]]
+    return starts, store.sentence_starts[store.passage_starts[passages + 1]] - starts
+
+
+def pack_passages(
+    store: TokenStore,
+    passages: np.ndarray,
+    max_length: int,
+    dropped: np.ndarray | None = None,
+    titled: np.ndarray | None = None,
+    articles: np.ndarray | None = None,
+) -> Packed:
+    """``[CLS] (title [SEP])? passage-without-a-sentence [SEP]``.
+
+    passages (n,); dropped (n,) sentence id to leave out or -1; titled (n,) bool: put the title of ``articles`` (n,) and a
+    ``[SEP]`` in front, in segment 0, with the passage in segment 1 (paper ``pretraining_tasks`` §4.1; segments as in
+    the ORQA code, BERT's habit for two texts). Without a title everything is segment 0.
+    """
+    n = len(passages)
+    start, length = passage_spans(store, passages)
+    if dropped is None:
+        dropped = np.full(n, -1, dtype=np.int64)
+    safe = np.maximum(dropped, 0)
+    cut_start = np.where(dropped >= 0, store.sentence_starts[safe], start + length)
+    cut_end = np.where(dropped >= 0, store.sentence_starts[safe + 1], start + length)
+    cls, sep = constant(store.special.cls, n), constant(store.special.sep, n)
+    body = [Part(store.tokens, start, cut_start - start), Part(store.tokens, cut_end, start + length - cut_end), sep]
+    if titled is None or not titled.any():
+        return pack([cls, *body], max_length)
+    title_start = store.title_starts[articles]
+    title_length = np.where(titled, store.title_starts[articles + 1] - title_start, 0)
+    packed = pack(
+        [cls, Part(store.title_tokens, title_start, title_length), constant(store.special.sep, n, where=titled), *body],
+        max_length,
+    )
+    return _second_segment(packed, np.where(titled, title_length + 2, np.iinfo(np.int64).max))
+
+
+def pack_sentence_in_passage(store: TokenStore, sentences: np.ndarray, passages: np.ndarray, max_length: int) -> Packed:
+    """``[CLS] sentence [SEP] passage [SEP]``: a ReQA candidate (paper ``pretraining_tasks`` §4.1, downstream tasks).
+
+    A sentence id of -1 leaves the sentence and its ``[SEP]`` out. The passage stands in segment 1.
+    """
+    n = len(passages)
+    has = sentences >= 0
+    safe = np.maximum(sentences, 0)
+    start = store.sentence_starts[safe]
+    # A sentence takes at most half of the room, so that its passage is never cut away.
+    length = np.where(has, np.minimum(store.sentence_starts[safe + 1] - start, max_length // 2), 0)
+    passage_start, passage_length = passage_spans(store, passages)
+    packed = pack(
+        [
+            constant(store.special.cls, n),
+            Part(store.tokens, start, length),
+            constant(store.special.sep, n, where=has),
+            Part(store.tokens, passage_start, passage_length),
+            constant(store.special.sep, n),
+        ],
+        max_length,
+    )
+    return _second_segment(packed, np.where(has, length + 2, np.iinfo(np.int64).max))
+
+
+def _second_segment(packed: Packed, first_row: np.ndarray) -> Packed:
+    """Segment 1 from position ``first_row[example]`` on."""
+    segments = (packed.positions >= np.repeat(first_row[packed.order], packed.lengths)).astype(np.int64)
+    return Packed(packed.tokens, segments, packed.lengths, packed.order)

@@ -1,0 +1,239 @@
+"""The token store: a corpus as one array of token ids and the offsets of everything in it.
+
+Written once and shared by every objective, recipe and evaluation, so no text is tokenised twice and no process holds
+more than the pages it touches. A store is a directory of flat little-endian arrays and ``meta.json``::
+
+    tokens           uint16 (uint32 above 65,536 entries)   (T,)    no special tokens
+    sentence_starts  int64  (S+1,)  sentence s is tokens[sentence_starts[s]:sentence_starts[s+1]]
+    passage_starts   int64  (P+1,)  passage p is the sentences passage_starts[p]:passage_starts[p+1]
+    section_starts   int64  (C+1,)  section c is the passages section_starts[c]:section_starts[c+1]
+    article_starts   int64  (A+1,)  article a is the sections article_starts[a]:article_starts[a+1]
+    title_tokens     as tokens      title a is title_tokens[title_starts[a]:title_starts[a+1]]
+    title_starts     int64  (A+1,)
+    link_passages    int64  (L,)    distinct (passage, other article it links to), sorted
+    link_articles    int64  (L,)
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from array import array
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from tokenizers import Tokenizer
+
+from pretrieve.errors import DataError
+from pretrieve.text.vocabulary import SpecialIds, special_ids
+from pretrieve.training.progress import Progress
+
+ARRAYS = [
+    "tokens",
+    "sentence_starts",
+    "passage_starts",
+    "section_starts",
+    "article_starts",
+    "title_tokens",
+    "title_starts",
+    "link_passages",
+    "link_articles",
+]
+_BATCH = 4096
+
+
+@dataclass(frozen=True)
+class PassageText:
+    """One passage on its way into a store: its sentences as text, and the section and article it belongs to."""
+
+    sentences: list[str]
+    section: int
+    article: int
+
+
+class _ArrayFile:
+    """Appends to a flat binary file; remembers how many items it has."""
+
+    def __init__(self, directory: Path, name: str, dtype: np.dtype) -> None:
+        self.path = directory / f"{name}.bin"
+        self.dtype = np.dtype(dtype).newbyteorder("<")
+        self.length = 0
+        self._stream = open(self.path.with_suffix(".part"), "wb")
+
+    def append(self, values: np.ndarray | list[int]) -> None:
+        array = np.asarray(values, dtype=self.dtype)
+        self.length += len(array)
+        self._stream.write(array.tobytes())
+
+    def close(self) -> None:
+        self._stream.close()
+        os.replace(self.path.with_suffix(".part"), self.path)
+
+
+def _encode(tokenizer: Tokenizer, texts: Iterable[str]) -> Iterator[list[int]]:
+    batch: list[str] = []
+    for text in texts:
+        batch.append(text)
+        if len(batch) == _BATCH:
+            yield from (e.ids for e in tokenizer.encode_batch_fast(batch, add_special_tokens=False))
+            batch = []
+    if batch:
+        yield from (e.ids for e in tokenizer.encode_batch_fast(batch, add_special_tokens=False))
+
+
+def write_token_store(
+    directory: Path,
+    tokenizer: Tokenizer,
+    passages: Iterable[PassageText],
+    titles: Iterable[str] = (),
+    links: tuple[np.ndarray, np.ndarray] | None = None,
+    label: str = "tokens",
+) -> TokenStore:
+    """Tokenise passages (in corpus order: sections and articles consecutive, ids from 0 without gaps) into a store.
+
+    ``links`` are parallel arrays (L,) of source passage and linked article; links to an unknown article (-1) or to the
+    passage's own article are dropped, and each pair is kept once.
+
+    Raises
+    ------
+    DataError
+        when the sections or articles of ``passages`` are out of order.
+    """
+    directory.mkdir(parents=True, exist_ok=True)
+    (directory / "meta.json").unlink(missing_ok=True)
+    ids = special_ids(tokenizer)
+    size = tokenizer.get_vocab_size()
+    token_type = np.uint16 if size <= 65_536 else np.uint32
+    files = {name: _ArrayFile(directory, name, token_type if "tokens" in name else np.int64) for name in ARRAYS}
+    for name in ("sentence_starts", "passage_starts", "title_starts"):
+        files[name].append([0])
+    # 12 bytes a passage stay in memory: its number of sentences, its section and its article.
+    counts, sections, articles = array("i"), array("i"), array("i")
+
+    def sentences() -> Iterator[str]:
+        for passage in passages:
+            counts.append(len(passage.sentences))
+            sections.append(passage.section)
+            articles.append(passage.article)
+            yield from passage.sentences
+
+    tokens_seen = 0
+    with Progress(label, unit="sentences") as progress:
+        buffer: list[int] = []
+        starts: list[int] = []
+        for encoded in _encode(tokenizer, sentences()):
+            buffer += encoded
+            tokens_seen += len(encoded)
+            starts.append(tokens_seen)
+            if len(starts) == _BATCH:
+                files["tokens"].append(buffer)
+                files["sentence_starts"].append(starts)
+                progress.advance(len(starts))
+                buffer, starts = [], []
+        files["tokens"].append(buffer)
+        files["sentence_starts"].append(starts)
+        progress.advance(len(starts))
+    section_of, article_of = np.array(sections, dtype=np.int64), np.array(articles, dtype=np.int64)
+    for level, owner in (("section", section_of), ("article", article_of)):
+        wrong = np.flatnonzero(np.diff(owner) < 0)
+        if len(wrong):
+            raise DataError(
+                f"{directory}: passage {int(wrong[0]) + 1} is out of order: its {level} comes before the last one."
+            )
+    section_count = int(section_of.max(initial=-1)) + 1
+    article_count = int(article_of.max(initial=-1)) + 1
+    files["passage_starts"].append(np.cumsum(np.array(counts, dtype=np.int64)))
+    # A section or article without passages starts, and ends, where the next one does.
+    files["section_starts"].append(np.searchsorted(section_of, np.arange(section_count + 1)))
+    article_first = np.searchsorted(article_of, np.arange(article_count))
+    files["article_starts"].append([*section_of[article_first], section_count])
+    title_end = 0
+    for encoded in _encode(tokenizer, titles):
+        title_end += len(encoded)
+        files["title_tokens"].append(encoded)
+        files["title_starts"].append([title_end])
+    if links is not None and len(links[0]):
+        source, target = (np.asarray(side, dtype=np.int64) for side in links)
+        keep = (target >= 0) & (target < article_count) & (article_of[source] != target)
+        pairs = np.unique(np.stack([source[keep], target[keep]], axis=1), axis=0)
+        files["link_passages"].append(pairs[:, 0])
+        files["link_articles"].append(pairs[:, 1])
+    for file in files.values():
+        file.close()
+    meta = {
+        "vocabulary_size": size,
+        "vocabulary_sha256": hashlib.sha256(json.dumps(sorted(tokenizer.get_vocab().items())).encode()).hexdigest(),
+        "special_ids": vars(ids),
+        "arrays": {name: {"dtype": file.dtype.str, "length": file.length} for name, file in files.items()},
+    }
+    (directory / "meta.json").write_text(json.dumps(meta, indent=1, sort_keys=True) + "\n")
+    return TokenStore(directory)
+
+
+class TokenStore:
+    """Read access to a store; every array is a read-only memory map (see the module's table for shapes).
+
+    Raises
+    ------
+    DataError
+        when a file is missing or has not the length that ``meta.json`` states.
+    """
+
+    tokens: np.ndarray
+    sentence_starts: np.ndarray
+    passage_starts: np.ndarray
+    section_starts: np.ndarray
+    article_starts: np.ndarray
+    title_tokens: np.ndarray
+    title_starts: np.ndarray
+    link_passages: np.ndarray
+    link_articles: np.ndarray
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = Path(directory)
+        try:
+            self.meta = json.loads((self.directory / "meta.json").read_text())
+        except FileNotFoundError:
+            raise DataError(f"{self.directory}/meta.json: no such token store. Build it with snakemake.") from None
+        self.special = SpecialIds(**self.meta["special_ids"])
+        self.vocabulary_size: int = self.meta["vocabulary_size"]
+        for name, info in self.meta["arrays"].items():
+            setattr(self, name, self._map(name, np.dtype(info["dtype"]), info["length"]))
+
+    def _map(self, name: str, dtype: np.dtype, length: int) -> np.ndarray:
+        path = self.directory / f"{name}.bin"
+        found = path.stat().st_size if path.is_file() else None
+        if found != length * dtype.itemsize:
+            state = "is missing" if found is None else f"has {found} bytes"
+            raise DataError(
+                f"{path}: {state}, meta.json states {length} × {dtype.itemsize} bytes. "
+                f"Delete {self.directory}/meta.json and run snakemake again."
+            )
+        return np.memmap(path, dtype=dtype, mode="r", shape=(length,)) if length else np.empty(0, dtype=dtype)
+
+    @property
+    def key(self) -> str:
+        """Identity of the content (for checkpoints and embedding shards): a hash of the meta data and the tokens."""
+        digest = hashlib.sha256(json.dumps(self.meta, sort_keys=True).encode())
+        digest.update(np.ascontiguousarray(self.tokens).data)
+        return digest.hexdigest()
+
+    @property
+    def n_passages(self) -> int:
+        return len(self.passage_starts) - 1
+
+    @property
+    def n_sentences(self) -> int:
+        return len(self.sentence_starts) - 1
+
+    def sentence(self, index: int) -> np.ndarray:
+        """Token ids of one sentence."""
+        return self.tokens[self.sentence_starts[index] : self.sentence_starts[index + 1]]
+
+    def passage_article(self) -> np.ndarray:
+        """(P,) article of each passage."""
+        ends = np.asarray(self.section_starts)[np.asarray(self.article_starts)]
+        return np.searchsorted(ends, np.arange(self.n_passages), side="right") - 1

@@ -1,0 +1,92 @@
+"""Training checkpoints: safetensors files, written whole, two kept, found again after a kill.
+
+A checkpoint holds every number a run needs to go on bit for bit: weights, optimiser moments, the step, what it has cost
+so far and the learning curve. Batches and dropout are functions of (seed, step), so there is no generator state to keep.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+
+
+@dataclass
+class State:
+    """A checkpoint in memory: tensors by name, and JSON-able values (``step`` is the number of finished steps)."""
+
+    step: int
+    tensors: dict[str, torch.Tensor]
+    info: dict
+
+
+class Checkpoints:
+    """The checkpoints of one run in a directory of their own.
+
+    ``key`` names what is trained (a hash of configuration and data); a checkpoint with another key is never resumed.
+    """
+
+    def __init__(self, directory: Path, key: str) -> None:
+        self.directory, self.key = Path(directory), key
+
+    def _files(self) -> list[Path]:
+        return sorted(self.directory.glob("step-*.safetensors"), reverse=True)
+
+    def save(self, state: State) -> None:
+        """Write a checkpoint and remove all but the two newest."""
+        self.directory.mkdir(parents=True, exist_ok=True)
+        path = self.directory / f"step-{state.step:08d}.safetensors"
+        temporary = path.with_suffix(".part")
+        meta = {"key": self.key, "state": json.dumps({"step": state.step, "info": state.info})}
+        save_file({n: t.detach().cpu().contiguous() for n, t in state.tensors.items()}, temporary, metadata=meta)
+        os.replace(temporary, path)
+        for old in self._files()[2:]:
+            old.unlink()
+
+    def latest(self) -> State | None:
+        """The newest whole checkpoint with our key, or None. One that cannot be read is named and passed over."""
+        for path in self._files():
+            try:
+                with safe_open(path, framework="pt") as file:
+                    meta = file.metadata() or {}
+                    if meta.get("key") != self.key:
+                        print(f"{path}: belongs to another configuration; not resumed.", file=sys.stderr)
+                        continue
+                    values = json.loads(meta["state"])
+                    return State(values["step"], {name: file.get_tensor(name) for name in file.keys()}, values["info"])
+            except (SafetensorError, OSError, ValueError, KeyError) as error:
+                print(f"{path}: damaged checkpoint ({error}); the one before it is used.", file=sys.stderr)
+        return None
+
+    def clear(self) -> None:
+        """Remove all checkpoints: the run has ended and its result is written."""
+        for path in [*self._files(), *self.directory.glob("*.part")]:
+            path.unlink()
+        if self.directory.is_dir() and not any(self.directory.iterdir()):
+            self.directory.rmdir()
+
+
+def pack_state(module: torch.nn.Module, optimiser: torch.optim.Optimizer) -> dict[str, torch.Tensor]:
+    """Weights and optimiser moments as one flat dictionary of tensors."""
+    tensors = {f"model/{name}": tensor for name, tensor in module.state_dict().items()}
+    for index, moments in optimiser.state_dict()["state"].items():
+        for name, value in moments.items():
+            tensors[f"optimiser/{index}/{name}"] = torch.as_tensor(value)
+    return tensors
+
+
+def unpack_state(tensors: dict[str, torch.Tensor], module: torch.nn.Module, optimiser: torch.optim.Optimizer) -> None:
+    """Put back what :func:`pack_state` took."""
+    module.load_state_dict({n.removeprefix("model/"): t for n, t in tensors.items() if n.startswith("model/")})
+    state: dict[int, dict[str, torch.Tensor]] = {}
+    for name, tensor in tensors.items():
+        if name.startswith("optimiser/"):
+            _, index, key = name.split("/")
+            state.setdefault(int(index), {})[key] = tensor
+    optimiser.load_state_dict({"state": state, "param_groups": optimiser.state_dict()["param_groups"]})

@@ -1,0 +1,71 @@
+"""What a stage cost: wall and processor time, peak memory, GPU hours. Written beside its results as JSON."""
+
+from __future__ import annotations
+
+import os
+import resource
+import sys
+import time
+from pathlib import Path
+from types import TracebackType
+
+from pretrieve.files import write_json
+
+
+class Cost:
+    """Measure the block it surrounds; ``tokens`` may be set at any time by who counts them.
+
+    ``wall_s``, ``cpu_s`` (this process and its ended children, user + system) are of the block. ``peak_gb`` is the
+    largest resident size of the process, or of one of its children, since it began (1 GB = 1e9 bytes; the system keeps
+    no figure for a block). ``gpu_h`` is the wall time in hours when the block used CUDA, which is known by torch being
+    imported and initialised by then; torch is not imported for it.
+
+    Example: ``with Cost("bm25", threads=2) as cost: ...`` then ``cost.write(path)``.
+    """
+
+    def __init__(self, stage: str, threads: int = 1) -> None:
+        self.stage, self.threads, self.tokens = stage, threads, 0
+        self.wall_s = self.cpu_s = self.peak_gb = self.gpu_h = self.startup_s = 0.0
+
+    def __enter__(self) -> Cost:
+        self._wall, self._cpu = time.perf_counter(), _cpu_seconds()
+        # What was spent before the block: the interpreter's start and the imports.
+        self.startup_s = max(time.time() - _process_start(), 0.0)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None):
+        self.wall_s = time.perf_counter() - self._wall
+        self.cpu_s = _cpu_seconds() - self._cpu
+        kinds = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+        self.peak_gb = max(resource.getrusage(who).ru_maxrss for who in kinds) * 1024 / 1e9  # Linux counts KiB
+        torch = sys.modules.get("torch")
+        self.gpu_h = self.wall_s / 3600 if torch is not None and torch.cuda.is_initialized() else 0.0
+
+    def as_dict(self) -> dict[str, float | int | str]:
+        """The fields of the cost file: seconds and GB to 3 digits, GPU hours to 6."""
+        return {
+            "wall_s": round(self.wall_s, 3),
+            "cpu_s": round(self.cpu_s, 3),
+            "peak_gb": round(self.peak_gb, 3),
+            "gpu_h": round(self.gpu_h, 6),
+            "startup_s": round(self.startup_s, 3),
+            "threads": self.threads,
+            "stage": self.stage,
+            "tokens": self.tokens,
+        }
+
+    def write(self, path: Path | str) -> None:
+        """Write :meth:`as_dict` as JSON."""
+        write_json(path, self.as_dict())
+
+
+def _cpu_seconds() -> float:
+    usages = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(usage.ru_utime + usage.ru_stime for usage in usages)
+
+
+def _process_start() -> float:
+    """When this process began, in seconds since the epoch (Linux: /proc, in clock ticks since boot)."""
+    stat = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
+    boot = time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)
+    return boot + int(stat[19]) / os.sysconf("SC_CLK_TCK")

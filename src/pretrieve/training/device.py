@@ -1,0 +1,48 @@
+"""Where and in which precision a model runs; decided by the hardware that is there, never by the workflow."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+
+from pretrieve.errors import ConfigError
+
+PRECISIONS = ("auto", "fp32", "bf16")
+
+
+@dataclass(frozen=True)
+class Device:
+    """A torch device and whether matrix products run in bf16 there (weights and losses stay fp32)."""
+
+    device: torch.device
+    bf16: bool
+
+    @contextlib.contextmanager
+    def autocast(self) -> Iterator[None]:
+        """bf16 autocast, or nothing."""
+        if not self.bf16:
+            yield
+            return
+        with torch.autocast(self.device.type, dtype=torch.bfloat16):
+            yield
+
+
+def choose_device(precision: str = "auto", threads: int = 1) -> Device:
+    """CUDA when there is a GPU, else the CPU with ``threads`` threads.
+
+    ``auto`` takes bf16 on a GPU that has it and on CPUs with AMX tiles; on other CPUs bf16 is emulated and slower than
+    fp32. The number of threads is part of what makes a CPU run repeatable: sums are split differently by another number.
+    """
+    if precision not in PRECISIONS:
+        raise ConfigError(f"precision {precision!r} is not allowed; choose from {list(PRECISIONS)}.")
+    torch.set_num_threads(threads)
+    if torch.cuda.is_available():
+        bf16 = precision == "bf16" or (precision == "auto" and torch.cuda.is_bf16_supported())
+        return Device(torch.device("cuda"), bf16)
+    # Denormal numbers slow some CPUs down by a factor of four; nothing here needs them.
+    torch.set_flush_denormal(True)
+    amx = getattr(torch.cpu, "_is_amx_tile_supported", lambda: False)()
+    return Device(torch.device("cpu"), precision == "bf16" or (precision == "auto" and amx))

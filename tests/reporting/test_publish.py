@@ -1,0 +1,157 @@
+"""Publishing copies a finished run whole, or refuses and changes nothing."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from pretrieve.errors import DataError, PretrieveError
+from pretrieve.files import write_json
+from pretrieve.reporting.manifest import make_manifest
+from pretrieve.reporting.publish import BEGIN, END, EXTENSIONS, publish
+from pretrieve.reporting.render import to_html, to_markdown
+from pretrieve.reporting.status import format_status
+from pretrieve.reporting.tables import fill_table, write_lines
+
+README = f"# Project\n\nBefore.\n\n{BEGIN}\nold results\n{END}\n\nAfter.\n"
+TABLES = ["tiny/table9"]
+FOLDER = Path("results/demo/tables/tiny")
+
+
+def git(*arguments: str) -> str:
+    identity = ["-c", "user.name=t", "-c", "user.email=t@example.org", "-c", "commit.gpgsign=false"]
+    return subprocess.run(["git", *identity, *arguments], check=True, capture_output=True, text=True).stdout.strip()
+
+
+@pytest.fixture
+def finished(table, setting):
+    """A committed checkout (the working folder) with the tiny table made at the demo scale."""
+    Path("README.md").write_text(README)
+    Path(".gitignore").write_text("/results/*\n!/results/published/\n")
+    Path("config.yaml").write_text("scale: demo\n")
+    git("init", "-q")
+    git("add", ".")
+    git("commit", "-q", "-m", "all")
+    lines = fill_table(table, setting)
+    write_lines(FOLDER / "table9.csv", lines)
+    (FOLDER / "table9.md").write_text(to_markdown(table, lines, setting))
+    (FOLDER / "table9.html").write_text(to_html(table, lines, setting))
+    write_json(FOLDER / "table9.manifest.json", make_manifest(table, lines, setting, "abc"))
+    return setting
+
+
+def run(tables=TABLES, shown="tiny/table9"):
+    return publish(Path("results/demo"), tables, Path("config.yaml"), Path("."), "2026-01-02", shown)
+
+
+def snapshot() -> dict[str, bytes]:
+    return {
+        str(path): path.read_bytes() for path in Path(".").rglob("*") if path.is_file() and ".git/" not in str(path)
+    }
+
+
+def test_copies_everything_and_shows_the_table(finished):
+    commit = git("rev-parse", "HEAD")
+    target = run()
+    assert target == Path(f"results/published/2026-01-02-demo-{commit[:7]}")
+    copied = {path.relative_to(target).as_posix() for path in target.rglob("*") if path.is_file()}
+    assert copied == {"README.md", "config.yaml", *(f"tiny/table9.{extension}" for extension in EXTENSIONS)}
+    for extension in EXTENSIONS:
+        assert (target / f"tiny/table9.{extension}").read_bytes() == (FOLDER / f"table9.{extension}").read_bytes()
+    index = (target / "README.md").read_text()
+    assert f"| tiny/table9 | 10 | 5 | 1 | 4 | {commit[:7]} | 242 | [csv](tiny/table9.csv)" in index
+
+    text = Path("README.md").read_text()
+    assert text.startswith("# Project\n\nBefore.\n") and text.endswith(f"{END}\n\nAfter.\n")
+    assert "old results" not in text and "### Table 9: Recall" in text
+    assert "**45.00** ± 7.07 (41.50)" in text and f"[{target}]({target}/README.md)" in text
+    # What is new can be committed, and nothing else changed.
+    assert git("status", "--porcelain").splitlines() == ["M README.md", "?? results/"]
+
+
+def test_publishing_again_replaces_the_section(finished):
+    run()
+    once = Path("README.md").read_text()
+    git("add", ".")
+    git("commit", "-q", "-m", "published")
+    target = run()
+    assert Path("README.md").read_text().count("### Table 9") == 1
+    assert once.count(BEGIN) == Path("README.md").read_text().count(BEGIN) == 1
+    assert len(list(target.parent.iterdir())) == 2
+
+
+def damage_failed():
+    path = FOLDER / "table9.csv"
+    path.write_text(path.read_text().replace("scale-differs", "failed", 1))
+
+
+def damage_markers():
+    Path("README.md").write_text("# Project\n")
+    git("commit", "-q", "-am", "no markers")
+
+
+def damage_order():
+    Path("README.md").write_text(f"{END}\n{BEGIN}\n")
+    git("commit", "-q", "-am", "wrong order")
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (
+            lambda: (FOLDER / "table9.csv").unlink(),
+            "is not finished. Make it with: snakemake results/demo/tables/tiny/table9",
+        ),
+        (lambda: (FOLDER / "table9.manifest.json").unlink(), "table9.manifest.json: no such file"),
+        (damage_failed, "1 failed cell(s), the first is row '1% | BM-25', column 'R@1'"),
+        (lambda: Path("config.yaml").write_text("scale: small\n"), "files differ from commit"),
+        (lambda: Path("new.py").write_text(""), "new.py. Commit or remove"),
+        (damage_markers, f"expected the line {BEGIN} once and after it {END} once; found 0 and 0"),
+        (damage_order, "found 1 and 1"),
+    ],
+)
+def test_refuses_and_changes_nothing(finished, damage, message):
+    damage()
+    before = snapshot()
+    with pytest.raises(PretrieveError) as error:
+        run()
+    assert message in str(error.value)
+    assert snapshot() == before
+
+
+def test_refuses_what_is_published_already(finished):
+    target = run()
+    git("checkout", "-q", "README.md")
+    Path(".git/info/exclude").write_text("/results/\n")
+    with pytest.raises(PretrieveError, match=f"{target}: exists already"):
+        run()
+
+
+def test_refuses_a_folder_without_commits(finished):
+    git("init", "-q", "results/empty")
+    with pytest.raises(PretrieveError, match="no git commit"):
+        publish(Path("results/demo"), TABLES, Path("config.yaml"), Path("results/empty"), "2026-01-02", "tiny/table9")
+
+
+def test_refuses_to_show_a_table_that_is_not_published(finished):
+    with pytest.raises(DataError, match="shows tiny/table1, which is not among"):
+        run(shown="tiny/table1")
+
+
+def test_a_manifest_of_uncommitted_code_is_told(finished):
+    path = FOLDER / "table9.manifest.json"
+    manifest = json.loads(path.read_text())
+    manifest["git"] = {"commit": None, "dirty": True}
+    path.write_text(json.dumps(manifest))
+    assert "| none with changes |" in (run() / "README.md").read_text()
+
+
+def test_status_counts_cells_and_names_what_is_not_made(finished):
+    lines = [line.split() for line in format_status(Path("results/demo"), [*TABLES, "tiny/table8"]).splitlines()]
+    assert lines[0] == ["table", "cells", "measured", "quoted", "not-run", "failed"]
+    assert lines[1] == ["tiny/table9", "10", "5", "1", "4", "0"]
+    assert lines[2] == ["tiny/table8", "not", "made", "yet"]
+    assert lines[3] == ["total", "10", "5", "1", "4", "0"]

@@ -1,0 +1,244 @@
+"""Filling a table: every number of the tiny table of conftest.py worked out by hand, and every status word."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from pretrieve.errors import DataError
+from pretrieve.reporting.manifest import make_manifest, row_commands
+from pretrieve.reporting.references import load_table
+from pretrieve.reporting.results import Setting, expected_files
+from pretrieve.reporting.tables import (
+    MEASURED,
+    UNMEASURED,
+    Line,
+    count_statuses,
+    fill_table,
+    judge,
+    read_lines,
+    write_lines,
+)
+
+CHECKOUT = Path(__file__).parents[2]
+
+
+def at(lines: list[Line], row: str, column: str = "R@1") -> Line:
+    return next(line for line in lines if (line.row, line.column) == (row, column))
+
+
+def edit(path: str, change) -> None:
+    value = json.loads(Path(path).read_text())
+    change(value)
+    Path(path).write_text(json.dumps(value))
+
+
+def test_columns_are_the_documented_ones():
+    documented = (
+        "paper,table,row,column,system,dataset,metric,published,measured,sd,n_seeds,delta,tolerance,status,p_value,"
+        "queries,wall_s,gpu_h,peak_gb,note"
+    )
+    assert ",".join(Line._fields).startswith(documented)
+
+
+def test_a_score_worked_by_hand(table, setting):
+    line = at(fill_table(table, setting), "1% | Ours", "R@5")
+    # 4 and 5 hits of 10: mean 45 %, sample sd sqrt(2 * 5 ** 2) = 7.07; published 41.50.
+    assert (line.measured, line.sd, line.n_seeds, line.published) == ("45.00", "7.07", "2", "41.50")
+    assert (line.delta, line.tolerance, line.status) == ("3.50", "1", "scale-differs")
+    assert (line.dataset, line.role, line.queries, line.candidates) == ("questions", "qa", "10", "2000")
+    assert line.note == "a note"
+
+
+def test_significance_worked_by_hand(table, setting):
+    lines = fill_table(table, setting)
+    # All ten queries differ by 1: only the two uniform ones of 2 ** 10 sign patterns are as extreme.
+    assert at(lines, "1% | Ours", "R@1").p_value == f"{2 / 1024:.4f}" == "0.0020"
+    # One query differs (one hit more in one of two seeds): any sign is as extreme.
+    assert at(lines, "1% | Ours", "R@5").p_value == "1.0000"
+    # Holm over these two tests: the smaller one counts twice.
+    assert at(lines, "1% | Ours", "R@1").p_holm == "0.0040"
+    untested = [line for line in lines if not line.p_value]
+    assert {line.row for line in untested} == {line.row for line in lines} - {"1% | Ours"}
+
+
+def test_cost_worked_by_hand(table, setting):
+    lines = fill_table(table, setting)
+    ours, bm25 = at(lines, "1% | Ours"), at(lines, "1% | BM-25")
+    # Encoder 100 + retriever (fine-tuned on `training`) 10 or 20 + embedding 5 s; peak is the largest stage.
+    assert (ours.wall_s, ours.gpu_h, ours.peak_gb) == ("120.0", "0.7500", "3.00")
+    assert (bm25.wall_s, bm25.gpu_h, bm25.peak_gb) == ("1.0", "0.0000", "0.50")
+
+
+def test_a_partial_cost_is_not_shown(table, setting):
+    missing = "results/demo/encoders/ours/seed2/cost.json"
+    os.remove(missing)
+    line = at(fill_table(table, setting), "1% | Ours")
+    assert (line.wall_s, line.gpu_h, line.peak_gb) == ("", "", "")
+    assert missing in line.note and line.measured
+
+
+def test_a_statistic_has_neither_seeds_nor_tests_nor_cost(table, setting):
+    line = at(fill_table(table, setting), "5% | Data")
+    assert (line.measured, line.delta, line.status) == ("12.25", "-0.25", "scale-differs")
+    assert (line.n_seeds, line.sd, line.p_value, line.queries, line.wall_s) == ("", "", "", "", "")
+
+
+def test_cells_without_a_value_say_why(table, setting):
+    lines = fill_table(table, setting)
+    assert at(lines, "1% | Theirs").status == "quoted"
+    reasons = {
+        "1% | Other": "encoder other is not configured at the demo scale",
+        "5% | Ours": "recipe half is not configured at the demo scale",
+        "5% | Open": "the demo scale has no data set for the role open",
+    }
+    for row, reason in reasons.items():
+        line = at(lines, row)
+        assert (line.status, line.note, line.measured, line.delta) == ("not-run", reason, "", "")
+
+
+def test_a_missing_file_is_failed_and_named(table, setting):
+    missing = "results/demo/metrics/bm25.reqa-1pct/questions/seed2.json"
+    os.remove(missing)
+    lines = fill_table(table, setting)
+    line = at(lines, "1% | BM-25")
+    assert (line.status, line.measured) == ("failed", "") and missing in line.note
+    # Without its baseline the other system keeps its value, and says that it was not tested.
+    ours = at(lines, "1% | Ours")
+    assert ours.measured == "100.00" and ours.p_value == "" and "bm25.reqa-1pct has no result" in ours.note
+
+
+@pytest.mark.parametrize("scale", ["demo", "small"])
+@pytest.mark.parametrize("delta", [0.0, 0.5, -3.0, None])
+def test_nothing_below_paper_scale_is_judged(scale, delta):
+    assert judge(delta, 1.0, scale) == "scale-differs"
+
+
+@pytest.mark.parametrize(
+    ("delta", "word"),
+    [(0, "match"), (-1, "match"), (1.01, "close"), (-2, "close"), (2.01, "higher"), (-2.01, "lower")],
+)
+def test_judged_at_paper_scale(delta, word):
+    assert judge(delta, 1.0, "paper") == word
+
+
+def test_status_follows_from_the_numbers_of_the_line(table, setting):
+    for line in fill_table(table, replace(setting, scale="paper")):
+        if line.measured:
+            assert float(line.delta) == pytest.approx(float(line.measured) - float(line.published))
+            assert line.status == judge(float(line.delta), float(line.tolerance), "paper")
+
+
+def test_one_seed_has_no_deviation(table, setting):
+    line = at(fill_table(table, replace(setting, seeds=(2,))), "1% | Ours", "R@5")
+    assert (line.measured, line.sd, line.n_seeds, line.wall_s) == ("50.00", "", "1", "125.0")
+
+
+METRICS = "results/demo/metrics/ours.reqa-1pct/questions/seed2.json"
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            lambda m: m["metrics"].pop("recall@5"),
+            "key metrics.recall@5 is missing; under metrics there is keys recall@1",
+        ),
+        (lambda m: m["metrics"].update({"recall@5": "0.4"}), "key metrics.recall@5 is '0.4'; expected a number"),
+        (lambda m: m["metrics"].update({"recall@5": float("nan")}), "key metrics.recall@5 is nan; expected a number"),
+        (lambda m: m.update(n_queries=11), "n_queries is [10, 11]; expected one number for all seeds"),
+        (lambda m: m["per_query"]["recall@1"].pop("q3"), "its queries are not those of"),
+    ],
+)
+def test_a_damaged_metrics_file_is_an_error(table, setting, change, message):
+    edit(METRICS, change)
+    with pytest.raises(DataError) as error:
+        fill_table(table, setting)
+    assert message in str(error.value) and METRICS in str(error.value)
+
+
+def test_systems_with_other_queries_are_not_compared(table, setting):
+    for seed in (1, 2):
+        path = f"results/demo/metrics/ours.reqa-1pct/questions/seed{seed}.json"
+        edit(path, lambda m: m["per_query"]["recall@1"].update(extra=1.0))
+    with pytest.raises(DataError, match=r"10 queries that are not the same \(such as 'extra'\)"):
+        fill_table(table, setting)
+
+
+def test_a_file_that_is_not_json_is_an_error(table, setting):
+    Path(METRICS).write_text('{"metrics": ')
+    with pytest.raises(DataError, match=f"{METRICS}: not readable as JSON"):
+        fill_table(table, setting)
+
+
+def test_csv_round_trip_and_equal_bytes(table, setting, tmp_path):
+    lines = fill_table(table, setting)
+    write_lines(tmp_path / "a.csv", lines)
+    write_lines(tmp_path / "b.csv", fill_table(table, setting))
+    assert read_lines(tmp_path / "a.csv") == lines
+    assert (tmp_path / "a.csv").read_bytes() == (tmp_path / "b.csv").read_bytes()
+    (tmp_path / "a.csv").write_text((tmp_path / "a.csv").read_text() + "one,two\n")
+    with pytest.raises(DataError, match="line 12: 2 fields"):
+        read_lines(tmp_path / "a.csv")
+
+
+def test_statuses_are_counted_without_loss(table, setting):
+    lines = fill_table(table, setting)
+    assert {line.status for line in lines} <= {*MEASURED, *UNMEASURED}
+    assert count_statuses(lines) == {"measured": 5, "quoted": 1, "not-run": 4, "failed": 0}
+
+
+@pytest.mark.parametrize(("name", "systems"), [("table3", 18), ("table4", 18), ("table5", 36), ("table6", 9)])
+def test_expected_files_are_one_for_each_system_and_seed(name, systems):
+    folder = CHECKOUT / "references" / "pretraining_tasks"
+    table = load_table(folder / "paper.yaml", folder / f"{name}.csv")
+    every = {cell.system.partition(".") for cell in table.cells}
+    setting = Setting(
+        root="results/x",
+        scale="x",
+        seeds=(1, 2, 3),
+        roles={cell.dataset: "data" for cell in table.cells},
+        encoders=frozenset(encoder for encoder, _, _ in every) - {"bm25"},  # which has nothing to configure
+        recipes=frozenset(protocol.rpartition("-")[0] for _, _, protocol in every),
+    )
+    assert len(expected_files(table, setting)) == 3 * systems
+    assert expected_files(table, replace(setting, roles={})) == []
+
+
+def test_manifest_counts_a_shared_stage_once_and_names_the_commands(table, setting, tmp_path):
+    (tmp_path / "lock").write_text("torch==2\n")
+    manifest = make_manifest(table, fill_table(table, setting), setting, "abc", Path("lock"), [Path("lock")])
+    # 2 × (1 + 100 + 5) + 10 + 20 s, although four cells rest on them.
+    assert manifest["cost"] == {"wall_s": 242.0, "gpu_h": 1.5, "peak_gb": 3.0, "stages": 8, "stages_without_cost": 0}
+    assert manifest["lock_sha256"] == manifest["sources_sha256"]["lock"] and len(manifest["lock_sha256"]) == 64
+    assert manifest["versions"]["torch"] and manifest["hardware"]["cores"] >= 1
+    commands = row_commands(table, setting)
+    assert commands["1% | Ours"] == f"snakemake {METRICS.replace('seed2', 'seed1')} {METRICS}"
+    assert set(commands) == {"1% | BM-25", "1% | Ours", "5% | Data"}
+    assert manifest["config_hash"] == "abc" and json.dumps(manifest)
+    with pytest.raises(DataError, match="nowhere: no such file"):
+        make_manifest(table, [], setting, "abc", Path("nowhere"))
+
+
+def test_the_program_writes_all_four_files_or_one_line(tiny, setting):
+    paper, csv = tiny
+    program = [sys.executable, str(CHECKOUT / "workflow_scripts" / "table.py"), "--paper", "tiny", "--table", "table9"]
+    program += ["--reference", str(csv), "--paper-file", str(paper), "--results", "results/demo", "--scale", "demo"]
+    program += ["--seeds", "1", "2", "--trained-on", "questions=training", "--encoders", "ours", "--recipes", "reqa"]
+    outputs = [f"results/demo/tables/tiny/table9.{end}" for end in ("csv", "md", "html", "manifest.json")]
+    for option, path in zip(("--csv", "--md", "--html", "--manifest"), outputs, strict=True):
+        program += [option, path]
+    environment = {**os.environ, "PYTHONPATH": str(CHECKOUT / "src")}
+    subprocess.run([*program, "--roles", "qa=questions"], check=True, env=environment)
+    assert [Path(path).is_file() for path in outputs] == [True] * 4
+    assert at(read_lines(outputs[0]), "1% | Ours", "R@5").measured == "45.00"
+
+    Path(METRICS).write_text("[]")
+    done = subprocess.run([*program, "--roles", "qa=questions"], env=environment, capture_output=True, text=True)
+    assert done.returncode == 1 and len(done.stderr.splitlines()) == 1 and METRICS in done.stderr

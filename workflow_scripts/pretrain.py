@@ -1,0 +1,41 @@
+"""Pre-train one encoder with one seed (needs torch, numpy, pyarrow, tokenizers, safetensors; no faiss, Java, ranx)."""
+
+import argparse
+import json
+from pathlib import Path
+
+from pretrieve.cli import run_program
+from pretrieve.training.cost import Cost
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--store", type=Path, required=True)
+    parser.add_argument("--options", type=json.loads, required=True, help="JSON of configuration.encoder_options")
+    parser.add_argument("--seed", type=int, required=True)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--precision", default="auto")
+    parser.add_argument("--checkpoints", type=Path, required=True)
+    parser.add_argument("--checkpoint-seconds", type=float, default=60.0)
+    parser.add_argument("--out", type=Path, required=True)
+    arguments = parser.parse_args()
+    from pretrieve.pretraining.run import pretrain
+    from pretrieve.training.device import choose_device
+
+    device = choose_device(arguments.precision, arguments.threads)
+    with Cost("pretrain", arguments.threads) as cost:
+        outcome = pretrain(
+            arguments.options,
+            arguments.store,
+            arguments.out,
+            arguments.seed,
+            device,
+            arguments.checkpoints,
+            arguments.checkpoint_seconds,
+        )
+        cost.tokens = outcome.tokens
+    cost.write(arguments.out / "cost.json")
+
+
+if __name__ == "__main__":
+    run_program(main)

@@ -1,0 +1,29 @@
+"""Print where the time of a run went: jobs, wall and processor seconds, memory and share of every rule."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from pretrieve.cli import run_program
+from pretrieve.reporting.timing import format_report, read_stages, startup_seconds
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--results", type=Path, required=True, help="folder of the scale, such as results/demo")
+    parser.add_argument("--elapsed", type=float, metavar="SECONDS", help="wall time of the whole run")
+    parser.add_argument(
+        "--startup",
+        type=Path,
+        nargs="+",
+        metavar="PATH",
+        help="cost JSON files, or folders with them, whose startup_s is added up",
+    )
+    options = parser.parse_args()
+    startup = startup_seconds(options.startup) if options.startup else None
+    print(format_report(read_stages(options.results / "benchmarks"), options.elapsed, startup), end="")
+
+
+if __name__ == "__main__":
+    run_program(main)

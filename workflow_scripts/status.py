@@ -1,0 +1,21 @@
+"""Print for every table how many of its cells are measured, quoted, not run and failed."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from pretrieve.cli import run_program
+from pretrieve.reporting.status import format_status
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--results", type=Path, required=True, help="folder of the scale, such as results/demo")
+    parser.add_argument("--tables", nargs="+", required=True, metavar="PAPER/TABLE")
+    options = parser.parse_args()
+    print(format_status(options.results, options.tables), end="")
+
+
+if __name__ == "__main__":
+    run_program(main)

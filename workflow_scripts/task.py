@@ -1,0 +1,79 @@
+"""Make a retrieval task: squad (ReQA from SQuAD v1.1), descriptions (from a corpus) or fanoutqa (page retrieval)."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+from pretrieve.cli import run_program
+from pretrieve.errors import ConfigError
+from pretrieve.tasks.descriptions import build_descriptions
+from pretrieve.tasks.fanoutqa import build_fanoutqa
+from pretrieve.tasks.squad_reqa import build_squad
+from pretrieve.text.vocabulary import load_tokenizer
+
+
+def parse_arguments() -> argparse.Namespace:
+    shared = argparse.ArgumentParser(add_help=False)
+    shared.add_argument("--tokenizer", type=Path, required=True, help="tokenizer.json of the scale")
+    shared.add_argument("--out", type=Path, required=True, help="task directory to write")
+    shared.add_argument(
+        "--sizes",
+        nargs="+",
+        required=True,
+        metavar="NAME=SHARE",
+        help="share of the pool that trains: 1pct=0.01 5pct=0.05",
+    )
+    parser = argparse.ArgumentParser(description=__doc__)
+    kinds = parser.add_subparsers(dest="kind", required=True)
+    squad = kinds.add_parser("squad", parents=[shared], help="ReQA from SQuAD v1.1 JSON")
+    squad.add_argument("--train", type=Path, required=True, help="questions that may be used for training")
+    squad.add_argument("--test", type=Path, required=True, help="questions that are always test")
+    squad.add_argument("--dev", type=Path, help="questions kept apart for choosing hyper-parameters")
+    squad.add_argument("--seed", type=int, default=1)
+    descriptions = kinds.add_parser(
+        "descriptions", parents=[shared], help="one-line description → first sentence of a lead"
+    )
+    descriptions.add_argument("--corpus", type=Path, required=True, help="directory of the corpus")
+    descriptions.add_argument("--seed", type=int, default=1)
+    descriptions.add_argument("--max-queries", type=int, help="draw at most so many articles")
+    descriptions.add_argument("--open", action="store_true", help="add the sentences of the rest of the corpus")
+    descriptions.add_argument("--max-extra", type=int, help="with --open: add only so many, drawn by the seed")
+    fanoutqa = kinds.add_parser("fanoutqa", parents=[shared], help="questions → pages of the corpus, zero-shot")
+    fanoutqa.add_argument("--questions", type=Path, required=True, help="dev or test file of FanOutQA")
+    fanoutqa.add_argument("--corpus", type=Path, required=True, help="directory of the corpus")
+    return parser.parse_args()
+
+
+def parse_sizes(entries: list[str]) -> dict[str, float]:
+    """``["1pct=0.01"]`` → ``{"1pct": 0.01}``."""
+    sizes: dict[str, float] = {}
+    for entry in entries:
+        name, _, share = entry.partition("=")
+        try:
+            value = float(share)
+        except ValueError:
+            raise ConfigError(f"--sizes: {entry!r} is not NAME=SHARE, such as 1pct=0.01.") from None
+        if not name or name in sizes:
+            raise ConfigError(f"--sizes: {entry!r} has no name of its own; give each size once, such as 1pct=0.01.")
+        sizes[name] = value
+    return sizes
+
+
+def main() -> None:
+    args = parse_arguments()
+    sizes, tokenizer = parse_sizes(args.sizes), load_tokenizer(args.tokenizer)
+    if args.kind == "squad":
+        statistics = build_squad(args.train, args.test, args.dev, tokenizer, args.out, sizes, args.seed)
+    elif args.kind == "descriptions":
+        statistics = build_descriptions(
+            args.corpus, tokenizer, args.out, sizes, args.seed, args.max_queries, args.open, args.max_extra
+        )
+    else:
+        statistics = build_fanoutqa(args.questions, args.corpus, tokenizer, args.out, sizes)
+    print(json.dumps(statistics))
+
+
+if __name__ == "__main__":
+    run_program(main)
