@@ -24,7 +24,8 @@ $(STAMP): envs/requirements.lock
 	$(PYTHON) -m venv --clear $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c envs/requirements.lock "$$(grep '^torch==' envs/requirements.lock)"
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -r envs/requirements.lock
-	PYTHONPATH=src $(BIN)/python workflow_scripts/warm_up.py
+	echo "$(CURDIR)/src" > "$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/pretrieve.pth"
+	$(BIN)/python workflow_scripts/warm_up.py
 	@touch $@
 
 tables: $(STAMP)
@@ -40,11 +41,11 @@ lint: $(STAMP)
 	$(SNAKEMAKE) --lint
 
 status: $(STAMP)
-	@PYTHONPATH=src $(BIN)/python workflow_scripts/status.py --results results/$(SCALE)
+	@$(BIN)/python workflow_scripts/status.py --results results/$(SCALE)
 
 publish: $(STAMP)
 	$(SNAKEMAKE) --config scale=$(SCALE)
-	PYTHONPATH=src $(BIN)/python workflow_scripts/publish.py --scale $(SCALE)
+	$(BIN)/python workflow_scripts/publish.py --scale $(SCALE)
 
 dag: $(STAMP)
 	$(SNAKEMAKE) --rulegraph dot > docs/rulegraph.dot

@@ -38,7 +38,7 @@ rule all:
 
 onsuccess:
     shell(
-        "python workflow_scripts/report_time.py --benchmarks {ROOT}/benchmarks --elapsed-since {STARTED}"
+        f"{PYTHON} workflow_scripts/report_time.py --results {ROOT} --elapsed {time.time() - STARTED:.0f} --startup {ROOT}"
     )
 
 

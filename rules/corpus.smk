@@ -37,6 +37,7 @@ rule corpus:
 rule vocabulary:
     input:
         tables=lambda wildcards: corpus_files(wildcards.corpus, "articles", "passages"),
+        given=PLAN.scale.get("vocabulary_file", []),
         code=stage_sources("tokens.py"),
     output:
         f"{ROOT}/corpora/{{corpus}}/tokenizer.json",
@@ -49,10 +50,11 @@ rule vocabulary:
     params:
         corpus=f"{ROOT}/corpora/{{corpus}}",
         size=PLAN.scale["vocabulary_size"],
+        given=lambda wildcards, input: f"--given {input.given}" if input.given else "",
     message:
-        "Training a vocabulary of {params.size} word pieces on {wildcards.corpus}"
+        "Making the vocabulary of {wildcards.corpus}: {params.size} word pieces at most"
     shell:
-        "{PYTHON} workflow_scripts/tokens.py vocabulary --corpus {params.corpus} --size {params.size} --out {output}"
+        "{PYTHON} workflow_scripts/tokens.py vocabulary --corpus {params.corpus} --size {params.size} {params.given} --out {output}"
         " --log {log}"
 
 

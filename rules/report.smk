@@ -7,7 +7,10 @@ rule table:
         reference="references/{paper}/{table}.csv",
         paper="references/{paper}/paper.yaml",
         lock="envs/requirements.lock",
+        sources=lambda wildcards: PLAN.table_sources(wildcards.paper, wildcards.table),
         code=stage_sources("table.py"),
+        template="src/pretrieve/reporting/templates/table.html.j2",
+        schema="schemas/references.schema.yaml",
     output:
         csv=report(
             f"{ROOT}/tables/{{paper}}/{{table}}.csv",
@@ -32,13 +35,16 @@ rule table:
         trained_on=[f"{name}={PLAN.trained_on(name)}" for name in config["datasets"]],
         encoders=list(config["encoders"]),
         recipes=list(config["recipes"]),
+        sizes=[
+            f"{name}={','.join(options['sizes'])}"
+            for name, options in config["datasets"].items()
+        ],
         hash=config_hash(config),
-        sources=[PLAN.source_file(name) for name in PLAN.sources],
     message:
         "Writing {wildcards.paper} {wildcards.table}"
     shell:
         "{PYTHON} workflow_scripts/table.py --paper {wildcards.paper} --table {wildcards.table}"
         " --reference {input.reference} --paper-file {input.paper} --results {params.root} --scale {params.scale}"
         " --seeds {params.seeds} --roles {params.roles} --trained-on {params.trained_on} --encoders {params.encoders}"
-        " --recipes {params.recipes} --config-hash {params.hash} --lock {input.lock} --sources {params.sources}"
+        " --recipes {params.recipes} --sizes {params.sizes} --config-hash {params.hash} --lock {input.lock} --sources {input.sources}"
         " --csv {output.csv} --md {output.md} --html {output.html} --manifest {output.manifest} --log {log}"

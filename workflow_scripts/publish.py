@@ -8,20 +8,21 @@ from pathlib import Path
 
 from pretrieve.cli import run_program
 from pretrieve.reporting.publish import publish
+from pretrieve.reporting.status import configured_tables
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--results", type=Path, required=True, help="folder of the scale, such as results/demo")
-    parser.add_argument("--tables", nargs="+", required=True, metavar="PAPER/TABLE", help="every configured table")
-    parser.add_argument("--config", type=Path, required=True, metavar="YAML", help="configuration of the run")
+    parser.add_argument("--scale", required=True, help="publishes results/SCALE")
+    parser.add_argument("--config", type=Path, default=Path("config.yaml"), metavar="YAML", help="of the run")
+    parser.add_argument("--tables", nargs="+", metavar="PAPER/TABLE", help="instead of those of the configuration")
     parser.add_argument("--repository", type=Path, default=Path("."), metavar="FOLDER", help="checkout with README.md")
     parser.add_argument("--date", type=datetime.date.fromisoformat, default=datetime.date.today(), metavar="YYYY-MM-DD")
     parser.add_argument("--readme-table", default="pretraining_tasks/table3", metavar="PAPER/TABLE")
     options = parser.parse_args()
     target = publish(
-        options.results,
-        options.tables,
+        Path("results", options.scale),
+        options.tables or configured_tables(options.config),
         options.config,
         options.repository,
         options.date.isoformat(),

@@ -6,15 +6,16 @@ import argparse
 from pathlib import Path
 
 from pretrieve.cli import run_program
-from pretrieve.reporting.status import format_status
+from pretrieve.reporting.status import configured_tables, format_status
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--results", type=Path, required=True, help="folder of the scale, such as results/demo")
-    parser.add_argument("--tables", nargs="+", required=True, metavar="PAPER/TABLE")
+    parser.add_argument("--config", type=Path, default=Path("config.yaml"), metavar="YAML", help="lists the tables")
+    parser.add_argument("--tables", nargs="+", metavar="PAPER/TABLE", help="instead of those of the configuration")
     options = parser.parse_args()
-    print(format_status(options.results, options.tables), end="")
+    print(format_status(options.results, options.tables or configured_tables(options.config)), end="")
 
 
 if __name__ == "__main__":

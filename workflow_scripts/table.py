@@ -35,6 +35,14 @@ def main() -> None:
     parser.add_argument("--trained-on", type=name_pair, nargs="*", default=[], metavar="DATASET=TRAINING_DATASET")
     parser.add_argument("--encoders", nargs="*", default=[], help="encoders this scale has (bm25 need not be named)")
     parser.add_argument("--recipes", nargs="*", default=[], help="fine-tuning recipes this scale has")
+    parser.add_argument(
+        "--sizes",
+        type=name_pair,
+        nargs="*",
+        default=[],
+        metavar="DATASET=SIZE,SIZE",
+        help="training-set sizes of a data set; without an entry a data set is taken to have every size",
+    )
     parser.add_argument("--config-hash", default="")
     parser.add_argument("--lock", type=Path, metavar="FILE", help="lock file of the environment")
     parser.add_argument("--sources", type=Path, nargs="*", default=[], metavar="FILE", help="data files to checksum")
@@ -55,6 +63,7 @@ def main() -> None:
         encoders=frozenset(args.encoders),
         recipes=frozenset(args.recipes),
         trained_on=dict(args.trained_on),
+        sizes={dataset: sizes.split(",") for dataset, sizes in args.sizes},
     )
     lines = fill_table(table, setting)
     write_lines(args.csv, lines)

@@ -57,7 +57,7 @@ def _explain(error: ValidationError) -> ConfigError:
     if error.validator == "enum":
         return _refuse(path, error.instance, map(str, error.validator_value))
     if error.validator == "oneOf":
-        words = [error.instance] if isinstance(error.instance, str) else list(error.instance or [])
+        words = [error.instance] if isinstance(error.instance, str) else error.instance if isinstance(error.instance, list) else []
         known = ["none", "mlm", "ict", "bfs", "wlp"]
         hint = nearest(next((word for word in words if word not in known), ""), known)
         allowed = "none, mlm, or a list of ict, bfs, wlp"
@@ -172,6 +172,7 @@ def recipe_options(config: Mapping[str, Any], recipe: str) -> dict[str, Any]:
 
 
 def config_hash(config: Mapping[str, Any]) -> str:
-    """A short hash of the configuration, for manifests; where files come from is no part of it."""
-    science = {key: value for key, value in config.items() if key != "mirror"}
+    """A short hash of the configuration, for manifests; where files come from, and which tables
+    are asked for, is no part of it."""
+    science = {key: value for key, value in config.items() if key not in ("mirror", "tables")}
     return hashlib.sha256(json.dumps(science, sort_keys=True).encode()).hexdigest()[:16]

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from pretrieve import paths
-from pretrieve.configuration import check_config
+from pretrieve.configuration import check_config, nearest
 from pretrieve.errors import ConfigError
 
 SOURCE_ROOT = Path("src")
@@ -68,7 +68,15 @@ class Plan:
                 if options.get(key) and options[key] not in entries:
                     raise ConfigError(
                         f"config: corpora.{corpus}.{key}: {options[key]!r} is not in {sources}; it has {', '.join(entries)}"
+                        f"{nearest(options[key], entries)}"
                     )
+        roles = {cell["dataset"] for rows in cells.values() for cell in rows}
+        for role in plan.scale["roles"]:
+            if role not in roles:
+                raise ConfigError(
+                    f"config: scales.{config['scale']}.roles: {role!r} is a role of no table; allowed: "
+                    f"{', '.join(sorted(roles))}{nearest(role, roles)}"
+                )
         return plan
 
     @property
@@ -131,6 +139,20 @@ class Plan:
             for seed in self.seeds_of(cell["system"]):
                 files[paths.metrics_file(self.root, cell["system"], dataset, seed)] = None
         return list(files)
+
+    def table_sources(self, paper: str, table: str) -> list[str]:
+        """The raw files behind a table, for its manifest."""
+        names, files = set(), set()
+        for cell in self.cells[f"{paper}/{table}"]:
+            dataset = self.measured(cell)
+            options = self.config["datasets"].get(dataset, {})
+            if dataset is not None:  # every system's vocabulary, and every pair, comes from the corpus
+                corpus = self.config["corpora"][self.scale["corpus"]]
+                names.update(corpus[key] for key in ("dump", "leads") if corpus.get(key))
+            files.update(options.get("files", {}).values())
+            if options.get("reader") == "fanoutqa":
+                names.add("fanoutqa-dev")
+        return sorted([*files, *map(self.source_file, names)])
 
     def source_file(self, name: str) -> str:
         """Where a raw file stands once it is checked."""

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from pretrieve.errors import DataError, PretrieveError
+from pretrieve.errors import ConfigError, DataError, PretrieveError
 from pretrieve.files import write_json
 from pretrieve.reporting.manifest import make_manifest
 from pretrieve.reporting.publish import BEGIN, END, EXTENSIONS, publish
 from pretrieve.reporting.render import to_html, to_markdown
-from pretrieve.reporting.status import format_status
+from pretrieve.reporting.status import configured_tables, format_status
 from pretrieve.reporting.tables import fill_table, write_lines
 
 README = f"# Project\n\nBefore.\n\n{BEGIN}\nold results\n{END}\n\nAfter.\n"
@@ -62,7 +62,7 @@ def test_copies_everything_and_shows_the_table(finished):
     for extension in EXTENSIONS:
         assert (target / f"tiny/table9.{extension}").read_bytes() == (FOLDER / f"table9.{extension}").read_bytes()
     index = (target / "README.md").read_text()
-    assert f"| tiny/table9 | 10 | 5 | 1 | 4 | {commit[:7]} | 242 | [csv](tiny/table9.csv)" in index
+    assert f"| tiny/table9 | 10 | 5 | 1 | 4 | {commit[:7]} | 241 | [csv](tiny/table9.csv)" in index
 
     text = Path("README.md").read_text()
     assert text.startswith("# Project\n\nBefore.\n") and text.endswith(f"{END}\n\nAfter.\n")
@@ -155,3 +155,13 @@ def test_status_counts_cells_and_names_what_is_not_made(finished):
     assert lines[1] == ["tiny/table9", "10", "5", "1", "4", "0"]
     assert lines[2] == ["tiny/table8", "not", "made", "yet"]
     assert lines[3] == ["total", "10", "5", "1", "4", "0"]
+
+
+def test_configured_tables_are_read_or_missed(tmp_path):
+    path = tmp_path / "config.yaml"
+    path.write_text("tables: [a/b, c/d]\n")
+    assert configured_tables(path) == ["a/b", "c/d"]
+    for text in ("scale: demo\n", "tables: a/b\n", "tables: []\n", "tables: [\n"):
+        path.write_text(text)
+        with pytest.raises(ConfigError, match=str(path)):
+            configured_tables(path)

@@ -149,6 +149,7 @@ def test_reasons_roles_seeds_and_command_are_named(filled):
         "snakemake results/demo/tables/tiny/table9.csv",
         "Different from bm25.reqa of the same training-set size",
         "Holm-corrected for the 2 tests",
+        "over 2 seeds. BM25 draws nothing at random, so it runs once.",
     ):
         assert expected in text
 

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import yaml
 
 from pretrieve.errors import DataError
 from pretrieve.reporting.manifest import make_manifest, row_commands
@@ -25,6 +26,7 @@ from pretrieve.reporting.tables import (
     read_lines,
     write_lines,
 )
+from pretrieve.workflow import Plan
 
 CHECKOUT = Path(__file__).parents[2]
 
@@ -104,7 +106,7 @@ def test_cells_without_a_value_say_why(table, setting):
 
 
 def test_a_missing_file_is_failed_and_named(table, setting):
-    missing = "results/demo/metrics/bm25.reqa-1pct/questions/seed2.json"
+    missing = "results/demo/metrics/bm25.reqa-1pct/questions/seed0.json"
     os.remove(missing)
     lines = fill_table(table, setting)
     line = at(lines, "1% | BM-25")
@@ -194,8 +196,23 @@ def test_statuses_are_counted_without_loss(table, setting):
     assert count_statuses(lines) == {"measured": 5, "quoted": 1, "not-run": 4, "failed": 0}
 
 
-@pytest.mark.parametrize(("name", "systems"), [("table3", 18), ("table4", 18), ("table5", 36), ("table6", 9)])
-def test_expected_files_are_one_for_each_system_and_seed(name, systems):
+def test_bm25_runs_once_with_seed_0(table, setting):
+    bm25, ours = (next(cell for cell in table.cells if cell.row == row) for row in ("1% | BM-25", "1% | Ours"))
+    assert (setting.seeds_of(bm25), setting.seeds_of(ours)) == ((0,), (1, 2))
+    line = at(fill_table(table, setting), "1% | BM-25", "R@5")
+    assert (line.measured, line.sd, line.n_seeds) == ("40.00", "", "1")
+
+
+def test_a_size_that_the_data_set_lacks_is_not_run(table, setting):
+    lines = fill_table(table, replace(setting, sizes={"questions": ["5pct"]}))
+    assert at(lines, "1% | Ours").note == "size 1pct is not configured for the data set questions"
+    assert fill_table(table, replace(setting, sizes={"questions": ["1pct"]})) == fill_table(table, setting)
+
+
+@pytest.mark.parametrize(
+    ("name", "bm25", "others"), [("table3", 3, 15), ("table4", 3, 15), ("table5", 0, 36), ("table6", 3, 6)]
+)
+def test_expected_files_are_one_for_each_system_and_seed(name, bm25, others):
     folder = CHECKOUT / "references" / "pretraining_tasks"
     table = load_table(folder / "paper.yaml", folder / f"{name}.csv")
     every = {cell.system.partition(".") for cell in table.cells}
@@ -207,15 +224,15 @@ def test_expected_files_are_one_for_each_system_and_seed(name, systems):
         encoders=frozenset(encoder for encoder, _, _ in every) - {"bm25"},  # which has nothing to configure
         recipes=frozenset(protocol.rpartition("-")[0] for _, _, protocol in every),
     )
-    assert len(expected_files(table, setting)) == 3 * systems
+    assert len(expected_files(table, setting)) == bm25 + 3 * others
     assert expected_files(table, replace(setting, roles={})) == []
 
 
 def test_manifest_counts_a_shared_stage_once_and_names_the_commands(table, setting, tmp_path):
     (tmp_path / "lock").write_text("torch==2\n")
     manifest = make_manifest(table, fill_table(table, setting), setting, "abc", Path("lock"), [Path("lock")])
-    # 2 × (1 + 100 + 5) + 10 + 20 s, although four cells rest on them.
-    assert manifest["cost"] == {"wall_s": 242.0, "gpu_h": 1.5, "peak_gb": 3.0, "stages": 8, "stages_without_cost": 0}
+    # 1 + 2 × (100 + 5) + 10 + 20 s, although four cells rest on them.
+    assert manifest["cost"] == {"wall_s": 241.0, "gpu_h": 1.5, "peak_gb": 3.0, "stages": 7, "stages_without_cost": 0}
     assert manifest["lock_sha256"] == manifest["sources_sha256"]["lock"] and len(manifest["lock_sha256"]) == 64
     assert manifest["versions"]["torch"] and manifest["hardware"]["cores"] >= 1
     commands = row_commands(table, setting)
@@ -242,3 +259,25 @@ def test_the_program_writes_all_four_files_or_one_line(tiny, setting):
     Path(METRICS).write_text("[]")
     done = subprocess.run([*program, "--roles", "qa=questions"], env=environment, capture_output=True, text=True)
     assert done.returncode == 1 and len(done.stderr.splitlines()) == 1 and METRICS in done.stderr
+
+
+def test_the_workflow_makes_exactly_the_files_that_tables_expect():
+    """The rule's inputs come from Plan, the cells from Setting: where they differ, a cell would be failed for ever."""
+    config = yaml.safe_load((CHECKOUT / "config.yaml").read_text(encoding="utf-8")) | {"seeds": [1, 2]}
+    sources = CHECKOUT / "resources" / "sources.tsv"
+    plan = Plan.load(config, CHECKOUT / "references", CHECKOUT / "schemas" / "config.schema.yaml", sources)
+    setting = Setting(
+        root=plan.root,
+        scale=config["scale"],
+        seeds=(1, 2),
+        roles=plan.scale["roles"],
+        encoders=frozenset(config["encoders"]),
+        recipes=frozenset(config["recipes"]),
+        trained_on={name: plan.trained_on(name) for name in config["datasets"]},
+        sizes={name: list(options["sizes"]) for name, options in config["datasets"].items()},
+    )
+    for name in plan.all_tables:
+        paper, table = name.split("/")
+        folder = CHECKOUT / "references" / paper
+        expected = expected_files(load_table(folder / "paper.yaml", folder / f"{table}.csv"), setting)
+        assert expected == plan.table_inputs(paper, table) and expected

@@ -9,12 +9,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from task_reader import Task
 from tokenizers import Tokenizer
 
 from pretrieve.corpora.tables import read_table
 from pretrieve.errors import ConfigError, DataError
 from pretrieve.tasks.descriptions import build_descriptions, unique_descriptions
-from pretrieve.tasks.task import Task
 
 SIZES = {"half": 0.5}
 
@@ -118,5 +118,5 @@ def test_bad_options(options: dict, message: str, corpus: Path, tokenizer: Token
 
 
 def test_missing_corpus(tokenizer: Tokenizer, tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="articles.parquet: no such file"):
+    with pytest.raises(DataError, match=r"articles.parquet: no such file"):
         build(tmp_path / "nowhere", tokenizer, tmp_path / "task")

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from task_reader import Task
 from tokenizers import Tokenizer
 
 from pretrieve.errors import DataError
 from pretrieve.tasks.fanoutqa import build_fanoutqa, read_fanoutqa
-from pretrieve.tasks.task import Task
 
 SIZES = {"1pct": 0.01, "5pct": 0.05}
 

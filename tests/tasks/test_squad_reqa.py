@@ -14,11 +14,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from task_reader import Task
 from tokenizers import Tokenizer
 
 from pretrieve.errors import ConfigError, DataError
 from pretrieve.tasks.squad_reqa import build_squad
-from pretrieve.tasks.task import Candidate, Judgement, Query, SplitRow, Task, TaskContents, make_passage, write_task
+from pretrieve.tasks.task import Candidate, Judgement, Query, SplitRow, TaskContents, make_passage, write_task
 
 DIG = "The aardvark digs burrows. It eats ants in Africa. It sleeps by day."
 FRAME = "An abacus is a counting frame. It has beads."
@@ -213,13 +214,6 @@ def test_an_inconsistent_task_is_not_written(
     with pytest.raises(DataError, match=message):
         write_task(tmp_path / "task", contents, tokenizer)
     assert not (tmp_path / "task").exists()
-
-
-def test_reader_names_what_is_missing(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="corpus.parquet: no such file"):
-        Task(tmp_path).corpus  # noqa: B018
-    with pytest.raises(DataError, match="stats.json: no such file"):
-        Task(tmp_path).stats  # noqa: B018
 
 
 def test_the_program(squad_file: Callable[..., Path], tokenizer: Tokenizer, tmp_path: Path) -> None:

@@ -12,7 +12,6 @@ id), the leads, and one row group per table, so a full English dump fits where a
 from __future__ import annotations
 
 import hashlib
-import json
 from array import array
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,6 +24,7 @@ from pretrieve.corpora.mediawiki import Page, read_pages
 from pretrieve.corpora.tables import SCHEMAS, TableWriter
 from pretrieve.corpora.wikitext import Section, normalise_title, parse_page
 from pretrieve.errors import DataError
+from pretrieve.files import write_json
 from pretrieve.text.sentences import sentence_spans
 from pretrieve.training.progress import Progress
 
@@ -196,12 +196,14 @@ def build_encyclopedia(
             progress.advance()
     builder.titles.freeze()
     raw = directory / "links.unresolved"
-    counts["links"], counts["links_inside"] = _resolve_links(raw, directory / "links.parquet", builder.titles)
-    raw.unlink()
+    try:
+        counts["links"], counts["links_inside"] = _resolve_links(raw, directory / "links.parquet", builder.titles)
+    finally:
+        raw.unlink()
     counts.update({name: writer.rows for name, writer in builder.writers.items()})
     counts["wlp_pairs"] = _count_wlp_pairs(directory)
     _check(counts, expected or {}, dump)
-    (directory / "stats.json").write_text(json.dumps(dict(sorted(counts.items())), indent=1) + "\n")
+    write_json(directory / "stats.json", counts)
     return counts
 
 

@@ -34,6 +34,10 @@ def read_leads(path: Path) -> dict[str, Lead]:
     try:
         with open(path, encoding="utf-8") as stream:
             entries = json.load(stream)
+    except FileNotFoundError:
+        raise DataError(f"{path}: no such file, expected the encyclopaedia's leads as JSON.") from None
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path}: not UTF-8 at byte {error.start}. Fetch it again.") from error
     except json.JSONDecodeError as error:
         raise DataError(f"{path}:{error.lineno}:{error.colno}: not valid JSON: {error.msg}. Fetch it again.") from error
     if not isinstance(entries, dict):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import bz2
 import gzip
 import xml.etree.ElementTree as ElementTree
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -76,12 +77,14 @@ def read_pages(path: Path, namespace: int = 0) -> Iterator[Page]:
                 last = page[1].title
                 if page[0] == namespace:
                     yield page[1]
+    except FileNotFoundError:
+        raise DataError(f"{path}: no such file, expected a MediaWiki XML export.") from None
     except ElementTree.ParseError as error:
         raise DataError(
             f"{path}: not well-formed XML at line {error.position[0]} (last whole page: {last}): {error}. "
             "The file is damaged or truncated; fetch it again."
         ) from error
-    except (EOFError, OSError) as error:
+    except (EOFError, OSError, zlib.error) as error:
         raise DataError(
             f"{path}: the compressed file ends early or is damaged (last whole page: {last}): {error}. Fetch it again."
         ) from error

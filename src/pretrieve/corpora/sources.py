@@ -44,6 +44,8 @@ def read_sources(table: Path) -> dict[str, Source]:
         rows = csv.DictReader((line for line in stream if not line.startswith("#")), delimiter="\t")
         for number, row in enumerate(rows, start=1):
             try:
+                if None in row.values():
+                    raise ValueError("a column is missing")
                 sources[row["name"]] = Source(**{**row, "bytes": int(row["bytes"])})
             except (KeyError, TypeError, ValueError) as error:
                 raise DataError(f"{table}: source {number} ({row.get('name')!r}) is not complete: {error}") from None

@@ -73,10 +73,11 @@ class Section:
     paragraphs: list[Paragraph] = field(default_factory=list)
 
 
-_COMMENT = re.compile(r"<!--.*?-->", re.S)
+_COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.S)
 _EMPTY_REF = re.compile(r"<ref\b[^<>]*?/\s*>", re.I)
 _DROPPED_ELEMENT = re.compile(
-    r"<(ref|gallery|timeline|imagemap|syntaxhighlight|source|score|math|chem|table|references)\b[^<>]*>.*?</\1\s*>",
+    r"<(ref|gallery|timeline|imagemap|syntaxhighlight|source|score|math|chem|table|references)\b[^<>]*>"
+    r"(?:(?!<\1\b).)*?</\1\s*>",  # up to the next one of its kind: unclosed elements cost no more than closed ones
     re.S | re.I,
 )
 _NOWIKI = re.compile(r"</?nowiki\s*/?>", re.I)
@@ -85,9 +86,13 @@ _TAG = re.compile(r"</?[a-zA-Z][^<>]*>")
 _INNERMOST_TEMPLATE = re.compile(r"\{\{([^{}]*)\}\}")
 _INNERMOST_TABLE = re.compile(r"^[ \t:*]*\{\|(?:(?!^[ \t:*]*\{\|).)*?^[ \t]*\|\}", re.S | re.M)
 _MEDIA = re.compile(
-    r"\[\[\s*:?\s*(?:file|image|media|category|wikt|wiktionary|commons|[a-z]{2,3}(?:-[a-z]+)?)\s*:"
+    r"\[\[\s*:?\s*(?:(?:file|image|media|category|wikt|wiktionary|commons)\s*:|[a-z]{2,3}(?:-[a-z]+)?:(?!\s))"
     r"(?:[^\[\]]|\[\[[^\[\]]*\]\]|\[[^\[\]]*\])*\]\]",
     re.I,
+)
+#: A link in prose to another wiki (``[[:fr:Paris|Paris]]``): its label is part of the sentence.
+_INTERWIKI = re.compile(
+    r"\[\[\s*(?::\s*[a-z]{2,3}(?:-[a-z]+)?|:?\s*(?:wikt|wiktionary|commons)):(?!\s)[^\[\]|]*\|([^\[\]]*)\]\]", re.I
 )
 _EXTERNAL = re.compile(r"\[(?:https?:|ftp:|mailto:)?//[^\s\]]*\s*([^\[\]]*)\]|\[mailto:[^\s\]]*\s*([^\[\]]*)\]", re.I)
 _HEADING = re.compile(r"^(={2,6})[ \t]*(.+?)[ \t]*\1[ \t]*$", re.M)
@@ -97,7 +102,7 @@ _MAGIC_WORD = re.compile(r"__[A-Z]+__")
 _LINK = re.compile(r"\[\[([^\[\]|]*)(?:\|([^\[\]]*))?\]\]([a-z]*)")
 _EMPTY_BRACKETS = re.compile(r"\s*\(\s*(?:[;,:.\s]|\bor\b|\band\b)*\s*\)")
 _BRACKET_LEAD = re.compile(r"\(\s*[;,:][;,:\s]*")
-_BRACKET_TAIL = re.compile(r"[\s;,:]+\)")
+_BRACKET_TAIL = re.compile(r"(?<![\s;,:])[\s;,:]+\)")
 _SPACE_BEFORE_STOP = re.compile(r"\s+([,.;:!?])(?=\s|$)")
 _DOUBLE_STOP = re.compile(r"([,;])(?:\s*[,;])+")
 _LIST_MARK = ("*", "#", ":", ";", "|", "!", "{", "}", "=", "<")
@@ -217,8 +222,6 @@ def _template_text(match: re.Match[str]) -> str:
 def strip_markup(wikitext: str) -> str:
     """Remove everything but prose, headings, lists marks and ``[[links]]`` from a page's wikitext."""
     text = _COMMENT.sub("", wikitext)
-    if "&" in text:
-        text = html.unescape(text)
     text = _EMPTY_REF.sub("", text)
     # Twice: a reference can hold a <math> or a <gallery> element.
     text = _DROPPED_ELEMENT.sub("", text)
@@ -231,6 +234,7 @@ def strip_markup(wikitext: str) -> str:
         if not count:
             break
     text = _DROPPED_ELEMENT.sub("", text)
+    text = _INTERWIKI.sub(r"\1", text)
     text = _MEDIA.sub("", text)
     text = _MEDIA.sub("", text)  # an image whose caption held an image
     text = _EXTERNAL.sub(lambda m: m.group(1) or m.group(2) or "", text)
@@ -238,7 +242,8 @@ def strip_markup(wikitext: str) -> str:
     text = _NOWIKI.sub("", text)
     text = _TAG.sub("", text)
     text = _MAGIC_WORD.sub("", text)
-    return _QUOTES.sub("", text)
+    # Last: what an entity stands for is text and never markup.
+    return html.unescape(_QUOTES.sub("", text))
 
 
 def normalise_title(title: str) -> str:

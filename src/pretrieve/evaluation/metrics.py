@@ -60,7 +60,7 @@ def check_metric(name: str) -> None:
     match = _NAME.fullmatch(name)
     if match and match["base"] in METRICS and not (match["cut"] and match["base"] in _NO_CUT):
         return
-    base, at, rest = name.partition("@")
+    base, _, rest = name.partition("@")
     near = difflib.get_close_matches(base.lower(), METRICS, n=1, cutoff=0.0)[0]
     cut = re.match(r"[1-9][0-9]*", rest)
     example = near + (f"@{cut[0]}" if cut and near not in _NO_CUT else "")

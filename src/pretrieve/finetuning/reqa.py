@@ -90,7 +90,7 @@ class BestSnapshot(Watcher):
     ) -> None:
         super().__init__(after_step=self._look)
         self._encoder, self._data, self._config, self._device = encoder, data, config, device
-        self._valid = valid
+        self._valid = valid = valid[:MAX_VALIDATION]
         answers = np.concatenate([data.positive[valid], data.positive[train]])[:MAX_VALIDATION]
         self._candidates, inverse = np.unique(answers, return_inverse=True)
         self._target = inverse[: len(valid)]

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from pretrieve.errors import DataError
 from pretrieve.finetuning.reqa import BestSnapshot, ReqaConfig, ReqaObjective
 from pretrieve.models.hf_format import load_encoder, save_encoder
@@ -54,7 +56,9 @@ def finetune(
     encoder.to(device.device)
     watcher = BestSnapshot(encoder, data, train_rows, valid_rows, config, steps, device)
     objective = ReqaObjective(encoder, data, train_rows, config, seed, device.device)
-    key = content_key(options, size, seed, about, data.passages.key, train_rows.tolist(), valid_rows.tolist())
+    rows = [*train_rows, *valid_rows]
+    pairs = np.stack([rows, data.positive[rows], data.candidate_sentence[data.positive[rows]]]).tolist()
+    key = content_key(options, size, seed, about, data.passages.key, data.queries.key, len(train_rows), pairs)
     checkpoints = Checkpoints(checkpoint_dir, key)
     schedule = OptimiserConfig(steps, options["learning_rate"])
     if checkpoints.latest() is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from pretrieve.errors import DataError
 from pretrieve.pairs.pair import Pairs, random_in_range
 from pretrieve.text.token_store import TokenStore
 
@@ -19,34 +20,33 @@ class BodyFirstSelection:
     """Query: a random sentence of an article's first section. Document: a random passage of the same article.
 
     The passage that holds the query is never its document: it would be the inverse cloze task with the sentence kept.
-    So an article needs a first section and a second passage.
+    So a passage is a document when its article's first section has a sentence outside it.
     """
 
     name = "bfs"
 
     def __init__(self, store: TokenStore) -> None:
         first, last = first_section_passages(store)
-        articles = np.asarray(store.article_starts)
-        passages = np.asarray(store.section_starts)
-        self._begin, self._end = passages[articles[:-1]], passages[articles[1:]]
-        self._sentence_starts = np.asarray(store.passage_starts)
-        self._lead_begin, self._lead_end = self._sentence_starts[first], self._sentence_starts[last]
-        self._articles = np.flatnonzero((self._lead_end > self._lead_begin) & (self._end - self._begin >= 2))
-        if not len(self._articles):
-            raise ValueError("no article has a first section and a second passage: body first selection has no pairs")
-        # Articles are drawn by their number of documents, so that every (article, passage) pair is equally likely.
-        self._cumulative = np.cumsum((self._end - self._begin)[self._articles])
+        self._starts = np.asarray(store.passage_starts)
+        self._article = store.passage_article()
+        self._lead_begin = self._starts[first]
+        lead = self._starts[last] - self._lead_begin
+        passages = np.arange(store.n_passages)
+        in_lead = (passages >= first[self._article]) & (passages < last[self._article])
+        self._inside = np.where(in_lead, np.diff(self._starts), 0)
+        self._choices = lead[self._article] - self._inside
+        self._documents = np.flatnonzero(self._choices > 0)
+        if not len(self._documents):
+            raise DataError("no article has a first section and a second passage: body first selection has no pairs.")
 
     @property
     def n_pairs(self) -> int:
-        return int(self._cumulative[-1])
+        return len(self._documents)
 
     def sample(self, rng: np.random.Generator, n: int) -> Pairs:
         """Draw n pairs: a document uniformly, then a sentence of its article's first section outside it."""
-        drawn = np.searchsorted(self._cumulative, rng.integers(0, self._cumulative[-1], n), side="right")
-        article = self._articles[drawn]
-        query = random_in_range(rng, self._lead_begin[article], self._lead_end[article])
-        holder = np.searchsorted(self._sentence_starts, query, side="right") - 1
-        passage = random_in_range(rng, self._begin[article], self._end[article] - 1)
-        passage = passage + (passage >= holder)
+        passage = self._documents[rng.integers(0, len(self._documents), n)]
+        begin = self._lead_begin[self._article[passage]]
+        query = random_in_range(rng, begin, begin + self._choices[passage])
+        query = query + np.where(query >= self._starts[passage], self._inside[passage], 0)
         return Pairs(query, passage, np.full(n, -1), np.zeros(n, dtype=bool))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from pretrieve.errors import DataError
 from pretrieve.pairs.pair import Pairs, random_in_range
 from pretrieve.text.token_store import TokenStore
 
@@ -23,7 +24,7 @@ class InverseClozeTask:
         self._passages = np.flatnonzero(np.diff(self._starts) >= 2)
         self._keep, self._titles = keep, titles
         if not len(self._passages):
-            raise ValueError("no passage has two sentences: the inverse cloze task has nothing to draw from")
+            raise DataError("no passage has two sentences: the inverse cloze task has nothing to draw from.")
 
     @property
     def n_pairs(self) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from pretrieve.errors import DataError
 from pretrieve.pairs.bfs import first_section_passages
 from pretrieve.pairs.pair import Pairs, random_in_range
 from pretrieve.text.token_store import TokenStore
@@ -23,7 +24,7 @@ class WikiLinkPrediction:
         usable = self._lead_end[articles] > self._lead_begin[articles]
         self._passages, self._articles = passages[usable], articles[usable]
         if not len(self._passages):
-            raise ValueError("no passage links to a page with a first section: wiki link prediction has no pairs")
+            raise DataError("no passage links to a page with a first section: wiki link prediction has no pairs.")
 
     @property
     def n_pairs(self) -> int:

@@ -64,20 +64,18 @@ class MaskedLanguageModel:
         """Passages of a step, without replacement within an epoch, sorted by length and cut at the token budget."""
         chosen = self._passages[epoch_order(len(self._passages), self._seed, step * self._batch, self._batch)]
         rng = np.random.default_rng([self._seed, 102, step])
-        batches = []
-        lengths = np.minimum(
-            np.diff(self.store.sentence_starts[self.store.passage_starts[np.stack([chosen, chosen + 1])]], axis=0)[0]
-            + 2,
-            self._length,
+        packed = pack_passages(self.store, chosen, self._length)
+        # Masks are drawn for the whole step, so that they do not depend on where it is cut.
+        positions = choose_positions(packed, self.store.special, self._rate, rng)
+        corrupted = replace(
+            packed, tokens=corrupt(packed.tokens, positions, self.store.special, self.store.vocabulary_size, rng)
         )
-        chosen, lengths = chosen[np.argsort(-lengths, kind="stable")], np.sort(lengths)[::-1]
-        cut = np.flatnonzero(np.diff(np.cumsum(lengths) // self._budget)) + 1
-        for part in np.split(chosen, cut):
-            packed = pack_passages(self.store, part, self._length)
-            positions = choose_positions(packed, self.store.special, self._rate, rng)
-            tokens = corrupt(packed.tokens, positions, self.store.special, self.store.vocabulary_size, rng)
-            data = (replace(packed, tokens=tokens), positions, packed.tokens[positions])
-            batches.append(MicroBatch(data, {"mlm": len(positions)}, len(tokens)))
+        batches = []
+        for first, last in packed.slices(self._budget):
+            rows = packed.rows(first, last)
+            inside = positions[(positions >= rows.start) & (positions < rows.stop)]
+            data = (corrupted.part(first, last), inside - rows.start, packed.tokens[inside])
+            batches.append(MicroBatch(data, {"mlm": len(inside)}, rows.stop - rows.start))
         return batches
 
     def losses(self, batch: MicroBatch) -> dict[str, torch.Tensor]:

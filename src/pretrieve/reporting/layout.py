@@ -183,7 +183,10 @@ def _legend(table: Table, lines: Sequence[Line]) -> list[tuple[str, str]]:
     form += " (published)" if any(line.published for line in lines) else ""
     seeds = max((int(line.n_seeds) for line in shown if line.n_seeds), default=0)
     means = {0: "Whole data sets are counted.", 1: "One seed, so no deviation."}
-    legend = [(form, means.get(seeds, f"Mean and sample standard deviation over {seeds} seeds."))]
+    meaning = means.get(seeds, f"Mean and sample standard deviation over {seeds} seeds.")
+    if seeds > 1 and any(line.n_seeds == "1" for line in shown):
+        meaning += " BM25 draws nothing at random, so it runs once."
+    legend = [(form, meaning)]
     tests = sum(bool(line.p_value) for line in lines)
     if tests:
         levels = ", ".join(f"{mark} p < {level}" for level, mark in reversed(MARKS))

@@ -79,7 +79,9 @@ def row_commands(table: Table, setting: Setting) -> dict[str, str]:
 
 def total_cost(table: Table, setting: Setting) -> dict[str, Any]:
     """Wall seconds and GPU hours added up over the distinct stages of a table, and the peak memory of the largest."""
-    wanted = {path for cell in table.cells for seed in setting.seeds for path in setting.cost_files_of(cell, seed)}
+    wanted = {
+        path for cell in table.cells for seed in setting.seeds_of(cell) for path in setting.cost_files_of(cell, seed)
+    }
     there = sorted(path for path in wanted if Path(path).is_file())
     cost = ResultFiles().cost(there)
     return {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -27,7 +27,7 @@ class Setting:
     """What a scale makes: which data set plays which role, and which systems exist.
 
     ``root`` is ``results/{scale}``; ``roles`` maps a role to a data set; ``trained_on`` maps a data set to the one its
-    retrievers are fine-tuned on (itself when absent).
+    retrievers are fine-tuned on (itself when absent), and ``sizes`` to its training-set sizes (any when absent).
     """
 
     root: str
@@ -37,6 +37,7 @@ class Setting:
     encoders: frozenset[str]
     recipes: frozenset[str]
     trained_on: Mapping[str, str] = field(default_factory=dict)
+    sizes: Mapping[str, Collection[str]] = field(default_factory=dict)
 
     def why_not_run(self, cell: Cell) -> str:
         """The reason why this scale does not measure ``cell``; empty when it does."""
@@ -49,7 +50,16 @@ class Setting:
             return f"encoder {system.encoder} is not configured at the {self.scale} scale"
         if system.recipe not in self.recipes:
             return f"recipe {system.recipe} is not configured at the {self.scale} scale"
+        dataset = self.roles[cell.dataset]
+        if system.size not in self.sizes.get(dataset, (system.size,)):
+            return f"size {system.size} is not configured for the data set {dataset}"
         return ""
+
+    def seeds_of(self, cell: Cell) -> tuple[int, ...]:
+        """The seeds of a cell's system: none for statistics and quoted cells; BM25 draws nothing, so it has one run."""
+        if not cell.system or cell.is_statistic:
+            return ()
+        return (0,) if paths.parse_system(cell.system).encoder == "bm25" else self.seeds
 
     def files_of(self, table: Table, cell: Cell) -> list[str]:
         """The files ``cell`` is measured from: metrics, one for each seed, or one statistics file; [] if not run."""
@@ -58,11 +68,11 @@ class Setting:
         dataset = self.roles[cell.dataset]
         if cell.is_statistic:
             return [f"{self.root}/{table.statistics}/{dataset}/stats.json"]
-        return [paths.metrics_file(self.root, cell.system, dataset, seed) for seed in self.seeds]
+        return [paths.metrics_file(self.root, cell.system, dataset, seed) for seed in self.seeds_of(cell)]
 
     def cost_files_of(self, cell: Cell, seed: int) -> list[str]:
-        """The cost files of the stages behind one system's score; [] for statistics."""
-        if not cell.system or cell.is_statistic or self.why_not_run(cell):
+        """The cost files of the stages behind one run of a cell's system; [] for a cell that is not run."""
+        if self.why_not_run(cell):
             return []
         dataset = self.roles[cell.dataset]
         trained_on = self.trained_on.get(dataset, dataset)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+import yaml
+
 from pretrieve.errors import ConfigError
 from pretrieve.paths import table_file
 from pretrieve.reporting.tables import UNMEASURED, count_statuses, read_lines
@@ -16,6 +18,18 @@ def split_name(name: str) -> tuple[str, str]:
     if not (paper and slash and table) or "/" in table:
         raise ConfigError(f"table '{name}'; expected PAPER/TABLE such as pretraining_tasks/table3.")
     return paper, table
+
+
+def configured_tables(config: Path) -> list[str]:
+    """The names under ``tables`` of a configuration file. Raises ConfigError when there is no such list."""
+    try:
+        content = yaml.safe_load(config.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise ConfigError(f"{config}: not readable as YAML: {error}") from None
+    tables = content.get("tables") if isinstance(content, dict) else None
+    if not isinstance(tables, list) or not tables:
+        raise ConfigError(f"{config}: key tables is {tables!r}; expected a list of PAPER/TABLE.")
+    return tables
 
 
 def format_status(root: Path, tables: Sequence[str]) -> str:

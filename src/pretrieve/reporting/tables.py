@@ -198,7 +198,7 @@ def _same(paths: Sequence[str], key: str, files: ResultFiles) -> str:
 def _mean_cost(cell: Cell, setting: Setting, files: ResultFiles) -> tuple[Cost | None, str]:
     """(mean over seeds, "") or (None, which file is missing): a partial sum would look like a cheaper system."""
     costs = []
-    for seed in setting.seeds:
+    for seed in setting.seeds_of(cell):
         paths = setting.cost_files_of(cell, seed)
         if missing := [path for path in paths if not Path(path).is_file()]:
             return None, f"cost unknown, missing: {', '.join(missing)}"

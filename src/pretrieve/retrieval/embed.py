@@ -23,26 +23,6 @@ TOKEN_BUDGET = 16_384
 Pack = Callable[[np.ndarray], Packed]
 
 
-def _slices(packed: Packed, budget: int) -> list[tuple[int, int]]:
-    """Sequence ranges of at most ``budget`` tokens (one sequence at least)."""
-    bounds, first, size = [], 0, 0
-    for i, length in enumerate(packed.lengths):
-        if size and size + length > budget:
-            bounds.append((first, i))
-            first, size = i, 0
-        size += int(length)
-    return [*bounds, (first, len(packed.lengths))] if len(packed.lengths) else []
-
-
-def _part(packed: Packed, first: int, last: int) -> Packed:
-    starts = packed.starts
-    begin = starts[first]
-    end = starts[last - 1] + packed.lengths[last - 1]
-    return Packed(
-        packed.tokens[begin:end], packed.segments[begin:end], packed.lengths[first:last], np.arange(last - first)
-    )
-
-
 def encode(
     encoder: Encoder, pack: Pack, rows: np.ndarray, device: Device, progress: Progress | None = None
 ) -> np.ndarray:
@@ -58,9 +38,9 @@ def encode(
         for begin in range(0, len(rows), CHUNK_ROWS):
             chunk = rows[begin : begin + CHUNK_ROWS]
             packed = pack(chunk)
-            for first, last in _slices(packed, TOKEN_BUDGET):
+            for first, last in packed.slices(TOKEN_BUDGET):
                 with device.autocast():
-                    result = encoder(Batch.of(_part(packed, first, last), device.device))
+                    result = encoder(Batch.of(packed.part(first, last), device.device))
                 vectors[begin + packed.order[first:last]] = result.float().cpu().numpy()
             if progress is not None:
                 progress.advance(len(chunk))

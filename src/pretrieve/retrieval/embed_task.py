@@ -23,7 +23,8 @@ def embed_task(
     for name in ("model.safetensors", "heads.safetensors"):
         with open(retriever / name, "rb") as stream:
             digests.append(hashlib.file_digest(stream, "sha256").hexdigest())
-    key = content_key(about, digests, data.passages.key, data.queries.key, query_length, passage_length)
+    rows = hashlib.sha256(data.candidate_sentence.tobytes() + data.candidate_passage.tobytes()).hexdigest()
+    key = content_key(about, digests, data.passages.key, data.queries.key, rows, query_length, passage_length)
     embed_rows(encoder, lambda r: data.pack_queries(r, query_length), len(data.query_ids), out, "queries", key, device)
     embed_rows(
         encoder,

@@ -21,7 +21,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -29,7 +28,7 @@ import numpy as np
 import pyarrow as pa
 from tokenizers import Tokenizer
 
-from pretrieve.corpora.tables import TableWriter, read_table
+from pretrieve.corpora.tables import TableWriter
 from pretrieve.errors import DataError
 from pretrieve.tasks.splits import SplitRow
 from pretrieve.text.packing import passage_spans
@@ -217,57 +216,3 @@ def task_statistics(contents: TaskContents, passages: TokenStore, queries: Token
         "passages": len(contents.passages),
         "splits": splits,
     }
-
-
-class Task:
-    """Read access to a task directory; each part is read when it is first asked for.
-
-    ``corpus``, ``queries``, ``qrels`` and ``splits`` are Arrow tables with the columns of the module's table;
-    ``passages`` and ``query_tokens`` are the token stores. A missing or damaged part is a :class:`DataError`.
-    """
-
-    def __init__(self, directory: Path) -> None:
-        self.directory = Path(directory)
-
-    def _table(self, name: str) -> pa.Table:
-        return read_table(self.directory / f"{name}.parquet", SCHEMAS[name].names)
-
-    @cached_property
-    def corpus(self) -> pa.Table:
-        return self._table("corpus")
-
-    @cached_property
-    def queries(self) -> pa.Table:
-        return self._table("queries")
-
-    @cached_property
-    def qrels(self) -> pa.Table:
-        return self._table("qrels")
-
-    @cached_property
-    def splits(self) -> pa.Table:
-        return self._table("splits")
-
-    @cached_property
-    def passages(self) -> TokenStore:
-        return TokenStore(self.directory / "passages")
-
-    @cached_property
-    def query_tokens(self) -> TokenStore:
-        return TokenStore(self.directory / "queries")
-
-    @cached_property
-    def stats(self) -> dict[str, Any]:
-        path = self.directory / "stats.json"
-        try:
-            return json.loads(path.read_text())
-        except FileNotFoundError:
-            raise DataError(f"{path}: no such file. Build it with: snakemake {path}") from None
-
-    def relevant(self) -> dict[str, dict[str, int]]:
-        """Query id → doc id → relevance."""
-        found: dict[str, dict[str, int]] = {}
-        columns = (self.qrels[name].to_pylist() for name in SCHEMAS["qrels"].names)
-        for query_id, doc_id, relevance in zip(*columns, strict=True):
-            found.setdefault(query_id, {})[doc_id] = relevance
-        return found

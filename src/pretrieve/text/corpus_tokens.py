@@ -44,4 +44,5 @@ def tokenise_corpus(corpus: Path, tokenizer: Path, out: Path) -> TokenStore:
     titles = (title for (title,) in _rows(corpus / "articles.parquet", ["title"]))
     links = read_table(corpus / "links.parquet", ["passage_id", "article_id"])
     pairs = links["passage_id"].to_numpy(), links["article_id"].to_numpy()
-    return write_token_store(out, load_tokenizer(tokenizer), passages, titles, pairs)
+    sections = read_table(corpus / "sections.parquet", ["article_id"])["article_id"].to_numpy()
+    return write_token_store(out, load_tokenizer(tokenizer), passages, titles, pairs, section_articles=sections)

@@ -30,7 +30,7 @@ class Packed:
     @property
     def starts(self) -> np.ndarray:
         """(n,) first row of each sequence."""
-        return np.concatenate([[0], np.cumsum(self.lengths)[:-1]])
+        return np.cumsum(self.lengths) - self.lengths
 
     @property
     def positions(self) -> np.ndarray:
@@ -45,6 +45,26 @@ class Packed:
                 bounds.append((first, i))
                 first = i
         return [*bounds, (first, len(self.lengths))] if len(self.lengths) else []
+
+    def slices(self, budget: int) -> list[tuple[int, int]]:
+        """Consecutive sequence ranges ``(first, last+1)`` of at most ``budget`` tokens, or of a single sequence."""
+        bounds, first, size = [], 0, 0
+        for i, length in enumerate(self.lengths):
+            if size and size + length > budget:
+                bounds.append((first, i))
+                first, size = i, 0
+            size += int(length)
+        return [*bounds, (first, len(self.lengths))] if len(self.lengths) else []
+
+    def rows(self, first: int, last: int) -> slice:
+        """The rows of the sequences ``first`` to ``last - 1``."""
+        starts = self.starts
+        return slice(int(starts[first]), int(starts[last - 1] + self.lengths[last - 1]))
+
+    def part(self, first: int, last: int) -> Packed:
+        """The sequences ``first`` to ``last - 1`` as a batch of their own, in packed order."""
+        rows = self.rows(first, last)
+        return Packed(self.tokens[rows], self.segments[rows], self.lengths[first:last], np.arange(last - first))
 
 
 def ragged_arange(lengths: np.ndarray) -> np.ndarray:

@@ -61,7 +61,7 @@ class _ArrayFile:
         self.path = directory / f"{name}.bin"
         self.dtype = np.dtype(dtype).newbyteorder("<")
         self.length = 0
-        self._stream = open(self.path.with_suffix(".part"), "wb")
+        self._stream = open(self.path.with_suffix(".part"), "wb")  # noqa: SIM115: closed by close()
 
     def append(self, values: np.ndarray | list[int]) -> None:
         array = np.asarray(values, dtype=self.dtype)
@@ -91,11 +91,13 @@ def write_token_store(
     titles: Iterable[str] = (),
     links: tuple[np.ndarray, np.ndarray] | None = None,
     label: str = "tokens",
+    section_articles: np.ndarray | None = None,
 ) -> TokenStore:
     """Tokenise passages (in corpus order: sections and articles consecutive, ids from 0 without gaps) into a store.
 
     ``links`` are parallel arrays (L,) of source passage and linked article; links to an unknown article (-1) or to the
-    passage's own article are dropped, and each pair is kept once.
+    passage's own article are dropped, and each pair is kept once. ``section_articles`` (C,) is the article of each section,
+    where sections can be without passages: an article whose first section is empty has no introduction.
 
     Raises
     ------
@@ -143,13 +145,17 @@ def write_token_store(
             raise DataError(
                 f"{directory}: passage {int(wrong[0]) + 1} is out of order: its {level} comes before the last one."
             )
-    section_count = int(section_of.max(initial=-1)) + 1
-    article_count = int(article_of.max(initial=-1)) + 1
+    if section_articles is None:
+        # Each article begins with the first of its sections that has a passage.
+        section_count, article_count = (int(owner.max(initial=-1)) + 1 for owner in (section_of, article_of))
+        article_first = section_of[np.searchsorted(article_of, np.arange(article_count))]
+    else:
+        section_count, article_count = len(section_articles), int(np.max(section_articles, initial=-1)) + 1
+        article_first = np.searchsorted(section_articles, np.arange(article_count))
     files["passage_starts"].append(np.cumsum(np.array(counts, dtype=np.int64)))
     # A section or article without passages starts, and ends, where the next one does.
     files["section_starts"].append(np.searchsorted(section_of, np.arange(section_count + 1)))
-    article_first = np.searchsorted(article_of, np.arange(article_count))
-    files["article_starts"].append([*section_of[article_first], section_count])
+    files["article_starts"].append([*article_first, section_count])
     title_end = 0
     for encoded in _encode(tokenizer, titles):
         title_end += len(encoded)
@@ -216,9 +222,10 @@ class TokenStore:
 
     @property
     def key(self) -> str:
-        """Identity of the content (for checkpoints and embedding shards): a hash of the meta data and the tokens."""
+        """Identity of the content (for checkpoints and embedding shards): a hash of the meta data and the arrays."""
         digest = hashlib.sha256(json.dumps(self.meta, sort_keys=True).encode())
-        digest.update(np.ascontiguousarray(self.tokens).data)
+        for name in ARRAYS:
+            digest.update(np.ascontiguousarray(getattr(self, name)).data)
         return digest.hexdigest()
 
     @property

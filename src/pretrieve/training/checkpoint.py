@@ -39,14 +39,15 @@ class Checkpoints:
         return sorted(self.directory.glob("step-*.safetensors"), reverse=True)
 
     def save(self, state: State) -> None:
-        """Write a checkpoint and remove all but the two newest."""
+        """Write a checkpoint; it and the one before it stay, all others go (those of a later step are not this run's)."""
         self.directory.mkdir(parents=True, exist_ok=True)
         path = self.directory / f"step-{state.step:08d}.safetensors"
         temporary = path.with_suffix(".part")
         meta = {"key": self.key, "state": json.dumps({"step": state.step, "info": state.info})}
         save_file({n: t.detach().cpu().contiguous() for n, t in state.tensors.items()}, temporary, metadata=meta)
         os.replace(temporary, path)
-        for old in self._files()[2:]:
+        kept = [file for file in self._files() if file <= path][:2]
+        for old in set(self._files()) - set(kept):
             old.unlink()
 
     def latest(self) -> State | None:

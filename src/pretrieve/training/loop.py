@@ -96,7 +96,7 @@ def train(
     Parameters
     ----------
     checkpoints:
-        where to resume from and save to, every ``checkpoint_seconds`` and at the end; None trains without.
+        where to resume from, and to save to every ``checkpoint_seconds``; None trains without.
     watcher:
         looks on after every step (validation); its state is saved and restored with the run's.
 
