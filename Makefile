@@ -6,7 +6,7 @@
 # make lock      write envs/requirements.lock anew from the .in files
 # make clean     remove everything that was built (results, data); make clean-venv removes the environment
 
-PYTHON ?= python3.11
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
 SCALE ?= demo

@@ -37,9 +37,7 @@ rule all:
 
 
 onsuccess:
-    shell(
-        f"{PYTHON} workflow_scripts/report_time.py --results {ROOT} --elapsed {time.time() - STARTED:.0f} --startup {ROOT}"
-    )
+    shell(f"{PYTHON} workflow_scripts/report_time.py {time_report_options()}")
 
 
 onerror:

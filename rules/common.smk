@@ -53,6 +53,12 @@ wildcard_constraints:
     table=PLAN.alternation(table.split("/")[1] for table in PLAN.all_tables),
 
 
+def time_report_options():
+    """Options of report_time.py for what this call of snakemake did."""
+    elapsed = f"{time.time() - STARTED:.0f}"
+    return f"--results {ROOT} --since {STARTED} --elapsed {elapsed}"
+
+
 def corpus_files(name, *tables):
     """Parquet tables of a corpus."""
     return [f"{paths.corpus_dir(ROOT, name)}/{table}.parquet" for table in tables]

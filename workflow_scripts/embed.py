@@ -4,7 +4,10 @@ import argparse
 from pathlib import Path
 
 from pretrieve.cli import one_each, run_program
+from pretrieve.retrieval.embed_task import embed_task
+from pretrieve.tasks.dataset import Dataset
 from pretrieve.training.cost import Cost
+from pretrieve.training.device import choose_device
 
 
 def main() -> None:
@@ -18,9 +21,6 @@ def main() -> None:
     parser.add_argument("--precision", default="auto")
     arguments = parser.parse_args()
     one_each(retrievers=arguments.retrievers, out=arguments.out)
-    from pretrieve.retrieval.embed_task import embed_task
-    from pretrieve.tasks.dataset import Dataset
-    from pretrieve.training.device import choose_device
 
     device = choose_device(arguments.precision, arguments.threads)
     data = Dataset(arguments.task)

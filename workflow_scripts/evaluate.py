@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+import ranx  # noqa: F401  (slow to import: here, so that it counts as the job's start)
+
 from pretrieve.cli import one_each, run_program, split_queries
 from pretrieve.corpora.tables import read_table
 from pretrieve.evaluation.metrics import metrics_record, read_qrels

@@ -5,7 +5,10 @@ import json
 from pathlib import Path
 
 from pretrieve.cli import one_each, run_program
+from pretrieve.finetuning.run import finetune
+from pretrieve.tasks.dataset import Dataset
 from pretrieve.training.cost import Cost
+from pretrieve.training.device import choose_device
 
 
 def main() -> None:
@@ -21,9 +24,6 @@ def main() -> None:
     parser.add_argument("--checkpoints", type=Path, required=True)
     arguments = parser.parse_args()
     one_each(sizes=arguments.sizes, out=arguments.out)
-    from pretrieve.finetuning.run import finetune
-    from pretrieve.tasks.dataset import Dataset
-    from pretrieve.training.device import choose_device
 
     device = choose_device(arguments.precision, arguments.threads)
     data = Dataset(arguments.task)

@@ -5,7 +5,9 @@ import json
 from pathlib import Path
 
 from pretrieve.cli import run_program
+from pretrieve.pretraining.run import pretrain
 from pretrieve.training.cost import Cost
+from pretrieve.training.device import choose_device
 
 
 def main() -> None:
@@ -19,8 +21,6 @@ def main() -> None:
     parser.add_argument("--checkpoint-seconds", type=float, default=60.0)
     parser.add_argument("--out", type=Path, required=True)
     arguments = parser.parse_args()
-    from pretrieve.pretraining.run import pretrain
-    from pretrieve.training.device import choose_device
 
     device = choose_device(arguments.precision, arguments.threads)
     with Cost("pretrain", arguments.threads) as cost:

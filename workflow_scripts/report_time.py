@@ -13,16 +13,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--results", type=Path, required=True, help="folder of the scale, such as results/demo")
     parser.add_argument("--elapsed", type=float, metavar="SECONDS", help="wall time of the whole run")
-    parser.add_argument(
-        "--startup",
-        type=Path,
-        nargs="+",
-        metavar="PATH",
-        help="cost JSON files, or folders with them, whose startup_s is added up",
-    )
+    parser.add_argument("--since", type=float, default=0.0, metavar="EPOCH", help="count only what was written since")
     options = parser.parse_args()
-    startup = startup_seconds(options.startup) if options.startup else None
-    print(format_report(read_stages(options.results / "benchmarks"), options.elapsed, startup), end="")
+    startup = startup_seconds(options.results / "logs", options.since)
+    stages = read_stages(options.results / "benchmarks", options.since)
+    print(format_report(stages, options.elapsed, startup), end="")
 
 
 if __name__ == "__main__":

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+import os
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn, TextIO
 
 from pretrieve.corpora.tables import read_table
 from pretrieve.errors import ConfigError, DataError, PretrieveError
+
+#: How the first line of a log begins: what the interpreter's start and a program's imports took; report_time.py adds it up.
+STARTED_IN = "started in "
+
+
+def _process_age() -> float:
+    """Seconds since this process began (Linux: its start in clock ticks since boot)."""
+    stat = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
+    return time.clock_gettime(time.CLOCK_BOOTTIME) - int(stat[19]) / os.sysconf("SC_CLK_TCK")
 
 
 class Tee:
@@ -55,6 +66,7 @@ def run_program(function: Callable[[], None]) -> NoReturn:
             stream.reconfigure(line_buffering=True)
     log = _open_log()
     if log is not None:
+        log.write(f"{STARTED_IN}{_process_age():.2f} s\n")
         sys.stdout, sys.stderr = Tee(sys.stdout, log), Tee(sys.stderr, log)
     try:
         function()

@@ -57,7 +57,7 @@ def _explain(error: ValidationError) -> ConfigError:
     if error.validator == "enum":
         return _refuse(path, error.instance, map(str, error.validator_value))
     if error.validator == "oneOf":
-        words = [error.instance] if isinstance(error.instance, str) else error.instance if isinstance(error.instance, list) else []
+        words = error.instance if isinstance(error.instance, list) else [str(error.instance)]
         known = ["none", "mlm", "ict", "bfs", "wlp"]
         hint = nearest(next((word for word in words if word not in known), ""), known)
         allowed = "none, mlm, or a list of ict, bfs, wlp"

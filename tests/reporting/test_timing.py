@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import os
 
 import pytest
 
@@ -47,37 +47,20 @@ def test_report_is_ascii_and_its_shares_add_up(benchmarks):
     assert "2 job(s) ended before they were sampled" in text
 
 
-def test_startup_reads_files_and_folders_and_skips_what_has_none(tmp_path):
-    for name, cost in {
-        "a/cost.json": {"startup_s": 2.5},
-        "a/b/seed1.cost.json": {"startup_s": 1},
-        "c.json": {},
-    }.items():
-        path = tmp_path / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(cost))
-    assert startup_seconds([tmp_path / "a", tmp_path / "c.json"]) == (3.5, 2)
-    assert startup_seconds([tmp_path / "c.json"]) == (0.0, 0)
-    with pytest.raises(DataError, match="not readable as JSON"):
-        startup_seconds([tmp_path / "none.json"])
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        (HEAD.replace("cpu_time", "cpu"), "line 1: no column cpu_time; found s, h:m:s"),
-        (HEAD + LONG.replace("60.0000", "NA"), "line 2: column s is 'NA'; expected a number"),
-        (HEAD + LONG.replace("90.00", "soon"), "line 2: column cpu_time is 'soon'"),
-        (HEAD + "1.0\t0:00:01\n", "line 2: column cpu_time is None"),
-        ("", "line 1: no column cpu_time, max_rss, s; found nothing"),
-    ],
-)
-def test_a_broken_file_is_refused_with_its_line(benchmarks, text, message):
-    path = benchmarks / "table" / "t.tsv"
-    path.write_text(text)
-    with pytest.raises(DataError) as error:
-        read_stages(benchmarks)
-    assert message in str(error.value) and str(path) in str(error.value)
+def test_startup_adds_the_first_lines_of_logs_and_skips_others(tmp_path):
+    lines = {
+        "a/x.log": "started in 2.50 s\nwork\n",
+        "a/b/y.log": "started in 1.00 s\n",
+        "c.log": "DataError: no\n",
+        "d.log": "",
+    }
+    for name, text in lines.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    assert startup_seconds(tmp_path) == (3.5, 2)
+    assert startup_seconds(tmp_path / "a" / "b") == (1.0, 1)
+    os.utime(tmp_path / "a/x.log", (1000, 1000))
+    assert startup_seconds(tmp_path, since=2000) == (1.0, 1)
 
 
 def test_no_benchmarks_is_an_error(tmp_path):

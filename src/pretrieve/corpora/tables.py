@@ -7,7 +7,7 @@ sections       section_id int32 · article_id int32 · level int8 · heading   (
 passages       passage_id int32 · section_id int32 · article_id int32 · source ('page' | 'lead') · text ·
                sentence_starts list<int32> · sentence_ends list<int32>   (character offsets in text)
 links          passage_id int32 · article_id int32 (of the page linked to; -1: not in the corpus) ·
-               title (canonical, redirects resolved) · start int32 · end int32 (of the label in text)
+               title (of the link, normalised; a redirect keeps its own) · start int32 · end int32 (of the label in text)
 =============  ==========================================================================================
 
 Rows are in corpus order: the sections of an article, and the passages of a section, are consecutive, and ids count

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import csv
-import json
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from pretrieve.cli import STARTED_IN
 from pretrieve.errors import DataError
 
 #: Columns read from a benchmark file: wall seconds, largest resident memory (MiB), processor seconds.
@@ -28,8 +27,8 @@ class Stage:
     unsampled: int = 0
 
 
-def read_stages(folder: Path) -> list[Stage]:
-    """Add up ``folder/{rule}/**/*.tsv``, the longest rule first.
+def read_stages(folder: Path, since: float = 0.0) -> list[Stage]:
+    """Add up ``folder/{rule}/**/*.tsv``, the longest rule first; only files written at or after ``since`` (epoch seconds).
 
     Every line of a file is a job (``repeat`` in a rule gives several). A job too short for Snakemake to sample has
     only a wall time; ``unsampled`` counts those.
@@ -41,6 +40,8 @@ def read_stages(folder: Path) -> list[Stage]:
     """
     stages: dict[str, Stage] = {}
     for path in sorted(folder.glob("*/**/*.tsv")):
+        if path.stat().st_mtime < since:
+            continue
         rule = path.relative_to(folder).parts[0]
         _add(stages.setdefault(rule, Stage(rule)), path)
     if not stages:
@@ -75,21 +76,20 @@ def _number(row: dict[str, str], column: str, where: str) -> float | None:
         raise DataError(f"{where}: column {column} is {text!r}; expected a number. Delete the file.") from None
 
 
-def startup_seconds(paths: Iterable[Path]) -> tuple[float, int]:
-    """(seconds, files): the ``startup_s`` of cost files added up, and how many of them have one.
+def startup_seconds(folder: Path, since: float = 0.0) -> tuple[float, int]:
+    """(seconds, jobs): what the programs spent before their work began, from the first lines of ``folder/**/*.log``.
 
-    A folder stands for all ``*cost.json`` below it.
+    Logs written before ``since`` (epoch seconds) do not count, nor do those without such a line.
     """
     total, count = 0.0, 0
-    for path in paths:
-        for file in sorted(path.rglob("*cost.json")) if path.is_dir() else [path]:
-            try:
-                cost = json.loads(file.read_text(encoding="utf-8"))
-            except (OSError, json.JSONDecodeError) as error:
-                raise DataError(f"{file}: not readable as JSON: {error}.") from None
-            if isinstance(cost, dict) and "startup_s" in cost:
-                total += float(cost["startup_s"])
-                count += 1
+    for file in sorted(folder.rglob("*.log")):
+        if file.stat().st_mtime < since:
+            continue
+        with open(file, encoding="utf-8", errors="replace") as stream:
+            line = stream.readline()
+        if line.startswith(STARTED_IN):
+            total += float(line.removeprefix(STARTED_IN).split()[0])
+            count += 1
     return total, count
 
 
@@ -130,9 +130,9 @@ def format_report(stages: list[Stage], elapsed: float | None = None, startup: tu
     if elapsed:
         text.append(f"elapsed {elapsed:,.1f} s; {wall / elapsed:.2f} jobs ran at a time on average")
     if startup is not None:
-        seconds, files = startup
+        seconds, started = startup
         share = f" = {seconds / wall:.1%} of all job seconds" if wall else ""
-        text.append(f"starting up {seconds:,.1f} s in {files} stages{share}" if files else "no cost file has startup_s")
+        text.append(f"starting up {seconds:,.1f} s in {started} jobs{share}" if started else "no log says how long its program took to start")
     if unsampled := sum(stage.unsampled for stage in stages):
         text.append(f"{unsampled} job(s) ended before they were sampled: their cpu seconds and memory count as 0")
     return "\n".join(text).rstrip() + "\n"

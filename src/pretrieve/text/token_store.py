@@ -61,7 +61,7 @@ class _ArrayFile:
         self.path = directory / f"{name}.bin"
         self.dtype = np.dtype(dtype).newbyteorder("<")
         self.length = 0
-        self._stream = open(self.path.with_suffix(".part"), "wb")  # noqa: SIM115: closed by close()
+        self._stream = open(self.path.with_suffix(".part"), "wb")  # noqa: SIM115 (closed by close())
 
     def append(self, values: np.ndarray | list[int]) -> None:
         array = np.asarray(values, dtype=self.dtype)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import resource
 import sys
 import time
@@ -25,12 +24,10 @@ class Cost:
 
     def __init__(self, stage: str, threads: int = 1) -> None:
         self.stage, self.threads, self.tokens = stage, threads, 0
-        self.wall_s = self.cpu_s = self.peak_gb = self.gpu_h = self.startup_s = 0.0
+        self.wall_s = self.cpu_s = self.peak_gb = self.gpu_h = 0.0
 
     def __enter__(self) -> Cost:
         self._wall, self._cpu = time.perf_counter(), _cpu_seconds()
-        # What was spent before the block: the interpreter's start and the imports.
-        self.startup_s = max(time.time() - _process_start(), 0.0)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None):
@@ -48,7 +45,6 @@ class Cost:
             "cpu_s": round(self.cpu_s, 3),
             "peak_gb": round(self.peak_gb, 3),
             "gpu_h": round(self.gpu_h, 6),
-            "startup_s": round(self.startup_s, 3),
             "threads": self.threads,
             "stage": self.stage,
             "tokens": self.tokens,
@@ -62,10 +58,3 @@ class Cost:
 def _cpu_seconds() -> float:
     usages = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     return sum(usage.ru_utime + usage.ru_stime for usage in usages)
-
-
-def _process_start() -> float:
-    """When this process began, in seconds since the epoch (Linux: /proc, in clock ticks since boot)."""
-    stat = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
-    boot = time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)
-    return boot + int(stat[19]) / os.sysconf("SC_CLK_TCK")
