@@ -25,8 +25,8 @@ ROOT = Path(__file__).resolve().parent.parent
 #: Title → wikitext (or ``-> target`` for a redirect). The links among them are in WLP below.
 PAGES = {
     "Anchor": """{{Infobox tool|name=Anchor|image=[[File:Anchor.jpg|thumb|An anchor of a [[Galleon]]]]}}
-[[File:Anchor 2.jpg|thumb|left|An anchor, drawn for a [[Ketch|small ketch]] in 1850, with its chain beside it on the deck.]]
-An '''anchor''' holds a [[boat]] to the [[sea_floor#Life|bed of the sea]].<ref>{{cite book|title=Ships|author=A. B.}}</ref> It is made of iron.
+[[File:Anchor 2.jpg|left|An anchor, drawn for a [[Ketch|small ketch]] in 1850, with its chain beside it on the deck.]]
+An '''anchor''' holds a [[boat]] to the [[sea_floor#Life|bed of the sea]].<ref>{{cite book|title=Ships}}</ref> It is made of iron.
 
 Sailors on a [[Ketch]] drop it from the bow, where the chain runs. It weighs {{convert|40|kg|lb}} or more.
 
@@ -136,7 +136,13 @@ def cpu() -> Device:
 def body(store: TokenStore) -> BodyConfig:
     """A body small enough for a test, wide enough to learn."""
     return BodyConfig(
-        vocabulary_size=store.vocabulary_size, hidden=16, layers=2, heads=2, feed_forward=32, max_positions=64, dropout=0.0
+        vocabulary_size=store.vocabulary_size,
+        hidden=16,
+        layers=2,
+        heads=2,
+        feed_forward=32,
+        max_positions=64,
+        dropout=0.0,
     )
 
 

@@ -83,7 +83,12 @@ def test_the_list(tmp_path: Path) -> None:
     for source in sources.values():
         assert len(source.sha256) == 64 and source.bytes > 0 and source.licence
     columns = "name\tfile\tpackage\tpath\tsha256\tbytes\tlicence\tneeded_by\n"
-    for line in ("a\tf\tp\tq\t00\tmany\tCC0\tall", "a\tf\tp\tq\t00\t12\tCC0", "a\tf", "a\tf\tp\tq\t00\t1\tCC0\tall\tmore"):
+    for line in (
+        "a\tf\tp\tq\t00\tmany\tCC0\tall",
+        "a\tf\tp\tq\t00\t12\tCC0",
+        "a\tf",
+        "a\tf\tp\tq\t00\t1\tCC0\tall\tmore",
+    ):
         table = tmp_path / "sources.tsv"
         table.write_text("# comment\n" + columns + line + "\n")
         with pytest.raises(DataError, match=r"sources\.tsv: source 1 \('a'\) is not complete"):

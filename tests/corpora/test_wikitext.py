@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from pretrieve.corpora.mediawiki import read_pages
-from pretrieve.corpora.wikitext import Link, Paragraph, normalise_title, parse_page, parse_paragraph, strip_markup
+from pretrieve.corpora.wikitext import Link, Paragraph, normalise_title, parse_page, parse_paragraph
 
 FRAGMENT = "test/test_data/enwiki-latest-pages-articles1.xml-p000000010p000030302-shortened.bz2"
 TAIL = " The rest of this paragraph makes it long enough to be taken for prose by the reader."
@@ -57,14 +57,11 @@ def test_text_of_markup(wikitext: str, text: str) -> None:
 
 
 def test_links_point_at_their_labels() -> None:
-    paragraph = only("''The'' {{convert|2|m}} [[boat]]s — 日本 😀 — of [[Sea_floor#Mud|the sea]], [[ Old  Sea ]] & [[:Sea]].")
+    paragraph = only(
+        "''The'' {{convert|2|m}} [[boat]]s — 日本 😀 — of [[Sea_floor#Mud|the sea]], [[ Old  Sea ]] & [[:Sea]]."
+    )
     found = [(link.target, paragraph.text[link.start : link.end]) for link in paragraph.links]
-    assert found == [("Boat", "boats"), ("Sea floor", "the sea"), ("Old Sea", " Old  Sea "), ("Sea", "Sea")] or found == [
-        ("Boat", "boats"),
-        ("Sea floor", "the sea"),
-        ("Old Sea", " Old Sea "),
-        ("Sea", "Sea"),
-    ]
+    assert found == [("Boat", "boats"), ("Sea floor", "the sea"), ("Old Sea", " Old Sea "), ("Sea", "Sea")]
 
 
 def test_captions_tables_and_templates_keep_no_links() -> None:
@@ -106,11 +103,40 @@ def test_first_section_is_there_even_when_empty(wikitext: str) -> None:
 
 
 def test_short_lines_and_lists_are_no_prose() -> None:
-    assert texts("A caption.\n* List." + TAIL + "\n#" + TAIL + "\n|" + TAIL + "\nNo stop at its end, though it is" + TAIL[:-1]) == []
+    assert (
+        texts(
+            "A caption.\n* List."
+            + TAIL
+            + "\n#"
+            + TAIL
+            + "\n|"
+            + TAIL
+            + "\nNo stop at its end, though it is"
+            + TAIL[:-1]
+        )
+        == []
+    )
 
 
 @pytest.mark.parametrize(
-    "piece", ["<ref>", "<!-- ", "{{", "}}", "{{a|", "{|\n", "[[", "]]", "[[File:a ", "[http://a ", "== a ", "'''", "<b ", "(;", "&#"]
+    "piece",
+    [
+        "<ref>",
+        "<!-- ",
+        "{{",
+        "}}",
+        "{{a|",
+        "{|\n",
+        "[[",
+        "]]",
+        "[[File:a ",
+        "[http://a ",
+        "== a ",
+        "'''",
+        "<b ",
+        "(;",
+        "&#",
+    ],
 )
 def test_malformed_pages_end(piece: str) -> None:
     """A quadratic pass would take minutes here."""
@@ -160,5 +186,3 @@ def test_words_agree_with_wikitextparser(real_pages) -> None:
         ours = word.findall(" ".join(texts(page.text)))
         assert len(ours) > 50, page.title
         assert sum(w in reference for w in ours) >= 0.97 * len(ours), page.title
-        # The other way about: what one paragraph of ours starts with, stands in the reference as it does here.
-        assert strip_markup(page.text).count("[[") == strip_markup(page.text).count("]]"), page.title

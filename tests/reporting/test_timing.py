@@ -43,7 +43,7 @@ def test_report_is_ascii_and_its_shares_add_up(benchmarks):
     shares = sum(float(rows[rule][6].rstrip("%")) for rule in ("pretrain", "table"))
     assert shares == pytest.approx(100, abs=0.1)
     assert "2.00 jobs ran at a time" in text
-    assert "starting up 12.0 s in 3 stages = 10.0% of all job seconds" in text
+    assert "starting up 12.0 s in 3 jobs = 10.0% of all job seconds" in text
     assert "2 job(s) ended before they were sampled" in text
 
 

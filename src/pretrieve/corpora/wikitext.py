@@ -97,13 +97,19 @@ _INTERWIKI = re.compile(
 _EXTERNAL = re.compile(r"\[(?:https?:|ftp:|mailto:)?//[^\s\]]*\s*([^\[\]]*)\]|\[mailto:[^\s\]]*\s*([^\[\]]*)\]", re.I)
 _HEADING = re.compile(r"^(={2,6})[ \t]*(.+?)[ \t]*\1[ \t]*$", re.M)
 _QUOTES = re.compile(r"'{2,5}")
-_SPACES = re.compile(r"[ \t\u00a0\u2009\u200a\u202f]+")
+_OTHER_SPACES = "\t\u00a0\u2009\u200a\u202f"
+_SPACES = re.compile(r"  +")
 _MAGIC_WORD = re.compile(r"__[A-Z]+__")
 _LINK = re.compile(r"\[\[([^\[\]|]*)(?:\|([^\[\]]*))?\]\]([a-z]*)")
 _EMPTY_BRACKETS = re.compile(r"\s*\(\s*(?:[;,:.\s]|\bor\b|\band\b)*\s*\)")
 _BRACKET_LEAD = re.compile(r"\(\s*[;,:][;,:\s]*")
 _BRACKET_TAIL = re.compile(r"(?<![\s;,:])[\s;,:]+\)")
 _SPACE_BEFORE_STOP = re.compile(r"\s+([,.;:!?])(?=\s|$)")
+# A substitution whose pattern starts with blanks is tried at every blank, so it runs only where one of these, which start
+# with a rare character, finds what it needs.
+_HAS_EMPTY_BRACKETS = re.compile(r"\(\s*(?:[;,:.\s]|\bor\b|\band\b)*\s*\)")
+_HAS_BRACKET_TAIL = re.compile(r"\)(?<=[\s;,:]\))")
+_HAS_SPACE_BEFORE_STOP = re.compile(r"[,.;:!?](?<=\s.)(?=\s|$)")
 _DOUBLE_STOP = re.compile(r"([,;])(?:\s*[,;])+")
 _LIST_MARK = ("*", "#", ":", ";", "|", "!", "{", "}", "=", "<")
 
@@ -258,12 +264,19 @@ def normalise_title(title: str) -> str:
 
 
 def _tidy(line: str) -> str:
-    line = _SPACES.sub(" ", line).strip()
+    for space in _OTHER_SPACES:
+        line = line.replace(space, " ")
+    if "  " in line:
+        line = _SPACES.sub(" ", line)
+    line = line.strip()
     if "(" in line:
-        line = _EMPTY_BRACKETS.sub("", line)
+        if _HAS_EMPTY_BRACKETS.search(line):
+            line = _EMPTY_BRACKETS.sub("", line)
         line = _BRACKET_LEAD.sub("(", line)
-        line = _BRACKET_TAIL.sub(")", line)
-    line = _SPACE_BEFORE_STOP.sub(r"\1", line)
+        if _HAS_BRACKET_TAIL.search(line):
+            line = _BRACKET_TAIL.sub(")", line)
+    if _HAS_SPACE_BEFORE_STOP.search(line):
+        line = _SPACE_BEFORE_STOP.sub(r"\1", line)
     return _DOUBLE_STOP.sub(r"\1", line)
 
 

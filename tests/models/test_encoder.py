@@ -1,0 +1,217 @@
+"""Encoders: pooling, the bag of words against a loop, the MLM head, and their directories.
+
+Seen to fail when: vectors come in packed order; the mean divides by the longest length; the head has a matrix of its own;
+q, k and v are saved in another order; ``load_encoder`` keeps a projection of another dimension, or drops its own.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from transformers import AutoModel
+
+from pretrieve.errors import ConfigError, DataError
+from pretrieve.models.batch import Batch
+from pretrieve.models.config import BodyConfig
+from pretrieve.models.encoder import Encoder, MaskedWordHead, seeded
+from pretrieve.models.hf_format import load_encoder, save_encoder
+from pretrieve.text.packing import Packed
+
+CONFIG = BodyConfig(
+    vocabulary_size=60,
+    hidden=16,
+    layers=2,
+    heads=2,
+    feed_forward=24,
+    max_positions=32,
+    dropout=0.0,
+    std=0.3,
+    word_std=0.5,
+)
+BAG = BodyConfig(kind="bow-mlp", vocabulary_size=60, hidden=16, heads=1, feed_forward=24, word_std=0.5)
+LENGTHS = [3, 20, 7, 1, 20, 12]
+
+
+def sequences(packed: Packed) -> list[np.ndarray]:
+    """Token ids in the caller's order."""
+    found = {o: packed.tokens[s : s + n] for o, s, n in zip(packed.order, packed.starts, packed.lengths, strict=True)}
+    return [found[i] for i in range(len(found))]
+
+
+@pytest.mark.parametrize("config", [CONFIG, BAG])
+@pytest.mark.parametrize("pooling", ["cls", "mean"])
+def test_vectors_are_unit_and_in_the_callers_order(random_packed, config: BodyConfig, pooling: str) -> None:
+    encoder = Encoder(config, 5, pooling, seed=1).eval()
+    packed = random_packed(LENGTHS, 60)
+    assert packed.order.tolist() != sorted(packed.order.tolist())
+    with torch.no_grad():
+        vectors = encoder(Batch.of(packed))
+        assert vectors.shape == (6, 5)
+        assert torch.allclose(vectors.norm(dim=1), torch.ones(6), atol=1e-6)
+        for place, example in enumerate(packed.order):
+            alone = encoder(Batch.of(packed.part(place, place + 1)))
+            assert torch.allclose(alone[0], vectors[example], atol=1e-5)
+
+
+def test_mean_pooling_is_over_the_sequence(random_packed) -> None:
+    encoder = Encoder(CONFIG, 5, "mean", seed=1).eval()
+    packed = random_packed(LENGTHS, 60)
+    batch = Batch.of(packed)
+    with torch.no_grad():
+        states, pooled = encoder.body(batch), encoder.pool(batch)
+    for i, (start, length) in enumerate(zip(packed.starts, packed.lengths, strict=True)):
+        assert torch.allclose(pooled[i], states[start : start + length].mean(0), atol=1e-6)
+    cls = Encoder(CONFIG, 5, "cls", seed=1).eval()
+    with torch.no_grad():
+        assert torch.allclose(cls.pool(batch), states[torch.from_numpy(packed.starts)], atol=1e-6)
+
+
+def test_bag_of_words_against_a_loop(random_packed) -> None:
+    encoder = Encoder(BAG, 5, "cls", seed=2).eval()
+    packed = random_packed(LENGTHS, 60)
+    state = {name: tensor.double().numpy() for name, tensor in encoder.state_dict().items()}
+    vectors = encoder(Batch.of(packed)).detach().numpy()
+    for tokens, vector in zip(sequences(packed), vectors, strict=True):
+        mean = sum(state["body.words.weight"][token] for token in tokens) / len(tokens)
+        inner = np.tanh(state["body.inner.weight"] @ mean + state["body.inner.bias"])
+        outer = np.tanh(state["body.outer.weight"] @ inner + state["body.outer.bias"])
+        projected = state["projection.weight"] @ outer + state["projection.bias"]
+        assert np.allclose(vector, projected / np.linalg.norm(projected), atol=1e-5)
+
+
+def test_masked_word_head() -> None:
+    head = MaskedWordHead(CONFIG, seed=0)
+    words = torch.randn(60, 16, generator=seeded(0), requires_grad=True)
+    states = torch.randn(7, 16, generator=seeded(1))
+    logits = head(states, words)
+    hidden = torch.nn.functional.gelu(states @ head.transform.weight.T + head.transform.bias)
+    hidden = (hidden - hidden.mean(1, keepdim=True)) / hidden.var(1, keepdim=True, unbiased=False).sqrt()
+    assert torch.allclose(logits, hidden @ words.T + head.bias, atol=1e-4)
+    logits.sum().backward()
+    assert words.grad is not None and float(words.grad.abs().max()) > 0
+    assert sum(p.numel() for p in head.parameters()) == 16 * 16 + 16 + 2 * 16 + 60  # no matrix of its own
+
+
+def test_first_loss_is_that_of_guessing(random_packed) -> None:
+    config = BodyConfig(
+        vocabulary_size=3000, hidden=64, layers=2, heads=2, feed_forward=128, dropout=0.0, max_positions=64
+    )
+    encoder, head = Encoder(config, 8, "cls", 0), MaskedWordHead(config, 0)
+    packed = random_packed([30] * 20, 3000)
+    logits = head(encoder.body(Batch.of(packed)), encoder.body.words.weight)
+    loss = torch.nn.functional.cross_entropy(logits, torch.from_numpy(packed.tokens))
+    assert float(loss) == pytest.approx(math.log(3000), abs=0.1)
+
+
+def saved(directory: Path, config: BodyConfig = CONFIG, dim: int = 5, trained: bool = True) -> Encoder:
+    encoder = Encoder(config, dim, "cls", seed=7).eval()
+    save_encoder(directory, encoder, MaskedWordHead(config, 7), {"trained_projection": trained, "seed": 7})
+    return encoder
+
+
+def test_auto_model_gives_the_same_states(tmp_path: Path, random_packed) -> None:
+    encoder = saved(tmp_path)
+    model = AutoModel.from_pretrained(str(tmp_path), add_pooling_layer=False).eval()
+    packed = random_packed([11] * 4, 60)
+    ids, types = (torch.from_numpy(array).view(4, 11) for array in (packed.tokens, packed.segments))
+    with torch.no_grad():
+        expected = model(input_ids=ids, token_type_ids=types).last_hidden_state.view(44, -1)
+        assert torch.allclose(encoder.body(Batch.of(packed)), expected, atol=1e-5)
+    model.save_pretrained(tmp_path / "again")  # and back: a checkpoint that transformers wrote
+    for name in ("heads.safetensors", "pretrieve.json"):
+        (tmp_path / "again" / name).write_bytes((tmp_path / name).read_bytes())
+    again, _ = load_encoder(tmp_path / "again")
+    assert all(torch.equal(t, again.state_dict()[n]) for n, t in encoder.state_dict().items())
+
+
+@pytest.mark.parametrize("config", [CONFIG, BAG])
+def test_round_trip(tmp_path: Path, random_packed, config: BodyConfig) -> None:
+    encoder = saved(tmp_path, config)
+    again, about = load_encoder(tmp_path)
+    assert all(torch.equal(t, again.state_dict()[n]) for n, t in encoder.state_dict().items())
+    assert again.config == config and (about["seed"], about["dim"], about["pooling"]) == (7, 5, "cls")
+    batch = Batch.of(random_packed(LENGTHS, 60))
+    assert torch.equal(encoder(batch), again.eval()(batch))
+    assert not list(tmp_path.glob("*.part"))
+
+
+def test_projection(tmp_path: Path) -> None:
+    encoder = saved(tmp_path)
+    same, other = load_encoder(tmp_path, dim=5, seed=1)[0], load_encoder(tmp_path, dim=3, seed=1)[0]
+    assert torch.equal(same.projection.weight, encoder.projection.weight)
+    assert other.projection.weight.shape == (3, 16) and other.dim == 3
+    assert torch.equal(other.projection.weight, Encoder(CONFIG, 3, "cls", 1).projection.weight)
+    assert torch.equal(other.body.words.weight, encoder.body.words.weight)
+    saved(tmp_path / "untrained", trained=False)
+    fresh = load_encoder(tmp_path / "untrained", dim=5, seed=2)[0]
+    assert not torch.equal(fresh.projection.weight, encoder.projection.weight)
+    assert torch.equal(fresh.projection.weight, Encoder(CONFIG, 5, "cls", 2).projection.weight)
+
+
+WORDS = "embeddings.word_embeddings.weight"
+UP = "encoder.layer.1.intermediate.dense.weight"
+KEY = "encoder.layer.0.attention.self.key.weight"
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda t: t.pop(WORDS), r"missing: \['words.weight'\]"),
+        (lambda t: t.pop(KEY), r"layer 0 has no attention.self.\['key'\] weight"),
+        (lambda t: t.update({UP: torch.zeros(24, 15)}), r"layers.1.up.weight: \(24, 15\) ≠ \(24, 16\)"),
+        (lambda t: t.update({UP.replace("1", "2"): torch.zeros(24, 16)}), r"not expected: \['layers.2.up.weight'\]"),
+        (lambda t: t.update({"decoder.x": torch.zeros(1)}), r"unknown names: \['decoder.x'\]"),
+        (lambda t: t.update({WORDS: torch.zeros(61, 16)}), r"words.weight: \(61, 16\) ≠ \(60, 16\)"),
+    ],
+)
+def test_wrong_tensors_are_listed(tmp_path: Path, change, message: str) -> None:
+    saved(tmp_path)
+    path = tmp_path / "model.safetensors"
+    tensors = load_file(path)
+    change(tensors)
+    save_file(tensors, path)
+    with pytest.raises(DataError, match=message):
+        load_encoder(tmp_path)
+
+
+def test_missing_and_damaged_files(tmp_path: Path) -> None:
+    for name in ("heads.safetensors", "model.safetensors", "pretrieve.json"):
+        saved(tmp_path / name)
+        path = tmp_path / name / name
+        path.write_bytes(path.read_bytes()[:30])
+        with pytest.raises(DataError, match="damaged"):
+            load_encoder(tmp_path / name)
+        path.unlink()
+        with pytest.raises(DataError, match="no such file"):
+            load_encoder(tmp_path / name)
+
+
+def test_pooler_and_prefix_of_official_checkpoints_are_read(tmp_path: Path) -> None:
+    encoder = saved(tmp_path)
+    path = tmp_path / "model.safetensors"
+    tensors = {f"bert.{name}": tensor for name, tensor in load_file(path).items()}
+    save_file(
+        {**tensors, "bert.pooler.dense.weight": torch.zeros(16, 16), "cls.predictions.bias": torch.zeros(60)}, path
+    )
+    assert torch.equal(load_encoder(tmp_path)[0].body.words.weight, encoder.body.words.weight)
+
+
+def test_options() -> None:
+    assert BodyConfig.from_dict(json.loads(json.dumps(CONFIG.to_dict()))) == CONFIG
+    for wrong, message in [
+        ({"kind": "lstm"}, "lstm"),
+        ({"hidden": 10, "heads": 3}, "multiple"),
+        ({"positions": "x"}, "sinusoid"),
+    ]:
+        with pytest.raises(ConfigError, match=message):
+            BodyConfig(**wrong)
+    with pytest.raises(ConfigError, match=r"unknown body options \['hiden'\]"):
+        BodyConfig.from_dict({"hiden": 4})
+    with pytest.raises(ConfigError, match="pooling"):
+        Encoder(CONFIG, 4, "max", 0)
