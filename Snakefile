@@ -37,7 +37,7 @@ rule all:
 
 
 onsuccess:
-    shell(f"{PYTHON} workflow_scripts/report_time.py {time_report_options()}")
+    shell(f"python workflow_scripts/report_time.py {time_report_options()}")
 
 
 onerror:

@@ -1,5 +1,7 @@
-# Everything that more than one rule file uses: the checked configuration, names, paths and helper functions.
+# Shared by all stages: the checked configuration, names, paths and every helper function.
 
+import os
+import shlex
 import sys
 import time
 
@@ -13,14 +15,22 @@ sys.path.insert(
 )
 
 from pretrieve import paths
-from pretrieve.configuration import config_hash, encoder_options, recipe_options
+from pretrieve.configuration import (
+    config_hash,
+    encoder_options,
+    recipe_options,
+    with_numbers,
+)
 from pretrieve.errors import PretrieveError
-from pretrieve.workflow import Plan, as_argument, stage_sources
+from pretrieve.workflow import Plan, as_argument, release_dead_lock, stage_sources
 
 STARTED = int(time.time())
+ALIVE = release_dead_lock()
 
 try:
+    config.update(with_numbers(config))
     PLAN = Plan.load(config)
+    PLAN.check_targets(sys.argv[1:])
 except PretrieveError as error:
     # One line, no traceback: the message names the key, the value and what is allowed.
     print(f"{type(error).__name__}: {error}", file=sys.stderr)
@@ -32,7 +42,20 @@ CORPUS = PLAN.scale["corpus"]
 STORE = f"{ROOT}/corpora/{CORPUS}/tokens"
 TOKENIZER = f"{ROOT}/corpora/{CORPUS}/tokenizer.json"
 TABLE_FILES = PLAN.table_files()
-PYTHON = "PYTHONPATH=src python"
+
+# A job's results follow from its input and params. Where raw files come from and how often training saves change no result,
+# so they are no params: they reach the programs through the environment, and changing them runs nothing again.
+ENVIRONMENT = {
+    "PYTHONPATH": "src",
+    "PRETRIEVE_MIRROR": config.get("mirror") or "",
+    "PRETRIEVE_CHECKPOINT_SECONDS": config.get("checkpoint_seconds", 60),
+}
+EXPORTS = " ".join(
+    f"{name}={shlex.quote(str(value))}" for name, value in ENVIRONMENT.items()
+)
+shell.prefix(
+    f"set -euo pipefail; export {EXPORTS}; ".replace("{", "{{").replace("}", "}}")
+)
 
 HELP_ON_ERROR = """
 A job failed. Its log is printed above (and stands under results/*/logs/). What to do:
@@ -62,6 +85,20 @@ def time_report_options():
 def corpus_files(name, *tables):
     """Parquet tables of a corpus."""
     return [f"{paths.corpus_dir(ROOT, name)}/{table}.parquet" for table in tables]
+
+
+def folder_of(files):
+    """The folder that the files of an input stand in."""
+    return os.path.dirname(files[0])
+
+
+def datasets_read_by(reader):
+    """Data sets that a reader of raw files serves."""
+    return [
+        name
+        for name, options in config["datasets"].items()
+        if options["reader"] == reader
+    ]
 
 
 def task_files(dataset):

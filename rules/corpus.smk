@@ -20,7 +20,7 @@ rule corpus:
     conda:
         "../envs/cpu.yaml"
     params:
-        out=f"{ROOT}/corpora/{{corpus}}",
+        out=subpath(output.stats, parent=True),
         expect=lambda wildcards: " ".join(
             f"{name}={count}"
             for name, count in config["corpora"][wildcards.corpus]
@@ -30,7 +30,7 @@ rule corpus:
     message:
         "Reading the dump into corpus {wildcards.corpus}"
     shell:
-        "{PYTHON} workflow_scripts/corpus.py --dump {input.dump} --leads {input.leads} --out {params.out}"
+        "python workflow_scripts/corpus.py --dump {input.dump} --leads {input.leads} --out {params.out}"
         " --expect {params.expect} --log {log}"
 
 
@@ -48,13 +48,13 @@ rule vocabulary:
     conda:
         "../envs/cpu.yaml"
     params:
-        corpus=f"{ROOT}/corpora/{{corpus}}",
+        corpus=lambda wildcards, input: folder_of(input.tables),
         size=PLAN.scale["vocabulary_size"],
         given=lambda wildcards, input: f"--given {input.given}" if input.given else "",
     message:
         "Making the vocabulary of {wildcards.corpus}: {params.size} word pieces at most"
     shell:
-        "{PYTHON} workflow_scripts/tokens.py vocabulary --corpus {params.corpus} --size {params.size} {params.given} --out {output}"
+        "python workflow_scripts/tokens.py vocabulary --corpus {params.corpus} --size {params.size} {params.given} --out {output}"
         " --log {log}"
 
 
@@ -74,12 +74,12 @@ rule token_store:
     conda:
         "../envs/cpu.yaml"
     params:
-        corpus=f"{ROOT}/corpora/{{corpus}}",
-        out=f"{ROOT}/corpora/{{corpus}}/tokens",
+        corpus=lambda wildcards, input: folder_of(input.tables),
+        out=subpath(output[0], parent=True),
     message:
         "Tokenising {wildcards.corpus}"
     shell:
-        "{PYTHON} workflow_scripts/tokens.py store --corpus {params.corpus} --tokenizer {input.tokenizer}"
+        "python workflow_scripts/tokens.py store --corpus {params.corpus} --tokenizer {input.tokenizer}"
         " --out {params.out} --log {log}"
 
 
@@ -96,10 +96,10 @@ rule pair_statistics:
     conda:
         "../envs/cpu.yaml"
     params:
-        store=f"{ROOT}/corpora/{{corpus}}/tokens",
+        store=subpath(input.store, parent=True),
         keep=PLAN.scale["pretraining"]["pairs"]["ict_keep"],
     message:
         "Counting the pairs of {wildcards.corpus}"
     shell:
-        "{PYTHON} workflow_scripts/pair_statistics.py --store {params.store} --ict-keep {params.keep} --out {output}"
+        "python workflow_scripts/pair_statistics.py --store {params.store} --ict-keep {params.keep} --out {output}"
         " --log {log}"

@@ -34,8 +34,8 @@ for task_name in sorted({PLAN.trained_on(name) for name in config["datasets"]}):
         resources:
             gpu=1,
         params:
-            encoder=f"{ROOT}/encoders/{{encoder}}/seed{{seed}}",
-            task=paths.task_dir(ROOT, task_name),
+            encoder=subpath(input.encoder, parent=True),
+            task=lambda wildcards, input: folder_of(input.task),
             options=lambda wildcards: as_argument(
                 recipe_options(config, wildcards.recipe)
             ),
@@ -50,6 +50,6 @@ for task_name in sorted({PLAN.trained_on(name) for name in config["datasets"]}):
         message:
             f"Fine-tuning {{wildcards.encoder}} ({{wildcards.recipe}}) on {task_name}, seed {{wildcards.seed}}"
         shell:
-            "{PYTHON} workflow_scripts/finetune.py --encoder {params.encoder} --task {params.task}"
+            "python workflow_scripts/finetune.py --encoder {params.encoder} --task {params.task}"
             " --options {params.options} --sizes {params.sizes} --out {params.out} --seed {wildcards.seed}"
             " --threads {threads} --checkpoints {params.checkpoints} --log {log}"

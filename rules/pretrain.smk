@@ -28,14 +28,14 @@ rule pretrain:
     resources:
         gpu=1,
     params:
-        store=STORE,
+        store=subpath(input.store, parent=True),
         options=lambda wildcards: as_argument(
             encoder_options(config, wildcards.encoder)
         ),
-        out=f"{ROOT}/encoders/{{encoder}}/seed{{seed}}",
+        out=subpath(output[0], parent=True),
         checkpoints=f"{ROOT}/checkpoints/encoders/{{encoder}}/seed{{seed}}",
     message:
         "Pre-training {wildcards.encoder}, seed {wildcards.seed}"
     shell:
-        "{PYTHON} workflow_scripts/pretrain.py --store {params.store} --options {params.options} --seed {wildcards.seed}"
+        "python workflow_scripts/pretrain.py --store {params.store} --options {params.options} --seed {wildcards.seed}"
         " --threads {threads} --checkpoints {params.checkpoints} --out {params.out} --log {log}"

@@ -28,7 +28,7 @@ rule table:
     conda:
         "../envs/cpu.yaml"
     params:
-        root=ROOT,
+        root=subpath(output.csv, ancestor=3),
         scale=config["scale"],
         seeds=SEEDS,
         roles=[f"{role}={name}" for role, name in PLAN.scale["roles"].items()],
@@ -43,7 +43,7 @@ rule table:
     message:
         "Writing {wildcards.paper} {wildcards.table}"
     shell:
-        "{PYTHON} workflow_scripts/table.py --paper {wildcards.paper} --table {wildcards.table}"
+        "python workflow_scripts/table.py --paper {wildcards.paper} --table {wildcards.table}"
         " --reference {input.reference} --paper-file {input.paper} --results {params.root} --scale {params.scale}"
         " --seeds {params.seeds} --roles {params.roles} --trained-on {params.trained_on} --encoders {params.encoders}"
         " --recipes {params.recipes} --sizes {params.sizes} --config-hash {params.hash} --lock {input.lock} --sources {input.sources}"

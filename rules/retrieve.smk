@@ -6,7 +6,6 @@ SEED_OR_BM25 = PLAN.alternation([*map(str, SEEDS), "0"])
 for dataset_name, dataset_options in config["datasets"].items():
     SIZES = list(dataset_options["sizes"])
     RULE = dataset_name.replace("-", "_")
-    TASK = paths.task_dir(ROOT, dataset_name)
 
     rule:
         name:
@@ -35,7 +34,7 @@ for dataset_name, dataset_options in config["datasets"].items():
             "../envs/cpu.yaml"
         threads: 1
         params:
-            task=TASK,
+            task=lambda wildcards, input: folder_of(input.task),
             index=f"{ROOT}/indexes/bm25/{dataset_name}.{{recipe}}",
             k1=config["bm25"]["k1"],
             b=config["bm25"]["b"],
@@ -44,7 +43,7 @@ for dataset_name, dataset_options in config["datasets"].items():
         message:
             f"BM25 on {dataset_name}"
         shell:
-            "{PYTHON} workflow_scripts/bm25.py --corpus {params.task}/corpus.parquet --queries {params.task}/queries.parquet"
+            "python workflow_scripts/bm25.py --corpus {params.task}/corpus.parquet --queries {params.task}/queries.parquet"
             " --splits {params.task}/splits.parquet --index-dir {params.index} --k1 {params.k1} --b {params.b}"
             " --depth {params.depth} --threads {threads} --sizes {params.sizes} --runs {output.runs} --costs {output.costs}"
             " --log {log}"
@@ -80,7 +79,7 @@ for dataset_name, dataset_options in config["datasets"].items():
         resources:
             gpu=1,
         params:
-            task=TASK,
+            task=lambda wildcards, input: folder_of(input.task),
             retrievers=expand(
                 "{root}/retrievers/{{encoder}}.{{recipe}}-{size}/{data}/seed{{seed}}",
                 root=ROOT,
@@ -98,7 +97,7 @@ for dataset_name, dataset_options in config["datasets"].items():
         message:
             f"Embedding {dataset_name} with {{wildcards.encoder}} ({{wildcards.recipe}}), seed {{wildcards.seed}}"
         shell:
-            "{PYTHON} workflow_scripts/embed.py --task {params.task} --retrievers {params.retrievers} --out {params.out}"
+            "python workflow_scripts/embed.py --task {params.task} --retrievers {params.retrievers} --out {params.out}"
             " --query-length {params.query_length} --passage-length {params.passage_length} --threads {threads} --log {log}"
 
     rule:
@@ -129,7 +128,7 @@ for dataset_name, dataset_options in config["datasets"].items():
             "../envs/cpu.yaml"
         threads: 1
         params:
-            task=TASK,
+            task=lambda wildcards, input: folder_of(input.task),
             stores=expand(
                 "{root}/embeddings/{{encoder}}.{{recipe}}-{size}/{data}/seed{{seed}}",
                 root=ROOT,
@@ -141,7 +140,7 @@ for dataset_name, dataset_options in config["datasets"].items():
         message:
             f"Searching {dataset_name} with {{wildcards.encoder}} ({{wildcards.recipe}}), seed {{wildcards.seed}}"
         shell:
-            "{PYTHON} workflow_scripts/search.py --corpus {params.task}/corpus.parquet --queries {params.task}/queries.parquet"
+            "python workflow_scripts/search.py --corpus {params.task}/corpus.parquet --queries {params.task}/queries.parquet"
             " --splits {params.task}/splits.parquet --depth {params.depth} --threads {threads} --stores {params.stores}"
             " --sizes {params.sizes} --runs {output} --log {log}"
 
@@ -174,12 +173,12 @@ for dataset_name, dataset_options in config["datasets"].items():
         conda:
             "../envs/cpu.yaml"
         params:
-            task=TASK,
+            task=lambda wildcards, input: folder_of(input.task),
             sizes=SIZES,
             metrics=config["metrics"],
         message:
             f"Scoring {{wildcards.encoder}} ({{wildcards.recipe}}) on {dataset_name}, seed {{wildcards.seed}}"
         shell:
-            "{PYTHON} workflow_scripts/evaluate.py --qrels {params.task}/qrels.parquet --splits {params.task}/splits.parquet"
+            "python workflow_scripts/evaluate.py --qrels {params.task}/qrels.parquet --splits {params.task}/splits.parquet"
             " --corpus {params.task}/corpus.parquet --runs {input.runs} --sizes {params.sizes} --outputs {output}"
             " --metrics {params.metrics} --log {log}"

@@ -6,7 +6,8 @@ for source_name in PLAN.sources:
         name:
             f"fetch_{source_name.replace('-', '_')}"
         input:
-            table="resources/sources.tsv",
+            # A new line in the list fetches nothing again; a new checksum does, for it is a parameter.
+            table=ancient("resources/sources.tsv"),
         output:
             PLAN.source_file(source_name),
         log:
@@ -18,11 +19,9 @@ for source_name in PLAN.sources:
             "../envs/cpu.yaml"
         params:
             name=source_name,
-            mirror=lambda wildcards: (
-                f"--mirror {config['mirror']}" if config["mirror"] else ""
-            ),
+            sha256=PLAN.sources[source_name]["sha256"],
         message:
             "Checking {params.name}"
         shell:
-            "{PYTHON} workflow_scripts/fetch.py --sources {input.table} --name {params.name} {params.mirror}"
+            "python workflow_scripts/fetch.py --sources {input.table} --name {params.name}"
             " --out {output} --log {log}"

@@ -1,14 +1,5 @@
 # Benchmarks → tasks (Parquet and token stores): one rule for each reader, one job for each data set.
 
-
-def datasets_read_by(reader):
-    return [
-        name
-        for name, options in config["datasets"].items()
-        if options["reader"] == reader
-    ]
-
-
 TASK_OUTPUTS = [f"{ROOT}/tasks/{{dataset}}/{name}" for name in PLAN.TASK_FILES]
 
 
@@ -35,7 +26,7 @@ rule task_squad:
     message:
         "Reading the questions of {wildcards.dataset}"
     shell:
-        "{PYTHON} workflow_scripts/task.py squad --tokenizer {input.tokenizer} --train {input.train} --dev {input.dev}"
+        "python workflow_scripts/task.py squad --tokenizer {input.tokenizer} --train {input.train} --dev {input.dev}"
         " --test {input.test} --sizes {params.sizes} --out {params.out} --log {log}"
 
 
@@ -56,13 +47,13 @@ rule task_descriptions:
         "../envs/cpu.yaml"
     params:
         out=f"{ROOT}/tasks/{{dataset}}",
-        corpus=paths.corpus_dir(ROOT, CORPUS),
+        corpus=lambda wildcards, input: folder_of(input.tables),
         sizes=lambda wildcards: size_arguments(wildcards.dataset),
         options=lambda wildcards: task_options(wildcards.dataset),
     message:
         "Making description-to-lead pairs: {wildcards.dataset}"
     shell:
-        "{PYTHON} workflow_scripts/task.py descriptions --tokenizer {input.tokenizer} --corpus {params.corpus}"
+        "python workflow_scripts/task.py descriptions --tokenizer {input.tokenizer} --corpus {params.corpus}"
         " --sizes {params.sizes} {params.options} --out {params.out} --log {log}"
 
 
@@ -84,10 +75,10 @@ rule task_fanoutqa:
         "../envs/cpu.yaml"
     params:
         out=f"{ROOT}/tasks/{{dataset}}",
-        corpus=paths.corpus_dir(ROOT, CORPUS),
+        corpus=lambda wildcards, input: folder_of(input.tables),
         sizes=lambda wildcards: size_arguments(wildcards.dataset),
     message:
         "Reading the human questions of {wildcards.dataset}"
     shell:
-        "{PYTHON} workflow_scripts/task.py fanoutqa --tokenizer {input.tokenizer} --corpus {params.corpus}"
+        "python workflow_scripts/task.py fanoutqa --tokenizer {input.tokenizer} --corpus {params.corpus}"
         " --questions {input.questions} --sizes {params.sizes} --out {params.out} --log {log}"

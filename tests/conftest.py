@@ -48,7 +48,7 @@ This line stands in a section that is no prose, and must not be found in the cor
 
 == Kinds ==
 * A list item about the [[Ketch]] that is quite long, so that only its mark keeps it out of the paragraphs.
-One kind is the [[ketch]]ed yacht, and another is the [[Sailing ship|ship]] with three masts. Both carry an [[anchor]]. See [[Boat]].
+One kind is the [[ketch]]ed yacht, and another is the [[Brig|ship]] with three masts. Both carry an [[anchor]]. See [[Boat]].
 """,
     "Ketch": """== Rig ==
 A ketch has two masts, of which the one behind is shorter than the main mast. It is a kind of [[Vessel|boat]], and steady at sea.
@@ -165,13 +165,13 @@ def program():
 
 @pytest.fixture
 def random_packed():
-    """Packed batches of random tokens: ``random_packed(lengths, vocabulary_size, seed)``."""
+    """Packed batches of random tokens other than [PAD]: ``random_packed(lengths, vocabulary_size, seed)``."""
     from pretrieve.text.packing import Part, pack
 
     def make(lengths, size: int, seed: int = 0):
         rng = np.random.default_rng(seed)
         lengths = np.asarray(lengths, dtype=np.int64)
-        tokens = rng.integers(0, size, lengths.sum())
+        tokens = rng.integers(1, size, lengths.sum())
         first = rng.integers(1, lengths + 1)
         starts = np.cumsum(lengths) - lengths
         return pack([Part(tokens, starts, first), Part(tokens, starts + first, lengths - first, segment=1)])

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import os
 from pathlib import Path
 
 from pretrieve.cli import one_each, run_program
@@ -22,6 +23,9 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--precision", default="auto")
     parser.add_argument("--checkpoints", type=Path, required=True)
+    parser.add_argument(
+        "--checkpoint-seconds", type=float, default=os.environ.get("PRETRIEVE_CHECKPOINT_SECONDS", "60")
+    )
     arguments = parser.parse_args()
     one_each(sizes=arguments.sizes, out=arguments.out)
 
@@ -38,6 +42,7 @@ def main() -> None:
                 arguments.seed,
                 device,
                 arguments.checkpoints / size,
+                arguments.checkpoint_seconds,
             )
             cost.tokens = outcome.tokens
         cost.write(out / "cost.json")

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import os
 from pathlib import Path
 
 from pretrieve.cli import run_program
@@ -18,7 +19,9 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--precision", default="auto")
     parser.add_argument("--checkpoints", type=Path, required=True)
-    parser.add_argument("--checkpoint-seconds", type=float, default=60.0)
+    parser.add_argument(
+        "--checkpoint-seconds", type=float, default=os.environ.get("PRETRIEVE_CHECKPOINT_SECONDS", "60")
+    )
     parser.add_argument("--out", type=Path, required=True)
     arguments = parser.parse_args()
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import difflib
 import hashlib
 import json
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -63,6 +64,24 @@ def _explain(error: ValidationError) -> ConfigError:
         allowed = "none, mlm, or a list of ict, bfs, wlp"
         return ConfigError(f"config: {path}: {error.instance!r} is not allowed; allowed: {allowed}{hint}")
     return ConfigError(f"config: {path}: {error.instance!r} is not allowed: {error.message}")
+
+
+_CONSTANTS = {"true": True, "false": False, "null": None}
+
+
+def with_numbers(value: Any) -> Any:
+    """A configuration with numbers where ``--config`` left words: Snakemake reads ``seeds=[1,2]`` as ``['1', '2']``.
+
+    >>> with_numbers({"seeds": ["1", "2"], "rate": "0.5", "open": "true", "name": "mlm"})
+    {'seeds': [1, 2], 'rate': 0.5, 'open': True, 'name': 'mlm'}
+    """
+    if isinstance(value, Mapping):
+        return {key: with_numbers(part) for key, part in value.items()}
+    if isinstance(value, list):
+        return [with_numbers(part) for part in value]
+    if not isinstance(value, str) or not re.fullmatch(r"[-+]?\d+(\.\d*)?([eE][-+]?\d+)?|true|false|null", value):
+        return value
+    return _CONSTANTS[value] if value in _CONSTANTS else int(value) if value.lstrip("+-").isdigit() else float(value)
 
 
 def check_config(config: Mapping[str, Any], schema_file: Path, table_names: Iterable[str]) -> None:
@@ -172,7 +191,8 @@ def recipe_options(config: Mapping[str, Any], recipe: str) -> dict[str, Any]:
 
 
 def config_hash(config: Mapping[str, Any]) -> str:
-    """A short hash of the configuration, for manifests; where files come from, and which tables
-    are asked for, is no part of it."""
-    science = {key: value for key, value in config.items() if key not in ("mirror", "tables")}
+    """A short hash of the configuration, for manifests; where files come from, which tables are asked for and how often
+    training saves is no part of it."""
+    practical = ("mirror", "tables", "checkpoint_seconds")
+    science = {key: value for key, value in config.items() if key not in practical}
     return hashlib.sha256(json.dumps(science, sort_keys=True).encode()).hexdigest()[:16]

@@ -8,11 +8,13 @@ import csv
 import json
 import re
 import shlex
+import shutil
+import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from pretrieve import paths
 from pretrieve.configuration import check_config, nearest
@@ -101,6 +103,24 @@ class Plan:
         """CSV of every table that is to be built."""
         return [paths.table_file(self.root, *name.split("/")) for name in self.config["tables"]]
 
+    def check_targets(self, words: Iterable[str]) -> None:
+        """Check the names of table files among the words of a command line.
+
+        Raises
+        ------
+        ConfigError
+            for a file that looks like a table's and is none; it names the nearest one that exists.
+        """
+        extensions = ("csv", "md", "html", "manifest.json")
+        known = [paths.table_file(self.root, *name.split("/"), kind) for name in self.all_tables for kind in extensions]
+        for word in words:
+            if re.match(r"results/[^/]+/tables/", word) and word not in known:
+                folder = paths.table_file(self.root, "PAPER", "TABLE")
+                raise ConfigError(
+                    f"target {word}: no such table; {folder} with PAPER/TABLE one of {', '.join(self.all_tables)}"
+                    f"{nearest(word, known)}"
+                )
+
     def dataset_of(self, role: str) -> str | None:
         """The data set that plays a role at this scale, or None."""
         return self.scale["roles"].get(role)
@@ -157,6 +177,37 @@ class Plan:
     def source_file(self, name: str) -> str:
         """Where a raw file stands once it is checked."""
         return f"data/sources/{self.sources[name]['file']}"
+
+
+def release_dead_lock(directory: Path = Path(".snakemake")) -> BinaryIO | None:
+    """Remove the lock that a killed run left in Snakemake's directory, so that the same command works again.
+
+    Snakemake's own lock is files, which outlive a ``kill -9``. Beside it, every run holds a shared lock of the system on one
+    file, which ends with the process whatever way it dies: who gets that file exclusively knows that nobody else is alive.
+
+    Returns
+    -------
+    file or None
+        to be kept open as long as the run lives; None where the system has no such locks, and nothing is removed.
+    """
+    try:
+        import fcntl
+
+        directory.mkdir(exist_ok=True)
+        # The file stays open, which keeps its lock, until the process ends.
+        stream = open(directory / "alive", "wb")  # noqa: SIM115
+        try:
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            pass  # another run is alive, and its lock stands
+        else:
+            if any((directory / "locks").glob("*.lock")):
+                shutil.rmtree(directory / "locks")
+                print("A run was killed here; its lock is removed, and its finished jobs are kept.", file=sys.stderr)
+        fcntl.flock(stream, fcntl.LOCK_SH)
+    except (ImportError, OSError):
+        return None
+    return stream
 
 
 def _read_rows(path: Path, delimiter: str) -> list[dict[str, str]]:

@@ -106,7 +106,7 @@ def test_first_loss_is_that_of_guessing(random_packed) -> None:
     packed = random_packed([30] * 20, 3000)
     logits = head(encoder.body(Batch.of(packed)), encoder.body.words.weight)
     loss = torch.nn.functional.cross_entropy(logits, torch.from_numpy(packed.tokens))
-    assert float(loss) == pytest.approx(math.log(3000), abs=0.1)
+    assert loss.item() == pytest.approx(math.log(3000), abs=0.1)
 
 
 def saved(directory: Path, config: BodyConfig = CONFIG, dim: int = 5, trained: bool = True) -> Encoder:

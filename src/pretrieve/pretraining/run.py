@@ -86,6 +86,7 @@ def pretrain(
         "tokens": outcome.tokens,
         "trained_projection": options["objective"]["name"] == "pairs",
         "token_store": store.key,
+        "vocabulary_sha256": store.meta["vocabulary_sha256"],
     }
     save_encoder(out, encoder, head, about)
     write_curve(out / "curve.csv", outcome.curve)

@@ -132,7 +132,11 @@ def format_report(stages: list[Stage], elapsed: float | None = None, startup: tu
     if startup is not None:
         seconds, started = startup
         share = f" = {seconds / wall:.1%} of all job seconds" if wall else ""
-        text.append(f"starting up {seconds:,.1f} s in {started} jobs{share}" if started else "no log says how long its program took to start")
+        text.append(
+            f"starting up {seconds:,.1f} s in {started} jobs{share}"
+            if started
+            else "no log says how long its program took to start"
+        )
     if unsampled := sum(stage.unsampled for stage in stages):
         text.append(f"{unsampled} job(s) ended before they were sampled: their cpu seconds and memory count as 0")
     return "\n".join(text).rstrip() + "\n"

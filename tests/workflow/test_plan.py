@@ -1,0 +1,163 @@
+"""Dry runs of the real configuration: what is planned, how often, and what it costs to find out.
+
+Mutations seen to fail: `seeds_of` gives BM25 the seeds of the others; `finetune` takes the size from a wildcard, one job
+for each; `STORE` with the seed in its path; `import torch` at the top of configuration.py; a function in tasks.smk;
+`with_numbers` left out of common.smk.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections import Counter
+
+import pytest
+from miniature import PROJECT, environment
+
+TABLE3 = "tables=[pretraining_tasks/table3]"
+#: Work that a second seed adds nothing to.
+UNSEEDED = ("fetch", "corpus", "vocabulary", "token_store", "task", "bm25", "pair_statistics")
+
+
+@pytest.fixture(scope="module")
+def everything(project):
+    return project.plan()
+
+
+@pytest.fixture(scope="module")
+def table3(project):
+    return project.plan("--config", TABLE3)
+
+
+def test_table_3_needs_five_encoders_and_one_task(table3):
+    assert table3.jobs == {
+        "fetch_encyclopaedia_leads": 1,
+        "fetch_enwiki_fragment": 1,
+        "corpus": 1,
+        "vocabulary": 1,
+        "token_store": 1,
+        "task_squad": 1,
+        "bm25_questions": 1,
+        "pretrain": 5,
+        "finetune_questions": 5,
+        "embed_questions": 5,
+        "search_questions": 5,
+        "evaluate_questions": 6,
+        "table": 1,
+    }
+
+
+def test_all_tables_share_every_stage(everything, table3):
+    tables = 7
+    assert everything.jobs["table"] == tables
+    assert everything.jobs["pretrain"] == 12, "an encoder is trained once, whichever tables use it"
+    assert {name: n for name, n in everything.jobs.items() if name.startswith("bm25")} == {
+        "bm25_questions": 1,
+        "bm25_descriptions": 1,
+        "bm25_descriptions_open": 1,
+        "bm25_fanoutqa": 1,
+    }
+    for stage in ("corpus", "vocabulary", "token_store", "task_squad", "pair_statistics"):
+        assert everything.jobs[stage] == 1, stage
+    for stage in ("finetune_questions", "embed_questions", "search_questions", "evaluate_questions"):
+        assert everything.jobs[stage] == table3.jobs[stage], "no other table needs more of the questions"
+    # Tasks without training questions of their own take the retrievers of another one.
+    assert {name for name in everything.jobs if name.startswith("finetune")} == {
+        "finetune_questions",
+        "finetune_descriptions",
+    }
+    searched = ("descriptions", "descriptions_open", "fanoutqa", "questions")
+    for name in searched:
+        assert everything.jobs[f"embed_{name}"] == everything.jobs[f"search_{name}"]
+        assert everything.jobs[f"evaluate_{name}"] == everything.jobs[f"search_{name}"] + 1, "each once, and BM25"
+
+
+def test_no_job_is_planned_twice(project):
+    ended = project.run("-n")
+    named = Counter(re.findall(r"^Job \d+: (.*)$", ended.text, flags=re.MULTILINE))
+    assert sum(named.values()) == sum(ended.jobs.values()) > 100
+    assert [name for name, times in named.items() if times > 1] == []
+
+
+def test_a_seed_doubles_what_is_trained_and_nothing_else(project, everything):
+    both = project.plan("--config", "seeds=[1,2]")
+    assert both.jobs.keys() == everything.jobs.keys()
+    for name, count in everything.jobs.items():
+        if name == "table" or name.startswith(UNSEEDED):
+            assert both.jobs[name] == count, name
+        elif name.startswith("evaluate"):
+            assert both.jobs[name] == 2 * (count - 1) + 1, f"{name}: BM25 has one run"
+        else:
+            assert both.jobs[name] == 2 * count, name
+
+
+def test_one_cell_can_be_asked_for(project):
+    ended = project.plan("results/demo/metrics/bow-mlp-none.reqa-80pct/questions/seed1.json")
+    assert ended.count("pretrain") == ended.count("finetune") == ended.count("evaluate") == 1
+    assert not ended.count("bm25") and not ended.count("table")
+
+
+def test_the_graph_of_rules_names_every_stage(project):
+    ended = project.run("--rulegraph")
+    assert ended.code == 0
+    label = dict(re.findall(r'^\s*(\d+)\[label = "(\w+)"', ended.stdout, flags=re.MULTILINE))
+    edges = {(label[a], label[b]) for a, b in re.findall(r"^\s*(\d+) -> (\d+)", ended.stdout, flags=re.MULTILINE)}
+    assert {
+        ("corpus", "vocabulary"),
+        ("token_store", "pretrain"),
+        ("pretrain", "finetune_questions"),
+        ("finetune_descriptions", "embed_fanoutqa"),
+        ("bm25_questions", "evaluate_questions"),
+        ("pair_statistics", "table"),
+    } <= edges
+    assert ("finetune_questions", "embed_descriptions") not in edges
+
+
+def test_lint_and_format_are_clean(project):
+    lint = project.run("--lint")
+    assert (lint.code, "Lints for" in lint.text) == (0, False), lint.text
+    formatted = subprocess.run(
+        ["snakefmt", "--check", "Snakefile", "rules"],
+        cwd=project.folder,
+        env=environment(),
+        capture_output=True,
+        text=True,
+    )
+    assert formatted.returncode == 0, formatted.stderr
+
+
+def test_parsing_needs_no_heavy_library(project):
+    """`snakemake -n` must answer where torch, Java or faiss is missing or slow to load."""
+    heavy = (
+        "torch",
+        "transformers",
+        "tokenizers",
+        "datasets",
+        "faiss",
+        "ranx",
+        "numba",
+        "pyserini",
+        "jnius",
+        "gensim",
+        "scipy",
+    )
+    program = f"""
+import sys
+class Missing:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {heavy!r}:
+            raise ImportError(f"{{name}} is blocked")
+sys.meta_path.insert(0, Missing())
+from snakemake.cli import main
+main(["-n", "--quiet", "rules"])
+"""
+    arguments = {"cwd": project.folder, "env": environment(), "capture_output": True, "text": True}
+    ended = subprocess.run([sys.executable, "-c", program], **arguments)
+    assert ended.returncode == 0, ended.stderr
+    assert "pretrain " in ended.stdout + ended.stderr
+    ours = "import sys, pretrieve.workflow; print(*{name.partition('.')[0] for name in sys.modules})"
+    arguments["env"] |= {"PYTHONPATH": str(PROJECT / "src")}
+    loaded = subprocess.run([sys.executable, "-c", ours], **arguments).stdout.split()
+    assert "jsonschema" in loaded
+    assert not {*heavy, "numpy", "pandas", "pyarrow"} & set(loaded)
