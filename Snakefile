@@ -1,4 +1,4 @@
-"""pretrieve: from raw text to the result tables of five papers on pre-training for dense retrieval.
+"""pretrieve: from raw text to the result tables of papers on pre-training for dense retrieval.
 
 snakemake                                   all tables of config.yaml
 snakemake -n                                what would be done

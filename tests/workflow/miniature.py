@@ -86,7 +86,7 @@ class Workflow:
 
     def plan(self, *arguments: str) -> Ended:
         """A dry run, which must succeed."""
-        ended = self.run("-n", "--quiet", "rules", *arguments)
+        ended = self.run("-n", *arguments, "--quiet", "rules")
         assert ended.code == 0, ended.text
         return ended
 

@@ -1,8 +1,8 @@
 """A run that is killed goes on, ends with the same bytes, and no lock stands in the way; a cold run gives them too.
 
-Mutations seen to fail: `release_dead_lock` returning at once (lock error); `LOCK_EX` taken without `LOCK_NB` or for good;
-`Checkpoints.latest` returning None (nothing is resumed); the optimiser's moments left out of `unpack_state` (other bytes);
-`random.random()` added to a score.
+Mutations seen to fail: `release_dead_lock` returning at once (lock error); a shared lock where it takes an exclusive one
+(the lock of a living run is removed); `Checkpoints.latest` finding nothing (no resume); the optimiser's moments left out
+of `unpack_state` (other bytes).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 
 import pytest
-from miniature import TIMEOUT, Workflow
+from miniature import TIMEOUT, Workflow, clone
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 from tiny_science import ENCODERS, MLM_STEPS
@@ -80,8 +80,6 @@ def mark(path: Path) -> int:
 @pytest.fixture(scope="module")
 def half_done(finished, folders):
     """A miniature killed while it pre-trains one encoder; corpus, task and the other encoder are done."""
-    from miniature import clone
-
     workflow = clone(finished, folders / "half_done")
     results = workflow.folder / "results/demo"
     for stage in ("encoders", "retrievers", "embeddings", "runs", "metrics"):
@@ -117,7 +115,7 @@ def test_the_lock_of_a_living_run_stands(cold):
     try:
         locks = cold.folder / ".snakemake/locks"
         patience = time.monotonic() + TIMEOUT
-        while not any(locks.glob("*.lock")):
+        while not any(path.stat().st_size for path in locks.glob("*.output.lock")):  # written last
             assert first.poll() is None and time.monotonic() < patience, first.communicate()
             time.sleep(0.01)
         os.killpg(first.pid, signal.SIGSTOP)  # it lives, however long the second one takes
@@ -131,7 +129,6 @@ def test_the_lock_of_a_living_run_stands(cold):
 
 
 def test_a_cold_run_gives_the_same_bytes(cold, finished):
-    """One core and another order of jobs, from nothing."""
-    ended = cold.run("--cores", "1")
+    ended = cold.run("--cores", "2")
     assert ended.code == 0, ended.text
     assert_same_results(finished, cold)

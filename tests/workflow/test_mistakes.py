@@ -1,7 +1,7 @@
 """Mistakes end before any work, in one line that says what is wrong, what is allowed and what was probably meant.
 
 Mutations seen to fail: `with_numbers` left out of common.smk; `check_targets` not called; `nearest` returning ''; the
-sys.exit in common.smk replaced by `raise`; fetch copying before it checks; `show-failed-logs: false` in the profile.
+`sys.exit` in common.smk replaced by `raise`; fetch copying before it checks; `show-failed-logs: false` in the profile.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 
 import pytest
-from miniature import clone
 from tiny_science import change_config
 
 #: What Snakemake itself says about its profile and configuration.
@@ -118,13 +117,6 @@ def test_damaged_questions_fail_with_their_name_and_keep_the_rest(warm):
     assert "DataError: resources/questions/dev.json" in ended.stderr and "Traceback" not in ended.text
     assert "A job failed." in ended.stderr
     assert "Pre-training" not in ended.text and warm.files("encoders/**/*") == before
-
-
-def test_an_unreadable_configuration_names_the_file(unstarted, tmp_path):
-    workflow = clone(unstarted, tmp_path / "copy")
-    (workflow.folder / "config.yaml").write_text("scale: [demo\n")
-    ended = workflow.run("-n")
-    assert ended.code != 0 and "config.yaml" in ended.text and "Traceback" not in ended.text
 
 
 def test_a_corpus_that_is_not_what_was_expected_stops_the_run(cold):

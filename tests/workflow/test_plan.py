@@ -1,8 +1,7 @@
 """Dry runs of the real configuration: what is planned, how often, and what it costs to find out.
 
-Mutations seen to fail: `seeds_of` gives BM25 the seeds of the others; `finetune` takes the size from a wildcard, one job
-for each; `STORE` with the seed in its path; `import torch` at the top of configuration.py; a function in tasks.smk;
-`with_numbers` left out of common.smk.
+Mutations seen to fail: `Plan.trained_on` returning the data set itself (more fine-tuning jobs); BM25 with the seeds of the
+others; `import torch` at the top of configuration.py; a function in tasks.smk (lint).
 """
 
 from __future__ import annotations

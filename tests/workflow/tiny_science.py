@@ -15,38 +15,11 @@ from typing import Any
 
 import yaml
 
-WORDS = [
-    "river",
-    "stone",
-    "harbour",
-    "winter",
-    "copper",
-    "garden",
-    "signal",
-    "market",
-    "engine",
-    "valley",
-    "bridge",
-    "island",
-    "forest",
-    "letter",
-    "mirror",
-    "window",
-    "candle",
-    "hammer",
-    "ladder",
-    "basket",
-    "anchor",
-    "sailor",
-    "painter",
-    "farmer",
-    "teacher",
-    "summer",
-    "silver",
-    "timber",
-    "cotton",
-    "pepper",
-]
+TEXT = """
+river stone harbour winter copper garden signal market engine valley bridge island forest letter mirror window candle
+hammer ladder basket anchor sailor painter farmer teacher summer silver timber cotton pepper
+"""
+WORDS = TEXT.split()
 TITLES = [f"{word.capitalize()} {other}" for word, other in zip(WORDS[:24], WORDS[5:29], strict=True)]
 PAGES, SECTIONS = 12, ("", "History", "Making", "Uses")
 

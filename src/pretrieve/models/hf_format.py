@@ -18,6 +18,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from pretrieve.errors import DataError
+from pretrieve.files import write_json
 from pretrieve.models.config import BodyConfig
 from pretrieve.models.encoder import Encoder, MaskedWordHead
 
@@ -135,9 +136,9 @@ def save_encoder(
     _write_tensors(heads, directory / "heads.safetensors")
     _write_tensors(to_bert_names(body) if is_bert else body, directory / "model.safetensors")
     shown = _bert_config(config) if is_bert else {"model_type": "bow-mlp", "vocab_size": config.vocabulary_size}
-    (directory / "config.json").write_text(json.dumps(shown, indent=1, sort_keys=True) + "\n")
+    write_json(directory / "config.json", shown)
     info = {"body": config.to_dict(), "dim": encoder.dim, "pooling": encoder.pooling, **(about or {})}
-    (directory / "pretrieve.json").write_text(json.dumps(info, indent=1, sort_keys=True) + "\n")
+    write_json(directory / "pretrieve.json", info)
 
 
 def load_encoder(directory: Path, dim: int | None = None, seed: int = 0) -> tuple[Encoder, dict]:

@@ -57,12 +57,22 @@ def embed_rows(
     key: str,
     device: Device,
     shard_rows: int = 262_144,
-) -> None:
-    """Embed rows 0..rows-1 into the store ``directory/name``; finished shards of an earlier run are kept."""
+) -> int:
+    """Embed rows 0..rows-1 into the store ``directory/name`` and return the number of tokens that were encoded; finished
+    shards of an earlier run are kept."""
+    tokens = 0
+
+    def counted(wanted: np.ndarray) -> Packed:
+        nonlocal tokens
+        packed = pack(wanted)
+        tokens += len(packed.tokens)
+        return packed
+
     writer = EmbeddingWriter(directory, name, rows, encoder.dim, key, shard_rows)
     pending = writer.pending()
     done = rows - sum(stop - start for _, start, stop in pending)
     with Progress(f"embed {name}", total=rows, unit="texts", initial=done) as progress:
         for shard, start, stop in pending:
-            writer.write(shard, encode(encoder, pack, np.arange(start, stop), device, progress))
+            writer.write(shard, encode(encoder, counted, np.arange(start, stop), device, progress))
     writer.finish()
+    return tokens

@@ -16,7 +16,7 @@ def embed_task(
     data: Dataset, retriever: Path, out: Path, query_length: int, passage_length: int, device: Device
 ) -> int:
     """Write the stores ``corpus`` and ``queries`` into ``out``, rows as in the task's Parquet files; returns the number of
-    vectors. A run that was killed keeps its finished shards if retriever and task are the same."""
+    tokens encoded. A run that was killed keeps its finished shards if retriever and task are the same."""
     encoder, about = load_encoder(retriever)
     data.check_vocabulary(about, retriever)
     encoder.to(device.device)
@@ -26,14 +26,8 @@ def embed_task(
             digests.append(hashlib.file_digest(stream, "sha256").hexdigest())
     rows = hashlib.sha256(data.candidate_sentence.tobytes() + data.candidate_passage.tobytes()).hexdigest()
     key = content_key(about, digests, data.passages.key, data.queries.key, rows, query_length, passage_length)
-    embed_rows(encoder, lambda r: data.pack_queries(r, query_length), len(data.query_ids), out, "queries", key, device)
-    embed_rows(
-        encoder,
-        lambda r: data.pack_candidates(r, passage_length),
-        len(data.candidate_passage),
-        out,
-        "corpus",
-        key,
-        device,
+    sides = (
+        ("queries", lambda rows: data.pack_queries(rows, query_length), len(data.query_ids)),
+        ("corpus", lambda rows: data.pack_candidates(rows, passage_length), len(data.candidate_passage)),
     )
-    return len(data.query_ids) + len(data.candidate_passage)
+    return sum(embed_rows(encoder, pack, rows, out, name, key, device) for name, pack, rows in sides)

@@ -18,7 +18,6 @@ its row in the token store. Row order is the order of :class:`TaskContents`, so 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -30,6 +29,7 @@ from tokenizers import Tokenizer
 
 from pretrieve.corpora.tables import TableWriter
 from pretrieve.errors import DataError
+from pretrieve.files import write_json
 from pretrieve.tasks.splits import SplitRow
 from pretrieve.text.packing import passage_spans
 from pretrieve.text.sentences import sentence_spans
@@ -187,7 +187,7 @@ def write_task(directory: Path, contents: TaskContents, tokenizer: Tokenizer) ->
             for row in rows:
                 writer.append(tuple(row))
     statistics = task_statistics(contents, passages, queries)
-    (directory / "stats.json").write_text(json.dumps(statistics, indent=1) + "\n")
+    write_json(directory / "stats.json", statistics)
     return statistics
 
 

@@ -28,6 +28,7 @@ import numpy as np
 from tokenizers import Tokenizer
 
 from pretrieve.errors import DataError
+from pretrieve.files import write_json
 from pretrieve.text.vocabulary import SpecialIds, special_ids
 from pretrieve.training.progress import Progress
 
@@ -175,7 +176,7 @@ def write_token_store(
         "special_ids": vars(ids),
         "arrays": {name: {"dtype": file.dtype.str, "length": file.length} for name, file in files.items()},
     }
-    (directory / "meta.json").write_text(json.dumps(meta, indent=1, sort_keys=True) + "\n")
+    write_json(directory / "meta.json", meta)
     return TokenStore(directory)
 
 

@@ -2,7 +2,7 @@
 
 An objective says, for a step number, which examples the *global* batch has, as micro-batches that fit in memory, and how
 many terms each loss is a mean over. The loop divides by the count over the whole global batch, so the result does not
-depend on how the batch was cut: a mean of micro-batch means would (docs/fidelity.md, SEED's criterion).
+depend on how the batch was cut: a mean of micro-batch means would.
 
 Everything random is a function of (seed, step). So a run that is killed and started again continues from its last
 checkpoint and ends with the same bits on a CPU.
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import csv
 import hashlib
+import io
 import json
 import math
 import time
@@ -24,6 +25,7 @@ import torch
 from torch import nn
 
 from pretrieve.errors import PretrieveError
+from pretrieve.files import whole_file
 from pretrieve.training.checkpoint import Checkpoints, State, pack_state, unpack_state
 from pretrieve.training.device import Device
 from pretrieve.training.optimiser import OptimiserConfig, learning_rate_at, make_optimiser
@@ -168,7 +170,9 @@ def train(
 def write_curve(path: Path, curve: list[dict[str, float]]) -> None:
     """Write a learning curve as CSV, one row for every 1 % of the steps."""
     columns = list(curve[0]) if curve else ["step", "tokens", "loss", "learning_rate", "gradient_norm"]
-    with open(path, "w", newline="", encoding="utf-8") as stream:
-        writer = csv.DictWriter(stream, columns, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows({name: f"{value:.6g}" for name, value in row.items()} for row in curve)
+    text = io.StringIO(newline="")
+    writer = csv.DictWriter(text, columns, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows({name: f"{value:.6g}" for name, value in row.items()} for row in curve)
+    with whole_file(path) as stream:
+        stream.write(text.getvalue().encode())

@@ -1,4 +1,4 @@
-"""AdamW with linear warm-up and linear decay, as in BERT and in all five papers' encoders."""
+"""AdamW with linear warm-up and linear decay, as BERT was trained (Devlin et al. 2019, appendix A.2)."""
 
 from __future__ import annotations
 
