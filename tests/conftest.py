@@ -22,6 +22,14 @@ from pretrieve.training.device import Device
 
 ROOT = Path(__file__).resolve().parent.parent
 
+
+@pytest.fixture(autouse=True)
+def keep_denormals():
+    """choose_device() makes the whole process flush denormal numbers; a test after it must not notice."""
+    yield
+    torch.set_flush_denormal(False)
+
+
 #: Title → wikitext (or ``-> target`` for a redirect). The links among them are in WLP below.
 PAGES = {
     "Anchor": """{{Infobox tool|name=Anchor|image=[[File:Anchor.jpg|thumb|An anchor of a [[Galleon]]]]}}

@@ -81,13 +81,14 @@ def test_truncated_multistream_names_the_last_page(tmp_path: Path) -> None:
     assert 250 < last < 300 and str(path) in str(error.value)  # a block of the parser's may be lost with the stream
 
 
-def test_damaged_gzip(tmp_path: Path) -> None:
+@pytest.mark.parametrize("at", [10, 0.5, -8], ids=["start", "middle", "checksum"])
+def test_damaged_gzip(tmp_path: Path, at: float) -> None:
     packed = bytearray(gzip.compress(generated(3000)))
-    middle = len(packed) // 2
-    packed[middle : middle + 20] = bytes(20)
+    place = int(len(packed) * at) if isinstance(at, float) else at % len(packed)
+    packed[place : place + 4] = b"\xff\xff\xff\xff"
     path = tmp_path / "bad.gz"
     path.write_bytes(packed)
-    with pytest.raises(DataError, match="bad.gz"):
+    with pytest.raises(DataError, match=r"bad\.gz"):
         list(read_pages(path))
 
 

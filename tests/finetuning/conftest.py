@@ -98,5 +98,7 @@ def encoder_dir(tmp_path: Path, task: Dataset) -> Path:
         word_std=0.3,
     )
     directory = tmp_path / "encoder"
-    save_encoder(directory, Encoder(config, 16, "mean", 3), about={"trained_projection": False, "seed": 3})
+    vocabulary = task.passages.meta["vocabulary_sha256"]
+    about = {"trained_projection": False, "seed": 3, "vocabulary_sha256": vocabulary}
+    save_encoder(directory, Encoder(config, 16, "mean", 3), about=about)
     return directory

@@ -7,6 +7,7 @@ candidate; a resumed run forgets the best weights; questions without answer are 
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -182,6 +183,11 @@ def test_another_vocabulary(task: Dataset, store, body, tmp_path: Path) -> None:
     save_encoder(tmp_path / "e", Encoder(body, 16, "cls", 0))
     with pytest.raises(DataError, match="both must come from one tokenizer"):
         tune(task, tmp_path / "e", tmp_path)
+    # One of the same size, so that every shape fits, is refused as well.
+    fitting = replace(body, vocabulary_size=task.passages.vocabulary_size)
+    save_encoder(tmp_path / "f", Encoder(fitting, 16, "cls", 0), about={"vocabulary_sha256": "0" * 64})
+    with pytest.raises(DataError, match="vocabulary 000000000000, the task"):
+        tune(task, tmp_path / "f", tmp_path)
 
 
 def test_dataset_arrays(task: Dataset) -> None:

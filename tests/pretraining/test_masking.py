@@ -1,6 +1,6 @@
 """Masks of the masked language model.
 
-Seen to fail when: [SEP] can be chosen; the count is rounded down; the count is of the batch instead of each sequence; 90 % are
+Seen to fail when: [SEP] can be chosen; the count is rounded down; the count is of the batch instead of each sequence; 70 % are
 [MASK]; random words can be special tokens; the unchanged tokens are changed.
 """
 

@@ -96,9 +96,11 @@ class Task(Dataset):
 
 def test_both_sides_of_a_task(store, encoder, cpu, tmp_path: Path) -> None:
     retriever, out = tmp_path / "retriever", tmp_path / "out"
-    save_encoder(retriever, encoder, about={"trained_projection": True})
+    vocabulary = store.meta["vocabulary_sha256"]
+    save_encoder(retriever, encoder, about={"trained_projection": True, "vocabulary_sha256": vocabulary})
     task = Task(store)
-    assert embed_task(task, retriever, out, 12, 30, cpu) == 7
+    tokens = len(task.pack_queries(np.arange(3), 12).tokens) + len(task.pack_candidates(np.arange(4), 30).tokens)
+    assert embed_task(task, retriever, out, 12, 30, cpu) == tokens
     queries, corpus = EmbeddingReader(out, "queries"), EmbeddingReader(out, "corpus")
     encoder.eval()
     with torch.no_grad():
@@ -106,7 +108,7 @@ def test_both_sides_of_a_task(store, encoder, cpu, tmp_path: Path) -> None:
         documents = encoder(Batch.of(task.pack_candidates(np.arange(4), 30))).numpy()
     assert np.allclose(queries.read(), expected, atol=1e-6) and np.allclose(corpus.read(), documents, atol=1e-6)
     key = corpus.key
-    embed_task(task, retriever, out, 12, 30, cpu)
+    assert embed_task(task, retriever, out, 12, 30, cpu) == 0  # all there: nothing is encoded again
     assert EmbeddingReader(out, "corpus").key == key
     task.candidate_sentence = np.array([-1, 1, 3, 11])  # the same texts, another candidate
     embed_task(task, retriever, out, 12, 30, cpu)

@@ -15,6 +15,7 @@ import hashlib
 import io
 import json
 import math
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -118,6 +119,7 @@ def train(
         watcher.tensors = {n.removeprefix("watcher/"): t for n, t in saved.tensors.items() if n.startswith("watcher/")}
         watcher.info = saved.info["watcher"]
         first, tokens, spent, curve = saved.step, saved.info["tokens"], saved.info["wall_s"], saved.info["curve"]
+        print(f"{label}: going on from step {first:,} of {config.steps:,}", file=sys.stderr)
     begun = last_saved = time.monotonic()
 
     def save(step: int) -> None:
