@@ -1,7 +1,7 @@
 """Parquet writers and readers.
 
 Seen to fail when: the last, part-filled row group is not written; the target is written in place; a failed block leaves its
-``.part`` file; missing columns are not noticed.
+``.part`` file.
 """
 
 from __future__ import annotations

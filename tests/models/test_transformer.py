@@ -1,7 +1,7 @@
 """The unpadded body against transformers.BertModel, forward and backward.
 
 Seen to fail when: the padding mask is left out, or one too wide; heads are interleaved; GELU is the tanh approximation;
-segments are all 0; ``first_only`` takes the last token; LayerNorm comes before the residual; groups are merged unsorted.
+segments are all 0; ``first_only`` takes the last token; LayerNorm comes before the residual.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Pre-training as a whole: cuts do not matter, kills do not matter, and what is written is an encoder.
 
 Seen to fail when: masks are drawn for each micro-batch; micro-batch means are averaged; optimiser moments are not restored;
-a damaged checkpoint ends the run; the key leaves out the seed; checkpoints stay behind.
+a damaged checkpoint ends the run; the key is the same for every configuration; checkpoints stay behind.
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ def one_by_one(store, encoder):
 @pytest.mark.parametrize("budget", [1, 60, 16_384])
 def test_order_whatever_the_cuts(store, encoder, one_by_one, cpu, monkeypatch, chunk: int, budget: int) -> None:
     monkeypatch.setattr(embed, "CHUNK_ROWS", chunk)
-    monkeypatch.setattr(embed, "TOKEN_BUDGET", budget)
+    monkeypatch.setitem(embed.TOKEN_BUDGET, "cpu", budget)
     vectors = encode(encoder, lambda rows: pack_passages(store, rows, 40), ROWS, cpu)
     assert vectors.dtype == np.float32 and encoder.training
     assert np.abs(vectors - one_by_one[ROWS]).max() <= 1e-5

@@ -1,6 +1,6 @@
 """Words that a question shares with its answer's sentence.
 
-Seen to fail when: words are compared without stemming; stop words count; names count; possessive endings stay.
+Seen to fail when: words are compared without stemming; stop words count; names count.
 """
 
 from __future__ import annotations

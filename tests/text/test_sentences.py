@@ -1,6 +1,6 @@
 """Sentence spans are character offsets, whatever the characters.
 
-Seen to fail when: offsets are taken as bytes of UTF-8; sentences overlap; the text without any boundary is lost.
+Seen to fail when: offsets are taken as bytes of UTF-8; sentences overlap.
 """
 
 from __future__ import annotations

@@ -137,7 +137,11 @@ def test_checkpoints(tmp_path: Path, capsys) -> None:
         assert checkpoints.latest().step == 10
         assert f"{newest}: damaged checkpoint" in capsys.readouterr().err
     assert Checkpoints(tmp_path / "c", "other").latest() is None
-    (tmp_path / "c" / "step-00000012.part").touch()
+    for name in ("step-00000012.part", ".tmpAbCdEf"):  # a kill in the middle of writing leaves one of these
+        (tmp_path / "c" / name).touch()
+    checkpoints.save(state(12))
+    assert len(list((tmp_path / "c").iterdir())) == 2
+    (tmp_path / "c" / ".tmpAbCdEf").touch()
     checkpoints.clear()
     assert not (tmp_path / "c").exists()
 

@@ -17,8 +17,8 @@ from pretrieve.training.progress import Progress
 
 #: Rows whose tokens are laid out at once, and sorted by length together.
 CHUNK_ROWS = 8192
-#: Tokens of one forward pass.
-TOKEN_BUDGET = 16_384
+#: Tokens of one forward pass: on a CPU what its caches hold (larger batches are 1.2 times slower), on a GPU what fills it.
+TOKEN_BUDGET = {"cpu": 4096, "cuda": 65_536}
 
 Pack = Callable[[np.ndarray], Packed]
 
@@ -28,7 +28,7 @@ def encode(
 ) -> np.ndarray:
     """Vectors (n, dim) float32 of rows (n,), in their order; ``pack`` turns rows into a packed batch.
 
-    Rows are laid out ``CHUNK_ROWS`` at a time, which sorts them by length, and run ``TOKEN_BUDGET`` tokens at a time, so
+    Rows are laid out ``CHUNK_ROWS`` at a time, which sorts them by length, and run at most ``TOKEN_BUDGET`` tokens at a time, so
     every forward pass costs the same and hardly a token of padding. The encoder is left in the mode it was in.
     """
     was_training = encoder.training
@@ -38,7 +38,7 @@ def encode(
         for begin in range(0, len(rows), CHUNK_ROWS):
             chunk = rows[begin : begin + CHUNK_ROWS]
             packed = pack(chunk)
-            for first, last in packed.slices(TOKEN_BUDGET):
+            for first, last in packed.slices(TOKEN_BUDGET[device.device.type]):
                 with device.autocast():
                     result = encoder(Batch.of(packed.part(first, last), device.device))
                 vectors[begin + packed.order[first:last]] = result.float().cpu().numpy()

@@ -38,6 +38,10 @@ class Checkpoints:
     def _files(self) -> list[Path]:
         return sorted(self.directory.glob("step-*.safetensors"), reverse=True)
 
+    def _leftovers(self) -> list[Path]:
+        """What a kill left of an unfinished checkpoint: our own name for it, or safetensors' before that."""
+        return [*self.directory.glob("*.part"), *self.directory.glob(".tmp*")]
+
     def save(self, state: State) -> None:
         """Write a checkpoint; it and the one before it stay, all others go (those of a later step are not this run's)."""
         self.directory.mkdir(parents=True, exist_ok=True)
@@ -47,7 +51,7 @@ class Checkpoints:
         save_file({n: t.detach().cpu().contiguous() for n, t in state.tensors.items()}, temporary, metadata=meta)
         os.replace(temporary, path)
         kept = [file for file in self._files() if file <= path][:2]
-        for old in set(self._files()) - set(kept):
+        for old in {*self._files(), *self._leftovers()} - {*kept}:
             old.unlink()
 
     def latest(self) -> State | None:
@@ -67,7 +71,7 @@ class Checkpoints:
 
     def clear(self) -> None:
         """Remove all checkpoints: the run has ended and its result is written."""
-        for path in [*self._files(), *self.directory.glob("*.part")]:
+        for path in [*self._files(), *self._leftovers()]:
             path.unlink()
         if self.directory.is_dir() and not any(self.directory.iterdir()):
             self.directory.rmdir()
