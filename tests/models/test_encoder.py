@@ -1,7 +1,8 @@
 """Encoders: pooling, the bag of words against a loop, the MLM head, and their directories.
 
-Seen to fail when: vectors come in packed order; the mean divides by the longest length; the head's gradient does not reach the words;
-q, k and v are saved in another order; ``load_encoder`` keeps a projection of another dimension, or drops its own.
+Seen to fail when: vectors come in packed order; the mean divides by the longest length; the head's gradient does not
+reach the words; q, k and v are saved in another order; ``load_encoder`` keeps a projection of
+another dimension, or drops its own.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """Pair samplers on the tiny corpus of tests/conftest.py, and on random stores, against the tasks' definitions.
 
-Seen to fail when: ICT keeps the sentence in 50 %, or draws single sentences;
-BFS draws its query from any section, or lets the query's passage be
-the document, or draws one document more often; WLP takes the linking page's own introduction for the query;
-the mixture ignores its weights or is not shuffled; a sampler uses global random numbers.
+Seen to fail when: ICT keeps the sentence in 50 %, or draws single sentences; BFS draws its query from any
+section, or lets the query's passage be the document, or draws one document more often; WLP takes the linking page's
+own introduction for the query; the mixture ignores its weights or is not shuffled; a sampler uses global random numbers.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The vocabulary trainer against byte-pair merging as it is written in a textbook: count all pairs anew for each merge.
 
-Seen to fail when: the heap misses pairs of equal pieces; ``pair_count`` is not lowered for the pairs a merge breaks; outdated heap
-entries are taken as they are; the characters are not sorted; min_frequency is not looked at.
+Seen to fail when: the heap misses pairs of equal pieces; ``pair_count`` is not lowered for the pairs a merge breaks;
+outdated heap entries are taken as they are; the characters are not sorted; min_frequency is not looked at.
 """
 
 from __future__ import annotations
