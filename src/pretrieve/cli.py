@@ -52,7 +52,7 @@ def _open_log() -> TextIO | None:
     path = Path(sys.argv[place + 1])
     del sys.argv[place : place + 2]
     path.parent.mkdir(parents=True, exist_ok=True)
-    return open(path, "w", encoding="utf-8")
+    return open(path, "w", encoding="utf-8", buffering=1)  # by line: progress reaches a reader, and the end the disk
 
 
 def run_program(function: Callable[[], None]) -> NoReturn:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 import time
 from types import TracebackType
@@ -26,9 +27,10 @@ class Progress:
         self._note = ""
         self._bar = None
         if sys.stderr.isatty():
-            self._bar = tqdm(
-                total=total, initial=initial, desc=label, unit=f" {unit}", dynamic_ncols=True, smoothing=0.1
-            )
+            # Some terminals say they have no width; tqdm would then draw nothing.
+            columns = shutil.get_terminal_size((100, 24)).columns
+            options = {"total": total, "initial": initial, "ncols": columns, "smoothing": 0.1}
+            self._bar = tqdm(desc=label, unit=f" {unit}", mininterval=0.5, **options)
 
     def advance(self, n: int = 1, note: str = "") -> None:
         """Add ``n`` to the count; ``note`` (a loss, say) is shown behind it."""
