@@ -33,7 +33,7 @@ tables: $(STAMP)
 	@$(SNAKEMAKE) --config scale=$(SCALE)
 
 test: $(STAMP)
-	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest tests
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest --doctest-modules src tests
 
 lint: $(STAMP)
 	$(BIN)/ruff check .
