@@ -8,6 +8,7 @@ from pathlib import Path
 from pretrieve.cli import one_each, run_program, split_queries
 from pretrieve.corpora.tables import read_table
 from pretrieve.retrieval.embeddings import EmbeddingReader
+from pretrieve.retrieval.index import KINDS, build_index
 from pretrieve.retrieval.run import write_trec
 from pretrieve.retrieval.search import search, select_queries
 
@@ -19,6 +20,12 @@ def main() -> None:
     parser.add_argument("--splits", type=Path, required=True, help="splits.parquet: size, query_id, split")
     parser.add_argument("--depth", type=int, default=100)
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument(
+        "--index",
+        choices=[*KINDS, "stream"],
+        default="Flat",
+        help="faiss index to build in memory; stream: none, read the shards from disk (for a corpus that does not fit)",
+    )
     parser.add_argument("--stores", type=Path, nargs="+", required=True, help="directories with corpus and queries")
     parser.add_argument("--sizes", nargs="+", required=True, help="one for each store")
     parser.add_argument("--runs", type=Path, nargs="+", required=True, help="one for each store")
@@ -30,7 +37,8 @@ def main() -> None:
         wanted = split_queries(options.splits, size)
         ids, vectors = select_queries(EmbeddingReader(store, "queries"), query_ids, wanted)
         corpus = EmbeddingReader(store, "corpus")
-        run = search(corpus, vectors, doc_ids, options.depth, query_ids=ids, threads=options.threads)
+        index = corpus if options.index == "stream" else build_index(corpus, options.index, options.threads)
+        run = search(index, vectors, doc_ids, options.depth, query_ids=ids, threads=options.threads)
         write_trec(path, run, "dense")
 
 
