@@ -19,11 +19,19 @@ from pretrieve.configuration import (
     config_hash,
     encoder_options,
     recipe_options,
+    started_from,
     with_numbers,
 )
 from pretrieve.errors import PretrieveError
+from pretrieve.pretraining.presets import resolve
 from pretrieve.workflow import Plan, as_argument, release_dead_lock, stage_sources
 
+ENCODER_FILES = [
+    "config.json",
+    "model.safetensors",
+    "heads.safetensors",
+    "pretrieve.json",
+]
 STARTED = int(time.time())
 ALIVE = release_dead_lock()
 
@@ -42,6 +50,9 @@ CORPUS = PLAN.scale["corpus"]
 STORE = f"{ROOT}/corpora/{CORPUS}/tokens"
 TOKENIZER = f"{ROOT}/corpora/{CORPUS}/tokenizer.json"
 TABLE_FILES = PLAN.table_files()
+PAIR_OPTIONS = resolve(
+    "pairs", None, {}, "scales", PLAN.scale["pretraining"]["options"].get("pairs")
+)
 
 # A job's results follow from its input and params. Where raw files come from and how often training saves change no result,
 # so they are no params: they reach the programs through the environment, and changing them runs nothing again.
@@ -129,3 +140,12 @@ def task_options(dataset):
         if key in options
     ]
     return " ".join(words + (["--open"] if options.get("open") else []))
+
+
+def start_of(encoder, seed):
+    """Files of the encoder that an encoder goes on from; none for a fresh one."""
+    start = started_from(config, encoder)
+    if start is None:
+        return []
+    directory = paths.encoder_dir(ROOT, start, seed)
+    return [f"{directory}/{name}" for name in ENCODER_FILES]

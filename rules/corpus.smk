@@ -97,7 +97,7 @@ rule pair_statistics:
         "../envs/cpu.yaml"
     params:
         store=subpath(input.store, parent=True),
-        keep=PLAN.scale["pretraining"]["pairs"]["ict_keep"],
+        keep=PAIR_OPTIONS["ict_keep"],
     message:
         "Counting the pairs of {wildcards.corpus}"
     shell:

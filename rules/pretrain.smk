@@ -4,19 +4,13 @@
 rule pretrain:
     input:
         store=f"{STORE}/meta.json",
+        start=lambda wildcards: start_of(wildcards.encoder, wildcards.seed),
         code=stage_sources("pretrain.py"),
     output:
         expand(
             "{root}/encoders/{{encoder}}/seed{{seed}}/{file}",
             root=ROOT,
-            file=[
-                "config.json",
-                "model.safetensors",
-                "heads.safetensors",
-                "pretrieve.json",
-                "curve.csv",
-                "cost.json",
-            ],
+            file=[*ENCODER_FILES, "curve.csv", "cost.json"],
         ),
     log:
         f"{ROOT}/logs/pretrain/{{encoder}}/seed{{seed}}.log",
@@ -32,10 +26,14 @@ rule pretrain:
         options=lambda wildcards: as_argument(
             encoder_options(config, wildcards.encoder)
         ),
+        start=lambda wildcards, input: (
+            f"--start {folder_of(input.start)}" if input.start else ""
+        ),
         out=subpath(output[0], parent=True),
         checkpoints=f"{ROOT}/checkpoints/encoders/{{encoder}}/seed{{seed}}",
     message:
         "Pre-training {wildcards.encoder}, seed {wildcards.seed}"
     shell:
-        "python workflow_scripts/pretrain.py --store {params.store} --options {params.options} --seed {wildcards.seed}"
+        "python workflow_scripts/pretrain.py --store {params.store} --options {params.options} {params.start}"
+        " --seed {wildcards.seed}"
         " --threads {threads} --checkpoints {params.checkpoints} --out {params.out} --log {log}"

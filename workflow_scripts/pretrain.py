@@ -1,4 +1,7 @@
-"""Pre-train one encoder with one seed (needs torch, numpy, pyarrow, tokenizers, safetensors; no faiss, Java, ranx)."""
+"""Pre-train one encoder with one seed (needs torch, numpy, pyarrow, tokenizers, safetensors; no faiss, Java, ranx).
+
+On several GPUs: torchrun --nproc-per-node N workflow_scripts/pretrain.py ...; the result is that of one process.
+"""
 
 import argparse
 import json
@@ -9,12 +12,14 @@ from pretrieve.cli import run_program
 from pretrieve.pretraining.run import pretrain
 from pretrieve.training.cost import Cost
 from pretrieve.training.device import choose_device
+from pretrieve.training.processes import Processes
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--store", type=Path, required=True)
     parser.add_argument("--options", type=json.loads, required=True, help="JSON of configuration.encoder_options")
+    parser.add_argument("--start", type=Path, help="directory of the encoder or checkpoint to go on from")
     parser.add_argument("--seed", type=int, required=True)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--precision", default="auto")
@@ -22,10 +27,12 @@ def main() -> None:
     parser.add_argument(
         "--checkpoint-seconds", type=float, default=os.environ.get("PRETRIEVE_CHECKPOINT_SECONDS", "60")
     )
+    parser.add_argument("--token-budget", type=int, help="tokens of a micro-batch: bounds memory, changes no result")
     parser.add_argument("--out", type=Path, required=True)
     arguments = parser.parse_args()
 
     device = choose_device(arguments.precision, arguments.threads)
+    processes = Processes.join()
     with Cost("pretrain", arguments.threads) as cost:
         outcome = pretrain(
             arguments.options,
@@ -35,9 +42,14 @@ def main() -> None:
             device,
             arguments.checkpoints,
             arguments.checkpoint_seconds,
+            arguments.start,
+            processes,
+            arguments.token_budget,
         )
         cost.tokens = outcome.tokens
-    cost.write(arguments.out / "cost.json")
+    if processes.first:
+        cost.write(arguments.out / "cost.json")
+    processes.leave()
 
 
 if __name__ == "__main__":

@@ -7,7 +7,6 @@ that adding one of these trains nothing again.
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import json
 import re
@@ -19,20 +18,15 @@ import yaml
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError, best_match
 
-from pretrieve.errors import ConfigError
+from pretrieve.errors import ConfigError, nearest
+from pretrieve.pretraining.presets import OPTIONS, resolve
 
 #: The largest share of a pool that its training part can give (README of resources/questions; tasks/descriptions.py).
 MAX_TRAIN_SHARE = 0.805
 
-
-def nearest(name: object, allowed: Iterable[str]) -> str:
-    """``; did you mean 'x'?`` for the allowed name nearest to ``name``, or ''.
-
-    >>> nearest("tabel3", ["table3", "claims"])
-    "; did you mean 'table3'?"
-    """
-    match = difflib.get_close_matches(str(name), list(allowed), n=1, cutoff=0.5)
-    return f"; did you mean '{match[0]}'?" if match else ""
+PAIR_TASKS = ("ict", "bfs", "wlp")
+#: Objectives that are named by a word; a list of pair tasks is the objective ``pairs``.
+OBJECTIVES = tuple(name for name in OPTIONS if name != "pairs")
 
 
 def _refuse(key: str, value: object, allowed: Iterable[str]) -> ConfigError:
@@ -59,9 +53,9 @@ def _explain(error: ValidationError) -> ConfigError:
         return _refuse(path, error.instance, map(str, error.validator_value))
     if error.validator == "oneOf":
         words = error.instance if isinstance(error.instance, list) else [str(error.instance)]
-        known = ["none", "mlm", "ict", "bfs", "wlp"]
+        known = [*OBJECTIVES, *PAIR_TASKS]
         hint = nearest(next((word for word in words if word not in known), ""), known)
-        allowed = "none, mlm, or a list of ict, bfs, wlp"
+        allowed = f"{', '.join(OBJECTIVES)}, or a list of {', '.join(PAIR_TASKS)}"
         return ConfigError(f"config: {path}: {error.instance!r} is not allowed; allowed: {allowed}{hint}")
     return ConfigError(f"config: {path}: {error.instance!r} is not allowed: {error.message}")
 
@@ -119,22 +113,53 @@ def check_config(config: Mapping[str, Any], schema_file: Path, table_names: Iter
     for role, name in scale["roles"].items():
         if name not in {*config["datasets"], *config["corpora"]}:
             raise _refuse(f"{where}.roles.{role}", name, [*config["datasets"], *config["corpora"]])
+    for option in sorted(set(scale["pretraining"]["options"]) - set(OPTIONS)):
+        raise _refuse(f"{where}.pretraining.options", option, OPTIONS)
     for name, encoder in config["encoders"].items():
-        _check_encoder(name, encoder)
+        _check_encoder(name, encoder, config)
     for name, dataset in config["datasets"].items():
         _check_dataset(name, dataset, config["datasets"])
 
 
-def _check_encoder(name: str, encoder: Mapping[str, Any]) -> None:
-    contrastive = not isinstance(encoder["objective"], str)
-    if "." in name or (encoder["body"] == "transformer" and "layers" not in encoder):
+def _check_encoder(name: str, encoder: Mapping[str, Any], config: Mapping[str, Any]) -> None:
+    where, objective = f"config: encoders.{name}", encoder["objective"]
+    contrastive = not isinstance(objective, str)
+    if "." in name or (encoder["body"] == "transformer" and "layers" not in encoder and "start" not in encoder):
         raise ConfigError(
-            f"config: encoders.{name}: a transformer needs layers (deep or shallow), and a name has no dot"
+            f"{where}: a transformer needs layers (deep or shallow), or a start to take them from, and a name has no dot"
         )
     if contrastive != ("dim" in encoder):
-        raise ConfigError(f"config: encoders.{name}.dim: a pair objective needs it, and only a pair objective has it")
-    if encoder["body"] == "bow-mlp" and encoder["objective"] == "mlm":
-        raise ConfigError(f"config: encoders.{name}.objective: a bow-mlp has no states to predict words from; not mlm")
+        raise ConfigError(f"{where}.dim: a pair objective needs it, and only a pair objective has it")
+    if encoder["body"] == "bow-mlp" and not contrastive and objective != "none":
+        raise ConfigError(f"{where}.objective: a bow-mlp has no states to predict words from; not {objective}")
+    budgets = config["scales"][config["scale"]]["pretraining"]["budgets"]
+    if objective == "none":
+        if "budget" in encoder:
+            raise ConfigError(f"{where}.budget: objective none trains nothing and has no budget")
+    elif encoder.get("budget") not in budgets:
+        raise _refuse(f"encoders.{name}.budget", encoder.get("budget"), budgets)
+    seen, start = [name], encoder.get("start")
+    while start is not None and not from_outside(start):
+        if start not in config["encoders"]:
+            allowed = [*config["encoders"], "hub:OWNER/NAME", "dir:PATH"]
+            raise _refuse(f"encoders.{seen[-1]}.start", start, allowed)
+        if start in seen:
+            raise ConfigError(
+                f"{where}.start: {' → '.join([*seen, start])} goes in a circle; one of them must start fresh"
+            )
+        for key in ("body", "layers"):
+            if config["encoders"][start].get(key) != encoder.get(key):
+                raise ConfigError(
+                    f"{where}.{key}: {encoder.get(key)!r}, but its start {start!r} has {config['encoders'][start].get(key)!r}"
+                )
+        seen.append(start)
+        start = config["encoders"][start].get("start")
+    encoder_options(config, name)
+
+
+def from_outside(start: str) -> bool:
+    """Whether a ``start`` is a published checkpoint (``hub:OWNER/NAME``) or a local directory (``dir:PATH``)."""
+    return start.startswith(("hub:", "dir:"))
 
 
 def _check_dataset(name: str, dataset: Mapping[str, Any], datasets: Mapping[str, Any]) -> None:
@@ -155,27 +180,54 @@ def _check_dataset(name: str, dataset: Mapping[str, Any], datasets: Mapping[str,
 
 
 def encoder_options(config: Mapping[str, Any], encoder: str) -> dict[str, Any]:
-    """Everything that decides what one encoder is (without the seed): body, pooling, dimension, objective."""
+    """Everything that decides what one encoder is (without the seed): body, pooling, dimension, start, objective, budget.
+
+    ``objective`` has its name and every option that follows from preset, scale and encoder; ``budget`` the steps, the batch
+    and the optimiser, which encoders share that are compared.
+    """
     scale = config["scales"][config["scale"]]
     entry = config["encoders"][encoder]
     body = {"kind": entry["body"], "vocabulary_size": scale["vocabulary_size"]}
     if entry["body"] == "transformer":
-        body |= scale["body"] | {"layers": scale["layers"][entry["layers"]]}
+        body |= scale["body"] | ({"layers": scale["layers"][entry["layers"]]} if "layers" in entry else {})
     else:
         body |= scale["bow_mlp"] | {"heads": 1}
-    options = {"body": body, "pooling": scale["pooling"], "dim": scale["dims"][entry.get("dim", "full")]}
-    objective = entry["objective"]
-    if objective == "none":
-        return options | {"objective": {"name": "none"}}
-    if objective == "mlm":
-        details = scale["pretraining"]["mlm"] | {"length": scale["passage_length"]}
-        return options | {"objective": {"name": "mlm", **details}}
-    details = scale["pretraining"]["pairs"] | {
-        "query_length": scale["query_length"],
-        "passage_length": scale["passage_length"],
-        "temperature": scale["temperature"],
+    tasks = None if isinstance(entry["objective"], str) else list(entry["objective"])
+    objective = {"name": "pairs" if tasks else entry["objective"]} | objective_options(config, encoder)
+    if tasks:
+        lengths = {key: scale[key] for key in ("query_length", "passage_length")}
+        objective |= {"tasks": tasks} | lengths
+    elif objective["name"] != "none":
+        objective |= {"length": scale["passage_length"]}
+    options = {
+        "body": body,
+        "pooling": scale["pooling"],
+        "dim": scale["dims"][entry.get("dim", "full")],
+        "similarity": objective.get("similarity", scale["similarity"]),
+        "head": objective.get("head", "linear"),
+        "objective": objective,
     }
-    return options | {"objective": {"name": "pairs", "tasks": list(objective), **details}}
+    if "start" in entry:
+        options["start"] = entry["start"]
+    if "budget" in entry:
+        options["budget"] = dict(scale["pretraining"]["budgets"][entry["budget"]])
+    return options
+
+
+def objective_options(config: Mapping[str, Any], encoder: str) -> dict[str, Any]:
+    """The options of an encoder's objective: preset, then the scale's, then the encoder's own."""
+    scale, entry = config["scales"][config["scale"]], config["encoders"][encoder]
+    name = entry["objective"] if isinstance(entry["objective"], str) else "pairs"
+    more = dict(scale["pretraining"]["options"].get(name, {}))
+    if name == "pairs":
+        more = {key: scale[key] for key in ("similarity", "temperature")} | more
+    return resolve(name, entry.get("preset"), entry.get("options", {}), f"encoders.{encoder}", more)
+
+
+def started_from(config: Mapping[str, Any], encoder: str) -> str | None:
+    """The encoder of this configuration that an encoder goes on from, or None."""
+    start = config["encoders"][encoder].get("start")
+    return None if start is None or from_outside(start) else start
 
 
 def recipe_options(config: Mapping[str, Any], recipe: str) -> dict[str, Any]:
@@ -187,6 +239,7 @@ def recipe_options(config: Mapping[str, Any], recipe: str) -> dict[str, Any]:
         "query_length": scale["query_length"],
         "passage_length": scale["passage_length"],
         "temperature": scale["temperature"],
+        "similarity": scale["similarity"],
     }
 
 

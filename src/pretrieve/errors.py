@@ -1,4 +1,9 @@
-"""The two errors that end a command with one readable line instead of a traceback."""
+"""The two errors that end a command with one readable line instead of a traceback, and help for their messages."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
 
 
 class PretrieveError(Exception):
@@ -11,3 +16,13 @@ class DataError(PretrieveError):
 
 class ConfigError(PretrieveError):
     """A configuration key, name or value is not allowed."""
+
+
+def nearest(name: object, allowed: Iterable[str]) -> str:
+    """``; did you mean 'x'?`` for the allowed name nearest to ``name``, or ''.
+
+    >>> nearest("tabel3", ["table3", "claims"])
+    "; did you mean 'table3'?"
+    """
+    match = difflib.get_close_matches(str(name), list(allowed), n=1, cutoff=0.5)
+    return f"; did you mean '{match[0]}'?" if match else ""

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from pretrieve import paths
-from pretrieve.configuration import check_config, nearest
-from pretrieve.errors import ConfigError
+from pretrieve.configuration import check_config
+from pretrieve.errors import ConfigError, nearest
 
 SOURCE_ROOT = Path("src")
 

@@ -14,12 +14,13 @@ import torch
 
 from pretrieve.models.batch import Batch
 from pretrieve.models.encoder import Encoder
-from pretrieve.pretraining.contrastive import in_batch_loss
-from pretrieve.pretraining.mlm import epoch_order
+from pretrieve.pretraining.contrastive import pair_loss
+from pretrieve.pretraining.examples import epoch_order
 from pretrieve.retrieval.embed import encode
 from pretrieve.tasks.dataset import Dataset
 from pretrieve.training.device import Device
-from pretrieve.training.loop import MicroBatch, Watcher
+from pretrieve.training.loop import Watcher
+from pretrieve.training.objective import MicroBatch
 
 #: Candidates that a validation loss is computed over, at most; more would cost more than the training.
 MAX_VALIDATION = 1024
@@ -55,24 +56,30 @@ class ReqaObjective:
         self._data, self._rows, self._config, self._seed, self._device = data, rows, config, seed, device
         self._batch = min(config.batch, len(rows))
 
-    def micro_batches(self, step: int) -> list[MicroBatch]:
-        """One micro-batch of questions, without replacement within an epoch."""
+    def micro_batches(self, step: int, parts: int = 1) -> list[MicroBatch]:
+        """Questions of a step, without replacement within an epoch, in as many parts as are asked for."""
         chosen = self._rows[epoch_order(len(self._rows), self._seed, step * self._batch, self._batch)]
         # An epoch's end and the next one's start can hold the same question: once is enough.
         chosen = np.unique(chosen)
+        size = -(-len(chosen) // parts)
+        return [self._pack(chosen[first : first + size]) for first in range(0, len(chosen), size)]
+
+    def _pack(self, chosen: np.ndarray) -> MicroBatch:
         positives = self._data.positive[chosen]
         queries = self._data.pack_queries(chosen, self._config.query_length)
         documents = self._data.pack_candidates(positives, self._config.passage_length)
         tokens = len(queries.tokens) + len(documents.tokens)
-        return [MicroBatch((queries, documents, positives), {"contrastive": len(chosen)}, tokens)]
+        counts = {"contrastive": len(chosen)}
+        return MicroBatch((queries, documents, positives), counts, tokens, chosen, 2 * len(chosen))
 
-    def losses(self, batch: MicroBatch) -> dict[str, torch.Tensor]:
-        """Summed loss of the questions."""
-        queries, documents, positives = batch.data
-        query_vectors = self.encoder(Batch.of(queries, self._device))
-        document_vectors = self.encoder(Batch.of(documents, self._device))
-        ids = torch.from_numpy(positives).to(self._device)
-        return {"contrastive": in_batch_loss(query_vectors, document_vectors, self._config.temperature, ids)}
+    def vectors(self, batch: MicroBatch, with_losses: bool) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
+        """(2n, dim): questions, then their candidates."""
+        queries, documents, _ = batch.data
+        return torch.cat([self.encoder(Batch.of(packed, self._device)) for packed in (queries, documents)]), {}
+
+    def contrast(self, vectors: list[torch.Tensor], batches: list[MicroBatch]) -> dict[str, torch.Tensor]:
+        """Summed loss of the questions over all candidates of the batch."""
+        return {"contrastive": pair_loss(vectors, [batch.data[2] for batch in batches], self._config.temperature)}
 
 
 class BestSnapshot(Watcher):

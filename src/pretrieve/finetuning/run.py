@@ -12,8 +12,9 @@ from pretrieve.finetuning.reqa import BestSnapshot, ReqaConfig, ReqaObjective
 from pretrieve.models.hf_format import load_encoder, save_encoder
 from pretrieve.tasks.dataset import Dataset
 from pretrieve.training.checkpoint import Checkpoints
+from pretrieve.training.curve import write_curve
 from pretrieve.training.device import Device
-from pretrieve.training.loop import Outcome, content_key, train, write_curve
+from pretrieve.training.loop import Outcome, content_key, train
 from pretrieve.training.optimiser import OptimiserConfig
 
 
@@ -38,9 +39,9 @@ def finetune(
     DataError
         when a question has no relevant candidate, or the encoder was made with another vocabulary than the task.
     """
-    encoder, about = load_encoder(encoder_dir, options["dim"], seed)
+    encoder, about = load_encoder(encoder_dir, options["dim"], seed, options["similarity"])
     data.check_vocabulary(about, encoder_dir)
-    rest = {name: value for name, value in options.items() if name not in ("dim", "learning_rate")}
+    rest = {name: value for name, value in options.items() if name not in ("dim", "learning_rate", "similarity")}
     config = ReqaConfig(**rest)
     train_rows, valid_rows = data.split(size, "train"), data.split(size, "valid")
     lost = [data.query_ids[row] for row in (*train_rows, *valid_rows) if data.positive[row] < 0]

@@ -1,4 +1,4 @@
-"""An encoder: a body, how its states become one vector, and a linear projection; and the head for masked words."""
+"""An encoder: a body, how its states become one vector, and a linear projection."""
 
 from __future__ import annotations
 
@@ -10,17 +10,12 @@ from pretrieve.errors import ConfigError
 from pretrieve.models.batch import Batch
 from pretrieve.models.bow_mlp import BowMlp
 from pretrieve.models.config import BodyConfig
+from pretrieve.models.projection import make_projection
+from pretrieve.models.random import seeded
 from pretrieve.models.transformer import Transformer
 
 POOLINGS = ("cls", "mean")
-
-
-def seeded(*numbers: int) -> torch.Generator:
-    """A CPU generator for a tuple of small numbers; different tuples give unrelated streams."""
-    value = 0
-    for number in numbers:
-        value = (value * 1_000_003 + number + 1) % (2**63 - 1)
-    return torch.Generator().manual_seed(value)
+SIMILARITIES = ("cosine", "dot")
 
 
 def make_body(config: BodyConfig, seed: int) -> Transformer | BowMlp:
@@ -31,18 +26,22 @@ def make_body(config: BodyConfig, seed: int) -> Transformer | BowMlp:
 
 
 class Encoder(nn.Module):
-    """Text → vector: body, pooling, linear projection to ``dim`` (paper ``pretraining_tasks`` §4.1: "a linear layer on
-    the hidden state of the [CLS] token")."""
+    """Text → vector: body, pooling, projection to ``dim`` (paper ``pretraining_tasks`` §4.1: "a linear layer on the hidden
+    state of the [CLS] token").
 
-    def __init__(self, config: BodyConfig, dim: int, pooling: str, seed: int) -> None:
+    similarity: ``cosine`` gives vectors of norm 1, ``dot`` leaves them; head: :mod:`pretrieve.models.projection`.
+    """
+
+    def __init__(
+        self, config: BodyConfig, dim: int, pooling: str, seed: int, similarity: str = "cosine", head: str = "linear"
+    ) -> None:
         super().__init__()
-        if pooling not in POOLINGS:
-            raise ConfigError(f"pooling {pooling!r} is not allowed; choose from {list(POOLINGS)}.")
-        self.config, self.dim, self.pooling = config, dim, pooling
+        for what, value, allowed in (("pooling", pooling, POOLINGS), ("similarity", similarity, SIMILARITIES)):
+            if value not in allowed:
+                raise ConfigError(f"{what} {value!r} is not allowed; choose from {list(allowed)}.")
+        self.config, self.dim, self.pooling, self.similarity, self.head = config, dim, pooling, similarity, head
         self.body = make_body(config, seed)
-        self.projection = nn.Linear(config.hidden, dim)
-        nn.init.normal_(self.projection.weight, std=config.hidden**-0.5, generator=seeded(seed, 1, dim))
-        nn.init.zeros_(self.projection.bias)
+        self.projection = make_projection(head, config, dim, seed)
 
     def pool(self, batch: Batch) -> torch.Tensor:
         """(n, hidden) in packed order."""
@@ -55,22 +54,8 @@ class Encoder(nn.Module):
         return total / batch.lengths[:, None].to(states.dtype)
 
     def forward(self, batch: Batch) -> torch.Tensor:
-        """(n, dim) vectors of L2 norm 1, in the caller's order of examples."""
-        vectors = functional.normalize(self.projection(self.pool(batch)).float(), dim=-1)
+        """(n, dim) float32 vectors in the caller's order of examples; of L2 norm 1 for ``cosine``."""
+        vectors = self.projection(self.pool(batch)).float()
+        if self.similarity == "cosine":
+            vectors = functional.normalize(vectors, dim=-1)
         return vectors[batch.inverse]
-
-
-class MaskedWordHead(nn.Module):
-    """BERT's MLM head: dense, GELU, LayerNorm, then the word embeddings as output matrix, and a bias; (m, d) → (m, V)."""
-
-    def __init__(self, config: BodyConfig, seed: int) -> None:
-        super().__init__()
-        self.transform = nn.Linear(config.hidden, config.hidden)
-        self.norm = nn.LayerNorm(config.hidden, eps=config.layer_norm_eps)
-        self.bias = nn.Parameter(torch.zeros(config.vocabulary_size))
-        nn.init.normal_(self.transform.weight, std=config.std, generator=seeded(seed, 2))
-        nn.init.zeros_(self.transform.bias)
-
-    def forward(self, states: torch.Tensor, words: torch.Tensor) -> torch.Tensor:
-        """Logits for the given states only; ``words`` is the (V, d) embedding matrix."""
-        return functional.linear(self.norm(functional.gelu(self.transform(states))), words, self.bias)

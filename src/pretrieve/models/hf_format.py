@@ -3,7 +3,7 @@
 ===================  =================================================================================================
 config.json          a ``transformers`` BertConfig (or ``model_type: bow-mlp``, which only this project reads)
 model.safetensors    the body under BertModel's names: ``AutoModel.from_pretrained(directory)`` loads it
-heads.safetensors    projection and, where there is one, the MLM head
+heads.safetensors    projection, and what the objective trained beside the body: word head, Condenser head, decoder
 pretrieve.json       how it was made: body, pooling, dimension, objective, seed, content key of the token store
 ===================  =================================================================================================
 """
@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -20,7 +22,7 @@ from safetensors.torch import load_file, save_file
 from pretrieve.errors import DataError
 from pretrieve.files import write_json
 from pretrieve.models.config import BodyConfig
-from pretrieve.models.encoder import Encoder, MaskedWordHead
+from pretrieve.models.encoder import Encoder
 
 _LAYER_NAMES = {
     "attention.output": "attention.output.dense",
@@ -121,41 +123,64 @@ def _write_tensors(tensors: dict[str, torch.Tensor], path: Path) -> None:
     os.replace(temporary, path)
 
 
+@dataclass(frozen=True)
+class Checkpoint:
+    """A directory in memory: shape of the body, its tensors under our names, tensors of the heads as ``{head}.{name}``, and
+    what ``pretrieve.json`` says ({} for a published checkpoint)."""
+
+    path: Path
+    config: BodyConfig
+    body: dict[str, torch.Tensor]
+    heads: dict[str, torch.Tensor]
+    about: dict
+
+    def head(self, name: str) -> dict[str, torch.Tensor]:
+        """Tensors of one head, {} when there is none."""
+        return {n.removeprefix(f"{name}."): t for n, t in self.heads.items() if n.startswith(f"{name}.")}
+
+
 def save_encoder(
-    directory: Path, encoder: Encoder, head: MaskedWordHead | None = None, about: dict | None = None
+    directory: Path, encoder: Encoder, heads: Mapping[str, torch.nn.Module] | None = None, about: dict | None = None
 ) -> None:
-    """Write an encoder directory (files in the module's table); ``about`` goes into ``pretrieve.json``."""
+    """Write an encoder directory (files in the module's table); ``about`` goes into ``pretrieve.json``.
+
+    heads: name → what was trained beside the body; with them pre-training can go on.
+    """
     directory = Path(directory)
     directory.mkdir(parents=True, exist_ok=True)
     config = encoder.config
     body = encoder.body.state_dict()
     is_bert = config.kind == "transformer"
-    heads = {f"projection.{name}": tensor for name, tensor in encoder.projection.state_dict().items()}
-    if head is not None:
-        heads |= {f"mlm.{name}": tensor for name, tensor in head.state_dict().items()}
-    _write_tensors(heads, directory / "heads.safetensors")
+    tensors = {}
+    for name, module in {"projection": encoder.projection, **(heads or {})}.items():
+        tensors |= {f"{name}.{key}": tensor for key, tensor in module.state_dict().items()}
+    _write_tensors(tensors, directory / "heads.safetensors")
     _write_tensors(to_bert_names(body) if is_bert else body, directory / "model.safetensors")
     shown = _bert_config(config) if is_bert else {"model_type": "bow-mlp", "vocab_size": config.vocabulary_size}
     write_json(directory / "config.json", shown)
-    info = {"body": config.to_dict(), "dim": encoder.dim, "pooling": encoder.pooling, **(about or {})}
+    info = {
+        "body": config.to_dict(),
+        "dim": encoder.dim,
+        "pooling": encoder.pooling,
+        "similarity": encoder.similarity,
+        "head": encoder.head,
+        **(about or {}),
+    }
     write_json(directory / "pretrieve.json", info)
 
 
-def load_encoder(directory: Path, dim: int | None = None, seed: int = 0) -> tuple[Encoder, dict]:
-    """Read an encoder directory; returns the encoder and what ``pretrieve.json`` says.
-
-    ``dim``: the dimension wanted. Where it differs from the saved projection's, or the encoder was pre-trained without
-    one, a fresh projection is drawn from ``seed``.
+def read_encoder(directory: Path) -> Checkpoint:
+    """Read an encoder directory of this project.
 
     Raises
     ------
     DataError
-        when a file is missing or damaged, or its tensors do not fit the configuration; the message lists the names.
+        when a file is missing or damaged.
     """
     directory = Path(directory)
     try:
         about = json.loads((directory / "pretrieve.json").read_text())
-        body_state = load_file(directory / "model.safetensors")
+        body = load_file(directory / "model.safetensors")
         heads = load_file(directory / "heads.safetensors")
     except FileNotFoundError as error:
         raise DataError(
@@ -164,16 +189,41 @@ def load_encoder(directory: Path, dim: int | None = None, seed: int = 0) -> tupl
     except Exception as error:  # safetensors raises its own type for a damaged header
         raise DataError(f"{directory}: damaged checkpoint ({error}). Delete it and run snakemake again.") from error
     config = BodyConfig.from_dict(about["body"])
-    encoder = Encoder(config, dim or about["dim"], about["pooling"], seed)
-    state = from_bert_names(body_state) if config.kind == "transformer" else body_state
-    _load(encoder.body, state, directory / "model.safetensors")
+    return Checkpoint(directory, config, from_bert_names(body) if config.kind == "transformer" else body, heads, about)
+
+
+def load_encoder(
+    directory: Path, dim: int | None = None, seed: int = 0, similarity: str | None = None
+) -> tuple[Encoder, dict]:
+    """Read an encoder directory; returns the encoder and what ``pretrieve.json`` says.
+
+    ``dim``, ``similarity``: those wanted, if not the saved ones. Where the dimension differs from the saved projection's, or
+    the encoder was pre-trained without one, a fresh projection is drawn from ``seed``.
+
+    Raises
+    ------
+    DataError
+        when a file is missing or damaged, or its tensors do not fit the configuration; the message lists the names.
+    """
+    saved = read_encoder(directory)
+    about = saved.about
+    encoder = Encoder(
+        saved.config, dim or about["dim"], about["pooling"], seed, similarity or about["similarity"], about["head"]
+    )
+    load_tensors(encoder.body, saved.body, saved.path / "model.safetensors")
     if encoder.dim == about["dim"] and about.get("trained_projection", False):
-        projection = {n.removeprefix("projection."): t for n, t in heads.items() if n.startswith("projection.")}
-        _load(encoder.projection, projection, directory / "heads.safetensors")
+        load_tensors(encoder.projection, saved.head("projection"), saved.path / "heads.safetensors")
     return encoder, about
 
 
-def _load(module: torch.nn.Module, state: dict[str, torch.Tensor], path: Path) -> None:
+def load_tensors(module: torch.nn.Module, state: dict[str, torch.Tensor], path: Path) -> None:
+    """Put tensors into a module.
+
+    Raises
+    ------
+    DataError
+        when names or shapes differ; the message lists them, and ``path``.
+    """
     own = module.state_dict()
     missing, extra = sorted(own.keys() - state.keys()), sorted(state.keys() - own.keys())
     wrong = [

@@ -89,6 +89,17 @@ class Layer(nn.Module):
         return self.output_norm(x + self.dropout(self.down(functional.gelu(self.up(x)))))
 
 
+def initialise_layers(module: nn.Module, config: BodyConfig, generator: torch.Generator) -> None:
+    """BERT's initial weights for layers: matrices N(0, ``std``), biases 0, LayerNorm 1 and 0."""
+    for name, parameter in module.named_parameters():
+        if "norm" in name:
+            nn.init.constant_(parameter, 1.0 if name.endswith("weight") else 0.0)
+        elif name.endswith("bias"):
+            nn.init.zeros_(parameter)
+        else:
+            nn.init.normal_(parameter, std=config.std, generator=generator)
+
+
 class Transformer(nn.Module):
     """BERT's embeddings and layers on packed batches."""
 
@@ -105,14 +116,9 @@ class Transformer(nn.Module):
     def initialise(self, generator: torch.Generator) -> None:
         """Draw all weights from ``generator`` (see :class:`~pretrieve.models.config.BodyConfig` for the two deviations)."""
         config = self.config
-        for name, parameter in self.named_parameters():
-            if "norm" in name:
-                nn.init.constant_(parameter, 1.0 if name.endswith("weight") else 0.0)
-            elif name.endswith("bias"):
-                nn.init.zeros_(parameter)
-            else:
-                std = config.word_std if name.startswith("words") else config.std
-                nn.init.normal_(parameter, std=std, generator=generator)
+        for name, table in (("words", self.words), ("positions", self.positions), ("segments", self.segments)):
+            nn.init.normal_(table.weight, std=config.word_std if name == "words" else config.std, generator=generator)
+        initialise_layers(self.layers, config, generator)
         if config.positions == "sinusoid":
             with torch.no_grad():
                 self.positions.weight.copy_(config.position_std * sinusoids(config.max_positions, config.hidden))
@@ -132,3 +138,10 @@ class Transformer(nn.Module):
         for index, layer in enumerate(self.layers):
             x = layer(x, batch, first_only and index == len(self.layers) - 1)
         return x
+
+    def all_states(self, batch: Batch) -> list[torch.Tensor]:
+        """layers + 1 hidden states (T, d) in packed order: the embeddings, then each layer's output."""
+        states = [self.embed(batch)]
+        for layer in self.layers:
+            states.append(layer(states[-1], batch))
+        return states

@@ -1,21 +1,28 @@
 """Contrastive pre-training on pairs: ICT, BFS, WLP and their mixture (paper ``pretraining_tasks`` §2 and §3).
 
 Equation 3 with the documents of the batch in place of all documents: for queries q_i and documents d_j,
-``s_ij = φ(q_i)·ψ(d_j) / τ`` and ``L = mean_i (−s_ii + log Σ_j exp s_ij)``, with unit vectors and one tower for both.
-A document that stands in the batch twice is not its own negative: such entries are left out of the sum.
+``s_ij = φ(q_i)·ψ(d_j) / τ`` and ``L = mean_i (−s_ii + log Σ_j exp s_ij)``. φ and ψ are one tower, or two
+(``towers: separate``); for ``similarity: cosine`` their vectors have norm 1. A document that stands in the batch twice is not its own negative: such
+entries are left out of the sum.
 """
 
 from __future__ import annotations
 
+import copy
+
 import numpy as np
 import torch
+from torch import nn
 from torch.nn import functional
 
 from pretrieve.models.batch import Batch
 from pretrieve.models.encoder import Encoder
-from pretrieve.pairs.pair import PairSampler, pack_pairs
+from pretrieve.pairs.mixture import make_sampler
+from pretrieve.pairs.pair import Pairs, PairSampler, pack_pairs
+from pretrieve.pretraining.examples import TOKEN_BUDGET
+from pretrieve.pretraining.setting import Setting
 from pretrieve.text.token_store import TokenStore
-from pretrieve.training.loop import MicroBatch
+from pretrieve.training.objective import MicroBatch
 
 
 def in_batch_loss(
@@ -23,8 +30,8 @@ def in_batch_loss(
 ) -> torch.Tensor:
     """Summed in-batch softmax loss.
 
-    queries, documents: (n, k) unit vectors, row i of both belonging together; document_ids (n,): equal ids are the same
-    document, and only the diagonal one of them takes part in a row.
+    queries, documents: (n, k), row i of both belonging together; document_ids (n,): equal ids are the same document, and
+    only the diagonal one of them takes part in a row.
 
     >>> e = torch.eye(2)
     >>> round(float(in_batch_loss(e, e, 1.0, torch.tensor([0, 1]))), 4)  # 2·log(1 + e⁻¹)
@@ -38,8 +45,17 @@ def in_batch_loss(
     return functional.cross_entropy(scores, target, reduction="sum")
 
 
+def pair_loss(vectors: list[torch.Tensor], documents: list[np.ndarray], temperature: float) -> torch.Tensor:
+    """:func:`in_batch_loss` over all parts of a batch; vectors[i] (2n_i, k) has n_i queries, then their documents, whose ids
+    are documents[i] (n_i,)."""
+    halves = [part.chunk(2) for part in vectors]
+    ids = torch.from_numpy(np.concatenate(documents)).to(vectors[0].device)
+    return in_batch_loss(torch.cat([q for q, _ in halves]), torch.cat([d for _, d in halves]), temperature, ids)
+
+
 class Contrastive:
-    """In-batch softmax over ``batch`` pairs a step, drawn by a pair sampler."""
+    """In-batch softmax over ``batch`` pairs a step, drawn by a pair sampler. ``encoder`` is the document tower; the query
+    tower is the same one, or with ``towers='separate'`` begins as its copy."""
 
     terms = {"contrastive": 1.0}
 
@@ -54,24 +70,59 @@ class Contrastive:
         passage_length: int,
         temperature: float,
         device: torch.device | str = "cpu",
+        towers: str = "shared",
+        budget: int | None = None,
     ) -> None:
-        self.module = self.encoder = encoder
+        self.encoder, self.query_encoder = encoder, encoder if towers == "shared" else copy.deepcopy(encoder)
+        self.module: nn.Module = encoder
+        if towers == "separate":
+            self.module = nn.ModuleDict({"document": encoder, "query": self.query_encoder})
         self.store, self.sampler, self.device = store, sampler, device
         self._articles = store.passage_article()
         self._seed, self._batch, self._temperature = seed, batch, temperature
         self._lengths = (query_length, passage_length)
+        self._budget = budget or TOKEN_BUDGET[torch.device(device).type]
 
-    def micro_batches(self, step: int) -> list[MicroBatch]:
-        """One micro-batch: in-batch negatives need all pairs at once."""
+    def micro_batches(self, step: int, parts: int = 1) -> list[MicroBatch]:
+        """The pairs of a step, in parts whose texts fit into the token budget."""
         pairs = self.sampler.sample(np.random.default_rng([self._seed, 103, step]), self._batch)
-        queries, documents = pack_pairs(self.store, self._articles, pairs, *self._lengths)
-        data = (queries, documents, pairs.passage)
-        return [MicroBatch(data, {"contrastive": len(pairs)}, len(queries.tokens) + len(documents.tokens))]
+        whole = self._pack(pairs)
+        size = -(-self._batch // max(parts, -(-whole.tokens // self._budget)))
+        if size >= self._batch:
+            return [whole]
+        return [self._pack(pairs[first : first + size]) for first in range(0, self._batch, size)]
 
-    def losses(self, batch: MicroBatch) -> dict[str, torch.Tensor]:
-        """Summed loss of the queries."""
-        queries, documents, passages = batch.data
-        query_vectors = self.encoder(Batch.of(queries, self.device))
-        document_vectors = self.encoder(Batch.of(documents, self.device))
-        ids = torch.from_numpy(np.asarray(passages)).to(self.device)
-        return {"contrastive": in_batch_loss(query_vectors, document_vectors, self._temperature, ids)}
+    def _pack(self, pairs: Pairs) -> MicroBatch:
+        queries, documents = pack_pairs(self.store, self._articles, pairs, *self._lengths)
+        tokens = len(queries.tokens) + len(documents.tokens)
+        return MicroBatch(
+            (queries, documents, pairs.passage), {"contrastive": len(pairs)}, tokens, pairs.passage, 2 * len(pairs)
+        )
+
+    def vectors(self, batch: MicroBatch, with_losses: bool) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
+        """(2n, dim): queries, then documents."""
+        queries, documents, _ = batch.data
+        towers = ((self.query_encoder, queries), (self.encoder, documents))
+        return torch.cat([tower(Batch.of(packed, self.device)) for tower, packed in towers]), {}
+
+    def contrast(self, vectors: list[torch.Tensor], batches: list[MicroBatch]) -> dict[str, torch.Tensor]:
+        """Summed loss of the queries over all documents of the batch."""
+        return {"contrastive": pair_loss(vectors, [batch.data[2] for batch in batches], self._temperature)}
+
+
+def build(setting: Setting) -> Contrastive:
+    """From the options of ``pairs``."""
+    options = setting.options
+    return Contrastive(
+        setting.encoder,
+        setting.store,
+        make_sampler(setting.store, options["tasks"], options["ict_keep"], options["by"]),
+        setting.seed,
+        setting.batch,
+        options["query_length"],
+        options["passage_length"],
+        options["temperature"],
+        setting.device,
+        options["towers"],
+        setting.token_budget,
+    )

@@ -1,37 +1,129 @@
-"""Masks for the masked language model (Devlin et al. 2019, §3.1)."""
+"""Masks for the masked language model (Devlin et al. 2019, §3.1): token by token, or whole words.
+
+Whole words follow the rule of BERT's collator, which Condenser, RetroMAE and DupMAE use: the words of a sequence are taken in
+random order until ``round(rate · L)`` tokens are covered; a word that would overshoot is passed over.
+"""
 
 from __future__ import annotations
 
-import numpy as np
+from dataclasses import dataclass
 
+import numpy as np
+import torch
+
+from pretrieve.errors import ConfigError
 from pretrieve.text.packing import Packed
+from pretrieve.text.token_store import TokenStore
 from pretrieve.text.vocabulary import SpecialIds
 
 
-def choose_positions(packed: Packed, special: SpecialIds, rate: float, rng: np.random.Generator) -> np.ndarray:
-    """Rows (m,) of the packed batch to predict, sorted: ``max(1, round(rate · L))`` of each sequence's L ordinary tokens.
+@dataclass(frozen=True)
+class Masking:
+    """How many tokens are predicted, and what the encoder sees in their place.
 
-    [CLS] and [SEP] are never chosen; a sequence without ordinary tokens gives none.
+    unit: ``token`` or ``word``; rate: share of a sequence's tokens; of: what the share is counted over, ``ordinary`` tokens
+    (Condenser) or ``all`` with [CLS] and [SEP] (RetroMAE); mask, random: shares of the predicted tokens that become [MASK] or a
+    random word, the rest stays.
     """
-    ordinary = ~np.isin(packed.tokens, [special.cls, special.sep, special.pad])
+
+    unit: str = "token"
+    rate: float = 0.15
+    of: str = "ordinary"
+    mask: float = 0.8
+    random: float = 0.1
+
+    def __post_init__(self) -> None:
+        if self.unit not in ("token", "word") or self.of not in ("ordinary", "all"):
+            raise ConfigError(f"masking: unit={self.unit!r}, of={self.of!r}; expected token or word, ordinary or all.")
+        if not (0 < self.rate < 1 and min(self.mask, self.random) >= 0 and self.mask + self.random <= 1):
+            raise ConfigError(
+                f"masking: rate={self.rate}, mask={self.mask}, random={self.random}; expected 0 < rate < 1 and "
+                "shares that are not negative and at most 1 together."
+            )
+
+    def wanted(self, ordinary: np.ndarray) -> np.ndarray:
+        """Tokens to predict (n,) in sequences with ``ordinary`` (n,) tokens besides [CLS] and [SEP]: at least one."""
+        length = ordinary + (2 if self.of == "all" else 0)
+        return np.minimum(np.maximum(1, np.floor(length * self.rate + 0.5).astype(np.int64)), ordinary)
+
+
+def choose_words(sizes: torch.Tensor, keys: torch.Tensor, wanted: torch.Tensor) -> torch.Tensor:
+    """Fill each row with words in the order of their keys, passing over what would overshoot.
+
+    sizes (R, W) int64, 0 where a row has no such word; keys (R, W), any sortable type; wanted (R,) int64.
+    Returns (R, W) bool: the chosen words, of at most ``wanted`` tokens in each row.
+
+    >>> sizes, keys = torch.tensor([[2, 3, 1, 1]]), torch.tensor([[0, 1, 2, 3]])
+    >>> choose_words(sizes, keys, torch.tensor([4])).tolist()  # 2, then 3 does not fit, then 1 and 1
+    [[True, False, True, True]]
+    """
+    order = keys.argsort(dim=1)
+    size = sizes.gather(1, order)
+    active = size > 0
+    column = torch.arange(size.shape[1], device=size.device)
+    while True:
+        covered = torch.where(active, size, 0).cumsum(1)
+        over = active & (covered > wanted[:, None])
+        if not bool(over.any()):
+            return torch.zeros_like(active).scatter_(1, order, active)
+        # What does not fit behind the first word that overshoots will not fit later either: room only shrinks.
+        first = over.to(torch.int8).argmax(1, keepdim=True)
+        room = wanted[:, None] - (covered - size).gather(1, first)
+        active &= ~((column >= first) & (size > room) & over.any(1, keepdim=True))
+
+
+def word_numbers(packed: Packed, store: TokenStore, unit: str) -> np.ndarray:
+    """(T,) number of each ordinary token's word within its sequence, from 0; −1 for [CLS], [SEP] and padding.
+
+    ``unit='token'``: every token is a word. The first ordinary token of a sequence begins a word whatever it is: a passage
+    that was cut can begin in the middle of one.
+    """
+    ordinary = ordinary_tokens(packed.tokens, store.special)
+    begins = ordinary.copy()
+    if unit == "word":
+        begins &= np.asarray(store.word_starts)[packed.tokens].astype(bool) | ~np.roll(ordinary, 1)
+        begins[packed.starts] &= ordinary[packed.starts]
+    count = np.cumsum(begins)
+    before = count[packed.starts] - begins[packed.starts]
+    return np.where(ordinary, count - 1 - np.repeat(before, packed.lengths), -1)
+
+
+def ordinary_tokens(tokens: np.ndarray, special: SpecialIds) -> np.ndarray:
+    """(T,) bool: tokens of the text, not [CLS], [SEP] or [PAD]."""
+    return ~np.isin(tokens, [special.cls, special.sep, special.pad])
+
+
+def word_sizes(packed: Packed, words: np.ndarray) -> np.ndarray:
+    """(n, W) int64: tokens of each sequence's words, 0 behind its last one; ``words`` as :func:`word_numbers` gives them."""
     sequence = np.repeat(np.arange(len(packed.lengths)), packed.lengths)
-    available = np.bincount(sequence[ordinary], minlength=len(packed.lengths))
-    wanted = np.minimum(np.maximum(1, np.floor(available * rate + 0.5).astype(np.int64)), available)
-    rows = np.flatnonzero(ordinary)
-    shuffled = rows[np.lexsort((rng.random(len(rows)), sequence[rows]))]
-    begin = np.cumsum(available) - available
-    rank = np.arange(len(shuffled)) - np.repeat(begin, available)
-    return np.sort(shuffled[rank < np.repeat(wanted, available)])
+    width = int(words.max(initial=-1)) + 1
+    inside = words >= 0
+    flat = np.bincount(sequence[inside] * width + words[inside], minlength=len(packed.lengths) * width)
+    return flat.reshape(len(packed.lengths), width)
+
+
+def choose_positions(packed: Packed, store: TokenStore, masking: Masking, rng: np.random.Generator) -> np.ndarray:
+    """Rows (m,) of the packed batch to predict, sorted. [CLS] and [SEP] are never chosen."""
+    words = word_numbers(packed, store, masking.unit)
+    sizes = word_sizes(packed, words)
+    keys = rng.random(sizes.shape)
+    wanted = masking.wanted(sizes.sum(axis=1))
+    chosen = choose_words(torch.from_numpy(sizes), torch.from_numpy(keys), torch.from_numpy(wanted)).numpy()
+    sequence = np.repeat(np.arange(len(packed.lengths)), packed.lengths)
+    return np.flatnonzero((words >= 0) & chosen[sequence, np.maximum(words, 0)])
 
 
 def corrupt(
-    tokens: np.ndarray, positions: np.ndarray, special: SpecialIds, vocabulary_size: int, rng: np.random.Generator
+    tokens: np.ndarray, positions: np.ndarray, store: TokenStore, masking: Masking, rng: np.random.Generator
 ) -> np.ndarray:
-    """A copy of ``tokens`` in which 80 % of ``positions`` are [MASK], 10 % a random word, 10 % unchanged."""
+    """A copy of ``tokens`` with [MASK], a random word or the token itself at ``positions``, in the shares of ``masking``."""
+    special = store.special
     corrupted = tokens.copy()
     draw = rng.random(len(positions))
-    corrupted[positions[draw < 0.8]] = special.mask
-    random_rows = positions[(draw >= 0.8) & (draw < 0.9)]
-    first_word = max(vars(special).values()) + 1 if max(vars(special).values()) < 5 else 0
-    corrupted[random_rows] = rng.integers(first_word, vocabulary_size, len(random_rows))
+    corrupted[positions[draw < masking.mask]] = special.mask
+    random_rows = positions[(draw >= masking.mask) & (draw < masking.mask + masking.random)]
+    # Where the special tokens are the first entries, as in a vocabulary trained here, they are not drawn.
+    ids = vars(special).values()
+    first_word = max(ids) + 1 if max(ids) < len(ids) else 0
+    corrupted[random_rows] = rng.integers(first_word, store.vocabulary_size, len(random_rows))
     return corrupted

@@ -12,6 +12,7 @@ more than the pages it touches. A store is a directory of flat little-endian arr
     title_starts     int64  (A+1,)
     link_passages    int64  (L,)    distinct (passage, other article it links to), sorted
     link_articles    int64  (L,)
+    word_starts      uint8  (V,)    1: the vocabulary's entry begins a word, 0: it goes on with one (``##ing``)
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from tokenizers import Tokenizer
 
 from pretrieve.errors import DataError
 from pretrieve.files import write_json
-from pretrieve.text.vocabulary import SpecialIds, special_ids
+from pretrieve.text.vocabulary import SpecialIds, special_ids, word_starts
 from pretrieve.training.progress import Progress
 
 ARRAYS = [
@@ -42,6 +43,7 @@ ARRAYS = [
     "title_starts",
     "link_passages",
     "link_articles",
+    "word_starts",
 ]
 _BATCH = 4096
 
@@ -110,7 +112,8 @@ def write_token_store(
     ids = special_ids(tokenizer)
     size = tokenizer.get_vocab_size()
     token_type = np.uint16 if size <= 65_536 else np.uint32
-    files = {name: _ArrayFile(directory, name, token_type if "tokens" in name else np.int64) for name in ARRAYS}
+    types = {"tokens": token_type, "title_tokens": token_type, "word_starts": np.uint8}
+    files = {name: _ArrayFile(directory, name, types.get(name, np.int64)) for name in ARRAYS}
     for name in ("sentence_starts", "passage_starts", "title_starts"):
         files[name].append([0])
     # 12 bytes a passage stay in memory: its number of sentences, its section and its article.
@@ -168,6 +171,7 @@ def write_token_store(
         pairs = np.unique(np.stack([source[keep], target[keep]], axis=1), axis=0)
         files["link_passages"].append(pairs[:, 0])
         files["link_articles"].append(pairs[:, 1])
+    files["word_starts"].append(word_starts(tokenizer))
     for file in files.values():
         file.close()
     meta = {
@@ -198,6 +202,7 @@ class TokenStore:
     title_starts: np.ndarray
     link_passages: np.ndarray
     link_articles: np.ndarray
+    word_starts: np.ndarray
 
     def __init__(self, directory: Path) -> None:
         self.directory = Path(directory)

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 
 from pretrieve.errors import DataError
@@ -94,3 +95,17 @@ def special_ids(tokenizer: Tokenizer) -> SpecialIds:
         missing = [token for token, found in zip(SPECIAL_TOKENS, ids, strict=True) if found is None]
         raise DataError(f"the vocabulary has no {missing}; expected BERT's special tokens {list(SPECIAL_TOKENS)}.")
     return SpecialIds(*ids)
+
+
+def word_starts(tokenizer: Tokenizer) -> np.ndarray:
+    """(V,) bool: whether an entry begins a word. In a WordPiece vocabulary an entry with ``##`` goes on with one.
+
+    Byte-level BPE (RoBERTa) and sentencepiece (T5) mark the *beginning* instead, with ``Ġ`` and ``▁``: there an entry without
+    the mark goes on. (The Condenser code applies the ``##`` rule to RoBERTa as well, where no entry has it.)
+    """
+    vocabulary = tokenizer.get_vocab()
+    begins = np.ones(tokenizer.get_vocab_size(), dtype=bool)
+    mark = {"BPE": "Ġ", "Unigram": "▁"}.get(type(tokenizer.model).__name__)
+    for entry, index in vocabulary.items():
+        begins[index] = entry.startswith(mark) if mark else not entry.startswith("##")
+    return begins

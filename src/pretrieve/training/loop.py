@@ -2,63 +2,41 @@
 
 An objective says, for a step number, which examples the *global* batch has, as micro-batches that fit in memory, and how
 many terms each loss is a mean over. The loop divides by the count over the whole global batch, so the result does not
-depend on how the batch was cut: a mean of micro-batch means would.
+depend on how the batch was cut, nor on how many processes share it: a mean of micro-batch means would.
 
-Everything random is a function of (seed, step). So a run that is killed and started again continues from its last
-checkpoint and ends with the same bits on a CPU.
+Everything random is a function of (seed, step, micro-batch). So a run that is killed and started again continues from its
+last checkpoint and ends with the same bits on a CPU.
 """
 
 from __future__ import annotations
 
-import csv
 import hashlib
-import io
 import json
 import math
 import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any, Protocol
 
 import torch
 from torch import nn
 
 from pretrieve.errors import PretrieveError
-from pretrieve.files import whole_file
 from pretrieve.training.checkpoint import Checkpoints, State, pack_state, unpack_state
 from pretrieve.training.device import Device
+from pretrieve.training.objective import MicroBatch, Objective
 from pretrieve.training.optimiser import OptimiserConfig, learning_rate_at, make_optimiser
+from pretrieve.training.prefetch import Prefetch
+from pretrieve.training.processes import Processes
 from pretrieve.training.progress import Progress
+from pretrieve.training.step import accumulate
+
+#: How far a first loss may be from the expected one, as a share of it.
+FIRST_LOSS_TOLERANCE = 0.15
 
 
 class TrainingError(PretrieveError):
     """A loss that is not finite: going on would only spend time."""
-
-
-@dataclass(frozen=True)
-class MicroBatch:
-    """Part of a global batch: the objective's own data, how many items each loss term sums over, and real tokens."""
-
-    data: Any
-    counts: dict[str, int]
-    tokens: int
-
-
-class Objective(Protocol):
-    """What can be trained. ``terms``: loss term → its weight in the total; ``module``: all trained parameters."""
-
-    module: nn.Module
-    terms: dict[str, float]
-
-    def micro_batches(self, step: int) -> list[MicroBatch]:
-        """The global batch of a step; a pure function of the step."""
-        ...
-
-    def losses(self, batch: MicroBatch) -> dict[str, torch.Tensor]:
-        """Loss terms of a micro-batch, each *summed* over its ``counts``."""
-        ...
 
 
 @dataclass
@@ -93,6 +71,8 @@ def train(
     checkpoint_seconds: float = 60.0,
     watcher: Watcher | None = None,
     label: str = "training",
+    processes: Processes | None = None,
+    expected_first: dict[str, float] | None = None,
 ) -> Outcome:
     """Train ``objective.module`` in place for ``config.steps`` steps.
 
@@ -102,18 +82,25 @@ def train(
         where to resume from, and to save to every ``checkpoint_seconds``; None trains without.
     watcher:
         looks on after every step (validation); its state is saved and restored with the run's.
+    processes:
+        the group that shares each batch; every member calls this with the same arguments and ends with the same weights.
+    expected_first:
+        loss term → what it should be at step 0, within :data:`FIRST_LOSS_TOLERANCE`, for fresh weights.
 
     Raises
     ------
     TrainingError
-        when the loss is NaN or infinite; the message has step, learning rate and loss terms.
+        when the loss or its gradient is NaN or infinite; the message has step, learning rate, loss terms and batch ids.
+        The weights are then those of the step before. Also when a first loss is not the expected one.
     """
+    processes = processes or Processes()
     module = objective.module.to(device.device)
     optimiser = make_optimiser(module, config)
     watcher = watcher or Watcher()
     curve: list[dict[str, float]] = []
     first, tokens, spent = 0, 0, 0.0
     saved = checkpoints.latest() if checkpoints else None
+    processes.wait()  # all have read before one writes
     if saved:
         unpack_state({n: t for n, t in saved.tensors.items() if not n.startswith("watcher/")}, module, optimiser)
         watcher.tensors = {n.removeprefix("watcher/"): t for n, t in saved.tensors.items() if n.startswith("watcher/")}
@@ -121,6 +108,7 @@ def train(
         first, tokens, spent, curve = saved.step, saved.info["tokens"], saved.info["wall_s"], saved.info["curve"]
         print(f"{label}: going on from step {first:,} of {config.steps:,}", file=sys.stderr)
     begun = last_saved = time.monotonic()
+    since_row = (begun, tokens)
 
     def save(step: int) -> None:
         state = pack_state(module, optimiser) | {f"watcher/{n}": t for n, t in watcher.tensors.items()}
@@ -129,52 +117,66 @@ def train(
 
     module.train()
     log_every = max(1, config.steps // 100)
-    with Progress(label, total=config.steps, unit="steps", initial=first) as progress:
+    with (
+        Progress(label if processes.first else f"{label} [{processes.rank}]", config.steps, "steps", first) as progress,
+        Prefetch(lambda step: objective.micro_batches(step, processes.world), device) as batches_of,
+    ):
         for step in range(first, config.steps):
-            torch.manual_seed((seed * 1_000_003 + step) % 2**63)  # dropout
             rate = learning_rate_at(config, step)
             for group in optimiser.param_groups:
                 group["lr"] = rate
-            micro_batches = objective.micro_batches(step)
-            totals = {term: sum(batch.counts[term] for batch in micro_batches) for term in objective.terms}
+            micro_batches = batches_of(step, last=config.steps - 1)
             optimiser.zero_grad(set_to_none=True)
-            sums = dict.fromkeys(objective.terms, 0.0)
-            for batch in micro_batches:
-                with device.autocast():
-                    losses = objective.losses(batch)
-                loss = sum(w * losses[t].float() / max(totals[t], 1) for t, w in objective.terms.items())
-                loss.backward()
-                for term in sums:
-                    sums[term] += losses[term].detach().double() / max(totals[term], 1)
-            means = {term: float(value) for term, value in sums.items()}
-            total = sum(objective.terms[term] * value for term, value in means.items())
-            if not math.isfinite(total):
-                raise TrainingError(
-                    f"{label}: the loss is {total} at step {step} (seed {seed}, learning rate {rate:.3g}, terms {means}). "
-                    "Lower the learning rate, or look at this step's batch: it is a function of seed and step."
-                )
-            norm = nn.utils.clip_grad_norm_(module.parameters(), config.clip or math.inf)
+            done = accumulate(objective, micro_batches, device, processes, (seed, step))
+            total = sum(objective.terms[term] * value for term, value in done.means.items())
+            _refuse_nan(label, "loss", total, step, seed, rate, done.means, done.bad)
+            if step == 0:
+                _check_first(label, done.means, expected_first or {})
+            processes.add_gradients(module.parameters())
+            norm = float(nn.utils.clip_grad_norm_(module.parameters(), config.clip or math.inf))
+            _refuse_nan(label, "gradient norm", norm, step, seed, rate, done.means, micro_batches)
             optimiser.step()
             tokens += sum(batch.tokens for batch in micro_batches)
             if step % log_every == 0 or step == config.steps - 1:
-                row = {"step": step, "tokens": tokens, "loss": total, **means}
-                curve.append({**row, "learning_rate": rate, "gradient_norm": float(norm)})
+                now = time.monotonic()
+                speed = (tokens - since_row[1]) / max(now - since_row[0], 1e-9)
+                since_row = (now, tokens)
+                row = {"step": step, "tokens": tokens, "tokens_per_s": round(speed), "loss": total, **done.means}
+                curve.append({**row, "learning_rate": rate, "gradient_norm": norm})
             watcher.after_step(step)
             progress.advance(1, f"loss {total:.3f}")
-            now = time.monotonic()
-            if checkpoints and now - last_saved >= checkpoint_seconds and step < config.steps - 1:
+            overdue = time.monotonic() - last_saved >= checkpoint_seconds
+            if checkpoints and processes.first and overdue and step < config.steps - 1:
                 save(step + 1)
-                last_saved = now
+                last_saved = time.monotonic()
     module.eval()
     return Outcome(curve, tokens, spent + time.monotonic() - begun)
 
 
-def write_curve(path: Path, curve: list[dict[str, float]]) -> None:
-    """Write a learning curve as CSV, one row for every 1 % of the steps."""
-    columns = list(curve[0]) if curve else ["step", "tokens", "loss", "learning_rate", "gradient_norm"]
-    text = io.StringIO(newline="")
-    writer = csv.DictWriter(text, columns, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows({name: f"{value:.6g}" for name, value in row.items()} for row in curve)
-    with whole_file(path) as stream:
-        stream.write(text.getvalue().encode())
+def _check_first(label: str, means: dict[str, float], expected: dict[str, float]) -> None:
+    for term, value in expected.items():
+        if abs(means[term] - value) > FIRST_LOSS_TOLERANCE * value:
+            raise TrainingError(
+                f"{label}: loss term {term} begins at {means[term]:.3f}; fresh weights of this initialisation should give "
+                f"about {value:.3f} (ln V, and a little for the deviation of the logits). Look at body.std and body.word_std."
+            )
+
+
+def _refuse_nan(
+    label: str,
+    what: str,
+    value: float,
+    step: int,
+    seed: int,
+    rate: float,
+    means: dict[str, float],
+    batches: list[MicroBatch],
+) -> None:
+    if math.isfinite(value):
+        return
+    ids = [int(i) for batch in batches for i in batch.ids]
+    shown = f"{ids[:8]}{f' and {len(ids) - 8} more' if len(ids) > 8 else ''}" if ids else "of another process"
+    raise TrainingError(
+        f"{label}: the {what} is {value} at step {step} (seed {seed}, learning rate {rate:.3g}, terms {means}), examples "
+        f"{shown}. Lower the learning rate, or look at these examples: a batch is a function of seed and step."
+    )

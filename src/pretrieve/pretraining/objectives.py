@@ -1,0 +1,28 @@
+"""Objectives by name. A method is one file with a ``build`` function, one line here, and its options in ``presets.py``."""
+
+from __future__ import annotations
+
+from pretrieve.errors import ConfigError
+from pretrieve.pretraining import condenser, contrastive, mlm
+from pretrieve.pretraining.setting import Setting
+from pretrieve.training.objective import Objective
+
+BUILDERS = {
+    "mlm": mlm.build,
+    "condenser": condenser.build,
+    "pairs": contrastive.build,
+}
+
+
+def build_objective(setting: Setting) -> Objective:
+    """The objective that ``setting.options['name']`` names.
+
+    Raises
+    ------
+    ConfigError
+        for an unknown name.
+    """
+    name = setting.options["name"]
+    if name not in BUILDERS:
+        raise ConfigError(f"objective {name!r} is not allowed; choose from none, {', '.join(BUILDERS)}.")
+    return BUILDERS[name](setting)

@@ -1,0 +1,23 @@
+"""Learning curves as CSV files."""
+
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+
+from pretrieve.files import whole_file
+
+COLUMNS = ["step", "tokens", "tokens_per_s", "loss", "learning_rate", "gradient_norm"]
+
+
+def write_curve(path: Path, curve: list[dict[str, float]]) -> None:
+    """Write a learning curve, one row for every 1 % of the steps: step (from 0), real tokens so far, tokens a second since
+    the row before, the loss, each of its terms, learning rate, gradient norm before clipping."""
+    columns = list(curve[0]) if curve else COLUMNS
+    text = io.StringIO(newline="")
+    writer = csv.DictWriter(text, columns, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows({name: f"{value:.6g}" for name, value in row.items()} for row in curve)
+    with whole_file(path) as stream:
+        stream.write(text.getvalue().encode())

@@ -1,0 +1,70 @@
+"""What the training loop asks of an objective."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+import torch
+from torch import nn
+
+
+@dataclass(frozen=True)
+class MicroBatch:
+    """Part of a global batch that is computed at once.
+
+    data: the objective's own; counts: how many items each loss term sums over; tokens: real tokens of the encoder's input;
+    ids: which examples these are, for error messages; rows: vectors that it gives a contrastive loss (0: none).
+    """
+
+    data: Any
+    counts: dict[str, int]
+    tokens: int
+    ids: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    rows: int = 0
+
+
+class Objective(Protocol):
+    """What can be trained.
+
+    terms: loss term → its weight in the total; module: all trained parameters. Pre-training objectives put what they train
+    beside the encoder under names of its own into an ``nn.ModuleDict``; ``word_terms`` are those of their loss terms that are the
+    cross-entropy of a word, which begins near ln V.
+    """
+
+    module: nn.Module
+    terms: dict[str, float]
+
+    def micro_batches(self, step: int, parts: int = 1) -> list[MicroBatch]:
+        """The global batch of a step, in at least ``parts`` parts where it has as many examples; a pure function of the
+        step, and but for the cut the same for every ``parts``."""
+        ...
+
+    def losses(self, batch: MicroBatch) -> dict[str, torch.Tensor]:
+        """Loss terms of a micro-batch, each *summed* over its ``counts``."""
+        ...
+
+
+@runtime_checkable
+class ContrastiveObjective(Protocol):
+    """An objective with a loss over vectors of the *whole* batch, which no micro-batch can compute by itself.
+
+    The loop collects the vectors of all micro-batches and processes, and takes their gradients back
+    (:mod:`pretrieve.training.step`).
+    """
+
+    module: nn.Module
+    terms: dict[str, float]
+
+    def micro_batches(self, step: int, parts: int = 1) -> list[MicroBatch]:
+        """As above; each part has ``rows``."""
+        ...
+
+    def vectors(self, batch: MicroBatch, with_losses: bool) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
+        """(rows, k) vectors of a micro-batch, and its own loss terms, summed; {} unless ``with_losses``."""
+        ...
+
+    def contrast(self, vectors: list[torch.Tensor], batches: list[MicroBatch]) -> dict[str, torch.Tensor]:
+        """The loss terms over the vectors of the whole batch, summed; vectors[i] (rows, k) belongs to batches[i]."""
+        ...

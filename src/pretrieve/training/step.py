@@ -1,0 +1,115 @@
+"""The gradients of one global batch: accumulation, and the gradient cache for contrastive losses.
+
+**Accumulation.** Each micro-batch's loss sums are divided by the counts of the global batch before the backward pass.
+
+**Gradient cache** (Gao et al. 2021, *Scaling Deep Contrastive Learning Batch Size under Memory Limited Setup*). An in-batch
+softmax needs the vectors of all examples at once, but its gradient with respect to the weights is
+``Σ_i (∂L/∂v_i)·(∂v_i/∂w)``, so the encoder's graph is never needed for more than one micro-batch:
+
+1. encode every micro-batch without a graph and keep its vectors;
+2. compute the loss over all vectors, and its gradient with respect to them;
+3. encode every micro-batch again, with a graph, and pass that gradient on.
+
+The dropout of both passes is the same, because it is seeded by (seed, step, micro-batch). With a single micro-batch the first
+encoding keeps its graph and nothing is computed twice. In several processes, each encodes its own share, the vectors go to
+all, each computes the whole loss and keeps the gradient of its own vectors: negatives are those of the global batch.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+
+from pretrieve.training.device import Device
+from pretrieve.training.objective import ContrastiveObjective, MicroBatch, Objective
+from pretrieve.training.processes import Processes
+
+
+@dataclass
+class Accumulated:
+    """means: loss term → its mean over the global batch; bad: micro-batches of this process with a loss that is not finite."""
+
+    means: dict[str, float]
+    bad: list[MicroBatch]
+
+
+def accumulate(
+    objective: Objective | ContrastiveObjective,
+    batches: list[MicroBatch],
+    device: Device,
+    processes: Processes,
+    seeds: tuple[int, int],
+) -> Accumulated:
+    """Add this process's share of the gradient of ``Σ weight · mean`` to the parameters; ``seeds`` is (seed, step)."""
+    totals = {term: sum(batch.counts.get(term, 0) for batch in batches) for term in objective.terms}
+    own = processes.share(batches)
+    sums: dict[str, torch.Tensor] = {}
+    seen: list[tuple[MicroBatch, torch.Tensor]] = []
+
+    def weigh(losses: dict[str, torch.Tensor]) -> torch.Tensor:
+        return sum(objective.terms[t] * value.float() / max(totals[t], 1) for t, value in losses.items())
+
+    def note(batch: MicroBatch, losses: dict[str, torch.Tensor]) -> None:
+        for term, value in losses.items():
+            value = value.detach().double()
+            sums[term] = sums.get(term, 0) + value
+            seen.append((batch, value))
+
+    if not isinstance(objective, ContrastiveObjective):
+        for number, batch in own:
+            _seed_dropout(*seeds, number)
+            with device.autocast():
+                losses = objective.losses(batch)
+            weigh(losses).backward()
+            note(batch, losses)
+        return _finish(objective, sums, totals, seen, processes, device)
+
+    def encode(number: int, batch: MicroBatch, with_losses: bool) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
+        _seed_dropout(*seeds, number)
+        with device.autocast():
+            return objective.vectors(batch, with_losses)
+
+    cached = len(own) > 1
+    with torch.set_grad_enabled(not cached):
+        encoded = {number: encode(number, batch, not cached) for number, batch in own}
+    gathered = processes.gather_parts({n: v.float() for n, (v, _) in encoded.items()}, [b.rows for b in batches])
+    leaves = [part.requires_grad_() for part in gathered]
+    contrast = objective.contrast(leaves, batches)
+    weigh(contrast).backward()
+    for number, batch in own:
+        vectors, losses = encode(number, batch, True) if cached else encoded.pop(number)
+        ends, gradients = [vectors], [leaves[number].grad.to(vectors.dtype)]
+        if losses:
+            ends.append(weigh(losses))
+            gradients.append(None)
+        torch.autograd.backward(ends, gradients)
+        note(batch, losses)
+    result = _finish(objective, sums, totals, seen, processes, device)
+    # Every process has the whole contrast; it is not a sum over processes.
+    for term, value in contrast.items():
+        result.means[term] = float(value.detach().double()) / max(totals[term], 1)
+        if not math.isfinite(result.means[term]):
+            result.bad = [batch for _, batch in own]
+    return result
+
+
+def _seed_dropout(seed: int, step: int, number: int) -> None:
+    torch.manual_seed(((seed * 1_000_003 + step) * 4_099 + number) % 2**63)
+
+
+def _finish(
+    objective: Objective | ContrastiveObjective,
+    sums: dict[str, torch.Tensor],
+    totals: dict[str, int],
+    seen: list[tuple[MicroBatch, torch.Tensor]],
+    processes: Processes,
+    device: Device,
+) -> Accumulated:
+    # nccl and gloo add tensors of the device that they serve.
+    values = torch.stack([torch.as_tensor(sums.get(t, 0.0), dtype=torch.float64) for t in objective.terms])
+    values = processes.add(values.to(device.device) if device.device.type == "cuda" else values).tolist()
+    means = {term: value / max(totals[term], 1) for term, value in zip(objective.terms, values, strict=True)}
+    bad = [] if all(map(math.isfinite, values)) else [b for b, value in seen if not bool(torch.isfinite(value))]
+    return Accumulated(means, bad)
