@@ -2,6 +2,8 @@
 
 snakemake                                   all tables of config.yaml
 snakemake -n                                what would be done
+snakemake encoders                          every encoder of config.yaml
+snakemake analyses                          the numbers behind the papers' figures
 snakemake results/demo/tables/pretraining_tasks/table3.csv
 """
 
@@ -23,17 +25,28 @@ include: "rules/tasks.smk"
 include: "rules/pretrain.smk"
 include: "rules/finetune.smk"
 include: "rules/retrieve.smk"
+include: "rules/analyse.smk"
 include: "rules/report.smk"
 
 
 localrules:
     all,
+    encoders,
 
 
 rule all:
     default_target: True
     input:
         TABLE_FILES,
+
+
+rule encoders:
+    input:
+        [
+            f"{paths.encoder_dir(ROOT, encoder, seed)}/config.json"
+            for encoder in config["encoders"]
+            for seed in SEEDS
+        ],
 
 
 onsuccess:

@@ -1,6 +1,7 @@
 # Shared by all stages: the checked configuration, names, paths and every helper function.
 
 import os
+import re
 import shlex
 import sys
 import time
@@ -15,13 +16,16 @@ sys.path.insert(
 )
 
 from pretrieve import paths
+from pretrieve.analysis import plan as analysis_plan
 from pretrieve.configuration import (
     config_hash,
     encoder_options,
+    from_outside,
     recipe_options,
     started_from,
     with_numbers,
 )
+from pretrieve.corpora import hub
 from pretrieve.errors import PretrieveError
 from pretrieve.pretraining.presets import resolve
 from pretrieve.workflow import Plan, as_argument, release_dead_lock, stage_sources
@@ -39,6 +43,7 @@ try:
     config.update(with_numbers(config))
     PLAN = Plan.load(config)
     PLAN.check_targets(sys.argv[1:])
+    hub.check_starts(config)
 except PretrieveError as error:
     # One line, no traceback: the message names the key, the value and what is allowed.
     print(f"{type(error).__name__}: {error}", file=sys.stderr)
@@ -142,10 +147,51 @@ def task_options(dataset):
     return " ".join(words + (["--open"] if options.get("open") else []))
 
 
+def outside(encoder):
+    """The start of an encoder that is hub:OWNER/NAME or dir:PATH, or None."""
+    start = config["encoders"][encoder].get("start")
+    return start if start is not None and from_outside(start) else None
+
+
 def start_of(encoder, seed):
-    """Files of the encoder that an encoder goes on from; none for a fresh one."""
+    """Files of what an encoder goes on from; none for a fresh one."""
+    if outside(encoder):
+        return hub.files_of(outside(encoder))
     start = started_from(config, encoder)
     if start is None:
         return []
     directory = paths.encoder_dir(ROOT, start, seed)
     return [f"{directory}/{name}" for name in ENCODER_FILES]
+
+
+def start_argument(encoder, seed):
+    """The option of pretrain.py that names the directory of an encoder's start; nothing for a fresh one."""
+    own = started_from(config, encoder)
+    if outside(encoder) is None and own is None:
+        return ""
+    directory = (
+        hub.place_of(outside(encoder))
+        if outside(encoder)
+        else paths.encoder_dir(ROOT, own, seed)
+    )
+    return f"--start {shlex.quote(directory)}"
+
+
+def hub_starts():
+    """Every start of the configuration that is fetched from the hub, and the scale's vocabulary if that is."""
+    named = [outside(name) or "" for name in config["encoders"]]
+    named.append(PLAN.scale.get("vocabulary_file", ""))
+    return sorted({start for start in named if start.startswith("hub:")})
+
+
+def given_vocabulary():
+    """The file that stands for a given vocabulary, or none: of a checkpoint of the hub, what says that it is there."""
+    given = PLAN.scale.get("vocabulary_file")
+    if given is None:
+        return []
+    return hub.files_of(given) if given.startswith("hub:") else given
+
+
+def objective_name(encoder):
+    """The objective that an encoder is trained with, as the list of objectives has it."""
+    return encoder_options(config, encoder)["objective"]["name"]

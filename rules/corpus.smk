@@ -37,7 +37,7 @@ rule corpus:
 rule vocabulary:
     input:
         tables=lambda wildcards: corpus_files(wildcards.corpus, "articles", "passages"),
-        given=PLAN.scale.get("vocabulary_file", []),
+        given=given_vocabulary(),
         code=stage_sources("tokens.py"),
     output:
         f"{ROOT}/corpora/{{corpus}}/tokenizer.json",
@@ -50,7 +50,9 @@ rule vocabulary:
     params:
         corpus=lambda wildcards, input: folder_of(input.tables),
         size=PLAN.scale["vocabulary_size"],
-        given=lambda wildcards, input: f"--given {input.given}" if input.given else "",
+        given=lambda wildcards, input: (
+            f"--given {hub.vocabulary_place(str(input.given))}" if input.given else ""
+        ),
     message:
         "Making the vocabulary of {wildcards.corpus}: {params.size} word pieces at most"
     shell:

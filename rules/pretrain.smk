@@ -5,7 +5,9 @@ rule pretrain:
     input:
         store=f"{STORE}/meta.json",
         start=lambda wildcards: start_of(wildcards.encoder, wildcards.seed),
-        code=stage_sources("pretrain.py"),
+        code=lambda wildcards: stage_sources(
+            "pretrain.py", objective_name(wildcards.encoder)
+        ),
     output:
         expand(
             "{root}/encoders/{{encoder}}/seed{{seed}}/{file}",
@@ -26,9 +28,7 @@ rule pretrain:
         options=lambda wildcards: as_argument(
             encoder_options(config, wildcards.encoder)
         ),
-        start=lambda wildcards, input: (
-            f"--start {folder_of(input.start)}" if input.start else ""
-        ),
+        start=lambda wildcards: start_argument(wildcards.encoder, wildcards.seed),
         out=subpath(output[0], parent=True),
         checkpoints=f"{ROOT}/checkpoints/encoders/{{encoder}}/seed{{seed}}",
     message:

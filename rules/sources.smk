@@ -25,3 +25,26 @@ for source_name in PLAN.sources:
         shell:
             "python workflow_scripts/fetch.py --sources {input.table} --name {params.name}"
             " --out {output} --log {log}"
+
+
+# Published checkpoints: from mirror/hub/OWNER/NAME or the hub, checked against the manifest of their first use.
+for hub_start in hub_starts():
+
+    rule:
+        name:
+            f"fetch_{re.sub('[^A-Za-z0-9]', '_', hub_start)}"
+        output:
+            hub.files_of(hub_start),
+        log:
+            f"{ROOT}/logs/fetch/{hub_start.replace('/', '--')}.log",
+        benchmark:
+            f"{ROOT}/benchmarks/fetch/{hub_start.replace('/', '--')}.tsv"
+        localrule: True
+        conda:
+            "../envs/cpu.yaml"
+        params:
+            start=hub_start,
+        message:
+            "Fetching {params.start}"
+        shell:
+            "python workflow_scripts/fetch_checkpoint.py --start {params.start} --out {output} --log {log}"

@@ -1,31 +1,36 @@
 """The configuration: every mistake ends with one line, and a job's options hold nothing but its work.
 
 Seen to fail when: the schema is not consulted; names are not compared with what they refer to; the nearest name is left out;
-the seed or the list of tables gets into a job's options.
+the seed or the list of tables gets into a job's options; a circle of starts is followed for ever, or a start of another shape let
+through; an encoder's options come before the scale's; a budget is not looked for.
 """
 
 from __future__ import annotations
 
 import copy
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from pretrieve.configuration import config_hash, encoder_options, nearest, recipe_options
-from pretrieve.errors import ConfigError
+from pretrieve.configuration import config_hash, encoder_options, from_outside, recipe_options, started_from
+from pretrieve.errors import ConfigError, nearest
 from pretrieve.models.config import BodyConfig
+from pretrieve.pretraining.presets import resolve
 from pretrieve.workflow import Plan, as_argument
 
 ROOT = Path(__file__).parents[1]
 DELETED = object()
-MLM, ICT = "encoders.transformer-mlm", "encoders.transformer-ict"
+MLM, ICT, RETROMAE = "encoders.transformer-mlm", "encoders.transformer-ict", "encoders.retromae"
+BUDGETS, SCALE_OPTIONS = "scales.demo.pretraining.budgets", "scales.demo.pretraining.options"
 
 
 @pytest.fixture
 def config() -> dict[str, Any]:
-    return yaml.safe_load((ROOT / "config.yaml").read_text())
+    # By way of JSON: an alias of YAML is one object under two names, and a change of one of them would be of both.
+    return json.loads(json.dumps(yaml.safe_load((ROOT / "config.yaml").read_text())))
 
 
 def load(config: dict[str, Any]) -> Plan:
@@ -45,6 +50,12 @@ def changed(config: dict[str, Any], path: str, value: Any) -> dict[str, Any]:
     return config
 
 
+def test_no_encoder_is_the_alias_of_another() -> None:
+    """``--config 'encoders={bert: {...}}'`` would change both: Snakemake changes the one object that YAML made of them."""
+    encoders = yaml.safe_load((ROOT / "config.yaml").read_text())["encoders"]
+    assert len({id(entry) for entry in encoders.values()}) == len(encoders) > 20
+
+
 def test_the_repositorys_configuration(config) -> None:
     plan = load(config)
     assert plan.root == "results/demo" and plan.table_files()
@@ -57,7 +68,7 @@ def test_the_repositorys_configuration(config) -> None:
     [
         ("sedes", [1], ["sedes: unknown key", "allowed: ", "did you mean 'seeds'?"]),
         ("scales.demo.body.hiden", 3, ["scales.demo.body.hiden: unknown key", "did you mean 'hidden'?"]),
-        ("scales.demo.pretraining.mlm.step", 3, ["mlm.step: unknown key", "did you mean 'steps'?"]),
+        (f"{BUDGETS}.base.step", 3, [f"{BUDGETS}.base.step: unknown key", "did you mean 'steps'?"]),
         (f"{MLM}.lyers", "deep", [f"{MLM}.lyers: unknown key", "did you mean 'layers'?"]),
         ("scale", "dmo", ["scale: 'dmo' is not allowed", "allowed: demo", "did you mean 'demo'?"]),
         ("scale", 3, ["scale: 3 is not allowed", "string"]),
@@ -67,8 +78,13 @@ def test_the_repositorys_configuration(config) -> None:
             ["'pretraining_tasks/tabel3'", "did you mean 'pretraining_tasks/table3'?"],
         ),
         ("tables", "claims", ["tables: 'claims' is not allowed", "array"]),
-        (f"{MLM}.objective", "mml", [f"{MLM}.objective: 'mml'", "none, mlm, or a list", "did you mean 'mlm'?"]),
-        (f"{MLM}.objective", 5, [f"{MLM}.objective: 5", "none, mlm, or a list of ict, bfs, wlp"]),
+        (f"{MLM}.objective", "mml", [f"{MLM}.objective: 'mml'", "allowed: none, mlm, ", "did you mean 'mlm'?"]),
+        (
+            f"{MLM}.objective",
+            "seedencoder",
+            ["'seedencoder'", "dupmae, or a list of ict, bfs, wlp", "did you mean 'seed-encoder'?"],
+        ),
+        (f"{MLM}.objective", 5, [f"{MLM}.objective: 5", "none, mlm, ", "or a list of ict, bfs, wlp"]),
         (f"{ICT}.objective", ["itc"], ["'itc' is not allowed", "allowed: bfs, ict, wlp", "did you mean 'ict'?"]),
         (f"{ICT}.objective", [], [f"{ICT}.objective: []"]),
         (f"{ICT}.objective", ["ict", "ict"], ["non-unique"]),
@@ -89,10 +105,53 @@ def test_the_repositorys_configuration(config) -> None:
         ("datasets.questions.sizes.80pct", "most", ["80pct: 'most'", "number"]),
         ("datasets.fanoutqa.trained_on", "description", ["trained_on: 'description'", "did you mean 'descriptions'?"]),
         ("datasets.fanoutqa.sizes", {"2pct": 0.1}, ["datasets.fanoutqa.sizes: '2pct'", "allowed: 10pct"]),
-        ("scales.demo.pretraining.mlm.batch", -1, ["scales.demo.pretraining.mlm.batch: -1", "minimum of 1"]),
-        ("scales.demo.pretraining.mlm.batch", 1.5, ["batch: 1.5", "integer"]),
-        ("scales.demo.pretraining.mlm.batch", True, ["batch: True", "integer"]),
-        ("scales.demo.pretraining.mlm.rate", 1.0, ["rate: 1.0", "maximum"]),
+        (f"{BUDGETS}.base.batch", 1, [f"{BUDGETS}.base.batch: 1", "minimum of 2"]),
+        (f"{BUDGETS}.base.batch", 2.5, ["batch: 2.5", "integer"]),
+        (f"{BUDGETS}.base.batch", True, ["batch: True", "integer"]),
+        (f"{BUDGETS}.base.steps", DELETED, [f"{BUDGETS}.base", "'steps' is a required property"]),
+        (f"{BUDGETS}.base.learning_rate", 0, ["learning_rate: 0", "minimum of 0"]),
+        (f"{BUDGETS}.base.warmup", 1.5, ["warmup: 1.5", "maximum of 1"]),
+        (f"{BUDGETS}.base", DELETED, ["encoders.base.budget: 'base' is not allowed", "allowed: continued, pairs"]),
+        # budgets of encoders
+        (f"{MLM}.budget", "pair", [f"{MLM}.budget: 'pair'", "did you mean 'pairs'?"]),
+        (f"{MLM}.budget", DELETED, [f"{MLM}.budget: None is not allowed", "allowed: base, continued"]),
+        ("encoders.transformer-none.budget", "pairs", ["transformer-none.budget: objective none trains nothing"]),
+        # presets and options
+        (f"{RETROMAE}.preset", "papre", [f"{RETROMAE}.preset: 'papre'", "did you mean 'paper'?"]),
+        (f"{RETROMAE}.preset", 5, [f"{RETROMAE}.preset: 5", "string"]),
+        (f"{RETROMAE}.options", ["rate"], [f"{RETROMAE}.options: ['rate']", "object"]),
+        (
+            f"{RETROMAE}.options",
+            {"decoder_rat": 0.5},
+            [f"{RETROMAE}.options.decoder_rat: unknown option of retromae", "did you mean 'decoder_rate'?"],
+        ),
+        (f"{RETROMAE}.options", {"rate": 1.5}, [f"{RETROMAE}.options.rate: 1.5", "a number from 0.01 to 0.95"]),
+        (f"{RETROMAE}.options", {"unit": "words"}, ["options.unit: 'words'", "allowed: token, word"]),
+        (
+            "encoders.seed-3-2.options",
+            {"span": "al"},
+            ["seed-3-2.options.span: 'al'", "a whole number from 1", "or all"],
+        ),
+        ("encoders.seed-3-2.options", {"decoder_layers": 1.5}, ["decoder_layers: 1.5", "a whole number from 1 to 12"]),
+        ("encoders.condenser.options", {"late_mlm": 1}, ["condenser.options.late_mlm: 1", "allowed: false, true"]),
+        (f"{ICT}.options", {"temperature": 0}, [f"{ICT}.options.temperature: 0"]),
+        (f"{ICT}.options", {"similarity": "cosin"}, ["options.similarity: 'cosin'", "allowed: dot, cosine"]),
+        (f"{ICT}.options", {"towers": "two"}, ["options.towers: 'two'", "allowed: shared, separate"]),
+        ("encoders.transformer-none.options", {"rate": 0.1}, ["unknown option of none; it has none"]),
+        (
+            f"{SCALE_OPTIONS}.condensor",
+            {"skip_layer": 1},
+            ["pretraining.options: 'condensor'", "did you mean 'condenser'?"],
+        ),
+        (f"{SCALE_OPTIONS}.pairs", {"ict_kep": 0.1}, ["ict_kep: unknown option of pairs", "did you mean 'ict_keep'?"]),
+        # starts
+        ("encoders.bert.start", "bse", ["encoders.bert.start: 'bse'", "hub:OWNER/NAME", "did you mean 'base'?"]),
+        ("encoders.bert.start", "", ["encoders.bert.start: ''"]),
+        ("encoders.base.start", "base", ["encoders.base.start: base → base goes in a circle"]),
+        ("encoders.base.start", "bert", ["base → bert → base goes in a circle; one of them must start fresh"]),
+        ("encoders.bert.layers", "shallow", ["encoders.bert.layers: 'shallow', but its start 'base' has 'deep'"]),
+        ("encoders.bert.layers", DELETED, ["encoders.bert.layers: None, but its start 'base' has 'deep'"]),
+        ("encoders.bow-mlp-ict-bfs-wlp.start", "base", ["bow-mlp-ict-bfs-wlp.body: 'bow-mlp', but its start 'base'"]),
         ("scales.demo.temperature", -0.1, ["scales.demo.temperature: -0.1"]),
         ("scales.demo.temperature", DELETED, ["scales.demo", "'temperature' is a required property"]),
         ("scales.demo.body.heads", 3, ["scales.demo.body.heads: 3", "hidden=128"]),
@@ -153,15 +212,64 @@ def test_options_by_hand(config) -> None:
     ict = encoder_options(config, "transformer-ict-quarter")
     assert ict["dim"] == scale["dims"]["quarter"] and ict["body"]["layers"] == scale["layers"]["deep"]
     assert ict["objective"]["tasks"] == ["ict"] and ict["objective"]["temperature"] == scale["temperature"]
-    assert ict["objective"]["steps"] == scale["pretraining"]["pairs"]["steps"]
+    assert ict["budget"] == scale["pretraining"]["budgets"]["pairs"] and ict["similarity"] == scale["similarity"]
+    assert ict["objective"]["ict_keep"] == scale["pretraining"]["options"]["pairs"]["ict_keep"] and "start" not in ict
     shallow, bag = encoder_options(config, "shallow-wlp"), encoder_options(config, "bow-mlp-none")
     assert shallow["body"]["layers"] == scale["layers"]["shallow"] and bag["body"]["kind"] == "bow-mlp"
     assert bag["objective"] == {"name": "none"}
     mlm = encoder_options(config, "transformer-mlm")
-    assert mlm["objective"] == {"name": "mlm", "length": scale["passage_length"], **scale["pretraining"]["mlm"]}
+    assert mlm["objective"] == {"name": "mlm", "length": scale["passage_length"], **resolve("mlm", None, {}, "")}
+    bert, none = encoder_options(config, "bert"), encoder_options(config, "transformer-none")
+    assert bert["start"] == "base" and bert["objective"] == mlm["objective"] and "budget" not in none
     # What is compared in one table differs in the objective alone.
     assert mlm["body"] == ict["body"] == encoder_options(config, "transformer-none")["body"]
     assert recipe_options(config, "reqa-half")["dim"] == scale["dims"]["half"]
+
+
+def test_options_come_from_preset_scale_and_encoder(config) -> None:
+    """The later one wins; an encoder's change is its own, a scale's is that of all encoders of the objective."""
+
+    def condenser(**entry: Any) -> dict[str, Any]:
+        other = copy.deepcopy(config)
+        other["encoders"]["condenser"] |= entry
+        load(other)
+        return encoder_options(other, "condenser")["objective"]
+
+    paper, code = condenser(preset="paper"), condenser(preset="official_code")
+    assert condenser() == paper and (paper["late_mlm"], code["late_mlm"]) == (True, False)
+    assert (
+        paper["skip_layer"]
+        == code["skip_layer"]
+        == config["scales"]["demo"]["pretraining"]["options"]["condenser"]["skip_layer"]
+    )
+    assert condenser(options={"skip_layer": 0, "head_layers": 1}) == paper | {"skip_layer": 0, "head_layers": 1}
+    assert condenser(preset="official_code", options={"late_mlm": True})["late_mlm"] is True
+    own = changed(
+        config, f"{ICT}.options", {"similarity": "dot", "temperature": 1.0, "head": "orqa", "towers": "separate"}
+    )
+    ict, other = (encoder_options(own, f"transformer-ict{rest}") for rest in ("", "-quarter"))
+    assert (ict["similarity"], ict["head"], ict["objective"]["towers"]) == ("dot", "orqa", "separate")
+    assert (other["similarity"], other["head"], other["objective"]["towers"]) == ("cosine", "linear", "shared")
+
+
+@pytest.mark.parametrize("start", ["hub:owner/name", "dir:some/where"])
+def test_starts_from_outside(config, start: str) -> None:
+    """They bring their own shape, so that layers can be left out; and no job of ours makes them."""
+    other = changed(changed(config, "encoders.base.start", start), "encoders.base.layers", DELETED)
+    for name, entry in other["encoders"].items():
+        if entry.get("start") == "base":
+            del other["encoders"][name]["layers"]
+    load(other)
+    assert encoder_options(other, "base")["start"] == start and "layers" not in encoder_options(other, "base")["body"]
+    assert started_from(other, "base") is None and started_from(other, "bert") == "base"
+    assert started_from(config, "base") is None and from_outside(start) and not from_outside("base")
+
+
+def test_a_chain_of_starts(config) -> None:
+    third = {"body": "transformer", "layers": "deep", "start": "bert", "objective": "condenser", "budget": "continued"}
+    load(changed(config, "encoders.third", third))
+    with pytest.raises(ConfigError, match="base → third → bert → base goes in a circle"):
+        load(changed(changed(config, "encoders.third", third), "encoders.base.start", "third"))
 
 
 def test_as_argument() -> None:
@@ -180,7 +288,7 @@ def test_table_inputs(config) -> None:
     assert [file for file in files if "/bm25.reqa-1pct/" in file] == [f"{root}/bm25.reqa-1pct/questions/seed0.json"]
     none = load(changed(config, "scales.demo.roles", {"pretraining-pairs": "encyclopedia-demo"}))
     assert none.table_inputs("pretraining_tasks", "table3") == []  # no data set plays the role: cells are not run
-    with_sizes = load(changed(config, "datasets.questions.sizes", {"1pct": 0.01}))
+    with_sizes = load(changed(changed(config, "analyses", {}), "datasets.questions.sizes", {"1pct": 0.01}))
     assert {
         file.split("/")[3].rpartition("-")[2] for file in with_sizes.table_inputs("pretraining_tasks", "table3")
     } == {"1pct"}

@@ -1,11 +1,18 @@
 """Training and embedding run where faiss, Java, ranx and snakemake are not installed; the workflow loads without torch.
 
-Seen to fail when: ``import faiss`` stands in retrieval/embeddings.py, or ``import torch`` in configuration.py.
+Seen to fail when: ``import faiss`` stands in retrieval/embeddings.py, in a function of training/loop.py, or in a module of
+pretraining/ that the program does not use; ``import torch`` in configuration.py.
 """
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
+from safetensors.torch import load_file
+
+from pretrieve.pretraining.presets import resolve
 
 BLOCK = """
 import sys
@@ -37,3 +44,57 @@ WORKFLOW = "import pretrieve.workflow, pretrieve.paths, pretrieve.configuration,
 def test_imports(program, imports: str, blocked: list[str]) -> None:
     done = program("-c", BLOCK.format(blocked=blocked, first=blocked[0], imports=imports))
     assert done.returncode == 0 and done.stdout == "fine\n", done.stderr
+
+
+ALL_MODULES = """
+import importlib, pkgutil
+import pretrieve.models, pretrieve.pretraining, pretrieve.training
+names = [m.name for p in (pretrieve.models, pretrieve.pretraining, pretrieve.training)
+         for m in pkgutil.iter_modules(p.__path__, p.__name__ + ".")]
+assert len(names) > 30, names
+for name in names:
+    importlib.import_module(name)
+"""
+
+
+def test_every_module_of_pre_training(program) -> None:
+    """Also those that no program imports yet."""
+    done = program("-c", BLOCK.format(blocked=HEAVY, first=HEAVY[0], imports=ALL_MODULES))
+    assert done.returncode == 0 and done.stdout == "fine\n", done.stderr
+
+
+RUN = """
+import runpy
+sys.argv = {arguments!r}
+try:
+    runpy.run_path({arguments!r}[0], run_name="__main__")
+except SystemExit as end:
+    assert end.code == 0, end.code
+"""
+
+
+@pytest.mark.parametrize("name", ["cocondenser", "pairs"])
+def test_pre_training_runs(program, store, tmp_path: Path, name: str) -> None:
+    """The program from its command line to the encoder's directory: what is imported on the way counts, too."""
+    small = {"skip_layer": 1, "head_layers": 1, "span_length": 12} if name == "cocondenser" else {}
+    objective = {"name": name, "length": 24} | resolve(name, None, small, "test")
+    if name == "pairs":
+        objective |= {"tasks": ["ict", "bfs", "wlp"], "query_length": 12, "passage_length": 24}
+    options = {
+        "body": {"kind": "transformer", "hidden": 16, "layers": 2, "heads": 2, "feed_forward": 32, "max_positions": 40},
+        "pooling": "cls",
+        "dim": 8,
+        "similarity": "dot",
+        "head": "linear",
+        "objective": objective,
+        "budget": {"batch": 4, "steps": 3, "learning_rate": 1e-3},
+    }
+    out = tmp_path / "encoder/seed1"
+    arguments = ["workflow_scripts/pretrain.py", "--store", store.directory, "--options", json.dumps(options)]
+    arguments += ["--seed", 1, "--checkpoints", tmp_path / "ckpt", "--checkpoint-seconds", 0, "--out", out]
+    run = RUN.format(arguments=[str(argument) for argument in arguments])
+    blocked = [name for name in HEAVY if name != "pandas"]  # torch asks whether there is one
+    done = program("-c", BLOCK.format(blocked=blocked, first=blocked[0], imports=run))
+    assert done.returncode == 0 and done.stdout == "fine\n", done.stderr
+    assert load_file(out / "model.safetensors") and (out / "curve.csv").read_text().count("\n") == 4
+    assert json.loads((out / "cost.json").read_text())["tokens"] > 0

@@ -31,9 +31,10 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     arguments = parser.parse_args()
 
-    device = choose_device(arguments.precision, arguments.threads)
     processes = Processes.join()
+    device = choose_device(arguments.precision, arguments.threads)
     with Cost("pretrain", arguments.threads) as cost:
+        cost.gpus = processes.world
         outcome = pretrain(
             arguments.options,
             arguments.store,

@@ -18,6 +18,7 @@ import yaml
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError, best_match
 
+from pretrieve.analysis.plan import check_analyses
 from pretrieve.errors import ConfigError, nearest
 from pretrieve.pretraining.presets import OPTIONS, resolve
 
@@ -36,6 +37,13 @@ def _refuse(key: str, value: object, allowed: Iterable[str]) -> ConfigError:
     )
 
 
+def _refuse_objective(key: str, value: object) -> ConfigError:
+    words, known = value if isinstance(value, list) else [value], [*OBJECTIVES, *PAIR_TASKS]
+    hint = nearest(next((word for word in words if word not in known), ""), known)
+    allowed = f"{', '.join(OBJECTIVES)}, or a list of {', '.join(PAIR_TASKS)}"
+    return ConfigError(f"config: {key}: {value!r} is not allowed; allowed: {allowed}{hint}")
+
+
 def _explain(error: ValidationError) -> ConfigError:
     path = ".".join(str(part) for part in error.absolute_path)
     if error.validator == "additionalProperties" and isinstance(error.instance, Mapping):
@@ -52,11 +60,7 @@ def _explain(error: ValidationError) -> ConfigError:
     if error.validator == "enum":
         return _refuse(path, error.instance, map(str, error.validator_value))
     if error.validator == "oneOf":
-        words = error.instance if isinstance(error.instance, list) else [str(error.instance)]
-        known = [*OBJECTIVES, *PAIR_TASKS]
-        hint = nearest(next((word for word in words if word not in known), ""), known)
-        allowed = f"{', '.join(OBJECTIVES)}, or a list of {', '.join(PAIR_TASKS)}"
-        return ConfigError(f"config: {path}: {error.instance!r} is not allowed; allowed: {allowed}{hint}")
+        return _refuse_objective(path, error.instance)
     return ConfigError(f"config: {path}: {error.instance!r} is not allowed: {error.message}")
 
 
@@ -119,11 +123,14 @@ def check_config(config: Mapping[str, Any], schema_file: Path, table_names: Iter
         _check_encoder(name, encoder, config)
     for name, dataset in config["datasets"].items():
         _check_dataset(name, dataset, config["datasets"])
+    check_analyses(config)
 
 
 def _check_encoder(name: str, encoder: Mapping[str, Any], config: Mapping[str, Any]) -> None:
     where, objective = f"config: encoders.{name}", encoder["objective"]
     contrastive = not isinstance(objective, str)
+    if not contrastive and objective not in OBJECTIVES:
+        raise _refuse_objective(f"encoders.{name}.objective", objective)
     if "." in name or (encoder["body"] == "transformer" and "layers" not in encoder and "start" not in encoder):
         raise ConfigError(
             f"{where}: a transformer needs layers (deep or shallow), or a start to take them from, and a name has no dot"
@@ -219,6 +226,8 @@ def objective_options(config: Mapping[str, Any], encoder: str) -> dict[str, Any]
     scale, entry = config["scales"][config["scale"]], config["encoders"][encoder]
     name = entry["objective"] if isinstance(entry["objective"], str) else "pairs"
     more = dict(scale["pretraining"]["options"].get(name, {}))
+    if "examples" in OPTIONS[name] and "examples" in scale["pretraining"]:
+        more.setdefault("examples", scale["pretraining"]["examples"])
     if name == "pairs":
         more = {key: scale[key] for key in ("similarity", "temperature")} | more
     return resolve(name, entry.get("preset"), entry.get("options", {}), f"encoders.{encoder}", more)
@@ -244,8 +253,8 @@ def recipe_options(config: Mapping[str, Any], recipe: str) -> dict[str, Any]:
 
 
 def config_hash(config: Mapping[str, Any]) -> str:
-    """A short hash of the configuration, for manifests; where files come from, which tables are asked for and how often
-    training saves is no part of it."""
-    practical = ("mirror", "tables", "checkpoint_seconds")
+    """A short hash of the configuration, for manifests; where files come from, which tables and analyses are asked for and
+    how often training saves is no part of it."""
+    practical = ("mirror", "tables", "checkpoint_seconds", "analyses")
     science = {key: value for key, value in config.items() if key not in practical}
     return hashlib.sha256(json.dumps(science, sort_keys=True).encode()).hexdigest()[:16]

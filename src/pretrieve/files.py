@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from collections.abc import Iterator
@@ -33,3 +34,9 @@ def write_json(path: Path | str, value: Any) -> None:
     text = json.dumps(value, sort_keys=True, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
     with whole_file(path) as stream:
         stream.write(text.encode())
+
+
+def sha256_of(path: Path) -> str:
+    """Hex sha256 of a file, read in blocks."""
+    with open(path, "rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()

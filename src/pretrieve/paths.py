@@ -72,6 +72,10 @@ def table_file(root: str, paper: str, table: str, extension: str = "csv") -> str
     return f"{root}/tables/{paper}/{table}.{extension}"
 
 
+def analysis_file(root: str, analysis: str) -> str:
+    return f"{root}/analyses/{analysis}.csv"
+
+
 def cost_files(root: str, system: str, dataset: str, trained_on: str, seed: int | str) -> dict[str, str]:
     """Stage → the JSON file with its cost, for the stages that made one system's score on one dataset.
 

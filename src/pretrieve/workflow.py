@@ -21,6 +21,11 @@ from pretrieve.configuration import check_config
 from pretrieve.errors import ConfigError, nearest
 
 SOURCE_ROOT = Path("src")
+#: The module that imports every objective's module, and what else it imports from there.
+OBJECTIVES_FILE = SOURCE_ROOT / "pretrieve/pretraining/objectives.py"
+SHARED_BY_OBJECTIVES = ("setting.py", "__init__.py")
+#: Objectives whose module has another name.
+OBJECTIVE_MODULES = {"pairs": "contrastive"}
 
 
 @dataclass(frozen=True)
@@ -238,16 +243,24 @@ def _imports(path: Path) -> tuple[Path, ...]:
     return tuple(found)
 
 
-def stage_sources(script: str) -> list[str]:
+def stage_sources(script: str, objective: str | None = None) -> list[str]:
     """The source files that a program uses, directly or through others: the code a stage's results depend on.
 
     Snakemake compares their content, so an edit reruns exactly the stages that use the file, and a touch reruns nothing.
+    ``objective``: of the list of pre-training objectives only this one's file is followed ('' for none), so that an edit of one
+    method leaves the encoders of all others alone.
     """
     seen: set[Path] = set()
     waiting = [Path("workflow_scripts") / script]
     while waiting:
         path = waiting.pop()
-        if path not in seen:
-            seen.add(path)
+        if path in seen:
+            continue
+        seen.add(path)
+        if path == OBJECTIVES_FILE and objective is not None:
+            wanted = OBJECTIVES_FILE.with_name(f"{OBJECTIVE_MODULES.get(objective, objective).replace('-', '_')}.py")
+            kept = (wanted.name, *SHARED_BY_OBJECTIVES)
+            waiting += [file for file in _imports(path) if file.parent != wanted.parent or file.name in kept]
+        else:
             waiting += _imports(path)
     return sorted(str(path) for path in seen if path.stat().st_size)

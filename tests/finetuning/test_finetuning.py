@@ -1,7 +1,8 @@
 """Fine-tuning: it learns, keeps its best snapshot, resumes, and names what is wrong.
 
 Seen to fail when: the last snapshot is kept, or the later of two equal ones; the validation target is not the question's own
-candidate; a resumed run forgets the best weights; questions without answer are trained on; duplicates count as negatives.
+candidate; a resumed run forgets the best weights; questions without answer are trained on; duplicates count as negatives; the
+encoder's similarity is kept in place of the recipe's; micro-batches have negatives of their own alone.
 """
 
 from __future__ import annotations
@@ -25,11 +26,14 @@ from pretrieve.retrieval.embed import encode
 from pretrieve.tasks.dataset import Dataset
 from pretrieve.training import loop
 from pretrieve.training.device import choose_device
+from pretrieve.training.processes import Processes
+from pretrieve.training.step import accumulate
 
 OPTIONS = {"dim": 16, "batch": 16, "steps": 60, "epochs": 1000, "learning_rate": 1e-2} | {
     "query_length": 8,
     "passage_length": 12,
     "temperature": 0.1,
+    "similarity": "cosine",
 }
 CONFIG = ReqaConfig(16, 60, 1000, 8, 12, 0.1)
 
@@ -86,6 +90,41 @@ def test_resumes(task: Dataset, encoder_dir: Path, tmp_path: Path, monkeypatch) 
         a, b = load_file(reference / name), load_file(out / name)
         assert all(torch.equal(a[key], b[key]) for key in a)
     assert (reference / "pretrieve.json").read_text() == (out / "pretrieve.json").read_text()
+
+
+@pytest.mark.parametrize("similarity", ["cosine", "dot"])
+def test_the_retriever_has_the_recipes_similarity(task, encoder_dir, tmp_path, cpu, similarity: str) -> None:
+    """Whatever the encoder was pre-trained with; the loss, the validation and the retriever use the same vectors."""
+    assert load_encoder(encoder_dir)[0].similarity == "cosine"
+    outcome, out = tune(task, encoder_dir, tmp_path, OPTIONS | {"similarity": similarity, "steps": 3})
+    encoder, about = load_encoder(out)
+    assert encoder.similarity == about["similarity"] == similarity
+    rows = np.arange(40)
+    norms = np.linalg.norm(encode(encoder, lambda r: task.pack_queries(r, 8), rows, cpu), axis=1)
+    assert (np.abs(norms - 1).max() < 1e-5) == (similarity == "cosine")
+    # The first loss is that of the untrained encoder with this similarity: dropout of 0.1 changes it by a little.
+    fresh, _ = load_encoder(encoder_dir, 16, 1, similarity)
+    objective = ReqaObjective(fresh.eval(), task, task.split("60pct", "train"), CONFIG, 1, cpu.device)
+    (batch,) = objective.micro_batches(0)
+    vectors, _ = objective.vectors(batch, False)
+    loss = objective.contrast([vectors], [batch])["contrastive"].item() / batch.counts["contrastive"]
+    assert outcome.curve[0]["loss"] == pytest.approx(loss, rel=0.25)
+
+
+def test_any_cut_of_a_batch_is_the_same_batch(task, encoder_dir, cpu) -> None:
+    """The gradient cache over micro-batches gives the gradient of the whole batch."""
+    gradients = []
+    for parts in (1, 3, 16):
+        encoder, _ = load_encoder(encoder_dir)
+        objective = ReqaObjective(encoder.eval(), task, task.split("60pct", "train"), CONFIG, 1, cpu.device)
+        batches = objective.micro_batches(0, parts)
+        assert len(batches) == parts and sum(b.counts["contrastive"] for b in batches) == 16
+        accumulate(objective, batches, cpu, Processes(), (0, 0))
+        gradients.append({name: p.grad.clone() for name, p in encoder.named_parameters() if p.grad is not None})
+    assert max(float(gradient.abs().max()) for gradient in gradients[0].values()) > 1e-2
+    for other in gradients[1:]:
+        assert other.keys() == gradients[0].keys()
+        assert all(float((other[name] - gradients[0][name]).abs().max()) <= 1e-5 for name in other)
 
 
 @pytest.fixture
@@ -154,7 +193,10 @@ def test_objective(task: Dataset, encoder_dir: Path, cpu) -> None:
         queries, documents, positives = batch.data
         assert len(queries.lengths) == len(documents.lengths) == len(positives) == batch.counts["contrastive"] <= 16
         seen += positives.tolist()
-        loss = objective.losses(batch)["contrastive"].item()
+        assert batch.rows == 2 * len(positives) and (batch.ids == np.unique(batch.ids)).all()
+        own, losses = objective.vectors(batch, True)
+        assert losses == {}
+        loss = objective.contrast([own], [batch])["contrastive"].item()
         vectors = [encoder(Batch.of(packed)).detach().double() for packed in (queries, documents)]
         expected = 0.0
         for i, own in enumerate(positives):

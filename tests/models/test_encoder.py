@@ -1,8 +1,9 @@
-"""Encoders: pooling, the bag of words against a loop, the MLM head, and their directories.
+"""Encoders: pooling, similarity, projections, the bag of words against a loop, the MLM head, and their directories.
 
-Seen to fail when: vectors come in packed order; the mean divides by the longest length; the head's gradient does not
-reach the words; q, k and v are saved in another order; ``load_encoder`` keeps a projection of
-another dimension, or drops its own.
+Seen to fail when: vectors come in packed order; the mean divides by the longest length; ``dot`` normalises, or ``cosine`` does
+not; ORQA's head has no tanh, or drops units in evaluation; the head's gradient does not reach the words; the head's loss
+leaves its bias out; q, k and v are saved in another order; heads are saved without their names; ``load_encoder`` keeps a
+projection of another dimension, or drops its own.
 """
 
 from __future__ import annotations
@@ -20,8 +21,10 @@ from transformers import AutoModel
 from pretrieve.errors import ConfigError, DataError
 from pretrieve.models.batch import Batch
 from pretrieve.models.config import BodyConfig
-from pretrieve.models.encoder import Encoder, MaskedWordHead, seeded
-from pretrieve.models.hf_format import load_encoder, save_encoder
+from pretrieve.models.encoder import Encoder
+from pretrieve.models.hf_format import load_encoder, read_encoder, save_encoder
+from pretrieve.models.random import seeded
+from pretrieve.models.word_head import MaskedWordHead
 from pretrieve.text.packing import Packed
 
 CONFIG = BodyConfig(
@@ -58,6 +61,48 @@ def test_vectors_are_unit_and_in_the_callers_order(random_packed, config: BodyCo
         for place, example in enumerate(packed.order):
             alone = encoder(Batch.of(packed.part(place, place + 1)))
             assert torch.allclose(alone[0], vectors[example], atol=1e-5)
+
+
+@pytest.mark.parametrize("config", [CONFIG, BAG])
+def test_dot_against_cosine(tmp_path: Path, random_packed, config: BodyConfig) -> None:
+    """The same weights; cosine divides by the norm, and dot does not."""
+    batch = Batch.of(random_packed(LENGTHS, 60))
+    dot, cosine = (Encoder(config, 5, "cls", 1, similarity).eval() for similarity in ("dot", "cosine"))
+    with torch.no_grad():
+        raw, unit = dot(batch), cosine(batch)
+    norms = raw.norm(dim=1, keepdim=True)
+    assert float((norms - 1).abs().min()) > 1e-3 and torch.allclose(raw / norms, unit, atol=1e-6)
+    save_encoder(tmp_path, dot, about={"trained_projection": True})
+    assert load_encoder(tmp_path)[0].similarity == "dot"
+    with torch.no_grad():
+        assert torch.equal(load_encoder(tmp_path)[0].eval()(batch), raw)
+        assert torch.equal(load_encoder(tmp_path, similarity="cosine")[0].eval()(batch), unit)
+    with pytest.raises(ConfigError, match="similarity 'euclid'"):
+        Encoder(config, 5, "cls", 1, "euclid")
+
+
+def test_orqas_head(tmp_path: Path, random_packed) -> None:
+    """Pooler with tanh, dense, LayerNorm by hand; dropout of 0.1 in training alone, whatever the body's is."""
+    encoder = Encoder(CONFIG, 5, "cls", 1, "dot", "orqa").eval()
+    with torch.no_grad():
+        for parameter in encoder.projection.parameters():
+            parameter.add_(0.3 * torch.randn(parameter.shape, generator=seeded(5)))
+    batch = Batch.of(random_packed(LENGTHS, 60))
+    head = encoder.projection
+    with torch.no_grad():
+        pooled = torch.tanh(encoder.pool(batch) @ head.pooler.weight.T + head.pooler.bias)
+        x = pooled @ head.dense.weight.T + head.dense.bias
+        x = (x - x.mean(1, keepdim=True)) / (x.var(1, keepdim=True, unbiased=False) + CONFIG.layer_norm_eps).sqrt()
+        expected = (x * head.norm.weight + head.norm.bias)[batch.inverse]
+        assert torch.allclose(encoder(batch), expected, atol=1e-5)
+        dropped = torch.stack([encoder.train()(batch) for _ in range(200)]) == 0
+    assert 0.05 < float(dropped.float().mean()) < 0.15
+    save_encoder(tmp_path, encoder.eval(), about={"trained_projection": True})
+    again = load_encoder(tmp_path)[0].eval()
+    assert again.head == "orqa" and torch.equal(again(batch), encoder(batch))
+    assert load_encoder(tmp_path, dim=3)[0].projection.dense.weight.shape == (3, 16)
+    with pytest.raises(ConfigError, match=r"head 'mlp' is not allowed; choose from \['linear', 'orqa'\]"):
+        Encoder(CONFIG, 5, "cls", 1, "dot", "mlp")
 
 
 def test_mean_pooling_is_over_the_sequence(random_packed) -> None:
@@ -97,6 +142,11 @@ def test_masked_word_head() -> None:
     logits.sum().backward()
     assert words.grad is not None and float(words.grad.abs().max()) > 0
     assert sum(p.numel() for p in head.parameters()) == 16 * 16 + 16 + 2 * 16 + 60  # no matrix of its own
+    with torch.no_grad():
+        head.bias.copy_(torch.randn(60, generator=seeded(2)))
+    targets = torch.tensor([0, 5, 5, 59, 7, 1, 30])
+    expected = torch.nn.functional.cross_entropy(head(states, words), targets, reduction="sum")
+    assert head.loss(states, words, targets).item() == pytest.approx(expected.item(), rel=1e-5)
 
 
 def test_first_loss_is_that_of_guessing(random_packed) -> None:
@@ -112,7 +162,7 @@ def test_first_loss_is_that_of_guessing(random_packed) -> None:
 
 def saved(directory: Path, config: BodyConfig = CONFIG, dim: int = 5, trained: bool = True) -> Encoder:
     encoder = Encoder(config, dim, "cls", seed=7).eval()
-    save_encoder(directory, encoder, MaskedWordHead(config, 7), {"trained_projection": trained, "seed": 7})
+    save_encoder(directory, encoder, {"mlm": MaskedWordHead(config, 7)}, {"trained_projection": trained, "seed": 7})
     return encoder
 
 
@@ -153,6 +203,16 @@ def test_projection(tmp_path: Path) -> None:
     fresh = load_encoder(tmp_path / "untrained", dim=5, seed=2)[0]
     assert not torch.equal(fresh.projection.weight, encoder.projection.weight)
     assert torch.equal(fresh.projection.weight, Encoder(CONFIG, 5, "cls", 2).projection.weight)
+
+
+def test_heads_have_names(tmp_path: Path) -> None:
+    saved(tmp_path)
+    start = read_encoder(tmp_path)
+    expected = MaskedWordHead(CONFIG, 7).state_dict()
+    assert start.head("mlm").keys() == expected.keys() and start.head("ml") == {} and start.config == CONFIG
+    assert all(torch.equal(tensor, expected[name]) for name, tensor in start.head("mlm").items())
+    assert start.head("projection").keys() == {"weight", "bias"}
+    assert all(torch.equal(t, start.body[n]) for n, t in Encoder(CONFIG, 5, "cls", 7).body.state_dict().items())
 
 
 WORDS = "embeddings.word_embeddings.weight"

@@ -13,8 +13,9 @@ from transformers import BertConfig, BertModel
 
 from pretrieve.models.batch import Batch
 from pretrieve.models.config import BodyConfig
-from pretrieve.models.encoder import make_body, seeded
+from pretrieve.models.encoder import make_body
 from pretrieve.models.hf_format import _bert_config, to_bert_names
+from pretrieve.models.random import seeded
 from pretrieve.models.transformer import Transformer, sinusoids
 
 CONFIG = BodyConfig(

@@ -1,7 +1,8 @@
 """The token store against direct tokenisation, and its checks.
 
 Seen to fail when: tokens are uint16 for a large vocabulary; the starts miss their first 0; an article begins with its first
-section *with passages* although sections without are known; links to the own article stay; the length is not checked.
+section *with passages* although sections without are known; links to the own article stay; the length is not checked;
+``word_starts`` is that of another order of the entries, or no part of the key.
 """
 
 from __future__ import annotations
@@ -130,6 +131,27 @@ def test_key_is_of_the_content(tmp_path: Path, vocabulary: Tokenizer) -> None:
         key("e", [["a boat", "the sea"], ["a"], ["b"]], target=2),
     }
     assert first not in others and len(others) == 3
+
+
+def test_word_starts(store: TokenStore, vocabulary: Tokenizer) -> None:
+    """One flag for each entry of the vocabulary: 0 for what goes on with a word."""
+    assert store.word_starts.shape == (store.vocabulary_size,) and store.word_starts.dtype == np.uint8
+    entries = {index: entry for entry, index in vocabulary.get_vocab().items()}
+    assert store.word_starts.tolist() == [int(not entries[i].startswith("##")) for i in range(store.vocabulary_size)]
+    assert 0 < store.word_starts.sum() < store.vocabulary_size
+    # With it, and nothing else, the words of a text are found again.
+    words = np.split(store.sentence(0), np.flatnonzero(store.word_starts[store.sentence(0)])[1:])
+    text = vocabulary.decode(store.sentence(0).tolist())
+    assert [vocabulary.decode(word.tolist()) for word in words] == text.replace(".", " .").split()
+    assert max(map(len, words)) > 1
+
+
+def test_word_starts_are_part_of_the_key(tmp_path: Path, vocabulary: Tokenizer) -> None:
+    store = small_store(tmp_path, vocabulary, [(0, 0)])
+    before = store.key
+    path = tmp_path / "word_starts.bin"
+    path.write_bytes(bytes(1 - flag for flag in path.read_bytes()))
+    assert TokenStore(tmp_path).key != before
 
 
 def test_meta(store: TokenStore, vocabulary: Tokenizer) -> None:

@@ -1,7 +1,9 @@
-"""The training loop on a problem small enough to follow, its schedule, its checkpoints and its error.
+"""The training loop on a problem small enough to follow: its schedule, its checkpoints, its learning curve and its errors.
 
-Seen to fail when: warm-up starts at 0; micro-batch means are averaged; NaN is let through; weight decay touches biases; two
-checkpoints are not kept; a checkpoint of a later step of another run is kept instead of ours; the watcher is not restored.
+Seen to fail when: warm-up starts at 0; micro-batch means are averaged; a NaN loss or gradient is let through, or the gradient
+is looked at after the step; the first loss is not looked at, or only when it is too high; weight decay touches biases; two
+checkpoints are not kept; a checkpoint of a later step of another run is kept instead of ours; the watcher is not restored;
+the optimiser's moments are not restored; a curve's counts are cut to six digits; its rows are those of every step.
 """
 
 from __future__ import annotations
@@ -16,34 +18,45 @@ from torch import nn
 
 from pretrieve.errors import ConfigError, PretrieveError
 from pretrieve.training.checkpoint import Checkpoints, State
+from pretrieve.training.curve import write_curve
 from pretrieve.training.device import choose_device
-from pretrieve.training.loop import MicroBatch, TrainingError, Watcher, content_key, train, write_curve
+from pretrieve.training.loop import TrainingError, Watcher, content_key, train
+from pretrieve.training.objective import MicroBatch
 from pretrieve.training.optimiser import OptimiserConfig, learning_rate_at, make_optimiser
 
 
 class Line:
-    """Fit y = 3x - 1 from 12 points a step, cut into unequal micro-batches."""
+    """Fit y = 3x - 1 from 12 points a step, cut into unequal micro-batches.
+
+    poison: a step whose last micro-batch has a loss, or (``poisoned='gradient'``) only a gradient, that is not a number.
+    """
 
     terms = {"square": 1.0, "small": 0.5}
 
-    def __init__(self, cuts: tuple[int, ...] = (), poison: int | None = None) -> None:
+    def __init__(self, cuts: tuple[int, ...] = (), poison: int | None = None, poisoned: str = "loss") -> None:
         self.module = nn.Linear(1, 1)
         nn.init.zeros_(self.module.weight)
         nn.init.zeros_(self.module.bias)
-        self.cuts, self.poison, self.steps = cuts, poison, []
+        self.cuts, self.poison, self.poisoned, self.steps = cuts, poison, poisoned, []
 
-    def micro_batches(self, step: int) -> list[MicroBatch]:
+    def micro_batches(self, step: int, parts: int = 1) -> list[MicroBatch]:
         self.steps.append(step)
         x = torch.tensor(np.random.default_rng(step).normal(size=(12, 1)), dtype=torch.float32)
-        if step == self.poison:
-            x = x * torch.nan
+        numbers = np.arange(12) + 12 * step
+        if step == self.poison and self.poisoned == "loss":
+            x[-1] = torch.nan
+        pieces = zip(x.tensor_split(self.cuts), np.split(numbers, self.cuts), strict=True)
         return [
-            MicroBatch(part, {"square": len(part), "small": 1}, 10 * len(part)) for part in x.tensor_split(self.cuts)
+            MicroBatch((part, step), {"square": len(part), "small": 1}, 10 * len(part), ids) for part, ids in pieces
         ]
 
     def losses(self, batch: MicroBatch) -> dict[str, torch.Tensor]:
-        error = self.module(batch.data) - (3 * batch.data - 1)
-        return {"square": (error**2).sum(), "small": (self.module.weight**2).sum() * 1e-3}
+        x, step = batch.data
+        error = self.module(x) - (3 * x - 1)
+        small = (self.module.weight**2).sum() * 1e-3
+        if step == self.poison and self.poisoned == "gradient":
+            small = small + (self.module.weight * 0).abs().sqrt().sum()  # 0, and its gradient 0/0
+        return {"square": (error**2).sum(), "small": small}
 
 
 def test_schedule() -> None:
@@ -75,7 +88,7 @@ def test_weight_decay_spares_biases_and_norms() -> None:
 def test_first_step_by_hand(cpu) -> None:
     """AdamW's first step is the learning rate times the sign of the gradient."""
     objective = Line()
-    x = objective.micro_batches(0)[0].data
+    x, _ = objective.micro_batches(0)[0].data
     train(objective, OptimiserConfig(1, 0.01), cpu, seed=0)
     expected = {"weight": float((2 * x * (1 - 3 * x)).mean()), "bias": float((2 * (1 - 3 * x)).mean())}
     for name, gradient in expected.items():
@@ -91,7 +104,24 @@ def test_learns(cpu) -> None:
     assert not objective.module.training
     assert [row["step"] for row in outcome.curve] == [*range(0, 300, 3), 299]
     row = outcome.curve[0]
+    assert list(row) == ["step", "tokens", "tokens_per_s", "loss", "square", "small", "learning_rate", "gradient_norm"]
     assert row["loss"] == pytest.approx(row["square"] + 0.5 * row["small"]) and row["tokens"] == 120
+    assert all(row["tokens_per_s"] > 0 and row["gradient_norm"] > 0 for row in outcome.curve)
+    assert [row["tokens"] for row in outcome.curve] == [120 * (row["step"] + 1) for row in outcome.curve]
+    assert outcome.curve[15]["learning_rate"] == learning_rate_at(OptimiserConfig(300, 0.1), 45)
+
+
+def test_the_norm_is_that_before_clipping(cpu) -> None:
+    """And a clipped gradient has the norm of the clip: with plain steps it would move the weights by no more."""
+    free, clipped = Line(), Line()
+    norms = [
+        train(o, OptimiserConfig(1, 0.1, clip=clip), cpu, 0).curve[0]["gradient_norm"]
+        for o, clip in ((free, 0.0), (clipped, 0.5))
+    ]
+    assert norms[0] == norms[1] > 0.5
+    kept = torch.tensor([p.grad.norm() for p in clipped.module.parameters()]).norm()
+    assert kept.item() == pytest.approx(0.5, rel=1e-4)
+    assert torch.tensor([p.grad.norm() for p in free.module.parameters()]).norm().item() == pytest.approx(norms[0])
 
 
 @pytest.mark.parametrize("cuts", [(1,), (5, 6), tuple(range(1, 12))])
@@ -104,11 +134,44 @@ def test_cuts_do_not_matter(cpu, cuts: tuple[int, ...]) -> None:
     assert [row["loss"] for row in a.curve] == pytest.approx([row["loss"] for row in b.curve], rel=1e-5)
 
 
-@pytest.mark.parametrize("poison", [0, 5])
-def test_nan_ends_the_run(cpu, poison: int) -> None:
-    with pytest.raises(TrainingError, match=rf"the loss is nan at step {poison} \(seed 4, learning rate") as error:
-        train(Line(poison=poison), OptimiserConfig(10, 0.1), cpu, seed=4, label="here")
-    assert isinstance(error.value, PretrieveError) and str(error.value).startswith("here: ")
+@pytest.mark.parametrize("poisoned", ["loss", "gradient"])
+@pytest.mark.parametrize("poison", [0, 5, 9])
+def test_what_is_not_a_number_ends_the_run(tmp_path: Path, cpu, poison: int, poisoned: str) -> None:
+    """Also at the last step, and when the loss is fine and only its gradient is not. The weights are those of before."""
+    reference = Line((4, 9))
+    config = OptimiserConfig(10, 0.1)
+    wanted: dict[str, torch.Tensor] = {}
+    watcher = Watcher(lambda step: wanted.update(weights(reference)) if step == poison - 1 else None)
+    wanted.update(weights(reference))
+    train(reference, config, cpu, 4, watcher=watcher)
+    objective, checkpoints = Line((4, 9), poison, poisoned), Checkpoints(tmp_path, "k")
+    what = "loss" if poisoned == "loss" else "gradient norm"
+    with pytest.raises(TrainingError, match=rf"the {what} is nan at step {poison} \(seed 4, learning rate") as error:
+        train(objective, config, cpu, 4, checkpoints, 0.0, label="here")
+    message = str(error.value)
+    assert isinstance(error.value, PretrieveError) and message.startswith("here: ")
+    assert f"learning rate {learning_rate_at(config, poison):.3g}" in message
+    first = 12 * poison + (9 if poisoned == "loss" else 0)  # the micro-batch whose loss it is; a gradient is of all
+    assert f"examples [{first}, {first + 1}, " in message and ("and 4 more" in message) == (poisoned == "gradient")
+    assert all(torch.equal(tensor, wanted[name]) for name, tensor in weights(objective).items())
+    assert (checkpoints.latest().step if poison else checkpoints.latest()) == (poison or None)
+
+
+def weights(objective: Line) -> dict[str, torch.Tensor]:
+    return {name: tensor.detach().clone() for name, tensor in objective.module.state_dict().items()}
+
+
+def test_the_first_loss_is_looked_at(cpu) -> None:
+    square = train(Line(), OptimiserConfig(1, 0.1), cpu, 0).curve[0]["square"]
+    for factor, fine in ((1.0, True), (1.1, True), (0.9, True), (0.8, False), (1.3, False)):
+        objective = Line()
+        expected = {"square": square * factor}
+        if fine:
+            train(objective, OptimiserConfig(2, 0.1), cpu, 0, expected_first=expected)
+            continue
+        with pytest.raises(TrainingError, match=rf"square begins at {square:.3f}; .* about {square * factor:.3f}"):
+            train(objective, OptimiserConfig(2, 0.1), cpu, 0, expected_first=expected)
+        assert not any(bool(tensor.any()) for tensor in weights(objective).values())  # no step was made
 
 
 def test_no_steps(cpu) -> None:
@@ -185,12 +248,46 @@ def test_content_key() -> None:
     assert len({content_key(1), content_key(2), content_key("1"), content_key([1])}) == 4
 
 
+def test_interrupted_at_any_step(tmp_path: Path, cpu) -> None:
+    """Also several times, and with several micro-batches; the curve is the same but for the speed."""
+    config = OptimiserConfig(12, 0.1)
+
+    def go(directory: Path, stops: list[int]):
+        objective, seen = Line((4, 9)), []
+
+        def look(step: int) -> None:
+            seen.append(step)
+            if stops and step == stops[0]:
+                stops.pop(0)
+                raise KeyboardInterrupt
+
+        return objective, train(objective, config, cpu, 1, Checkpoints(directory, "k"), 0.0, Watcher(look))
+
+    straight, wanted = go(tmp_path / "straight", [])
+    for stops in [*([step] for step in range(12)), [2, 2, 7], [0, 11]]:
+        left = list(stops)
+        for _ in stops:
+            with pytest.raises(KeyboardInterrupt):
+                go(tmp_path / str(stops), left)
+        objective, found = go(tmp_path / str(stops), left)
+        assert all(torch.equal(tensor, weights(straight)[name]) for name, tensor in weights(objective).items()), stops
+        assert without_speed(found.curve) == without_speed(wanted.curve) and found.tokens == wanted.tokens
+
+
+def without_speed(curve: list[dict[str, float]]) -> list[dict[str, float]]:
+    return [{name: value for name, value in row.items() if name != "tokens_per_s"} for row in curve]
+
+
 def test_curve_file(tmp_path: Path) -> None:
-    write_curve(tmp_path / "curve.csv", [{"step": 0, "loss": 1 / 3}, {"step": 10, "loss": 1e-7}])
+    rows = [{"step": 0, "tokens": 12_345_678, "loss": 1 / 3}, {"step": 1_000_001, "tokens": 10**10, "loss": 1e-7}]
+    write_curve(tmp_path / "curve.csv", rows)
     with open(tmp_path / "curve.csv", newline="") as stream:
-        assert list(csv.DictReader(stream)) == [{"step": "0", "loss": "0.333333"}, {"step": "10", "loss": "1e-07"}]
+        assert list(csv.DictReader(stream)) == [
+            {"step": "0", "tokens": "12345678", "loss": "0.333333"},
+            {"step": "1000001", "tokens": "10000000000", "loss": "1e-07"},
+        ]
     write_curve(tmp_path / "curve.csv", [])
-    assert (tmp_path / "curve.csv").read_text() == "step,tokens,loss,learning_rate,gradient_norm\n"
+    assert (tmp_path / "curve.csv").read_text() == "step,tokens,tokens_per_s,loss,learning_rate,gradient_norm\n"
 
 
 def test_device() -> None:

@@ -52,13 +52,25 @@ def complaint(ended) -> str:
             [
                 "encoders.transformer-mlm.objective",
                 "'mml'",
-                "none, mlm, or a list of ict, bfs, wlp",
+                "none, mlm, ",
+                "or a list of ict, bfs, wlp",
                 "did you mean 'mlm'",
             ],
         ),
         (
             "datasets={questions: {sizes: {80pct: 0.9}}}",
             ["datasets.questions.sizes.80pct", "0.9", "impossible split", "at most 0.805"],
+        ),
+        ("encoders={retromae: {budget: continud}}", ["encoders.retromae.budget", "did you mean 'continued'"]),
+        (
+            "encoders={retromae: {options: {decoder_rat: 0.5}}}",
+            ["encoders.retromae.options.decoder_rat", "did you mean 'decoder_rate'"],
+        ),
+        ("encoders={retromae: {preset: papre}}", ["encoders.retromae.preset", "did you mean 'paper'"]),
+        ("encoders={base: {start: retromae}}", ["encoders.base.start", "base → retromae → base goes in a circle"]),
+        (
+            "scales={demo: {pretraining: {budgets: {base: {step: 3}}}}}",
+            ["scales.demo.pretraining.budgets.base.step", "unknown key", "did you mean 'steps'"],
         ),
         ("datasets={fanoutqa: {trained_on: question}}", ["datasets.fanoutqa.trained_on", "did you mean 'questions'"]),
     ],

@@ -12,6 +12,7 @@ import sys
 from collections import Counter
 
 import pytest
+import yaml
 from miniature import PROJECT, environment
 
 TABLE3 = "tables=[pretraining_tasks/table3]"
@@ -95,6 +96,16 @@ def test_one_cell_can_be_asked_for(project):
     ended = project.plan("results/demo/metrics/bow-mlp-none.reqa-80pct/questions/seed1.json")
     assert ended.count("pretrain") == ended.count("finetune") == ended.count("evaluate") == 1
     assert not ended.count("bm25") and not ended.count("table")
+
+
+def test_analyses_are_one_job_each_over_all_their_models(project):
+    ended = project.plan("analyses", "--config", "seeds=[1,2]")
+    made = {name: number for name, number in ended.jobs.items() if name.startswith("analyse_")}
+    assert made == {"analyse_attention_entropy": 1, "analyse_pair_similarity": 1, "analyse_decoder_states": 1}
+    named = yaml.safe_load((project.folder / "config.yaml").read_text())["analyses"]["demo"]
+    assert ended.jobs["finetune_questions"] == 2 * len(named["attention_entropy"]["encoders"])
+    looked_at = {name for entry in named.values() for name in entry["encoders"]}
+    assert ended.count("pretrain") >= 2 * len(looked_at) and not ended.count("table")
 
 
 def test_the_graph_of_rules_names_every_stage(project):

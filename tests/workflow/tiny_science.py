@@ -25,6 +25,8 @@ PAGES, SECTIONS = 12, ("", "History", "Making", "Uses")
 
 #: Encoders of the real configuration that the miniature keeps.
 ENCODERS = ("transformer-mlm", "bow-mlp-ict-bfs-wlp")
+#: An encoder that goes on from the first of them; no table asks for it.
+CONTINUED = "condenser"
 TABLES = ["pretraining_tasks/table1", "pretraining_tasks/table3"]
 #: Long enough to be killed in the middle, once a checkpoint is written.
 MLM_STEPS = 120
@@ -107,6 +109,7 @@ def write_config(project: Path) -> None:
     config["mirror"] = "mirror"
     config["tables"] = TABLES
     config["encoders"] = {name: config["encoders"][name] for name in ENCODERS}
+    del config["analyses"]  # they name encoders that the miniature has not
     config["corpora"]["encyclopedia-demo"]["expect"] = {"pages": PAGES, "leads": len(TITLES), "wlp_pairs_min": 20}
     config["datasets"]["questions"]["sizes"] = {"5pct": 0.05, "80pct": 0.80}
     scale = config["scales"]["demo"]
@@ -115,8 +118,11 @@ def write_config(project: Path) -> None:
     scale["bow_mlp"] |= {"hidden": 16, "feed_forward": 32}
     scale["dims"] = {"full": 16, "half": 8, "quarter": 4}
     scale["layers"] = {"deep": 2, "shallow": 1}
-    scale["pretraining"]["mlm"] |= {"batch": 8, "steps": MLM_STEPS}
-    scale["pretraining"]["pairs"] |= {"batch": 8, "steps": 3, "ict_keep": 0.1}
+    short = scale["pretraining"]["budgets"]["pairs"] | {"batch": 8, "steps": 3}
+    scale["pretraining"]["budgets"] = {"pairs": short, "mlm": short | {"steps": MLM_STEPS}}
+    config["encoders"][ENCODERS[0]]["budget"] = "mlm"
+    more = {"start": ENCODERS[0], "objective": "condenser", "budget": "pairs"}
+    config["encoders"][CONTINUED] = config["encoders"][ENCODERS[0]] | more
     scale["finetuning"]["reqa"] |= {"batch": 4, "steps": 3, "epochs": 2}
     (project / "config.yaml").write_text(yaml.safe_dump(config, sort_keys=False))
 

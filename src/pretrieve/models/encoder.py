@@ -12,15 +12,17 @@ from pretrieve.models.bow_mlp import BowMlp
 from pretrieve.models.config import BodyConfig
 from pretrieve.models.projection import make_projection
 from pretrieve.models.random import seeded
+from pretrieve.models.t5 import T5Encoder
 from pretrieve.models.transformer import Transformer
 
+BODIES = {"transformer": Transformer, "bow-mlp": BowMlp, "t5": T5Encoder}
 POOLINGS = ("cls", "mean")
 SIMILARITIES = ("cosine", "dot")
 
 
-def make_body(config: BodyConfig, seed: int) -> Transformer | BowMlp:
+def make_body(config: BodyConfig, seed: int) -> Transformer | BowMlp | T5Encoder:
     """A body with fresh weights; the same seed gives the same weights whatever else the process drew."""
-    body = BowMlp(config) if config.kind == "bow-mlp" else Transformer(config)
+    body = BODIES[config.kind](config)
     body.initialise(seeded(seed, 0))
     return body
 
@@ -29,7 +31,14 @@ class Encoder(nn.Module):
     """Text → vector: body, pooling, projection to ``dim`` (paper ``pretraining_tasks`` §4.1: "a linear layer on the hidden
     state of the [CLS] token").
 
-    similarity: ``cosine`` gives vectors of norm 1, ``dot`` leaves them; head: :mod:`pretrieve.models.projection`.
+    pooling: ``cls`` is the state of the first token; ``mean`` that of all tokens, special ones included, which is how
+    T5's sequences ``x1 .. xn </s>`` are pooled (``dual_encoders`` §4). similarity: ``cosine`` gives vectors of norm 1,
+    ``dot`` leaves them; head: :mod:`pretrieve.models.projection`.
+
+    Raises
+    ------
+    ConfigError
+        for an unknown word, or ``cls`` with T5.
     """
 
     def __init__(
@@ -39,6 +48,10 @@ class Encoder(nn.Module):
         for what, value, allowed in (("pooling", pooling, POOLINGS), ("similarity", similarity, SIMILARITIES)):
             if value not in allowed:
                 raise ConfigError(f"{what} {value!r} is not allowed; choose from {list(allowed)}.")
+        if config.kind == "t5" and pooling == "cls":
+            raise ConfigError(
+                "pooling 'cls' does not go with T5: its texts have no [CLS] in front; set pooling: mean for the scale."
+            )
         self.config, self.dim, self.pooling, self.similarity, self.head = config, dim, pooling, similarity, head
         self.body = make_body(config, seed)
         self.projection = make_projection(head, config, dim, seed)

@@ -1,8 +1,8 @@
 """Encoder directories: what other tools load, and beside it what pre-training needs to go on.
 
 ===================  =================================================================================================
-config.json          a ``transformers`` BertConfig (or ``model_type: bow-mlp``, which only this project reads)
-model.safetensors    the body under BertModel's names: ``AutoModel.from_pretrained(directory)`` loads it
+config.json          of ``transformers``, by family: BERT, RoBERTa, ELECTRA, ERNIE, T5 (or ``bow-mlp``, which only we read)
+model.safetensors    the body under its family's names: ``AutoModel.from_pretrained(directory)`` loads it (T5: T5EncoderModel)
 heads.safetensors    projection, and what the objective trained beside the body: word head, Condenser head, decoder
 pretrieve.json       how it was made: body, pooling, dimension, objective, seed, content key of the token store
 ===================  =================================================================================================
@@ -21,41 +21,17 @@ from safetensors.torch import load_file, save_file
 
 from pretrieve.errors import DataError
 from pretrieve.files import write_json
+from pretrieve.models.checkpoint_names import BERT, T5
 from pretrieve.models.config import BodyConfig
 from pretrieve.models.encoder import Encoder
 
-_LAYER_NAMES = {
-    "attention.output": "attention.output.dense",
-    "attention_norm": "attention.output.LayerNorm",
-    "up": "intermediate.dense",
-    "down": "output.dense",
-    "output_norm": "output.LayerNorm",
-}
-_TOP_NAMES = {
-    "words.weight": "embeddings.word_embeddings.weight",
-    "positions.weight": "embeddings.position_embeddings.weight",
-    "segments.weight": "embeddings.token_type_embeddings.weight",
-    "embedding_norm.weight": "embeddings.LayerNorm.weight",
-    "embedding_norm.bias": "embeddings.LayerNorm.bias",
-}
+#: ``AutoModel``'s name for each family's encoder.
+_ARCHITECTURES = {"bert": "BertModel", "roberta": "RobertaModel", "electra": "ElectraModel", "ernie": "ErnieModel"}
 
 
 def to_bert_names(state: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
     """Our Transformer's state → BertModel's names; the joint query-key-value matrix is taken apart."""
-    result = {}
-    for name, tensor in state.items():
-        if name in _TOP_NAMES:
-            result[_TOP_NAMES[name]] = tensor
-            continue
-        _, index, rest = name.split(".", 2)
-        module, _, kind = rest.rpartition(".")
-        prefix = f"encoder.layer.{index}."
-        if module == "attention.qkv":
-            for part, piece in zip(("query", "key", "value"), tensor.chunk(3), strict=True):
-                result[f"{prefix}attention.self.{part}.{kind}"] = piece.contiguous()
-        else:
-            result[f"{prefix}{_LAYER_NAMES[module]}.{kind}"] = tensor
-    return result
+    return BERT.theirs(state)
 
 
 def from_bert_names(state: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
@@ -67,54 +43,99 @@ def from_bert_names(state: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
         when a name does not belong to a BertModel, or a layer lacks one of its matrices; the message lists them.
     """
     state = {name.removeprefix("bert."): tensor for name, tensor in state.items()}
-    top = {theirs: ours for ours, theirs in _TOP_NAMES.items()}
-    layer = {theirs: ours for ours, theirs in _LAYER_NAMES.items()}
-    result, parts, unknown = {}, {}, []
-    for name, tensor in state.items():
-        if name.startswith(("pooler.", "cls.")) or name.endswith("position_ids"):
-            continue
-        if name in top:
-            result[top[name]] = tensor
-            continue
-        pieces = name.split(".", 3)
-        if len(pieces) < 4 or pieces[:2] != ["encoder", "layer"]:
-            unknown.append(name)
-            continue
-        module, _, kind = pieces[3].rpartition(".")
-        if module.startswith("attention.self."):
-            parts.setdefault((pieces[2], kind), {})[module.removeprefix("attention.self.")] = tensor
-        elif module in layer:
-            result[f"layers.{pieces[2]}.{layer[module]}.{kind}"] = tensor
-        else:
-            unknown.append(name)
-    for (index, kind), found in parts.items():
-        missing = [part for part in ("query", "key", "value") if part not in found]
-        if missing:
-            raise DataError(f"layer {index} has no attention.self.{missing} {kind}; the checkpoint is incomplete.")
-        result[f"layers.{index}.attention.qkv.{kind}"] = torch.cat([found[part] for part in ("query", "key", "value")])
+    kept = {
+        name: tensor
+        for name, tensor in state.items()
+        if not name.startswith(("pooler.", "cls.")) and not name.endswith("position_ids")
+    }
+    result, unknown = BERT.ours(kept)
     if unknown:
         raise DataError(f"not a BertModel checkpoint; unknown names: {unknown[:8]}{' …' if len(unknown) > 8 else ''}")
     return result
 
 
 def _bert_config(config: BodyConfig) -> dict:
-    return {
-        "model_type": "bert",
-        "architectures": ["BertModel"],
+    """``config.json`` of a Transformer, by family."""
+    shown = {
+        "model_type": config.family,
+        "architectures": [_ARCHITECTURES[config.family]],
         "vocab_size": config.vocabulary_size,
         "hidden_size": config.hidden,
         "num_hidden_layers": config.layers,
         "num_attention_heads": config.heads,
         "intermediate_size": config.feed_forward,
-        "max_position_embeddings": config.max_positions,
+        "max_position_embeddings": config.max_positions + config.position_offset,
         "hidden_dropout_prob": config.dropout,
         "attention_probs_dropout_prob": config.dropout,
         "layer_norm_eps": config.layer_norm_eps,
-        "type_vocab_size": 2,
+        "type_vocab_size": max(1, config.segments),
         "hidden_act": "gelu",
         "initializer_range": config.std,
-        "pad_token_id": 0,
+        # RoBERTa counts positions from the padding's id + 1.
+        "pad_token_id": max(0, config.position_offset - 1),
     }
+    if config.family == "electra":
+        shown["embedding_size"] = config.hidden
+    return shown
+
+
+def _t5_config(config: BodyConfig) -> dict:
+    return {
+        "model_type": "t5",
+        "architectures": ["T5EncoderModel"],
+        "vocab_size": config.vocabulary_size,
+        "d_model": config.hidden,
+        "d_kv": config.head_size or config.hidden // config.heads,
+        "d_ff": config.feed_forward,
+        "num_layers": config.layers,
+        "num_heads": config.heads,
+        "relative_attention_num_buckets": config.buckets,
+        "relative_attention_max_distance": config.max_distance,
+        "dropout_rate": config.dropout,
+        "layer_norm_epsilon": config.layer_norm_eps,
+        "feed_forward_proj": "gated-gelu",
+        "is_encoder_decoder": False,
+        "use_cache": False,
+        "tie_word_embeddings": False,
+        "pad_token_id": 0,
+        "eos_token_id": 1,
+    }
+
+
+def shown_config(config: BodyConfig) -> dict:
+    """What ``config.json`` says."""
+    if config.kind == "transformer":
+        return _bert_config(config)
+    return (
+        _t5_config(config) if config.kind == "t5" else {"model_type": "bow-mlp", "vocab_size": config.vocabulary_size}
+    )
+
+
+def to_saved_names(state: dict[str, torch.Tensor], config: BodyConfig) -> dict[str, torch.Tensor]:
+    """A body's state → what ``model.safetensors`` holds. Who has no segments gets one of zeros, which adds nothing:
+    transformers knows no BERT or RoBERTa without."""
+    if config.kind == "transformer":
+        more = {} if config.segments else {"segments.weight": torch.zeros(1, config.hidden)}
+        return to_bert_names(state | more)
+    return T5.theirs(state) if config.kind == "t5" else state
+
+
+def from_saved_names(state: dict[str, torch.Tensor], config: BodyConfig) -> dict[str, torch.Tensor]:
+    """The reverse of :func:`to_saved_names`.
+
+    Raises
+    ------
+    DataError
+        as :func:`from_bert_names`.
+    """
+    if config.kind == "transformer":
+        state = from_bert_names(state)
+        return {name: tensor for name, tensor in state.items() if config.segments or name != "segments.weight"}
+    if config.kind == "t5":
+        state, unknown = T5.ours({n: t for n, t in state.items() if n != "encoder.embed_tokens.weight"})
+        if unknown:
+            raise DataError(f"not the encoder of T5; unknown names: {unknown[:8]}{' …' if len(unknown) > 8 else ''}")
+    return state
 
 
 def _write_tensors(tensors: dict[str, torch.Tensor], path: Path) -> None:
@@ -126,13 +147,15 @@ def _write_tensors(tensors: dict[str, torch.Tensor], path: Path) -> None:
 @dataclass(frozen=True)
 class Checkpoint:
     """A directory in memory: shape of the body, its tensors under our names, tensors of the heads as ``{head}.{name}``, and
-    what ``pretrieve.json`` says ({} for a published checkpoint)."""
+    what ``pretrieve.json`` says ({} for a published checkpoint). vocabulary_sha256: of the vocabulary it was trained with, if the
+    directory has one (:func:`pretrieve.text.vocabulary.vocabulary_sha256`)."""
 
     path: Path
     config: BodyConfig
     body: dict[str, torch.Tensor]
     heads: dict[str, torch.Tensor]
     about: dict
+    vocabulary_sha256: str | None = None
 
     def head(self, name: str) -> dict[str, torch.Tensor]:
         """Tensors of one head, {} when there is none."""
@@ -150,14 +173,12 @@ def save_encoder(
     directory.mkdir(parents=True, exist_ok=True)
     config = encoder.config
     body = encoder.body.state_dict()
-    is_bert = config.kind == "transformer"
     tensors = {}
     for name, module in {"projection": encoder.projection, **(heads or {})}.items():
         tensors |= {f"{name}.{key}": tensor for key, tensor in module.state_dict().items()}
     _write_tensors(tensors, directory / "heads.safetensors")
-    _write_tensors(to_bert_names(body) if is_bert else body, directory / "model.safetensors")
-    shown = _bert_config(config) if is_bert else {"model_type": "bow-mlp", "vocab_size": config.vocabulary_size}
-    write_json(directory / "config.json", shown)
+    _write_tensors(to_saved_names(body, config), directory / "model.safetensors")
+    write_json(directory / "config.json", shown_config(config))
     info = {
         "body": config.to_dict(),
         "dim": encoder.dim,
@@ -189,7 +210,7 @@ def read_encoder(directory: Path) -> Checkpoint:
     except Exception as error:  # safetensors raises its own type for a damaged header
         raise DataError(f"{directory}: damaged checkpoint ({error}). Delete it and run snakemake again.") from error
     config = BodyConfig.from_dict(about["body"])
-    return Checkpoint(directory, config, from_bert_names(body) if config.kind == "transformer" else body, heads, about)
+    return Checkpoint(directory, config, from_saved_names(body, config), heads, about, about.get("vocabulary_sha256"))
 
 
 def load_encoder(

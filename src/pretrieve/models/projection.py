@@ -20,7 +20,7 @@ class OrqaProjection(nn.Module):
         super().__init__()
         self.pooler = nn.Linear(config.hidden, config.hidden)
         self.dense = nn.Linear(config.hidden, dim)
-        self.norm = nn.LayerNorm(dim)
+        self.norm = nn.LayerNorm(dim, eps=config.layer_norm_eps)
         self.dropout = nn.Dropout(0.1)
         for number, linear in enumerate((self.pooler, self.dense)):
             nn.init.normal_(linear.weight, std=config.std, generator=seeded(seed, 4, number, dim))

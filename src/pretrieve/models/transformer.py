@@ -4,6 +4,9 @@ The same function as ``transformers.BertModel`` (post-LN, GELU, learned position
 on packed batches (:mod:`pretrieve.text.packing`): embeddings, linear layers and norms see only real tokens, and attention
 is computed on groups of sequences of nearly equal length. On web passages most of a padded batch is padding, so this is
 where the speed comes from. Query, key and value are one matrix; :mod:`pretrieve.models.hf_format` translates names.
+
+RoBERTa, ELECTRA and ERNIE 2.0 are the same function with other embeddings: RoBERTa's first position is row 2 of its table, and it
+has one segment or none (:class:`~pretrieve.models.config.BodyConfig`).
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from pretrieve.errors import ConfigError
 from pretrieve.models.batch import Batch
 from pretrieve.models.config import BodyConfig
 
@@ -107,8 +111,8 @@ class Transformer(nn.Module):
         super().__init__()
         self.config = config
         self.words = nn.Embedding(config.vocabulary_size, config.hidden)
-        self.positions = nn.Embedding(config.max_positions, config.hidden)
-        self.segments = nn.Embedding(2, config.hidden)
+        self.positions = nn.Embedding(config.max_positions + config.position_offset, config.hidden)
+        self.segments = nn.Embedding(config.segments, config.hidden) if config.segments else None
         self.embedding_norm = nn.LayerNorm(config.hidden, eps=config.layer_norm_eps)
         self.dropout = nn.Dropout(config.dropout)
         self.layers = nn.ModuleList(Layer(config) for _ in range(config.layers))
@@ -117,15 +121,37 @@ class Transformer(nn.Module):
         """Draw all weights from ``generator`` (see :class:`~pretrieve.models.config.BodyConfig` for the two deviations)."""
         config = self.config
         for name, table in (("words", self.words), ("positions", self.positions), ("segments", self.segments)):
-            nn.init.normal_(table.weight, std=config.word_std if name == "words" else config.std, generator=generator)
+            if table is not None:
+                std = config.word_std if name == "words" else config.std
+                nn.init.normal_(table.weight, std=std, generator=generator)
         initialise_layers(self.layers, config, generator)
         if config.positions == "sinusoid":
+            table = config.position_std * sinusoids(config.max_positions, config.hidden)
             with torch.no_grad():
-                self.positions.weight.copy_(config.position_std * sinusoids(config.max_positions, config.hidden))
+                self.positions.weight[config.position_offset :].copy_(table)
+
+    def places(self, positions: torch.Tensor) -> torch.Tensor:
+        """Embeddings (..., d) of positions counted from 0, wherever the family's table begins."""
+        return self.positions(positions + self.config.position_offset if self.config.position_offset else positions)
 
     def embed(self, batch: Batch) -> torch.Tensor:
-        """(T, d) sum of word, position and segment embeddings, normalised."""
-        x = self.words(batch.tokens) + self.positions(batch.positions) + self.segments(batch.segments)
+        """(T, d) sum of word, position and segment embeddings, normalised.
+
+        Raises
+        ------
+        ConfigError
+            when a sequence is longer than the body has positions.
+        """
+        longest = batch.groups[0][4] if batch.groups else 0
+        if longest > self.config.max_positions:
+            raise ConfigError(
+                f"a text of {longest} tokens, but the body has {self.config.max_positions} positions; "
+                "set query_length and passage_length of the scale to at most that."
+            )
+        x = self.words(batch.tokens) + self.places(batch.positions)
+        if self.segments is not None:
+            # Where there is one segment, the second text is in it as well.
+            x = x + (self.segments(batch.segments) if self.config.segments > 1 else self.segments.weight[0])
         return self.dropout(self.embedding_norm(x))
 
     def forward(self, batch: Batch, first_only: bool = False) -> torch.Tensor:

@@ -9,6 +9,7 @@ all; on a CPU the rows stay in its cache, which makes it 1.6 times faster than l
 from __future__ import annotations
 
 import torch
+from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
 #: Logits that are held at once: what a CPU's cache holds, or what fills a GPU.
@@ -17,9 +18,8 @@ LOGITS_AT_ONCE = {"cpu": 1 << 20, "cuda": 1 << 27}
 
 class _WordLoss(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, states, words, bias, targets, at_once):
+    def forward(ctx, states, words, bias, targets, at_once, wanted):
         rows = max(1, at_once // len(words))
-        wanted = ctx.needs_input_grad[0] or ctx.needs_input_grad[1] or (bias is not None and ctx.needs_input_grad[2])
         state_grad = torch.empty_like(states) if wanted else None
         word_grad = torch.zeros_like(words) if wanted else None
         bias_grad = torch.zeros_like(bias) if wanted and bias is not None else None
@@ -53,9 +53,10 @@ class _WordLoss(torch.autograd.Function):
         return total.to(torch.float32)
 
     @staticmethod
+    @once_differentiable
     def backward(ctx, upstream):
         states, words, bias = (None if grad is None else grad * upstream for grad in ctx.saved_tensors)
-        return states, words, bias, None, None
+        return states, words, bias, None, None, None
 
 
 def word_loss(
@@ -72,4 +73,7 @@ def word_loss(
     >>> round(float(word_loss(h, w, None, torch.tensor([0, 1]))), 4)  # 2·log(1 + e⁻¹)
     0.6265
     """
-    return _WordLoss.apply(states, words, bias, targets, at_once or LOGITS_AT_ONCE[states.device.type])
+    # The function itself always runs without a graph, so whether gradients are wanted is known here alone.
+    given = [tensor for tensor in (states, words, bias) if tensor is not None]
+    wanted = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in given)
+    return _WordLoss.apply(states, words, bias, targets, at_once or LOGITS_AT_ONCE[states.device.type], wanted)

@@ -1,8 +1,16 @@
-"""Condenser (paper ``condenser`` §3): masked words are predicted from *early* token states and the *late* [CLS].
+"""Condenser: masked words are predicted from *early* token states and the *late* [CLS].
 
-With h^early the states of layer ``skip_layer`` and h^late those of the last, a head of a few fresh layers reads
-``[h^late_CLS; h^early_1 … h^early_L]`` (equations 3 and 4), and ``L = L_MLM(head) + L_MLM(late)`` (equation 7), both
-through BERT's own word head. What the late layers learn reaches the head's prediction through [CLS] alone.
+Paper ``condenser`` §3.3 and §3.4. The body's layers are ``skip_layer`` early ones (h^early) and the late rest
+(h^late). A head of a few fresh layers, which is thrown away afterwards, reads the first row of the one and all other
+rows of the other::
+
+    h^cd = Head([h^late_CLS ; h^early_1 … h^early_n])             equation 8
+    L    = Σ_masked CE(W h^cd_i, x_i) + Σ_masked CE(W h^late_i, x_i)     equations 9 to 11
+
+What the late layers learn about the text reaches the head's prediction through [CLS] alone, so they have to put it
+there. The second term (``late_mlm``) keeps the late token states a language model while the head is still random. W
+is BERT's own word head in both. As in the released code (modeling.py:68-82) each sum is divided by the number of
+masked words, and the head adds neither positions nor a LayerNorm to what it reads.
 """
 
 from __future__ import annotations
@@ -17,14 +25,22 @@ from pretrieve.models.encoder import Encoder
 from pretrieve.models.random import seeded
 from pretrieve.models.transformer import Layer, initialise_layers
 from pretrieve.models.word_head import MaskedWordHead
-from pretrieve.pretraining.examples import MaskedPassages
+from pretrieve.pretraining.examples import Masked, MaskedExamples
 from pretrieve.pretraining.mlm import masked_word_loss
 from pretrieve.pretraining.setting import Setting
 from pretrieve.training.objective import MicroBatch
 
 
 class CondenserHead(nn.Module):
-    """Fresh Transformer layers over late [CLS] and early token states; no positions and no LayerNorm are added."""
+    """``layers`` fresh Transformer layers over late [CLS] and early token states.
+
+    ``skip_layer``: whose output is h^early; 0 is the embeddings.
+
+    Raises
+    ------
+    ConfigError
+        when no late layer is left.
+    """
 
     def __init__(self, config: BodyConfig, layers: int, skip_layer: int, seed: int) -> None:
         super().__init__()
@@ -43,7 +59,7 @@ class CondenserHead(nn.Module):
         return early.index_copy(0, batch.starts, late[batch.starts].to(early.dtype))
 
     def forward(self, states: list[torch.Tensor], batch: Batch) -> torch.Tensor:
-        """States (T, d) behind the head; states: embeddings and every layer's output."""
+        """States (T, d) behind the head; states: embeddings and every layer's output, (T, d) each."""
         x = self.join(states[self.skip_layer], states[-1], batch)
         for layer in self.layers:
             x = layer(x, batch)
@@ -51,42 +67,58 @@ class CondenserHead(nn.Module):
 
 
 class Condenser:
-    """``late_mlm=False`` is the released code's default; the paper's equation 7 has both terms."""
+    """Terms ``head`` and, with ``late_mlm``, ``mlm``. (``late_mlm=False`` is the default of the released code, whose
+    README turns it on; equation 11 has both.)"""
 
     def __init__(
         self,
         encoder: Encoder,
         head: MaskedWordHead,
         condenser: CondenserHead,
-        examples: MaskedPassages,
+        examples: MaskedExamples,
         late_mlm: bool,
         device: torch.device | str = "cpu",
     ) -> None:
-        self.body, self.head, self.condenser, self.examples, self.device = (
-            encoder.body, head, condenser, examples, device
-        )  # fmt: skip
-        self.terms = {"head": 1.0, "mlm": 1.0} if late_mlm else {"head": 1.0}
-        self.word_terms = tuple(self.terms)
+        self.body, self.head, self.condenser = encoder.body, head, condenser
+        self.examples, self.device = examples, device
+        self.word_terms = ("head", "mlm") if late_mlm else ("head",)
+        self.terms = dict.fromkeys(self.word_terms, 1.0)
         self.module = nn.ModuleDict({"body": encoder.body, "mlm": head, "condenser": condenser})
 
     def micro_batches(self, step: int, parts: int = 1) -> list[MicroBatch]:
-        """Examples of a step; both terms have one item for each masked word."""
+        """Examples of a step; each term has one item for each masked word."""
         return self.examples.micro_batches(
-            step, parts, self.device, lambda m: dict.fromkeys(self.terms, len(m.positions))
+            step, parts, self.device, lambda masked: dict.fromkeys(self.word_terms, len(masked.positions))
         )
 
     def losses(self, batch: MicroBatch) -> dict[str, torch.Tensor]:
         """Summed cross-entropy of the masked words, behind the head and, if wanted, behind the late layers."""
         packed = batch.data.batch(self.device)
-        states = self.body.all_states(packed)
-        by_term = {"head": self.condenser(states, packed), "mlm": states[-1]}
+        return self.word_losses(self.body.all_states(packed), packed, batch.data)
+
+    def word_losses(self, states: list[torch.Tensor], packed: Batch, masked: Masked) -> dict[str, torch.Tensor]:
+        """The same from ``states``: embeddings and every layer's output, (T, d) each."""
         words = self.body.words.weight
-        return {t: masked_word_loss(by_term[t], batch.data, self.head, words, self.device) for t in self.terms}
+        losses = {"head": masked_word_loss(self.condenser(states, packed), masked, self.head, words, self.device)}
+        if "mlm" in self.word_terms:
+            losses["mlm"] = masked_word_loss(states[-1], masked, self.head, words, self.device)
+        return losses
+
+
+def make_head(setting: Setting) -> CondenserHead:
+    """The fresh head that the options describe."""
+    return CondenserHead(
+        setting.encoder.config, setting.options["head_layers"], setting.options["skip_layer"], setting.seed
+    )
 
 
 def build(setting: Setting) -> Condenser:
     """From the options of ``condenser``."""
-    options = setting.options
-    head = CondenserHead(setting.encoder.config, options["head_layers"], options["skip_layer"], setting.seed)
-    examples = setting.passages()
-    return Condenser(setting.encoder, setting.word_head(), head, examples, options["late_mlm"], setting.device)
+    return Condenser(
+        setting.encoder,
+        setting.word_head(),
+        make_head(setting),
+        setting.passages(),
+        setting.options["late_mlm"],
+        setting.device,
+    )

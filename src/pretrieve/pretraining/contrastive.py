@@ -2,8 +2,8 @@
 
 Equation 3 with the documents of the batch in place of all documents: for queries q_i and documents d_j,
 ``s_ij = φ(q_i)·ψ(d_j) / τ`` and ``L = mean_i (−s_ii + log Σ_j exp s_ij)``. φ and ψ are one tower, or two
-(``towers: separate``); for ``similarity: cosine`` their vectors have norm 1. A document that stands in the batch twice is not its own negative: such
-entries are left out of the sum.
+(``towers: separate``); for ``similarity: cosine`` their vectors have norm 1. A document that stands in the batch twice is
+not its own negative: such entries are left out of the sum.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from pretrieve.pairs.mixture import make_sampler
 from pretrieve.pairs.pair import Pairs, PairSampler, pack_pairs
 from pretrieve.pretraining.examples import TOKEN_BUDGET
 from pretrieve.pretraining.setting import Setting
+from pretrieve.text.packing import Packed
 from pretrieve.text.token_store import TokenStore
 from pretrieve.training.objective import MicroBatch
 
@@ -51,6 +52,13 @@ def pair_loss(vectors: list[torch.Tensor], documents: list[np.ndarray], temperat
     halves = [part.chunk(2) for part in vectors]
     ids = torch.from_numpy(np.concatenate(documents)).to(vectors[0].device)
     return in_batch_loss(torch.cat([q for q, _ in halves]), torch.cat([d for _, d in halves]), temperature, ids)
+
+
+def _in_callers_order(packed: Packed) -> np.ndarray:
+    """(n,) tokens of each example."""
+    lengths = np.empty_like(packed.lengths)
+    lengths[packed.order] = packed.lengths
+    return lengths
 
 
 class Contrastive:
@@ -84,13 +92,17 @@ class Contrastive:
         self._budget = budget or TOKEN_BUDGET[torch.device(device).type]
 
     def micro_batches(self, step: int, parts: int = 1) -> list[MicroBatch]:
-        """The pairs of a step, in parts whose texts fit into the token budget."""
+        """The pairs of a step, in parts whose texts fit into the token budget (or of one pair); as many for each of
+        ``parts`` processes, where there are that many pairs."""
         pairs = self.sampler.sample(np.random.default_rng([self._seed, 103, step]), self._batch)
         whole = self._pack(pairs)
-        size = -(-self._batch // max(parts, -(-whole.tokens // self._budget)))
-        if size >= self._batch:
+        if parts == 1 and whole.tokens <= self._budget:
             return [whole]
-        return [self._pack(pairs[first : first + size]) for first in range(0, self._batch, size)]
+        cost = sum(_in_callers_order(packed) for packed in whole.data[:2])
+        pieces = parts * -(-whole.tokens // (self._budget * parts))
+        while pieces < self._batch and max(piece.sum() for piece in np.array_split(cost, pieces)) > self._budget:
+            pieces += parts
+        return [self._pack(pairs[rows]) for rows in np.array_split(np.arange(len(pairs)), min(pieces, len(pairs)))]
 
     def _pack(self, pairs: Pairs) -> MicroBatch:
         queries, documents = pack_pairs(self.store, self._articles, pairs, *self._lengths)

@@ -1,16 +1,24 @@
-"""The masked examples that all word-predicting objectives share: same corpus, same order, same cut to micro-batches."""
+"""The masked examples that all word-predicting objectives share: same corpus, same order, same cut to micro-batches.
+
+A step's examples, their masks and what is put in place of the masked words are drawn for the *whole* step, from
+(seed, step) alone. Only then they are cut into micro-batches; so neither the token budget nor the number of
+processes, nor a kill, changes what is learnt from. Micro-batches differ in their number of masked words: an objective
+gives sums, and the loop divides by the count of the whole step.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 import torch
 
-from pretrieve.errors import DataError
+from pretrieve.errors import ConfigError, DataError
 from pretrieve.models.batch import Batch
 from pretrieve.pretraining.masking import Masking, choose_positions, corrupt
+from pretrieve.text.blocks import build_blocks
 from pretrieve.text.packing import Packed, pack_passages
 from pretrieve.text.token_store import TokenStore
 from pretrieve.training.objective import MicroBatch
@@ -20,23 +28,34 @@ TOKEN_BUDGET = {"cpu": 16_384, "cuda": 65_536}
 
 
 def epoch_order(n: int, seed: int, position: int, count: int) -> np.ndarray:
-    """``count`` items from an endless sequence of shuffled epochs over ``range(n)``, from ``position`` on."""
-    result = []
+    """``count`` items from an endless sequence of shuffled epochs over ``range(n)``, from ``position`` on.
+
+    Each epoch has every item once; item ``position`` is the same however the sequence is cut into steps.
+    """
+    result = [np.empty(0, dtype=np.int64)]
     while count:
         epoch, offset = divmod(position, n)
-        order = np.random.default_rng([seed, 101, epoch]).permutation(n)[offset : offset + count]
+        order = _shuffled(n, seed, epoch)[offset : offset + count]
         result.append(order)
         position += len(order)
         count -= len(order)
     return np.concatenate(result)
 
 
+@lru_cache(maxsize=2)
+def _shuffled(n: int, seed: int, epoch: int) -> np.ndarray:
+    # Kept between steps: a step takes a few items, and to shuffle millions for each would cost more than the step.
+    order = np.random.default_rng([seed, 101, epoch]).permutation(n)
+    order.flags.writeable = False
+    return order
+
+
 @dataclass(frozen=True)
 class Masked:
     """n masked sequences, T tokens.
 
-    corrupted: what the encoder reads; original (T,) int64: the tokens as they were; positions (m,): rows to predict, sorted;
-    draws (n,) int64: a number for each sequence that is its own in the whole run, to draw from.
+    corrupted: what the encoder reads; original (T,) int64: the tokens as they were; positions (m,): rows to predict,
+    sorted; draws (n,) int64: a number for each sequence that is its own in the whole run, to draw from.
     """
 
     corrupted: Packed
@@ -54,26 +73,21 @@ class Masked:
         return rows.to(device), torch.from_numpy(self.original[self.positions].astype(np.int64)).to(device)
 
 
-class MaskedPassages:
-    """``batch`` passages of the corpus a step, each cut to ``length`` tokens with [CLS] and [SEP]; without replacement
-    within an epoch. Masks are drawn for the whole step, so that they do not depend on where it is cut."""
+class MaskedExamples:
+    """``batch`` masked sequences a step; which ones, a subclass says in :meth:`sequences`."""
 
-    def __init__(
-        self, store: TokenStore, seed: int, batch: int, length: int, masking: Masking, budget: int | None = None
-    ) -> None:
+    def __init__(self, store: TokenStore, seed: int, batch: int, masking: Masking, budget: int | None = None) -> None:
         self.store, self.masking = store, masking
-        self._seed, self._batch, self._length, self._budget = seed, batch, length, budget
-        self._passages = np.flatnonzero(
-            np.diff(np.asarray(store.sentence_starts)[np.asarray(store.passage_starts)]) > 0
-        )
-        if not len(self._passages):
-            raise DataError(f"{store.directory}: no passage has a token; there is nothing to predict.")
+        self._seed, self._batch, self._budget = seed, batch, budget
+
+    def sequences(self, step: int) -> tuple[Packed, np.ndarray]:
+        """A step's sequences, not yet masked, and an id of each (n,) in *packed* order, for messages."""
+        raise NotImplementedError
 
     def draw(self, step: int) -> tuple[Masked, np.ndarray]:
-        """All examples of a step, in packed order, and the passages (n,) that they are."""
-        chosen = self._passages[epoch_order(len(self._passages), self._seed, step * self._batch, self._batch)]
-        packed = pack_passages(self.store, chosen, self._length)
-        return self.mask(packed, step), chosen[packed.order]
+        """All examples of a step, in packed order, and their ids (n,)."""
+        packed, ids = self.sequences(step)
+        return self.mask(packed, step), ids
 
     def mask(self, packed: Packed, step: int) -> Masked:
         """Mask sequences of a step."""
@@ -86,24 +100,89 @@ class MaskedPassages:
     def micro_batches(
         self, step: int, parts: int, device: torch.device | str, counts: Callable[[Masked], dict[str, int]]
     ) -> list[MicroBatch]:
-        """A step's examples, cut at the token budget into at least ``parts`` parts; ``counts`` as in :class:`MicroBatch`."""
-        masked, passages = self.draw(step)
+        """A step's examples, cut at the token budget into at least ``parts`` parts; ``counts`` as in
+        :class:`MicroBatch`."""
+        masked, ids = self.draw(step)
         budget = self._budget or TOKEN_BUDGET[torch.device(device).type]
         return [
-            MicroBatch(piece, counts(piece), len(piece.original), passages[first:last])
+            MicroBatch(piece, counts(piece), len(piece.original), ids[first:last])
             for first, last, piece in cut(masked, budget, parts)
         ]
 
 
+class MaskedPassages(MaskedExamples):
+    """``batch`` texts of the corpus a step, at most ``length`` tokens with [CLS] and [SEP]; without replacement
+    within an epoch.
+
+    examples: ``passages``, each cut to ``length``: what is searched later; or ``blocks`` of whole sentences of an
+    article that fill it (:mod:`pretrieve.text.blocks`), as BERT, SEED-Encoder, Condenser and RetroMAE were trained.
+    Ids are numbers of passages, or of blocks.
+
+    Raises
+    ------
+    DataError
+        when the corpus has no token.
+    """
+
+    def __init__(
+        self,
+        store: TokenStore,
+        seed: int,
+        batch: int,
+        length: int,
+        masking: Masking,
+        budget: int | None = None,
+        examples: str = "passages",
+    ) -> None:
+        super().__init__(store, seed, batch, masking, budget)
+        if examples not in ("passages", "blocks") or length < 3:
+            raise ConfigError(
+                f"examples={examples!r}, length={length}: expected passages or blocks, of at least 3 tokens with [CLS] and "
+                "[SEP]."
+            )
+        self._length = length
+        self._blocks = build_blocks(store, length - 2) if examples == "blocks" else None
+        if self._blocks is not None:
+            self._items = np.arange(len(self._blocks))
+        else:
+            self._items = np.flatnonzero(
+                np.diff(np.asarray(store.sentence_starts)[np.asarray(store.passage_starts)]) > 0
+            )
+        if not len(self._items):
+            raise DataError(f"{store.directory}: no passage has a token; there is nothing to predict.")
+
+    def sequences(self, step: int) -> tuple[Packed, np.ndarray]:
+        """A step's texts, and their numbers (n,)."""
+        chosen = self._items[epoch_order(len(self._items), self._seed, step * self._batch, self._batch)]
+        if self._blocks is not None:
+            packed = self._blocks.pack(self.store, chosen)
+        else:
+            packed = pack_passages(self.store, chosen, self._length)
+        return packed, chosen[packed.order]
+
+
 def cut(masked: Masked, budget: int, parts: int) -> list[tuple[int, int, Masked]]:
-    """``(first sequence, last + 1, examples)`` of at most ``budget`` tokens each, in at least ``parts`` pieces."""
+    """``(first sequence, last + 1, examples)`` of at most ``budget`` tokens each, or of a single sequence; as many
+    pieces for each of ``parts`` processes, where there are that many sequences."""
     packed = masked.corrupted
-    budget = min(budget, -(-len(packed.tokens) // parts))
     pieces = []
-    for first, last in packed.slices(budget):
+    for first, last in _split(packed, packed.slices(min(budget, -(-len(packed.tokens) // parts))), parts):
         rows = packed.rows(first, last)
         begin, end = np.searchsorted(masked.positions, [rows.start, rows.stop])
         positions = masked.positions[begin:end] - rows.start
         piece = Masked(packed.part(first, last), masked.original[rows], positions, masked.draws[first:last])
         pieces.append((first, last, piece))
     return pieces
+
+
+def _split(packed: Packed, slices: list[tuple[int, int]], parts: int) -> list[tuple[int, int]]:
+    """Halve the largest slices until their number is a multiple of ``parts``, or each has one sequence."""
+    ends = np.concatenate([[0], np.cumsum(packed.lengths)])
+    wanted = min(-(-len(slices) // parts) * parts, len(packed.lengths))
+    while len(slices) < wanted:
+        divisible = [number for number, (first, last) in enumerate(slices) if last - first > 1]
+        number = max(divisible, key=lambda i: ends[slices[i][1]] - ends[slices[i][0]])
+        first, last = slices[number]
+        middle = first + int(np.searchsorted(ends[first + 1 : last - 1], (ends[first] + ends[last]) / 2)) + 1
+        slices = [*slices[:number], (first, middle), (middle, last), *slices[number + 1 :]]
+    return slices

@@ -1,7 +1,12 @@
 """Masks for the masked language model (Devlin et al. 2019, §3.1): token by token, or whole words.
 
-Whole words follow the rule of BERT's collator, which Condenser, RetroMAE and DupMAE use: the words of a sequence are taken in
-random order until ``round(rate · L)`` tokens are covered; a word that would overshoot is passed over.
+A sequence of L tokens gives ``max(1, round(rate · L))`` tokens to predict. Whole words follow the rule of BERT's
+collator, which Condenser (data.py:68-98), RetroMAE and DupMAE use: the words are taken in random order until so many
+tokens are covered; a word that would overshoot is passed over, so at the end there may be a few less. Tokens one by
+one are the same rule with words of one token, and give exactly that number.
+
+[CLS] and [SEP] are never predicted, and neither is [UNK], as in those releases: there is nothing to learn from it. It
+counts as a token of L all the same. ``round`` is Python's, which takes a half to the even number.
 """
 
 from __future__ import annotations
@@ -21,9 +26,9 @@ from pretrieve.text.vocabulary import SpecialIds
 class Masking:
     """How many tokens are predicted, and what the encoder sees in their place.
 
-    unit: ``token`` or ``word``; rate: share of a sequence's tokens; of: what the share is counted over, ``ordinary`` tokens
-    (Condenser) or ``all`` with [CLS] and [SEP] (RetroMAE); mask, random: shares of the predicted tokens that become [MASK] or a
-    random word, the rest stays.
+    unit: ``token`` or ``word``; rate: share of a sequence's tokens; of: what the share is counted over, ``ordinary``
+    tokens (Condenser) or ``all`` with [CLS] and [SEP] (RetroMAE); mask, random: shares of the predicted tokens that
+    become [MASK] or a random word, the rest stays.
     """
 
     unit: str = "token"
@@ -42,9 +47,13 @@ class Masking:
             )
 
     def wanted(self, ordinary: np.ndarray) -> np.ndarray:
-        """Tokens to predict (n,) in sequences with ``ordinary`` (n,) tokens besides [CLS] and [SEP]: at least one."""
+        """Tokens to predict (n,) in sequences with ``ordinary`` (n,) tokens besides [CLS] and [SEP]: at least one.
+
+        >>> Masking(rate=0.15).wanted(np.array([0, 1, 10, 30])).tolist()  # 1.5 and 4.5 go to the even number
+        [0, 1, 2, 4]
+        """
         length = ordinary + (2 if self.of == "all" else 0)
-        return np.minimum(np.maximum(1, np.floor(length * self.rate + 0.5).astype(np.int64)), ordinary)
+        return np.minimum(np.maximum(1, np.rint(length * self.rate).astype(np.int64)), ordinary)
 
 
 def choose_words(sizes: torch.Tensor, keys: torch.Tensor, wanted: torch.Tensor) -> torch.Tensor:
@@ -75,14 +84,14 @@ def choose_words(sizes: torch.Tensor, keys: torch.Tensor, wanted: torch.Tensor) 
 def word_numbers(packed: Packed, store: TokenStore, unit: str) -> np.ndarray:
     """(T,) number of each ordinary token's word within its sequence, from 0; −1 for [CLS], [SEP] and padding.
 
-    ``unit='token'``: every token is a word. The first ordinary token of a sequence begins a word whatever it is: a passage
-    that was cut can begin in the middle of one.
+    ``unit='token'``: every token is a word. The first ordinary token of a sequence, or behind a [SEP], begins a word
+    whatever it is: a text that was cut can begin in the middle of one.
     """
     ordinary = ordinary_tokens(packed.tokens, store.special)
     begins = ordinary.copy()
     if unit == "word":
         begins &= np.asarray(store.word_starts)[packed.tokens].astype(bool) | ~np.roll(ordinary, 1)
-        begins[packed.starts] &= ordinary[packed.starts]
+        begins[packed.starts] = ordinary[packed.starts]
     count = np.cumsum(begins)
     before = count[packed.starts] - begins[packed.starts]
     return np.where(ordinary, count - 1 - np.repeat(before, packed.lengths), -1)
@@ -94,7 +103,8 @@ def ordinary_tokens(tokens: np.ndarray, special: SpecialIds) -> np.ndarray:
 
 
 def word_sizes(packed: Packed, words: np.ndarray) -> np.ndarray:
-    """(n, W) int64: tokens of each sequence's words, 0 behind its last one; ``words`` as :func:`word_numbers` gives them."""
+    """(n, W) int64: tokens of each word of each sequence, 0 where there is no such word; ``words`` (T,) as
+    :func:`word_numbers` gives them."""
     sequence = np.repeat(np.arange(len(packed.lengths)), packed.lengths)
     width = int(words.max(initial=-1)) + 1
     inside = words >= 0
@@ -103,20 +113,24 @@ def word_sizes(packed: Packed, words: np.ndarray) -> np.ndarray:
 
 
 def choose_positions(packed: Packed, store: TokenStore, masking: Masking, rng: np.random.Generator) -> np.ndarray:
-    """Rows (m,) of the packed batch to predict, sorted. [CLS] and [SEP] are never chosen."""
+    """Rows (m,) of the packed batch to predict, sorted. [CLS], [SEP] and [UNK] are never chosen."""
     words = word_numbers(packed, store, masking.unit)
-    sizes = word_sizes(packed, words)
-    keys = rng.random(sizes.shape)
-    wanted = masking.wanted(sizes.sum(axis=1))
-    chosen = choose_words(torch.from_numpy(sizes), torch.from_numpy(keys), torch.from_numpy(wanted)).numpy()
     sequence = np.repeat(np.arange(len(packed.lengths)), packed.lengths)
+    wanted = masking.wanted(np.bincount(sequence[words >= 0], minlength=len(packed.lengths)))
+    words = np.where(packed.tokens == store.special.unk, -1, words)
+    sizes = word_sizes(packed, words)
+    if not sizes.size:
+        return np.empty(0, dtype=np.int64)
+    keys = rng.random(sizes.shape)
+    chosen = choose_words(torch.from_numpy(sizes), torch.from_numpy(keys), torch.from_numpy(wanted)).numpy()
     return np.flatnonzero((words >= 0) & chosen[sequence, np.maximum(words, 0)])
 
 
 def corrupt(
     tokens: np.ndarray, positions: np.ndarray, store: TokenStore, masking: Masking, rng: np.random.Generator
 ) -> np.ndarray:
-    """A copy of ``tokens`` with [MASK], a random word or the token itself at ``positions``, in the shares of ``masking``."""
+    """A copy of ``tokens`` with [MASK], a random word or the token itself at ``positions``, in the shares of
+    ``masking``."""
     special = store.special
     corrupted = tokens.copy()
     draw = rng.random(len(positions))

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from pretrieve.errors import ConfigError
-from pretrieve.pretraining import condenser, contrastive, mlm
+from pretrieve.pretraining import cocondenser, condenser, contrastive, dupmae, mlm, optimus, retromae, seed_encoder
 from pretrieve.pretraining.setting import Setting
 from pretrieve.training.objective import Objective
 
 BUILDERS = {
     "mlm": mlm.build,
     "condenser": condenser.build,
+    "cocondenser": cocondenser.build,
     "pairs": contrastive.build,
+    "seed-encoder": seed_encoder.build,
+    "optimus": optimus.build,
+    "retromae": retromae.build,
+    "dupmae": dupmae.build,
 }
 
 

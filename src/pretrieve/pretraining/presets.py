@@ -5,7 +5,7 @@ objective has two presets, ``paper`` and ``official_code``, and each option can 
 here: the workflow reads this file to check a configuration.
 
 Commits that the sources refer to: microsoft/SEED-Encoder@ececaa9, playing-code/fairseq@70345cc, luyug/Condenser@74880ab,
-staoxiao/RetroMAE@ee37587, google-research/language@865fae6 (ORQA).
+staoxiao/RetroMAE@ee37587, google-research/language@865fae6 (ORQA), ChunyuanLI/Optimus@f3190fe.
 """
 
 from __future__ import annotations
@@ -62,6 +62,11 @@ FLAG = OneOf((False, True))
 WEIGHT = Between(0, 1e3)
 
 
+EXAMPLES = (
+    "sentences of a text up to the length: Devlin et al. 2019 §A.2; Condenser create_train.py; RetroMAE preprocess.py"
+)
+
+
 def _masking(unit: tuple, rate: float, of: str, mask: tuple, random: tuple, source: str) -> dict[str, Option]:
     return {
         "unit": Option(*unit, OneOf(("token", "word")), source),
@@ -69,68 +74,129 @@ def _masking(unit: tuple, rate: float, of: str, mask: tuple, random: tuple, sour
         "of": Option(of, of, OneOf(("ordinary", "all")), source),
         "mask": Option(*mask, Between(0, 1), source),
         "random": Option(*random, Between(0, 1), source),
+        "examples": Option("blocks", "blocks", OneOf(("passages", "blocks")), EXAMPLES),
     }
+
+
+def _without(options: dict[str, Option], name: str) -> dict[str, Option]:
+    return {key: option for key, option in options.items() if key != name}
 
 
 _BERT_MASKING = _masking(("token", "token"), 0.15, "ordinary", (0.8, 0.8), (0.1, 0.1), "Devlin et al. 2019 §3.1")
 _CONDENSER = _masking(
-    ("word", "word"),
+    ("token", "word"),
     0.15,
     "ordinary",
     (0.8, 0.8),
     (0.1, 0.1),
-    "Condenser data.py:68-98; the paper: whole-word masks as BERT's",
+    "condenser §3.3: the masks of Devlin et al. 2019; Condenser data.py:68-98",
 ) | {
-    "skip_layer": Option(6, 2, Between(0, 1000, True), "paper §3.2 (half of 12 layers); Condenser arguments.py:117"),
-    "head_layers": Option(2, 2, Between(1, 12, True), "paper §3.2; Condenser README"),
-    "late_mlm": Option(True, False, FLAG, "paper equation 7; Condenser arguments.py:119"),
+    "skip_layer": Option(
+        6, 2, Between(0, 1000, True), "condenser §4.1 (half of 12 layers); Condenser arguments.py:118 (its README: 6)"
+    ),
+    "head_layers": Option(2, 2, Between(1, 12, True), "condenser §4.1; Condenser arguments.py:117"),
+    "late_mlm": Option(True, False, FLAG, "condenser equation 11; Condenser arguments.py:119 (its README: true)"),
 }
 _RETROMAE = _masking(
-    ("word", "word"), 0.30, "all", (1.0, 0.8), (0.0, 0.1), "dupmae §3.1, §4: tokens replaced by [M]; RetroMAE data.py:69"
+    ("token", "word"),
+    0.30,
+    "all",
+    (1.0, 0.8),
+    (0.0, 0.1),
+    "dupmae §3.1, §4: some tokens replaced by [M]; RetroMAE data.py:42,69, arguments.py:20",
 ) | {
-    "decoder_unit": Option("token", "word", OneOf(("token", "word")), "dupmae §3.1; RetroMAE data.py:44-57"),
+    "decoder_unit": Option("token", "word", OneOf(("token", "word")), "dupmae §3.1; RetroMAE data.py:44-47"),
     "decoder_rate": Option(0.5, 0.5, Between(0.01, 0.99), "dupmae §4; RetroMAE arguments.py:21"),
     "row_masks": Option(
-        "all", 256, Between(1, 4096, True, ("all",)), "dupmae §3.1: one a row; RetroMAE data.py:47 (FlagEmbedding: 128)"
+        "all",
+        256,
+        Between(1, 4096, True, ("all",)),
+        "dupmae equation 5: one for each row; RetroMAE data.py:46,51 (FlagEmbedding: 128)",
     ),
-}  # fmt: skip
+}
 
 OPTIONS: dict[str, dict[str, Option]] = {
     "none": {},
     "mlm": _BERT_MASKING,
     "seed-encoder": _BERT_MASKING
     | {
-        "decoder_layers": Option(3, 3, Between(1, 12, True), "seed_encoder §5; config_decoder_3_attn_2.json"),
-        "span": Option(2, 2, Between(1, 4096, True, ("all",)), "seed_encoder §5; transformer_sentence_encoder.py:585"),
-        "mlm_weight": Option(1.0, 0.5, WEIGHT, "seed_encoder equation 10; mask_decode_lm_para.py:112"),
-        "decoder_weight": Option(1.0, 0.5, WEIGHT, "seed_encoder equation 10; mask_decode_lm_para.py:112"),
+        "decoder_layers": Option(3, 3, Between(1, 12, True), "seed_encoder §4.1; config_decoder_3_attn_2.json"),
+        "span": Option(
+            2, 2, Between(1, 4096, True, ("all",)), "seed_encoder §4.1; transformer_sentence_encoder.py:585"
+        ),
+        "mlm_weight": Option(1.0, 0.5, WEIGHT, "seed_encoder equation 10; mask_decode_lm_para.py:114"),
+        "decoder_weight": Option(1.0, 0.5, WEIGHT, "seed_encoder equation 10; mask_decode_lm_para.py:114"),
     },
-    "optimus": _BERT_MASKING
+    # No code of the baseline as seed_encoder describes it; the released code is Optimus's own.
+    "optimus": _masking(
+        ("token", "token"),
+        0.15,
+        "ordinary",
+        (0.8, 0.0),
+        (0.1, 0.0),
+        "seed_encoder §4.1; Optimus run_lm_vae_pretraining_phdist_beta.py:405 (without --mlm no token is masked)",
+    )
     | {
-        "decoder_layers": Option(12, 12, Between(1, 12, True), "seed_encoder §3.2: GPT-2 on top of BERT"),
-        "span": Option("all", "all", Between(1, 4096, True, ("all",)), "seed_encoder §3.2: a standard decoder"),
-        "mlm_weight": Option(1.0, 0.0, WEIGHT, "seed_encoder equation 3; Li et al. 2020 equation 5"),
-        "decoder_weight": Option(1.0, 1.0, WEIGHT, "seed_encoder equation 3"),
-        "kl_weight": Option(0.0, 1.0, WEIGHT, "seed_encoder equation 3 has none; Li et al. 2020 equation 5"),
-        "free_bits": Option(0.0, 0.5, Between(0, 100), "Li et al. 2020 §3.2 (λ, nats a dimension)"),
+        "decoder_layers": Option(12, 12, Between(1, 12, True), "seed_encoder §3.1 and Optimus: GPT-2 on top of BERT"),
+        "span": Option("all", "all", Between(1, 4096, True, ("all",)), "seed_encoder equation 2; GPT-2"),
+        "mlm_weight": Option(
+            1.0, 0.0, WEIGHT, "seed_encoder §3.4, equation 10; Optimus vae.py:148-151 has no such term"
+        ),
+        "decoder_weight": Option(1.0, 1.0, WEIGHT, "seed_encoder equation 2; Optimus vae.py:151"),
+        "kl_weight": Option(
+            0.0, 1.0, WEIGHT, "seed_encoder equation 2 has none; Optimus rr3_wiki_beta.json (also released: 0 and 0.5)"
+        ),
+        "free_bits": Option(
+            0.0,
+            1.0,
+            Between(0, 100),
+            "none in seed_encoder; Optimus rr3_wiki_beta.json, nats a dimension (fine-tuning: 0.5)",
+        ),
+        "latent_size": Option(
+            "hidden",
+            "hidden",
+            Between(1, 4096, True, ("hidden",)),
+            "seed_encoder equation 1: h_0; Optimus README: 768, BERT-base's width, or 32",
+        ),
+        "kl_per": Option(
+            "token",
+            "token",
+            OneOf(("token", "sequence")),
+            "none in seed_encoder; Optimus vae.py:148-151 (sequence: nearly its length_weighted_loss)",
+        ),
     },
     "condenser": _CONDENSER,
-    "cocondenser": _CONDENSER
+    "cocondenser": _without(_CONDENSER, "examples")
     | {
         "span_length": Option(128, 128, Between(8, 4096, True), "luyug/Condenser issue 4"),
-        "contrastive_weight": Option(1.0, 1.0, WEIGHT, "Gao & Callan 2022 equation 3; modeling.py:239"),
-        "mlm_weight": Option(1.0, 2.0, WEIGHT, "Gao & Callan 2022 equation 3; modeling.py:227 under gradient caching"),
+        "contrastive_weight": Option(1.0, 1.0, WEIGHT, "Gao & Callan 2022 §3.2; Condenser modeling.py:239"),
+        "mlm_weight": Option(
+            1.0, 2.0, WEIGHT, "Gao & Callan 2022 §3.2; Condenser modeling.py:227 (with gradient caching; 1 without)"
+        ),
     },
     "retromae": _RETROMAE
-    | {"normalised_query": Option(False, False, FLAG, "RetroMAE modeling.py:45 (FlagEmbedding's RetroMAE: true)")},
+    | {
+        "normalised_query": Option(
+            False, False, FLAG, "dupmae equation 2; RetroMAE modeling.py:45-47 (FlagEmbedding's RetroMAE: true)"
+        )
+    },
     "dupmae": _RETROMAE
     | {
-        "normalised_query": Option(False, True, FLAG, "dupmae §3.1; modeling_duplex.py:36"),
+        "normalised_query": Option(False, True, FLAG, "dupmae equation 2; RetroMAE modeling_duplex.py:36-37"),
         "decode": Option("both", "both", OneOf(("both", "cls", "ot")), "dupmae §4.2, table 3"),
-        "bow_weight": Option(1.0, 0.1, WEIGHT, "dupmae equation 9; modeling_duplex.py:80"),
-        "bow_normalised": Option(False, True, FLAG, "dupmae equation 8; data.py:129 (1/L for each distinct token)"),
-        "bow_positions": Option("unmasked", "all", OneOf(("unmasked", "all")), "dupmae §3.2; modeling_duplex.py:53"),
-        "bow_head": Option("linear", "mlm", OneOf(("linear", "mlm")), "dupmae equation 6; modeling_duplex.py:53"),
+        "bow_weight": Option(1.0, 0.1, WEIGHT, "dupmae equation 9; RetroMAE modeling_duplex.py:80, arguments.py:43-45"),
+        "bow_normalised": Option(
+            False, True, FLAG, "dupmae equation 8; RetroMAE data.py:129-131 (1/L for each distinct token)"
+        ),
+        "bow_positions": Option(
+            "unmasked",
+            "all",
+            OneOf(("unmasked", "all")),
+            "dupmae §3.2: masked tokens excluded; RetroMAE modeling_duplex.py:77",
+        ),
+        "bow_head": Option(
+            "linear", "mlm", OneOf(("linear", "mlm")), "dupmae equation 6; RetroMAE modeling_duplex.py:77"
+        ),
     },
     "pairs": {
         "ict_keep": Option(0.0, 0.1, Between(0, 1), "pretraining_tasks §3 states none; ORQA mask_rate 0.9"),

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 import sys
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import nn
 
-from pretrieve.errors import DataError
+from pretrieve.errors import ConfigError, DataError
 from pretrieve.models.config import BodyConfig
 from pretrieve.models.encoder import Encoder
 from pretrieve.models.hf_format import Checkpoint, load_tensors, read_encoder, save_encoder
+from pretrieve.models.published import read_start
 from pretrieve.pretraining.objectives import build_objective
 from pretrieve.pretraining.setting import Setting
+from pretrieve.pretraining.start import body_config
 from pretrieve.text.token_store import TokenStore
 from pretrieve.training.checkpoint import Checkpoints
 from pretrieve.training.curve import write_curve
@@ -30,50 +34,61 @@ def make_encoder(options: dict[str, Any], store: TokenStore, seed: int, start: C
 
     Raises
     ------
-    DataError
-        when ``start`` was made with another vocabulary than the token store, or does not fit the options.
+    ConfigError, DataError
+        when the parts do not go together (:mod:`pretrieve.pretraining.start`).
     """
-    body = options["body"] | {"vocabulary_size": store.vocabulary_size}
+    config = body_config(options, store, start)
+    encoder = Encoder(config, options["dim"], options["pooling"], seed, options["similarity"], options["head"])
     if start is not None:
-        _check_vocabulary(start, store)
-        # A published checkpoint brings its own shape; the scale's configuration decides only how it is trained.
-        shape = start.config.to_dict()
-        body = shape | {"dropout": body.get("dropout", shape["dropout"])} if not start.about else body
-    encoder = Encoder(
-        BodyConfig.from_dict(body), options["dim"], options["pooling"], seed, options["similarity"], options["head"]
-    )
-    if start is not None:
-        load_tensors(encoder.body, start.body, start.path / "model.safetensors")
+        load_tensors(encoder.body, start.body, start.path)
+        if start.about.get("trained_projection", False):
+            _continue_head("projection", encoder.projection, start)
     return encoder
 
 
-def _check_vocabulary(start: Checkpoint, store: TokenStore) -> None:
-    same = start.about.get("vocabulary_sha256", store.meta["vocabulary_sha256"]) == store.meta["vocabulary_sha256"]
-    if not same or start.config.vocabulary_size != store.vocabulary_size:
-        raise DataError(
-            f"{start.path}: made with a vocabulary of {start.config.vocabulary_size:,} entries, the token store "
-            f"{store.directory} with {'another one' if not same else 'one'} of {store.vocabulary_size:,}. Set vocabulary_file "
-            "of the scale to the vocabulary that the checkpoint was trained with."
-        )
+def towers(objective: Objective) -> dict[str, Encoder]:
+    """The encoders that an objective trains as they are, with their projections: ``document``, and ``query`` where that is
+    another one. Empty for objectives that predict words."""
+    if isinstance(objective.module, Encoder):
+        return {"document": objective.module}
+    parts = objective.module.items() if isinstance(objective.module, nn.ModuleDict) else []
+    return {name: module for name, module in parts if isinstance(module, Encoder)}
 
 
 def trained_heads(objective: Objective) -> dict[str, nn.Module]:
-    """What an objective trains beside the encoder, by name."""
+    """What an objective trains beside its encoders, by name."""
     parts = objective.module.items() if isinstance(objective.module, nn.ModuleDict) else []
-    return {name: module for name, module in parts if name not in ("body", "document", "query")}
+    return {name: module for name, module in parts if name != "body" and not isinstance(module, Encoder)}
 
 
 def continue_heads(objective: Objective, start: Checkpoint) -> None:
-    """Give the objective's heads the weights that ``start`` has for them; a head of another shape stays fresh, and says so."""
+    """Give what an objective trains beside the first encoder the weights that ``start`` has for it: heads, and a query tower.
+    What ``start`` lacks, or has in another shape, stays as it is, and a line on standard error says so."""
     for name, module in trained_heads(objective).items():
-        state = start.head(name)
-        if not state:
-            print(f"{start.path}: has no {name} head; it starts fresh.", file=sys.stderr)
-            continue
-        try:
-            load_tensors(module, state, start.path / "heads.safetensors")
-        except DataError as error:
-            print(f"{error} It starts fresh.", file=sys.stderr)
+        _continue_head(name, module, start)
+    query, saved = towers(objective).get("query"), _query_tower(start)
+    if query is not None and saved is not None:
+        load_tensors(query.body, saved.body, saved.path / "model.safetensors")
+        _continue_head("projection", query.projection, saved)
+    elif query is not None or saved is not None:
+        has = "a query tower, which is left out" if saved else "no query tower; the query's begins as a copy"
+        print(f"{start.path}: has {has}.", file=sys.stderr)
+
+
+def _continue_head(name: str, module: nn.Module, start: Checkpoint) -> None:
+    state = start.head(name)
+    if not state:
+        print(f"{start.path}: has no {name} head; it starts fresh.", file=sys.stderr)
+        return
+    try:
+        load_tensors(module, state, start.path / "heads.safetensors")
+    except DataError as error:
+        print(f"{error} Head {name} starts fresh.", file=sys.stderr)
+
+
+def _query_tower(start: Checkpoint) -> Checkpoint | None:
+    directory = start.path / "query"
+    return read_encoder(directory) if directory.is_dir() else None
 
 
 def first_losses(objective: Objective, config: BodyConfig) -> dict[str, float]:
@@ -99,10 +114,23 @@ def pretrain(
     ``options`` are those of :func:`pretrieve.configuration.encoder_options`; ``start_dir`` is the directory of their ``start``. A
     killed run goes on from ``checkpoint_dir``, which is emptied when the encoder is written. Of several ``processes`` the first
     writes.
+
+    Raises
+    ------
+    ConfigError
+        when the options name a start and ``start_dir`` is missing.
+    DataError
+        when the start or the token store cannot be used.
+    TrainingError
+        as :func:`pretrieve.training.loop.train`.
     """
     processes = processes or Processes()
+    if options.get("start") and start_dir is None:
+        raise ConfigError(
+            f"start {options['start']!r}: give its directory (--start); without it all weights would be fresh."
+        )
     store = TokenStore(store_dir)
-    start = read_encoder(start_dir) if start_dir is not None else None
+    start = read_start(start_dir) if start_dir is not None else None
     encoder = make_encoder(options, store, seed, start)
     outcome, heads, objective = Outcome([], 0, 0.0), {}, None
     checkpoints = Checkpoints(checkpoint_dir, content_key(options, seed, store.key, _identity(start)))
@@ -130,25 +158,28 @@ def pretrain(
         "start": options.get("start"),
         "seed": seed,
         "tokens": outcome.tokens,
-        "trained_projection": options["objective"]["name"] == "pairs",
+        "trained_projection": objective is not None and bool(towers(objective)),
         "token_store": store.key,
         "vocabulary_sha256": store.meta["vocabulary_sha256"],
     }
     if processes.first:
-        query_tower = getattr(objective, "query_encoder", encoder)
-        if query_tower is not encoder:
-            save_encoder(out / "query", query_tower, about=about)
-        save_encoder(out, encoder, heads, about | {"towers": "shared" if query_tower is encoder else "separate"})
+        query = towers(objective).get("query") if objective is not None else None
+        if query is not None:
+            save_encoder(out / "query", query, about=about)
+        save_encoder(out, encoder, heads, about | {"towers": "shared" if query is None else "separate"})
         write_curve(out / "curve.csv", outcome.curve)
         checkpoints.clear()
     processes.wait()
     return outcome
 
 
-def _identity(start: Checkpoint | None) -> list:
-    """What tells one start from another: a few exact sums of its tensors."""
+def _identity(start: Checkpoint | None) -> str:
+    """What tells one start from another: a hash of all its tensors."""
     if start is None:
-        return []
-    return [
-        (name, float(tensor.double().abs().sum())) for name, tensor in sorted({**start.body, **start.heads}.items())
-    ]
+        return ""
+    digest = hashlib.sha256(_identity(_query_tower(start)).encode())
+    for part in (start.body, start.heads):
+        for name, tensor in sorted(part.items()):
+            digest.update(f"{name} {tuple(tensor.shape)} {tensor.dtype}".encode())
+            digest.update(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
+    return digest.hexdigest()

@@ -35,7 +35,13 @@ class Setting:
     def passages(self) -> MaskedPassages:
         """The masked examples that all word-predicting objectives share."""
         return MaskedPassages(
-            self.store, self.seed, self.batch, self.options["length"], self.masking(), self.token_budget
+            self.store,
+            self.seed,
+            self.batch,
+            self.options["length"],
+            self.masking(),
+            self.token_budget,
+            self.options.get("examples", "passages"),
         )
 
     def word_head(self) -> MaskedWordHead:

@@ -16,11 +16,16 @@ from pretrieve.reporting.tables import MEASURED, ROUNDS, Line, count_statuses
 MARKS = ((0.01, "‡"), (0.05, "†"))
 #: Status → sign behind a value. Below paper scale no value is judged, so it has none.
 SIGNS = {"match": "✓", "close": "≈", "higher": "▲", "lower": "▼"}
+#: Where the paper prints no value either.
+NOTHING = "–"
 
 
 @dataclass(frozen=True)
 class Shown:
-    """One value as shown. ``value`` is a number, or the status where there is none; ``percent`` draws the bar."""
+    """One value as shown. ``value`` is a number, or the status where there is none; ``percent`` draws the bar.
+
+    ``published`` has the paper's own mark behind it, which is not ``mark``, ours.
+    """
 
     value: str
     sd: str
@@ -144,7 +149,7 @@ def _best(lines: Sequence[Line]) -> dict[tuple[str, str, str], float]:
 
 
 def _shown(line: Line, best: dict[tuple[str, str, str], float]) -> Shown:
-    value = _grouped(line.measured) if line.measured else line.status
+    value = _grouped(line.measured) if line.measured else NOTHING if _prints_nothing(line) else line.status
     scored = bool(line.measured) and line.system != STATISTICS
     facts = [
         ("system", line.system if scored else ""),
@@ -158,7 +163,7 @@ def _shown(line: Line, best: dict[tuple[str, str, str], float]) -> Shown:
     return Shown(
         value=value,
         sd=line.sd,
-        published=line.published,
+        published=line.published and line.published + line.marker,
         mark=next((mark for level, mark in MARKS if line.p_holm and float(line.p_holm) < level), ""),
         sign=SIGNS.get(line.status, ""),
         status=line.status,
@@ -166,6 +171,10 @@ def _shown(line: Line, best: dict[tuple[str, str, str], float]) -> Shown:
         percent=(line.measured, line.published) if line.unit == "%" and line.measured else None,
         details="; ".join(f"{name} {text}" for name, text in facts if text),
     )
+
+
+def _prints_nothing(line: Line) -> bool:
+    return line.status == "quoted" and not line.published
 
 
 def _grouped(number: str) -> str:
@@ -177,8 +186,9 @@ def _grouped(number: str) -> str:
 def _legend(table: Table, lines: Sequence[Line]) -> list[tuple[str, str]]:
     """Explain what the table shows, and nothing that it does not."""
     shown = [line for line in lines if line.measured]
+    blank = [(NOTHING, "The paper prints no value there.")] if any(map(_prints_nothing, lines)) else []
     if not shown:
-        return []
+        return blank
     form = "measured" + (" ± sd" if any(line.sd for line in shown) else "")
     form += " (published)" if any(line.published for line in lines) else ""
     seeds = max((int(line.n_seeds) for line in shown if line.n_seeds), default=0)
@@ -186,15 +196,14 @@ def _legend(table: Table, lines: Sequence[Line]) -> list[tuple[str, str]]:
     meaning = means.get(seeds, f"Mean and sample standard deviation over {seeds} seeds.")
     if seeds > 1 and any(line.n_seeds == "1" for line in shown):
         meaning += " BM25 draws nothing at random, so it runs once."
-    legend = [(form, meaning)]
+    legend = [(form, meaning), *blank]
     tests = sum(bool(line.p_value) for line in lines)
     if tests:
         levels = ", ".join(f"{mark} p < {level}" for level, mark in reversed(MARKS))
         legend.append(
             (
                 levels,
-                f"Different from {table.baseline.removesuffix('-{size}')} of the same training-set size on the same "
-                f"queries (two-sided paired randomisation test, {ROUNDS:,} rounds, Holm-corrected for the {tests} "
+                f"Different from {_in_words(table.baseline)} on the same queries (two-sided paired randomisation test, {ROUNDS:,} rounds, Holm-corrected for the {tests} "
                 "tests of this table).",
             )
         )
@@ -223,23 +232,47 @@ def _legend(table: Table, lines: Sequence[Line]) -> list[tuple[str, str]]:
     return legend
 
 
+def _in_words(baseline: str) -> str:
+    """``seed-mlm.{recipe}-{size}`` → seed-mlm of the same recipe and training-set size."""
+    parts = baseline.removesuffix("-{size}").split(".")
+    same = [part.strip("{}") for part in parts if part.startswith("{")]
+    name = ".".join(part for part in parts if not part.startswith("{"))
+    return f"{name} of the same {' and '.join([*same, 'training-set size'])}"
+
+
 def _provenance(table: Table, lines: Sequence[Line], setting: Setting) -> list[tuple[str, str]]:
     counts = count_statuses(lines)
     provenance = [("Scale", setting.scale)]
-    for role in dict.fromkeys(line.role for line in lines if line.role):
-        provenance.append((f"Role {role}", _role(role, lines, setting)))
+    roles = dict.fromkeys(line.role for line in lines if line.role)
+    provenance += [(f"Role {role}", _role(role, lines, setting)) for role in roles if role in setting.roles]
+    if absent := [role for role in roles if role not in setting.roles]:
+        provenance.append((f"Role{'s' * (len(absent) > 1)} {', '.join(absent)}", _no_data_set(setting)))
     if any(line.n_seeds for line in lines):
         provenance.append(("Seeds", ", ".join(map(str, setting.seeds))))
     provenance.append(("Cells", ", ".join(f"{n} {word}" for word, n in counts.items() if n)))
-    reasons = Counter((line.status, line.note) for line in lines if line.status in ("not-run", "failed"))
+    notes = {(cell.row, cell.column): cell.note for cell in table.cells}
+    reasons = Counter(
+        (line.status, _reason(line, notes[line.row, line.column], setting))
+        for line in lines
+        if line.status in ("not-run", "failed")
+    )
     for (status, note), n in reasons.items():
         provenance.append((status, f"{n} cell{'s' * (n > 1)}: {note}"))
     return provenance
 
 
+def _no_data_set(setting: Setting) -> str:
+    return f"no data set at the {setting.scale} scale"
+
+
+def _reason(line: Line, note: str, setting: Setting) -> str:
+    """Why a cell has no value, without the reference's own note and in one wording for all roles."""
+    if line.status == "not-run" and line.role not in setting.roles:
+        return f"{_no_data_set(setting)} for the role"
+    return line.note.removeprefix(note).removeprefix("; ")
+
+
 def _role(role: str, lines: Sequence[Line], setting: Setting) -> str:
-    if role not in setting.roles:
-        return f"no data set at the {setting.scale} scale"
     of_role = [line for line in lines if line.role == role and line.queries]
     text = f"data set {setting.roles[role]}"
     sizes = {parse_system(line.system).size: line.queries for line in of_role}

@@ -67,7 +67,8 @@ def publish(
             copy.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(table_file(str(root), *split_name(name), extension), copy)
     shutil.copyfile(config, part / "config.yaml")
-    (part / "README.md").write_text(_index(root, tables, date, commit), encoding="utf-8")
+    curves = _copy_curves(root, part / "curves")
+    (part / "README.md").write_text(_index(root, tables, date, commit) + _curve_index(curves), encoding="utf-8")
     os.replace(part, target)
     with whole_file(readme) as stream:
         stream.write(text.encode())
@@ -127,6 +128,26 @@ def _index(root: Path, tables: Sequence[str], date: str, commit: str) -> str:
         )
     lines += ["", "A stage that tables share counts in the wall seconds of each."]
     return "\n".join(lines) + "\n"
+
+
+def _copy_curves(root: Path, target: Path) -> list[str]:
+    """Copy the learning curve of every pre-trained encoder; returns the names of the copies."""
+    names = []
+    for curve in sorted((root / "encoders").glob("*/seed*/curve.csv")):
+        if len(curve.read_text(encoding="utf-8").splitlines()) < 2:
+            continue  # a random initialisation: nothing was trained
+        target.mkdir(parents=True, exist_ok=True)
+        names.append(f"{curve.parents[1].name}-{curve.parent.name}.csv")
+        shutil.copyfile(curve, target / names[-1])
+    return names
+
+
+def _curve_index(names: Sequence[str]) -> str:
+    """The README's section on learning curves; '' without any."""
+    if not names:
+        return ""
+    links = ", ".join(f"[{name.removesuffix('.csv')}](curves/{name})" for name in names)
+    return f"\n## Learning curves\n\nWhat pre-training looked like: step, tokens, loss and its terms, gradient norm.\n\n{links}\n"
 
 
 def _section(root: Path, shown: str, folder: str) -> str:

@@ -19,9 +19,12 @@ from pretrieve.paths import parse_system
 
 #: Columns of a reference CSV, in this order.
 COLUMNS = ("row", "column", "system", "dataset", "metric", "published", "unit", "marker", "note")
-#: Unit → digits behind the decimal point of a measured value. ``%`` is a metric in 0..1 times 100; ``tokens`` is an
-#: average number of sub-words; ``count`` is a whole number.
-UNITS = {"%": 2, "tokens": 2, "count": 0}
+#: Unit → digits behind the decimal point of a measured value. ``fraction`` is a metric in 0..1 and ``%`` the same times
+#: 100, as the paper prints it; ``tokens`` is an average number of sub-words, ``average`` of anything else; ``count`` is a
+#: whole number; ``text`` is no number at all.
+UNITS = {"%": 2, "fraction": 4, "tokens": 2, "average": 2, "count": 0, "text": 0}
+#: The unit of cells that print words, such as a query.
+TEXT = "text"
 #: The ``system`` of cells that are statistics of data and not scores.
 STATISTICS = "statistics"
 #: Separates the parts of a row's name: ``1%/99% | BM-25 | No Pretraining``.
@@ -57,9 +60,13 @@ class Cell:
         return self.system == STATISTICS
 
     @property
+    def is_text(self) -> bool:
+        return self.unit == TEXT
+
+    @property
     def published_value(self) -> float | None:
-        """The published number in the cell's unit, or None when nothing was published."""
-        return parse_number(self.published) if self.published else None
+        """The published number in the cell's unit, or None when nothing, or a text, was published."""
+        return parse_number(self.published) if self.published and not self.is_text else None
 
 
 @dataclass(frozen=True)
@@ -87,11 +94,24 @@ class Table:
     def columns(self) -> list[str]:
         return list(dict.fromkeys(cell.column for cell in self.cells))
 
+    @cached_property
+    def measured_on(self) -> frozenset[tuple[str, str]]:
+        """(system, role) of every cell that is not quoted."""
+        return frozenset((cell.system, cell.dataset) for cell in self.cells if cell.system)
+
     def baseline_of(self, cell: Cell) -> str:
-        """The system that ``cell`` is tested against; empty for the baseline's own cells and for statistics."""
-        if not self.baseline or not cell.system or cell.is_statistic:
+        """The system that ``cell`` is tested against; empty for a cell without a test.
+
+        These are the baseline's own cells, statistics, texts, and cells whose baseline is no system of the table.
+        """
+        baseline = self.expected_baseline_of(cell)
+        return baseline if (baseline, cell.dataset) in self.measured_on else ""
+
+    def expected_baseline_of(self, cell: Cell) -> str:
+        """``baseline`` with the parts of the cell's own system in its placeholders, whether the table has it or not."""
+        if not self.baseline or not cell.system or cell.is_statistic or cell.is_text:
             return ""
-        baseline = self.baseline.format(size=parse_system(cell.system).size)
+        baseline = self.baseline.format(**parse_system(cell.system)._asdict())
         return "" if baseline == cell.system else baseline
 
     def tolerance_of(self, cell: Cell) -> float | None:
@@ -107,14 +127,15 @@ class Table:
 def parse_number(text: str) -> float:
     """Turn a number as printed into a value.
 
-    >>> parse_number("97,888"), parse_number("50.2M"), parse_number("0.14")
-    (97888.0, 50200000.0, 0.14)
+    >>> parse_number("97,888"), parse_number("50.2M"), parse_number("0.4102")
+    (97888.0, 50200000.0, 0.4102)
     """
     match = _NUMBER.fullmatch(text)
     if not match:
         raise ValueError(f"{text!r} is not a number as tables print it; expected such as 41.86, 97,888 or 11.2B")
-    # 11.2 × 10⁹ is 11199999999.999998 in binary; no table prints more than three decimals.
-    return round(float(match[1].replace(",", "")) * _FACTOR[match[2]], 3)
+    value = float(match[1].replace(",", ""))
+    # 11.2 × 10⁹ is 11199999999.999998 in binary; what has a suffix is a whole number, or nearly. The rest stays as it is.
+    return round(value * _FACTOR[match[2]], 3) if match[2] else value
 
 
 def load_paper(path: Path | str, schema: Path | str = SCHEMA) -> dict[str, Any]:
@@ -148,8 +169,8 @@ def load_table(paper_file: Path | str, csv_file: Path | str) -> Table:
     ConfigError
         when ``paper.yaml`` is not valid or lacks the table, or the baseline is no system of the table.
     DataError
-        when the CSV has other columns, a repeated cell, an unknown unit, a system or metric name of the wrong form, or
-        a number that does not parse; it names the line.
+        when the CSV has other columns, a repeated cell, an unknown unit, a system or metric name of the wrong form, a
+        number that does not parse, or a quoted cell with neither a value nor a note; it names the line.
     """
     paper = load_paper(paper_file)
     name = Path(csv_file).stem
@@ -211,10 +232,13 @@ def _check_cell(cell: Cell, where: str, n_parts: int) -> None:
         )
     if cell.unit not in UNITS:
         raise DataError(f"{where}: unit '{cell.unit}' is not known; expected one of {', '.join(UNITS)}.")
-    if not cell.system and not cell.published:
-        raise DataError(f"{where}: neither a system nor a published value; a cell needs at least one of them.")
+    if not cell.system and not cell.published and not cell.note:
+        raise DataError(
+            f"{where}: neither a system nor a published value; a cell needs at least one of them, or a note that says "
+            'what the paper prints there, such as: printed as "-"'
+        )
     try:
-        if cell.published:
+        if cell.published and not cell.is_text:
             parse_number(cell.published)
         if cell.system and not cell.is_statistic:
             parse_system(cell.system)
@@ -234,12 +258,13 @@ def _check_whole(table: Table, paper_file: Path | str) -> None:
         raise ConfigError(
             f"{key}: has cells of system '{STATISTICS}' but no 'statistics: pairs' or 'statistics: tasks'."
         )
-    # A baseline outside the table would be a job that no cell asks for.
-    systems = {(cell.system, cell.dataset) for cell in table.cells}
-    for cell in table.cells:
-        baseline = table.baseline_of(cell)
-        if baseline and (baseline, cell.dataset) not in systems:
-            raise ConfigError(
-                f"{key}.baseline: '{table.baseline}' gives {baseline} on {cell.dataset} for {cell.system}, which is no "
-                "system of this table; name one that is."
-            )
+    # A baseline outside the table would be a job that no cell asks for. A named one is there for every cell, or misspelt; one
+    # that follows the cell's encoder or recipe need not be there for all of them, but it is for some.
+    expected = {cell: table.expected_baseline_of(cell) for cell in table.cells}
+    absent = [cell for cell, baseline in expected.items() if baseline and not table.baseline_of(cell)]
+    follows = "{recipe}" in table.baseline or "{encoder}" in table.baseline
+    if absent and (not follows or len(absent) == sum(map(bool, expected.values()))):
+        raise ConfigError(
+            f"{key}.baseline: '{table.baseline}' gives {expected[absent[0]]} on {absent[0].dataset} for "
+            f"{absent[0].system}, which is no system of this table; name one that is."
+        )

@@ -53,7 +53,7 @@ class Setting:
         dataset = self.roles[cell.dataset]
         if system.size not in self.sizes.get(dataset, (system.size,)):
             return f"size {system.size} is not configured for the data set {dataset}"
-        return ""
+        return "a text, not a number: metrics files have none" if cell.is_text else ""
 
     def seeds_of(self, cell: Cell) -> tuple[int, ...]:
         """The seeds of a cell's system: none for statistics and quoted cells; BM25 draws nothing, so it has one run."""

@@ -10,7 +10,7 @@ from tokenizers import Tokenizer
 
 from pretrieve.corpora.tables import read_table
 from pretrieve.text.token_store import PassageText, TokenStore, write_token_store
-from pretrieve.text.vocabulary import from_vocab_file, load_tokenizer, train_wordpiece
+from pretrieve.text.vocabulary import given_tokenizer, load_tokenizer, train_wordpiece
 
 
 def _rows(path: Path, columns: list[str]) -> Iterator[tuple]:
@@ -19,9 +19,10 @@ def _rows(path: Path, columns: list[str]) -> Iterator[tuple]:
 
 
 def build_vocabulary(corpus: Path, size: int, given: Path | None, out: Path) -> Tokenizer:
-    """Write ``tokenizer.json``: trained on the corpus's passages and titles, or made from a given ``vocab.txt``."""
+    """Write ``tokenizer.json``: trained on the corpus's passages and titles, or made from a given ``vocab.txt`` or
+    ``tokenizer.json``, or a directory with one of them."""
     if given is not None:
-        tokenizer = from_vocab_file(given)
+        tokenizer = given_tokenizer(given)
     else:
 
         def texts() -> Iterator[str]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pretrieve.text.token_store import TokenStore
+from pretrieve.text.vocabulary import NO_TOKEN
 
 
 @dataclass(frozen=True)
@@ -88,8 +89,13 @@ class Part:
 
 
 def constant(token: int, n: int, segment: int = 0, where: np.ndarray | None = None) -> Part:
-    """The same special token in every example (or only in those where ``where`` is true)."""
+    """The same special token in every example (or only in those where ``where`` is true).
+
+    A vocabulary without that token (:data:`~pretrieve.text.vocabulary.NO_TOKEN`, as T5's without [CLS]) leaves it out.
+    """
     lengths = np.ones(n, dtype=np.int64) if where is None else where.astype(np.int64)
+    if token == NO_TOKEN:
+        lengths[:] = 0
     return Part(np.array([token], dtype=np.int64), np.zeros(n, dtype=np.int64), lengths, segment)
 
 
@@ -173,7 +179,8 @@ def pack_passages(
         [cls, Part(store.title_tokens, title_start, title_length), constant(store.special.sep, n, where=titled), *body],
         max_length,
     )
-    return _second_segment(packed, np.where(titled, title_length + 2, np.iinfo(np.int64).max))
+    before = title_length + 1 + (store.special.cls != NO_TOKEN)
+    return _second_segment(packed, np.where(titled, before, np.iinfo(np.int64).max))
 
 
 def pack_sentence_in_passage(store: TokenStore, sentences: np.ndarray, passages: np.ndarray, max_length: int) -> Packed:
@@ -198,7 +205,8 @@ def pack_sentence_in_passage(store: TokenStore, sentences: np.ndarray, passages:
         ],
         max_length,
     )
-    return _second_segment(packed, np.where(has, length + 2, np.iinfo(np.int64).max))
+    before = length + 1 + (store.special.cls != NO_TOKEN)
+    return _second_segment(packed, np.where(has, before, np.iinfo(np.int64).max))
 
 
 def _second_segment(packed: Packed, first_row: np.ndarray) -> Packed:

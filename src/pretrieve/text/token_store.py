@@ -30,7 +30,8 @@ from tokenizers import Tokenizer
 
 from pretrieve.errors import DataError
 from pretrieve.files import write_json
-from pretrieve.text.vocabulary import SpecialIds, special_ids, word_starts
+from pretrieve.text.encode_words import encode_texts
+from pretrieve.text.vocabulary import SpecialIds, special_ids, vocabulary_sha256, word_starts
 from pretrieve.training.progress import Progress
 
 ARRAYS = [
@@ -45,7 +46,6 @@ ARRAYS = [
     "link_articles",
     "word_starts",
 ]
-_BATCH = 4096
 
 
 @dataclass(frozen=True)
@@ -76,15 +76,13 @@ class _ArrayFile:
         os.replace(self.path.with_suffix(".part"), self.path)
 
 
-def _encode(tokenizer: Tokenizer, texts: Iterable[str]) -> Iterator[list[int]]:
-    batch: list[str] = []
-    for text in texts:
-        batch.append(text)
-        if len(batch) == _BATCH:
-            yield from (e.ids for e in tokenizer.encode_batch_fast(batch, add_special_tokens=False))
-            batch = []
-    if batch:
-        yield from (e.ids for e in tokenizer.encode_batch_fast(batch, add_special_tokens=False))
+def _encoded(tokenizer: Tokenizer, texts: Iterable[str]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """In batches: ids of the texts, end to end, and where each text ends among all ids so far."""
+    end = 0
+    for ids, lengths in encode_texts(tokenizer, texts):
+        ends = end + np.cumsum(lengths)
+        end = int(ends[-1])
+        yield ids, ends
 
 
 def write_token_store(
@@ -126,22 +124,11 @@ def write_token_store(
             articles.append(passage.article)
             yield from passage.sentences
 
-    tokens_seen = 0
     with Progress(label, unit="sentences") as progress:
-        buffer: list[int] = []
-        starts: list[int] = []
-        for encoded in _encode(tokenizer, sentences()):
-            buffer += encoded
-            tokens_seen += len(encoded)
-            starts.append(tokens_seen)
-            if len(starts) == _BATCH:
-                files["tokens"].append(buffer)
-                files["sentence_starts"].append(starts)
-                progress.advance(len(starts))
-                buffer, starts = [], []
-        files["tokens"].append(buffer)
-        files["sentence_starts"].append(starts)
-        progress.advance(len(starts))
+        for values, ends in _encoded(tokenizer, sentences()):
+            files["tokens"].append(values)
+            files["sentence_starts"].append(ends)
+            progress.advance(len(ends))
     section_of, article_of = np.array(sections, dtype=np.int64), np.array(articles, dtype=np.int64)
     for level, owner in (("section", section_of), ("article", article_of)):
         wrong = np.flatnonzero(np.diff(owner) < 0)
@@ -160,11 +147,9 @@ def write_token_store(
     # A section or article without passages starts, and ends, where the next one does.
     files["section_starts"].append(np.searchsorted(section_of, np.arange(section_count + 1)))
     files["article_starts"].append([*article_first, section_count])
-    title_end = 0
-    for encoded in _encode(tokenizer, titles):
-        title_end += len(encoded)
-        files["title_tokens"].append(encoded)
-        files["title_starts"].append([title_end])
+    for values, ends in _encoded(tokenizer, titles):
+        files["title_tokens"].append(values)
+        files["title_starts"].append(ends)
     if links is not None and len(links[0]):
         source, target = (np.asarray(side, dtype=np.int64) for side in links)
         keep = (target >= 0) & (target < article_count) & (article_of[source] != target)
@@ -176,7 +161,7 @@ def write_token_store(
         file.close()
     meta = {
         "vocabulary_size": size,
-        "vocabulary_sha256": hashlib.sha256(json.dumps(sorted(tokenizer.get_vocab().items())).encode()).hexdigest(),
+        "vocabulary_sha256": vocabulary_sha256(tokenizer),
         "special_ids": vars(ids),
         "arrays": {name: {"dtype": file.dtype.str, "length": file.length} for name, file in files.items()},
     }

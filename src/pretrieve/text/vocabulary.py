@@ -1,11 +1,23 @@
-"""WordPiece vocabularies: trained on the corpus, or given as a ``vocab.txt``.
+"""Vocabularies: a WordPiece one trained on the corpus, or the one of a published checkpoint.
 
-The special tokens and their order are BERT's, so that a vocabulary trained here and ``bert-base-uncased`` are used in
-the same way: ``[PAD]`` is 0; text is lower-cased and stripped of accents.
+A vocabulary trained here has BERT's special tokens in BERT's order, so that it and ``bert-base-uncased`` are used in the same
+way: ``[PAD]`` is 0; text is lower-cased and stripped of accents. Given ones are a BERT ``vocab.txt`` (uncased, or
+SEED-Encoder's) or any ``tokenizer.json`` whose special tokens are one of these sets:
+
+=============  ======  ======  ======  =======  =======  ==============================================================
+set            pad     unk     cls     sep      mask     sequence
+=============  ======  ======  ======  =======  =======  ==============================================================
+BERT           [PAD]   [UNK]   [CLS]   [SEP]    [MASK]   ``[CLS] x1 .. xn [SEP]``
+SEED-Encoder   [PAD]   [UNK]   [CLS]   [SEP]    <mask>   the same; its [MASK], id 4, was never used in training
+RoBERTa        <pad>   <unk>   <s>     </s>     <mask>   ``<s> x1 .. xn </s>``
+T5             <pad>   <unk>   none    </s>     none     ``x1 .. xn </s>``
+=============  ======  ======  ======  =======  =======  ==============================================================
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -18,11 +30,22 @@ from pretrieve.errors import DataError
 from pretrieve.text.wordpiece_trainer import wordpiece_entries
 
 SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+#: The sets of the module's table, in the order of :class:`SpecialIds`; the first that a vocabulary has in full is its own.
+SPECIAL_SETS = {
+    "SEED-Encoder": ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "<mask>"),
+    "BERT": SPECIAL_TOKENS,
+    "RoBERTa": ("<pad>", "<unk>", "<s>", "</s>", "<mask>"),
+    "T5": ("<pad>", "<unk>", None, "</s>", None),
+}
+#: The first entries of SEED-Encoder's vocab.txt: the order of fairseq's dictionaries.
+SEED_ENTRIES = ("[CLS]", "[PAD]", "[SEP]", "[UNK]", "[MASK]")
+#: The id of a special token that a vocabulary does not have.
+NO_TOKEN = -1
 
 
 @dataclass(frozen=True)
 class SpecialIds:
-    """Ids of the special tokens in a vocabulary."""
+    """Ids of the special tokens in a vocabulary; ``cls`` and ``mask`` are :data:`NO_TOKEN` where there is none (T5)."""
 
     pad: int
     unk: int
@@ -67,8 +90,56 @@ def train_wordpiece(texts: Iterable[str], size: int, min_frequency: int = 2) -> 
     return _with_template(_assemble(_wordpiece({entry: index for index, entry in enumerate(entries)})))
 
 
+def given_tokenizer(path: Path) -> Tokenizer:
+    """The tokenizer of a ``vocab.txt``, a ``tokenizer.json``, or a directory with one of them (the latter is taken first).
+
+    Raises
+    ------
+    DataError
+        when there is none, or it cannot be used here.
+    """
+    path = Path(path)
+    if path.is_dir():
+        found = [path / name for name in ("tokenizer.json", "vocab.txt") if (path / name).is_file()]
+        if not found:
+            raise DataError(
+                f"{path}: no tokenizer.json and no vocab.txt. Where there is only a spiece.model or a merges.txt, write "
+                "the first with transformers: AutoTokenizer.from_pretrained(DIR).save_pretrained(DIR)."
+            )
+        path = found[0]
+    return from_tokenizer_file(path) if path.suffix == ".json" else from_vocab_file(path)
+
+
+def from_tokenizer_file(path: Path) -> Tokenizer:
+    """A published ``tokenizer.json``; texts are not cut or padded by it, whatever it says.
+
+    Raises
+    ------
+    DataError
+        when it is missing or damaged, or its special tokens are none of the sets of the module's table.
+    """
+    if not Path(path).is_file():
+        raise DataError(f"{path}: no such file.")
+    try:
+        tokenizer = Tokenizer.from_file(str(path))
+    except Exception as error:  # tokenizers raises bare Exceptions
+        raise DataError(f"{path}: not a tokenizer.json of the tokenizers library ({error}).") from error
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    try:
+        special_ids(tokenizer)
+    except DataError as error:
+        raise DataError(f"{path}: {error}") from None
+    return tokenizer
+
+
 def from_vocab_file(path: Path) -> Tokenizer:
-    """A tokenizer from a BERT ``vocab.txt`` (one entry a line, the line number is the id)."""
+    """A tokenizer from a ``vocab.txt`` (one entry a line, the line number is the id): BERT's uncased one, or SEED-Encoder's.
+
+    SEED-Encoder's (SEED-Encoder tokenization_seed_encoder.py) is told by its first entries. It keeps accents and control
+    characters, and ``<mask>`` stands behind the last line of the file, as fairseq appends it: 32,768 lines, 32,769 entries.
+    A cased vocabulary has to be given as ``tokenizer.json``, which says so.
+    """
     entries = Path(path).read_text(encoding="utf-8").split("\n")
     if entries and not entries[-1]:
         entries.pop()
@@ -78,7 +149,13 @@ def from_vocab_file(path: Path) -> Tokenizer:
     missing = [token for token in SPECIAL_TOKENS if token not in vocabulary]
     if missing:
         raise DataError(f"{path}: the special tokens {missing} are missing; expected a BERT vocab.txt.")
-    return _with_template(_assemble(_wordpiece(vocabulary)))
+    seed = tuple(entries[: len(SEED_ENTRIES)]) == SEED_ENTRIES
+    if seed:
+        vocabulary.setdefault("<mask>", len(vocabulary))
+    tokenizer = _assemble(_wordpiece(vocabulary))
+    if seed:
+        tokenizer.normalizer = normalizers.BertNormalizer(clean_text=False, strip_accents=False, lowercase=True)
+    return _with_template(tokenizer)
 
 
 def load_tokenizer(path: Path) -> Tokenizer:
@@ -89,12 +166,27 @@ def load_tokenizer(path: Path) -> Tokenizer:
 
 
 def special_ids(tokenizer: Tokenizer) -> SpecialIds:
-    """Ids of the five special tokens; a vocabulary without one of them is an error."""
-    ids = [tokenizer.token_to_id(token) for token in SPECIAL_TOKENS]
-    if None in ids:
-        missing = [token for token, found in zip(SPECIAL_TOKENS, ids, strict=True) if found is None]
-        raise DataError(f"the vocabulary has no {missing}; expected BERT's special tokens {list(SPECIAL_TOKENS)}.")
-    return SpecialIds(*ids)
+    """Ids of the special tokens, by the first set of the module's table that the vocabulary has.
+
+    Raises
+    ------
+    DataError
+        when it has none of the sets.
+    """
+    for tokens in SPECIAL_SETS.values():
+        ids = [NO_TOKEN if token is None else tokenizer.token_to_id(token) for token in tokens]
+        if None not in ids:
+            return SpecialIds(*ids)
+    missing = [token for token in SPECIAL_TOKENS if tokenizer.token_to_id(token) is None]
+    raise DataError(
+        f"the vocabulary has no {missing}; expected the special tokens of {', '.join(SPECIAL_SETS)}: BERT's are "
+        f"{list(SPECIAL_TOKENS)}."
+    )
+
+
+def vocabulary_sha256(tokenizer: Tokenizer) -> str:
+    """What tells one vocabulary from another: a hash of all entries and their ids."""
+    return hashlib.sha256(json.dumps(sorted(tokenizer.get_vocab().items())).encode()).hexdigest()
 
 
 def word_starts(tokenizer: Tokenizer) -> np.ndarray:

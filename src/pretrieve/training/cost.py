@@ -12,18 +12,18 @@ from pretrieve.files import write_json
 
 
 class Cost:
-    """Measure the block it surrounds; ``tokens`` may be set at any time by who counts them.
+    """Measure the block it surrounds; ``tokens`` and ``gpus`` (1) may be set at any time by who counts them.
 
     ``wall_s``, ``cpu_s`` (this process and its ended children, user + system) are of the block. ``peak_gb`` is the
     largest resident size of the process, or of one of its children, since it began (1 GB = 1e9 bytes; the system keeps
-    no figure for a block). ``gpu_h`` is the wall time in hours when the block used CUDA, which is known by torch being
-    imported and initialised by then; torch is not imported for it.
+    no figure for a block). ``gpu_h`` is the wall time in hours, times ``gpus``, when the block used CUDA, which is known by
+    torch being imported and initialised by then; torch is not imported for it. The other figures are of this process alone.
 
     Example: ``with Cost("bm25", threads=2) as cost: ...`` then ``cost.write(path)``.
     """
 
     def __init__(self, stage: str, threads: int = 1) -> None:
-        self.stage, self.threads, self.tokens = stage, threads, 0
+        self.stage, self.threads, self.tokens, self.gpus = stage, threads, 0, 1
         self.wall_s = self.cpu_s = self.peak_gb = self.gpu_h = 0.0
 
     def __enter__(self) -> Cost:
@@ -36,7 +36,7 @@ class Cost:
         kinds = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
         self.peak_gb = max(resource.getrusage(who).ru_maxrss for who in kinds) * 1024 / 1e9  # Linux counts KiB
         torch = sys.modules.get("torch")
-        self.gpu_h = self.wall_s / 3600 if torch is not None and torch.cuda.is_initialized() else 0.0
+        self.gpu_h = self.wall_s * self.gpus / 3600 if torch is not None and torch.cuda.is_initialized() else 0.0
 
     def as_dict(self) -> dict[str, float | int | str]:
         """The fields of the cost file: seconds and GB to 3 digits, GPU hours to 6."""

@@ -18,6 +18,8 @@ def write_curve(path: Path, curve: list[dict[str, float]]) -> None:
     text = io.StringIO(newline="")
     writer = csv.DictWriter(text, columns, lineterminator="\n")
     writer.writeheader()
-    writer.writerows({name: f"{value:.6g}" for name, value in row.items()} for row in curve)
+    # Counts are written in full; six digits are enough for everything else.
+    shown = lambda value: str(value) if isinstance(value, int) else f"{value:.6g}"
+    writer.writerows({name: shown(value) for name, value in row.items()} for row in curve)
     with whole_file(path) as stream:
         stream.write(text.getvalue().encode())

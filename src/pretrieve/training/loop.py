@@ -36,7 +36,7 @@ FIRST_LOSS_TOLERANCE = 0.15
 
 
 class TrainingError(PretrieveError):
-    """A loss that is not finite: going on would only spend time."""
+    """A loss that is not finite, or not where it should begin: going on would only spend time."""
 
 
 @dataclass
@@ -100,7 +100,12 @@ def train(
     curve: list[dict[str, float]] = []
     first, tokens, spent = 0, 0, 0.0
     saved = checkpoints.latest() if checkpoints else None
-    processes.wait()  # all have read before one writes
+    begins = processes.every(saved.step if saved else 0)  # and all have read before one writes
+    if len(set(begins)) > 1:
+        raise TrainingError(
+            f"{label}: the processes would go on from steps {[int(step) for step in begins]}; they need one folder of "
+            "checkpoints that all of them see."
+        )
     if saved:
         unpack_state({n: t for n, t in saved.tensors.items() if not n.startswith("watcher/")}, module, optimiser)
         watcher.tensors = {n.removeprefix("watcher/"): t for n, t in saved.tensors.items() if n.startswith("watcher/")}

@@ -29,7 +29,13 @@ class Processes:
     def join(cls, timeout_s: float = 1800.0) -> Processes:
         """Join the group that ``torchrun`` describes in the environment; alone when there is none.
 
-        nccl where there are GPUs, else gloo.
+        nccl where there are GPUs, else gloo. Each process takes the GPU of its local rank; call this before anything touches
+        one.
+
+        Raises
+        ------
+        ConfigError
+            when the environment is only half that of ``torchrun``, or has more processes than there are GPUs.
         """
         world = int(os.environ.get("WORLD_SIZE", "1"))
         if world == 1:
@@ -38,7 +44,10 @@ class Processes:
         if missing:
             raise ConfigError(f"WORLD_SIZE is {world}, but {', '.join(missing)} is not set; start it with torchrun.")
         if torch.cuda.is_available():
-            torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+            local, gpus = int(os.environ["LOCAL_RANK"]), torch.cuda.device_count()
+            if local >= gpus:
+                raise ConfigError(f"process {local} of this machine finds {gpus} GPUs; use --nproc-per-node {gpus}.")
+            torch.cuda.set_device(local)
         backend = "nccl" if torch.cuda.is_available() else "gloo"
         distributed.init_process_group(backend, timeout=timedelta(seconds=timeout_s))
         return cls(distributed.get_rank(), distributed.get_world_size())
@@ -90,21 +99,29 @@ class Processes:
 
         parts: number of a part → its (rows[number], k) tensor, for the parts this process has; rows: of all parts.
         Returns all parts in order, detached.
+
+        Raises
+        ------
+        ConfigError
+            when there are fewer parts than processes; in all of them.
         """
         if self.world == 1:
             return [parts[i].detach() for i in range(len(rows))]
-        width = next(iter(parts.values())).shape[1] if parts else 0
-        device = next(iter(parts.values())).device if parts else torch.device("cpu")
-        if min(self._every(width)) == 0:
+        if len(rows) < self.world:
             raise ConfigError(f"{len(rows)} micro-batches for {self.world} processes: one has nothing to do.")
-        whole = torch.zeros(sum(rows), width, device=device)
+        some = next(iter(parts.values()))
+        whole = some.new_zeros(sum(rows), some.shape[1])
         pieces = list(whole.split(list(rows)))
         for number, part in parts.items():
             pieces[number].copy_(part.detach())
         self.add(whole)
         return pieces
 
-    def _every(self, number: int) -> list[int]:
-        numbers: list[int] = [0] * self.world
-        distributed.all_gather_object(numbers, number)
-        return numbers
+    def every(self, number: float) -> list[float]:
+        """One number of each process, in the order of their ranks; all have given theirs when it returns."""
+        if self.world == 1:
+            return [number]
+        device = "cuda" if distributed.get_backend() == "nccl" else "cpu"
+        numbers = torch.zeros(self.world, dtype=torch.float64, device=device)
+        numbers[self.rank] = number
+        return self.add(numbers).tolist()

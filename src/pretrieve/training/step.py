@@ -29,7 +29,8 @@ from pretrieve.training.processes import Processes
 
 @dataclass
 class Accumulated:
-    """means: loss term → its mean over the global batch; bad: micro-batches of this process with a loss that is not finite."""
+    """means: loss term → its mean over the global batch, in every process; bad: micro-batches with a loss that is not finite,
+    as far as this process has seen them."""
 
     means: dict[str, float]
     bad: list[MicroBatch]
@@ -90,8 +91,10 @@ def accumulate(
     # Every process has the whole contrast; it is not a sum over processes.
     for term, value in contrast.items():
         result.means[term] = float(value.detach().double()) / max(totals[term], 1)
-        if not math.isfinite(result.means[term]):
-            result.bad = [batch for _, batch in own]
+        if not math.isfinite(result.means[term]) and not result.bad:
+            # The vectors of every micro-batch are here, so every process can name those that spoilt the loss.
+            spoilt = [bool(part.isfinite().logical_not().any()) for part in leaves]
+            result.bad = [batch for batch, bad in zip(batches, spoilt, strict=True) if bad or not any(spoilt)]
     return result
 
 
@@ -107,9 +110,15 @@ def _finish(
     processes: Processes,
     device: Device,
 ) -> Accumulated:
-    # nccl and gloo add tensors of the device that they serve.
-    values = torch.stack([torch.as_tensor(sums.get(t, 0.0), dtype=torch.float64) for t in objective.terms])
-    values = processes.add(values.to(device.device) if device.device.type == "cuda" else values).tolist()
+    # On the device: a term of which this process has no part is a zero there too, and nccl adds nothing else.
+    values = torch.zeros(len(objective.terms), dtype=torch.float64, device=device.device)
+    for place, term in enumerate(objective.terms):
+        if term in sums:
+            values[place] = sums[term]
+    values = processes.add(values).tolist()
     means = {term: value / max(totals[term], 1) for term, value in zip(objective.terms, values, strict=True)}
-    bad = [] if all(map(math.isfinite, values)) else [b for b, value in seen if not bool(torch.isfinite(value))]
+    bad: list[MicroBatch] = []
+    if not all(map(math.isfinite, values)):
+        # Several terms of one micro-batch can be wrong; it is named once.
+        bad = list({id(batch): batch for batch, value in seen if not bool(value.isfinite())}.values())
     return Accumulated(means, bad)

@@ -1,0 +1,58 @@
+# Encoders, and retrievers made of them → numbers behind the papers' figures. One job for each analysis: a job's start
+# costs more than one model's measurement, and all models of a figure see the same texts.
+
+ANALYSES = analysis_plan.analyses(config)
+
+
+localrules:
+    analyses,
+
+
+rule analyses:
+    input:
+        [paths.analysis_file(ROOT, name) for name in ANALYSES],
+
+
+for analysis_name in ANALYSES:
+    MODELS = analysis_plan.models(config, analysis_name, ROOT)
+
+    rule:
+        name:
+            f"analyse_{analysis_name}"
+        input:
+            store=f"{STORE}/meta.json",
+            models=[
+                f"{model.directory}/{file}"
+                for model in MODELS
+                for file in [
+                    "model.safetensors",
+                    "heads.safetensors",
+                    "pretrieve.json",
+                ]
+            ],
+            code=stage_sources("analyse.py"),
+        output:
+            paths.analysis_file(ROOT, analysis_name),
+        log:
+            f"{ROOT}/logs/analyse/{analysis_name}.log",
+        benchmark:
+            f"{ROOT}/benchmarks/analyse/{analysis_name}.tsv"
+        conda:
+            "../envs/cpu.yaml"
+        threads: 1
+        resources:
+            gpu=1,
+        params:
+            store=subpath(input.store, parent=True),
+            analysis=analysis_name,
+            options=as_argument(analysis_plan.program_options(config, analysis_name)),
+            encoders=[model.encoder for model in MODELS],
+            seeds=[model.seed for model in MODELS],
+            stages=[model.stage for model in MODELS],
+            directories=[model.directory for model in MODELS],
+        message:
+            f"Analysis {analysis_name}"
+        shell:
+            "python workflow_scripts/analyse.py {params.analysis} --store {params.store} --options {params.options}"
+            " --directories {params.directories} --encoders {params.encoders} --seeds {params.seeds}"
+            " --stages {params.stages} --threads {threads} --out {output} --log {log}"

@@ -1,0 +1,155 @@
+"""The shape of a published encoder: from the ``config.json`` of transformers, or from fairseq's tensors.
+
+Who computes something else than our bodies do (another activation, relative positions in BERT, ELECTRA's narrow embeddings,
+T5 1.0's plain feed-forward) is refused here, so that no model is loaded which only looks alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+
+from pretrieve.errors import DataError
+from pretrieve.models.config import BodyConfig
+
+#: ``model_type`` → family. XLM-R and CamemBERT are RoBERTa's function under another word.
+FAMILY_OF = {
+    "bert": "bert",
+    "roberta": "roberta",
+    "xlm-roberta": "roberta",
+    "camembert": "roberta",
+    "electra": "electra",
+    "ernie": "ernie",
+}
+#: fairseq numbers positions from the padding's id + 1, and the padding is entry 1 of all its dictionaries.
+FAIRSEQ_OFFSET = 2
+
+
+def _need(shown: Mapping[str, Any], names: dict[str, str]) -> dict[str, Any]:
+    missing = [theirs for theirs in names.values() if theirs not in shown]
+    if missing:
+        what = "has no" if shown else "is missing, and with it"
+        raise DataError(f"config.json {what} {', '.join(missing)}; the tensors alone do not say it.")
+    return {ours: shown[theirs] for ours, theirs in names.items()}
+
+
+def _refuse_other_than(shown: Mapping[str, Any], name: str, allowed: tuple, default: Any) -> None:
+    value = shown.get(name, default)
+    if value not in allowed:
+        raise DataError(f"config.json: {name}={value!r} is not supported; supported: {', '.join(map(str, allowed))}.")
+
+
+def bert_shape(shown: Mapping[str, Any]) -> BodyConfig:
+    """The shape of BERT, RoBERTa, ELECTRA or ERNIE.
+
+    Raises
+    ------
+    DataError
+        when a size is missing, or the model computes something else than our Transformer.
+    """
+    _refuse_other_than(shown, "model_type", tuple(FAMILY_OF), "bert")
+    _refuse_other_than(shown, "hidden_act", ("gelu",), "gelu")
+    _refuse_other_than(shown, "position_embedding_type", ("absolute", None), None)
+    family = FAMILY_OF[shown.get("model_type", "bert")]
+    sizes = _need(
+        shown,
+        {
+            "vocabulary_size": "vocab_size",
+            "hidden": "hidden_size",
+            "layers": "num_hidden_layers",
+            "heads": "num_attention_heads",
+            "feed_forward": "intermediate_size",
+            "max_positions": "max_position_embeddings",
+        },
+    )
+    width = shown.get("embedding_size", sizes["hidden"])
+    if family == "electra" and width != sizes["hidden"]:
+        raise DataError(
+            f"config.json: embedding_size={width} is not hidden_size={sizes['hidden']}: ELECTRA's narrow embeddings with "
+            "embeddings_project (small models, and generators) are not supported; take a base or large discriminator."
+        )
+    padding = shown.get("pad_token_id")
+    offset = (1 if padding is None else padding) + 1 if family == "roberta" else 0
+    sizes["max_positions"] -= offset
+    std = shown.get("initializer_range", 0.02)
+    return BodyConfig(
+        **sizes,
+        family=family,
+        position_offset=offset,
+        segments=shown.get("type_vocab_size", 2),
+        dropout=shown.get("hidden_dropout_prob", 0.1),
+        layer_norm_eps=shown.get("layer_norm_eps", 1e-12),
+        std=std,
+        word_std=std,
+        position_std=std,
+    )
+
+
+def t5_shape(shown: Mapping[str, Any]) -> BodyConfig:
+    """The shape of T5 v1.1's encoder.
+
+    Raises
+    ------
+    DataError
+        as :func:`bert_shape`; T5 1.0 (``feed_forward_proj`` relu) is refused.
+    """
+    _refuse_other_than(shown, "model_type", ("t5", "mt5"), "t5")
+    _refuse_other_than(shown, "feed_forward_proj", ("gated-gelu",), "relu")
+    sizes = _need(
+        shown,
+        {
+            "vocabulary_size": "vocab_size",
+            "hidden": "d_model",
+            "layers": "num_layers",
+            "heads": "num_heads",
+            "feed_forward": "d_ff",
+            "head_size": "d_kv",
+        },
+    )
+    return BodyConfig(
+        kind="t5",
+        **sizes,
+        buckets=shown.get("relative_attention_num_buckets", 32),
+        max_distance=shown.get("relative_attention_max_distance", 128),
+        dropout=shown.get("dropout_rate", 0.1),
+        layer_norm_eps=shown.get("layer_norm_epsilon", 1e-6),
+    )
+
+
+def fairseq_shape(body: dict[str, torch.Tensor], shown: Mapping[str, Any], said: Mapping[str, Any]) -> BodyConfig:
+    """The shape of fairseq's TransformerSentenceEncoder, from its tensors; ``shown`` is SEED-Encoder's config.json, if there
+    is one, ``said`` the options in the file. Heads leave no trace in the tensors: unless told, they are 64 wide, as in
+    all published models.
+
+    Raises
+    ------
+    DataError
+        when the file says that it computes something else, or too little is there.
+    """
+    options = {**said, **shown}
+    _refuse_other_than(options, "activation_fn", ("gelu",), "gelu")
+    words, positions = body["embed_tokens.weight"], body["embed_positions.weight"]
+    hidden = words.shape[1]
+    if "layers.0.fc1.weight" not in body:
+        raise DataError("layers.0.fc1.weight is missing; the file holds no whole encoder.")
+    heads = options.get("encoder_attention_heads", hidden // 64)
+    if not heads or hidden % heads:
+        raise DataError(
+            f"hidden={hidden} does not divide into {heads} heads; set encoder_attention_heads in a config.json."
+        )
+    layers = 1 + max(int(name.split(".")[1]) for name in body if name.startswith("layers."))
+    return BodyConfig(
+        vocabulary_size=words.shape[0],
+        hidden=hidden,
+        layers=layers,
+        heads=heads,
+        feed_forward=body["layers.0.fc1.weight"].shape[0],
+        max_positions=positions.shape[0] - FAIRSEQ_OFFSET,
+        position_offset=FAIRSEQ_OFFSET,
+        family="roberta",
+        segments=0,
+        dropout=float(options.get("dropout", 0.1)),
+        layer_norm_eps=1e-5,
+    )

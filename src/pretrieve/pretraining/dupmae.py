@@ -1,0 +1,173 @@
+"""DupMAE, or RetroMAE v2 (paper ``dupmae`` §3.2): RetroMAE for [CLS], and a bag of words for all other tokens.
+
+``L = L_MLM + L_dec + w·L_bow`` (equation 9: w = 1; the released code: 0.1). The first two are RetroMAE's
+(:mod:`pretrieve.pretraining.retromae`). For the third, the encoder's last states are projected to the vocabulary and
+pooled by their maximum, and the result has to tell the distinct words of the *unmasked* text from all others
+(:mod:`pretrieve.models.bag_of_words`); mean over texts. So the states of ordinary tokens learn to hold the text
+together, as [CLS] does alone. ``decode`` is the ablation of table 3: ``cls`` is without L_bow, ``ot`` without L_dec
+and its decoder.
+
+======================  =========================================  ====================================================
+option                  paper                                      released code (modeling_duplex.py:53-61, data.py:129)
+======================  =========================================  ====================================================
+``bow_positions``       ``unmasked``: "masked tokens excluded"     ``all``
+``bow_head``            ``linear``: a matrix of its own            ``mlm``: the whole word head of the MLM
+``bow_normalised``      no: Σ over the distinct words              yes: Σ / L, with L *all* words of the text
+======================  =========================================  ====================================================
+
+Two choices. [SEP] takes part in the maximum, for ``unmasked`` too: the paper's tokens are all "besides [CLS]", the
+code has it in, and a text of one word has nothing else left when that is masked. And ``unmasked`` leaves out every
+position that the encoder has to predict, also where options put a random word or the word itself in place of [MASK].
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import nn
+
+from pretrieve.errors import ConfigError
+from pretrieve.models.bag_of_words import BagOfWordsProjection, bag_of_words_loss, max_logits
+from pretrieve.models.encoder import Encoder
+from pretrieve.models.transformer import Transformer
+from pretrieve.models.word_head import MaskedWordHead
+from pretrieve.pretraining.examples import Masked, MaskedExamples
+from pretrieve.pretraining.masking import ordinary_tokens
+from pretrieve.pretraining.mlm import masked_word_loss
+from pretrieve.pretraining.retromae import Reconstruction, make_reconstruction
+from pretrieve.pretraining.setting import Setting
+from pretrieve.text.vocabulary import SpecialIds
+from pretrieve.training.objective import MicroBatch
+
+
+@dataclass(frozen=True)
+class BagOfWords:
+    """The loss L_bow. projection: W of equation 6, or None for the word head of the MLM."""
+
+    weight: float
+    normalised: bool
+    positions: str
+    projection: BagOfWordsProjection | None
+    special: SpecialIds
+
+    def rows(self, masked: Masked) -> tuple[np.ndarray, list[int]]:
+        """Rows (m,) of the states that are pooled, and how many each text has: at least one, its [SEP]."""
+        taken = np.ones(len(masked.original), dtype=bool)
+        taken[masked.corrupted.starts] = False
+        if self.positions == "unmasked":
+            taken[masked.positions] = False
+        return np.flatnonzero(taken), np.add.reduceat(taken, masked.corrupted.starts, dtype=np.int64).tolist()
+
+    def bags(self, masked: Masked) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Distinct words of the unmasked texts: text (u,) and token (u,) of each; and each text's weight (n,)."""
+        lengths = masked.corrupted.lengths
+        ordinary = ordinary_tokens(masked.original, self.special)
+        owners = np.repeat(np.arange(len(lengths)), lengths)[ordinary]
+        size = int(masked.original.max()) + 1
+        pairs = np.divmod(np.unique(owners * size + masked.original[ordinary]), size)
+        counts = np.bincount(owners, minlength=len(lengths))
+        weights = 1.0 / np.maximum(counts, 1) if self.normalised else np.ones(len(lengths))
+        return pairs[0], pairs[1], weights.astype(np.float32)
+
+    def loss(self, states: torch.Tensor, masked: Masked, body: Transformer, head: MaskedWordHead) -> torch.Tensor:
+        """Summed over the texts, from the encoder's last states (T, d)."""
+        rows, lengths = self.rows(masked)
+        states = states[torch.from_numpy(rows).to(states.device)]
+        if self.projection is not None:
+            logits = max_logits(states, self.projection.weight, lengths)
+        else:
+            # The bias is the same for all states of a word, so it can be added behind the maximum.
+            logits = max_logits(head.states(states), body.words.weight, lengths) + head.bias
+        return bag_of_words_loss(logits, *(torch.from_numpy(array).to(states.device) for array in self.bags(masked)))
+
+
+class DupMae:
+    """Terms ``mlm``; ``decoder`` unless ``reconstruction`` is None; ``bow`` unless ``bag`` is None.
+
+    Only the first two begin near ln V: L_bow sums over the words of a text, and their logits are maxima.
+    """
+
+    def __init__(
+        self,
+        encoder: Encoder,
+        head: MaskedWordHead,
+        reconstruction: Reconstruction | None,
+        bag: BagOfWords | None,
+        examples: MaskedExamples,
+        device: torch.device | str = "cpu",
+    ) -> None:
+        self.body, self.head, self.reconstruction, self.bag = encoder.body, head, reconstruction, bag
+        self.examples, self.device = examples, device
+        parts: dict[str, nn.Module] = {"body": encoder.body, "mlm": head}
+        self.terms = {"mlm": 1.0}
+        if reconstruction is not None:
+            self.terms["decoder"] = 1.0
+            parts["decoder"] = reconstruction.decoder
+        self.word_terms = tuple(self.terms)
+        if bag is not None:
+            self.terms["bow"] = bag.weight
+            if bag.projection is not None:
+                parts["bow"] = bag.projection
+        self.module = nn.ModuleDict(parts)
+
+    def counts(self, masked: Masked) -> dict[str, int]:
+        """What each term is a mean over: masked words; all words; texts."""
+        counts = {
+            "mlm": len(masked.positions),
+            "decoder": Reconstruction.count(masked),
+            "bow": len(masked.corrupted.lengths),
+        }
+        return {term: counts[term] for term in self.terms}
+
+    def micro_batches(self, step: int, parts: int = 1) -> list[MicroBatch]:
+        """Examples of a step."""
+        return self.examples.micro_batches(step, parts, self.device, self.counts)
+
+    def losses(self, batch: MicroBatch) -> dict[str, torch.Tensor]:
+        """Summed losses: of the masked words, of all words in the decoder, and of the bags of words."""
+        masked: Masked = batch.data
+        packed = masked.batch(self.device)
+        states = self.body(packed)
+        losses = {"mlm": masked_word_loss(states, masked, self.head, self.body.words.weight, self.device)}
+        if self.reconstruction is not None:
+            cls = states.index_select(0, packed.starts)
+            losses["decoder"] = self.reconstruction.loss(cls, masked, packed, self.body, self.head)
+        if self.bag is not None:
+            losses["bow"] = self.bag.loss(states, masked, self.body, self.head)
+        return losses
+
+
+def make_bag(setting: Setting) -> BagOfWords:
+    """The loss that the options describe, with a fresh projection if it has one."""
+    options = setting.options
+    projection = BagOfWordsProjection(setting.encoder.config, setting.seed) if options["bow_head"] == "linear" else None
+    return BagOfWords(
+        options["bow_weight"],
+        options["bow_normalised"],
+        options["bow_positions"],
+        projection,
+        setting.store.special,
+    )
+
+
+def build(setting: Setting) -> DupMae:
+    """From the options of ``dupmae``.
+
+    Raises
+    ------
+    ConfigError
+        when L_bow weighs nothing, which is what ``decode: cls`` is for.
+    """
+    decode = setting.options["decode"]
+    if decode != "cls" and not setting.options["bow_weight"]:
+        raise ConfigError(f"dupmae: bow_weight=0 with decode={decode!r}; expected more than 0, or decode: cls.")
+    return DupMae(
+        setting.encoder,
+        setting.word_head(),
+        make_reconstruction(setting) if decode != "ot" else None,
+        make_bag(setting) if decode != "cls" else None,
+        setting.passages(),
+        setting.device,
+    )

@@ -1,0 +1,100 @@
+"""SEED-Encoder (paper ``seed_encoder`` §3.4): masked words, and the whole text rebuilt from [CLS] by a *weak* decoder.
+
+``L = w_m · L_MLM + w_d · L_dec`` (equation 10: both weights 1; the released code: both ½), each term a mean over its own words
+of the whole batch, however it is cut (playing-code/fairseq, ``mask_decode_lm_para.py`` lines 108-114): L_MLM over the masked
+ones, L_dec over all but [CLS]. The encoder reads the masked text, the decoder (:mod:`pretrieve.models.decoder`) the
+text as it was. All that goes from one to the other is h, the encoder's last state of [CLS]. With few layers and a short span
+the decoder cannot guess the text from the words before, so h has to hold it. A strong decoder can (§3.3), and that is the
+baseline in :mod:`pretrieve.pretraining.optimus`.
+
+Not as in that code: its masks can fall on [CLS] and [SEP] too, and are rounded at random to 15 % of the sequence with both
+(``mask_tokens_dataset.py`` lines 118-123); here [CLS] is never masked, as for all objectives.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import nn
+
+from pretrieve.errors import ConfigError
+from pretrieve.models.decoder import Decoder
+from pretrieve.models.encoder import Encoder
+from pretrieve.models.word_head import MaskedWordHead
+from pretrieve.pretraining.examples import Masked, MaskedPassages
+from pretrieve.pretraining.mlm import masked_word_loss
+from pretrieve.pretraining.setting import Setting
+from pretrieve.training.objective import MicroBatch
+
+
+class SeedEncoder:
+    """Encoder and decoder trained together. A term of weight 0 is left out, and so is the word head if that is ``mlm``.
+
+    ``word_terms`` leaves the decoder out: where its loss begins depends on more than the vocabulary (see its module).
+    """
+
+    def __init__(
+        self,
+        encoder: Encoder,
+        head: MaskedWordHead,
+        decoder: Decoder,
+        examples: MaskedPassages,
+        weights: dict[str, float],
+        device: torch.device | str = "cpu",
+    ) -> None:
+        """weights: loss term (``mlm``, ``decoder``) → weight.
+
+        Raises
+        ------
+        ConfigError
+            when the decoder weighs nothing.
+        """
+        if not weights["decoder"]:
+            raise ConfigError("decoder_weight=0: nothing trains the decoder; expected more than 0, or objective mlm.")
+        self.body, self.head, self.decoder, self.examples, self.device = encoder.body, head, decoder, examples, device
+        self.terms = {term: weight for term, weight in weights.items() if weight}
+        self.word_terms = tuple(term for term in self.terms if term == "mlm")
+        parts: dict[str, nn.Module] = {"body": encoder.body, "decoder": decoder}
+        self.module = nn.ModuleDict(parts | ({"mlm": head} if "mlm" in self.terms else {}))
+
+    def counts(self, masked: Masked) -> dict[str, int]:
+        """What each term is a mean over: masked words; words behind [CLS]."""
+        return {"mlm": len(masked.positions), "decoder": len(masked.original) - len(masked.corrupted.lengths)}
+
+    def micro_batches(self, step: int, parts: int = 1) -> list[MicroBatch]:
+        """Examples of a step."""
+        return self.examples.micro_batches(step, parts, self.device, self.counts)
+
+    def bottleneck(self, cls: torch.Tensor, masked: Masked) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
+        """What the decoder gets (n, d) from the states of [CLS] (n, d), and further loss terms: the state itself, and none."""
+        return cls, {}
+
+    def losses(self, batch: MicroBatch) -> dict[str, torch.Tensor]:
+        """Summed cross-entropy of the masked words, and of all words behind [CLS]."""
+        masked: Masked = batch.data
+        packed = masked.batch(self.device)
+        words = self.body.words.weight
+        losses = {}
+        if "mlm" in self.terms:
+            states = self.body(packed)
+            losses["mlm"] = masked_word_loss(states, masked, self.head, words, self.device)
+            cls = states.index_select(0, packed.starts)
+        else:
+            cls = self.body(packed, first_only=True)
+        vectors, more = self.bottleneck(cls, masked)
+        return losses | {"decoder": self.decoder.loss(vectors, masked.corrupted, masked.original, words)} | more
+
+
+def make_decoder(setting: Setting) -> Decoder:
+    """A fresh decoder of the options' depth and span."""
+    options: dict[str, Any] = setting.options
+    return Decoder(setting.encoder.config, options["decoder_layers"], options["span"], setting.seed)
+
+
+def build(setting: Setting) -> SeedEncoder:
+    """From the options of ``seed-encoder``."""
+    weights = {term: setting.options[f"{term}_weight"] for term in ("mlm", "decoder")}
+    return SeedEncoder(
+        setting.encoder, setting.word_head(), make_decoder(setting), setting.passages(), weights, setting.device
+    )

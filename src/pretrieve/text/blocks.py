@@ -1,0 +1,100 @@
+"""Blocks: an article's text cut into spans of nearly equal length, made of whole sentences.
+
+BERT, RoBERTa, SEED-Encoder, Condenser and RetroMAE train on texts that fill the model's length: sentences are taken
+in order as long as they fit, then the next block begins (luyug/Condenser, helper/create_train.py). coCondenser draws
+its two spans of a document from such blocks. Within an article (titles are no part of it)::
+
+    block 1           block 2     block 3: a sentence longer than a block is cut, its rest begins the next one
+    [s1    s2   s3  ] [s4       ] [s5 ... ][... s5  s6 ]
+
+Every token of a corpus is in exactly one block. (The Condenser code throws away what is too long: it draws a window
+of an over-long sentence, and then masks positions of *another* window, because it draws twice, data.py:129 and 136.
+Here a block is never longer than asked for, so there is nothing to draw.)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from pretrieve.errors import ConfigError
+from pretrieve.text.packing import Packed, Part, constant, pack
+from pretrieve.text.token_store import TokenStore
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """n spans ``store.tokens[starts[i] : starts[i] + lengths[i]]`` in corpus order; all arrays (n,) int64."""
+
+    starts: np.ndarray
+    lengths: np.ndarray
+    article: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    def pack(self, store: TokenStore, chosen: np.ndarray) -> Packed:
+        """``[CLS] block [SEP]`` for the blocks ``chosen`` (k,), in one segment."""
+        return pack_spans(store, self.starts[chosen], self.lengths[chosen])
+
+
+def article_bounds(store: TokenStore) -> np.ndarray:
+    """(A+1,) int64: article a is ``store.tokens[bounds[a] : bounds[a + 1]]``."""
+    bounds = np.asarray(store.article_starts)
+    for starts in (store.section_starts, store.passage_starts, store.sentence_starts):
+        bounds = np.asarray(starts)[bounds]
+    return bounds
+
+
+def build_blocks(store: TokenStore, length: int, short: float = 0.0, seed: int = 0) -> Blocks:
+    """All blocks of at most ``length`` tokens ([CLS] and [SEP] not counted) of a corpus.
+
+    ``short``: share of blocks that are filled only up to a random length from 1 to ``length``, or to the end of their
+    first sentence if that is longer (Condenser: 0.1, create_train.py:33), drawn from ``seed``.
+
+    The next block of *all* articles is found at once, by a binary search among the ends of sentences: the cost is
+    O(log sentences) for each block, and no step is taken for each sentence.
+
+    Raises
+    ------
+    ConfigError
+        when ``length`` is less than one token, or ``short`` is no share.
+    """
+    if length < 1 or not 0 <= short <= 1:
+        raise ConfigError(
+            f"blocks: length={length}, short={short}; expected at least one token, and a share from 0 to 1."
+        )
+    sentences = np.asarray(store.sentence_starts)
+    bounds = article_bounds(store)
+    rng = np.random.default_rng([seed, 111])
+    article = np.flatnonzero(np.diff(bounds))
+    start, end = bounds[article], bounds[article + 1]
+    found: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
+    while len(article):
+        longest = np.minimum(start + length, end)
+        target = longest
+        if short:
+            cut = start + rng.integers(1, length + 1, len(start))
+            target = np.where(rng.random(len(start)) < short, np.minimum(cut, end), longest)
+        behind = np.searchsorted(sentences, target, side="right")  # the first sentence that begins behind the target
+        stop = sentences[behind - 1]
+        # The end of the first sentence, where that alone is longer than the target.
+        first = np.minimum(sentences[np.minimum(behind, len(sentences) - 1)], longest)
+        stop = np.where(stop > start, stop, first)
+        found.append((start, stop - start, article))
+        more = stop < end
+        start, end, article = stop[more], end[more], article[more]
+    if not found:
+        return Blocks(*(np.empty(0, dtype=np.int64) for _ in range(3)))
+    starts, lengths, articles = (np.concatenate(column) for column in zip(*found, strict=True))
+    order = np.argsort(starts)
+    return Blocks(starts[order], lengths[order], articles[order])
+
+
+def pack_spans(store: TokenStore, starts: np.ndarray, lengths: np.ndarray, max_length: int | None = None) -> Packed:
+    """``[CLS] span [SEP]`` for spans of ``store.tokens``, starts and lengths (n,); cut to ``max_length`` tokens in
+    all."""
+    n = len(starts)
+    body = Part(store.tokens, np.asarray(starts), np.asarray(lengths))
+    return pack([constant(store.special.cls, n), body, constant(store.special.sep, n)], max_length)

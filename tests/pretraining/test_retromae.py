@@ -1,0 +1,208 @@
+"""RetroMAE against a plain padded implementation, and what [CLS] has to do with it.
+
+Seen to fail when:
+"""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from condenser_reference import assert_same_gradients, body_config, roughen
+from made_store import make_store
+from retromae_reference import Reference
+
+from pretrieve.models.encoder import Encoder
+from pretrieve.models.hf_format import read_encoder
+from pretrieve.pretraining.objectives import build_objective
+from pretrieve.pretraining.presets import PRESETS, resolve
+from pretrieve.pretraining.retromae import RetroMae
+from pretrieve.pretraining.run import first_losses, pretrain, trained_heads
+from pretrieve.pretraining.setting import Setting
+from pretrieve.text.token_store import TokenStore
+from pretrieve.training.device import Device
+from pretrieve.training.processes import Processes
+from pretrieve.training.step import accumulate
+
+LENGTH, BATCH = 22, 20
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> TokenStore:
+    """With 20 passages of every length from 1 to 20 tokens: sequences of 3 to LENGTH."""
+    return make_store(tmp_path_factory.mktemp("store"), [[[n]] for n in range(1, 21)])
+
+
+def options_of(preset: str, **changes) -> dict:
+    return resolve("retromae", preset, changes, "test") | {"name": "retromae", "length": LENGTH}
+
+
+def retromae(corpus: TokenStore, preset: str, budget: int | None = None, dropout: float = 0.0, **changes) -> RetroMae:
+    encoder = Encoder(body_config(corpus.vocabulary_size, 2, LENGTH, dropout), 8, "cls", 0)
+    setting = Setting(options_of(preset, **changes), BATCH, encoder, corpus, 5, torch.device("cpu"), budget)
+    objective = build_objective(setting)
+    roughen(objective.module)
+    return objective
+
+
+def gradients(objective: RetroMae, device: Device, step: int = 0, parts: int = 1) -> dict[str, float]:
+    """Compute the gradients of a step; returns the mean losses."""
+    objective.module.zero_grad()
+    return accumulate(objective, objective.micro_batches(step, parts), device, Processes(), (5, step)).means
+
+
+@pytest.mark.parametrize("budget", [None, 40])
+@pytest.mark.parametrize("changes", [{}, {"normalised_query": True}], ids=["plain", "normalised"])
+@pytest.mark.parametrize("preset", PRESETS)
+def test_same_losses_and_gradients_as_a_padded_implementation(
+    corpus: TokenStore, cpu: Device, preset: str, changes: dict, budget: int | None
+) -> None:
+    """Mixed lengths from 3 to the longest; cut into parts, the means are over the words of the whole step."""
+    objective = retromae(corpus, preset, budget, **changes)
+    batches = objective.micro_batches(0)
+    masked, _ = objective.examples.draw(0)
+    assert set(masked.corrupted.lengths) == set(range(3, LENGTH + 1))
+    assert sum(batch.counts["decoder"] for batch in batches) == sum(range(1, 21))  # L − 2 of each text
+    assert sum(batch.counts["mlm"] for batch in batches) == len(masked.positions) > 50
+    means = gradients(objective, cpu)
+    reference = Reference(objective, objective.body.config)
+    expected = reference(masked, objective, options_of(preset, **changes))
+    assert objective.terms == {"mlm": 1.0, "decoder": 1.0} and expected.keys() == objective.terms.keys()
+    sum(expected.values()).backward()
+    assert means == pytest.approx({term: value.item() for term, value in expected.items()}, abs=1e-5)
+    assert_same_gradients(objective.module, reference)
+    if budget is not None:
+        each = [objective.losses(batch)["decoder"].item() / batch.counts["decoder"] for batch in batches]
+        assert len(batches) > 5 and abs(np.mean(each) - means["decoder"]) > 1e-3  # a mean of means is another number
+
+
+def test_presets_differ_in_what_is_masked(corpus: TokenStore) -> None:
+    paper, code = (retromae(corpus, preset) for preset in PRESETS)
+    assert (paper.examples.masking.unit, code.examples.masking.unit) == ("token", "word")
+    assert (paper.reconstruction.masks.masks, code.reconstruction.masks.masks) == ("all", 256)
+    for objective, unit, all_masked in ((paper, "token", True), (code, "word", False)):
+        masks = objective.reconstruction.masks
+        assert (masks.masking.unit, masks.masking.rate, masks.masking.of) == (unit, 0.5, "all")
+        masked, _ = objective.examples.draw(0)
+        inside = masked.corrupted.tokens[masked.positions]
+        assert bool((inside == corpus.special.mask).all()) == all_masked
+        assert len(inside) <= sum(max(1, round(0.3 * length)) for length in masked.corrupted.lengths)
+
+
+def test_the_decoder_teaches_the_encoder_through_cls_alone(corpus: TokenStore) -> None:
+    objective = retromae(corpus, "official_code")
+    (batch,) = objective.micro_batches(0)
+    packed = batch.data.batch("cpu")
+    states = objective.body(packed).detach().requires_grad_()
+    cls = states.index_select(0, packed.starts)
+    loss = objective.reconstruction.loss(cls, batch.data, packed, objective.body, objective.head)
+    (gradient,) = torch.autograd.grad(loss, states)
+    first = torch.zeros(len(states), dtype=torch.bool)
+    first[packed.starts] = True
+    assert bool((gradient[~first] == 0).all()) and bool((gradient[first].abs().amax(1) > 0).all())
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_neither_the_cut_nor_the_processes_change_anything(corpus: TokenStore, cpu: Device, preset: str) -> None:
+    whole, cut = retromae(corpus, preset), retromae(corpus, preset, 40)
+    for step in range(2):
+        one, many = gradients(whole, cpu, step), gradients(cut, cpu, step, parts=3)
+        assert len(whole.micro_batches(step)) == 1 and len(cut.micro_batches(step, 3)) % 3 == 0
+        assert many == pytest.approx(one, abs=1e-5)
+        for (name, a), b in zip(whole.module.named_parameters(), cut.module.parameters(), strict=True):
+            assert float((a.grad - b.grad).abs().max()) <= 1e-5 * max(1.0, float(a.grad.abs().max())), name
+
+
+def test_a_step_is_the_same_whatever_was_drawn_before(corpus: TokenStore, cpu: Device) -> None:
+    """Row masks come from the step's examples, not from a generator's state; another step has others."""
+    objective = retromae(corpus, "official_code", dropout=0.1)
+    objective.module.train()
+    first = gradients(objective, cpu, 1)
+    torch.manual_seed(99)
+    torch.rand(7)
+    np.random.seed(3)
+    assert gradients(objective, cpu, 1) == first != gradients(objective, cpu, 2)
+
+
+@pytest.mark.parametrize("normalised", [False, True])
+def test_begins_as_fresh_weights_should(corpus: TokenStore, cpu: Device, normalised: bool) -> None:
+    """ln V + word_std²·d/2, also for wide word embeddings."""
+    config = body_config(corpus.vocabulary_size, 2, LENGTH)
+    for word_std in (0.02, 0.2):
+        values = config.to_dict() | {"std": 0.02, "word_std": word_std, "hidden": 32}
+        encoder = Encoder(type(config)(**values), 8, "cls", 0)
+        options = options_of("official_code", normalised_query=normalised)
+        objective = build_objective(Setting(options, BATCH, encoder, corpus, 0, torch.device("cpu")))
+        expected = first_losses(objective, encoder.config)
+        assert expected.keys() == {"mlm", "decoder"}
+        assert expected["decoder"] == pytest.approx(math.log(corpus.vocabulary_size) + 16 * word_std**2)
+        for term, value in gradients(objective, cpu).items():
+            assert value == pytest.approx(expected[term], rel=0.02 if word_std == 0.02 else 0.1), (term, word_std)
+
+
+def test_learns_in_bf16(corpus: TokenStore, cpu: Device) -> None:
+    """Autocast changes losses and gradients by rounding only."""
+    objective = retromae(corpus, "official_code", normalised_query=True)
+    means = gradients(objective, cpu)
+    exact = {name: p.grad.clone() for name, p in objective.module.named_parameters()}
+    assert gradients(objective, Device(torch.device("cpu"), bf16=True)) == pytest.approx(means, rel=0.02)
+    for name, parameter in objective.module.named_parameters():
+        if not name.endswith("qkv.bias"):
+            assert float((parameter.grad - exact[name]).norm()) <= 0.1 * float(exact[name].norm()), name
+
+
+def run_options(corpus: TokenStore, steps: int, **changes) -> dict:
+    return {
+        "body": {"kind": "transformer", "hidden": 16, "layers": 2, "heads": 2, "feed_forward": 32}
+        | {"max_positions": 24, "dropout": 0.0},
+        "pooling": "cls",
+        "dim": 8,
+        "similarity": "cosine",
+        "head": "linear",
+        "objective": options_of("official_code", **changes),
+        "budget": {"batch": BATCH, "steps": steps, "learning_rate": 1e-2},
+    }
+
+
+def test_goes_on_from_a_saved_decoder(corpus: TokenStore, tmp_path: Path, cpu: Device) -> None:
+    first = pretrain(run_options(corpus, 30), corpus.directory, tmp_path / "a", 1, cpu, tmp_path / "ckpt")
+    losses = [row["decoder"] for row in first.curve]
+    assert losses[-1] < losses[0] - 0.2
+    saved = read_encoder(tmp_path / "a")
+    assert saved.head("decoder").keys() == dict(retromae(corpus, "paper").reconstruction.decoder.state_dict()).keys()
+    second = pretrain(
+        run_options(corpus, 1) | {"budget": {"batch": BATCH, "steps": 1, "learning_rate": 1e-9}},
+        corpus.directory,
+        tmp_path / "b",
+        1,
+        cpu,
+        tmp_path / "ckpt",
+        start_dir=tmp_path / "a",
+    )
+    assert second.curve[0]["decoder"] < losses[0] - 0.2
+    for name, tensor in read_encoder(tmp_path / "b").head("decoder").items():
+        assert torch.allclose(tensor, saved.head("decoder")[name], atol=1e-6), name
+
+
+def test_fresh_decoder(corpus: TokenStore) -> None:
+    """Of the seed alone; saved under a name of its own; no weight twice."""
+    config = body_config(corpus.vocabulary_size, 2, LENGTH)
+    states = iter(range(10))
+
+    def make(seed: int) -> RetroMae:
+        torch.manual_seed(next(states))  # the state that must not matter
+        setting = Setting(options_of("paper"), 4, Encoder(config, 8, "cls", seed), corpus, seed, torch.device("cpu"))
+        return build_objective(setting)
+
+    first, again, other = (make(seed).reconstruction.decoder.state_dict() for seed in (1, 1, 2))
+    assert all(torch.equal(first[name], again[name]) for name in first)
+    assert not torch.equal(first["layers.0.up.weight"], other["layers.0.up.weight"])
+    objective = make(1)
+    assert set(trained_heads(objective)) == {"mlm", "decoder"}
+    assert not torch.equal(first["layers.0.up.weight"], objective.body.layers[0].up.weight)
+    assert float(first["layers.0.down.weight"].std()) == pytest.approx(config.std, rel=0.15)
+    parameters = list(objective.module.parameters())
+    assert len({id(p) for p in parameters}) == len(parameters)

@@ -1,0 +1,102 @@
+"""references/claims.yaml: every claim names cells that are measured here, and the papers' own values pass its check.
+
+Seen to fail when: a claim names a cell that is not there, or one that is only quoted; a pair lacks its second cell; a list has
+another length than its neighbour's; the cells of a pair are swapped, or have different measures; an id is used twice.
+"""
+
+from __future__ import annotations
+
+import csv
+import operator
+import re
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from scipy.stats import spearmanr
+
+REFERENCES = Path(__file__).parents[2] / "references"
+PAPERS = {"seed_encoder", "dual_encoders", "dupmae", "pretraining_tasks", "condenser"}
+CLAIMS = yaml.safe_load((REFERENCES / "claims.yaml").read_text(encoding="utf-8"))["claims"]
+#: Cells in a group; None: all cells are one group.
+GROUP = {"greater": 2, "close": 2, "ratio": 2, "gap": 4, "order": None, "correlation": None}
+
+
+@cache
+def cells_of(name: str) -> list[dict[str, str]]:
+    """The lines of a table's CSV, read without the loader."""
+    with open(REFERENCES / f"{name}.csv", newline="", encoding="utf-8") as stream:
+        return list(csv.DictReader(stream))
+
+
+def groups_of(claim: dict[str, Any]) -> list[list[dict[str, str]]]:
+    """The claim's cells in groups, with paper and table filled in and lists taken in step."""
+    check = claim["check"]
+    n = GROUP[check["type"]] or len(check["cells"])
+    assert check["cells"] and len(check["cells"]) % n == 0, "cells that are no whole number of groups"
+    groups = []
+    for i in range(0, len(check["cells"]), n):
+        some = [{"paper": claim["paper"], "table": claim["table"]} | cell for cell in check["cells"][i : i + n]]
+        lengths = {len(value) for cell in some for value in cell.values() if isinstance(value, list)} or {1}
+        assert len(lengths) == 1, f"lists of lengths {sorted(lengths)} in one group"
+        groups += [
+            [{key: value[j] if isinstance(value, list) else value for key, value in cell.items()} for cell in some]
+            for j in range(lengths.pop())
+        ]
+    return groups
+
+
+def holds(check: dict[str, Any], values: list[float]) -> bool:
+    margin, kind = check["margin"], check["type"]
+    if kind == "greater":
+        return values[0] - values[1] > margin
+    if kind == "close":
+        return abs(values[0] - values[1]) <= margin
+    if kind == "ratio":
+        return values[0] / values[1] >= margin
+    if kind == "gap":
+        return (values[0] - values[1]) - (values[2] - values[3]) > margin
+    if kind == "order":
+        return all(a - b > margin for a, b in pairwise(values))
+    correlation = spearmanr(values, check["with"]).statistic
+    return (operator.ge if margin >= 0 else operator.le)(correlation, margin)
+
+
+def test_claims_are_many_and_of_all_papers():
+    assert len(CLAIMS) >= 40 and len({claim["id"] for claim in CLAIMS}) == len(CLAIMS)
+    of_tables = [claim for claim in CLAIMS if claim["table"].startswith("table")]
+    assert len(of_tables) >= 40 and {claim["paper"] for claim in of_tables} == PAPERS
+
+
+@pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: claim["id"])
+def test_a_claim_is_about_cells_that_are_measured_and_holds_in_its_paper(claim):
+    check = claim["check"]
+    assert set(claim) == {"id", "paper", "section", "table", "claim", "check"}
+    assert set(check) - {"share", "with"} == {"type", "margin", "test", "cells"} and check["type"] in GROUP
+    assert check["test"] in ("paired", "seeds", "none") and 0 < check.get("share", 1) <= 1
+    assert ("with" in check) == (check["type"] == "correlation")
+    assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", claim["id"]) and claim["section"].startswith("§")
+    groups = groups_of(claim)
+    if claim["table"].startswith("figure"):
+        keys = {"paper", "table", "figure", "panel", "series", "x"}
+        assert all(set(cell) == keys and cell["figure"] == claim["table"] for group in groups for cell in group)
+        assert "with" not in check or len(check["with"]) == len(groups[0])
+        return
+    verdicts = []
+    for group in groups:
+        found = []
+        for cell in group:
+            assert set(cell) == {"paper", "table", "row", "column"}
+            lines = cells_of(f"{cell['paper']}/{cell['table']}")
+            matching = [line for line in lines if (line["row"], line["column"]) == (cell["row"], cell["column"])]
+            assert len(matching) == 1, f"no such cell: {cell}"
+            assert matching[0]["system"], f"only quoted, so nothing of ours can be compared: {cell}"
+            found.append(matching[0])
+        assert len({line["unit"] for line in found}) == 1
+        if check["type"] != "gap" and check["test"] == "paired":
+            assert len({(line["dataset"], line["metric"]) for line in found}) == 1, "not the same queries and measure"
+        verdicts.append(holds(check, [float(line["published"]) for line in found]))
+    assert sum(verdicts) >= check.get("share", 1) * len(verdicts), f"{sum(verdicts)} of {len(verdicts)} groups"

@@ -1,0 +1,114 @@
+"""Objectives on the tiny corpus for the tests of a step, in one process and in several; no test of its own."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import torch
+from torch import nn
+
+from pretrieve.models.config import BodyConfig
+from pretrieve.models.encoder import Encoder
+from pretrieve.models.word_head import MaskedWordHead
+from pretrieve.pairs.mixture import make_sampler
+from pretrieve.pretraining import cocondenser
+from pretrieve.pretraining.condenser import Condenser, CondenserHead
+from pretrieve.pretraining.contrastive import Contrastive
+from pretrieve.pretraining.examples import MaskedPassages
+from pretrieve.pretraining.masking import Masking
+from pretrieve.pretraining.mlm import MaskedLanguageModel
+from pretrieve.pretraining.presets import resolve
+from pretrieve.pretraining.setting import Setting
+from pretrieve.text.token_store import TokenStore
+from pretrieve.training.device import Device
+from pretrieve.training.objective import MicroBatch
+from pretrieve.training.optimiser import OptimiserConfig
+
+CPU = Device(torch.device("cpu"), bf16=False)
+BATCH = 10
+#: Adam divides by the root of the squared gradient: with its usual eps of 1e-8, gradients that are 0 but for rounding (those of
+#: key biases are) move weights by the learning rate, and no two sums in another order agree.
+CONFIG = OptimiserConfig(5, 1e-2, eps=1e-3)
+#: Token budgets: the whole batch at once, a few micro-batches, and one for every example.
+BUDGETS = (10**6, 60, 1)
+
+
+class PairsAndSpread(Contrastive):
+    """Contrastive, and a second term that each micro-batch computes by itself, a mean over tokens."""
+
+    terms = {"contrastive": 1.0, "spread": 0.3}
+
+    def _pack(self, pairs) -> MicroBatch:
+        batch = super()._pack(pairs)
+        return replace(batch, counts=batch.counts | {"spread": batch.tokens})
+
+    def vectors(self, batch: MicroBatch, with_losses: bool) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
+        vectors, _ = super().vectors(batch, with_losses)
+        return vectors, {"spread": 50 * (vectors**4).sum()} if with_losses else {}
+
+
+def body(store: TokenStore, dropout: float = 0.0) -> BodyConfig:
+    return BodyConfig(
+        vocabulary_size=store.vocabulary_size,
+        hidden=16,
+        layers=2,
+        heads=2,
+        feed_forward=32,
+        max_positions=64,
+        dropout=dropout,
+        std=0.1,
+        word_std=0.3,
+    )
+
+
+def make(name: str, store: TokenStore, budget: int, dropout: float = 0.0, batch: int = BATCH):
+    """mlm, condenser, cocondenser, pairs, cosine, separate (two towers) or spread (:class:`PairsAndSpread`); always of the
+    same weights."""
+    config = body(store, dropout)
+    if name == "cocondenser":
+        options = resolve(name, "paper", {"skip_layer": 1, "head_layers": 1, "span_length": 12}, "test")
+        encoder = Encoder(config, 8, "cls", 1)
+        return cocondenser.build(Setting(options, batch // 2, encoder, store, 5, CPU.device, budget))
+    if name in ("mlm", "condenser"):
+        encoder, head = Encoder(config, 8, "cls", 1), MaskedWordHead(config, 1)
+        examples = MaskedPassages(store, 5, batch, 24, Masking("word"), budget)
+        if name == "mlm":
+            return MaskedLanguageModel(encoder, head, examples)
+        return Condenser(encoder, head, CondenserHead(config, 1, 1, 1), examples, True)
+    similarity, temperature = ("cosine", 0.1) if name == "cosine" else ("dot", 0.5)
+    encoder = Encoder(config, 8, "cls", 1, similarity)
+    kind = PairsAndSpread if name == "spread" else Contrastive
+    sampler = make_sampler(store, ["ict", "bfs", "wlp"])
+    towers = "separate" if name == "separate" else "shared"
+    return kind(encoder, store, sampler, 5, batch, 12, 24, temperature, "cpu", towers, budget)
+
+
+def gradients(module: nn.Module) -> dict[str, torch.Tensor]:
+    return {name: p.grad.detach().clone() for name, p in module.named_parameters() if p.grad is not None}
+
+
+def kept_graphs(objective, step: int, seed: int) -> dict[str, torch.Tensor]:
+    """The gradient of a contrastive objective without any cache: all micro-batches encoded with their graphs, one backward.
+
+    Micro-batch i draws its dropout from the state that (seed, step, i) gives, as :mod:`pretrieve.training.step` says.
+    """
+    from pretrieve.training.step import _seed_dropout
+
+    objective.module.train().zero_grad(set_to_none=True)
+    batches = objective.micro_batches(step)
+    totals = {term: sum(batch.counts[term] for batch in batches) for term in objective.terms}
+    vectors, loss = [], torch.zeros(())
+    for number, batch in enumerate(batches):
+        _seed_dropout(seed, step, number)
+        part, own = objective.vectors(batch, True)
+        vectors.append(part)
+        loss = loss + sum(objective.terms[term] * value / totals[term] for term, value in own.items())
+    contrast = objective.contrast(vectors, batches)
+    loss = loss + sum(objective.terms[term] * value / totals[term] for term, value in contrast.items())
+    loss.backward()
+    return gradients(objective.module)
+
+
+def largest_difference(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> float:
+    assert one.keys() == other.keys() and one
+    return max(float((one[name] - other[name]).abs().max()) for name in one)

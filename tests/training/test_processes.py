@@ -1,0 +1,190 @@
+"""Two processes train what one does: started by torchrun, joined by gloo.
+
+Tolerances, between one process and two and between all token budgets: losses 1e-5 and gradient norms 1e-4 of
+their size, weights 2e-6 (the learning rate is 1e-2 and Adam's eps 1e-3; with eps 1e-8 rounding alone moves weights without a
+gradient). Gradients 1e-5. The two processes have the same bits, and so has a killed run that goes on.
+
+Seen to fail when: gradients are averaged over the processes; the denominator is the process's own count; each process has the
+negatives of its own pairs alone; the number of a micro-batch is counted in each process; a loss that is not finite is looked at
+before it is added over the processes; the optimiser's moments are not restored; every process begins from its own checkpoint.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+from small import BUDGETS, CONFIG, CPU, kept_graphs, largest_difference, make
+from two_processes import CACHED, OBJECTIVES, OPTIONS, SHARED, TOKEN_BUDGET
+
+from pretrieve.errors import ConfigError
+from pretrieve.training.loop import train
+from pretrieve.training.processes import Processes
+
+ROOT = Path(__file__).parents[2]
+ENVIRONMENT = {**os.environ, "PYTHONPATH": f"{ROOT / 'src'}:{ROOT / 'tests/training'}", "OMP_NUM_THREADS": "1"}
+TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+
+
+def torchrun(*arguments: object) -> subprocess.Popen[str]:
+    command = [*TORCHRUN, *map(str, arguments)]
+    return subprocess.Popen(
+        command, cwd=ROOT, env=ENVIRONMENT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    )
+
+
+@pytest.fixture(scope="module")
+def pair(store, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder that both processes wrote into."""
+    out = tmp_path_factory.mktemp("two")
+    process = torchrun("tests/training/two_processes.py", store.directory, out)
+    _, stderr = process.communicate(timeout=120)
+    assert process.returncode == 0, stderr
+    return out
+
+
+@pytest.mark.parametrize("name", OBJECTIVES)
+def test_the_same_curve_and_weights(store, pair: Path, name: str) -> None:
+    """One process or two, a batch at once or in any number of micro-batches."""
+    reference = make(name, store, BUDGETS[0])
+    start = {n: t.clone() for n, t in reference.module.state_dict().items()}
+    wanted = train(reference, CONFIG, CPU, 3).curve
+    weights = reference.module.state_dict()
+    assert largest_difference(weights, start) > 1e-2 and wanted[0]["loss"] != wanted[-1]["loss"]
+    columns = [*reference.terms, "loss"]
+    for budget in BUDGETS:
+        alone = make(name, store, budget)
+        curves = [train(alone, CONFIG, CPU, 3).curve]
+        assert largest_difference(alone.module.state_dict(), weights) <= 2e-6
+        if budget in SHARED:
+            both = [load_file(pair / f"{name}-{budget}.{rank}.safetensors") for rank in (0, 1)]
+            assert largest_difference(both[0], both[1]) == 0
+            assert largest_difference(both[0], weights) <= 2e-6
+            curves += [json.loads((pair / f"{name}-{budget}.{rank}.json").read_text()) for rank in (0, 1)]
+        for curve in curves:
+            assert [row["tokens"] for row in curve] == [row["tokens"] for row in wanted]
+            for row, expected in zip(curve, wanted, strict=True):
+                assert {c: row[c] for c in columns} == pytest.approx({c: expected[c] for c in columns}, rel=1e-5)
+                assert row["gradient_norm"] == pytest.approx(expected["gradient_norm"], rel=1e-4)
+
+
+@pytest.mark.parametrize("name", CACHED)
+def test_cached_gradients_over_processes(store, pair: Path, name: str) -> None:
+    """With dropout: the cut is the same, so the dropout is; negatives come from the whole batch, with their gradients."""
+    wanted = kept_graphs(make(name, store, BUDGETS[1], dropout=0.1), 2, 3)
+    assert max(float(gradient.abs().max()) for gradient in wanted.values()) > 1e-2
+    for rank in (0, 1):
+        assert largest_difference(load_file(pair / f"gradient-{name}.{rank}.safetensors"), wanted) <= 1e-5
+
+
+@pytest.fixture(scope="module")
+def errors(pair: Path) -> list[dict[str, str]]:
+    return [json.loads((pair / f"errors.{rank}.json").read_text()) for rank in (0, 1)]
+
+
+@pytest.mark.parametrize("what", ["loss", "gradient"])
+def test_what_is_not_a_number_ends_both(store, pair: Path, errors, what: str) -> None:
+    """Though one process alone has it; and no weight has been touched in either."""
+    last = CONFIG.steps - 1
+    named = {"loss": "the loss is nan", "gradient": "the gradient norm is nan"}[what]
+    for error in errors:
+        assert error[what].startswith("TrainingError: ") and f"{named} at step {last} (seed 3, learning" in error[what]
+    if what == "loss":
+        guilty = make("mlm", store, BUDGETS[1]).micro_batches(last, 2)
+        ids = [int(i) for i in guilty[-1].ids]
+        owner = (len(guilty) - 1) % 2
+        assert f"examples {ids[:8]}" in errors[owner][what]
+        assert "of another process" in errors[1 - owner][what]
+    seen: dict[str, torch.Tensor] = {}
+    reference = make("mlm", store, BUDGETS[1])
+    plain = reference.micro_batches
+
+    def watched(step: int, parts: int = 1):
+        if step == last:
+            seen.update({n: t.clone() for n, t in reference.module.state_dict().items()})
+        return plain(step, parts)
+
+    reference.micro_batches = watched
+    train(reference, CONFIG, CPU, 3)
+    for rank in (0, 1):
+        assert largest_difference(load_file(pair / f"after-{what}.{rank}.safetensors"), seen) <= 2e-6
+
+
+def test_other_refusals_are_of_both(errors) -> None:
+    for error in errors:
+        assert "ConfigError: 1 micro-batches for 2 processes" in error["few"]
+        assert "go on from steps [3, 0]" in error["folders"] and "one folder" in error["folders"]
+        assert "mlm begins at" in error["first"] and "about 99" in error["first"]
+
+
+def test_only_the_first_process_writes(pair: Path) -> None:
+    assert (pair / "straight/seed1/curve.csv").is_file() and not (pair / "checkpoints").exists()
+
+
+def descendants(pid: int) -> list[int]:
+    """Process ids of all children of a process, and of theirs."""
+    parents = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            parents[int(stat.parent.name)] = int(stat.read_text().rpartition(")")[2].split()[1])
+        except (OSError, ValueError):
+            continue  # it has ended meanwhile
+    found = [pid]
+    for process in found:
+        found += [child for child, parent in parents.items() if parent == process]
+    return found[1:]
+
+
+def test_a_killed_group_ends_with_the_same_bits(store, pair: Path, tmp_path: Path) -> None:
+    """SIGKILL to torchrun and both of its processes after a random number of steps; then the same command again."""
+    checkpoints, out = tmp_path / "checkpoints", tmp_path / "straight/seed1"
+    command = ["workflow_scripts/pretrain.py", "--store", store.directory, "--options", json.dumps(OPTIONS)]
+    command += ["--seed", 1, "--precision", "fp32", "--token-budget", TOKEN_BUDGET, "--out", out]
+    command += ["--checkpoints", checkpoints, "--checkpoint-seconds", 0]
+    wanted = random.Random(11).randrange(2, 20)
+    process = torchrun(*command)
+    try:
+        patience = time.monotonic() + 60
+        while not any(
+            int(path.stem.removeprefix("step-")) >= wanted for path in checkpoints.glob("step-*.safetensors")
+        ):
+            assert process.poll() is None and time.monotonic() < patience
+            time.sleep(0.005)
+    finally:
+        group = [*descendants(process.pid), process.pid]
+        for pid in group:
+            os.kill(pid, signal.SIGKILL)
+        process.communicate()
+    assert len(group) == 3 and process.returncode == -signal.SIGKILL and not out.exists()
+    again = torchrun(*command)
+    _, stderr = again.communicate(timeout=60)
+    assert again.returncode == 0, stderr
+    begun = int(stderr.partition("going on from step ")[2].split()[0])
+    assert wanted <= begun < OPTIONS["budget"]["steps"]
+    for name in ("model.safetensors", "heads.safetensors"):
+        one, other = load_file(pair / "straight/seed1" / name), load_file(out / name)
+        assert largest_difference(one, other) == 0
+    about = json.loads((out / "pretrieve.json").read_text())
+    assert about == json.loads((pair / "straight/seed1/pretrieve.json").read_text()) and about["tokens"] > 0
+
+
+def test_alone_is_no_group(monkeypatch) -> None:
+    for name in ("WORLD_SIZE", "RANK", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT"):
+        monkeypatch.delenv(name, raising=False)
+    alone = Processes.join()
+    assert alone == Processes(0, 1) and alone.first and alone.every(7) == [7]
+    assert alone.share(["a", "b"]) == [(0, "a"), (1, "b")]
+    assert Processes(1, 3).share(list("abcde")) == [(1, "b"), (4, "e")]
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    monkeypatch.setenv("RANK", "0")
+    with pytest.raises(ConfigError, match="WORLD_SIZE is 2, but LOCAL_RANK, MASTER_ADDR, MASTER_PORT is not set"):
+        Processes.join()
