@@ -15,6 +15,7 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
 import argparse  # noqa: E402
 import datetime  # noqa: E402
+import importlib  # noqa: E402
 import importlib.metadata  # noqa: E402
 import json  # noqa: E402
 import platform  # noqa: E402
@@ -24,6 +25,7 @@ import tempfile  # noqa: E402
 import time  # noqa: E402
 from collections.abc import Callable  # noqa: E402
 from pathlib import Path  # noqa: E402
+from types import ModuleType  # noqa: E402
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benchmarks" / "results"
@@ -123,6 +125,23 @@ def table(title: str, head: list[str], rows: list[list]) -> None:
 def verdict(value: float, target: float) -> str:
     """``met`` or ``missed``, with the target."""
     return f"{'met' if value >= target else 'MISSED'} (>= {target:g})"
+
+
+def peer(module: str) -> ModuleType | None:
+    """A peer that is no dependency of this project, or None, with the reason on the screen.
+
+    It is looked for in the environment and in the directory ``PRETRIEVE_PEERS`` names, where
+    ``pip install --no-deps --target`` puts it without touching the project's own packages.
+    """
+    directory = os.environ.get("PRETRIEVE_PEERS")
+    if directory and directory not in sys.path:
+        sys.path.append(directory)
+        importlib.invalidate_caches()
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        print(f"without {module}: {error}. pip install --no-deps --target DIR …, then PRETRIEVE_PEERS=DIR.")
+        return None
 
 
 def source(name: str) -> Path:

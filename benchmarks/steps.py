@@ -179,9 +179,7 @@ def masked_rows(objective: Objective, step: int) -> list[dict[str, np.ndarray]]:
         labels = np.full(len(masked.original), -100, dtype=np.int64)
         labels[masked.positions] = masked.original[masked.positions]
         split = [rows_of(v, masked.corrupted.lengths) for v in (masked.corrupted.tokens, labels, masked.original)]
-        result += [
-            dict(zip(("input_ids", "labels", "original"), row, strict=True)) for row in zip(*split, strict=True)
-        ]
+        result += [dict(zip(("input_ids", "labels", "original"), row, strict=True)) for row in zip(*split, strict=True)]
     return result
 
 

@@ -218,7 +218,8 @@ def test_options_by_hand(config) -> None:
     assert shallow["body"]["layers"] == scale["layers"]["shallow"] and bag["body"]["kind"] == "bow-mlp"
     assert bag["objective"] == {"name": "none"}
     mlm = encoder_options(config, "transformer-mlm")
-    assert mlm["objective"] == {"name": "mlm", "length": scale["passage_length"], **resolve("mlm", None, {}, "")}
+    examples = {"examples": scale["pretraining"]["examples"]}
+    assert mlm["objective"] == {"name": "mlm", "length": scale["passage_length"], **resolve("mlm", None, examples, "")}
     bert, none = encoder_options(config, "bert"), encoder_options(config, "transformer-none")
     assert bert["start"] == "base" and bert["objective"] == mlm["objective"] and "budget" not in none
     # What is compared in one table differs in the objective alone.

@@ -28,6 +28,9 @@ def main() -> None:
         "--checkpoint-seconds", type=float, default=os.environ.get("PRETRIEVE_CHECKPOINT_SECONDS", "60")
     )
     parser.add_argument("--token-budget", type=int, help="tokens of a micro-batch: bounds memory, changes no result")
+    parser.add_argument(
+        "--compile", action="store_true", help="torch.compile for the layers (a GPU's gain; slow to start)"
+    )
     parser.add_argument("--out", type=Path, required=True)
     arguments = parser.parse_args()
 
@@ -46,6 +49,7 @@ def main() -> None:
             arguments.start,
             processes,
             arguments.token_budget,
+            arguments.compile,
         )
         cost.tokens = outcome.tokens
     if processes.first:

@@ -1,6 +1,10 @@
 """RetroMAE's decoder against a padded BertLayer with two streams, and what each row can and cannot see.
 
-Seen to fail when:
+Seen to fail when: the residual is the context, or there is none; the mask is left out, or one row off; padding's rows
+are mixed up; the word [CLS] is read instead of the sentence embedding, or that one is detached; the query has no
+positions; the normalised query lacks segment, norm or dropout; the plain query is normalised; queries and keys change
+their matrices; heads are interleaved; a [SEP] is predicted; there is no attention dropout; weights are drawn from the
+global generator.
 """
 
 from __future__ import annotations
@@ -14,7 +18,7 @@ from torch import nn
 from transformers import BertConfig, BertModel
 from transformers.models.bert.modeling_bert import BertLayer
 
-from pretrieve.models.batch import Batch
+from pretrieve.models.batch import WASTE, Batch
 from pretrieve.models.config import BodyConfig
 from pretrieve.models.enhanced_decoder import EnhancedDecoder, inner_rows
 from pretrieve.models.hf_format import to_bert_names
@@ -33,7 +37,13 @@ CONFIG = BodyConfig(
     std=0.3,
     word_std=0.5,
 )
-LENGTHS = [20, 20, 19, 18, 9, 9, 5, 3, 2]  # groups with and without padding; the last text has nothing to predict
+LENGTHS = [20, 20, 19, 18, 9, 9, 5, 3, 2]  # the last text has nothing to predict
+
+
+@pytest.fixture(autouse=True, params=[0.0, 0.3], ids=["equal", "padded"])
+def _groups(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Groups of equal lengths, as on a CPU, and groups with padding, as on a GPU."""
+    monkeypatch.setitem(WASTE, "cpu", request.param)
 
 
 def packed_of(lengths: list[int], seed: int = 0) -> Packed:
@@ -150,7 +160,7 @@ def test_same_states_and_gradients_as_a_padded_layer(normalised: bool, lengths: 
 
 @pytest.mark.parametrize("normalised", [False, True])
 def test_a_row_sees_what_its_mask_shows_and_never_itself(normalised: bool) -> None:
-    """Gradients of each row's state with respect to the embeddings of all words are where the mask is, and nowhere else."""
+    """The gradient of a row's state with respect to the embeddings is where its mask shows them, and nowhere else."""
     case = Case(normalised)
     embedded = []
 
@@ -173,8 +183,8 @@ def test_a_row_sees_what_its_mask_shows_and_never_itself(normalised: bool) -> No
 
 @pytest.mark.parametrize("normalised", [False, True])
 def test_the_residual_is_the_query_stream(normalised: bool) -> None:
-    """With nothing coming out of attention, a state is a function of h and the position alone: words change nothing, and two
-    texts with one h have the same states."""
+    """With nothing coming out of attention, a state is a function of h and the position alone: words change nothing, and
+    two texts with one h have the same states."""
     case = Case(normalised)
     output = case.decoder.layers[0].attention.output
     with torch.no_grad():
@@ -230,6 +240,8 @@ def test_dropout_only_when_training() -> None:
     assert torch.equal(*(case.decoder.queries(case.cls, case.body, case.batch, case.rows) for _ in range(2)))
     case.body.eval()
     case.decoder.train()
+    assert not torch.equal(case(), case())
+    case.decoder.layers[0].dropout.p = 0.0  # that of attention is left
     assert not torch.equal(case(), case())
 
 

@@ -1,8 +1,8 @@
-"""RetroMAE and DupMAE as one would write them first: padded batches on ``transformers`` modules, logits of every position.
+"""RetroMAE and DupMAE as one would write them first: padded batches on ``transformers`` modules, logits everywhere.
 
-Written from the paper's equations 2 to 9 and the released modeling.py and modeling_duplex.py, with none of the project's
-model code: only the weights are copied, under the names of :func:`pretrieve.models.hf_format.to_bert_names`, and what the row
-masks show is taken from the objective (tests/pretraining/test_row_masks.py has a reference of its own for these).
+Written from the paper's equations 2 to 9 and the released modeling.py and modeling_duplex.py, with none of the
+project's model code: only the weights are copied, under the names of :func:`pretrieve.models.hf_format.to_bert_names`,
+and what the row masks show is taken from the objective (test_row_masks.py has a reference of its own for these).
 """
 
 from __future__ import annotations

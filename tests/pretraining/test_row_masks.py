@@ -1,6 +1,9 @@
 """The decoder's masks against the same rule in plain Python, and what it is for: no row sees the word that it predicts.
 
-Seen to fail when:
+Seen to fail when: the diagonal is visible; [CLS] can be hidden; padding is seen; there is a mask too many; rows draw
+among the masks of the group's longest text, or take the first text's; each row has its own mask where a number is
+asked for; both kinds of draws are one; masks depend on the padding, on the place in the cut, or not on the sequence;
+words are those of the masked text; the count is that of the longest text.
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ import torch
 from made_store import make_store
 from test_hashed import splitmix
 
-from pretrieve.models.batch import Batch
+from pretrieve.models.batch import WASTE, Batch
 from pretrieve.pretraining.examples import MaskedPassages
 from pretrieve.pretraining.masking import Masking
 from pretrieve.pretraining.row_masks import RowMasks
@@ -26,8 +29,14 @@ KINDS = [("word", 256), ("word", "all"), ("token", "all"), ("token", 3), ("word"
 
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> TokenStore:
-    """Texts of every length from 1 to 20 tokens, some several times: groups with and without padding."""
+    """Texts of every length from 1 to 20 tokens, some several times."""
     return make_store(tmp_path_factory.mktemp("store"), [[[n]] for n in [*range(1, 21), 20, 20, 19, 7]])
+
+
+@pytest.fixture(autouse=True, params=[0.0, 0.3], ids=["equal", "padded"])
+def _groups(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Groups of equal lengths, as on a CPU, and groups with padding, as on a GPU."""
+    monkeypatch.setitem(WASTE, "cpu", request.param)
 
 
 def masks_of(unit: str, masks: int | str, rate: float = 0.5, seed: int = SEED, of: str = "all") -> RowMasks:
@@ -108,7 +117,7 @@ def test_what_is_always_hidden_and_never(corpus: TokenStore, unit: str, masks: i
 @pytest.mark.parametrize("rate", [0.15, 0.5, 0.9])
 @pytest.mark.parametrize("of", ["all", "ordinary"])
 def test_exact_counts_of_tokens(corpus: TokenStore, rate: float, of: str) -> None:
-    """``round(rate · L)``, half to even, at least one and at most all; and the row's own word on top, if it is not in."""
+    """``round(rate · L)``, half to even, at least one and at most all; and the row's own word, if it is not in."""
     (masked,) = sequences(corpus)
     exact = 0
     for visible in visible_of(masks_of("token", "all", rate, of=of), masked, corpus):

@@ -1,4 +1,8 @@
-"""Filling a table: every number of the tiny table of conftest.py worked out by hand, and every status word."""
+"""Filling a table: every number of the tiny table of conftest.py worked out by hand, and every status word.
+
+Seen to fail when: a fraction is multiplied by 100 or has two decimals; a text is read from a metrics file; a baseline that the
+table lacks is tested against; Plan and Setting differ on which cells are measured.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +17,7 @@ import pytest
 import yaml
 
 from pretrieve.errors import DataError
+from pretrieve.paths import parse_system
 from pretrieve.reporting.manifest import make_manifest, row_commands
 from pretrieve.reporting.references import load_table
 from pretrieve.reporting.results import Setting, expected_files
@@ -261,12 +266,16 @@ def test_the_program_writes_all_four_files_or_one_line(tiny, setting):
     assert done.returncode == 1 and len(done.stderr.splitlines()) == 1 and METRICS in done.stderr
 
 
-def test_the_workflow_makes_exactly_the_files_that_tables_expect():
-    """The rule's inputs come from Plan, the cells from Setting: where they differ, a cell would be failed for ever."""
+@pytest.fixture(scope="module")
+def plan() -> Plan:
     config = yaml.safe_load((CHECKOUT / "config.yaml").read_text(encoding="utf-8")) | {"seeds": [1, 2]}
     sources = CHECKOUT / "resources" / "sources.tsv"
-    plan = Plan.load(config, CHECKOUT / "references", CHECKOUT / "schemas" / "config.schema.yaml", sources)
-    setting = Setting(
+    return Plan.load(config, CHECKOUT / "references", CHECKOUT / "schemas" / "config.schema.yaml", sources)
+
+
+def setting_of(plan: Plan) -> Setting:
+    config = plan.config
+    return Setting(
         root=plan.root,
         scale=config["scale"],
         seeds=(1, 2),
@@ -276,8 +285,68 @@ def test_the_workflow_makes_exactly_the_files_that_tables_expect():
         trained_on={name: plan.trained_on(name) for name in config["datasets"]},
         sizes={name: list(options["sizes"]) for name, options in config["datasets"].items()},
     )
-    for name in config["tables"]:
-        paper, table = name.split("/")
-        folder = CHECKOUT / "references" / paper
-        expected = expected_files(load_table(folder / "paper.yaml", folder / f"{table}.csv"), setting)
-        assert expected == plan.table_inputs(paper, table) and expected
+
+
+def expected_by(setting: Setting, name: str) -> list[str]:
+    csv = CHECKOUT / "references" / f"{name}.csv"
+    return expected_files(load_table(csv.with_name("paper.yaml"), csv), setting)
+
+
+def test_the_workflow_makes_exactly_the_files_that_tables_expect(plan):
+    """The rule's inputs come from Plan, the cells from Setting: where they differ, a cell would be failed for ever."""
+    for name in plan.all_tables:
+        expected = expected_by(setting_of(plan), name)
+        assert expected == plan.table_inputs(*name.split("/"))
+        assert expected or name not in plan.config["tables"]
+
+
+def test_the_workflow_would_make_them_for_every_table_where_all_is_configured(plan):
+    """As above with a data set for every role, and every encoder, recipe and size, so that no table is empty."""
+    cells = [cell for rows in plan.cells.values() for cell in rows]
+    systems = [parse_system(cell["system"]) for cell in cells if cell["system"] not in ("", "statistics")]
+    roles = {cell["dataset"]: f"d-{cell['dataset']}" for cell in cells} | {"pretraining-pairs": "encyclopedia-demo"}
+    config = dict(plan.config)
+    config["scales"] = {config["scale"]: {**plan.scale, "roles": roles}}
+    config["datasets"] = {name: {"sizes": {system.size: 1 for system in systems}} for name in roles.values()}
+    config["encoders"] = {system.encoder: {} for system in systems if system.encoder != "bm25"}
+    config["recipes"] = {system.recipe: {} for system in systems}
+    full = replace(plan, config=config)
+    for name in full.all_tables:
+        expected = expected_by(setting_of(full), name)
+        assert expected and expected == full.table_inputs(*name.split("/"))
+
+
+def test_a_text_is_not_read_from_a_metrics_file(tiny, setting):
+    paper, csv = tiny
+    csv.write_text(csv.read_text().replace("recall@5,41.50,%", "first-title,A title,text"))
+    line = at(fill_table(load_table(paper, csv), setting), "1% | Ours", "R@5")
+    assert (line.status, line.measured, line.published, line.unit) == ("not-run", "", "A title", "text")
+    assert line.note == "a note; a text, not a number: metrics files have none"
+
+
+def test_a_fraction_has_four_decimals_and_is_not_multiplied(tiny, setting):
+    paper, csv = tiny
+    csv.write_text(csv.read_text().replace("recall@5,41.50,%", "recall@5,0.4102,fraction"))
+    line = at(fill_table(load_table(paper, csv), replace(setting, scale="paper")), "1% | Ours", "R@5")
+    # 4 and 5 hits of 10, as above; sd sqrt(2 * 0.05 ** 2).
+    assert (line.measured, line.sd, line.delta, line.published) == ("0.4500", "0.0707", "0.0398", "0.4102")
+    assert line.status == judge(0.0398, 1.0, "paper")
+    assert line.p_value == "1.0000", "tested like a percentage"
+
+
+def test_an_average_has_two_decimals(tiny, setting):
+    paper, csv = tiny
+    csv.write_text(csv.read_text().replace("lengths.mean,12.5,tokens", "lengths.mean,12.51,average"))
+    line = at(fill_table(load_table(paper, csv), setting), "5% | Data")
+    assert (line.measured, line.delta, line.unit) == ("12.25", "-0.26", "average")
+
+
+def test_a_baseline_of_the_same_recipe_is_tested_or_left_out(tiny, setting):
+    paper, csv = tiny
+    fixed = load_table(paper, csv)
+    paper.write_text(paper.read_text().replace("bm25.reqa-{size}", '"bm25.{recipe}-{size}"'))
+    follows = load_table(paper, csv)
+    lines = fill_table(follows, setting)
+    assert {line.row for line in lines if line.p_value} == {"1% | Ours"} and lines == fill_table(fixed, setting)
+    half = next(cell for cell in follows.cells if cell.system == "ours.half-1pct")
+    assert (fixed.baseline_of(half), follows.baseline_of(half)) == ("bm25.reqa-1pct", "")

@@ -41,6 +41,8 @@ def test_the_same_batches_in_order(device: Device, first: int) -> None:
     make_one = Maker()
     with Prefetch(make_one, device) as batches_of:
         assert [batches_of(step, last=9) for step in range(first, 10)] == [[step] for step in range(first, 10)]
+        if batches_of._pool is not None:
+            batches_of._pool.submit(int).result()  # whatever was begun before has run by now
     assert make_one.begun == list(range(first, 10))  # each once, and nothing behind the last
     here = threading.current_thread()
     ahead = [thread is not here for thread in make_one.threads]

@@ -17,7 +17,7 @@ from small import BUDGETS, CPU, gradients, kept_graphs, largest_difference, make
 
 from pretrieve.training.objective import ContrastiveObjective
 from pretrieve.training.processes import Processes
-from pretrieve.training.step import accumulate
+from pretrieve.training.step import _seed_dropout, accumulate
 
 ALONE = Processes()
 CONTRASTIVE = ("pairs", "cosine", "separate", "spread", "cocondenser")
@@ -56,6 +56,18 @@ def test_cached_gradients_are_the_gradients(store, name: str, dropout: float) ->
     assert max(float(gradient.abs().max()) for gradient in wanted.values()) > 1e-2
     other = kept_graphs(objective, 2, 4)
     assert (largest_difference(other, wanted) > 1e-3) == (dropout > 0)  # dropout is there, and is of the seed
+
+
+def test_every_micro_batch_has_a_dropout_of_its_own() -> None:
+    """And so has every step, and every seed; the same numbers give the same."""
+
+    def draw(*numbers: int) -> tuple[float, ...]:
+        _seed_dropout(*numbers)
+        return tuple(torch.rand(2).tolist())
+
+    numbers = [(seed, step, micro) for seed in (0, 1, 7) for step in (0, 1, 2, 900) for micro in (0, 1, 2, 900)]
+    assert len({draw(*triple) for triple in numbers}) == len(numbers)
+    assert [draw(*triple) for triple in numbers[:5]] == [draw(*triple) for triple in numbers[:5]]
 
 
 def test_both_towers_get_a_gradient(store) -> None:

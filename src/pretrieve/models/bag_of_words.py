@@ -32,7 +32,7 @@ from pretrieve.models.word_loss import LOGITS_AT_ONCE
 
 
 class _MaxLogits(torch.autograd.Function):
-    """(V, n): with the vocabulary in front, the maximum and the sums of the backward pass run along the last dimension."""
+    """(V, n): with the vocabulary in front, maxima and the sums of the backward pass run along the last dimension."""
 
     @staticmethod
     def forward(ctx, states, words, lengths, at_once, wanted):
@@ -91,7 +91,7 @@ class _MaxLogits(torch.autograd.Function):
 
 
 def _runs(sizes: list[int], room: int) -> list[tuple[int, int]]:
-    """``(first, last + 1)`` of consecutive items that fit into ``room``, all as large as the largest; or of one item."""
+    """``(first, last + 1)`` of consecutive items that fit into ``room``, each as large as the largest; or of one."""
     runs, first, largest = [], 0, 0
     for i, size in enumerate(sizes):
         largest = max(largest, size)
@@ -120,7 +120,8 @@ def max_logits(
     """
     if min(lengths, default=1) < 1 or sum(lengths) != len(states):
         raise ValueError(
-            f"lengths from {min(lengths, default=0)}, {sum(lengths)} in all; expected at least 1 each, {len(states)} in all"
+            f"lengths from {min(lengths, default=0)}, {sum(lengths)} in all; "
+            f"expected at least 1 each, {len(states)} in all"
         )
     # The function itself always runs without a graph, so whether gradients are wanted is known here alone.
     wanted = torch.is_grad_enabled() and (states.requires_grad or words.requires_grad)

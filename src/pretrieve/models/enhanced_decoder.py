@@ -95,8 +95,7 @@ class EnhancedDecoder(nn.Module):
         context = body.embed(batch)
         context = context.index_copy(0, batch.starts, cls.to(context.dtype))
         query = self.queries(cls, body, batch, rows)
-        x = layer.attention_norm(query + layer.dropout(self._attend(query, context, batch, rows, visible)))
-        return layer.output_norm(x + layer.dropout(layer.down(functional.gelu(layer.up(x)))))
+        return layer.after_attention(query, self._attend(query, context, batch, rows, visible))
 
     def _attend(
         self,

@@ -89,7 +89,11 @@ class Layer(nn.Module):
 
     def forward(self, x: torch.Tensor, batch: Batch, first_only: bool = False) -> torch.Tensor:
         residual = x[batch.starts] if first_only else x
-        x = self.attention_norm(residual + self.dropout(self.attention(x, batch, first_only)))
+        return self.after_attention(residual, self.attention(x, batch, first_only))
+
+    def after_attention(self, residual: torch.Tensor, attended: torch.Tensor) -> torch.Tensor:
+        """What is done to each row by itself; (T, d) both, and the result (:mod:`pretrieve.models.compiled`)."""
+        x = self.attention_norm(residual + self.dropout(attended))
         return self.output_norm(x + self.dropout(self.down(functional.gelu(self.up(x)))))
 
 

@@ -12,6 +12,7 @@ import torch
 from torch import nn
 
 from pretrieve.errors import ConfigError, DataError
+from pretrieve.models.compiled import compile_layers
 from pretrieve.models.config import BodyConfig
 from pretrieve.models.encoder import Encoder
 from pretrieve.models.hf_format import Checkpoint, load_tensors, read_encoder, save_encoder
@@ -108,12 +109,13 @@ def pretrain(
     start_dir: Path | None = None,
     processes: Processes | None = None,
     token_budget: int | None = None,
+    compiled: bool = False,
 ) -> Outcome:
     """Pre-train (or only initialise) an encoder and write its directory and learning curve.
 
     ``options`` are those of :func:`pretrieve.configuration.encoder_options`; ``start_dir`` is the directory of their ``start``. A
     killed run goes on from ``checkpoint_dir``, which is emptied when the encoder is written. Of several ``processes`` the first
-    writes.
+    writes. compiled: see :mod:`pretrieve.models.compiled`; it changes no result but for rounding.
 
     Raises
     ------
@@ -140,6 +142,8 @@ def pretrain(
         objective = build_objective(setting)
         if start is not None:
             continue_heads(objective, start)
+        if compiled:
+            compile_layers(objective.module.to(device.device))
         outcome = train(
             objective,
             OptimiserConfig(**budget),

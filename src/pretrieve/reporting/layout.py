@@ -203,8 +203,8 @@ def _legend(table: Table, lines: Sequence[Line]) -> list[tuple[str, str]]:
         legend.append(
             (
                 levels,
-                f"Different from {_in_words(table.baseline)} on the same queries (two-sided paired randomisation test, {ROUNDS:,} rounds, Holm-corrected for the {tests} "
-                "tests of this table).",
+                f"Different from {_in_words(table.baseline)} on the same queries (two-sided paired randomisation test, "
+                f"{ROUNDS:,} rounds, Holm-corrected for the {tests} tests of this table).",
             )
         )
     signs = {line.status for line in lines} & set(SIGNS)
@@ -268,7 +268,7 @@ def _no_data_set(setting: Setting) -> str:
 def _reason(line: Line, note: str, setting: Setting) -> str:
     """Why a cell has no value, without the reference's own note and in one wording for all roles."""
     if line.status == "not-run" and line.role not in setting.roles:
-        return f"{_no_data_set(setting)} for the role"
+        return f"{_no_data_set(setting)} plays the role"
     return line.note.removeprefix(note).removeprefix("; ")
 
 

@@ -24,7 +24,7 @@ def to_markdown(table: Table, lines: Sequence[Line], setting: Setting) -> str:
     if page.column_group:
         blocks.append(f"Columns: {page.column_group}.")
     blocks.append("\n".join(_markdown_table(page)))
-    entries = [f"- {note}" for note in page.notes]
+    entries = [f"- {_plain(note)}" for note in page.notes]
     entries += [f"- **{term}** {sentence}" for term, sentence in page.legend]
     if entries:
         blocks.append("\n".join(entries))
@@ -71,7 +71,7 @@ def _markdown_cell(cell: Shown | None) -> str:
         return ""
     value = f"**{cell.value}**" if cell.best else cell.value
     sd = f" ± {cell.sd}" if cell.sd else ""
-    published = f" ({cell.published})" if cell.published else ""
+    published = f" ({_plain(cell.published)})" if cell.published else ""
     return f"{value}{cell.mark}{sd}{published}{' ' + cell.sign if cell.sign else ''}"
 
 
@@ -84,6 +84,11 @@ def _pad(row: Sequence[str], widths: Sequence[int], left: int) -> list[str]:
         text.ljust(width) if i < left else text.rjust(width)
         for i, (text, width) in enumerate(zip(row, widths, strict=True))
     ]
+
+
+def _plain(text: str) -> str:
+    """A footnote mark must stay one: in Markdown an asterisk opens a list or emphasis."""
+    return text.replace("*", "\\*")
 
 
 def _escape(text: str) -> str:

@@ -1,0 +1,202 @@
+"""C2: a training step of Condenser, RetroMAE, DupMAE and SEED-Encoder, against a plain implementation and ``pretense``.
+
+4 layers, 256-d, batches of 32 passages with the lengths of web passages (at most 128 tokens, padded batches are 57 %
+full), random tokens, vocabularies of 30522 and 8192. Ours is what ``pretrieve.training.loop.train`` does in a step,
+drawing of masks included (C1 checks that); peers get padded and masked batches ready-made, RetroMAE's row masks too.
+
+``plain``: ``plain_hf.py``, transformers' parts, logits at all positions. Same weights and masks: its losses must equal ours
+to 1e-4 with dropout off, and its gradient of the word embeddings to one part in a thousand.
+``pretense`` (PyPI): the only other package with these objectives. It defines them in its own way (RetroMAE's decoder without
+LayerNorms on its inputs, a bag of words with counts), so it gets the same batches, but no equality can be asked for; it has no
+SEED-Encoder. It is measured in the first rounds only, where one fits.
+
+Memory: a process of its own for each variant, resident size at the peak of a step over what it was before (weights and the
+optimiser's state; gradients, states and logits are in the difference).
+
+    PRETRIEVE_PEERS=DIR PYTHONPATH=src python benchmarks/c2_steps.py --vocabulary 8192
+"""
+
+from __future__ import annotations
+
+import common  # isort: skip  (sets thread counts)
+
+import argparse
+import ctypes
+import gc
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import plain_hf
+import steps
+import torch
+
+from pretrieve.training.device import choose_device
+from pretrieve.training.objective import Objective
+from pretrieve.training.optimiser import OptimiserConfig
+
+TARGETS = {"condenser": 7.0, "retromae": 3.0, "dupmae": 3.0, "seed-encoder": 3.0}
+MEMORY_TARGET = 4.0
+#: What differs from the default preset: half of our 4 layers are early.
+CHANGES: dict[str, dict[str, Any]] = {"condenser": {"skip_layer": 2}}
+PRETENSE = {
+    "condenser": {"skip_layer": 2, "head_layers": 2, "late_mlm": True},
+    "retromae": {"decoder_layers": 1},
+    "dupmae": {"decoder_layers": 1, "bow_loss_weight": 0.1},
+}
+
+
+def pretense_batch(name: str, batch: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """A plain batch under pretense's names."""
+    if name == "condenser":
+        return {key: batch[key] for key in ("input_ids", "attention_mask", "labels")}
+    result = {f"encoder_{key}": batch[key] for key in ("input_ids", "attention_mask", "labels")}
+    result |= {"decoder_input_ids": batch["original"], "decoder_labels": batch["decoder_labels"]}
+    result["decoder_attention_mask"] = ~batch["visible"][:, 0]
+    return result | ({"bag_word_weight": batch["bag_weight"]} if name == "dupmae" else {})
+
+
+def pretense_loss(model: torch.nn.Module, batch: dict[str, torch.Tensor]) -> torch.Tensor:
+    """Its own total."""
+    return model(**batch).loss
+
+
+def make_variants(name: str, vocabulary: int, rounds: int, directory: Path, names: list[str]) -> dict[str, Any]:
+    """The steppers of ``names``, and the objective and store behind them."""
+    rng = np.random.default_rng(steps.SEED)
+    lengths = steps.web_lengths(steps.BATCH * rounds, rng) - 2
+    store = steps.random_store(directory, vocabulary, lengths, rng)
+    objective = steps.make(name, steps.body(vocabulary), store, CHANGES.get(name))
+    found: dict[str, Any] = {"objective": objective}
+    batches = [plain_hf.batch_of(name, objective, step) for step in range(rounds)] if names != ["ours"] else []
+    if "ours" in names:
+        found["ours"] = steps.Stepper(objective, OptimiserConfig(rounds, 1e-4))
+    if "plain" in names:
+        found["plain"] = steps.TrainerStepper(plain_hf.make(name, objective), plain_hf.weighted(objective), batches)
+    package = common.peer("pretense") if "pretense" in names and name in PRETENSE else None
+    if package is not None:
+        config = package.MethodConfig(name=name, **PRETENSE[name])
+        model = package.create_pretraining_model(config, plain_hf.as_bert(objective))
+        ready = [pretense_batch(name, batch) for batch in batches]
+        found["pretense"] = steps.TrainerStepper(model, pretense_loss, ready)
+    return found
+
+
+def check(objective: Objective, plain: steps.TrainerStepper) -> dict[str, Any]:
+    """The losses of the first step, and the gradient of the word embeddings, without dropout."""
+    ours = steps.mean_loss(objective, 0)
+    model = plain.model.eval()
+    terms = model(**plain.batches[0])
+    theirs = {term: float(value.detach()) for term, value in terms.items()}
+    if any(abs(ours[term] - theirs[term]) > 1e-4 for term in objective.terms):
+        raise SystemExit(f"losses differ: ours {ours}, plain {theirs}")
+    sum(objective.terms[term] * value for term, value in terms.items()).backward()
+    expected = model.lm.bert.embeddings.word_embeddings.weight.grad
+    objective.module.eval()
+    batches = objective.micro_batches(0, 1)
+    for batch in batches:
+        sum(
+            objective.terms[term] * value / sum(b.counts[term] for b in batches)
+            for term, value in objective.losses(batch).items()
+        ).backward()
+    gradient = objective.body.words.weight.grad
+    difference = float((gradient - expected).norm() / expected.norm())
+    if not difference <= 1e-3:
+        raise SystemExit(f"gradients of the word embeddings differ by {difference:.1e} of their norm")
+    for module in (objective.module, model):
+        module.zero_grad(set_to_none=True)
+        module.train()
+    return {"ours": ours, "plain": theirs, "gradient_difference": difference}
+
+
+def _status(field: str) -> int:
+    line = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith(field))
+    return int(line.split()[1])
+
+
+def peak(name: str, vocabulary: int, variant: str) -> None:
+    """Print how many kB a step takes at its peak beyond weights and optimiser; run in a process of its own."""
+    choose_device("fp32", 1)
+    with tempfile.TemporaryDirectory() as directory:
+        stepper = make_variants(name, vocabulary, 2, Path(directory), [variant])[variant]
+        stepper.step(0)
+        stepper.optimiser.zero_grad(set_to_none=True)
+        gc.collect()
+        ctypes.CDLL(None).malloc_trim(0)
+        before = _status("VmRSS")
+        Path("/proc/self/clear_refs").write_text("5")  # the high-water mark begins anew
+        stepper.step(1)
+        print(_status("VmHWM") - before)
+
+
+def peaks(name: str, vocabulary: int, variants: list[str]) -> dict[str, int]:
+    """:func:`peak` of each variant."""
+    found = {}
+    for variant in variants:
+        code = f"import c2_steps; c2_steps.peak({name!r}, {vocabulary}, {variant!r})"
+        done = subprocess.run(
+            [sys.executable, "-c", code], cwd=Path(__file__).parent, capture_output=True, text=True, check=True
+        )
+        found[variant] = int(done.stdout.split()[-1])
+    return found
+
+
+def run(name: str, vocabulary: int, rounds: int) -> tuple[dict[str, Any], list[list]]:
+    """Check and measure one objective."""
+    with tempfile.TemporaryDirectory() as directory:
+        variants = make_variants(name, vocabulary, rounds, Path(directory), ["ours", "plain", "pretense"])
+        objective = variants.pop("objective")
+        losses = check(objective, variants["plain"])
+        tokens = [sum(b.tokens for b in objective.micro_batches(step, 1)) for step in range(rounds)]
+        times = common.interleave({n: v.step for n, v in variants.items()}, rounds)
+    ratio = common.ratios(times, "ours")
+    memory = peaks(name, vocabulary, list(variants))
+    rows = []
+    for variant, values in times.items():
+        rate = statistics.median(n / t for n, t in zip(tokens, values, strict=True))
+        row = [f"{name}, {variant}", rate, "", "", memory[variant] / 1000, "", ""]
+        if variant != "ours":
+            factor, less = ratio[variant]["median"], memory[variant] / memory["ours"]
+            row[2:4] = factor, common.verdict(factor, TARGETS[name])
+            row[5:] = less, common.verdict(less, MEMORY_TARGET)
+        rows.append(row)
+    return {
+        "loss": losses,
+        "tokens_per_cpu_s": {row[0].split(", ")[1]: round(row[1], 1) for row in rows},
+        "ratio": ratio,
+        "target": TARGETS[name],
+        "peak_kb": memory,
+        "peak_ratio": {v: round(memory[v] / memory["ours"], 3) for v in memory if v != "ours"},
+        "peak_target": MEMORY_TARGET,
+    }, rows
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--vocabulary", type=int, default=8192)
+    parser.add_argument("--only", nargs="*", choices=list(TARGETS))
+    parser.add_argument("--out", type=Path, default=common.RESULTS)
+    args = parser.parse_args()
+    choose_device("fp32", 1)
+    results, rows = {}, []
+    for name in args.only or TARGETS:
+        results[name], more = run(name, args.vocabulary, args.rounds)
+        rows += more
+    common.table(
+        f"C2: V={args.vocabulary}, {steps.BATCH} passages, 4 layers, 256-d",
+        ["variant", "real tokens/CPU-s", "ours is faster by", "target", "peak MB", "ours takes less by", "target"],
+        rows,
+    )
+    versions = ("torch", "transformers")
+    common.write(f"c2_steps_{args.vocabulary}", args, versions, vocabulary=args.vocabulary, results=results)
+    print(json.dumps({n: r["loss"] for n, r in results.items()}))
+
+
+if __name__ == "__main__":
+    main()
