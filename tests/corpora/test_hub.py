@@ -1,9 +1,9 @@
 """Checkpoints from the hub: which files, where from, and what was recorded at first use. No test reaches a network.
 
-Seen to fail when: the hub is asked before the mirror; a pickle is copied beside safetensors; the record is written anew, not
-compared, or lacks a file; a wrong file is put in place before it is compared; intact files are fetched again; a
-recorded revision is not asked for again; damage is not noticed when a start is read; an index or encoder_model/ is not
-copied; the origin is not the rule's output; a start of another form goes through.
+Seen to fail when: the hub is asked before the mirror; a pickle is copied beside safetensors; the record is written
+anew, not compared, or lacks a file; a wrong file is put in place before it is compared; intact files are fetched
+again; a recorded revision is not asked for again; damage is not noticed when a start is read; an index or
+encoder_model/ is not copied; the origin is not the rule's output; a start of another form goes through.
 """
 
 from __future__ import annotations

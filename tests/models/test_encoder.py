@@ -251,6 +251,11 @@ def test_missing_and_damaged_files(tmp_path: Path) -> None:
         path.unlink()
         with pytest.raises(DataError, match="no such file"):
             load_encoder(tmp_path / name)
+    saved(tmp_path / "old")
+    about = json.loads((tmp_path / "old/pretrieve.json").read_text())
+    (tmp_path / "old/pretrieve.json").write_text(json.dumps({n: v for n, v in about.items() if n != "similarity"}))
+    with pytest.raises(DataError, match="pretrieve.json: has no similarity; it was written by an older version"):
+        load_encoder(tmp_path / "old")
 
 
 def test_pooler_and_prefix_of_official_checkpoints_are_read(tmp_path: Path) -> None:

@@ -1,9 +1,9 @@
 """Every family of encoders against its own model in transformers: states, saved directories, and back.
 
-Seen to fail when: RoBERTa's positions begin at 0, or its table is saved without the rows of the offset; a single segment
-follows the batch's segments; a body without segments is saved without the row of zeros, or keeps it when it is read; ELECTRA's
-embedding size is left out; the family is left out of config.json; the LayerNorm's eps is left out; a text longer than
-the positions goes through.
+Seen to fail when: RoBERTa's positions begin at 0, or its table is saved without the rows of the offset; a single
+segment follows the batch's segments; a body without segments is saved without the row of zeros, or keeps it when it is
+read; ELECTRA's embedding size is left out; the family is left out of config.json; the LayerNorm's eps is left out; a
+text longer than the positions goes through.
 """
 
 from __future__ import annotations

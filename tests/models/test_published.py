@@ -1,5 +1,5 @@
-"""Published checkpoints by the names in their files: made here with transformers' models or by hand, small and random, and
-compared with what those models compute. fairseq's are in test_published_fairseq.py.
+"""Published checkpoints by the names in their files: made here with transformers' models or by hand, small and random,
+and compared with what those models compute. fairseq's are in test_published_fairseq.py.
 
 SEEN
 """
@@ -25,7 +25,7 @@ from pretrieve.models.hf_format import Checkpoint, load_tensors, save_encoder
 from pretrieve.models.published import read_start
 from pretrieve.models.transformer import Layer
 
-# transformers' models -------------------------------------------------------------------------------------------------
+# transformers' models -----------------------------------------------------------------------------------------------
 
 MODELS: dict[str, tuple[Callable, str, bool]] = {
     "bert": (lambda: bert_lm(), "bert", True),
@@ -123,11 +123,12 @@ def test_parts_with_an_index(tmp_path: Path, random_packed) -> None:
         read_start(tmp_path)
 
 
-# BERT of old, Condenser, RetroMAE --------------------------------------------------------------------------------------
+# BERT of old, Condenser, RetroMAE ------------------------------------------------------------------------------------
 
 
 def old_names(model: transformers.BertForMaskedLM) -> dict[str, torch.Tensor]:
-    """As in BERT's first conversions: gamma and beta, buffers, the pooler, next-sentence prediction, the tied matrix."""
+    """As in BERT's first conversions: gamma and beta, buffers, the pooler, next-sentence prediction, the tied
+    matrix."""
     state = {
         name.replace("LayerNorm.weight", "LayerNorm.gamma").replace("LayerNorm.bias", "LayerNorm.beta"): tensor
         for name, tensor in model.state_dict().items()
@@ -233,7 +234,7 @@ def test_flag_embeddings_names_are_those_of_our_decoder(tmp_path: Path) -> None:
     load_tensors(decoder, start.head("decoder"), start.path)
 
 
-# What is refused -------------------------------------------------------------------------------------------------------
+# What is refused -----------------------------------------------------------------------------------------------------
 
 WORDS, UP = "bert.embeddings.word_embeddings.weight", "bert.encoder.layer.1.intermediate.dense.weight"
 

@@ -1,5 +1,5 @@
-"""fairseq's files: SEED-Encoder as it was pre-trained, fine-tuned, and renamed; RoBERTa as of 2019. The names are written out
-by hand, and transformers' RoBERTa computes what is expected.
+"""fairseq's files: SEED-Encoder as it was pre-trained, fine-tuned, and renamed; RoBERTa as of 2019. The names are
+written out by hand, and transformers' RoBERTa computes what is expected.
 
 SEEN
 """

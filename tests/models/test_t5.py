@@ -1,9 +1,9 @@
 """T5 v1.1's encoder without padding against transformers.T5EncoderModel, forward and backward.
 
 Seen to fail when: scores are divided by √d; the bias is transposed (i − j for j − i), or left out of all layers but the
-first; logarithmic buckets begin one distance late; padding is not masked; GELU is exact; gate and up change places; the last
-norm is left out; RMSNorm takes the mean off; queries start as wide as keys; EOS is left out of the mean; ``all_states``
-leaves the last state as it is; dropout stays on outside training; [CLS] pooling is let through.
+first; logarithmic buckets begin one distance late; padding is not masked; GELU is exact; gate and up change places;
+the last norm is left out; RMSNorm takes the mean off; queries start as wide as keys; EOS is left out of the mean;
+``all_states`` leaves the last state as it is; dropout stays on outside training; [CLS] pooling is let through.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Starting from published checkpoints, from the files to the encoder's directory.
 
-Seen to fail when: the body keeps the scale's shape, or fresh weights; the checkpoint's dropout wins over the scale's; heads are
-not handed on; a vocabulary of the same size but other words goes through, or one of another size; padded rows are refused;
-words are to be predicted by T5, or without a mask; T5 is pooled by its first token; a changed copy from the hub is read; a
-bag of words starts from a transformer.
+Seen to fail when: the body keeps the scale's shape, or fresh weights; the checkpoint's dropout wins over the scale's;
+heads are not handed on; a vocabulary of the same size but other words goes through, or one of another size; padded
+rows are refused; words are to be predicted by T5, or without a mask; T5 is pooled by its first token; a changed copy
+from the hub is read; a bag of words starts from a transformer.
 """
 
 from __future__ import annotations
@@ -159,7 +159,7 @@ def test_a_bag_of_words_has_no_such_start(store: TokenStore, tmp_path: Path, pub
         run(store, tmp_path / "out", options("pairs", body=bag), published)
 
 
-# T5 --------------------------------------------------------------------------------------------------------------------
+# T5 ------------------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture

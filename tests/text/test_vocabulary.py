@@ -2,9 +2,10 @@
 
 The references are tokenizers of transformers, and SEED-Encoder's as its code sets it up.
 
-Seen to fail when: BERT's set is tried before SEED-Encoder's; ``<mask>`` is not appended; SEED-Encoder's text loses its accents; a
-published tokenizer.json cuts or pads; a missing token gets id 0; T5's sequences begin with a token; the second segment
-begins one late without [CLS]; vocab.txt is taken before tokenizer.json; a special set that is not known goes through.
+Seen to fail when: BERT's set is tried before SEED-Encoder's; ``<mask>`` is not appended; SEED-Encoder's text loses its
+accents; a published tokenizer.json cuts or pads; a missing token gets id 0; T5's sequences begin with a token; the
+second segment begins one late without [CLS]; vocab.txt is taken before tokenizer.json; a special set that is not known
+goes through.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ def saved(tokenizer: Tokenizer, path: Path) -> Path:
     return path
 
 
-# Special tokens --------------------------------------------------------------------------------------------------------
+# Special tokens ------------------------------------------------------------------------------------------------------
 
 
 def test_each_set_is_told_from_the_others(tmp_path: Path) -> None:
@@ -100,7 +101,7 @@ def test_other_vocabularies_are_refused(tmp_path: Path) -> None:
         given_tokenizer(vocab_file(tmp_path / "vocab.txt", [*SPECIAL_TOKENS[:4], *WORDS]))
 
 
-# Given vocabularies ----------------------------------------------------------------------------------------------------
+# Given vocabularies --------------------------------------------------------------------------------------------------
 
 
 def test_seed_encoders_text(tmp_path: Path) -> None:
@@ -156,7 +157,7 @@ def test_where_words_begin(tmp_path: Path) -> None:
         assert word_starts(tokenizer)[ids].astype(int).tolist() == begins, tokenizer.encode(text).tokens
 
 
-# Sequences -------------------------------------------------------------------------------------------------------------
+# Sequences -----------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture

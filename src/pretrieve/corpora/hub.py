@@ -1,12 +1,15 @@
-"""Starting points from outside: ``hub:OWNER/NAME[@REVISION]`` and ``dir:PATH``. Standard library only, for the workflow reads it.
+"""Starting points from outside: ``hub:OWNER/NAME[@REVISION]`` and ``dir:PATH``. Standard library only, for the
+workflow reads it.
 
-A checkpoint of the hub is copied to ``data/hub/OWNER--NAME/``: configuration, weights (safetensors if there are any) and
-tokenizer, nothing else. It is taken from ``MIRROR/hub/OWNER/NAME`` (with a revision: ``NAME@REVISION``) if that folder
-exists, else from huggingface.co. At first use the revision and the sha256 of every file are recorded in ``manifest.json``, and
-ever after the files are checked against it: when they are fetched again, and whenever an encoder starts from them. What a
-name stands for can change on a hub; what an encoder started from cannot. ``origin.txt`` says where this copy came from.
+A checkpoint of the hub is copied to ``data/hub/OWNER--NAME/``: configuration, weights (safetensors if there are any)
+and tokenizer, nothing else. It is taken from ``MIRROR/hub/OWNER/NAME`` (with a revision: ``NAME@REVISION``) if that
+folder exists, else from huggingface.co. At first use the revision and the sha256 of every file are recorded in
+``manifest.json``, and ever after the files are checked against it: when they are fetched again, and whenever an
+encoder starts from them. What a name stands for can change on a hub; what an encoder started from cannot.
+``origin.txt`` says where this copy came from.
 
-A ``dir:`` is used where it is. It is a checkpoint directory, or fairseq's single file (:mod:`pretrieve.models.checkpoint_files`).
+A ``dir:`` is used where it is. It is a checkpoint directory, or fairseq's single file
+(:mod:`pretrieve.models.checkpoint_files`).
 """
 
 from __future__ import annotations
@@ -98,7 +101,9 @@ def check_starts(config: Mapping[str, Any]) -> None:
     given = config["scales"][config["scale"]].get("vocabulary_file")
     key = f"scales.{config['scale']}.vocabulary_file"
     if given and not given.startswith("hub:") and not Path(given).is_file():
-        raise ConfigError(f"config: {key}: {given!r}: no such file; expected vocab.txt, tokenizer.json or hub:OWNER/NAME.")
+        raise ConfigError(
+            f"config: {key}: {given!r}: no such file; expected vocab.txt, tokenizer.json or hub:OWNER/NAME."
+        )
     for where, start in (named | {key: given}).items():
         if start and start.startswith(("hub:", "dir:")):
             try:
@@ -239,7 +244,8 @@ def _from_hub(
 
 
 def download_snapshot(repository: str, revision: str | None) -> tuple[Path, str | None]:
-    """Folder and exact revision of a checkpoint in the cache of ``huggingface_hub``, downloaded where it is not there yet."""
+    """Folder and exact revision of a checkpoint in the cache of ``huggingface_hub``, downloaded where it is not there
+    yet."""
     from huggingface_hub import snapshot_download
 
     folder = Path(snapshot_download(repository, revision=revision, allow_patterns=list(_FIRST)))

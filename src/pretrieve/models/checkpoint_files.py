@@ -4,7 +4,7 @@
 layout                                      files
 ==========================================  ============================================================================
 this project's                              pretrieve.json, config.json, model.safetensors, heads.safetensors
-transformers'                               config.json; model.safetensors or pytorch_model.bin, whole or in parts with an index
+transformers'                               config.json; model.safetensors or pytorch_model.bin, or parts with an index
 Condenser's (modeling.py:121-131)           transformers', and model.pt: the head's layers ``c_head.*``
 FlagEmbedding's (RetroMAE, modeling.py)     encoder_model/ (transformers'), pytorch_model.bin: ``lm.*``, ``c_head.*``
 fairseq's (SEED-Encoder, RoBERTa)           one .pt file and no config.json; or the file itself

@@ -1,23 +1,26 @@
 """Parameter names: ours, and those under which encoders are published.
 
-Three libraries name an encoder's tensors. A :class:`Names` table says how each of them calls ours, and translates both ways; the
-joint query-key-value matrix of this project is taken apart and put together on the way.
+Three libraries name an encoder's tensors. A :class:`Names` table says how each of them calls ours, and translates both
+ways; the joint query-key-value matrix of this project is taken apart and put together on the way.
 
-==================  ====================================  ================================  ===========================
-ours (layer N)      BERT (transformers)                   FAIRSEQ (RoBERTa, SEED-Encoder)   T5 (transformers)
-==================  ====================================  ================================  ===========================
-words               embeddings.word_embeddings            embed_tokens                      shared
-attention.qkv       attention.self.{query, key, value}    self_attn.{q, k, v}_proj          layer.0.SelfAttention.{q, k, v}
-attention.output    attention.output.dense                self_attn.out_proj                layer.0.SelfAttention.o
-attention_norm      attention.output.LayerNorm            self_attn_layer_norm              layer.0.layer_norm
-up, down            intermediate.dense, output.dense      fc1, fc2                          layer.1.DenseReluDense.{wi_1, wo}
-output_norm         output.LayerNorm                      final_layer_norm                  layer.1.layer_norm
-==================  ====================================  ================================  ===========================
+================  ==================================  ========================  ===============================
+ours (layer N)    BERT (transformers)                 FAIRSEQ                   T5 (transformers)
+================  ==================================  ========================  ===============================
+words             embeddings.word_embeddings          embed_tokens              shared
+attention.qkv     attention.self.{query, key, value}  self_attn.{q, k, v}_proj  layer.0.SelfAttention.{q, k, v}
+attention.output  attention.output.dense              self_attn.out_proj        layer.0.SelfAttention.o
+attention_norm    attention.output.LayerNorm          self_attn_layer_norm      layer.0.layer_norm
+gate                                                                            layer.1.DenseReluDense.wi_0
+up                intermediate.dense                  fc1                       layer.1.DenseReluDense.wi_1
+down              output.dense                        fc2                       layer.1.DenseReluDense.wo
+output_norm       output.LayerNorm                    final_layer_norm          layer.1.layer_norm
+================  ==================================  ========================  ===============================
 
 ``FAIRSEQ_DECODER`` is SEED-Encoder's decoder, of :mod:`pretrieve.models.decoder`.
 
-Sources: transformers (BertModel, T5EncoderModel); fairseq 0.10 TransformerSentenceEncoder, as microsoft/SEED-Encoder@ececaa9 has
-it in model/SEED_Encoder/transformer_sentence_encoder.py. RoBERTa, ELECTRA and ERNIE have BERT's names in transformers.
+Sources: transformers (BertModel, T5EncoderModel); fairseq 0.10 TransformerSentenceEncoder, as
+microsoft/SEED-Encoder@ececaa9 has it in model/SEED_Encoder/transformer_sentence_encoder.py. RoBERTa, ELECTRA and ERNIE
+have BERT's names in transformers.
 """
 
 from __future__ import annotations
@@ -33,8 +36,8 @@ from pretrieve.errors import DataError
 class Names:
     """How a library names an encoder.
 
-    top: our whole name → theirs; layer: our module in a layer → theirs; ``layer_prefix`` stands before a layer's number;
-    ``attention`` before the three names ``parts`` of query, key and value.
+    top: our whole name → theirs; layer: our module in a layer → theirs; ``layer_prefix`` stands before a layer's
+    number; ``attention`` before the three names ``parts`` of query, key and value.
     """
 
     top: dict[str, str]

@@ -13,7 +13,8 @@ FAMILIES = ("bert", "roberta", "electra", "ernie")
 
 @dataclass(frozen=True)
 class BodyConfig:
-    """A body's shape. ``kind`` is ``transformer`` (BERT's post-LN encoder), ``t5`` (the encoder of T5 v1.1) or ``bow-mlp``.
+    """A body's shape. ``kind`` is ``transformer`` (BERT's post-LN encoder), ``t5`` (the encoder of T5 v1.1) or
+    ``bow-mlp``.
 
     Of a transformer, ``family`` says under which names it is saved. ``max_positions`` tokens fit into a sequence; the
     first has the position ``position_offset``: 0 for BERT, the padding's id + 1 for RoBERTa and SEED-Encoder, whose
@@ -23,8 +24,8 @@ class BodyConfig:
     ``head_size`` (0: hidden / heads), ``buckets`` and ``max_distance`` are T5's (:mod:`pretrieve.models.t5`).
 
     ``positions='sinusoid'`` fills the learned position table with sinusoids of amplitude ``position_std`` to start with
-    (Vaswani et al. 2017, §3.5) instead of noise: with it, and with a wider ``word_std`` than BERT's 0.02, a model of a few
-    layers leaves the unigram plateau within minutes; with BERT's initialisation it does not (docs/fidelity.md).
+    (Vaswani et al. 2017, §3.5) instead of noise: with it, and with a wider ``word_std`` than BERT's 0.02, a model of a
+    few layers leaves the unigram plateau within minutes; with BERT's initialisation it does not (docs/fidelity.md).
     """
 
     kind: str = "transformer"

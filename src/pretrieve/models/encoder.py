@@ -28,8 +28,8 @@ def make_body(config: BodyConfig, seed: int) -> Transformer | BowMlp | T5Encoder
 
 
 class Encoder(nn.Module):
-    """Text → vector: body, pooling, projection to ``dim`` (paper ``pretraining_tasks`` §4.1: "a linear layer on the hidden
-    state of the [CLS] token").
+    """Text → vector: body, pooling, projection to ``dim`` (paper ``pretraining_tasks`` §4.1: "a linear layer on the
+    hidden state of the [CLS] token").
 
     pooling: ``cls`` is the state of the first token; ``mean`` that of all tokens, special ones included, which is how
     T5's sequences ``x1 .. xn </s>`` are pooled (``dual_encoders`` §4). similarity: ``cosine`` gives vectors of norm 1,

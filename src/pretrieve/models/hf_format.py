@@ -1,8 +1,8 @@
 """Encoder directories: what other tools load, and beside it what pre-training needs to go on.
 
 ===================  =================================================================================================
-config.json          of ``transformers``, by family: BERT, RoBERTa, ELECTRA, ERNIE, T5 (or ``bow-mlp``, which only we read)
-model.safetensors    the body under its family's names: ``AutoModel.from_pretrained(directory)`` loads it (T5: T5EncoderModel)
+config.json          of ``transformers``, by family: BERT, RoBERTa, ELECTRA, ERNIE, T5 (or ``bow-mlp``, our own)
+model.safetensors    the body under its family's names: AutoModel.from_pretrained loads it (T5: T5EncoderModel)
 heads.safetensors    projection, and what the objective trained beside the body: word head, Condenser head, decoder
 pretrieve.json       how it was made: body, pooling, dimension, objective, seed, content key of the token store
 ===================  =================================================================================================
@@ -146,9 +146,9 @@ def _write_tensors(tensors: dict[str, torch.Tensor], path: Path) -> None:
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A directory in memory: shape of the body, its tensors under our names, tensors of the heads as ``{head}.{name}``, and
-    what ``pretrieve.json`` says ({} for a published checkpoint). vocabulary_sha256: of the vocabulary it was trained with, if the
-    directory has one (:func:`pretrieve.text.vocabulary.vocabulary_sha256`)."""
+    """A directory in memory: shape of the body, its tensors under our names, tensors of the heads as
+    ``{head}.{name}``, and what ``pretrieve.json`` says ({} for a published checkpoint). vocabulary_sha256: of the
+    vocabulary it was trained with, if the directory has one (:func:`pretrieve.text.vocabulary.vocabulary_sha256`)."""
 
     path: Path
     config: BodyConfig
@@ -209,6 +209,12 @@ def read_encoder(directory: Path) -> Checkpoint:
         ) from None
     except Exception as error:  # safetensors raises its own type for a damaged header
         raise DataError(f"{directory}: damaged checkpoint ({error}). Delete it and run snakemake again.") from error
+    missing = [name for name in ("body", "dim", "pooling", "similarity", "head") if name not in about]
+    if missing:
+        raise DataError(
+            f"{directory}/pretrieve.json: has no {', '.join(missing)}; it was written by an older version of this project. "
+            "Delete the directory and run snakemake again."
+        )
     config = BodyConfig.from_dict(about["body"])
     return Checkpoint(directory, config, from_saved_names(body, config), heads, about, about.get("vocabulary_sha256"))
 
@@ -218,8 +224,8 @@ def load_encoder(
 ) -> tuple[Encoder, dict]:
     """Read an encoder directory; returns the encoder and what ``pretrieve.json`` says.
 
-    ``dim``, ``similarity``: those wanted, if not the saved ones. Where the dimension differs from the saved projection's, or
-    the encoder was pre-trained without one, a fresh projection is drawn from ``seed``.
+    ``dim``, ``similarity``: those wanted, if not the saved ones. Where the dimension differs from the saved
+    projection's, or the encoder was pre-trained without one, a fresh projection is drawn from ``seed``.
 
     Raises
     ------

@@ -1,18 +1,19 @@
 """Encoders that others have published, as starting points: by the names in their files, without their code.
 
-:func:`read_start` takes a directory of this project or any layout of :mod:`pretrieve.models.checkpoint_files`. What it finds:
+:func:`read_start` takes a directory of this project or any layout of :mod:`pretrieve.models.checkpoint_files`. What it
+finds:
 
-=================================  ============================================================================================
+=================================  ====================================================================================
 body                               BERT, RoBERTa (also XLM-R, CamemBERT), ELECTRA, ERNIE 2.0, SEED-Encoder, T5 v1.1
-``mlm``: word head                 ``cls.predictions`` (BERT, Condenser, RetroMAE, ERNIE), ``lm_head`` (RoBERTa, SEED-Encoder)
+``mlm``: word head                 ``cls.predictions`` (BERT, ERNIE, Condenser, RetroMAE), ``lm_head`` (RoBERTa, SEED)
 ``condenser``: its head            ``c_head.0``, ``c_head.1`` (Condenser and coCondenser: model.pt)
 ``decoder``: SEED-Encoder's        ``decoder`` beside ``encoder.sentence_encoder`` (the pre-trained .pt files)
 ``decoder``: RetroMAE's            ``c_head`` (FlagEmbedding; the checkpoints on the hub have none)
-=================================  ============================================================================================
+=================================  ====================================================================================
 
-Left out on purpose: BERT's pooler and next-sentence head, ELECTRA's heads, T5's decoder, coCondenser's ``co_target`` (the labels
-of one batch), and, with a line that says so, the heads of fine-tuned models. Everything else that is unknown, missing or of a
-wrong shape is an error: a start that is only half loaded would train all the same.
+Left out on purpose: BERT's pooler and next-sentence head, ELECTRA's heads, T5's decoder, coCondenser's ``co_target``
+(the labels of one batch), and, with a line that says so, the heads of fine-tuned models. Everything else that is
+unknown, missing or of a wrong shape is an error: a start that is only half loaded would train all the same.
 
 Sources of the names: luyug/Condenser@74880ab modeling.py:34-131, 172-176; staoxiao/RetroMAE@ee37587 modeling.py;
 FlagOpen/FlagEmbedding retromae_pretrain/modeling.py; microsoft/SEED-Encoder@ececaa9 model/models.py:309-331 and
@@ -68,8 +69,8 @@ def read_start(path: Path) -> Checkpoint:
     Raises
     ------
     DataError
-        when there is no checkpoint, or it is damaged, incomplete, or of a model that is not supported; with the path and the
-        names.
+        when there is no checkpoint, or it is damaged, incomplete, or of a model that is not supported; with the path
+        and the names.
     """
     files = find_checkpoint(Path(path))
     if files.own:
@@ -113,8 +114,9 @@ def _read_config(path: Path | None) -> dict[str, Any]:
 def _plain(state: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
     """Names without what wrappers put in front, old names renewed, numbers in float32.
 
-    ``module.`` is from data-parallel training, ``lm.`` from the pre-training code of Condenser and RetroMAE; TensorFlow's
-    ``gamma`` and ``beta`` stand in BERT's first conversions, and a joint ``in_proj`` in fairseq's files of 2019.
+    ``module.`` is from data-parallel training, ``lm.`` from the pre-training code of Condenser and RetroMAE;
+    TensorFlow's ``gamma`` and ``beta`` stand in BERT's first conversions, and a joint ``in_proj`` in fairseq's files
+    of 2019.
     """
     if all(name.startswith("module.") for name in state):
         state = {name.removeprefix("module."): tensor for name, tensor in state.items()}

@@ -1,7 +1,7 @@
 """The shape of a published encoder: from the ``config.json`` of transformers, or from fairseq's tensors.
 
-Who computes something else than our bodies do (another activation, relative positions in BERT, ELECTRA's narrow embeddings,
-T5 1.0's plain feed-forward) is refused here, so that no model is loaded which only looks alike.
+Who computes something else than our bodies do (another activation, relative positions in BERT, ELECTRA's narrow
+embeddings, T5 1.0's plain feed-forward) is refused here, so that no model is loaded which only looks alike.
 """
 
 from __future__ import annotations
@@ -119,9 +119,9 @@ def t5_shape(shown: Mapping[str, Any]) -> BodyConfig:
 
 
 def fairseq_shape(body: dict[str, torch.Tensor], shown: Mapping[str, Any], said: Mapping[str, Any]) -> BodyConfig:
-    """The shape of fairseq's TransformerSentenceEncoder, from its tensors; ``shown`` is SEED-Encoder's config.json, if there
-    is one, ``said`` the options in the file. Heads leave no trace in the tensors: unless told, they are 64 wide, as in
-    all published models.
+    """The shape of fairseq's TransformerSentenceEncoder, from its tensors; ``shown`` is SEED-Encoder's config.json, if
+    there is one, ``said`` the options in the file. Heads leave no trace in the tensors: unless told, they are 64 wide,
+    as in all published models.
 
     Raises
     ------

@@ -1,7 +1,7 @@
 """What stands beside the encoder in published files: word heads, Condenser's head, decoders; under our names.
 
-Output matrices are not kept, for they are the word embeddings. Where a file has one that is *not*, our head would compute
-something else, so that head is left out, and pre-training begins with a fresh one.
+Output matrices are not kept, for they are the word embeddings. Where a file has one that is *not*, our head would
+compute something else, so that head is left out, and pre-training begins with a fresh one.
 """
 
 from __future__ import annotations

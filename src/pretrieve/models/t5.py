@@ -1,17 +1,20 @@
-"""The encoder of T5 v1.1 without padding (Raffel et al. 2020, §2.1; Shazeer 2020; paper ``dual_encoders`` §4 starts from it).
+"""The encoder of T5 v1.1 without padding (Raffel et al. 2020, §2.1; Shazeer 2020; paper ``dual_encoders`` §4 starts
+from it).
 
-The same function as ``transformers.T5EncoderModel`` on packed batches (:mod:`pretrieve.text.packing`). Against BERT's encoder:
+The same function as ``transformers.T5EncoderModel`` on packed batches (:mod:`pretrieve.text.packing`). Against BERT's
+encoder:
 
 * norm first: ``x ← x + f(norm(x))`` in both halves of a layer, and one norm behind the last layer;
 * RMSNorm, ``norm(x) = w · x / √(mean(x²) + ε)``: no mean is taken off and no bias added (Zhang & Sennrich 2019);
 * gated feed-forward, ``down(gelu(gate(x)) · up(x))``, with the tanh approximation of GELU; no linear layer has a bias;
 * no position embeddings: a head adds b[head, bucket(j − i)] to the score of key j for query i. The b are shared by all
   layers. Scores are not divided by √d: the initial weights of the queries see to that;
-* no segments, and no [CLS]: a text is ``x1 .. xn </s>``, and its vector is the mean over all n + 1 states (``dual_encoders`` §4).
+* no segments, and no [CLS]: a text is ``x1 .. xn </s>``, and its vector is the mean over all n + 1 states
+  (``dual_encoders`` §4).
 
-Buckets: half of them for keys behind the query, half for keys at or before it; in each half, the first half of the buckets
-stand for one distance each, the others for logarithmically growing ranges up to ``max_distance``, and the last one for
-everything beyond (§2.1).
+Buckets: half of them for keys behind the query, half for keys at or before it; in each half, the first half of the
+buckets stand for one distance each, the others for logarithmically growing ranges up to ``max_distance``, and the last
+one for everything beyond (§2.1).
 """
 
 from __future__ import annotations
@@ -55,7 +58,8 @@ class RmsNorm(nn.Module):
 
 
 class T5Attention(nn.Module):
-    """Multi-head self-attention over each sequence of a packed batch, with a bias for the distance; (T, d) → (T, d) or (n, d)."""
+    """Multi-head self-attention over each sequence of a packed batch, with a bias for the distance; (T, d) → (T, d) or
+    (n, d)."""
 
     def __init__(self, config: BodyConfig) -> None:
         super().__init__()
@@ -65,7 +69,8 @@ class T5Attention(nn.Module):
         self.output = nn.Linear(inner, config.hidden, bias=False)
 
     def forward(self, x: torch.Tensor, batch: Batch, bias: torch.Tensor, first_only: bool = False) -> torch.Tensor:
-        """bias (heads, longest, longest); ``first_only``: only the first token of each sequence asks: the result is (n, d)."""
+        """bias (heads, longest, longest); ``first_only``: only the first token of each sequence asks: the result is
+        (n, d)."""
         joint = self.qkv(x)
         inner = joint.shape[-1] // 3
         drop = self.dropout if self.training else 0.0
@@ -125,8 +130,9 @@ class T5Encoder(nn.Module):
         self.dropout = nn.Dropout(config.dropout)
 
     def initialise(self, generator: torch.Generator) -> None:
-        """T5's initial weights (Mesh TensorFlow's, as transformers has them): words N(0, 1), matrices N(0, 1/fan-in), queries
-        divided once more by √head_size, which stands for the missing scale; norms 1. ``std`` and ``word_std`` are not used."""
+        """T5's initial weights (Mesh TensorFlow's, as transformers has them): words N(0, 1), matrices N(0, 1/fan-in),
+        queries divided once more by √head_size, which stands for the missing scale; norms 1. ``std`` and ``word_std``
+        are not used."""
         config = self.config
         for name, parameter in self.named_parameters():
             if name.endswith("norm.weight"):
@@ -147,14 +153,16 @@ class T5Encoder(nn.Module):
         return self.distances(buckets.to(batch.tokens.device)).permute(2, 0, 1)
 
     def forward(self, batch: Batch, first_only: bool = False) -> torch.Tensor:
-        """Hidden states behind the last norm, (T, d) in packed order; ``first_only``: of each sequence's first token, (n, d)."""
+        """Hidden states behind the last norm, (T, d) in packed order; ``first_only``: of each sequence's first token,
+        (n, d)."""
         x, bias = self.dropout(self.words(batch.tokens)), self.bias(batch)
         for index, layer in enumerate(self.layers):
             x = layer(x, batch, bias, first_only and index == len(self.layers) - 1)
         return self.dropout(self.norm(x))
 
     def all_states(self, batch: Batch) -> list[torch.Tensor]:
-        """layers + 1 hidden states (T, d) in packed order: the embeddings, then each layer's output; the last one is normed."""
+        """layers + 1 hidden states (T, d) in packed order: the embeddings, then each layer's output; the last one is
+        normed."""
         states, bias = [self.dropout(self.words(batch.tokens))], self.bias(batch)
         for layer in self.layers:
             states.append(layer(states[-1], batch, bias))

@@ -5,8 +5,8 @@ on packed batches (:mod:`pretrieve.text.packing`): embeddings, linear layers and
 is computed on groups of sequences of nearly equal length. On web passages most of a padded batch is padding, so this is
 where the speed comes from. Query, key and value are one matrix; :mod:`pretrieve.models.hf_format` translates names.
 
-RoBERTa, ELECTRA and ERNIE 2.0 are the same function with other embeddings: RoBERTa's first position is row 2 of its table, and it
-has one segment or none (:class:`~pretrieve.models.config.BodyConfig`).
+RoBERTa, ELECTRA and ERNIE 2.0 are the same function with other embeddings: RoBERTa's first position is row 2 of its
+table, and it has one segment or none (:class:`~pretrieve.models.config.BodyConfig`).
 """
 
 from __future__ import annotations

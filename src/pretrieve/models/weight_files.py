@@ -1,7 +1,8 @@
 """Files of tensors: safetensors, and the .bin and .pt files of torch.
 
-A .bin or .pt file is a pickle, which can run code when it is read. It is read with ``weights_only=True``, which admits tensors
-and plain containers alone; for fairseq's files also ``argparse.Namespace``, in which fairseq 0.10 keeps the options of the run.
+A .bin or .pt file is a pickle, which can run code when it is read. It is read with ``weights_only=True``, which admits
+tensors and plain containers alone; for fairseq's files also ``argparse.Namespace``, in which fairseq 0.10 keeps the
+options of the run.
 """
 
 from __future__ import annotations

@@ -17,8 +17,8 @@ PADDED_TO = 128
 
 
 def body_config(options: dict[str, Any], store: TokenStore, start: Checkpoint | None) -> BodyConfig:
-    """The body that ``options`` describe. With a start it has the start's shape, and of the options only the dropout: a shape
-    cannot be trained away.
+    """The body that ``options`` describe. With a start it has the start's shape, and of the options only the dropout:
+    a shape cannot be trained away.
 
     Raises
     ------

@@ -1,8 +1,8 @@
 """Vocabularies: a WordPiece one trained on the corpus, or the one of a published checkpoint.
 
-A vocabulary trained here has BERT's special tokens in BERT's order, so that it and ``bert-base-uncased`` are used in the same
-way: ``[PAD]`` is 0; text is lower-cased and stripped of accents. Given ones are a BERT ``vocab.txt`` (uncased, or
-SEED-Encoder's) or any ``tokenizer.json`` whose special tokens are one of these sets:
+A vocabulary trained here has BERT's special tokens in BERT's order, so that it and ``bert-base-uncased`` are used in
+the same way: ``[PAD]`` is 0; text is lower-cased and stripped of accents. Given ones are a BERT ``vocab.txt``
+(uncased, or SEED-Encoder's) or any ``tokenizer.json`` whose special tokens are one of these sets:
 
 =============  ======  ======  ======  =======  =======  ==============================================================
 set            pad     unk     cls     sep      mask     sequence
@@ -77,7 +77,8 @@ def _with_template(tokenizer: Tokenizer) -> Tokenizer:
 
 
 def train_wordpiece(texts: Iterable[str], size: int, min_frequency: int = 2) -> Tokenizer:
-    """Train a WordPiece vocabulary of at most ``size`` entries; the same texts give the same vocabulary, in any order."""
+    """Train a WordPiece vocabulary of at most ``size`` entries; the same texts give the same vocabulary, in any
+    order."""
     normalise, split = normalizers.BertNormalizer(lowercase=True), pre_tokenizers.BertPreTokenizer()
     chunks: Counter[str] = Counter()
     for text in texts:
@@ -91,7 +92,8 @@ def train_wordpiece(texts: Iterable[str], size: int, min_frequency: int = 2) -> 
 
 
 def given_tokenizer(path: Path) -> Tokenizer:
-    """The tokenizer of a ``vocab.txt``, a ``tokenizer.json``, or a directory with one of them (the latter is taken first).
+    """The tokenizer of a ``vocab.txt``, a ``tokenizer.json``, or a directory with one of them (the latter is taken
+    first).
 
     Raises
     ------
@@ -134,11 +136,12 @@ def from_tokenizer_file(path: Path) -> Tokenizer:
 
 
 def from_vocab_file(path: Path) -> Tokenizer:
-    """A tokenizer from a ``vocab.txt`` (one entry a line, the line number is the id): BERT's uncased one, or SEED-Encoder's.
+    """A tokenizer from a ``vocab.txt`` (one entry a line, the line number is the id): BERT's uncased one, or
+    SEED-Encoder's.
 
-    SEED-Encoder's (SEED-Encoder tokenization_seed_encoder.py) is told by its first entries. It keeps accents and control
-    characters, and ``<mask>`` stands behind the last line of the file, as fairseq appends it: 32,768 lines, 32,769 entries.
-    A cased vocabulary has to be given as ``tokenizer.json``, which says so.
+    SEED-Encoder's (SEED-Encoder tokenization_seed_encoder.py) is told by its first entries. It keeps accents and
+    control characters, and ``<mask>`` stands behind the last line of the file, as fairseq appends it: 32,768 lines,
+    32,769 entries. A cased vocabulary has to be given as ``tokenizer.json``, which says so.
     """
     entries = Path(path).read_text(encoding="utf-8").split("\n")
     if entries and not entries[-1]:
@@ -192,8 +195,8 @@ def vocabulary_sha256(tokenizer: Tokenizer) -> str:
 def word_starts(tokenizer: Tokenizer) -> np.ndarray:
     """(V,) bool: whether an entry begins a word. In a WordPiece vocabulary an entry with ``##`` goes on with one.
 
-    Byte-level BPE (RoBERTa) and sentencepiece (T5) mark the *beginning* instead, with ``Ġ`` and ``▁``: there an entry without
-    the mark goes on. (The Condenser code applies the ``##`` rule to RoBERTa as well, where no entry has it.)
+    Byte-level BPE (RoBERTa) and sentencepiece (T5) mark the *beginning* instead, with ``Ġ`` and ``▁``: there an entry
+    without the mark goes on. (The Condenser code applies the ``##`` rule to RoBERTa as well, where no entry has it.)
     """
     vocabulary = tokenizer.get_vocab()
     begins = np.ones(tokenizer.get_vocab_size(), dtype=bool)
