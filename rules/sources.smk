@@ -36,9 +36,9 @@ for hub_start in hub_starts():
         output:
             hub.files_of(hub_start),
         log:
-            f"{ROOT}/logs/fetch/{hub_start.replace('/', '--')}.log",
+            f"{ROOT}/logs/fetch/{hub.file_name(hub_start)}.log",
         benchmark:
-            f"{ROOT}/benchmarks/fetch/{hub_start.replace('/', '--')}.tsv"
+            f"{ROOT}/benchmarks/fetch/{hub.file_name(hub_start)}.tsv"
         localrule: True
         conda:
             "../envs/cpu.yaml"
