@@ -21,6 +21,8 @@ from pretrieve.text.token_store import TokenStore
 from pretrieve.training.device import Device
 
 ROOT = Path(__file__).resolve().parent.parent
+#: --doctest-modules would import every conftest.py as a module of the same name.
+collect_ignore_glob = ["conftest.py", "*/conftest.py"]
 
 
 @pytest.fixture(autouse=True)

@@ -60,8 +60,10 @@ def test_against_cross_entropy(at_once: int | None, bias: bool) -> None:
     assert_close(*both(inputs(bias=bias), at_once))
 
 
-def test_the_default_chunk_is_smaller_than_some_batches(monkeypatch) -> None:
+@pytest.mark.parametrize(("least", "expected"), [(1, 3), (5, 5)])
+def test_the_default_chunk_is_smaller_than_some_batches(monkeypatch, least: int, expected: int) -> None:
     monkeypatch.setitem(LOGITS_AT_ONCE, "cpu", 3 * WORDS)
+    monkeypatch.setattr(module, "ROWS_AT_LEAST", least)
     widest, linear = [], functional.linear
 
     def watched(x, matrix, *rest):
@@ -70,7 +72,7 @@ def test_the_default_chunk_is_smaller_than_some_batches(monkeypatch) -> None:
 
     monkeypatch.setattr(module.functional, "linear", watched)
     loss = word_loss(*inputs())
-    assert max(widest) == 3 and sum(widest) == ROWS and loss.item() > 0
+    assert max(widest) == expected and sum(widest) == ROWS and loss.item() > 0
 
 
 def test_large_logits(monkeypatch) -> None:
