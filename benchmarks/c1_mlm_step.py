@@ -29,7 +29,7 @@ import torch
 from transformers import BertForMaskedLM
 
 from pretrieve.models.config import BodyConfig
-from pretrieve.models.word_loss import LOGITS_AT_ONCE
+from pretrieve.models.word_loss import LOGITS_AT_ONCE, ROWS_AT_LEAST
 from pretrieve.training.device import choose_device
 from pretrieve.training.optimiser import OptimiserConfig
 
@@ -61,7 +61,7 @@ class Products:
             for weight in self.weights:
                 self._layer(tokens, weight)
         self._layer(masked, self.transform)
-        rows = max(1, LOGITS_AT_ONCE["cpu"] // self.vocabulary)
+        rows = max(ROWS_AT_LEAST, LOGITS_AT_ONCE["cpu"] // self.vocabulary)
         for first in range(0, masked, rows):
             self._layer(min(rows, masked - first), self.words)
 

@@ -18,7 +18,7 @@ from torch import nn
 from pretrieve.models.config import BodyConfig
 from pretrieve.models.encoder import Encoder
 from pretrieve.pretraining.objectives import build_objective
-from pretrieve.pretraining.presets import resolve
+from pretrieve.pretraining.presets import OPTIONS, resolve
 from pretrieve.pretraining.setting import Setting
 from pretrieve.text.token_store import ARRAYS, TokenStore
 from pretrieve.text.vocabulary import SpecialIds
@@ -51,15 +51,17 @@ def web_lengths(n: int, rng: np.random.Generator) -> np.ndarray:
     return np.clip(np.exp(rng.normal(np.log(72), 0.5, n)), 8, LENGTH).astype(np.int64)
 
 
-def random_store(directory: Path, vocabulary: int, lengths: np.ndarray, rng: np.random.Generator) -> TokenStore:
-    """A token store of random word pieces, four of five of which begin a word; one sentence a passage, of ``lengths`` (n,)
-    tokens."""
-    passages, starts = len(lengths), np.concatenate([[0], np.cumsum(lengths)])
+def random_store(
+    directory: Path, vocabulary: int, lengths: np.ndarray, rng: np.random.Generator, sentences: int = 1
+) -> TokenStore:
+    """A token store of random word pieces, four of five of which begin a word: ``sentences`` to a passage, of ``lengths``
+    (n · sentences,) tokens."""
+    passages, starts = len(lengths) // sentences, np.concatenate([[0], np.cumsum(lengths)])
     index, one = np.arange(passages + 1), np.array([0, 1])
     arrays = dict.fromkeys(ARRAYS, np.empty(0, np.int64)) | {
         "tokens": rng.integers(5, vocabulary, starts[-1]).astype(np.uint16),
         "sentence_starts": starts,
-        "passage_starts": index,
+        "passage_starts": index * sentences,
         "section_starts": one * passages,
         "article_starts": one,
         "title_starts": one * 0,
@@ -85,8 +87,9 @@ def make(
     length: int = LENGTH,
     preset: str | None = None,
 ) -> Objective:
-    """An objective with fresh weights, as a pre-training job builds it."""
-    options = {"name": name, "length": length, **resolve(name, preset, changes or {}, "benchmark")}
+    """An objective with fresh weights, as a pre-training job builds it; on passages, for blocks have no web lengths."""
+    changes = ({"examples": "passages"} if "examples" in OPTIONS[name] else {}) | (changes or {})
+    options = {"name": name, "length": length, **resolve(name, preset, changes, "benchmark")}
     return build_objective(Setting(options, batch, Encoder(config, 128, "cls", SEED), store, SEED, CPU))
 
 

@@ -63,6 +63,7 @@ def test_against_cross_entropy(at_once: int | None, bias: bool) -> None:
 @pytest.mark.parametrize(("least", "expected"), [(1, 3), (5, 5)])
 def test_the_default_chunk_is_smaller_than_some_batches(monkeypatch, least: int, expected: int) -> None:
     monkeypatch.setitem(LOGITS_AT_ONCE, "cpu", 3 * WORDS)
+    monkeypatch.setattr(module, "ROWS_AT_LEAST", 2)
     monkeypatch.setattr(module, "ROWS_AT_LEAST", least)
     widest, linear = [], functional.linear
 
