@@ -1,7 +1,8 @@
 """Names, files that appear whole or not at all, and how programs end.
 
 Seen to fail when: a system's name is split at its first dash; BM25 has a pre-training cost; ``whole_file`` writes in place;
-a PretrieveError keeps its traceback or exits 0; the log misses standard error; NaN gets into JSON.
+a PretrieveError keeps its traceback or exits 0; the log misses standard error; all processes of a group write one log; NaN gets
+into JSON.
 """
 
 from __future__ import annotations
@@ -99,6 +100,15 @@ def test_how_a_program_ends(program, tmp_path: Path, kind: str) -> None:
     line = "DataError: x.json: broken at line 3\n"
     assert (line in done.stderr) == (line in written) == (kind == "data")
     assert ("Traceback" in done.stderr) == ("Traceback" in written) == (kind == "bug")
+
+
+def test_processes_of_a_group_write_logs_of_their_own(program, tmp_path: Path) -> None:
+    script, log = tmp_path / "p.py", tmp_path / "p.log"
+    script.write_text(PROGRAM)
+    for rank in ("0", "1"):
+        assert program(script, "--log", log, f"rank{rank}", RANK=rank).returncode == 0
+    assert "rank0" in log.read_text() and "rank1" not in log.read_text()
+    assert "rank1" in (tmp_path / "p.1.log").read_text()
 
 
 def test_every_error_of_the_user_is_a_pretrieve_error() -> None:

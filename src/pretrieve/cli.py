@@ -43,13 +43,14 @@ class Tee:
 
 
 def _open_log() -> TextIO | None:
-    """Take ``--log FILE`` out of the command line and open that file."""
+    """Take ``--log FILE`` out of the command line and open that file; under torchrun, one for each process (x.1.log)."""
     if "--log" not in sys.argv:
         return None
     place = sys.argv.index("--log")
     if place + 1 >= len(sys.argv):
         sys.exit("--log needs a file name")
-    path = Path(sys.argv[place + 1])
+    path, rank = Path(sys.argv[place + 1]), os.environ.get("RANK", "0")
+    path = path if rank == "0" else path.with_suffix(f".{rank}{path.suffix}")
     del sys.argv[place : place + 2]
     path.parent.mkdir(parents=True, exist_ok=True)
     return open(path, "w", encoding="utf-8", buffering=1)  # by line: progress reaches a reader, and the end the disk

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from pretrieve.errors import DataError
+from pretrieve.files import sha256_of
 from pretrieve.finetuning.reqa import BestSnapshot, ReqaConfig, ReqaObjective
 from pretrieve.models.hf_format import load_encoder, save_encoder
 from pretrieve.tasks.dataset import Dataset
@@ -55,7 +56,8 @@ def finetune(
     objective = ReqaObjective(encoder, data, train_rows, config, seed, device.device)
     rows = [*train_rows, *valid_rows]
     pairs = np.stack([rows, data.positive[rows], data.candidate_sentence[data.positive[rows]]]).tolist()
-    key = content_key(options, size, seed, about, data.passages.key, data.queries.key, len(train_rows), pairs)
+    weights = [sha256_of(encoder_dir / name) for name in ("model.safetensors", "heads.safetensors")]
+    key = content_key(options, size, seed, about, weights, data.passages.key, data.queries.key, len(train_rows), pairs)
     checkpoints = Checkpoints(checkpoint_dir, key)
     schedule = OptimiserConfig(steps, options["learning_rate"])
     if checkpoints.latest() is None:
