@@ -3,6 +3,7 @@
 snakemake                                   all tables of config.yaml
 snakemake -n                                what would be done
 snakemake encoders                          every encoder of config.yaml
+snakemake retrievers                        everything that any table has fine-tuned, whether the table is built or not
 snakemake analyses                          the numbers behind the papers' figures
 snakemake results/demo/tables/pretraining_tasks/table3.csv
 """
@@ -32,6 +33,7 @@ include: "rules/report.smk"
 localrules:
     all,
     encoders,
+    retrievers,
 
 
 rule all:
@@ -47,6 +49,11 @@ rule encoders:
             for encoder in config["encoders"]
             for seed in SEEDS
         ],
+
+
+rule retrievers:
+    input:
+        [f"{directory}/pretrieve.json" for directory in PLAN.retrievers()],
 
 
 onsuccess:

@@ -1,9 +1,15 @@
-"""C3: encode 5,000 passages with a 4-layer, 256-d encoder, against ``transformers.BertModel`` on padded batches of 32.
+"""C3: encode 5,000 passages with a 4-layer, 256-d encoder, against sentence-transformers and ``transformers.BertModel``.
 
-Passages of the demo's corpus, cut to 128 tokens; tokenised before, for all. Ours is ``pretrieve.retrieval.embed.encode``:
-packed by token budget, the last layer for [CLS] only. Peers: batches in the given order, padded to the longest (what a loop over
-passages does), and sorted by length first (what sentence-transformers does). One fifth of the passages makes a round.
-First, equality: all vectors agree to 1e-4. fp32; where the CPU has AMX, bf16 too.
+Passages of the demo's corpus, cut to 128 tokens. Ours is ``pretrieve.retrieval.embed.encode``: packed by token budget, the last
+layer for [CLS] only. Peers:
+
+* ``SentenceTransformer(directory).encode_document(texts)`` as it is after loading: batches of 32, sorted by length. The
+  directory is what ``pretrieve.retrieval.export`` writes. It is given texts, and so is *ours, from text*;
+* BertModel on token ids: batches in the given order, padded to the longest (what a loop over passages does), and sorted by length
+  first (nothing but the body: the best tuned peer). *ours* has its token ids too.
+
+One fifth of the passages makes a round. First, equality: all vectors agree to 1e-4. fp32; where the CPU has AMX, bf16 too.
+sentence-transformers is measured where it is installed (``PRETRIEVE_PEERS``).
 
     PYTHONPATH=src python benchmarks/c3_encode.py
 """
@@ -13,29 +19,50 @@ from __future__ import annotations
 import common  # isort: skip  (sets thread counts)
 
 import statistics
+import tempfile
+from pathlib import Path
 
 import numpy as np
 import torch
 from torch.nn import functional
 from transformers import BertConfig, BertModel
 
+from pretrieve.corpora.tables import read_table
 from pretrieve.models.config import BodyConfig
 from pretrieve.models.encoder import Encoder
-from pretrieve.models.hf_format import _bert_config, to_bert_names
+from pretrieve.models.hf_format import _bert_config, save_encoder, to_bert_names
 from pretrieve.retrieval.embed import encode
-from pretrieve.text.packing import pack_passages, passage_spans
+from pretrieve.retrieval.export import export
+from pretrieve.text.encode_words import encode_texts
+from pretrieve.text.packing import Part, constant, pack, pack_passages, passage_spans
 from pretrieve.text.token_store import TokenStore
+from pretrieve.text.vocabulary import load_tokenizer
 from pretrieve.training.device import Device, choose_device
 
 PASSAGES, LENGTH, BATCH, DIM = 5000, 128, 32, 128
-TARGETS = {"HF, given order": 6.0, "HF, sorted": 1.8}  # of the fp32 default and of the best tuned peer
+#: Of the default, and of the best tuned peer.
+TARGETS = {"sentence-transformers": 6.0, "HF, sorted": 1.8}
+
+
+def sentence_transformer(encoder: Encoder, store: TokenStore, tokenizer: Path, bf16: bool = False):
+    """The encoder in sentence-transformers, or None where that is not installed."""
+    library = common.peer("sentence_transformers")
+    if library is None:
+        return None
+    with tempfile.TemporaryDirectory() as directory:
+        about = {"trained_projection": True, "vocabulary_sha256": store.meta["vocabulary_sha256"]}
+        save_encoder(Path(directory) / "encoder", encoder, about=about)
+        export(Path(directory) / "encoder", tokenizer, Path(directory) / "out", LENGTH, LENGTH)
+        more = {"model_kwargs": {"torch_dtype": torch.bfloat16}} if bf16 else {}
+        return library.SentenceTransformer(str(Path(directory) / "out"), device="cpu", local_files_only=True, **more)
 
 
 def main() -> None:
     args = common.arguments(__doc__, rounds=5)
     choose_device("fp32", 1)
     amx = torch.cpu._is_amx_tile_supported()
-    store = TokenStore(common.demo_corpus() / "tokens")
+    corpus = common.demo_corpus()
+    store, tokenizer = TokenStore(corpus / "tokens"), load_tokenizer(corpus / "tokenizer.json")
     rows = np.random.default_rng(0).permutation(store.n_passages)[:PASSAGES]
     rows = rows[passage_spans(store, rows)[1] > 0]
     config = BodyConfig(
@@ -73,6 +100,24 @@ def main() -> None:
         device = Device(torch.device("cpu"), bf16)
         return encode(encoder, lambda chosen: pack_passages(store, chosen, LENGTH), part, device)
 
+    written = read_table(corpus / "passages.parquet", ["text"])["text"]
+
+    def ours_from_text(part: np.ndarray) -> np.ndarray:
+        (ids, lengths), *_ = encode_texts(tokenizer, [written[int(row)].as_py() for row in part])
+        starts = np.cumsum(lengths) - lengths
+
+        def pack_texts(chosen: np.ndarray):
+            cls, sep = (constant(token, len(chosen)) for token in (store.special.cls, store.special.sep))
+            return pack([cls, Part(ids, starts[chosen], lengths[chosen]), sep], LENGTH)
+
+        return encode(encoder, pack_texts, np.arange(len(part)), Device(torch.device("cpu"), False))
+
+    def library(part: np.ndarray, bf16: bool = False) -> np.ndarray:
+        model = models[bf16]
+        texts = [written[int(row)].as_py() for row in part]
+        return model.encode_document(texts, show_progress_bar=False, convert_to_numpy=True).astype(np.float32)
+
+    models = {bf16: sentence_transformer(encoder, store, corpus / "tokenizer.json", bf16) for bf16 in {False, amx}}
     parts = np.array_split(rows, args.rounds)
     vectors: dict[str, list[np.ndarray]] = {}
 
@@ -87,6 +132,13 @@ def main() -> None:
         "HF, given order": variant("HF, given order", peer, False),
         "HF, sorted": variant("HF, sorted", peer, True),
     }
+    fp32 = ["HF, given order", "HF, sorted"]
+    if models[False] is not None:
+        variants["ours, from text"] = variant("ours, from text", ours_from_text)
+        variants["sentence-transformers"] = variant("sentence-transformers", library)
+        fp32 += ["ours, from text", "sentence-transformers"]
+    if amx and models[True] is not None:
+        variants["sentence-transformers, bf16"] = variant("sentence-transformers, bf16", library, True)
     if amx:
         variants["ours, bf16"] = variant("ours, bf16", ours, True)
         variants["HF, sorted, bf16"] = variant("HF, sorted, bf16", peer, True, True)
@@ -97,8 +149,7 @@ def main() -> None:
     times = common.interleave(variants, args.rounds, warm_up=False)
     # All of them, now that they are there.
     difference = max(
-        float(np.abs(np.concatenate(vectors["ours"]) - np.concatenate(vectors[name])).max())
-        for name in ("HF, given order", "HF, sorted")
+        float(np.abs(np.concatenate(vectors["ours"]) - np.concatenate(vectors[name])).max()) for name in fp32
     )
     if not difference <= 1e-4:
         raise SystemExit(f"vectors differ by {difference}; expected at most 1e-4.")
@@ -107,6 +158,8 @@ def main() -> None:
     fill = float(lengths.sum() / padded)
     best = "ours, bf16" if amx else "ours"
     ratio = common.ratios(times, best)
+    if "ours, from text" in times:  # who is given texts is compared with ours given texts
+        ratio["sentence-transformers"] = common.ratios(times, "ours, from text")["sentence-transformers"]
     per_round = len(rows) / args.rounds
     common.table(
         f"C3: {len(rows):,} passages, mean {lengths.mean():.0f} tokens, fill {fill:.2f} in the given order; "

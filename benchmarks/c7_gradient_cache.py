@@ -3,8 +3,8 @@
 One contrastive step without the optimiser: gradients of the in-batch softmax over B pairs (B = 64, 256, 1024), 2 layers, 128-d,
 [CLS], cosine, temperature 0.05, no dropout: the demo's encoder. Queries of about 20 tokens, documents of about 55, random
 tokens. ``direct`` is our step with everything in one micro-batch; ``cached`` the same with micro-batches of at most so many
-tokens, each encoded twice (``pretrieve.training.step``). A forward pass is a third of a step, so the cache costs a
-factor of 4/3 in arithmetic; what is less comes from smaller batches that stay in the CPU's cache. Peers get their texts
+tokens, each but the last encoded twice (``pretrieve.training.step``). A forward pass is a third of a step, so with m
+micro-batches the cache costs a factor of 1 + (m − 1)/3m in arithmetic: 7/6 with two, at most 4/3. Peers get their texts
 padded ready-made, with the same weights; ``mini_batch_size`` 32 is their default, 128 the faster one. First, equality:
 gradients of all parameters, cached and direct, to 1e-5 of the largest; and of the word embeddings, theirs, to 1e-4.
 

@@ -236,7 +236,6 @@ def make(name: str, objective: Objective) -> nn.Module:
 
 def batch_of(name: str, objective: Objective, step: int) -> dict[str, torch.Tensor]:
     """Our batch of a step, padded, with everything that the plain model takes."""
-    (micro,) = objective.micro_batches(step, 1)
     batch = padded_batch(masked_rows(objective, step))
     mask, original = batch["attention_mask"].bool(), batch["original"]
     n, length = mask.shape
@@ -249,7 +248,7 @@ def batch_of(name: str, objective: Objective, step: int) -> dict[str, torch.Tens
         batch["next_labels"] = following.masked_fill(~mask | last, -100)
     if name in ("retromae", "dupmae"):
         batch["decoder_labels"] = original.masked_fill(~inner, -100)
-        masked, visible = micro.data, torch.zeros(n, 1, length, length, dtype=torch.bool)
+        (masked, _), visible = objective.examples.draw(step), torch.zeros(n, 1, length, length, dtype=torch.bool)
         packed = Batch.of(masked.corrupted)
         of = objective.reconstruction
         parts = of.masks.of(masked.corrupted, masked.original, masked.draws, of.store, packed)

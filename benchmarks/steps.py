@@ -86,11 +86,12 @@ def make(
     batch: int = BATCH,
     length: int = LENGTH,
     preset: str | None = None,
+    budget: int | None = None,
 ) -> Objective:
     """An objective with fresh weights, as a pre-training job builds it; on passages, for blocks have no web lengths."""
     changes = ({"examples": "passages"} if "examples" in OPTIONS[name] else {}) | (changes or {})
     options = {"name": name, "length": length, **resolve(name, preset, changes, "benchmark")}
-    return build_objective(Setting(options, batch, Encoder(config, 128, "cls", SEED), store, SEED, CPU))
+    return build_objective(Setting(options, batch, Encoder(config, 128, "cls", SEED), store, SEED, CPU, budget))
 
 
 class Stepper:

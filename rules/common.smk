@@ -5,6 +5,7 @@ import re
 import shlex
 import sys
 import time
+from functools import partial
 
 sys.path.insert(
     0,
@@ -26,9 +27,12 @@ from pretrieve.configuration import (
     with_numbers,
 )
 from pretrieve.corpora import hub
+from pretrieve.dead_lock import release_dead_lock
 from pretrieve.errors import PretrieveError
+from pretrieve.finetuning.recipes import trainer_of
 from pretrieve.pretraining.presets import resolve
-from pretrieve.workflow import Plan, as_argument, release_dead_lock, stage_sources
+from pretrieve.stage_sources import stage_sources
+from pretrieve.workflow import Plan, as_argument
 
 ENCODER_FILES = [
     "config.json",
@@ -36,6 +40,7 @@ ENCODER_FILES = [
     "heads.safetensors",
     "pretrieve.json",
 ]
+RETRIEVER_FILES = ["model.safetensors", "heads.safetensors", "pretrieve.json"]
 STARTED = int(time.time())
 ALIVE = release_dead_lock()
 
@@ -83,7 +88,6 @@ A job failed. Its log is printed above (and stands under results/*/logs/). What 
 
 wildcard_constraints:
     encoder=PLAN.alternation(config["encoders"]),
-    recipe=PLAN.alternation(config["recipes"]),
     seed=PLAN.alternation(map(str, SEEDS)),
     corpus=PLAN.alternation(config["corpora"]),
     dataset=PLAN.alternation(config["datasets"]),
@@ -120,7 +124,77 @@ def datasets_read_by(reader):
 def task_files(dataset):
     """What every later stage reads of a task."""
     directory = paths.task_dir(ROOT, dataset)
-    return [f"{directory}/{name}" for name in PLAN.TASK_FILES]
+    names = PLAN.EXAMPLE_FILES if PLAN.is_examples(dataset) else PLAN.TASK_FILES
+    if dataset in datasets_read_by("squad"):
+        names = (*names, "answers.parquet")
+    return [f"{directory}/{name}" for name in names]
+
+
+def candidate_runs(dataset, sizes):
+    """In the rerank setting, the BM25 runs whose hits are ranked; of another data set, none."""
+    if not config["datasets"][dataset].get("rerank"):
+        return []
+    return [paths.run_file(ROOT, f"bm25.reqa-{size}", dataset, 0) for size in sizes]
+
+
+def candidates_argument(dataset, sizes, wildcards):
+    """The same, as an option."""
+    runs = candidate_runs(dataset, sizes)
+    return f"--candidates {' '.join(runs)}" if runs else ""
+
+
+def open_argument(dataset, corpus):
+    """The options of an open-domain task of questions, or nothing."""
+    if not corpus:
+        return ""
+    limit = config["datasets"][dataset].get("max_extra")
+    return f"--open {folder_of(corpus)}" + (f" --max-extra {limit}" if limit else "")
+
+
+def open_corpus(dataset):
+    """Tables of the corpus whose passages an open-domain task of questions adds to its own; none for another task."""
+    is_open = config["datasets"][dataset].get("open")
+    return corpus_files(CORPUS, "articles", "passages") if is_open else []
+
+
+def rule_name(dataset, sizes=()):
+    """``questions_1pct_5pct``: the end of a rule's name."""
+    return "_".join([dataset.replace("-", "_"), *sizes])
+
+
+def encoder_of(wildcards):
+    """Directory of the encoder of ``{family}``, an encoder and a recipe."""
+    return paths.encoder_dir(ROOT, wildcards.family.split(".")[0], wildcards.seed)
+
+
+def finetuning_sources(task, wildcards):
+    """The code that trains ``{family}`` on a task."""
+    options = recipe_options(config, wildcards.family.split(".")[1], task)
+    return stage_sources("finetune.py", trainer=trainer_of(options))
+
+
+def family_options(task, wildcards):
+    """Options of the recipe of ``{family}`` on a task, as an argument."""
+    return as_argument(recipe_options(config, wildcards.family.split(".")[1], task))
+
+
+def made_of_files(task, sizes, wildcards):
+    """What the retrievers of ``{family}`` are made of beside their encoder."""
+    files = [
+        file
+        for size in sizes
+        for file in PLAN.made_of_files(wildcards.family, task, size, wildcards.seed)
+    ]
+    return list(dict.fromkeys(files))
+
+
+def made_of_argument(task, sizes, wildcards):
+    """The same by training-set size, as finetune.py takes it."""
+    made_of = {
+        size: PLAN.made_of(wildcards.family, task, size, wildcards.seed)
+        for size in sizes
+    }
+    return as_argument(made_of)
 
 
 def size_arguments(dataset):
@@ -141,7 +215,7 @@ def task_options(dataset):
     options = config["datasets"][dataset]
     words = [
         f"--{key.replace('_', '-')} {options[key]}"
-        for key in ("max_queries", "max_extra")
+        for key in ("max_queries", "max_extra", "max_examples")
         if key in options
     ]
     return " ".join(words + (["--open"] if options.get("open") else []))

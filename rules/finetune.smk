@@ -1,55 +1,112 @@
-# Encoder + task → retrievers. One job fine-tunes one encoder for all training-set sizes of a task: a job's start costs as
-# much as a small size's training. Outputs differ from task to task, so each has a rule of its own.
+# Encoder + task (+ negatives, start, teacher) → retrievers; retrievers → negatives. One job fine-tunes one encoder by one recipe for
+# all training-set sizes that are asked for: a job's start costs as much as a small size's training. Outputs differ from task
+# to task and from family to family (encoder and recipe), so each group of families with the same sizes has a rule of its own.
 
-for task_name in sorted({PLAN.trained_on(name) for name in config["datasets"]}):
-    SIZES = list(config["datasets"][task_name]["sizes"])
+for task_name in PLAN.tasks:
+    for sizes, families in PLAN.families(task_name, scored=False).items():
+        RULE = rule_name(task_name, sizes)
 
-    rule:
-        name:
-            f"finetune_{task_name.replace('-', '_')}"
-        input:
-            encoder=f"{ROOT}/encoders/{{encoder}}/seed{{seed}}/model.safetensors",
-            task=task_files(task_name),
-            code=stage_sources("finetune.py"),
-        output:
-            expand(
-                "{root}/retrievers/{{encoder}}.{{recipe}}-{size}/{task}/seed{{seed}}/{file}",
-                root=ROOT,
-                size=SIZES,
-                task=task_name,
-                file=[
-                    "model.safetensors",
-                    "heads.safetensors",
-                    "pretrieve.json",
-                    "cost.json",
-                ],
-            ),
-        log:
-            f"{ROOT}/logs/finetune/{task_name}/{{encoder}}.{{recipe}}/seed{{seed}}.log",
-        benchmark:
-            f"{ROOT}/benchmarks/finetune/{task_name}-{{encoder}}.{{recipe}}-seed{{seed}}.tsv"
-        conda:
-            "../envs/cpu.yaml"
-        threads: 1
-        resources:
-            gpu=1,
-        params:
-            encoder=subpath(input.encoder, parent=True),
-            task=lambda wildcards, input: folder_of(input.task),
-            options=lambda wildcards: as_argument(
-                recipe_options(config, wildcards.recipe)
-            ),
-            sizes=SIZES,
-            out=expand(
-                "{root}/retrievers/{{encoder}}.{{recipe}}-{size}/{task}/seed{{seed}}",
-                root=ROOT,
-                size=SIZES,
-                task=task_name,
-            ),
-            checkpoints=f"{ROOT}/checkpoints/retrievers/{{encoder}}.{{recipe}}/{task_name}/seed{{seed}}",
-        message:
-            f"Fine-tuning {{wildcards.encoder}} ({{wildcards.recipe}}) on {task_name}, seed {{wildcards.seed}}"
-        shell:
-            "python workflow_scripts/finetune.py --encoder {params.encoder} --task {params.task}"
-            " --options {params.options} --sizes {params.sizes} --out {params.out} --seed {wildcards.seed}"
-            " --threads {threads} --checkpoints {params.checkpoints} --log {log}"
+        rule:
+            name:
+                f"finetune_{RULE}"
+            input:
+                encoder=lambda wildcards: f"{encoder_of(wildcards)}/model.safetensors",
+                task=task_files(task_name),
+                made_of=partial(made_of_files, task_name, sizes),
+                code=partial(finetuning_sources, task_name),
+            output:
+                expand(
+                    "{root}/retrievers/{{family}}-{size}/{task}/seed{{seed}}/{file}",
+                    root=ROOT,
+                    size=sizes,
+                    task=task_name,
+                    file=[
+                        "model.safetensors",
+                        "heads.safetensors",
+                        "pretrieve.json",
+                        "cost.json",
+                    ],
+                ),
+            log:
+                f"{ROOT}/logs/finetune/{task_name}/{{family}}/seed{{seed}}.log",
+            benchmark:
+                f"{ROOT}/benchmarks/finetune/{task_name}-{{family}}-seed{{seed}}.tsv"
+            wildcard_constraints:
+                family=PLAN.family_pattern(families),
+            conda:
+                "../envs/cpu.yaml"
+            threads: 1
+            resources:
+                gpu=1,
+            params:
+                encoder=lambda wildcards: encoder_of(wildcards),
+                task=lambda wildcards, input: folder_of(input.task),
+                options=partial(family_options, task_name),
+                made_of=partial(made_of_argument, task_name, sizes),
+                sizes=sizes,
+                out=expand(
+                    "{root}/retrievers/{{family}}-{size}/{task}/seed{{seed}}",
+                    root=ROOT,
+                    size=sizes,
+                    task=task_name,
+                ),
+                checkpoints=f"{ROOT}/checkpoints/retrievers/{{family}}/{task_name}/seed{{seed}}",
+            message:
+                f"Fine-tuning {{wildcards.family}} on {task_name}, seed {{wildcards.seed}}"
+            shell:
+                "python workflow_scripts/finetune.py --encoder {params.encoder} --task {params.task}"
+                " --options {params.options} --made-of {params.made_of} --sizes {params.sizes} --out {params.out}"
+                " --seed {wildcards.seed} --threads {threads} --checkpoints {params.checkpoints} --log {log}"
+
+        if not PLAN.is_examples(task_name):
+
+            rule:
+                name:
+                    f"mine_{RULE}"
+                input:
+                    task=task_files(task_name),
+                    stores=expand(
+                        "{root}/embeddings/{{family}}-{size}/{task}/seed{{seed}}/{file}",
+                        root=ROOT,
+                        size=sizes,
+                        task=task_name,
+                        file=["corpus.json", "queries.json", "cost.json"],
+                    ),
+                    code=stage_sources("mine.py"),
+                output:
+                    expand(
+                        "{root}/negatives/{{family}}-{size}/{task}/seed{{seed}}.jsonl.gz",
+                        root=ROOT,
+                        size=sizes,
+                        task=task_name,
+                    ),
+                log:
+                    f"{ROOT}/logs/mine/{task_name}/{{family}}/seed{{seed}}.log",
+                benchmark:
+                    f"{ROOT}/benchmarks/mine/{task_name}-{{family}}-seed{{seed}}.tsv"
+                wildcard_constraints:
+                    family=PLAN.family_pattern(families),
+                conda:
+                    "../envs/cpu.yaml"
+                threads: 1
+                params:
+                    task=lambda wildcards, input: folder_of(input.task),
+                    stores=expand(
+                        "{root}/embeddings/{{family}}-{size}/{task}/seed{{seed}}",
+                        root=ROOT,
+                        size=sizes,
+                        task=task_name,
+                    ),
+                    retrievers=expand(
+                        "{root}/retrievers/{{family}}-{size}/{task}/seed{{seed}}",
+                        root=ROOT,
+                        size=sizes,
+                        task=task_name,
+                    ),
+                    sizes=sizes,
+                    depth=config["mining_depth"],
+                message:
+                    f"Mining negatives with {{wildcards.family}} on {task_name}, seed {{wildcards.seed}}"
+                shell:
+                    "python workflow_scripts/mine.py --task {params.task} --stores {params.stores} --sizes {params.sizes}"
+                    " --retrievers {params.retrievers} --depth {params.depth} --threads {threads} --out {output} --log {log}"

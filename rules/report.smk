@@ -39,6 +39,10 @@ rule table:
             f"{name}={','.join(options['sizes'])}"
             for name, options in config["datasets"].items()
         ],
+        metrics=[
+            f"{name}={','.join(PLAN.metrics_of(name))}" for name in config["datasets"]
+        ],
+        kinds=[f"{name}={kind}" for name, kind in PLAN.kinds.items()],
         hash=config_hash(config),
     message:
         "Writing {wildcards.paper} {wildcards.table}"
@@ -46,5 +50,5 @@ rule table:
         "python workflow_scripts/table.py --paper {wildcards.paper} --table {wildcards.table}"
         " --reference {input.reference} --paper-file {input.paper} --results {params.root} --scale {params.scale}"
         " --seeds {params.seeds} --roles {params.roles} --trained-on {params.trained_on} --encoders {params.encoders}"
-        " --recipes {params.recipes} --sizes {params.sizes} --config-hash {params.hash} --lock {input.lock} --sources {input.sources}"
+        " --recipes {params.recipes} --sizes {params.sizes} --metrics {params.metrics} --kinds {params.kinds} --config-hash {params.hash} --lock {input.lock} --sources {input.sources}"
         " --csv {output.csv} --md {output.md} --html {output.html} --manifest {output.manifest} --log {log}"

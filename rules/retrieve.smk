@@ -1,184 +1,282 @@
-# BM25 runs; and for retrievers: embeddings → exact search → runs → metrics. A job serves all training-set sizes of a data set.
+# BM25 runs; and for retrievers: embeddings → search → runs → metrics. A job serves all training-set sizes of a family.
 
-DEPTH = 100
 SEED_OR_BM25 = PLAN.alternation([*map(str, SEEDS), "0"])
 
-for dataset_name, dataset_options in config["datasets"].items():
-    SIZES = list(dataset_options["sizes"])
-    RULE = dataset_name.replace("-", "_")
+for dataset_name in config["datasets"]:
+    if PLAN.is_examples(dataset_name):
+        continue
+    DEPTH = config["datasets"][dataset_name].get("depth", 100)
+    BM25 = PLAN.bm25_systems(dataset_name)
 
     rule:
         name:
-            f"bm25_{RULE}"
+            f"bm25_{rule_name(dataset_name)}"
         input:
             task=task_files(dataset_name),
             code=stage_sources("bm25.py"),
         output:
-            runs=expand(
-                "{root}/runs/bm25.{{recipe}}-{size}/{data}/seed0.trec.gz",
-                root=ROOT,
-                size=SIZES,
-                data=dataset_name,
-            ),
-            costs=expand(
-                "{root}/runs/bm25.{{recipe}}-{size}/{data}/seed0.cost.json",
-                root=ROOT,
-                size=SIZES,
-                data=dataset_name,
-            ),
+            runs=[paths.run_file(ROOT, system, dataset_name, 0) for system in BM25],
+            costs=[
+                cost
+                for system in BM25
+                for cost in paths.cost_files(
+                    ROOT, system, dataset_name, dataset_name, 0
+                ).values()
+            ],
+            negatives=paths.negatives_file(ROOT, "bm25", dataset_name, 0),
         log:
-            f"{ROOT}/logs/bm25/{dataset_name}.{{recipe}}.log",
+            f"{ROOT}/logs/bm25/{dataset_name}.log",
         benchmark:
-            f"{ROOT}/benchmarks/bm25/{dataset_name}.{{recipe}}.tsv"
+            f"{ROOT}/benchmarks/bm25/{dataset_name}.tsv"
         conda:
             "../envs/cpu.yaml"
         threads: 1
         params:
             task=lambda wildcards, input: folder_of(input.task),
-            index=f"{ROOT}/indexes/bm25/{dataset_name}.{{recipe}}",
+            index=f"{ROOT}/indexes/bm25/{dataset_name}",
             k1=config["bm25"]["k1"],
             b=config["bm25"]["b"],
             depth=DEPTH,
-            sizes=SIZES,
+            mined=config["mining_depth"],
+            sizes=[paths.parse_system(system).size for system in BM25],
         message:
             f"BM25 on {dataset_name}"
         shell:
-            "python workflow_scripts/bm25.py --corpus {params.task}/corpus.parquet --queries {params.task}/queries.parquet"
-            " --splits {params.task}/splits.parquet --index-dir {params.index} --k1 {params.k1} --b {params.b}"
+            "python workflow_scripts/bm25.py --task {params.task} --index-dir {params.index} --k1 {params.k1} --b {params.b}"
             " --depth {params.depth} --threads {threads} --sizes {params.sizes} --runs {output.runs} --costs {output.costs}"
-            " --log {log}"
+            " --negatives {output.negatives} --mining-depth {params.mined} --log {log}"
 
     rule:
         name:
-            f"embed_{RULE}"
+            f"evaluate_bm25_{rule_name(dataset_name)}"
         input:
             task=task_files(dataset_name),
-            retrievers=expand(
-                "{root}/retrievers/{{encoder}}.{{recipe}}-{size}/{data}/seed{{seed}}/{file}",
-                root=ROOT,
-                size=SIZES,
-                data=PLAN.trained_on(dataset_name),
-                file=["model.safetensors", "heads.safetensors", "pretrieve.json"],
-            ),
-            code=stage_sources("embed.py"),
-        output:
-            expand(
-                "{root}/embeddings/{{encoder}}.{{recipe}}-{size}/{data}/seed{{seed}}/{file}",
-                root=ROOT,
-                size=SIZES,
-                data=dataset_name,
-                file=["corpus.json", "queries.json", "cost.json"],
-            ),
-        log:
-            f"{ROOT}/logs/embed/{dataset_name}/{{encoder}}.{{recipe}}/seed{{seed}}.log",
-        benchmark:
-            f"{ROOT}/benchmarks/embed/{dataset_name}-{{encoder}}.{{recipe}}-seed{{seed}}.tsv"
-        conda:
-            "../envs/cpu.yaml"
-        threads: 1
-        resources:
-            gpu=1,
-        params:
-            task=lambda wildcards, input: folder_of(input.task),
-            retrievers=expand(
-                "{root}/retrievers/{{encoder}}.{{recipe}}-{size}/{data}/seed{{seed}}",
-                root=ROOT,
-                size=SIZES,
-                data=PLAN.trained_on(dataset_name),
-            ),
-            out=expand(
-                "{root}/embeddings/{{encoder}}.{{recipe}}-{size}/{data}/seed{{seed}}",
-                root=ROOT,
-                size=SIZES,
-                data=dataset_name,
-            ),
-            query_length=PLAN.scale["query_length"],
-            passage_length=PLAN.scale["passage_length"],
-        message:
-            f"Embedding {dataset_name} with {{wildcards.encoder}} ({{wildcards.recipe}}), seed {{wildcards.seed}}"
-        shell:
-            "python workflow_scripts/embed.py --task {params.task} --retrievers {params.retrievers} --out {params.out}"
-            " --query-length {params.query_length} --passage-length {params.passage_length} --threads {threads} --log {log}"
-
-    rule:
-        name:
-            f"search_{RULE}"
-        input:
-            task=task_files(dataset_name),
-            stores=expand(
-                "{root}/embeddings/{{encoder}}.{{recipe}}-{size}/{data}/seed{{seed}}/{file}",
-                root=ROOT,
-                size=SIZES,
-                data=dataset_name,
-                file=["corpus.json", "queries.json"],
-            ),
-            code=stage_sources("search.py"),
-        output:
-            expand(
-                "{root}/runs/{{encoder}}.{{recipe}}-{size}/{data}/seed{{seed}}.trec.gz",
-                root=ROOT,
-                size=SIZES,
-                data=dataset_name,
-            ),
-        log:
-            f"{ROOT}/logs/search/{dataset_name}/{{encoder}}.{{recipe}}/seed{{seed}}.log",
-        benchmark:
-            f"{ROOT}/benchmarks/search/{dataset_name}-{{encoder}}.{{recipe}}-seed{{seed}}.tsv"
-        conda:
-            "../envs/cpu.yaml"
-        threads: 1
-        params:
-            task=lambda wildcards, input: folder_of(input.task),
-            stores=expand(
-                "{root}/embeddings/{{encoder}}.{{recipe}}-{size}/{data}/seed{{seed}}",
-                root=ROOT,
-                size=SIZES,
-                data=dataset_name,
-            ),
-            depth=DEPTH,
-            sizes=SIZES,
-        message:
-            f"Searching {dataset_name} with {{wildcards.encoder}} ({{wildcards.recipe}}), seed {{wildcards.seed}}"
-        shell:
-            "python workflow_scripts/search.py --corpus {params.task}/corpus.parquet --queries {params.task}/queries.parquet"
-            " --splits {params.task}/splits.parquet --depth {params.depth} --threads {threads} --stores {params.stores}"
-            " --sizes {params.sizes} --runs {output} --log {log}"
-
-    rule:
-        name:
-            f"evaluate_{RULE}"
-        input:
-            task=task_files(dataset_name),
-            runs=expand(
-                "{root}/runs/{{encoder}}.{{recipe}}-{size}/{data}/seed{{seed}}.trec.gz",
-                root=ROOT,
-                size=SIZES,
-                data=dataset_name,
-            ),
+            runs=[paths.run_file(ROOT, system, dataset_name, 0) for system in BM25],
             code=stage_sources("evaluate.py"),
         output:
-            expand(
-                "{root}/metrics/{{encoder}}.{{recipe}}-{size}/{data}/seed{{seed}}.json",
-                root=ROOT,
-                size=SIZES,
-                data=dataset_name,
-            ),
+            [paths.metrics_file(ROOT, system, dataset_name, 0) for system in BM25],
         log:
-            f"{ROOT}/logs/evaluate/{dataset_name}/{{encoder}}.{{recipe}}/seed{{seed}}.log",
+            f"{ROOT}/logs/evaluate/{dataset_name}/bm25.log",
         benchmark:
-            f"{ROOT}/benchmarks/evaluate/{dataset_name}-{{encoder}}.{{recipe}}-seed{{seed}}.tsv"
-        wildcard_constraints:
-            encoder=PLAN.alternation([*config["encoders"], "bm25"]),
-            seed=SEED_OR_BM25,
+            f"{ROOT}/benchmarks/evaluate/{dataset_name}-bm25.tsv"
         conda:
             "../envs/cpu.yaml"
         params:
             task=lambda wildcards, input: folder_of(input.task),
-            sizes=SIZES,
-            metrics=config["metrics"],
+            sizes=[paths.parse_system(system).size for system in BM25],
+            metrics=PLAN.metrics_of(dataset_name),
+            conventions=" ".join(
+                config["datasets"][dataset_name].get("conventions", [])
+            ),
         message:
-            f"Scoring {{wildcards.encoder}} ({{wildcards.recipe}}) on {dataset_name}, seed {{wildcards.seed}}"
+            f"Scoring BM25 on {dataset_name}"
         shell:
-            "python workflow_scripts/evaluate.py --qrels {params.task}/qrels.parquet --splits {params.task}/splits.parquet"
-            " --corpus {params.task}/corpus.parquet --runs {input.runs} --sizes {params.sizes} --outputs {output}"
-            " --metrics {params.metrics} --log {log}"
+            "python workflow_scripts/evaluate.py --task {params.task} --runs {input.runs} --sizes {params.sizes}"
+            " --outputs {output} --metrics {params.metrics} --conventions {params.conventions} --log {log}"
+
+    for sizes, families in PLAN.families(dataset_name).items():
+        RULE = rule_name(dataset_name, sizes)
+
+        rule:
+            name:
+                f"embed_{RULE}"
+            input:
+                task=task_files(dataset_name),
+                retrievers=expand(
+                    "{root}/retrievers/{{family}}-{size}/{data}/seed{{seed}}/{file}",
+                    root=ROOT,
+                    size=sizes,
+                    data=PLAN.trained_on(dataset_name),
+                    file=RETRIEVER_FILES,
+                ),
+                code=stage_sources("embed.py"),
+            output:
+                expand(
+                    "{root}/embeddings/{{family}}-{size}/{data}/seed{{seed}}/{file}",
+                    root=ROOT,
+                    size=sizes,
+                    data=dataset_name,
+                    file=["corpus.json", "queries.json", "cost.json"],
+                ),
+            log:
+                f"{ROOT}/logs/embed/{dataset_name}/{{family}}/seed{{seed}}.log",
+            benchmark:
+                f"{ROOT}/benchmarks/embed/{dataset_name}-{{family}}-seed{{seed}}.tsv"
+            wildcard_constraints:
+                family=PLAN.family_pattern(families),
+            conda:
+                "../envs/cpu.yaml"
+            threads: 1
+            resources:
+                gpu=1,
+            params:
+                task=lambda wildcards, input: folder_of(input.task),
+                retrievers=expand(
+                    "{root}/retrievers/{{family}}-{size}/{data}/seed{{seed}}",
+                    root=ROOT,
+                    size=sizes,
+                    data=PLAN.trained_on(dataset_name),
+                ),
+                out=expand(
+                    "{root}/embeddings/{{family}}-{size}/{data}/seed{{seed}}",
+                    root=ROOT,
+                    size=sizes,
+                    data=dataset_name,
+                ),
+                options=partial(family_options, PLAN.trained_on(dataset_name)),
+            message:
+                f"Embedding {dataset_name} with {{wildcards.family}}, seed {{wildcards.seed}}"
+            shell:
+                "python workflow_scripts/embed.py --task {params.task} --retrievers {params.retrievers} --out {params.out}"
+                " --options {params.options} --threads {threads} --log {log}"
+
+        rule:
+            name:
+                f"search_{RULE}"
+            input:
+                task=task_files(dataset_name),
+                stores=expand(
+                    "{root}/embeddings/{{family}}-{size}/{data}/seed{{seed}}/{file}",
+                    root=ROOT,
+                    size=sizes,
+                    data=dataset_name,
+                    file=["corpus.json", "queries.json"],
+                ),
+                candidates=candidate_runs(dataset_name, sizes),
+                code=stage_sources("search.py"),
+            output:
+                expand(
+                    "{root}/runs/{{family}}-{size}/{data}/seed{{seed}}.trec.gz",
+                    root=ROOT,
+                    size=sizes,
+                    data=dataset_name,
+                ),
+            log:
+                f"{ROOT}/logs/search/{dataset_name}/{{family}}/seed{{seed}}.log",
+            benchmark:
+                f"{ROOT}/benchmarks/search/{dataset_name}-{{family}}-seed{{seed}}.tsv"
+            wildcard_constraints:
+                family=PLAN.family_pattern(families),
+            conda:
+                "../envs/cpu.yaml"
+            threads: 1
+            params:
+                task=lambda wildcards, input: folder_of(input.task),
+                stores=expand(
+                    "{root}/embeddings/{{family}}-{size}/{data}/seed{{seed}}",
+                    root=ROOT,
+                    size=sizes,
+                    data=dataset_name,
+                ),
+                depth=DEPTH,
+                options=as_argument(PLAN.scale.get("search", {})),
+                candidates=partial(candidates_argument, dataset_name, sizes),
+                sizes=sizes,
+            message:
+                f"Searching {dataset_name} with {{wildcards.family}}, seed {{wildcards.seed}}"
+            shell:
+                "python workflow_scripts/search.py --task {params.task} --depth {params.depth} --threads {threads}"
+                " --stores {params.stores} --sizes {params.sizes} --options {params.options} {params.candidates} --runs {output}"
+                " --log {log}"
+
+        rule:
+            name:
+                f"evaluate_{RULE}"
+            input:
+                task=task_files(dataset_name),
+                runs=expand(
+                    "{root}/runs/{{family}}-{size}/{data}/seed{{seed}}.trec.gz",
+                    root=ROOT,
+                    size=sizes,
+                    data=dataset_name,
+                ),
+                candidates=candidate_runs(dataset_name, sizes),
+                code=stage_sources("evaluate.py"),
+            output:
+                expand(
+                    "{root}/metrics/{{family}}-{size}/{data}/seed{{seed}}.json",
+                    root=ROOT,
+                    size=sizes,
+                    data=dataset_name,
+                ),
+            log:
+                f"{ROOT}/logs/evaluate/{dataset_name}/{{family}}/seed{{seed}}.log",
+            benchmark:
+                f"{ROOT}/benchmarks/evaluate/{dataset_name}-{{family}}-seed{{seed}}.tsv"
+            wildcard_constraints:
+                family=PLAN.family_pattern(families),
+            conda:
+                "../envs/cpu.yaml"
+            params:
+                task=lambda wildcards, input: folder_of(input.task),
+                sizes=sizes,
+                metrics=PLAN.metrics_of(dataset_name),
+                conventions=" ".join(
+                    config["datasets"][dataset_name].get("conventions", [])
+                ),
+                candidates=partial(candidates_argument, dataset_name, sizes),
+            message:
+                f"Scoring {{wildcards.family}} on {dataset_name}, seed {{wildcards.seed}}"
+            shell:
+                "python workflow_scripts/evaluate.py --task {params.task} --runs {input.runs} --sizes {params.sizes}"
+                " --outputs {output} --metrics {params.metrics} --conventions {params.conventions} {params.candidates} --log {log}"
+
+
+# Tasks of examples: predictions of the test examples, and their metrics.
+for dataset_name in filter(PLAN.is_examples, config["datasets"]):
+    for sizes, families in PLAN.families(dataset_name).items():
+
+        rule:
+            name:
+                f"predict_{rule_name(dataset_name, sizes)}"
+            input:
+                task=task_files(dataset_name),
+                models=expand(
+                    "{root}/retrievers/{{family}}-{size}/{data}/seed{{seed}}/{file}",
+                    root=ROOT,
+                    size=sizes,
+                    data=PLAN.trained_on(dataset_name),
+                    file=RETRIEVER_FILES,
+                ),
+                code=stage_sources("predict.py"),
+            output:
+                predictions=expand(
+                    "{root}/predictions/{{family}}-{size}/{data}/seed{{seed}}.tsv.gz",
+                    root=ROOT,
+                    size=sizes,
+                    data=dataset_name,
+                ),
+                metrics=expand(
+                    "{root}/metrics/{{family}}-{size}/{data}/seed{{seed}}.json",
+                    root=ROOT,
+                    size=sizes,
+                    data=dataset_name,
+                ),
+            log:
+                f"{ROOT}/logs/predict/{dataset_name}/{{family}}/seed{{seed}}.log",
+            benchmark:
+                f"{ROOT}/benchmarks/predict/{dataset_name}-{{family}}-seed{{seed}}.tsv"
+            wildcard_constraints:
+                family=PLAN.family_pattern(families),
+            conda:
+                "../envs/cpu.yaml"
+            threads: 1
+            resources:
+                gpu=1,
+            params:
+                task=lambda wildcards, input: folder_of(input.task),
+                models=expand(
+                    "{root}/retrievers/{{family}}-{size}/{data}/seed{{seed}}",
+                    root=ROOT,
+                    size=sizes,
+                    data=PLAN.trained_on(dataset_name),
+                ),
+                options=partial(family_options, PLAN.trained_on(dataset_name)),
+                sizes=sizes,
+                metrics=PLAN.metrics_of(dataset_name),
+            message:
+                f"Predicting {dataset_name} with {{wildcards.family}}, seed {{wildcards.seed}}"
+            shell:
+                "python workflow_scripts/predict.py --task {params.task} --models {params.models} --sizes {params.sizes}"
+                " --options {params.options} --metrics {params.metrics} --predictions {output.predictions}"
+                " --outputs {output.metrics} --threads {threads} --log {log}"

@@ -1,6 +1,7 @@
 # Benchmarks → tasks (Parquet and token stores): one rule for each reader, one job for each data set.
 
 TASK_OUTPUTS = [f"{ROOT}/tasks/{{dataset}}/{name}" for name in PLAN.TASK_FILES]
+EXAMPLE_OUTPUTS = [f"{ROOT}/tasks/{{dataset}}/{name}" for name in PLAN.EXAMPLE_FILES]
 
 
 rule task_squad:
@@ -9,9 +10,11 @@ rule task_squad:
         train=lambda wildcards: config["datasets"][wildcards.dataset]["files"]["train"],
         dev=lambda wildcards: config["datasets"][wildcards.dataset]["files"]["dev"],
         test=lambda wildcards: config["datasets"][wildcards.dataset]["files"]["test"],
+        corpus=lambda wildcards: open_corpus(wildcards.dataset),
         code=stage_sources("task.py"),
     output:
         TASK_OUTPUTS,
+        f"{ROOT}/tasks/{{dataset}}/answers.parquet",
     log:
         f"{ROOT}/logs/task/{{dataset}}.log",
     benchmark:
@@ -23,11 +26,12 @@ rule task_squad:
     params:
         out=f"{ROOT}/tasks/{{dataset}}",
         sizes=lambda wildcards: size_arguments(wildcards.dataset),
+        open=lambda wildcards, input: open_argument(wildcards.dataset, input.corpus),
     message:
         "Reading the questions of {wildcards.dataset}"
     shell:
         "python workflow_scripts/task.py squad --tokenizer {input.tokenizer} --train {input.train} --dev {input.dev}"
-        " --test {input.test} --sizes {params.sizes} --out {params.out} --log {log}"
+        " --test {input.test} --sizes {params.sizes} {params.open} --out {params.out} --log {log}"
 
 
 rule task_descriptions:
@@ -82,3 +86,62 @@ rule task_fanoutqa:
     shell:
         "python workflow_scripts/task.py fanoutqa --tokenizer {input.tokenizer} --corpus {params.corpus}"
         " --questions {input.questions} --sizes {params.sizes} --out {params.out} --log {log}"
+
+
+rule example_task_corpus:
+    input:
+        tokenizer=TOKENIZER,
+        tables=corpus_files(CORPUS, "articles", "sections", "passages", "links"),
+        code=stage_sources("example_task.py"),
+    output:
+        EXAMPLE_OUTPUTS,
+    log:
+        f"{ROOT}/logs/task/{{dataset}}.log",
+    benchmark:
+        f"{ROOT}/benchmarks/task/{{dataset}}.tsv"
+    wildcard_constraints:
+        dataset=PLAN.alternation(
+            name
+            for reader in ("structure-sts", "section-triplets", "link-clicks")
+            for name in datasets_read_by(reader)
+        ),
+    conda:
+        "../envs/cpu.yaml"
+    params:
+        out=f"{ROOT}/tasks/{{dataset}}",
+        reader=lambda wildcards: config["datasets"][wildcards.dataset]["reader"],
+        corpus=lambda wildcards, input: folder_of(input.tables),
+        sizes=lambda wildcards: size_arguments(wildcards.dataset),
+        options=lambda wildcards: task_options(wildcards.dataset),
+    message:
+        "Making examples of {params.reader}: {wildcards.dataset}"
+    shell:
+        "python workflow_scripts/example_task.py {params.reader} --tokenizer {input.tokenizer} --corpus {params.corpus}"
+        " --sizes {params.sizes} {params.options} --out {params.out} --log {log}"
+
+
+rule example_task_questions:
+    input:
+        tokenizer=TOKENIZER,
+        train=lambda wildcards: config["datasets"][wildcards.dataset]["files"]["train"],
+        dev=lambda wildcards: config["datasets"][wildcards.dataset]["files"]["dev"],
+        test=lambda wildcards: config["datasets"][wildcards.dataset]["files"]["test"],
+        code=stage_sources("example_task.py"),
+    output:
+        EXAMPLE_OUTPUTS,
+    log:
+        f"{ROOT}/logs/task/{{dataset}}.log",
+    benchmark:
+        f"{ROOT}/benchmarks/task/{{dataset}}.tsv"
+    wildcard_constraints:
+        dataset=PLAN.alternation(datasets_read_by("question-entailment")),
+    conda:
+        "../envs/cpu.yaml"
+    params:
+        out=f"{ROOT}/tasks/{{dataset}}",
+        sizes=lambda wildcards: size_arguments(wildcards.dataset),
+    message:
+        "Making question and sentence pairs of {wildcards.dataset}"
+    shell:
+        "python workflow_scripts/example_task.py question-entailment --tokenizer {input.tokenizer} --train {input.train}"
+        " --dev {input.dev} --test {input.test} --sizes {params.sizes} --out {params.out} --log {log}"

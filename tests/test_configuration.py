@@ -15,7 +15,15 @@ from typing import Any
 import pytest
 import yaml
 
-from pretrieve.configuration import config_hash, encoder_options, from_outside, recipe_options, started_from
+from pretrieve.configuration import (
+    chain_of,
+    config_hash,
+    encoder_options,
+    fits,
+    from_outside,
+    recipe_options,
+    started_from,
+)
 from pretrieve.errors import ConfigError, nearest
 from pretrieve.models.config import BodyConfig
 from pretrieve.pretraining.presets import resolve
@@ -25,6 +33,7 @@ ROOT = Path(__file__).parents[1]
 DELETED = object()
 MLM, ICT, RETROMAE = "encoders.transformer-mlm", "encoders.transformer-ict", "encoders.retromae"
 BUDGETS, SCALE_OPTIONS = "scales.demo.pretraining.budgets", "scales.demo.pretraining.options"
+FINETUNING = "scales.demo.finetuning"
 
 
 @pytest.fixture
@@ -93,7 +102,33 @@ def test_the_repositorys_configuration(config) -> None:
         (f"{MLM}.dim", "full", [f"{MLM}.dim", "only a pair objective has it"]),
         (f"{MLM}.layers", DELETED, [MLM, "needs layers (deep or shallow)"]),
         ("encoders.bow-mlp-none.objective", "mlm", ["encoders.bow-mlp-none.objective", "not mlm"]),
-        ("recipes.reqa.dim", "fll", ["recipes.reqa.dim: 'fll'", "did you mean 'full'?"]),
+        # recipes
+        ("recipes.reqa.dim", "full", ["recipes.reqa.dim: unknown key", "allowed: options, preset, recipe"]),
+        (
+            "recipes.reqa-half.options.dim",
+            "hlf",
+            ["recipes.reqa-half.options.dim: 'hlf'", "a whole number from 1", "or full"],
+        ),
+        ("recipes.reqa-half.recipe", "rqa", ["recipes.reqa-half.recipe: 'rqa'", "did you mean 'reqa'?"]),
+        ("recipes.ance.preset", "papre", ["recipes.ance.preset: 'papre'", "did you mean 'paper'?"]),
+        (
+            "recipes.ance.options",
+            {"refesh": 5},
+            ["ance.options.refesh: unknown option of ance", "did you mean 'refresh'?"],
+        ),
+        ("recipes.ance.options", {"negatives": "bm25"}, ["ance.options.negatives: 'bm25'", "a list of names"]),
+        ("recipes.ance.options", {"negatives": ["bm24"]}, ["ance.options.negatives: ['bm24']", "bm25|mined:"]),
+        ("recipes.ance.options", {"start": "seed-pair"}, ["recipes.ance.options", "'seed-pair'", "'seed-pairwise'?"]),
+        ("recipes.dpr-bm25.options", {"start": "dpr-bm25"}, ["recipes.dpr-bm25: goes in a circle through itself"]),
+        ("recipes.dpr-bm25.options", {"start": "dpr-hard"}, ["goes in a circle through dpr-"]),
+        ("recipes.dupmae-2stage.options", {"teacher": "x"}, ["teacher: unknown option of dupmae-2stage"]),
+        ("recipes.dupmae-teacher", DELETED, ["recipes.dupmae-3stage.options", "'dupmae-teacher' is not allowed"]),
+        (f"{FINETUNING}.dpr-bm52", {}, [f"{FINETUNING}: 'dpr-bm52'", "did you mean 'dpr-bm25'?"]),
+        (f"{FINETUNING}.dpr-bm25.bath", 8, [f"{FINETUNING}.dpr-bm25.bath: unknown option", "did you mean 'batch'?"]),
+        (f"{FINETUNING}.all.clas", 8, [f"{FINETUNING}.all.clas: unknown option"]),
+        (f"{FINETUNING}.dpr-bm25.batch", 0, ["dpr-bm25.options.batch: 0", "a whole number from 1"]),
+        ("datasets.questions-open.variant", "open", ["datasets.questions-open.variant: 'open'", "open-qa"]),
+        ("encoders.t5-base.layers", "bse", ["encoders.t5-base.layers: 'bse'", "did you mean 'base'?"]),
         ("datasets.questions.reader", "sqad", ["datasets.questions.reader: 'sqad'", "did you mean 'squad'?"]),
         ("datasets.questions.files", DELETED, ["datasets.questions.files", "train, dev and test"]),
         (
@@ -101,8 +136,9 @@ def test_the_repositorys_configuration(config) -> None:
             0.9,
             ["datasets.questions.sizes.80pct: 0.9", "impossible split", "at most 0.805"],
         ),
-        ("datasets.questions.sizes.80pct", -0.1, ["80pct: -0.1", "minimum"]),
-        ("datasets.questions.sizes.80pct", "most", ["80pct: 'most'", "number"]),
+        ("datasets.questions.sizes.80pct", -0.1, ["80pct: -0.1"]),
+        ("datasets.questions.sizes.80pct", "most", ["80pct: 'most'"]),
+        ("datasets.questions.sizes.1k", 1.5, ["1k: 1.5"]),
         ("datasets.fanoutqa.trained_on", "description", ["trained_on: 'description'", "did you mean 'descriptions'?"]),
         ("datasets.fanoutqa.sizes", {"2pct": 0.1}, ["datasets.fanoutqa.sizes: '2pct'", "allowed: 10pct"]),
         (f"{BUDGETS}.base.batch", 1, [f"{BUDGETS}.base.batch: 1", "minimum of 2"]),
@@ -173,6 +209,7 @@ def test_the_repositorys_configuration(config) -> None:
         ("seeds", [-1], ["seeds.0: -1", "minimum of 0"]),
         ("seeds", DELETED, ["'seeds' is a required property"]),
         ("metrics", ["recal@1"], ["metrics.0: 'recal@1'", "recall|mrr"]),
+        ("datasets.questions.metrics", ["recal@1"], ["datasets.questions.metrics.0: 'recal@1'"]),
         ("scales", None, ["scales: None", "object"]),
     ],
 )
@@ -202,7 +239,9 @@ def test_what_a_job_gets_is_as_small_as_its_work(config) -> None:
     for encoder in config["encoders"]:
         assert as_argument(encoder_options(config, encoder)) == as_argument(encoder_options(other, encoder))
     for recipe in config["recipes"]:
-        assert as_argument(recipe_options(config, recipe)) == as_argument(recipe_options(other, recipe))
+        assert as_argument(recipe_options(config, recipe, "questions")) == as_argument(
+            recipe_options(other, recipe, "questions")
+        )
     assert config_hash(changed(config, "mirror", "/somewhere")) == config_hash(config)
     assert config_hash(changed(config, "seeds", [1, 2])) != config_hash(config)
 
@@ -224,7 +263,95 @@ def test_options_by_hand(config) -> None:
     assert bert["start"] == "base" and bert["objective"] == mlm["objective"] and "budget" not in none
     # What is compared in one table differs in the objective alone.
     assert mlm["body"] == ict["body"] == encoder_options(config, "transformer-none")["body"]
-    assert recipe_options(config, "reqa-half")["dim"] == scale["dims"]["half"]
+    assert recipe_options(config, "reqa-half", "questions")["dim"] == scale["dims"]["half"]
+
+
+def test_options_of_recipes_by_hand(config) -> None:
+    """The preset, then the data set's variant, then the scale's for all, the scale's for the recipe, and the recipe's own."""
+    other = copy.deepcopy(config)
+    other["scales"]["demo"]["finetuning"] = {"all": {"learning_rate": 0.5, "classes": 7}, "dpr-hard": {"steps": 3}}
+    other["recipes"]["dpr-hard"] = {"options": {"batch": 4}}
+    load(other)
+    web, open_qa = (recipe_options(other, "dpr-hard", dataset) for dataset in ("questions", "questions-open"))
+    assert (web["kind"], web["group"], web["pool"], web["epochs"]) == ("ranking", 8, 200, 3)  # condenser A.1
+    assert (open_qa["group"], open_qa["pool"], open_qa["epochs"]) == (2, 100, 20)
+    for options in (web, open_qa):
+        assert (options["learning_rate"], options["steps"], options["batch"]) == (
+            0.5,
+            3,
+            4,
+        ) and "classes" not in options
+        assert chain_of(options) == ["dpr-bm25"] and options["negatives"] == ["bm25", "mined:dpr-bm25"]
+    assert recipe_options(other, "glue", "question-entailment")["classes"] == 7
+    assert recipe_options(other, "seed-pairwise", "questions")["loss"] == "pairwise"  # the released code, not the hinge
+    assert (
+        recipe_options(changed(other, "recipes.seed-pairwise.preset", "paper"), "seed-pairwise", "questions")["loss"]
+        == "hinge"
+    )
+    chain = {"dupmae-2stage", "dupmae-teacher", "dupmae-1stage"}
+    assert set(chain_of(recipe_options(other, "dupmae-3stage", "questions"))) == chain
+
+
+def test_a_recipe_is_for_one_kind_of_task(config) -> None:
+    fitting = {
+        dataset: {recipe for recipe in config["recipes"] if fits(config, recipe, dataset)}
+        for dataset in config["datasets"]
+    }
+    assert fitting["structure-sts"] == {"sts"} and fitting["link-clicks"] == {"news"}
+    assert fitting["section-triplets"] == {"sections"} and fitting["question-entailment"] == {"glue"}
+    assert fitting["questions"] == fitting["fanoutqa"] == set(config["recipes"]) - {"sts", "sections", "glue", "news"}
+
+
+def test_trained_sizes(config) -> None:
+    """A family is trained on the sizes that tables ask for, and so is what it is made from."""
+    plan = load(config)
+    sizes = plan.trained_sizes
+    assert sizes["transformer-mlm.reqa", "questions"] == ("1pct", "5pct", "80pct")
+    assert sizes["bert.dpr-hard", "questions"] == ("full",) and sizes["bert.dpr-bm25", "questions"] == (
+        "1k",
+        "10k",
+        "full",
+    )
+    assert sizes["dupmae.dupmae-1stage", "questions"] == ("full",)  # no table asks for the first stage by itself
+    assert sizes["cocondenser.dpr-bm25", "questions"] == tuple(config["datasets"]["questions"]["sizes"])
+    assert sizes["bert.sts", "structure-sts"] == ("500", "1k", "full")
+    assert ("bert.sts", "questions") not in sizes and ("bert.reqa", "fanoutqa") not in sizes
+    # the same whichever tables are built
+    assert load(changed(config, "tables", ["pretraining_tasks/table3"])).trained_sizes == sizes
+
+
+def test_a_pattern_of_families_matches_them_and_no_others(config) -> None:
+    import re
+
+    plan = load(config)
+    for dataset, options in config["datasets"].items():
+        groups = plan.families(dataset, scored=False)
+        every = [family for families in groups.values() for family in families]
+        assert len(set(every)) == len(every) >= len(config["encoders"])
+        for families in groups.values():
+            pattern = re.compile(
+                rf"(?P<family>{plan.family_pattern(families)})-(?P<size>{'|'.join(options['sizes'])})/x"
+            )
+            for family in every:
+                for size in options["sizes"]:
+                    match = pattern.fullmatch(f"{family}-{size}/x")
+                    assert bool(match) == (family in families) and (not match or match["family"] == family)
+
+
+def test_what_a_retriever_is_made_of(config) -> None:
+    plan = load(config)
+    root, there = "results/demo", "questions/seed3"
+    made = plan.made_of("dupmae.dupmae-3stage", "questions", "full", 3)
+    assert made == {
+        "start": f"{root}/retrievers/dupmae.dupmae-2stage-full/{there}",
+        "teacher": f"{root}/retrievers/dupmae.dupmae-teacher-full/{there}",
+        "negatives": {"mined:dupmae-1stage": f"{root}/negatives/dupmae.dupmae-1stage-full/{there}.jsonl.gz"},
+    }
+    assert plan.made_of_files("bert.dpr-hard", "questions", "full", 3) == [
+        f"{root}/negatives/bm25/questions/seed0.jsonl.gz",
+        f"{root}/negatives/bert.dpr-bm25-full/{there}.jsonl.gz",
+    ]
+    assert plan.made_of_files("bert.reqa", "questions", "full", 3) == []
 
 
 def test_options_come_from_preset_scale_and_encoder(config) -> None:

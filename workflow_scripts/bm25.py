@@ -1,4 +1,5 @@
-"""Index a task's corpus with BM25, search all its queries once, and write the test run of each training-set size."""
+"""Index a task's corpus with BM25, search all its queries once, and write the test run of each training-set size, and the
+negatives of every query that may train."""
 
 from __future__ import annotations
 
@@ -7,16 +8,16 @@ from pathlib import Path
 
 from pretrieve.cli import one_each, run_program, split_queries
 from pretrieve.corpora.tables import read_table
+from pretrieve.evaluation.metrics import read_qrels
 from pretrieve.retrieval import bm25
+from pretrieve.retrieval.negatives import mine, write_negatives
 from pretrieve.retrieval.run import write_trec
 from pretrieve.training.cost import Cost
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--corpus", type=Path, required=True, help="corpus.parquet: doc_id, sentence, passage")
-    parser.add_argument("--queries", type=Path, required=True, help="queries.parquet: query_id, text")
-    parser.add_argument("--splits", type=Path, required=True, help="splits.parquet: size, query_id, split")
+    parser.add_argument("--task", type=Path, required=True, help="directory of a retrieval task")
     parser.add_argument("--index-dir", type=Path, required=True)
     parser.add_argument("--k1", type=float, default=0.9)
     parser.add_argument("--b", type=float, default=0.4)
@@ -25,20 +26,30 @@ def main() -> None:
     parser.add_argument("--sizes", nargs="+", required=True)
     parser.add_argument("--runs", type=Path, nargs="+", required=True, help="one TREC run for each size")
     parser.add_argument("--costs", type=Path, nargs="+", required=True, help="one JSON for each size")
+    parser.add_argument("--negatives", type=Path, required=True, help="negatives of the queries that may train")
+    parser.add_argument("--mining-depth", type=int, default=200)
     options = parser.parse_args()
     one_each(sizes=options.sizes, runs=options.runs, costs=options.costs)
-    test_queries = [split_queries(options.splits, size) for size in options.sizes]
+    test_queries = {size: split_queries(options.task / "splits.parquet", size) for size in dict.fromkeys(options.sizes)}
     with Cost("bm25", options.threads) as cost:
-        corpus = read_table(options.corpus, ["doc_id", "sentence", "passage"])
+        corpus = read_table(options.task / "corpus.parquet", ["doc_id", "sentence", "passage"])
         columns = (corpus[name].to_pylist() for name in ("doc_id", "sentence", "passage"))
         documents = ((d, f"{s} {p}" if s else p) for d, s, p in zip(*columns, strict=True))
         bm25.build_index(documents, options.index_dir, options.threads)
-        queries = read_table(options.queries, ["query_id", "text"])
+        queries = read_table(options.task / "queries.parquet", ["query_id", "text"])
         pairs = list(zip(queries["query_id"].to_pylist(), queries["text"].to_pylist(), strict=True))
-        run = bm25.search(options.index_dir, pairs, options.depth, options.k1, options.b, options.threads)
-    for query_ids, run_path, cost_path in zip(test_queries, options.runs, options.costs, strict=True):
-        write_trec(run_path, run.restrict(query_ids), "bm25")
+        depth = max(options.depth, options.mining_depth)
+        run = bm25.search(options.index_dir, pairs, depth, options.k1, options.b, options.threads)
+    for size, run_path, cost_path in zip(options.sizes, options.runs, options.costs, strict=True):
+        write_trec(run_path, run.restrict(test_queries[size]).cut(options.depth), "bm25")
         cost.write(cost_path)
+    splits = read_table(options.task / "splits.parquet", ["query_id", "split"])
+    rows = zip(splits["query_id"].to_pylist(), splits["split"].to_pylist(), strict=True)
+    may_train = {query_id for query_id, split in rows if split in ("train", "valid")}
+    about = {"source": "bm25", "k1": options.k1, "b": options.b}
+    qrels = read_qrels(options.task / "qrels.parquet")
+    write_negatives(options.negatives, mine(run.restrict(may_train), qrels, options.mining_depth, about))
+    cost.write(str(options.negatives).replace(".jsonl.gz", ".cost.json"))
 
 
 if __name__ == "__main__":

@@ -1,15 +1,30 @@
-"""Fine-tune one encoder on one task for every training-set size asked for."""
+"""Fine-tune one encoder by one recipe on one task, for every training-set size asked for.
+
+On several GPUs: torchrun --nproc-per-node N workflow_scripts/finetune.py ...; the result is that of one process.
+"""
 
 import argparse
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 from pretrieve.cli import one_each, run_program
+from pretrieve.errors import ConfigError
+from pretrieve.finetuning.fine_tuning import FineTuning
 from pretrieve.finetuning.run import finetune
-from pretrieve.tasks.dataset import Dataset
 from pretrieve.training.cost import Cost
 from pretrieve.training.device import choose_device
+from pretrieve.training.processes import Processes
+
+
+def made_of(entry: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """What a retriever is made of, as paths; and the files that say what that cost."""
+    places = {name: Path(entry[name]) if entry.get(name) else None for name in ("start", "teacher")}
+    negatives = {source: Path(file) for source, file in entry.get("negatives", {}).items()}
+    costs = [f"{place}/cost.json" for place in places.values() if place]
+    costs += [str(file).replace(".jsonl.gz", ".cost.json") for file in negatives.values()]
+    return {**places, "negatives": negatives}, costs
 
 
 def main() -> None:
@@ -17,6 +32,7 @@ def main() -> None:
     parser.add_argument("--encoder", type=Path, required=True)
     parser.add_argument("--task", type=Path, required=True)
     parser.add_argument("--options", type=json.loads, required=True, help="JSON of configuration.recipe_options")
+    parser.add_argument("--made-of", type=json.loads, default={}, help="JSON: size → start, teacher, negatives")
     parser.add_argument("--sizes", nargs="+", required=True)
     parser.add_argument("--out", nargs="+", type=Path, required=True, help="one retriever directory for each size")
     parser.add_argument("--seed", type=int, required=True)
@@ -28,24 +44,31 @@ def main() -> None:
     )
     arguments = parser.parse_args()
     one_each(sizes=arguments.sizes, out=arguments.out)
+    unknown = set(arguments.made_of) - set(arguments.sizes)
+    if unknown:
+        raise ConfigError(f"--made-of: sizes {sorted(unknown)} are not among --sizes {arguments.sizes}.")
 
+    processes = Processes.join()
     device = choose_device(arguments.precision, arguments.threads)
-    data = Dataset(arguments.task)
     for size, out in zip(arguments.sizes, arguments.out, strict=True):
+        parts, behind = made_of(arguments.made_of.get(size, {}))
+        run = FineTuning(
+            arguments.options,
+            arguments.encoder,
+            arguments.task,
+            size,
+            arguments.seed,
+            device,
+            arguments.checkpoints / size,
+            processes=processes,
+            **parts,
+        )
         with Cost("finetune", arguments.threads) as cost:
-            outcome = finetune(
-                arguments.options,
-                arguments.encoder,
-                data,
-                size,
-                out,
-                arguments.seed,
-                device,
-                arguments.checkpoints / size,
-                arguments.checkpoint_seconds,
-            )
-            cost.tokens = outcome.tokens
-        cost.write(out / "cost.json")
+            cost.gpus = processes.world
+            cost.tokens = finetune(run, out, arguments.checkpoint_seconds).tokens
+        if processes.first:
+            cost.write(out / "cost.json", behind)
+    processes.leave()
 
 
 if __name__ == "__main__":

@@ -43,6 +43,15 @@ def main() -> None:
         metavar="DATASET=SIZE,SIZE",
         help="training-set sizes of a data set; without an entry a data set is taken to have every size",
     )
+    parser.add_argument("--metrics", type=name_pair, nargs="*", default=[], metavar="DATASET=METRIC,METRIC")
+    parser.add_argument(
+        "--kinds",
+        type=name_pair,
+        nargs="*",
+        default=[],
+        metavar="NAME=KIND",
+        help="what a recipe trains, and what a data set of examples is for; retrieval need not be named",
+    )
     parser.add_argument("--config-hash", default="")
     parser.add_argument("--lock", type=Path, metavar="FILE", help="lock file of the environment")
     parser.add_argument("--sources", type=Path, nargs="*", default=[], metavar="FILE", help="data files to checksum")
@@ -64,6 +73,8 @@ def main() -> None:
         recipes=frozenset(args.recipes),
         trained_on=dict(args.trained_on),
         sizes={dataset: sizes.split(",") for dataset, sizes in args.sizes},
+        metrics={dataset: names.split(",") for dataset, names in args.metrics},
+        kinds=dict(args.kinds),
     )
     lines = fill_table(table, setting)
     write_lines(args.csv, lines)

@@ -22,8 +22,8 @@ def parse_arguments() -> argparse.Namespace:
         "--sizes",
         nargs="+",
         required=True,
-        metavar="NAME=SHARE",
-        help="share of the pool that trains: 1pct=0.01 5pct=0.05",
+        metavar="NAME=PART",
+        help="share of the pool that trains, number of questions, or all that may: 1pct=0.01 1k=1000 full=all",
     )
     parser = argparse.ArgumentParser(description=__doc__)
     kinds = parser.add_subparsers(dest="kind", required=True)
@@ -31,6 +31,8 @@ def parse_arguments() -> argparse.Namespace:
     squad.add_argument("--train", type=Path, required=True, help="questions that may be used for training")
     squad.add_argument("--test", type=Path, required=True, help="questions that are always test")
     squad.add_argument("--dev", type=Path, help="questions kept apart for choosing hyper-parameters")
+    squad.add_argument("--open", type=Path, metavar="CORPUS", help="whole passages, among all of this corpus")
+    squad.add_argument("--max-extra", type=int, help="with --open: add only so many passages, drawn by the seed")
     squad.add_argument("--seed", type=int, default=1)
     descriptions = kinds.add_parser(
         "descriptions", parents=[shared], help="one-line description → first sentence of a lead"
@@ -46,15 +48,15 @@ def parse_arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def parse_sizes(entries: list[str]) -> dict[str, float]:
-    """``["1pct=0.01"]`` → ``{"1pct": 0.01}``."""
-    sizes: dict[str, float] = {}
+def parse_sizes(entries: list[str]) -> dict[str, float | str]:
+    """``["1pct=0.01", "1k=1000", "full=all"]`` → ``{"1pct": 0.01, "1k": 1000.0, "full": "all"}``."""
+    sizes: dict[str, float | str] = {}
     for entry in entries:
-        name, _, share = entry.partition("=")
+        name, _, wanted = entry.partition("=")
         try:
-            value = float(share)
+            value = wanted if wanted == "all" else float(wanted)
         except ValueError:
-            raise ConfigError(f"--sizes: {entry!r} is not NAME=SHARE, such as 1pct=0.01.") from None
+            raise ConfigError(f"--sizes: {entry!r} is not NAME=SHARE, NAME=NUMBER or NAME=all, such as 1pct=0.01.") from None
         if not name or name in sizes:
             raise ConfigError(f"--sizes: {entry!r} has no name of its own; give each size once, such as 1pct=0.01.")
         sizes[name] = value
@@ -65,7 +67,7 @@ def main() -> None:
     args = parse_arguments()
     sizes, tokenizer = parse_sizes(args.sizes), load_tokenizer(args.tokenizer)
     if args.kind == "squad":
-        statistics = build_squad(args.train, args.test, args.dev, tokenizer, args.out, sizes, args.seed)
+        statistics = build_squad(args.train, args.test, args.dev, tokenizer, args.out, sizes, args.seed, args.open, args.max_extra)
     elif args.kind == "descriptions":
         statistics = build_descriptions(
             args.corpus, tokenizer, args.out, sizes, args.seed, args.max_queries, args.open, args.max_extra

@@ -20,12 +20,20 @@ from jsonschema.exceptions import ValidationError, best_match
 
 from pretrieve.analysis.plan import check_analyses
 from pretrieve.errors import ConfigError, nearest
+from pretrieve.finetuning.recipes import KIND_OF, RECIPES, RETRIEVAL_KINDS, VARIANTS, resolve_recipe
 from pretrieve.pretraining.presets import OPTIONS, resolve
 
 #: The largest share of a pool that its training part can give (README of resources/questions; tasks/descriptions.py).
 MAX_TRAIN_SHARE = 0.805
 
 PAIR_TASKS = ("ict", "bfs", "wlp")
+#: Readers of tasks of examples → the kind of recipe that they are for; all other readers make retrieval tasks.
+EXAMPLE_READERS = {
+    "structure-sts": "regression",
+    "section-triplets": "triplet",
+    "question-entailment": "classification",
+    "link-clicks": "clicks",
+}
 #: Objectives that are named by a word; a list of pair tasks is the objective ``pairs``.
 OBJECTIVES = tuple(name for name in OPTIONS if name != "pairs")
 
@@ -123,12 +131,19 @@ def check_config(config: Mapping[str, Any], schema_file: Path, table_names: Iter
         _check_encoder(name, encoder, config)
     for name, dataset in config["datasets"].items():
         _check_dataset(name, dataset, config["datasets"])
+    _check_recipes(config)
     check_analyses(config)
 
 
 def _check_encoder(name: str, encoder: Mapping[str, Any], config: Mapping[str, Any]) -> None:
     where, objective = f"config: encoders.{name}", encoder["objective"]
     contrastive = not isinstance(objective, str)
+    if encoder["body"] == "t5":
+        sizes = config["scales"][config["scale"]].get("t5", {})
+        if "start" not in encoder and encoder.get("layers") not in sizes:
+            raise _refuse(f"encoders.{name}.layers", encoder.get("layers"), sizes)
+    elif encoder.get("layers", "deep") not in ("deep", "shallow"):
+        raise _refuse(f"encoders.{name}.layers", encoder["layers"], ("deep", "shallow"))
     if not contrastive and objective not in OBJECTIVES:
         raise _refuse_objective(f"encoders.{name}.objective", objective)
     if "." in name or (encoder["body"] == "transformer" and "layers" not in encoder and "start" not in encoder):
@@ -178,12 +193,59 @@ def _check_dataset(name: str, dataset: Mapping[str, Any], datasets: Mapping[str,
             raise _refuse(f"datasets.{name}.trained_on", trained_on, datasets)
         for size in set(dataset["sizes"]) - set(datasets[trained_on]["sizes"]):
             raise _refuse(f"datasets.{name}.sizes", size, datasets[trained_on]["sizes"])
+    if dataset.get("variant") not in (None, *VARIANTS):
+        raise _refuse(f"datasets.{name}.variant", dataset["variant"], VARIANTS)
     for size, share in dataset["sizes"].items():
-        if trained_on is None and share > MAX_TRAIN_SHARE:
+        if trained_on is None and isinstance(share, float) and MAX_TRAIN_SHARE < share < 1:
             raise ConfigError(
                 f"config: datasets.{name}.sizes.{size}: {share} is an impossible split: the training part of the pool "
                 f"holds {MAX_TRAIN_SHARE:.1%} of the questions; allowed: above 0, at most {MAX_TRAIN_SHARE}"
             )
+
+
+def _check_recipes(config: Mapping[str, Any]) -> None:
+    """Every recipe's options, and that what it goes on from, learns from or is mined with exists and comes before it."""
+    scale, name_of = config["scales"][config["scale"]], config["recipes"]
+    for base, options in scale["finetuning"].items():
+        if base != "all" and base not in RECIPES:
+            raise _refuse(f"scales.{config['scale']}.finetuning", base, RECIPES)
+        unknown = set(options) - set(
+            RECIPES[base] if base != "all" else {key for known in RECIPES.values() for key in known}
+        )
+        if unknown:
+            raise ConfigError(
+                f"config: scales.{config['scale']}.finetuning.{base}.{sorted(unknown)[0]}: unknown option; it has "
+                f"{', '.join(sorted(RECIPES.get(base, {})))}{nearest(sorted(unknown)[0], RECIPES.get(base, {}))}"
+            )
+    variants = {dataset.get("variant") for dataset in config["datasets"].values()} | {None}
+    for name in name_of:
+        for variant in variants:
+            where, seen = name, [name]
+            waiting = _chain(config, name, variant)
+            while waiting:
+                step = waiting.pop()
+                if step not in name_of:
+                    raise _refuse(f"recipes.{where}.options (start, negatives, teacher)", step, name_of)
+                if step == name:
+                    raise ConfigError(
+                        f"config: recipes.{name}: goes in a circle through {', '.join(seen[1:]) or 'itself'}."
+                    )
+                if step not in seen:
+                    seen.append(step)
+                    waiting += _chain(config, step, variant)
+
+
+def _chain(config: Mapping[str, Any], recipe: str, variant: str | None) -> list[str]:
+    scale = config["scales"][config["scale"]]
+    options = resolve_recipe(recipe, config["recipes"][recipe], scale["finetuning"], variant)
+    return chain_of(options)
+
+
+def chain_of(options: Mapping[str, Any]) -> list[str]:
+    """The recipes whose retrievers (of the same encoder, task, size and seed) a recipe needs."""
+    mined = [source.removeprefix("mined:") for source in options.get("negatives", []) if source != "bm25"]
+    names = [options.get("start", "encoder"), options.get("teacher", ""), *mined]
+    return [name for name in dict.fromkeys(names) if name not in ("", "encoder")]
 
 
 def encoder_options(config: Mapping[str, Any], encoder: str) -> dict[str, Any]:
@@ -197,6 +259,9 @@ def encoder_options(config: Mapping[str, Any], encoder: str) -> dict[str, Any]:
     body = {"kind": entry["body"], "vocabulary_size": scale["vocabulary_size"]}
     if entry["body"] == "transformer":
         body |= scale["body"] | ({"layers": scale["layers"][entry["layers"]]} if "layers" in entry else {})
+    elif entry["body"] == "t5":
+        shape = scale["t5"][entry["layers"]] if "layers" in entry else {}
+        body |= {"max_positions": scale["body"]["max_positions"]} | shape
     else:
         body |= scale["bow_mlp"] | {"heads": 1}
     tasks = None if isinstance(entry["objective"], str) else list(entry["objective"])
@@ -208,7 +273,7 @@ def encoder_options(config: Mapping[str, Any], encoder: str) -> dict[str, Any]:
         objective |= {"length": scale["passage_length"]}
     options = {
         "body": body,
-        "pooling": scale["pooling"],
+        "pooling": "mean" if entry["body"] == "t5" else scale["pooling"],
         "dim": scale["dims"][entry.get("dim", "full")],
         "similarity": objective.get("similarity", scale["similarity"]),
         "head": objective.get("head", "linear"),
@@ -239,17 +304,23 @@ def started_from(config: Mapping[str, Any], encoder: str) -> str | None:
     return None if start is None or from_outside(start) else start
 
 
-def recipe_options(config: Mapping[str, Any], recipe: str) -> dict[str, Any]:
-    """Everything that decides how an encoder is fine-tuned (without seed and training-set size)."""
+def recipe_options(config: Mapping[str, Any], recipe: str, dataset: str) -> dict[str, Any]:
+    """Everything that decides how an encoder is fine-tuned on a data set (without seed and training-set size)."""
     scale = config["scales"][config["scale"]]
-    return {
-        **scale["finetuning"]["reqa"],
-        "dim": scale["dims"][config["recipes"][recipe]["dim"]],
-        "query_length": scale["query_length"],
-        "passage_length": scale["passage_length"],
-        "temperature": scale["temperature"],
-        "similarity": scale["similarity"],
-    }
+    variant = config["datasets"][dataset].get("variant")
+    options = resolve_recipe(recipe, config["recipes"][recipe], scale["finetuning"], variant)
+    return options | ({"dim": scale["dims"].get(options["dim"], options["dim"])} if "dim" in options else {})
+
+
+def recipe_kind(config: Mapping[str, Any], recipe: str) -> str:
+    """What a recipe of the configuration trains: one of :data:`pretrieve.finetuning.recipes.KINDS`."""
+    return KIND_OF[config["recipes"][recipe].get("recipe", recipe)]
+
+
+def fits(config: Mapping[str, Any], recipe: str, dataset: str) -> bool:
+    """Whether a recipe can be trained on a data set, and its retriever scored there."""
+    wanted, kind = EXAMPLE_READERS.get(config["datasets"][dataset]["reader"]), recipe_kind(config, recipe)
+    return kind == wanted if wanted else kind in RETRIEVAL_KINDS
 
 
 def config_hash(config: Mapping[str, Any]) -> str:

@@ -60,6 +60,15 @@ def metrics_file(root: str, system: str, dataset: str, seed: int | str) -> str:
     return f"{root}/metrics/{system}/{dataset}/seed{seed}.json"
 
 
+def negatives_file(root: str, source: str, dataset: str, seed: int | str) -> str:
+    """Negatives for training on ``dataset``; ``source`` is ``bm25`` (seed 0) or the system whose retriever found them."""
+    return f"{root}/negatives/{source}/{dataset}/seed{seed}.jsonl.gz"
+
+
+def predictions_file(root: str, system: str, dataset: str, seed: int | str) -> str:
+    return f"{root}/predictions/{system}/{dataset}/seed{seed}.tsv.gz"
+
+
 def task_dir(root: str, dataset: str) -> str:
     return f"{root}/tasks/{dataset}"
 
@@ -76,15 +85,21 @@ def analysis_file(root: str, analysis: str) -> str:
     return f"{root}/analyses/{analysis}.csv"
 
 
-def cost_files(root: str, system: str, dataset: str, trained_on: str, seed: int | str) -> dict[str, str]:
+def cost_files(
+    root: str, system: str, dataset: str, trained_on: str, seed: int | str, examples: bool = False
+) -> dict[str, str]:
     """Stage → the JSON file with its cost, for the stages that made one system's score on one dataset.
 
-    BM25 is one search; everything else is pre-trained, fine-tuned on ``trained_on``, and embeds ``dataset``.
+    BM25 is one search; everything else is pre-trained, fine-tuned on ``trained_on``, and embeds ``dataset``, or predicts its
+    ``examples``. What the fine-tuning was given (another retriever, negatives, a teacher) stands in its file.
     """
     if parse_system(system).encoder == "bm25":
         return {"search": f"{root}/runs/{system}/{dataset}/seed{seed}.cost.json"}
+    scored = {"embed": f"{embedding_dir(root, system, dataset, seed)}/cost.json"}
+    if examples:
+        scored = {"predict": predictions_file(root, system, dataset, seed).replace(".tsv.gz", ".cost.json")}
     return {
         "pretrain": f"{encoder_dir(root, parse_system(system).encoder, seed)}/cost.json",
         "finetune": f"{retriever_dir(root, system, trained_on, seed)}/cost.json",
-        "embed": f"{embedding_dir(root, system, dataset, seed)}/cost.json",
+        **scored,
     }

@@ -3,29 +3,19 @@ load fast: standard library, yaml and jsonschema only."""
 
 from __future__ import annotations
 
-import ast
 import csv
 import json
 import re
 import shlex
-import shutil
-import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cached_property
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from pretrieve import paths
-from pretrieve.configuration import check_config
+from pretrieve.configuration import EXAMPLE_READERS, chain_of, check_config, fits, recipe_kind, recipe_options
 from pretrieve.errors import ConfigError, nearest
-
-SOURCE_ROOT = Path("src")
-#: The module that imports every objective's module, and what else it imports from there.
-OBJECTIVES_FILE = SOURCE_ROOT / "pretrieve/pretraining/objectives.py"
-SHARED_BY_OBJECTIVES = ("setting.py", "__init__.py")
-#: Objectives whose module has another name.
-OBJECTIVE_MODULES = {"pairs": "contrastive"}
 
 
 @dataclass(frozen=True)
@@ -47,6 +37,9 @@ class Plan:
             "queries/meta.json",
         ),
         init=False,
+    )
+    EXAMPLE_FILES: tuple[str, ...] = field(
+        default=("texts.parquet", "examples.parquet", "splits.parquet", "stats.json", "texts/meta.json"), init=False
     )
 
     @classmethod
@@ -104,6 +97,19 @@ class Plan:
         unique = sorted(set(names), key=lambda name: (-len(name), name))
         return "|".join(re.escape(name) for name in unique) or "$^"
 
+    def family_pattern(self, families: Iterable[str]) -> str:
+        """A regular expression that matches exactly these families in front of ``-SIZE/``. Short, for Snakemake compiles it for
+        every output of every rule: where most families are meant, the others are excluded."""
+        wanted = set(families)
+        encoders, recipes = ({name.split(".", 1)[place] for name in wanted} for place in (0, 1))
+        others = {f"{encoder}.{recipe}" for encoder in encoders for recipe in recipes} - wanted
+        exact = _by_recipe(wanted)
+        if not others:
+            return exact
+        sizes = self.alternation(size for options in self.config["datasets"].values() for size in options["sizes"])
+        product = rf"(?!(?:{_by_recipe(others)})-(?:{sizes})/)(?:{self.alternation(encoders)})\.(?:{self.alternation(recipes)})"
+        return min(exact, product, key=len)
+
     def table_files(self) -> list[str]:
         """CSV of every table that is to be built."""
         return [paths.table_file(self.root, *name.split("/")) for name in self.config["tables"]]
@@ -148,7 +154,140 @@ class Plan:
         system = paths.parse_system(cell["system"])
         known = system.encoder == "bm25" or system.encoder in self.config["encoders"]
         sized = system.size in self.config["datasets"].get(dataset, {}).get("sizes", {})
-        return dataset if known and sized and system.recipe in self.config["recipes"] else None
+        if not known or not sized or system.recipe not in self.config["recipes"]:
+            return None
+        if cell["metric"] not in self.metrics_of(dataset):
+            return None
+        return dataset if fits(self.config, system.recipe, self.trained_on(dataset)) else None
+
+    def chain(self, recipe: str, task: str) -> list[str]:
+        """The recipes whose retrievers (of the same encoder) a recipe needs on a task."""
+        return chain_of(recipe_options(self.config, recipe, task))
+
+    @cached_property
+    def tasks(self) -> list[str]:
+        """Data sets that retrievers are trained on."""
+        return sorted({self.trained_on(name) for name in self.config["datasets"]})
+
+    @cached_property
+    def asked_sizes(self) -> dict[tuple[str, str], set[str]]:
+        """(family, task) → the training-set sizes that tables ask for. A family is an encoder and a recipe; what a retriever is
+        made from is asked for too. All of ``references/`` counts, so that one more table trains nothing again."""
+        asked: dict[tuple[str, str], set[str]] = {}
+
+        def ask(encoder: str, recipe: str, task: str, sizes: set[str]) -> None:
+            asked.setdefault((f"{encoder}.{recipe}", task), set()).update(sizes)
+            for step in self.chain(recipe, task):
+                ask(encoder, step, task, sizes)
+
+        for rows in self.cells.values():
+            for cell in rows:
+                dataset = self.measured(cell)
+                if dataset is None or cell["system"] == "statistics":
+                    continue
+                system = paths.parse_system(cell["system"])
+                if system.encoder != "bm25":
+                    ask(system.encoder, system.recipe, self.trained_on(dataset), {system.size})
+        return asked
+
+    @cached_property
+    def trained_sizes(self) -> dict[tuple[str, str], tuple[str, ...]]:
+        """(family, task) → the training-set sizes that one job trains: those that are asked for, and for a family that no table
+        has every size of the task that what it is made from has."""
+        sizes_of = dict(self.asked_sizes)
+        for task in self.tasks:
+            whole = set(self.config["datasets"][task]["sizes"])
+            for encoder in self.config["encoders"]:
+                for recipe in self.config["recipes"]:
+                    if (f"{encoder}.{recipe}", task) not in self.asked_sizes and fits(self.config, recipe, task):
+                        sizes = whole.copy()
+                        for step in self._steps(recipe, task):
+                            sizes &= self.asked_sizes.get((f"{encoder}.{step}", task), whole)
+                        sizes_of[f"{encoder}.{recipe}", task] = sizes or whole
+        return {key: self._in_order(key[1], sizes) for key, sizes in sizes_of.items()}
+
+    def retrievers(self) -> list[str]:
+        """Directories of everything that tables have fine-tuned at this scale, and of what that is made from."""
+        return [
+            paths.retriever_dir(self.root, f"{family}-{size}", task, seed)
+            for family, task in self.asked_sizes
+            for size in self.trained_sizes[family, task]
+            for seed in self.seeds
+        ]
+
+    def _steps(self, recipe: str, task: str) -> list[str]:
+        """A recipe's chain to its end."""
+        return [name for step in self.chain(recipe, task) for name in (step, *self._steps(step, task))]
+
+    def _in_order(self, dataset: str, sizes: Iterable[str]) -> tuple[str, ...]:
+        return tuple(size for size in self.config["datasets"][dataset]["sizes"] if size in set(sizes))
+
+    def families(self, dataset: str, scored: bool = True) -> dict[tuple[str, ...], list[str]]:
+        """Sizes → the families whose retrievers are ``scored`` on a data set with exactly these sizes, or else trained on it.
+        A family that shares no size with the data set is left out; teachers are trained and not scored."""
+        groups: dict[tuple[str, ...], list[str]] = {}
+        for (family, task), sizes in self.trained_sizes.items():
+            if task == self.trained_on(dataset) and (common := self._in_order(dataset, sizes)):
+                if scored and recipe_kind(self.config, family.partition(".")[2]) == "cross-encoder":
+                    continue
+                groups.setdefault(common, []).append(family)
+        return groups
+
+    def bm25_systems(self, dataset: str) -> list[str]:
+        """BM25's rows on a data set: those of the tables, or one for each size of a data set that no table has BM25 on."""
+        cells = (cell for rows in self.cells.values() for cell in rows if cell["system"].startswith("bm25."))
+        named = [cell["system"] for cell in cells if self.measured(cell) == dataset]
+        every = [
+            f"bm25.{recipe}-{size}"
+            for recipe in ("reqa", "dpr-bm25")
+            for size in self.config["datasets"][dataset]["sizes"]
+        ]
+        return sorted(dict.fromkeys([*named, *every]))
+
+    def is_examples(self, dataset: str) -> bool:
+        """Whether a data set is a task of examples, with no retrieval in it."""
+        return self.config["datasets"][dataset]["reader"] in EXAMPLE_READERS
+
+    @property
+    def kinds(self) -> dict[str, str]:
+        """What recipes train, and what data sets of examples are for, where it is no retriever."""
+        recipes = {name: recipe_kind(self.config, name) for name in self.config["recipes"]}
+        datasets = {
+            name: EXAMPLE_READERS.get(options["reader"], "ranking") for name, options in self.config["datasets"].items()
+        }
+        return {name: kind for name, kind in {**recipes, **datasets}.items() if kind != "ranking"}
+
+    def metrics_of(self, dataset: str) -> list[str]:
+        """What is measured on a data set."""
+        return list(self.config["datasets"][dataset].get("metrics", self.config["metrics"]))
+
+    def made_of(self, family: str, task: str, size: str, seed: int | str) -> dict[str, Any]:
+        """What a retriever is made of beside its encoder, as finetune.py takes it: the directories of its start and of its
+        teacher (or None), and negatives, source → file."""
+        encoder, _, recipe = family.partition(".")
+        options = recipe_options(self.config, recipe, task)
+
+        def directory(name: str) -> str:
+            return paths.retriever_dir(self.root, f"{encoder}.{name}-{size}", task, seed)
+
+        negatives = {}
+        for source in options.get("negatives", []):
+            system, number = "bm25", 0
+            if source != "bm25":
+                system, number = f"{encoder}.{source.removeprefix('mined:')}-{size}", seed
+            negatives[source] = paths.negatives_file(self.root, system, task, number)
+        start, teacher = options.get("start", "encoder"), options.get("teacher", "")
+        return {
+            "start": None if start == "encoder" else directory(start),
+            "teacher": directory(teacher) if teacher else None,
+            "negatives": negatives,
+        }
+
+    def made_of_files(self, family: str, task: str, size: str, seed: int | str) -> list[str]:
+        """The files behind :meth:`made_of`: a rule's input."""
+        made = self.made_of(family, task, size, seed)
+        places = [made[key] for key in ("start", "teacher") if made[key]]
+        return [*made["negatives"].values(), *(f"{place}/pretrieve.json" for place in places)]
 
     def table_inputs(self, paper: str, table: str) -> list[str]:
         """Metrics and statistics files behind a table."""
@@ -184,35 +323,17 @@ class Plan:
         return f"data/sources/{self.sources[name]['file']}"
 
 
-def release_dead_lock(directory: Path = Path(".snakemake")) -> BinaryIO | None:
-    """Remove the lock that a killed run left in Snakemake's directory, so that the same command works again.
-
-    Snakemake's own lock is files, which outlive a ``kill -9``. Beside it, every run holds a shared lock of the system on one
-    file, which ends with the process whatever way it dies: who gets that file exclusively knows that nobody else is alive.
-
-    Returns
-    -------
-    file or None
-        to be kept open as long as the run lives; None where the system has no such locks, and nothing is removed.
-    """
-    try:
-        import fcntl
-
-        directory.mkdir(exist_ok=True)
-        # The file stays open, which keeps its lock, until the process ends.
-        stream = open(directory / "alive", "wb")  # noqa: SIM115
-        try:
-            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            pass  # another run is alive, and its lock stands
-        else:
-            if any((directory / "locks").glob("*.lock")):
-                shutil.rmtree(directory / "locks")
-                print("A run was killed here; its lock is removed, and its finished jobs are kept.", file=sys.stderr)
-        fcntl.flock(stream, fcntl.LOCK_SH)
-    except (ImportError, OSError):
-        return None
-    return stream
+def _by_recipe(families: Iterable[str]) -> str:
+    """``(?:encoders)\\.(?:recipes)`` for each set of recipes that the same encoders have."""
+    encoders: dict[str, set[str]] = {}
+    for family in families:
+        encoder, _, recipe = family.partition(".")
+        encoders.setdefault(recipe, set()).add(encoder)
+    recipes: dict[frozenset[str], list[str]] = {}
+    for recipe, names in encoders.items():
+        recipes.setdefault(frozenset(names), []).append(recipe)
+    parts = [rf"(?:{Plan.alternation(names)})\.(?:{Plan.alternation(some)})" for names, some in recipes.items()]
+    return "|".join(sorted(parts)) or "$^"
 
 
 def _read_rows(path: Path, delimiter: str) -> list[dict[str, str]]:
@@ -224,43 +345,3 @@ def _read_rows(path: Path, delimiter: str) -> list[dict[str, str]]:
 def as_argument(value: Any) -> str:
     """A JSON value as one shell word; equal values give equal words, so that parameters compare by content."""
     return shlex.quote(json.dumps(value, sort_keys=True, separators=(",", ":")))
-
-
-@cache
-def _imports(path: Path) -> tuple[Path, ...]:
-    """The project's own modules that a file imports anywhere in it."""
-    names: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "pretrieve":
-            names.add(node.module)
-            names.update(f"{node.module}.{alias.name}" for alias in node.names)
-        elif isinstance(node, ast.Import):
-            names.update(alias.name for alias in node.names if alias.name.split(".")[0] == "pretrieve")
-    found = []
-    for name in sorted(names):
-        base = SOURCE_ROOT / Path(*name.split("."))
-        found += [file for file in (base.with_suffix(".py"), base / "__init__.py") if file.is_file()]
-    return tuple(found)
-
-
-def stage_sources(script: str, objective: str | None = None) -> list[str]:
-    """The source files that a program uses, directly or through others: the code a stage's results depend on.
-
-    Snakemake compares their content, so an edit reruns exactly the stages that use the file, and a touch reruns nothing.
-    ``objective``: of the list of pre-training objectives only this one's file is followed ('' for none), so that an edit of one
-    method leaves the encoders of all others alone.
-    """
-    seen: set[Path] = set()
-    waiting = [Path("workflow_scripts") / script]
-    while waiting:
-        path = waiting.pop()
-        if path in seen:
-            continue
-        seen.add(path)
-        if path == OBJECTIVES_FILE and objective is not None:
-            wanted = OBJECTIVES_FILE.with_name(f"{OBJECTIVE_MODULES.get(objective, objective).replace('-', '_')}.py")
-            kept = (wanted.name, *SHARED_BY_OBJECTIVES)
-            waiting += [file for file in _imports(path) if file.parent != wanted.parent or file.name in kept]
-        else:
-            waiting += _imports(path)
-    return sorted(str(path) for path in seen if path.stat().st_size)

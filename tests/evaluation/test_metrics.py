@@ -1,7 +1,9 @@
 """Metrics by hand and against trec_eval (pytrec_eval).
 
 Seen to fail when: queries missing from the run are left out of the mean; judged documents are sorted by rising grade
-(ndcg); unjudged hits share the number of a judged one; the single-metric repetition is removed; bpref is let in (NaN).
+(ndcg); unjudged hits share the number of a judged one; the single-metric repetition is removed; bpref is let in (NaN);
+hits@k counts relevant documents, or needs judgements; hits@20 is told to be missing without its file; a cut of hits is
+optional; pools are those of all queries instead of the evaluated ones; the record's pool is the median.
 """
 
 import json
@@ -14,6 +16,7 @@ import pytest
 import pytrec_eval
 
 from pretrieve.errors import ConfigError, DataError
+from pretrieve.evaluation.answers import Answers, TaskAnswers, write_answers
 from pretrieve.evaluation.metrics import check_metric, evaluate, metrics_record, read_qrels
 from pretrieve.retrieval.run import Run, write_trec
 
@@ -106,6 +109,15 @@ def test_equals_trec_eval(seed):
         ("MRR", "'mrr'"),
         ("recall@0", "'recall'"),
         ("r-precision@5", "'r-precision'"),
+        ("P@1", "'precision@1'"),
+        ("rr@100", "'mrr@100'"),
+        ("success@5", "'hit_rate@5'"),
+        ("hits", "'hits@20'"),
+        ("hits@20-l2", "'hits@20'"),
+        ("recall_cap", "'recall_cap@20'"),
+        ("accuracy", "of labelled examples and not of a run; nearest is 'hit_rate'"),
+        ("auc", "of labelled examples"),
+        ("spearman", "of labelled examples"),
     ],
 )
 def test_an_unknown_metric_names_the_nearest(name, near):
@@ -142,3 +154,60 @@ def test_record_and_qrels_file(tmp_path):
     pq.write_table(pa.table({k: v + v[:1] for k, v in columns.items()}), tmp_path / "qrels.parquet")
     with pytest.raises(DataError, match="row 3: document 'a' is judged twice"):
         read_qrels(tmp_path / "qrels.parquet")
+
+
+def open_task(directory, answers) -> TaskAnswers:
+    directory.mkdir()
+    passages = {"a": "Oslo", "b": "Rome", "c": "Rome", "x": "Paris", "y": "Bern", "z": "Oslo"}
+    columns = {"doc_id": list(passages), "passage": list(passages.values())}
+    pq.write_table(pa.table(columns), directory / "corpus.parquet")
+    write_answers(directory / "answers.parquet", answers.items())
+    return TaskAnswers(directory)
+
+
+def test_hits_are_answers_and_not_judgements(tmp_path):
+    # Runs: q1 x b z a, q2 y c. The judged documents of q1 are b and a at ranks 2 and 4, of q2 it is c at rank 2.
+    task = open_task(tmp_path / "task", {"q1": Answers(["Paris"]), "q2": Answers(["Madrid"]), "q3": Answers(["Rome"])})
+    scores = evaluate(RUN, QRELS, ["hits@1", "mrr@10", "hits@20"], task)
+    assert scores.per_query["hits@1"] == scores.per_query["hits@20"] == {"q1": 1.0, "q2": 0.0, "q3": 0.0}
+    assert scores.mean["hits@20"] == pytest.approx(1 / 3)
+    assert scores.per_query["mrr@10"] == {"q1": 1 / 2, "q2": 1 / 2, "q3": 0.0}
+    assert list(scores.mean) == ["hits@1", "mrr@10", "hits@20"]
+
+
+def test_hits_need_answers_and_no_judgements(tmp_path):
+    task = open_task(tmp_path / "task", {"q1": Answers(["Rome"]), "q2": Answers(["Rome"])})
+    path = tmp_path / "run.trec.gz"
+    write_trec(path, RUN, "t")
+    record = metrics_record(path, {}, ["q2", "q1"], 6, ["hits@1", "hits@2"], answers=task)
+    assert record["metrics"] == {"hits@1": 0.0, "hits@2": 1.0}
+    assert list(record["per_query"]["hits@2"]) == ["q2", "q1"]
+    with pytest.raises(DataError, match="2 of 2 queries have no judgement"):
+        metrics_record(path, {}, ["q2", "q1"], 6, ["hits@1", "mrr@10"], answers=task)
+    with pytest.raises(ConfigError, match=r"'hits@20' needs the answers of the questions, the file answers\.parquet"):
+        metrics_record(path, QRELS, ["q1"], 6, ["mrr", "hits@20"])
+    with pytest.raises(DataError, match=r"none/answers\.parquet: no such file, and hits@20 needs it"):
+        metrics_record(path, QRELS, ["q1"], 6, ["mrr", "hits@20"], answers=TaskAnswers(tmp_path / "none"))
+    with pytest.raises(DataError, match=r"answers\.parquet: 1 of 2 questions have no answers, the first is 'q3'"):
+        metrics_record(path, QRELS, ["q1", "q3"], 6, ["hits@20"], answers=task)
+
+
+def test_pools_of_queries_with_candidates_of_their_own(tmp_path):
+    path = tmp_path / "run.trec.gz"
+    write_trec(path, RUN, "t")
+    pools = {"q1": 100, "q2": 4, "q3": 10, "other": 10**6}
+    record = metrics_record(path, QRELS, ["q1", "q2", "q3"], pools, ["mrr"])
+    assert record["n_candidates"] == 38
+    assert record["candidates_per_query"] == {"min": 4, "median": 10, "max": 100}
+    record = metrics_record(path, QRELS, ["q2", "q3"], pools | {"q3": 5}, ["mrr"])
+    assert (record["n_candidates"], record["candidates_per_query"]["median"]) == (4.5, 4.5)
+    with pytest.raises(DataError, match=r"run\.trec\.gz: 1 of 2 queries have no number of candidates.* 'q3'"):
+        metrics_record(path, QRELS, ["q1", "q3"], {"q1": 5}, ["mrr"])
+    assert "candidates_per_query" not in metrics_record(path, QRELS, ["q1"], 5, ["mrr"])
+
+
+@pytest.mark.parametrize(
+    "name", ["recall@1000", "mrr", "mrr@100", "ndcg@5", "precision@1", "hits@5", "hits@100", "map", "recall_cap@100"]
+)
+def test_metrics_that_the_published_tables_need(name):
+    check_metric(name)

@@ -1,47 +1,66 @@
-"""Fine-tuning: it learns, keeps its best snapshot, resumes, and names what is wrong.
+"""Fine-tuning runs from end to end: they learn, resume, keep what they found, and name what is wrong.
 
-Seen to fail when: the last snapshot is kept, or the later of two equal ones; the validation target is not the question's own
-candidate; a resumed run forgets the best weights; questions without answer are trained on; duplicates count as negatives; the
-encoder's similarity is kept in place of the recipe's; micro-batches have negatives of their own alone.
+The parts are tested by themselves: losses, groups, ranking, validation, ance, distillation, cross_encoding, example_objectives.
+
+Seen to fail when: the last snapshot is kept; a resumed run forgets the best weights; questions without answer are trained on; the
+encoder's similarity is kept in place of the recipe's; a continued recipe begins with the encoder; the key of a run's checkpoints
+leaves out its negatives; the lists of ANCE, the teacher's scores or the runs on the way are not kept.
 """
 
 from __future__ import annotations
 
+import gzip
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
 
-from pretrieve.errors import DataError
-from pretrieve.finetuning import reqa
-from pretrieve.finetuning.reqa import BestSnapshot, ReqaConfig, ReqaObjective
+from pretrieve.errors import ConfigError, DataError
+from pretrieve.finetuning import validation
+from pretrieve.finetuning.fine_tuning import FineTuning
+from pretrieve.finetuning.recipes import resolve_recipe
 from pretrieve.finetuning.run import finetune
-from pretrieve.models.batch import Batch
-from pretrieve.models.hf_format import load_encoder
+from pretrieve.finetuning.trainers import TRAINERS
+from pretrieve.models.encoder import Encoder
+from pretrieve.models.hf_format import load_encoder, read_encoder, save_encoder
+from pretrieve.models.retriever_files import load_cross_encoder, load_retriever
+from pretrieve.models.word_head import MaskedWordHead
 from pretrieve.retrieval.embed import encode
+from pretrieve.retrieval.negatives import Negatives, read_negatives, write_negatives
+from pretrieve.retrieval.run import read_trec
 from pretrieve.tasks.dataset import Dataset
 from pretrieve.training import loop
 from pretrieve.training.device import choose_device
-from pretrieve.training.processes import Processes
-from pretrieve.training.step import accumulate
 
-OPTIONS = {"dim": 16, "batch": 16, "steps": 60, "epochs": 1000, "learning_rate": 1e-2} | {
+SMALL = {
     "query_length": 8,
     "passage_length": 12,
-    "temperature": 0.1,
-    "similarity": "cosine",
+    "learning_rate": 1e-2,
+    "optimiser": "adamw",
+    "epochs": 1e6,
+    "warmup": 0.1,
 }
-CONFIG = ReqaConfig(16, 60, 1000, 8, 12, 0.1)
 
 
-def tune(task: Dataset, encoder_dir: Path, directory: Path, options: dict = OPTIONS, seconds: float = 60.0):
-    out = directory / "system" / "task" / "seed1"
-    checkpoints = directory / "ckpt"
-    return finetune(options, encoder_dir, task, "60pct", out, 1, choose_device("fp32"), checkpoints, seconds), out
+def options_of(recipe: str, **changes: Any) -> dict[str, Any]:
+    return resolve_recipe(recipe, {"options": changes}, {"all": SMALL})
+
+
+REQA = {"dim": 16, "batch": 16, "steps": 60, "temperature": 0.1, "similarity": "cosine", "pooling": "mean"}
+OPTIONS = options_of("reqa", **REQA)
+
+
+def tune(
+    task: Dataset, encoder_dir: Path, directory: Path, options: dict = OPTIONS, seconds: float = 60.0, **parts: Any
+):
+    out, work = directory / "system" / "task" / "seed1", directory / "work"
+    run = FineTuning(options, encoder_dir, task.directory, "60pct", 1, choose_device("fp32"), work, **parts)
+    return finetune(run, out, seconds), out
 
 
 def ranks(task: Dataset, directory: Path, rows: np.ndarray) -> np.ndarray:
@@ -67,145 +86,153 @@ def test_learns(task: Dataset, encoder_dir: Path, tmp_path: Path) -> None:
     assert about["best_step"] == about["validation"][int(np.argmin(losses))]["step"]
     assert (about["training_questions"], about["validation_questions"], about["size"]) == (24, 8, "60pct")
     assert about["encoder"]["seed"] == 3 and about["trained_projection"] is True
-    assert len(outcome.curve) == 60 and (out / "curve.csv").is_file() and not (tmp_path / "ckpt").exists()
+    assert len(outcome.curve) == about["steps"] == 60 and (out / "curve.csv").is_file()
+    assert not (tmp_path / "work" / "state").exists()
 
 
-def test_resumes(task: Dataset, encoder_dir: Path, tmp_path: Path, monkeypatch) -> None:
-    options = OPTIONS | {"steps": 20}
-    _, reference = tune(task, encoder_dir, tmp_path / "straight", options)
+def test_the_best_snapshot_is_what_is_saved(task: Dataset, encoder_dir: Path, tmp_path: Path, monkeypatch) -> None:
+    values = iter([1.0, 2.0, 3.0, 4.0, 5.0])
+    monkeypatch.setattr(validation.BestSnapshot, "_loss", lambda self: next(values))
+    _, out = tune(task, encoder_dir, tmp_path)
+    before, after = (load_file(place / "model.safetensors") for place in (encoder_dir, out))
+    assert all(torch.equal(before[name], after[name]) for name in after)
+    assert json.loads((out / "pretrieve.json").read_text())["best_step"] == 0
+
+
+def negatives_of(task: Dataset, path: Path) -> Path:
+    """For each query all other topics' candidates, the next topic's first."""
+    documents = [[f"d{(k + i) % 8}" for i in range(1, 8)] for k in range(8) for _ in range(5)]
+    scores = [np.arange(7, 0, -1, dtype=np.float32)] * 40
+    write_negatives(path, Negatives(task.query_ids, documents, scores, {"source": "test"}))
+    return path
+
+
+def cut_at(monkeypatch, step: int) -> list[int]:
+    """Interrupt the first training that comes to a step; the steps that are seen."""
     rate, seen = loop.learning_rate_at, []
 
-    def interrupted(config, step):
-        seen.append(step)
-        if seen.count(13) == 1 and step == 13:
+    def interrupted(config, now):
+        seen.append(now)
+        if seen.count(step) == 1 and now == step:
             raise KeyboardInterrupt
-        return rate(config, step)
+        return rate(config, now)
 
     monkeypatch.setattr(loop, "learning_rate_at", interrupted)
+    return seen
+
+
+RECIPES = {
+    "reqa": REQA | {"steps": 12},
+    "dpr-bm25": {"batch": 6, "group": 3, "steps": 8},
+    "seed-pairwise": {"batch": 6, "steps": 8, "curve": 2},
+    "ance": {"batch": 6, "steps": 8, "pool": 5, "refresh": 3, "curve": 1},
+    "dupmae-1stage": {"batch": 6, "steps": 6, "cls_dim": 8, "top": 4},
+    "dupmae-teacher": {"batch": 4, "group": 3, "steps": 6},
+    "dupmae-3stage": {"batch": 4, "group": 3, "steps": 6, "representation": "dense"},
+}
+
+
+@pytest.fixture
+def worded_dir(encoder_dir: Path, task: Dataset, tmp_path: Path) -> Path:
+    """An encoder whose objective trained a word head, as the joint representation needs."""
+    saved, directory = read_encoder(encoder_dir), tmp_path / "worded"
+    encoder = Encoder(saved.config, 16, "cls", 3)
+    save_encoder(directory, encoder, {"mlm": MaskedWordHead(saved.config, 3)}, dict(saved.about) | {"pooling": "cls"})
+    return directory
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_a_killed_run_goes_on_to_the_same_bits(task, worded_dir, tmp_path, monkeypatch, recipe: str) -> None:
+    options = options_of(recipe, **RECIPES[recipe])
+    parts: dict[str, Any] = (
+        {"negatives": {"bm25": negatives_of(task, tmp_path / "n.jsonl.gz")}} if options["negatives"] else {}
+    )
+    if options.get("teacher"):
+        teacher = options_of("dupmae-teacher", **RECIPES["dupmae-teacher"])
+        parts["teacher"] = tune(task, worded_dir, tmp_path / "teacher", teacher, **parts)[1]
+    _, reference = tune(task, worded_dir, tmp_path / "straight", options, **parts)
+    seen = cut_at(monkeypatch, 5)
     with pytest.raises(KeyboardInterrupt):
-        tune(task, encoder_dir, tmp_path / "cut", options, seconds=0.0)
-    _, out = tune(task, encoder_dir, tmp_path / "cut", options)
-    assert seen == [*range(14), *range(13, 20)]
+        tune(task, worded_dir, tmp_path / "cut", options, seconds=0.0, **parts)
+    _, out = tune(task, worded_dir, tmp_path / "cut", options, **parts)
+    assert seen == [*range(6), *range(5, RECIPES[recipe]["steps"])]
+    files = sorted(path.relative_to(reference) for path in reference.rglob("*") if path.is_file())
+    assert files == sorted(path.relative_to(out) for path in out.rglob("*") if path.is_file()) and len(files) >= 5
+    for name in files:
+        if name.name != "curve.csv":
+            assert (reference / name).read_bytes() == (out / name).read_bytes(), name
+    assert not any(path.is_file() for path in (tmp_path / "cut/work").rglob("*")), (
+        "what only a killed run needs is gone"
+    )
+    weights = load_file(out / "model.safetensors")
+    before = load_file(worded_dir / "model.safetensors")
+    assert any(not torch.equal(weights[name], before[name]) for name in weights), "it was trained"
+
+
+def test_what_is_kept_beside_a_retriever(task: Dataset, worded_dir: Path, tmp_path: Path) -> None:
+    negatives = {"mined:x": negatives_of(task, tmp_path / "n.jsonl.gz")}
+    _, out = tune(task, worded_dir, tmp_path / "a", options_of("ance", **RECIPES["ance"]), negatives=negatives)
+    steps = {path.name: read_negatives(path) for path in (out / "negatives").iterdir()}
+    assert set(steps) == {"step3.jsonl.gz", "step6.jsonl.gz"}  # the given ones are used before the first refresh
+    assert steps["step3.jsonl.gz"].doc_ids != steps["step6.jsonl.gz"].doc_ids
+    runs = {path.name: read_trec(path) for path in (out / "steps").iterdir()}
+    test = [task.query_ids[row] for row in task.split("60pct", "test")]
+    assert set(runs) == {"0.trec.gz", "8.trec.gz"} and all(
+        sorted(run.query_ids) == sorted(test) for run in runs.values()
+    )
+    assert runs["0.trec.gz"].doc_ids != runs["8.trec.gz"].doc_ids
+    teacher = options_of("dupmae-teacher", **RECIPES["dupmae-teacher"])
+    _, taught_by = tune(task, worded_dir, tmp_path / "t", teacher, negatives=negatives)
+    assert load_cross_encoder(taught_by)[0].classes == 1
+    third = options_of("dupmae-3stage", **RECIPES["dupmae-3stage"])
+    _, out = tune(task, worded_dir, tmp_path / "s", third, negatives=negatives, teacher=taught_by)
+    with gzip.open(out / "teacher.jsonl.gz", "rt") as stream:
+        header = json.loads(stream.readline())
+        assert header["directory"] == str(taught_by) and len(stream.readlines()) > 10
+    with pytest.raises(ConfigError, match="needs a teacher"):
+        tune(task, worded_dir, tmp_path / "u", third, negatives=negatives)
+
+
+def test_a_recipe_that_goes_on_begins_with_the_other_retriever(task: Dataset, worded_dir: Path, tmp_path: Path) -> None:
+    """One step of a tiny rate changes next to nothing, so the weights say what it began with."""
+    first = options_of("dupmae-1stage", **RECIPES["dupmae-1stage"])
+    _, begun = tune(task, worded_dir, tmp_path / "first", first)
+    changes = {"batch": 4, "group": 3, "steps": 1, "cls_dim": 8, "top": 4, "learning_rate": 1e-9}
+    negatives = {"mined:dupmae-1stage": negatives_of(task, tmp_path / "n.jsonl.gz")}
+    second = options_of("dupmae-2stage", **changes)
+    _, out = tune(task, worded_dir, tmp_path / "second", second, negatives=negatives, start=begun)
     for name in ("model.safetensors", "heads.safetensors"):
-        a, b = load_file(reference / name), load_file(out / name)
-        assert all(torch.equal(a[key], b[key]) for key in a)
-    assert (reference / "pretrieve.json").read_text() == (out / "pretrieve.json").read_text()
+        before, after = load_file(begun / name), load_file(out / name)
+        assert before.keys() == after.keys() and all(
+            torch.allclose(before[key], after[key], atol=1e-6) for key in after
+        )
+    # Other negatives are another run, whose checkpoints are never taken up.
+    runs = [
+        FineTuning(
+            second, worded_dir, task.directory, "60pct", 1, choose_device("fp32"), tmp_path, begun, negatives=own
+        )
+        for own in (negatives, {"mined:dupmae-1stage": _without_last(task, tmp_path)})
+    ]
+    keys = {TRAINERS["ranking"](run).key for run in runs}
+    assert len(keys) == 2
+
+
+def _without_last(task: Dataset, directory: Path) -> Path:
+    whole = read_negatives(negatives_of(task, directory / "n.jsonl.gz"))
+    fewer = Negatives(whole.query_ids, [ids[:-1] for ids in whole.doc_ids], [s[:-1] for s in whole.scores], whole.about)
+    write_negatives(directory / "fewer.jsonl.gz", fewer)
+    return directory / "fewer.jsonl.gz"
 
 
 @pytest.mark.parametrize("similarity", ["cosine", "dot"])
 def test_the_retriever_has_the_recipes_similarity(task, encoder_dir, tmp_path, cpu, similarity: str) -> None:
-    """Whatever the encoder was pre-trained with; the loss, the validation and the retriever use the same vectors."""
+    """Whatever the encoder was pre-trained with."""
     assert load_encoder(encoder_dir)[0].similarity == "cosine"
-    outcome, out = tune(task, encoder_dir, tmp_path, OPTIONS | {"similarity": similarity, "steps": 3})
-    encoder, about = load_encoder(out)
-    assert encoder.similarity == about["similarity"] == similarity
-    rows = np.arange(40)
-    norms = np.linalg.norm(encode(encoder, lambda r: task.pack_queries(r, 8), rows, cpu), axis=1)
+    _, out = tune(task, encoder_dir, tmp_path, options_of("reqa", **REQA | {"similarity": similarity, "steps": 3}))
+    model, about = load_retriever(out)
+    assert model.similarity == about["similarity"] == similarity
+    norms = np.linalg.norm(encode(model.query, lambda r: task.pack_queries(r, 8), np.arange(40), cpu), axis=1)
     assert (np.abs(norms - 1).max() < 1e-5) == (similarity == "cosine")
-    # The first loss is that of the untrained encoder with this similarity: dropout of 0.1 changes it by a little.
-    fresh, _ = load_encoder(encoder_dir, 16, 1, similarity)
-    objective = ReqaObjective(fresh.eval(), task, task.split("60pct", "train"), CONFIG, 1, cpu.device)
-    (batch,) = objective.micro_batches(0)
-    vectors, _ = objective.vectors(batch, False)
-    loss = objective.contrast([vectors], [batch])["contrastive"].item() / batch.counts["contrastive"]
-    assert outcome.curve[0]["loss"] == pytest.approx(loss, rel=0.25)
-
-
-def test_any_cut_of_a_batch_is_the_same_batch(task, encoder_dir, cpu) -> None:
-    """The gradient cache over micro-batches gives the gradient of the whole batch."""
-    gradients = []
-    for parts in (1, 3, 16):
-        encoder, _ = load_encoder(encoder_dir)
-        objective = ReqaObjective(encoder.eval(), task, task.split("60pct", "train"), CONFIG, 1, cpu.device)
-        batches = objective.micro_batches(0, parts)
-        assert len(batches) == parts and sum(b.counts["contrastive"] for b in batches) == 16
-        accumulate(objective, batches, cpu, Processes(), (0, 0))
-        gradients.append({name: p.grad.clone() for name, p in encoder.named_parameters() if p.grad is not None})
-    assert max(float(gradient.abs().max()) for gradient in gradients[0].values()) > 1e-2
-    for other in gradients[1:]:
-        assert other.keys() == gradients[0].keys()
-        assert all(float((other[name] - gradients[0][name]).abs().max()) <= 1e-5 for name in other)
-
-
-@pytest.fixture
-def watcher(task: Dataset, encoder_dir: Path, cpu) -> BestSnapshot:
-    encoder, _ = load_encoder(encoder_dir)
-    train, valid = task.split("60pct", "train"), task.split("60pct", "valid")
-    return BestSnapshot(encoder, task, train, valid, ReqaConfig(16, 8, 10, 8, 12, 0.1, snapshots=4), 8, cpu)
-
-
-@pytest.mark.parametrize(
-    ("losses", "best"), [([3, 2, 2, 1.5, 4], 3), ([1, 2, 3, 4, 5], 0), ([3, 2, 2, 2, 2], 1), ([5, 4, 3, 2, 1], 4)]
-)
-def test_best_snapshot(watcher: BestSnapshot, monkeypatch, losses: list[float], best: int) -> None:
-    values = iter(map(float, losses))
-    monkeypatch.setattr(watcher, "_loss", lambda: next(values))
-    weight = watcher._encoder.projection.weight
-
-    def become(value: int) -> None:
-        with torch.no_grad():
-            weight.fill_(value)
-
-    become(0)
-    watcher.start()
-    for step in range(8):
-        become((step + 1) // 2 if step % 2 else 99)  # looks come after steps 1, 3, 5, 7
-        watcher.after_step(step)
-    assert [look["step"] for look in watcher.info["validation"]] == [0, 2, 4, 6, 8]
-    assert next(values, None) is None
-    watcher.restore()
-    assert bool((weight == best).all()) and watcher.info["best_step"] == 2 * best
-
-
-def test_validation_loss_by_hand(watcher: BestSnapshot, task: Dataset, cpu) -> None:
-    valid = task.split("60pct", "valid")
-    queries = encode(watcher._encoder, lambda r: task.pack_queries(r, 8), valid, cpu)
-    documents = encode(watcher._encoder, lambda r: task.pack_candidates(r, 12), np.arange(1, 9), cpu)
-    scores = np.exp(queries.astype(np.float64) @ documents.T / 0.1)  # candidates of all questions: x is nobody's
-    expected = -np.log(scores[np.arange(8), task.positive[valid] - 1] / scores.sum(axis=1)).mean()
-    assert watcher._loss() == pytest.approx(expected, abs=1e-5)
-
-
-def test_more_validation_questions_than_candidates_are_looked_at(task, encoder_dir, cpu, monkeypatch) -> None:
-    monkeypatch.setattr(reqa, "MAX_VALIDATION", 3)
-    encoder, _ = load_encoder(encoder_dir)
-    train, valid = task.split("60pct", "train"), task.split("60pct", "valid")
-    watcher = BestSnapshot(encoder, task, train, valid, CONFIG, 8, cpu)
-    assert 0 < watcher._loss() < 50 and len(valid) == 8
-
-
-@pytest.mark.parametrize(
-    ("questions", "batch", "steps", "epochs", "expected"),
-    [(24, 16, 60, 1000, 60), (24, 16, 60, 10, 15), (24, 128, 60, 10, 10), (3, 128, 60, 0.1, 1), (1000, 100, 60, 5, 50)],
-)
-def test_steps_for(questions: int, batch: int, steps: int, epochs: float, expected: int) -> None:
-    assert ReqaConfig(batch, steps, epochs, 8, 12, 0.1).steps_for(questions) == expected
-
-
-def test_objective(task: Dataset, encoder_dir: Path, cpu) -> None:
-    encoder, _ = load_encoder(encoder_dir)
-    encoder.eval()
-    rows = task.split("60pct", "train")
-    objective = ReqaObjective(encoder, task, rows, CONFIG, 1, cpu.device)
-    seen = []
-    for step in range(3):  # 3 steps of 16 are two epochs over 24 questions; one step spans both
-        (batch,) = objective.micro_batches(step)
-        queries, documents, positives = batch.data
-        assert len(queries.lengths) == len(documents.lengths) == len(positives) == batch.counts["contrastive"] <= 16
-        seen += positives.tolist()
-        assert batch.rows == 2 * len(positives) and (batch.ids == np.unique(batch.ids)).all()
-        own, losses = objective.vectors(batch, True)
-        assert losses == {}
-        loss = objective.contrast([own], [batch])["contrastive"].item()
-        vectors = [encoder(Batch.of(packed)).detach().double() for packed in (queries, documents)]
-        expected = 0.0
-        for i, own in enumerate(positives):
-            scores = {j: float(vectors[0][i] @ vectors[1][j]) / 0.1 for j in range(len(positives))}
-            others = [np.exp(s) for j, s in scores.items() if positives[j] != own]
-            expected += -scores[i] + np.log(np.exp(scores[i]) + sum(others))
-        assert loss == pytest.approx(expected, rel=1e-4)
-        assert len(set(positives.tolist())) < len(positives)  # the case has duplicates
-    assert set(seen) == set(range(1, 9))
 
 
 def test_a_question_without_answer_is_named(changed_task, encoder_dir: Path, tmp_path: Path) -> None:
@@ -219,9 +246,6 @@ def test_a_question_without_answer_is_named(changed_task, encoder_dir: Path, tmp
 
 
 def test_another_vocabulary(task: Dataset, store, body, tmp_path: Path) -> None:
-    from pretrieve.models.encoder import Encoder
-    from pretrieve.models.hf_format import save_encoder
-
     save_encoder(tmp_path / "e", Encoder(body, 16, "cls", 0))
     with pytest.raises(DataError, match="both must come from one tokenizer"):
         tune(task, tmp_path / "e", tmp_path)

@@ -22,7 +22,7 @@ def rows() -> dict[tuple[str, str], tuple[str, str, str, str]]:
     """(objective, option) → paper's value, code's value, which is used, tests; from docs/fidelity.md."""
     found = {}
     for line in (ROOT / "docs/fidelity.md").read_text(encoding="utf-8").splitlines():
-        if match := ROW.match(line):
+        if (match := ROW.match(line)) and match[1] in OPTIONS:
             found[match[1], match[2]] = match.groups()[2:]
     return found
 

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from pretrieve.configuration import EXAMPLE_READERS
 from pretrieve.errors import DataError
 from pretrieve.paths import parse_system
 from pretrieve.reporting.manifest import make_manifest, row_commands
@@ -284,6 +285,8 @@ def setting_of(plan: Plan) -> Setting:
         recipes=frozenset(config["recipes"]),
         trained_on={name: plan.trained_on(name) for name in config["datasets"]},
         sizes={name: list(options["sizes"]) for name, options in config["datasets"].items()},
+        metrics={name: plan.metrics_of(name) for name in config["datasets"]},
+        kinds=plan.kinds,
     )
 
 
@@ -301,15 +304,22 @@ def test_the_workflow_makes_exactly_the_files_that_tables_expect(plan):
 
 
 def test_the_workflow_would_make_them_for_every_table_where_all_is_configured(plan):
-    """As above with a data set for every role, and every encoder, recipe and size, so that no table is empty."""
+    """As above with a data set for every role, and every encoder, size and metric, so that no table is empty."""
     cells = [cell for rows in plan.cells.values() for cell in rows]
     systems = [parse_system(cell["system"]) for cell in cells if cell["system"] not in ("", "statistics")]
     roles = {cell["dataset"]: f"d-{cell['dataset']}" for cell in cells} | {"pretraining-pairs": "encyclopedia-demo"}
     config = dict(plan.config)
     config["scales"] = {config["scale"]: {**plan.scale, "roles": roles}}
-    config["datasets"] = {name: {"sizes": {system.size: 1 for system in systems}} for name in roles.values()}
+    readers = {kind: reader for reader, kind in EXAMPLE_READERS.items()}
+    kinds = {
+        f"d-{cell['dataset']}": plan.kinds.get(parse_system(cell["system"]).recipe, "ranking")
+        for cell in cells
+        if cell["system"] not in ("", "statistics")
+    }
+    common = {"sizes": {system.size: 1 for system in systems}, "metrics": [cell["metric"] for cell in cells]}
+    config["datasets"] = {name: common | {"reader": readers.get(kinds.get(name), "squad")} for name in roles.values()}
     config["encoders"] = {system.encoder: {} for system in systems if system.encoder != "bm25"}
-    config["recipes"] = {system.recipe: {} for system in systems}
+    assert {system.recipe for system in systems} <= set(config["recipes"])
     full = replace(plan, config=config)
     for name in full.all_tables:
         expected = expected_by(setting_of(full), name)

@@ -76,15 +76,25 @@ def test_draw_depends_on_the_seed_and_not_on_the_input_order() -> None:
             r"size '9': fraction 0.9 needs 90 training questions of the pool's 100, but only 80 .* at most 0.8",
         ),
         ({"s": 0.02}, r"size 's': fraction 0.02 .* is 2, which leaves fewer than 2 .* at least 0.03 and at most 0.8"),
-        ({"p": 5.0}, r"size 'p': fraction 5 is not between 0 and 1"),
-        ({"z": 0.0}, "not between 0 and 1"),
-        ({"n": float("nan")}, "not between 0 and 1"),
+        ({"p": 5.5}, r"size 'p': 5.5 is no share between 0 and 1"),
+        ({"z": 0.0}, "no share between 0 and 1"),
+        ({"n": float("nan")}, "no share between 0 and 1"),
+        ({"w": "every"}, "'every' is no share between 0 and 1 .* and not 'all'"),
+        ({"c": 81}, r"size 'c': 81 questions needs 81 .* only 80 .* at most 80"),
+        ({"c": 2}, r"size 'c': 2 questions .* fewer than 2 .* at least 3 and at most 80"),
         ({}, "no training-set size"),
     ],
 )
 def test_what_cannot_be_drawn_is_said(sizes: dict[str, float], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         split(80, 20, 0, sizes)
+
+
+def test_a_number_of_questions_and_all_of_them() -> None:
+    rows = split(80, 20, 0, {"k": 10, "full": "all"})
+    assert [len(members(rows, "k", part)) for part in ("train", "valid", "test")] == [9, 1, 90]
+    assert [len(members(rows, "full", part)) for part in ("train", "valid", "test")] == [72, 8, 20]
+    assert members(rows, "k", "train") < members(rows, "full", "train")
 
 
 def test_smallest_size_that_the_message_names_can_be_drawn() -> None:

@@ -1,7 +1,8 @@
 """SQuAD → ReQA: candidates, gold sentences, the token stores, and errors that name what is wrong.
 
 Seen to fail when: gold is the first sentence; identical contexts or wordings are kept apart; repeated ids, wrong spans,
-offsets from the end or ``true`` as an offset pass; sentence rows count candidates; doc_tokens leaves the sentence out.
+offsets from the end or ``true`` as an offset pass; sentence rows count candidates; doc_tokens leaves the sentence out;
+the open task keeps sentences, leaves the corpus out, or draws from it without its order.
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ import pytest
 from task_reader import Task
 from tokenizers import Tokenizer
 
+from pretrieve.corpora.tables import read_table
 from pretrieve.errors import ConfigError, DataError
+from pretrieve.evaluation.answers import Answers, read_answers
 from pretrieve.tasks.squad_reqa import build_squad
 from pretrieve.tasks.task import Candidate, Judgement, Query, SplitRow, TaskContents, make_passage, write_task
 
@@ -71,6 +74,36 @@ def test_gold_is_the_sentence_of_the_answer(task: Task) -> None:
         for questions in paragraphs.values():
             for key, _, answer in questions:
                 assert answer in sentence[gold[key][0]]
+
+
+def test_answers_are_kept(task: Task, tmp_path: Path) -> None:
+    answers = read_answers(tmp_path / "task" / "answers.parquet")
+    assert list(answers) == [row["query_id"] for row in task.queries.to_pylist()]
+    assert answers["t1"] == Answers(["ants"]) and answers["d0"] == Answers(["by day"])
+
+
+def test_open_domain_has_whole_passages_and_those_of_a_corpus(
+    squad_file: Callable[..., Path], tokenizer: Tokenizer, tmp_path: Path, corpus: Path
+) -> None:
+    files = squad_file("train", train_questions()), squad_file("test", {"Arrow": {BOW: [("e0", "What?", "bow")]}}), None
+
+    def built(limit: int | None) -> Task:
+        build_squad(*files, tokenizer, tmp_path / f"open{limit}", SIZES, 1, corpus, limit)
+        return Task(tmp_path / f"open{limit}")
+
+    whole, cut = built(None), built(2)
+    texts = {row["doc_id"]: row["passage"] for row in whole.corpus.to_pylist()}
+    assert [texts[str(number)] for number in range(3)] == [DIG, FRAME, BOW]
+    others = [doc_id for doc_id in texts if doc_id.startswith("c")]
+    passages = read_table(corpus / "passages.parquet", ["text"])["text"].to_pylist()
+    assert [texts[doc_id] for doc_id in others] == list(
+        dict.fromkeys(text for text in passages if text not in (DIG, FRAME, BOW))
+    )
+    assert {row["sentence_index"] for row in whole.corpus.to_pylist()} == {-1}
+    assert {query: [*docs] for query, docs in whole.relevant().items()}["t2"] == ["0"]
+    some = [row["doc_id"] for row in cut.corpus.to_pylist()]
+    assert len(others) > 2 and len(some) == 5 and set(some) < set(texts)
+    assert some[3:] == [doc_id for doc_id in others if doc_id in some]  # in the corpus's order
 
 
 def test_pools_and_dev(task: Task) -> None:
@@ -238,4 +271,7 @@ def test_the_program(squad_file: Callable[..., Path], tokenizer: Tokenizer, tmp_
     assert json.loads(done.stdout) == Task(tmp_path / "t").stats
     assert list(Task(tmp_path / "t").stats["splits"]) == ["half", "most"]
     done = subprocess.run([*command, "half"], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (1, "ConfigError: --sizes: 'half' is not NAME=SHARE, such as 1pct=0.01.\n")
+    assert (done.returncode, done.stderr) == (
+        1,
+        "ConfigError: --sizes: 'half' is not NAME=SHARE, NAME=NUMBER or NAME=all, such as 1pct=0.01.\n",
+    )

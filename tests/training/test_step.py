@@ -4,7 +4,8 @@ Tolerance: 1e-5, for gradients whose largest entries are above 1e-2.
 
 Seen to fail when: micro-batch means are averaged; the second encoding draws another dropout, or the number of a micro-batch is
 not part of its seed; the second encoding is left out for the first micro-batch; vectors are gathered in another order; the
-micro-batches' own terms are left out, or counted in both encodings; the whole batch's vectors are not those of the loss.
+micro-batches' own terms are left out, or counted in both encodings; the last micro-batch is encoded twice, or all keep their
+graphs; the whole batch's vectors are not those of the loss.
 """
 
 from __future__ import annotations
@@ -56,6 +57,27 @@ def test_cached_gradients_are_the_gradients(store, name: str, dropout: float) ->
     assert max(float(gradient.abs().max()) for gradient in wanted.values()) > 1e-2
     other = kept_graphs(objective, 2, 4)
     assert (largest_difference(other, wanted) > 1e-3) == (dropout > 0)  # dropout is there, and is of the seed
+
+
+@pytest.mark.parametrize("name", CONTRASTIVE)
+def test_the_last_micro_batch_is_encoded_once(store, name: str) -> None:
+    """All others twice, and never two of them with a graph at a time."""
+    objective = make(name, store, BUDGETS[1])
+    seen, encode = [], objective.vectors
+
+    def watched(batch, with_losses):
+        vectors, losses = encode(batch, with_losses)
+        assert bool(losses) <= with_losses
+        seen.append((batch.ids.tolist(), vectors.requires_grad, with_losses))
+        return vectors, losses
+
+    objective.vectors = watched
+    _, _, pieces = one_step(objective)
+    ids = [batch.ids.tolist() for batch in objective.micro_batches(2)]
+    assert pieces >= 2 and len(seen) == 2 * pieces - 1
+    *before, last = ids
+    assert seen[: pieces - 1] == [(each, False, False) for each in before]
+    assert seen[pieces - 1 :] == [(last, True, True), *((each, True, True) for each in reversed(before))]
 
 
 def test_every_micro_batch_has_a_dropout_of_its_own() -> None:

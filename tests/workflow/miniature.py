@@ -36,10 +36,15 @@ class Ended:
 
     @property
     def jobs(self) -> dict[str, int]:
-        """Rule → number of planned jobs, from the last 'Job stats' table; without ``all`` and ``total``."""
+        """Rule → number of planned jobs, from the last 'Job stats' table; without ``all`` and ``total``. Rules that differ in
+        their training-set sizes count as one: ``finetune_questions`` is ``finetune_questions_1pct_5pct`` and all others."""
         table = self.text.rpartition("Job stats:")[2]
-        rows = re.findall(r"^(\w+) +(\d+)$", table.partition("\n\n")[0], flags=re.MULTILINE)
-        return {name: int(count) for name, count in rows if name not in ("all", "total")}
+        jobs: dict[str, int] = {}
+        for name, count in re.findall(r"^(\w+) +(\d+)$", table.partition("\n\n")[0], flags=re.MULTILINE):
+            if name not in ("all", "total"):
+                stage = re.sub(r"(_(\d+pct|\d+k?|full))+$", "", name)
+                jobs[stage] = jobs.get(stage, 0) + int(count)
+        return jobs
 
     def count(self, stage: str) -> int:
         """Planned jobs of a stage over all its rules: ``evaluate`` counts ``evaluate_questions`` and the others."""

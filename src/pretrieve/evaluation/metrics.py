@@ -1,4 +1,20 @@
-"""Retrieval metrics with ranx.
+"""Retrieval metrics: with ranx from relevance judgements, and hits@k from answers.
+
+====================  =========================================================================================
+name                  value of a query
+====================  =========================================================================================
+``recall@k``          relevant documents among the first k, as a share of all relevant ones
+``precision@k``       the same as a share of k; P@1 is ``precision@1``
+``mrr``, ``mrr@k``    1 / rank of the first relevant document, 0 behind rank k
+``ndcg@k``            sum of grade / log2(1 + rank) over the first k, divided by the best possible (trec_eval's)
+``map``, ``map@k``    mean over all relevant documents of the precision at their ranks
+``hit_rate@k``        1 if a relevant document is among the first k (trec_eval's success)
+``hits@k``            1 if an **answer** stands in one of the first k passages: :mod:`pretrieve.evaluation.answers`
+``recall_cap@k``      recall divided by what k hits can reach: :func:`pretrieve.evaluation.conventions.capped_recall`
+====================  =========================================================================================
+
+``f1``, ``dcg``, ``dcg_burges``, ``ndcg_burges`` and ``r-precision`` are ranx's. Accuracy, AUC and Spearman's correlation
+are of labelled examples and not of runs. What benchmarks count differently: :mod:`pretrieve.evaluation.conventions`.
 
 ranx is given arrays of numbers, not its own Run and Qrels: the order of a ranking is then the one of
 :class:`pretrieve.retrieval.run.Run` to the last tie, ids are not hashed, and its compiled typed dictionaries (seconds
@@ -19,12 +35,20 @@ import numpy as np
 
 from pretrieve.corpora.tables import read_table
 from pretrieve.errors import ConfigError, DataError
+from pretrieve.evaluation.answers import TaskAnswers
+from pretrieve.evaluation.conventions import (
+    capped_recall,
+    check_conventions,
+    drop_identical_ids,
+    msmarco_mrr,
+    read_ranks,
+)
 from pretrieve.retrieval.run import Run, read_trec
 
-#: Metric names; all but r-precision take a cut ``@k``, and all a lowest relevant grade ``-lN`` (default 1). ranx has
-#: bpref too, but its value is NaN for queries that have no judged document of grade 0.
-METRICS = (
-    "hits",
+#: Metrics of judgements that ranx computes; all but r-precision take a cut ``@k``, and all a lowest relevant grade
+#: ``-lN`` (default 1). ranx has bpref too, but its value is NaN for queries that have no judged document of grade 0;
+#: its ``hits`` is a count of relevant documents, and the name means another thing here.
+_RANX = (
     "hit_rate",
     "precision",
     "recall",
@@ -37,7 +61,22 @@ METRICS = (
     "ndcg_burges",
     "r-precision",
 )
+#: Every metric of a run.
+METRICS = ("hits", "recall_cap", *_RANX)
 _NO_CUT = ("r-precision",)
+_NEEDS_CUT = ("hits", "recall_cap")
+_OF_EXAMPLES = ("accuracy", "auc", "spearman")
+#: What others call them, for messages. ``rr`` is the reciprocal rank of one query: that query's value of ``mrr``.
+_ALSO_KNOWN_AS = {
+    "p": "precision",
+    "r": "recall",
+    "rr": "mrr",
+    "recip_rank": "mrr",
+    "success": "hit_rate",
+    "top": "hits",
+    "r_cap": "recall_cap",
+    "accuracy": "hit_rate",
+}
 _NAME = re.compile(r"(?P<base>[a-z_1-]+?)(@(?P<cut>[1-9][0-9]*))?(-l(?P<level>[1-9][0-9]*))?")
 
 
@@ -50,7 +89,7 @@ class Scores:
 
 
 def check_metric(name: str) -> None:
-    """Accept a metric in ranx's notation such as ``recall@100``, ``ndcg@10`` or ``map-l2``.
+    """Accept a metric of runs such as ``recall@100``, ``hits@20``, ``mrr`` or ``map-l2``.
 
     Raises
     ------
@@ -58,20 +97,36 @@ def check_metric(name: str) -> None:
         naming the nearest metric that exists.
     """
     match = _NAME.fullmatch(name)
-    if match and match["base"] in METRICS and not (match["cut"] and match["base"] in _NO_CUT):
-        return
+    if match and match["base"] in METRICS:
+        base = match["base"]
+        cut_fits = base not in (_NO_CUT if match["cut"] else _NEEDS_CUT)
+        if cut_fits and not (base == "hits" and match["level"]):  # answers have no grades
+            return
     base, _, rest = name.partition("@")
-    near = difflib.get_close_matches(base.lower(), METRICS, n=1, cutoff=0.0)[0]
+    known = base.lower()
+    near = _ALSO_KNOWN_AS.get(known) or difflib.get_close_matches(known, METRICS, n=1, cutoff=0.0)[0]
     cut = re.match(r"[1-9][0-9]*", rest)
-    example = near + (f"@{cut[0]}" if cut and near not in _NO_CUT else "")
+    default = "@20" if near in _NEEDS_CUT else ""
+    example = near + ("" if near in _NO_CUT else f"@{cut[0]}" if cut else default)
+    what = "is of labelled examples and not of a run" if known in _OF_EXAMPLES else "is unknown"
     raise ConfigError(
-        f"metric '{name}' is unknown; nearest is '{example}'. "
-        f"Expected one of {', '.join(METRICS)}, with '@k' for a cut (not {' or '.join(_NO_CUT)})."
+        f"metric '{name}' {what}; nearest is '{example}'. Expected one of {', '.join(METRICS)}, with '@k' for a cut "
+        f"(not {' or '.join(_NO_CUT)}; always {' and '.join(_NEEDS_CUT)})."
     )
 
 
-def evaluate(run: Run, qrels: Mapping[str, Mapping[str, int]], metrics: Sequence[str]) -> Scores:
-    """Score a run against relevance judgements ``qrels[query_id][doc_id] = grade``.
+def needs_answers(name: str) -> bool:
+    """Whether a metric is computed from the answers of questions instead of judgements: ``hits@k``."""
+    return name.partition("@")[0] == "hits"
+
+
+def evaluate(
+    run: Run,
+    qrels: Mapping[str, Mapping[str, int]],
+    metrics: Sequence[str],
+    answers: TaskAnswers | None = None,
+) -> Scores:
+    """Score a run against relevance judgements ``qrels[query_id][doc_id] = grade``, and ``hits@k`` against ``answers``.
 
     The qrels define the queries: one that is missing from the run, or has no hits, counts 0; one that only the run
     has is left out. Documents of grade 0 are judged and not relevant. A query without relevant documents counts 0.
@@ -79,14 +134,19 @@ def evaluate(run: Run, qrels: Mapping[str, Mapping[str, int]], metrics: Sequence
     Raises
     ------
     ConfigError
-        when a metric is unknown or none is asked for.
+        when a metric is unknown or none is asked for, or ``hits@k`` is and there are no ``answers``.
     DataError
-        when the qrels are empty, or a document repeats for a query.
+        when the qrels are empty, a document repeats for a query, or a question has no answers.
     """
     if not metrics:
         raise ConfigError("no metric was asked for; give at least one, such as recall@100.")
     for name in metrics:
         check_metric(name)
+        if needs_answers(name) and answers is None:
+            raise ConfigError(
+                f"metric '{name}' needs the answers of the questions, the file answers.parquet of the task, and none "
+                "were given; name the task, or leave the metric out."
+            )
     if not qrels:
         raise DataError("the qrels have no query; expected at least one judged query.")
     hits = {}
@@ -95,9 +155,17 @@ def evaluate(run: Run, qrels: Mapping[str, Mapping[str, int]], metrics: Sequence
             raise DataError(f"run: a document occurs twice for query '{query_id}'; every document counts once.")
         hits[query_id] = doc_ids
     per_query = {name: dict.fromkeys(qrels, 0.0) for name in metrics}
-    for query_ids, judged, ranked in _rectangles(hits, qrels):
-        for name, values in _ranx(judged, ranked, metrics).items():
-            per_query[name].update(zip(query_ids, values.tolist(), strict=True))
+    if of_ranx := [name for name in metrics if _NAME.fullmatch(name)["base"] in _RANX]:
+        for query_ids, judged, ranked in _rectangles(hits, qrels):
+            for name, values in _ranx(judged, ranked, of_ranx).items():
+                per_query[name].update(zip(query_ids, values.tolist(), strict=True))
+    if cuts := {name: int(name.partition("@")[2]) for name in metrics if needs_answers(name)}:
+        found = answers.hits(run, list(qrels), list(cuts.values()))
+        per_query |= {name: {q: float(hit) for q, hit in found[cut].items()} for name, cut in cuts.items()}
+    for name in metrics:
+        parts = _NAME.fullmatch(name)
+        if parts["base"] == "recall_cap":
+            per_query[name] = capped_recall(run, qrels, int(parts["cut"]), int(parts["level"] or 1))
     mean = {name: float(np.mean(list(values.values()))) for name, values in per_query.items()}
     return Scores(mean, per_query)
 
@@ -151,29 +219,90 @@ def metrics_record(
     run_path: Path,
     qrels: Mapping[str, Mapping[str, int]],
     query_ids: Sequence[str],
-    candidates: int,
+    candidates: int | Mapping[str, int],
     metrics: Sequence[str],
+    answers: TaskAnswers | None = None,
+    conventions: Sequence[str] = (),
 ) -> dict:
     """The content of a metrics file: scores of one run on ``query_ids``, and what they were computed from.
 
     Numbers are rounded to 10 decimals, so that equal runs give equal bytes on any machine. ``run`` is the path as
-    given. A query without any judgement is a DataError: it would silently count 0.
+    given.
+
+    Parameters
+    ----------
+    candidates:
+        how many documents were searched. Where each query had its own, as in reranking, their number by query: then
+        ``n_candidates`` is the mean, and ``candidates_per_query`` has ``min``, ``median`` and ``max``.
+    answers:
+        for ``hits@k``. Queries need judgements only where another metric is asked for.
+    conventions:
+        names of :data:`pretrieve.evaluation.conventions.CONVENTIONS`; written into the record.
+
+    Raises
+    ------
+    ConfigError
+        when a metric or convention is unknown, or ``hits@k`` is asked for without ``answers``.
+    DataError
+        when a query has no judgement, which would silently count 0, or no number of candidates.
     """
+    check_conventions(conventions)
     unjudged = [query_id for query_id in query_ids if query_id not in qrels]
-    if unjudged:
+    if unjudged and not all(map(needs_answers, metrics)):
         raise DataError(
             f"{run_path}: {len(unjudged)} of {len(query_ids)} queries have no judgement, the first is '{unjudged[0]}'; "
             "expected every test query in the qrels."
         )
-    scores = evaluate(read_trec(run_path), {query_id: qrels[query_id] for query_id in query_ids}, metrics)
-    return {
+    judged = {query_id: qrels.get(query_id, {}) for query_id in query_ids}
+    run = read_trec(run_path)
+    if "drop-identical-ids" in conventions:
+        run = drop_identical_ids(run)
+    scores = evaluate(run, judged, metrics, answers)
+    for variant in ("passage", "document"):
+        if f"msmarco-{variant}-mrr" in conventions:
+            _count_as_msmarco(scores, run_path, judged, variant)
+    record = {
         "run": Path(run_path).as_posix(),
         "run_sha256": hashlib.sha256(Path(run_path).read_bytes()).hexdigest(),
         "n_queries": len(query_ids),
-        "n_candidates": candidates,
+        **_pool(run_path, candidates, query_ids),
         "metrics": {name: round(value, 10) for name, value in scores.mean.items()},
         "per_query": {
             name: {query_id: round(value, 10) for query_id, value in values.items()}
             for name, values in scores.per_query.items()
         },
     }
+    return record | ({"conventions": list(conventions)} if conventions else {})
+
+
+def _count_as_msmarco(scores: Scores, run_path: Path, qrels: Mapping[str, Mapping[str, int]], variant: str) -> None:
+    """Put MS MARCO's official values in the place of every ``mrr@k``."""
+    hits = read_ranks(run_path)
+    for name in scores.mean:
+        parts = _NAME.fullmatch(name)
+        if parts["base"] == "mrr" and parts["cut"] and not parts["level"]:
+            values = msmarco_mrr(hits, qrels, int(parts["cut"]), variant)
+            scores.per_query[name] = values
+            scores.mean[name] = float(np.mean(list(values.values())))
+
+
+def _pool(run_path: Path, candidates: int | Mapping[str, int], query_ids: Sequence[str]) -> dict:
+    """The record's keys that say how many documents a query was ranked against."""
+    if not isinstance(candidates, Mapping):
+        return {"n_candidates": candidates}
+    missing = [query_id for query_id in query_ids if query_id not in candidates]
+    if missing:
+        raise DataError(
+            f"{run_path}: {len(missing)} of {len(query_ids)} queries have no number of candidates, the first is "
+            f"'{missing[0]}'; expected one for every test query."
+        )
+    sizes = np.array([candidates[query_id] for query_id in query_ids])
+    mean, median = round(float(sizes.mean()), 10), float(np.median(sizes))
+    return {
+        "n_candidates": _whole(mean),
+        "candidates_per_query": {"min": int(sizes.min()), "median": _whole(median), "max": int(sizes.max())},
+    }
+
+
+def _whole(value: float) -> int | float:
+    return int(value) if value == int(value) else value

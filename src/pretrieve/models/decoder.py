@@ -32,6 +32,7 @@ from torch.nn import functional
 
 from pretrieve.models.batch import Batch
 from pretrieve.models.config import BodyConfig
+from pretrieve.models.dropout import Dropout, attend, dropout
 from pretrieve.models.random import seeded
 from pretrieve.models.transformer import initialise_layers, sinusoids
 from pretrieve.models.word_loss import word_loss
@@ -91,12 +92,7 @@ class CausalAttention(nn.Module):
                 place = (batch.sequence[begin:end] - first) * longest + batch.positions[begin:end]
                 part = part.new_zeros(n * longest, part.shape[1]).index_copy(0, place, part)
             streams = part.view(n, longest, 3, self.heads, hidden // self.heads).permute(2, 0, 3, 1, 4).unbind(0)
-            context = functional.scaled_dot_product_attention(
-                *streams,
-                attn_mask=None if mask is None else mask[:longest, :longest],
-                dropout_p=drop,
-                is_causal=mask is None,
-            )
+            context = attend(*streams, None if mask is None else mask[:longest, :longest], drop, causal=mask is None)
             context = context.transpose(1, 2).reshape(-1, hidden)
             results.append(context if full else context.index_select(0, place))
         return self.output(results[0] if len(results) == 1 else torch.cat(results))
@@ -116,7 +112,7 @@ class SingleKeyAttention(nn.Module):
             return self.output(value).index_select(0, batch.sequence)
         # Attention dropout: each row loses whole heads, for there is one weight a head, and it is 1.
         value = value.index_select(0, batch.sequence).unflatten(1, (self.heads, -1))
-        kept = functional.dropout(torch.ones_like(value[:, :, :1]), self.dropout)
+        kept = dropout(torch.ones_like(value[:, :, :1]), self.dropout)
         return self.output((value * kept).flatten(1))
 
 
@@ -132,7 +128,7 @@ class DecoderLayer(nn.Module):
         self.attention_norm, self.cross_norm, self.output_norm = (
             nn.LayerNorm(config.hidden, eps=config.layer_norm_eps) for _ in range(3)
         )
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
 
     def forward(self, x: torch.Tensor, vectors: torch.Tensor, batch: Batch, mask: torch.Tensor | None) -> torch.Tensor:
         x = x + self.dropout(self.attention(self.attention_norm(x), batch, mask))
@@ -148,7 +144,7 @@ class Decoder(nn.Module):
         self.span = span
         self.positions = nn.Embedding(config.max_positions, config.hidden)
         self.embedding_norm = nn.LayerNorm(config.hidden, eps=config.layer_norm_eps)
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
         self.layers = nn.ModuleList(DecoderLayer(config) for _ in range(layers))
         self.final_norm = nn.LayerNorm(config.hidden, eps=config.layer_norm_eps)
         generator = seeded(seed, 5)

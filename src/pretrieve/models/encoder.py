@@ -27,13 +27,24 @@ def make_body(config: BodyConfig, seed: int) -> Transformer | BowMlp | T5Encoder
     return body
 
 
+def pool_states(body: Transformer | BowMlp | T5Encoder, batch: Batch, pooling: str) -> torch.Tensor:
+    """One state for each text, (n, hidden) in packed order: the first token's (``cls``) or the mean of all (``mean``)."""
+    if isinstance(body, BowMlp):
+        return body(batch)
+    if pooling == "cls":
+        return body(batch, first_only=True)
+    states = body(batch)
+    total = states.new_zeros(len(batch), states.shape[1]).index_add(0, batch.sequence, states)
+    return total / batch.lengths[:, None].to(states.dtype)
+
+
 class Encoder(nn.Module):
     """Text → vector: body, pooling, projection to ``dim`` (paper ``pretraining_tasks`` §4.1: "a linear layer on the
     hidden state of the [CLS] token").
 
     pooling: ``cls`` is the state of the first token; ``mean`` that of all tokens, special ones included, which is how
     T5's sequences ``x1 .. xn </s>`` are pooled (``dual_encoders`` §4). similarity: ``cosine`` gives vectors of norm 1,
-    ``dot`` leaves them; head: :mod:`pretrieve.models.projection`.
+    ``dot`` leaves them; head: :mod:`pretrieve.models.projection`, whose weights ``tower`` tells from another tower's.
 
     Raises
     ------
@@ -42,7 +53,14 @@ class Encoder(nn.Module):
     """
 
     def __init__(
-        self, config: BodyConfig, dim: int, pooling: str, seed: int, similarity: str = "cosine", head: str = "linear"
+        self,
+        config: BodyConfig,
+        dim: int,
+        pooling: str,
+        seed: int,
+        similarity: str = "cosine",
+        head: str = "linear",
+        tower: int = 0,
     ) -> None:
         super().__init__()
         for what, value, allowed in (("pooling", pooling, POOLINGS), ("similarity", similarity, SIMILARITIES)):
@@ -54,17 +72,16 @@ class Encoder(nn.Module):
             )
         self.config, self.dim, self.pooling, self.similarity, self.head = config, dim, pooling, similarity, head
         self.body = make_body(config, seed)
-        self.projection = make_projection(head, config, dim, seed)
+        self.projection = make_projection(head, config, dim, seed, tower)
+
+    @property
+    def width(self) -> int:
+        """Numbers of a vector; every tower has it (:mod:`pretrieve.models.dual_encoder`)."""
+        return self.dim
 
     def pool(self, batch: Batch) -> torch.Tensor:
         """(n, hidden) in packed order."""
-        if isinstance(self.body, BowMlp):
-            return self.body(batch)
-        if self.pooling == "cls":
-            return self.body(batch, first_only=True)
-        states = self.body(batch)
-        total = states.new_zeros(len(batch), states.shape[1]).index_add(0, batch.sequence, states)
-        return total / batch.lengths[:, None].to(states.dtype)
+        return pool_states(self.body, batch, self.pooling)
 
     def forward(self, batch: Batch) -> torch.Tensor:
         """(n, dim) float32 vectors in the caller's order of examples; of L2 norm 1 for ``cosine``."""

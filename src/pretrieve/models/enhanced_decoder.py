@@ -35,6 +35,7 @@ from torch.nn import functional
 
 from pretrieve.models.batch import Batch
 from pretrieve.models.config import BodyConfig
+from pretrieve.models.dropout import attend
 from pretrieve.models.random import seeded
 from pretrieve.models.transformer import Layer, Transformer, initialise_layers
 from pretrieve.text.packing import Packed
@@ -131,7 +132,7 @@ class EnhancedDecoder(nn.Module):
             asking = asking.view(n, inner, heads, hidden // heads).transpose(1, 2)
             key, value = answering.view(n, longest, 2, heads, hidden // heads).permute(2, 0, 3, 1, 4).unbind(0)
             # Rows of padding ask too; like all rows they see column 0, so no softmax is over nothing.
-            mixed = functional.scaled_dot_product_attention(asking, key, value, mask[:, :, 1:-1], dropout_p=drop)
+            mixed = attend(asking, key, value, mask[:, :, 1:-1], drop)
             mixed = mixed.transpose(1, 2).reshape(n * inner, hidden)
             results.append(mixed if full else mixed.index_select(0, place))
         return attention.output(torch.cat(results))

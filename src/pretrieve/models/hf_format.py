@@ -138,7 +138,8 @@ def from_saved_names(state: dict[str, torch.Tensor], config: BodyConfig) -> dict
     return state
 
 
-def _write_tensors(tensors: dict[str, torch.Tensor], path: Path) -> None:
+def write_tensors(tensors: dict[str, torch.Tensor], path: Path) -> None:
+    """A safetensors file, whole or not at all; equal tensors give equal bytes."""
     temporary = path.with_suffix(".part")
     save_file({name: tensor.detach().cpu().contiguous() for name, tensor in sorted(tensors.items())}, temporary)
     os.replace(temporary, path)
@@ -176,8 +177,8 @@ def save_encoder(
     tensors = {}
     for name, module in {"projection": encoder.projection, **(heads or {})}.items():
         tensors |= {f"{name}.{key}": tensor for key, tensor in module.state_dict().items()}
-    _write_tensors(tensors, directory / "heads.safetensors")
-    _write_tensors(to_saved_names(body, config), directory / "model.safetensors")
+    write_tensors(tensors, directory / "heads.safetensors")
+    write_tensors(to_saved_names(body, config), directory / "model.safetensors")
     write_json(directory / "config.json", shown_config(config))
     info = {
         "body": config.to_dict(),
@@ -190,8 +191,10 @@ def save_encoder(
     write_json(directory / "pretrieve.json", info)
 
 
-def read_encoder(directory: Path) -> Checkpoint:
-    """Read an encoder directory of this project.
+def read_encoder(
+    directory: Path, required: tuple[str, ...] = ("body", "dim", "pooling", "similarity", "head")
+) -> Checkpoint:
+    """Read an encoder directory of this project; ``required``: what its ``pretrieve.json`` must say.
 
     Raises
     ------
@@ -209,7 +212,7 @@ def read_encoder(directory: Path) -> Checkpoint:
         ) from None
     except Exception as error:  # safetensors raises its own type for a damaged header
         raise DataError(f"{directory}: damaged checkpoint ({error}). Delete it and run snakemake again.") from error
-    missing = [name for name in ("body", "dim", "pooling", "similarity", "head") if name not in about]
+    missing = [name for name in required if name not in about]
     if missing:
         raise DataError(
             f"{directory}/pretrieve.json: has no {', '.join(missing)}; it was written by an older version of this project. "

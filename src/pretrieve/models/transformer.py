@@ -18,8 +18,10 @@ from torch import nn
 from torch.nn import functional
 
 from pretrieve.errors import ConfigError
+from pretrieve.models.asking import Asking
 from pretrieve.models.batch import Batch
 from pretrieve.models.config import BodyConfig
+from pretrieve.models.dropout import Dropout, attend
 
 
 def sinusoids(positions: int, hidden: int) -> torch.Tensor:
@@ -42,36 +44,47 @@ class Attention(nn.Module):
         self.output = nn.Linear(config.hidden, config.hidden)
         self.dropout = config.dropout
 
-    def forward(self, x: torch.Tensor, batch: Batch, first_only: bool = False) -> torch.Tensor:
-        """``first_only``: only the first token of each sequence asks (all of them answer): the result is (n, d)."""
+    def forward(self, x: torch.Tensor, batch: Batch, asking: Asking | None = None) -> torch.Tensor:
+        """``asking``: only these rows ask (all of their sequence answer): the result is theirs, (m, d)."""
         hidden = x.shape[-1]
-        if first_only:
+        if asking is not None:
             weight, bias = self.qkv.weight, self.qkv.bias
-            query = functional.linear(x[batch.starts], weight[:hidden], bias[:hidden])
+            query = functional.linear(x.index_select(0, asking.rows), weight[:hidden], bias[:hidden])
             joint = functional.linear(x, weight[hidden:], bias[hidden:])
-            query_parts = query.split([last - first for first, last, *_ in batch.groups])
+            parts = asking.parts
+            query_parts = query.split([after - begin for begin, after, *_ in parts])
         else:
             joint = self.qkv(x)
-            query_parts = [None] * len(batch.groups)
+            parts = query_parts = [None] * len(batch.groups)
         # split, not slices: the gradient of a slice is a full-size tensor of zeros, once for each group.
         joint_parts = joint.split([end - begin for _, _, begin, end, _, _ in batch.groups])
         drop = self.dropout if self.training else 0.0
         results = []
-        for (first, last, begin, end, longest, full), query, part in zip(
-            batch.groups, query_parts, joint_parts, strict=True
+        for (first, last, begin, end, longest, full), chosen, query, part in zip(
+            batch.groups, parts, query_parts, joint_parts, strict=True
         ):
-            n, mask, place = last - first, None, None
+            n, mask, place, back = last - first, None, None, None
             if not full:
                 place = (batch.sequence[begin:end] - first) * longest + batch.positions[begin:end]
                 part = part.new_zeros(n * longest, part.shape[1]).index_copy(0, place, part)
                 mask = torch.arange(longest, device=x.device)[None, :] < batch.lengths[first:last, None]
-                mask = mask[:, None, None, :].expand(n, 1, 1 if first_only else longest, longest)
+                mask = mask[:, None, None, :]
+                back = place
             streams = part.view(n, longest, -1, self.heads, hidden // self.heads).permute(2, 0, 3, 1, 4).unbind(0)
-            if first_only:
-                streams = (query.view(n, 1, self.heads, -1).transpose(1, 2), *streams)
-            context = functional.scaled_dot_product_attention(*streams, attn_mask=mask, dropout_p=drop)
-            context = context.transpose(1, 2).reshape(-1, hidden)
-            results.append(context if first_only or full else context.index_select(0, place))
+            if chosen is not None:
+                at, after, widest, even = chosen
+                if not widest:
+                    continue
+                back = None if even else asking.place[at:after]
+                if not even:
+                    query = query.new_zeros(n * widest, hidden).index_copy(0, back, query)
+                streams = (query.view(n, widest, self.heads, -1).transpose(1, 2), *streams)
+            if mask is not None:
+                mask = mask.expand(n, 1, streams[0].shape[2], longest)
+            context = attend(*streams, mask, drop).transpose(1, 2).reshape(-1, hidden)
+            results.append(context if back is None else context.index_select(0, back))
+        if not results:  # nobody asks; a part of ``joint``, so that its weights get a gradient of 0 and not none
+            results.append(joint[:0, :hidden])
         return self.output(results[0] if len(results) == 1 else torch.cat(results))
 
 
@@ -85,16 +98,26 @@ class Layer(nn.Module):
         self.up = nn.Linear(config.hidden, config.feed_forward)
         self.down = nn.Linear(config.feed_forward, config.hidden)
         self.output_norm = nn.LayerNorm(config.hidden, eps=config.layer_norm_eps)
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
 
-    def forward(self, x: torch.Tensor, batch: Batch, first_only: bool = False) -> torch.Tensor:
-        residual = x[batch.starts] if first_only else x
-        return self.after_attention(residual, self.attention(x, batch, first_only))
+    def forward(self, x: torch.Tensor, batch: Batch, asking: Asking | None = None) -> torch.Tensor:
+        """(T, d), or (m, d) of the rows ``asking``."""
+        residual = x if asking is None else x.index_select(0, asking.rows)
+        return self.after_attention(residual, self.attention(x, batch, asking))
 
     def after_attention(self, residual: torch.Tensor, attended: torch.Tensor) -> torch.Tensor:
         """What is done to each row by itself; (T, d) both, and the result (:mod:`pretrieve.models.compiled`)."""
         x = self.attention_norm(residual + self.dropout(attended))
         return self.output_norm(x + self.dropout(self.down(functional.gelu(self.up(x)))))
+
+
+def compute_at(layer: Layer, x: torch.Tensor, batch: Batch, asking: Asking | None) -> torch.Tensor:
+    """(T, d) output of a layer, of which only the rows ``asking`` are computed (None: all). The others are NaN, so that
+    no one can take them for states."""
+    if asking is None:
+        return layer(x, batch)
+    found = layer(x, batch, asking)
+    return found.new_full(x.shape, torch.nan).index_copy(0, asking.rows, found)
 
 
 def initialise_layers(module: nn.Module, config: BodyConfig, generator: torch.Generator) -> None:
@@ -118,7 +141,7 @@ class Transformer(nn.Module):
         self.positions = nn.Embedding(config.max_positions + config.position_offset, config.hidden)
         self.segments = nn.Embedding(config.segments, config.hidden) if config.segments else None
         self.embedding_norm = nn.LayerNorm(config.hidden, eps=config.layer_norm_eps)
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
         self.layers = nn.ModuleList(Layer(config) for _ in range(config.layers))
 
     def initialise(self, generator: torch.Generator) -> None:
@@ -158,20 +181,26 @@ class Transformer(nn.Module):
             x = x + (self.segments(batch.segments) if self.config.segments > 1 else self.segments.weight[0])
         return self.dropout(self.embedding_norm(x))
 
-    def forward(self, batch: Batch, first_only: bool = False) -> torch.Tensor:
+    def forward(self, batch: Batch, first_only: bool = False, asking: Asking | None = None) -> torch.Tensor:
         """Hidden states of the last layer, (T, d) in packed order.
 
         ``first_only``: only those of each sequence's first token, (n, d) in packed order; the last layer is then computed
-        for these alone, which saves most of it when the [CLS] vector is all that is wanted.
+        for these alone, which saves most of it when the [CLS] vector is all that is wanted. ``asking``: as in
+        :meth:`all_states`.
         """
         x = self.embed(batch)
-        for index, layer in enumerate(self.layers):
-            x = layer(x, batch, first_only and index == len(self.layers) - 1)
-        return x
+        for layer in self.layers[:-1]:
+            x = layer(x, batch)
+        if first_only:
+            return self.layers[-1](x, batch, Asking.first(batch))
+        return compute_at(self.layers[-1], x, batch, asking)
 
-    def all_states(self, batch: Batch) -> list[torch.Tensor]:
-        """layers + 1 hidden states (T, d) in packed order: the embeddings, then each layer's output."""
+    def all_states(self, batch: Batch, asking: Asking | None = None) -> list[torch.Tensor]:
+        """layers + 1 hidden states (T, d) in packed order: the embeddings, then each layer's output.
+
+        ``asking``: the last layer is computed at these rows alone, and is NaN elsewhere.
+        """
         states = [self.embed(batch)]
-        for layer in self.layers:
+        for layer in self.layers[:-1]:
             states.append(layer(states[-1], batch))
-        return states
+        return [*states, compute_at(self.layers[-1], states[-1], batch, asking)]

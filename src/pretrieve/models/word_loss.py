@@ -21,7 +21,8 @@ ROWS_AT_LEAST = 128
 class _WordLoss(torch.autograd.Function):
     @staticmethod
     def forward(ctx, states, words, bias, targets, at_once, wanted):
-        rows = max(1, at_once // len(words))
+        parts = max(1, -(-len(states) * len(words) // at_once))
+        rows = max(1, -(-len(states) // parts))  # parts of nearly the same size
         state_grad = torch.empty_like(states) if wanted else None
         word_grad = torch.zeros_like(words) if wanted else None
         bias_grad = torch.zeros_like(bias) if wanted and bias is not None else None
@@ -57,7 +58,8 @@ class _WordLoss(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx, upstream):
-        states, words, bias = (None if grad is None else grad * upstream for grad in ctx.saved_tensors)
+        # In place, for words is the largest gradient there is. torch refuses a second backward pass after that.
+        states, words, bias = (None if grad is None else grad.mul_(upstream) for grad in ctx.saved_tensors)
         return states, words, bias, None, None, None
 
 

@@ -126,9 +126,9 @@ class CoCondenser(Condenser):
         """(rows, d) late [CLS] states. Without losses, the head and the word head are not computed."""
         packed = batch.data.batch(self.device)
         if not with_losses:
-            # All rows of the last layer, though only the first are wanted: both passes must draw the same dropout.
-            return self.body(packed)[packed.starts], {}
-        states = self.body.all_states(packed)
+            # All rows that the second pass reads, though only the first are wanted: both must draw the same dropout.
+            return self.body(packed, asking=self.read(packed, batch.data))[packed.starts], {}
+        states = self.body.all_states(packed, self.read(packed, batch.data))
         return states[-1][packed.starts], self.word_losses(states, packed, batch.data)
 
     def contrast(self, vectors: list[torch.Tensor], batches: list[MicroBatch]) -> dict[str, torch.Tensor]:

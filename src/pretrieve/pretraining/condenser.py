@@ -19,11 +19,12 @@ import torch
 from torch import nn
 
 from pretrieve.errors import ConfigError
+from pretrieve.models.asking import Asking
 from pretrieve.models.batch import Batch
 from pretrieve.models.config import BodyConfig
 from pretrieve.models.encoder import Encoder
 from pretrieve.models.random import seeded
-from pretrieve.models.transformer import Layer, initialise_layers
+from pretrieve.models.transformer import Layer, compute_at, initialise_layers
 from pretrieve.models.word_head import MaskedWordHead
 from pretrieve.pretraining.examples import Masked, MaskedExamples
 from pretrieve.pretraining.mlm import masked_word_loss
@@ -58,12 +59,13 @@ class CondenserHead(nn.Module):
         """(T, d): early states with the late one in each sequence's first row."""
         return early.index_copy(0, batch.starts, late[batch.starts].to(early.dtype))
 
-    def forward(self, states: list[torch.Tensor], batch: Batch) -> torch.Tensor:
-        """States (T, d) behind the head; states: embeddings and every layer's output, (T, d) each."""
+    def forward(self, states: list[torch.Tensor], batch: Batch, asking: Asking | None = None) -> torch.Tensor:
+        """States (T, d) behind the head; states: embeddings and every layer's output, (T, d) each. ``asking``: where they
+        are wanted; they are NaN elsewhere."""
         x = self.join(states[self.skip_layer], states[-1], batch)
-        for layer in self.layers:
+        for layer in self.layers[:-1]:
             x = layer(x, batch)
-        return x
+        return compute_at(self.layers[-1], x, batch, asking) if len(self.layers) else x
 
 
 class Condenser:
@@ -94,12 +96,17 @@ class Condenser:
     def losses(self, batch: MicroBatch) -> dict[str, torch.Tensor]:
         """Summed cross-entropy of the masked words, behind the head and, if wanted, behind the late layers."""
         packed = batch.data.batch(self.device)
-        return self.word_losses(self.body.all_states(packed), packed, batch.data)
+        return self.word_losses(self.body.all_states(packed, self.read(packed, batch.data)), packed, batch.data)
+
+    def read(self, packed: Batch, masked: Masked) -> Asking:
+        """Where the body's last states are read: at [CLS], and by late MLM at the masked words."""
+        return masked.asking(packed, cls=True) if "mlm" in self.word_terms else Asking.first(packed)
 
     def word_losses(self, states: list[torch.Tensor], packed: Batch, masked: Masked) -> dict[str, torch.Tensor]:
         """The same from ``states``: embeddings and every layer's output, (T, d) each."""
         words = self.body.words.weight
-        losses = {"head": masked_word_loss(self.condenser(states, packed), masked, self.head, words, self.device)}
+        found = self.condenser(states, packed, masked.asking(packed, cls=False))
+        losses = {"head": masked_word_loss(found, masked, self.head, words, self.device)}
         if "mlm" in self.word_terms:
             losses["mlm"] = masked_word_loss(states[-1], masked, self.head, words, self.device)
         return losses

@@ -21,8 +21,8 @@ from pretrieve.pairs.mixture import make_sampler
 from pretrieve.pairs.pair import Pairs, PairSampler, pack_pairs
 from pretrieve.pretraining.examples import TOKEN_BUDGET
 from pretrieve.pretraining.setting import Setting
-from pretrieve.text.packing import Packed
 from pretrieve.text.token_store import TokenStore
+from pretrieve.training.cut import cut_evenly, tokens_of_each
 from pretrieve.training.objective import MicroBatch
 
 
@@ -52,13 +52,6 @@ def pair_loss(vectors: list[torch.Tensor], documents: list[np.ndarray], temperat
     halves = [part.chunk(2) for part in vectors]
     ids = torch.from_numpy(np.concatenate(documents)).to(vectors[0].device)
     return in_batch_loss(torch.cat([q for q, _ in halves]), torch.cat([d for _, d in halves]), temperature, ids)
-
-
-def _in_callers_order(packed: Packed) -> np.ndarray:
-    """(n,) tokens of each example."""
-    lengths = np.empty_like(packed.lengths)
-    lengths[packed.order] = packed.lengths
-    return lengths
 
 
 class Contrastive:
@@ -98,11 +91,8 @@ class Contrastive:
         whole = self._pack(pairs)
         if parts == 1 and whole.tokens <= self._budget:
             return [whole]
-        cost = sum(_in_callers_order(packed) for packed in whole.data[:2])
-        pieces = parts * -(-whole.tokens // (self._budget * parts))
-        while pieces < self._batch and max(piece.sum() for piece in np.array_split(cost, pieces)) > self._budget:
-            pieces += parts
-        return [self._pack(pairs[rows]) for rows in np.array_split(np.arange(len(pairs)), min(pieces, len(pairs)))]
+        cost = sum(tokens_of_each(packed) for packed in whole.data[:2])
+        return [self._pack(pairs[rows]) for rows in cut_evenly(cost, self._budget, parts)]
 
     def _pack(self, pairs: Pairs) -> MicroBatch:
         queries, documents = pack_pairs(self.store, self._articles, pairs, *self._lengths)

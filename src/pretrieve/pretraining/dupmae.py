@@ -129,7 +129,8 @@ class DupMae:
         """Summed losses: of the masked words, of all words in the decoder, and of the bags of words."""
         masked: Masked = batch.data
         packed = masked.batch(self.device)
-        states = self.body(packed)
+        # The bag of words reads all states.
+        states = self.body(packed, asking=masked.asking(packed, cls=True) if self.bag is None else None)
         losses = {"mlm": masked_word_loss(states, masked, self.head, self.body.words.weight, self.device)}
         if self.reconstruction is not None:
             cls = states.index_select(0, packed.starts)

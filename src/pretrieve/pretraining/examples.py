@@ -16,6 +16,7 @@ import numpy as np
 import torch
 
 from pretrieve.errors import ConfigError, DataError
+from pretrieve.models.asking import Asking
 from pretrieve.models.batch import Batch
 from pretrieve.pretraining.masking import Masking, choose_positions, corrupt
 from pretrieve.text.blocks import build_blocks
@@ -66,6 +67,11 @@ class Masked:
     def batch(self, device: torch.device | str) -> Batch:
         """The corrupted sequences on a device."""
         return Batch.of(self.corrupted, device)
+
+    def asking(self, batch: Batch, cls: bool) -> Asking:
+        """Where the last states are read: at the masked words and, with ``cls``, at each sequence's first token."""
+        rows = np.union1d(self.positions, self.corrupted.starts) if cls else self.positions
+        return Asking.of(rows, self.corrupted, batch)
 
     def targets(self, device: torch.device | str) -> tuple[torch.Tensor, torch.Tensor]:
         """(m,) rows to predict and (m,) the words there."""

@@ -43,7 +43,8 @@ class MaskedLanguageModel:
 
     def losses(self, batch: MicroBatch) -> dict[str, torch.Tensor]:
         """Summed cross-entropy of the masked words."""
-        states = self.body(batch.data.batch(self.device))
+        packed = batch.data.batch(self.device)
+        states = self.body(packed, asking=batch.data.asking(packed, cls=False))
         return {"mlm": masked_word_loss(states, batch.data, self.head, self.body.words.weight, self.device)}
 
 

@@ -1,8 +1,6 @@
 """Every option of every objective, with the paper's value, the released code's value, and where they come from.
 
-Papers and released code differ in at least one place that changes the loss, for every one of the five papers. So each
-objective has two presets, ``paper`` and ``official_code``, and each option can be set by itself in ``config.yaml``. No torch
-here: the workflow reads this file to check a configuration.
+How options are written and checked: :mod:`pretrieve.options`. No torch here: the workflow reads this file.
 
 Commits that the sources refer to: microsoft/SEED-Encoder@ececaa9, playing-code/fairseq@70345cc, luyug/Condenser@74880ab,
 staoxiao/RetroMAE@ee37587, google-research/language@865fae6 (ORQA), ChunyuanLI/Optimus@f3190fe.
@@ -11,56 +9,12 @@ staoxiao/RetroMAE@ee37587, google-research/language@865fae6 (ORQA), ChunyuanLI/O
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from pretrieve.errors import ConfigError, nearest
+from pretrieve.options import FLAG, PRESETS, WEIGHT, Between, OneOf, Option, resolve_options
 
-PRESETS = ("paper", "official_code")
-
-
-class OneOf(NamedTuple):
-    """Allowed: one of these words or flags."""
-
-    values: tuple
-
-    def admits(self, value: object) -> bool:
-        return any(value is v if isinstance(v, bool) or isinstance(value, bool) else value == v for v in self.values)
-
-    def __str__(self) -> str:
-        return ", ".join(str(value).lower() if isinstance(value, bool) else str(value) for value in self.values)
-
-
-class Between(NamedTuple):
-    """Allowed: numbers from low to high (whole ones only, if ``whole``), or one of ``words``."""
-
-    low: float
-    high: float
-    whole: bool = False
-    words: tuple[str, ...] = ()
-
-    def admits(self, value: object) -> bool:
-        if value in self.words:
-            return True
-        number = isinstance(value, int if self.whole else (int, float)) and not isinstance(value, bool)
-        return number and self.low <= value <= self.high
-
-    def __str__(self) -> str:
-        kind = "a whole number" if self.whole else "a number"
-        return " or ".join([f"{kind} from {self.low:g} to {self.high:g}", *self.words])
-
-
-class Option(NamedTuple):
-    """One switch: its value in the paper, in the released code, what is allowed, and the sources of both values."""
-
-    paper: Any
-    official_code: Any
-    allowed: OneOf | Between
-    source: str
-
-
-FLAG = OneOf((False, True))
-WEIGHT = Between(0, 1e3)
-
+__all__ = ["DEFAULT_PRESET", "OPTIONS", "PRESETS", "Between", "OneOf", "Option", "resolve"]
 
 EXAMPLES = (
     "sentences of a text up to the length: Devlin et al. 2019 §A.2; Condenser create_train.py; RetroMAE preprocess.py"
@@ -235,21 +189,4 @@ def resolve(
             f"config: {where}.objective: {name!r} is not allowed; allowed: {', '.join(OPTIONS)}{nearest(name, OPTIONS)}"
         )
     preset = preset or DEFAULT_PRESET.get(name, "paper")
-    if preset not in PRESETS:
-        raise ConfigError(
-            f"config: {where}.preset: {preset!r} is not allowed; allowed: {', '.join(PRESETS)}{nearest(preset, PRESETS)}"
-        )
-    known = OPTIONS[name]
-    values = {option: getattr(entry, preset) for option, entry in known.items()}
-    for option, value in {**(more or {}), **changes}.items():
-        if option not in known:
-            raise ConfigError(
-                f"config: {where}.options.{option}: unknown option of {name}; it has {', '.join(sorted(known)) or 'none'}"
-                f"{nearest(option, known)}"
-            )
-        if not known[option].allowed.admits(value):
-            raise ConfigError(
-                f"config: {where}.options.{option}: {value!r} is not allowed; allowed: {known[option].allowed}"
-            )
-        values[option] = value
-    return values
+    return resolve_options(name, OPTIONS[name], preset, {**(more or {}), **changes}, where)

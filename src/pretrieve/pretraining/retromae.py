@@ -84,7 +84,7 @@ class RetroMae:
         """Summed cross-entropy of the masked words in the encoder, and of all words in the decoder."""
         masked: Masked = batch.data
         packed = masked.batch(self.device)
-        states = self.body(packed)
+        states = self.body(packed, asking=masked.asking(packed, cls=True))
         cls = states.index_select(0, packed.starts)
         return {
             "mlm": masked_word_loss(states, masked, self.head, self.body.words.weight, self.device),

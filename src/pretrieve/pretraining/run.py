@@ -138,7 +138,8 @@ def pretrain(
     checkpoints = Checkpoints(checkpoint_dir, content_key(options, seed, store.key, _identity(start)))
     if options["objective"]["name"] != "none":
         budget = dict(options["budget"])
-        setting = Setting(options["objective"], budget.pop("batch"), encoder, store, seed, device.device, token_budget)
+        read = store.read_by(encoder.config.kind)
+        setting = Setting(options["objective"], budget.pop("batch"), encoder, read, seed, device.device, token_budget)
         objective = build_objective(setting)
         if start is not None:
             continue_heads(objective, start)

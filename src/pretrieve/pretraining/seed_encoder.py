@@ -77,7 +77,7 @@ class SeedEncoder:
         words = self.body.words.weight
         losses = {}
         if "mlm" in self.terms:
-            states = self.body(packed)
+            states = self.body(packed, asking=masked.asking(packed, cls=True))
             losses["mlm"] = masked_word_loss(states, masked, self.head, words, self.device)
             cls = states.index_select(0, packed.starts)
         else:

@@ -27,7 +27,9 @@ class Setting:
     """What a scale makes: which data set plays which role, and which systems exist.
 
     ``root`` is ``results/{scale}``; ``roles`` maps a role to a data set; ``trained_on`` maps a data set to the one its
-    retrievers are fine-tuned on (itself when absent), and ``sizes`` to its training-set sizes (any when absent).
+    retrievers are fine-tuned on (itself when absent), ``sizes`` to its training-set sizes and ``metrics`` to what is measured
+    on it (any when absent). ``kinds`` maps a recipe to what it trains, and a data set of examples to the kind of recipe that
+    it is for; what is not in it is of retrieval.
     """
 
     root: str
@@ -38,6 +40,8 @@ class Setting:
     recipes: frozenset[str]
     trained_on: Mapping[str, str] = field(default_factory=dict)
     sizes: Mapping[str, Collection[str]] = field(default_factory=dict)
+    metrics: Mapping[str, Collection[str]] = field(default_factory=dict)
+    kinds: Mapping[str, str] = field(default_factory=dict)
 
     def why_not_run(self, cell: Cell) -> str:
         """The reason why this scale does not measure ``cell``; empty when it does."""
@@ -53,6 +57,11 @@ class Setting:
         dataset = self.roles[cell.dataset]
         if system.size not in self.sizes.get(dataset, (system.size,)):
             return f"size {system.size} is not configured for the data set {dataset}"
+        trained, wanted = (self.kinds.get(name, "ranking") for name in (system.recipe, dataset))
+        if trained != wanted:
+            return f"recipe {system.recipe} trains for {trained}, the data set {dataset} is for {wanted}"
+        if cell.metric not in self.metrics.get(dataset, (cell.metric,)):
+            return f"{cell.metric} is not measured on the data set {dataset}"
         return "a text, not a number: metrics files have none" if cell.is_text else ""
 
     def seeds_of(self, cell: Cell) -> tuple[int, ...]:
@@ -76,7 +85,8 @@ class Setting:
             return []
         dataset = self.roles[cell.dataset]
         trained_on = self.trained_on.get(dataset, dataset)
-        return list(paths.cost_files(self.root, cell.system, dataset, trained_on, seed).values())
+        examples = dataset in self.kinds
+        return list(paths.cost_files(self.root, cell.system, dataset, trained_on, seed, examples).values())
 
 
 def expected_files(table: Table, setting: Setting) -> list[str]:
@@ -124,7 +134,15 @@ class ResultFiles:
         return self.read(path).get("per_query", {}).get(metric)
 
     def cost(self, files: Iterable[str]) -> Cost:
-        """The sum of several stages. Raises DataError when a file is missing or lacks a key."""
-        costs = [Cost(*(self.number(path, key) for key in Cost._fields)) for path in files]
+        """The sum of several stages and of all that stands behind them, each once. Raises DataError when a file is missing or
+        lacks a key."""
+        every: dict[str, None] = {}
+        waiting = list(files)
+        while waiting:
+            path = waiting.pop()
+            if path not in every:
+                every[path] = None
+                waiting += self.read(path).get("behind", [])
+        costs = [Cost(*(self.number(path, key) for key in Cost._fields)) for path in sorted(every)]
         wall, gpu, peak = zip(*costs, strict=True) if costs else ((0.0,), (0.0,), (0.0,))
         return Cost(sum(wall), sum(gpu), max(peak))

@@ -189,7 +189,7 @@ def _per_query_mean(paths: Sequence[str], metric: str, files: ResultFiles) -> di
 
 
 def _same(paths: Sequence[str], key: str, files: ResultFiles) -> str:
-    numbers = {int(files.number(path, key)) for path in paths}
+    numbers = {round(files.number(path, key)) for path in paths}
     if len(numbers) > 1:
         raise DataError(f"{', '.join(paths)}: {key} is {sorted(numbers)}; expected one number for all seeds.")
     return str(numbers.pop())

@@ -1,33 +1,133 @@
-"""Both sides of a task, its queries and its candidates, embedded by one retriever."""
+"""Both sides of a task, its queries and its candidates, embedded by one retriever.
+
+=====================  ============================  =================================================================
+store                  retriever                     content
+=====================  ============================  =================================================================
+``queries``            all                           (Q, dim): vectors of the query tower
+``corpus``             all                           (N, dim): of the document tower; of a joint representation ĥ, which has
+                                                     no columns if ``parts`` is ``ot``
+``queries-lexical``    joint, unless ``parts: cls``  (Q, V): μ (:mod:`pretrieve.models.joint`)
+``corpus-lexical``     joint, unless ``parts: cls``  the ``top`` words of each candidate (:mod:`pretrieve.retrieval.lexical`)
+=====================  ============================  =================================================================
+
+With ``windows`` above 1 (MaxP, :mod:`pretrieve.text.windows`) a row of the corpus is a window, and
+``corpus-documents.npy`` (rows,) int64 has the candidate's row of each; ascending.
+"""
 
 from __future__ import annotations
 
 import hashlib
 from pathlib import Path
 
-from pretrieve.models.hf_format import load_encoder
-from pretrieve.retrieval.embed import embed_rows
+import numpy as np
+
+from pretrieve.errors import ConfigError
+from pretrieve.files import sha256_of, whole_file
+from pretrieve.models.dual_encoder import DualEncoder
+from pretrieve.models.joint import JointTower
+from pretrieve.models.retriever_files import load_retriever
+from pretrieve.retrieval.embed import Compute, Job, Pack, run_jobs, shard_rows
+from pretrieve.retrieval.embeddings import EmbeddingWriter
+from pretrieve.retrieval.lexical import LexicalWriter
+from pretrieve.retrieval.shards import ShardWriter, remove_store
 from pretrieve.tasks.dataset import Dataset
+from pretrieve.text.windows import PassageWindows
 from pretrieve.training.device import Device
 from pretrieve.training.loop import content_key
+from pretrieve.training.processes import Processes
+
+#: Name of the file that says which candidate a window belongs to.
+DOCUMENTS = "corpus-documents.npy"
 
 
 def embed_task(
-    data: Dataset, retriever: Path, out: Path, query_length: int, passage_length: int, device: Device
+    data: Dataset,
+    retriever: Path,
+    out: Path,
+    query_length: int,
+    passage_length: int,
+    device: Device,
+    windows: int = 1,
+    processes: Processes | None = None,
 ) -> int:
-    """Write the stores ``corpus`` and ``queries`` into ``out``, rows as in the task's Parquet files; returns the number of
-    tokens encoded. A run that was killed keeps its finished shards if retriever and task are the same."""
-    encoder, about = load_encoder(retriever)
+    """Write the stores of the module's table into ``out``, rows as in the task's Parquet files; returns the number of tokens
+    encoded. A run that was killed keeps its finished shards if retriever, task, lengths and windows are the same.
+
+    windows: a candidate's passage is cut into that many of ``passage_length`` tokens at most (1: FirstP). processes: all of
+    them call this with the same arguments.
+
+    Raises
+    ------
+    DataError
+        when the retriever is damaged, or was made with another vocabulary than the task.
+    ConfigError
+        when ``windows`` is below 1.
+    """
+    if windows < 1:
+        raise ConfigError(f"windows={windows}: expected 1 (FirstP) or more (MaxP).")
+    dual, about = load_retriever(retriever)
     data.check_vocabulary(about, retriever)
-    encoder.to(device.device)
-    digests = []
-    for name in ("model.safetensors", "heads.safetensors"):
-        with open(retriever / name, "rb") as stream:
-            digests.append(hashlib.file_digest(stream, "sha256").hexdigest())
-    rows = hashlib.sha256(data.candidate_sentence.tobytes() + data.candidate_passage.tobytes()).hexdigest()
-    key = content_key(about, digests, data.passages.key, data.queries.key, rows, query_length, passage_length)
-    sides = (
+    dual.to(device.device)
+    data = data.read_by(dual.config.kind)
+    corpus_rows, pack_corpus, documents = len(data.candidate_passage), None, None
+    if windows > 1:
+        cut = PassageWindows(data.passages, data.candidate_sentence, data.candidate_passage, passage_length, windows)
+        corpus_rows, pack_corpus, documents = len(cut), cut.pack, cut.windows.documents
+    sides: tuple[tuple[str, Pack, int], ...] = (
         ("queries", lambda rows: data.pack_queries(rows, query_length), len(data.query_ids)),
-        ("corpus", lambda rows: data.pack_candidates(rows, passage_length), len(data.candidate_passage)),
+        ("corpus", pack_corpus or (lambda rows: data.pack_candidates(rows, passage_length)), corpus_rows),
     )
-    return sum(embed_rows(encoder, pack, rows, out, name, key, device) for name, pack, rows in sides)
+    key = _key(data, retriever, about, query_length, passage_length, windows)
+
+    def jobs(owner: bool) -> list[Job]:
+        return [_job(dual, out, name, pack, rows, key, owner) for name, pack, rows in sides]
+
+    def prepare() -> None:
+        # What an earlier retriever or other windows left would be taken for a part of these stores.
+        if not (isinstance(dual.document, JointTower) and dual.document.core.lexical_width):
+            for name, _, _ in sides:
+                remove_store(Path(out), f"{name}-lexical")
+        # A meta file of other windows is gone by now, and that of these is not there yet.
+        if documents is None:
+            (Path(out) / DOCUMENTS).unlink(missing_ok=True)
+            return
+        with whole_file(Path(out) / DOCUMENTS) as stream:
+            np.save(stream, documents.astype("<i8"), allow_pickle=False)
+
+    return run_jobs(jobs, device, processes, prepare)
+
+
+def _key(
+    data: Dataset,
+    retriever: Path,
+    about: dict,
+    query_length: int,
+    passage_length: int,
+    windows: int,
+) -> str:
+    """What the vectors depend on. With one tower and one window it is what it was before there were others; a query
+    tower's files are among those that ``about`` lists."""
+    digests = [sha256_of(Path(retriever) / name) for name in ("model.safetensors", "heads.safetensors")]
+    rows = hashlib.sha256(data.candidate_sentence.tobytes() + data.candidate_passage.tobytes()).hexdigest()
+    more = [windows] if windows > 1 else []
+    return content_key(about, digests, data.passages.key, data.queries.key, rows, query_length, passage_length, *more)
+
+
+def _job(dual: DualEncoder, out: Path, name: str, pack: Pack, rows: int, key: str, owner: bool) -> Job:
+    """One side's texts and stores; what is computed of them follows from the kind of tower."""
+    tower = dual.query if name == "queries" else dual.document
+    if not (isinstance(tower, JointTower) and tower.core.lexical_width):
+        store = EmbeddingWriter(out, name, rows, tower.width, key, shard_rows(rows, 4 * tower.width), owner)
+        return Job(name, tower, lambda batch: [tower(batch)], pack, rows, [store])
+    core = tower.core
+    dense, words = core.cls_width, core.lexical_width
+    lexical: ShardWriter
+    compute: Compute
+    if name == "queries":
+        size, compute = shard_rows(rows, 4 * (dense + words)), core.represent
+        lexical = EmbeddingWriter(out, f"{name}-lexical", rows, words, key, size, owner)
+    else:
+        size, compute = shard_rows(rows, 4 * dense + 8 * core.top), core.sparse
+        lexical = LexicalWriter(out, f"{name}-lexical", rows, core.top, words, key, size, owner)
+    store = EmbeddingWriter(out, name, rows, dense, key, size, owner, empty=dense == 0)
+    return Job(name, core, compute, pack, rows, [store, lexical])

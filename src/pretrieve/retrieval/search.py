@@ -1,4 +1,4 @@
-"""Exact dense retrieval whose result is a function of the embeddings alone.
+"""Exact retrieval whose result is a function of the embeddings alone.
 
 faiss gives float32 scores whose last bits depend on where a vector lies in a block, and cuts ties as it likes, so two
 equal passages may swap with the batch size, the shards or the number of threads. Here:
@@ -10,24 +10,54 @@ equal passages may swap with the batch size, the shards or the number of threads
 3. A query is settled when its hit number ``depth`` beats the worst candidate by more than the rounding of step 1 could
    hide. The others (more ties at the cut than MARGIN: repeated passages, or a collapsed encoder) are scored against
    everything in float64, block by block, with ids deciding ties.
+
+The three steps (:func:`rank_rows`) know nothing of the score but a :class:`Scorer`: here the inner product of two
+vectors, in :mod:`pretrieve.retrieval.joint_search` DupMAE's score of two vectors and a bag of words.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from typing import Protocol
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from pretrieve.errors import ConfigError, DataError
 from pretrieve.retrieval.embeddings import EmbeddingReader
-from pretrieve.retrieval.index import load_faiss, top_k
-from pretrieve.retrieval.run import Run, rank_order
+from pretrieve.retrieval.index import is_exact, load_faiss, top_k
+from pretrieve.retrieval.run import Run
 
 #: Candidates beyond ``depth``, so that ties and near ties at the cut are settled without a second pass.
 MARGIN = 32
 
 #: Rows that the second pass scores at a time: bounds its memory at queries x BLOCK float64.
 BLOCK = 4096
+
+#: Numbers that :func:`dot` widens to float64 at a time: 1 MB, which stays in the cache.
+WIDE = 1 << 17
+
+#: What one query found: rows (n,) int64 and scores (n,) float32, best first.
+Hits = tuple[np.ndarray, np.ndarray]
+
+
+class Scorer(Protocol):
+    """The scores of ``queries`` queries with ``rows`` rows. ``part`` is an array of query numbers, (q,)."""
+
+    rows: int
+    queries: int
+
+    def candidates(self, part: np.ndarray, k: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Yield float32 scores and rows, each (q, <= k), of one part of the corpus after another."""
+
+    def slack(self, part: np.ndarray) -> np.ndarray:
+        """(q,) how far a score of :meth:`candidates` may be from the true one."""
+
+    def exact(self, part: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        """(q, n) float32 scores, rounded from float64, of ``rows`` (q, n): for each query its own."""
+
+    def exact_blocks(self, part: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
+        """Yield (first row, scores (q, <= BLOCK) float32 as from :meth:`exact`) in row order."""
 
 
 def search(
@@ -56,27 +86,28 @@ def search(
     DataError
         when shapes or counts do not fit together, or an embedding is not finite.
     ConfigError
-        when ``depth`` or ``batch`` is below 1.
+        when ``depth`` or ``batch`` is below 1, or the index is an approximate one.
     """
-    if depth < 1 or batch < 1:
-        raise ConfigError(f"dense search: depth={depth}, batch={batch}; expected 1 or more.")
-    source = _Source(index_or_reader, threads)
-    queries = np.ascontiguousarray(query_embeddings, dtype=np.float32)
-    if queries.ndim != 2 or queries.shape[1] != source.dim:
-        raise DataError(f"dense search: queries of shape {queries.shape}, expected (queries, {source.dim}).")
-    if not np.isfinite(queries).all():
-        raise DataError("dense search: a query embedding is not finite; check the encoder.")
-    if len(doc_ids) != source.rows:
+    scorer = DenseScorer(index_or_reader, query_embeddings, threads)
+    return ranked_run(scorer, doc_ids, depth, batch, query_ids)
+
+
+def ranked_run(
+    scorer: Scorer, doc_ids: Sequence[str], depth: int, batch: int = 1024, query_ids: Sequence[str] | None = None
+) -> Run:
+    """The run of a scorer whose rows are documents; arguments as in :func:`search`."""
+    if len(doc_ids) != scorer.rows:
         raise DataError(
-            f"dense search: {len(doc_ids)} document ids for {source.rows} embeddings; "
+            f"dense search: {len(doc_ids)} document ids for {scorer.rows} embeddings; "
             "expected one each, so encode this corpus again."
         )
-    if query_ids is None:
-        query_ids = [str(i) for i in range(len(queries))]
-    hits: list[tuple[list[str], np.ndarray]] = []
-    for start in range(0, len(queries), batch):
-        hits += _search_batch(source, queries[start : start + batch], doc_ids, min(depth, source.rows))
-    return Run(list(query_ids), [ids for ids, _ in hits], [scores for _, scores in hits])
+    return as_run(rank_rows(scorer, depth, doc_ids, batch), doc_ids, query_ids)
+
+
+def as_run(hits: Sequence[Hits], doc_ids: Sequence[str], query_ids: Sequence[str] | None) -> Run:
+    """A run from numbers of documents; queries are called '0', '1', ... where they have no ids."""
+    names = list(query_ids) if query_ids is not None else [str(i) for i in range(len(hits))]
+    return Run(names, [[doc_ids[row] for row in rows.tolist()] for rows, _ in hits], [scores for _, scores in hits])
 
 
 def select_queries(
@@ -99,37 +130,47 @@ def select_queries(
     return [query_ids[row] for row in rows], reader.take(np.array(rows, dtype=np.int64))
 
 
-class _Source:
-    """One view of a reader and of a faiss index: size, candidates, and vectors by row."""
+class DenseScorer:
+    """Inner products of queries (Q, dim) with a reader or a flat faiss index; arguments as in :func:`search`."""
 
-    def __init__(self, index_or_reader, threads: int) -> None:
+    def __init__(self, index_or_reader, query_embeddings: np.ndarray, threads: int = 1) -> None:
         self._threads = threads
         if isinstance(index_or_reader, EmbeddingReader):
             self._reader, self._index = index_or_reader, None
             self.rows, self.dim = index_or_reader.rows, index_or_reader.dim
-        else:
+        elif is_exact(index_or_reader):
             self._reader, self._index = None, index_or_reader
             self.rows, self.dim = index_or_reader.ntotal, index_or_reader.d
-            load_faiss(threads)
-        self.take: Callable = self._reader.take if self._reader is not None else self._reconstruct
-        # The longest vector bounds the rounding error of any score; a NaN or an overflow shows here too.
-        self.max_norm = max(
-            (float(np.sqrt(np.einsum("ij,ij->i", block, block).max())) for _, block in self.blocks()), default=0.0
-        )
-        if not np.isfinite(self.max_norm):
-            raise DataError("dense search: a document embedding is not finite or too large; check the encoder.")
+        else:
+            raise ConfigError(
+                f"dense search: found an approximate index ({type(index_or_reader).__name__}), expected a reader or a "
+                "Flat index; search it with pretrieve.retrieval.approximation.search_index."
+            )
+        self._vectors = check_queries(query_embeddings, self.dim)
+        self.queries = len(self._vectors)
 
-    def _reconstruct(self, rows: np.ndarray) -> np.ndarray:
-        return self._index.reconstruct_batch(rows)
-
-    def candidates(self, queries: np.ndarray, k: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Yield (scores, rows), each (Q, <= k), for one part of the corpus after another."""
+    def candidates(self, part: np.ndarray, k: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        queries = self._vectors[part]
         if self._index is not None:
+            load_faiss(self._threads, self.dim)
             yield self._index.search(queries, k)
             return
         for first, shard in self._reader.shards():
             scores, rows = top_k(queries, shard, min(k, len(shard)), self._threads)
             yield scores, rows + first
+
+    def slack(self, part: np.ndarray) -> np.ndarray:
+        source = self._reader if self._index is None else self._index
+        return rounding(self.dim, self._vectors[part]) * _longest(source, self.rows, self.blocks)
+
+    def exact(self, part: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        take = self._reader.take if self._index is None else self._index.reconstruct_batch
+        return exact_products(self._vectors[part], rows, take).astype(np.float32)
+
+    def exact_blocks(self, part: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
+        wide = self._vectors[part].astype(np.float64)
+        for first, block in self.blocks():
+            yield first, (wide @ block.astype(np.float64).T).astype(np.float32)
 
     def blocks(self) -> Iterator[tuple[int, np.ndarray]]:
         """Yield (first row, (<= BLOCK, dim) float32) in row order."""
@@ -142,29 +183,106 @@ class _Source:
                 yield first + start, shard[start : start + BLOCK]
 
 
-def _search_batch(
-    source: _Source, queries: np.ndarray, doc_ids: Sequence[str], depth: int
-) -> list[tuple[list[str], np.ndarray]]:
-    """Hits (ids, scores) of each query of one batch."""
+def check_queries(query_embeddings: np.ndarray, dim: int) -> np.ndarray:
+    """Query vectors (Q, dim) as contiguous float32; another width or a NaN is a DataError."""
+    queries = np.ascontiguousarray(query_embeddings, dtype=np.float32)
+    if queries.ndim != 2 or queries.shape[1] != dim:
+        raise DataError(f"dense search: queries of shape {queries.shape}, expected (queries, {dim}).")
+    if not np.isfinite(queries).all():
+        raise DataError("dense search: a query embedding is not finite; check the encoder.")
+    return queries
+
+
+#: Of each reader or index: its rows and its longest vector, so that a second search need not read everything again.
+_norms: WeakKeyDictionary = WeakKeyDictionary()
+
+
+def _longest(source, rows: int, blocks) -> float:
+    """Length of the longest vector, which bounds the rounding error of any score; a NaN or an overflow shows too."""
+    if _norms.get(source, (None, 0.0))[0] != rows:
+        squares = [np.einsum("ij,ij->i", block, block).max() for _, block in blocks()]
+        norm = float(np.sqrt(np.max(squares, initial=0.0)))  # np.max keeps a NaN, max() loses it
+        if not np.isfinite(norm):
+            raise DataError("dense search: a document embedding is not finite or too large; check the encoder.")
+        _norms[source] = rows, norm
+    return _norms[source][1]
+
+
+def rounding(terms: int, queries: np.ndarray) -> np.ndarray:
+    """(Q,) error of a float32 product of ``terms`` numbers with a vector of length 1: at most terms * 2**-24 * |q| in
+    any order of summation."""
+    return (terms + 1) * 2.0**-24 * np.linalg.norm(queries.astype(np.float64), axis=1)
+
+
+def exact_products(queries: np.ndarray, rows: np.ndarray, take) -> np.ndarray:
+    """Inner products (q, n) float64 of ``queries`` (q, dim) with ``rows`` (q, n), whose vectors ``take`` returns.
+
+    float64 has 29 bits more than a score keeps, and the order of summation is always the same: a row's place does not
+    matter.
+    """
+    out = np.empty(rows.shape, np.float64)
+    step = max(1, WIDE // max(1, rows.shape[1] * queries.shape[1]))
+    for start in range(0, len(rows), step):
+        mine = rows[start : start + step]
+        vectors = take(mine.ravel()).reshape(*mine.shape, -1).astype(np.float64)
+        wide = queries[start : start + step].astype(np.float64)
+        np.einsum("qd,qnd->qn", wide, vectors, out=out[start : start + step])
+    return out
+
+
+def rank_rows(
+    scorer: Scorer,
+    depth: int,
+    names: Sequence[str] | None = None,
+    batch: int = 1024,
+    chosen: np.ndarray | None = None,
+) -> list[Hits]:
+    """The best ``depth`` rows of every query (all of them when there are fewer), by steps 1-3 of this module.
+
+    names: of the rows; they decide ties. None: the lower row is the better one. chosen: numbers of the queries wanted,
+    by default all.
+
+    Raises
+    ------
+    ConfigError
+        when ``depth`` or ``batch`` is below 1.
+    """
+    if depth < 1 or batch < 1:
+        raise ConfigError(f"dense search: depth={depth}, batch={batch}; expected 1 or more.")
+    chosen = np.arange(scorer.queries) if chosen is None else chosen
+    hits: list[Hits] = []
+    for start in range(0, len(chosen), batch):
+        hits += _rank_batch(scorer, chosen[start : start + batch], min(depth, scorer.rows), names)
+    return hits
+
+
+def _rank_batch(scorer: Scorer, part: np.ndarray, depth: int, names: Sequence[str] | None) -> list[Hits]:
     if depth == 0:
-        return [([], np.empty(0, np.float32)) for _ in queries]
-    wanted = min(depth + MARGIN, source.rows)
-    approximate, rows = _merge(source.candidates(queries, wanted), len(queries), wanted)
-    # A float32 dot product of n terms is off by at most n * 2**-24 * |q| * |d| in any order of summation.
-    slack = (source.dim + 1) * 2.0**-24 * np.linalg.norm(queries.astype(np.float64), axis=1) * source.max_norm
-    hits: list[tuple[list[str], np.ndarray]] = []
+        return [(np.empty(0, np.int64), np.empty(0, np.float32)) for _ in part]
+    wanted = min(depth + MARGIN, scorer.rows)
+    slack = scorer.slack(part)  # first: it refuses vectors that are not finite
+    approximate, rows = _merge(scorer.candidates(part, wanted), len(part), wanted)
+    scores = scorer.exact(part, rows)
+    hits: list[Hits] = []
     unsettled = []
-    for i, query in enumerate(queries):
-        scores = _exact(source.take(rows[i]), query)
-        ids = [doc_ids[row] for row in rows[i]]
-        order = rank_order(scores, ids)[:depth]
-        hits.append(([ids[j] for j in order], scores[order]))
-        if wanted < source.rows and not scores[order[-1]] > approximate[i].min() + slack[i]:
+    for i in range(len(part)):
+        order = best_first(scores[i], rows[i], names)[:depth]
+        hits.append((rows[i][order], scores[i][order]))
+        if wanted < scorer.rows and not hits[i][1][-1] > approximate[i].min() + slack[i]:
             unsettled.append(i)
     if unsettled:
-        for i, hit in zip(unsettled, _exhaustive(source, queries[unsettled], doc_ids, depth), strict=True):
+        for i, hit in zip(unsettled, _exhaustive(scorer, part[unsettled], depth, names), strict=True):
             hits[i] = hit
     return hits
+
+
+def best_first(scores: np.ndarray, rows: np.ndarray, names: Sequence[str] | None) -> np.ndarray:
+    """Positions (n,) that sort hits by score descending, then by name, or by row where there are no names."""
+    order = np.lexsort((rows, -scores))
+    ranked = scores[order]
+    if names is None or (ranked[1:] < ranked[:-1]).all():
+        return order
+    return np.array(sorted(order.tolist(), key=lambda i: (-scores[i], names[rows[i]])))
 
 
 def _merge(parts: Iterator[tuple[np.ndarray, np.ndarray]], count: int, k: int) -> tuple[np.ndarray, np.ndarray]:
@@ -178,34 +296,23 @@ def _merge(parts: Iterator[tuple[np.ndarray, np.ndarray]], count: int, k: int) -
     return best, best_rows
 
 
-def _exact(vectors: np.ndarray, query: np.ndarray) -> np.ndarray:
-    """Scores (n,) float32 of (n, dim) vectors, summed in float64: 29 bits more than the result keeps."""
-    return (vectors.astype(np.float64) @ query.astype(np.float64)).astype(np.float32)
-
-
-def _exhaustive(
-    source: _Source, queries: np.ndarray, doc_ids: Sequence[str], depth: int
-) -> list[tuple[list[str], np.ndarray]]:
+def _exhaustive(scorer: Scorer, part: np.ndarray, depth: int, names: Sequence[str] | None) -> list[Hits]:
     """Exact hits of each query, from all rows, in memory O(queries x (depth + BLOCK) + N)."""
-    order = sorted(range(len(doc_ids)), key=doc_ids.__getitem__)
-    place = np.empty(len(order), np.int64)  # of each row, in ascending order of ids
-    place[order] = np.arange(len(order))
-    kept_scores = [np.empty(0, np.float32) for _ in queries]
-    kept_rows = [np.empty(0, np.int64) for _ in queries]
-    wide = queries.astype(np.float64)
-    for first, block in source.blocks():
-        scores = (wide @ block.astype(np.float64).T).astype(np.float32)
-        rows = np.arange(first, first + len(block))
-        for i in range(len(queries)):
-            mine = scores[i]
+    place = np.arange(scorer.rows)  # of each row, in ascending order of names
+    if names is not None:
+        place[sorted(range(scorer.rows), key=names.__getitem__)] = np.arange(scorer.rows)
+    kept_scores = [np.empty(0, np.float32) for _ in part]
+    kept_rows = [np.empty(0, np.int64) for _ in part]
+    for first, scores in scorer.exact_blocks(part):
+        rows = np.arange(first, first + scores.shape[1])
+        for i, mine in enumerate(scores):
+            candidates = rows
             if len(kept_scores[i]) == depth:  # only what ranks before the last one kept
                 last, last_place = kept_scores[i][-1], place[kept_rows[i][-1]]
                 able = (mine > last) | ((mine == last) & (place[rows] < last_place))
                 mine, candidates = mine[able], rows[able]
-            else:
-                candidates = rows
             all_scores = np.concatenate([kept_scores[i], mine])
             all_rows = np.concatenate([kept_rows[i], candidates])
             best = np.lexsort((place[all_rows], -all_scores))[:depth]
             kept_scores[i], kept_rows[i] = all_scores[best], all_rows[best]
-    return [([doc_ids[row] for row in rows], scores) for rows, scores in zip(kept_rows, kept_scores, strict=True)]
+    return list(zip(kept_rows, kept_scores, strict=True))

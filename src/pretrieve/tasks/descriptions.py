@@ -75,7 +75,7 @@ def build_descriptions(
     corpus: Path,
     tokenizer: Tokenizer,
     out: Path,
-    sizes: Mapping[str, float],
+    sizes: Mapping[str, float | str],
     seed: int,
     max_queries: int | None = None,
     open_domain: bool = False,

@@ -101,7 +101,7 @@ def _first_passages(corpus: Path, titles: list[str], contents: TaskContents) -> 
 
 
 def build_fanoutqa(
-    questions: Path, corpus: Path, tokenizer: Tokenizer, out: Path, sizes: Mapping[str, float]
+    questions: Path, corpus: Path, tokenizer: Tokenizer, out: Path, sizes: Mapping[str, float | str]
 ) -> dict[str, Any]:
     """Write the page-retrieval task of one FanOutQA file and return its statistics.
 

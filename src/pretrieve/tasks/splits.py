@@ -49,7 +49,7 @@ def make_splits(
     pool_train: Sequence[str],
     pool_test: Sequence[str],
     dev: Sequence[str],
-    sizes: Mapping[str, float],
+    sizes: Mapping[str, float | str],
     seed: int,
     valid_share: float = VALID_SHARE,
 ) -> list[SplitRow]:
@@ -65,7 +65,8 @@ def make_splits(
     dev:
         queries kept apart for choosing hyper-parameters; in no pool, listed with split ``dev`` for each size.
     sizes:
-        name → share of the pool that is the training part (training and validation together), in (0, 1).
+        name → the training part (training and validation together): a share of the pool in (0, 1), a number of questions
+        (1 or more), or ``all`` that may train.
     seed:
         decides which questions are drawn.
     valid_share:
@@ -79,8 +80,8 @@ def make_splits(
     Raises
     ------
     ConfigError
-        when there is no size, or a size is not in (0, 1), needs more questions than ``pool_train`` has, or leaves fewer
-        than 2 training questions.
+        when there is no size, or a size is none of these, needs more questions than ``pool_train`` has, or leaves fewer than
+        2 training questions.
     ValueError
         when the three groups overlap or are not, together, exactly ``query_ids``.
     """
@@ -91,8 +92,8 @@ def make_splits(
         raise ConfigError("no training-set size was given; expected at least one, such as 1pct=0.01.")
     order = shuffled(pool_train, seed)
     rows = []
-    for size, fraction in sizes.items():
-        drawn = _training_part(size, fraction, len(pool_train), len(pool_train) + len(pool_test), valid_share)
+    for size, wanted in sizes.items():
+        drawn = _training_part(size, wanted, len(pool_train), len(pool_train) + len(pool_test), valid_share)
         held_out = validation_count(drawn, valid_share)
         split_of = dict.fromkeys(query_ids, "test") | dict.fromkeys(dev, "dev")
         # The last ones validate: what trains is then a prefix of the order, and a larger size's prefix holds it.
@@ -107,32 +108,37 @@ def validation_count(drawn: int, valid_share: float) -> int:
     return max(1, rounded(drawn * valid_share))
 
 
-def _training_part(size: str, fraction: float, available: int, pool: int, valid_share: float) -> int:
+def _training_part(size: str, wanted: float | str, available: int, pool: int, valid_share: float) -> int:
     """Number of questions in the training part of a size, checked."""
-    if not 0 < fraction < 1:
-        raise ConfigError(f"size '{size}': fraction {fraction:g} is not between 0 and 1; write 1 % as 0.01.")
-    drawn = rounded(fraction * pool)
-    largest = f"{math.floor(1000 * available / max(pool, 1)) / 1000:g}"
+    if wanted == "all":
+        wanted = available
+    if not isinstance(wanted, (int, float)) or not (0 < wanted < 1 or (wanted >= 1 and wanted == int(wanted))):
+        raise ConfigError(
+            f"size '{size}': {wanted!r} is no share between 0 and 1 (1 % is 0.01), no number of questions and not 'all'."
+        )
+    share = wanted < 1
+    drawn = rounded(wanted * pool) if share else int(wanted)
+    what = f"fraction {wanted:g}" if share else f"{drawn:,} questions"
+    largest = f"{math.floor(1000 * available / max(pool, 1)) / 1000:g}" if share else f"{available:,}"
     if drawn > available:
         raise ConfigError(
-            f"size '{size}': fraction {fraction:g} needs {drawn} training questions of the pool's {pool}, but only "
+            f"size '{size}': {what} needs {drawn} training questions of the pool's {pool}, but only "
             f"{available} may be used for training; give at most {largest}."
         )
     if drawn - validation_count(drawn, valid_share) < 2:
         smallest = next((n for n in range(3, available + 1) if n - validation_count(n, valid_share) >= 2), None)
+        least = None if smallest is None else f"{math.ceil(1000 * smallest / pool) / 1000:g}" if share else f"{smallest}"
         advice = (
-            f"give at least {math.ceil(1000 * smallest / pool) / 1000:g} and at most {largest}"
-            if smallest
-            else "this task has too few questions to train on"
+            f"give at least {least} and at most {largest}" if smallest else "this task has too few questions to train on"
         )
         raise ConfigError(
-            f"size '{size}': fraction {fraction:g} of the pool's {pool} questions is {drawn}, which leaves fewer than "
+            f"size '{size}': {what} of the pool's {pool} questions is {drawn}, which leaves fewer than "
             f"2 for training beside validation; {available} may be used for training: {advice}."
         )
     return drawn
 
 
-def all_test(query_ids: Sequence[str], sizes: Mapping[str, float]) -> list[SplitRow]:
+def all_test(query_ids: Sequence[str], sizes: Mapping[str, float | str]) -> list[SplitRow]:
     """Splits of a zero-shot task: every query is ``test`` in each size.
 
     Raises

@@ -8,16 +8,20 @@ that are written in the same words are one query, relevant to the sentence of ea
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from tokenizers import Tokenizer
 
+from pretrieve.corpora.tables import read_table
 from pretrieve.errors import DataError
-from pretrieve.tasks.splits import make_splits
+from pretrieve.evaluation.answers import Answers, write_answers
+from pretrieve.tasks.descriptions import passages_of
+from pretrieve.tasks.splits import draw_key, make_splits
 from pretrieve.tasks.squad_json import Paragraph, read_squad
-from pretrieve.tasks.task import Candidate, Judgement, Query, TaskContents, make_passage, write_task
+from pretrieve.tasks.task import Candidate, Judgement, Passage, Query, TaskContents, make_passage, write_task
 from pretrieve.text.sentences import sentence_of
 
 
@@ -30,13 +34,25 @@ def _paragraphs(path: Path) -> list[Paragraph]:
 
 
 def build_squad(
-    train: Path, test: Path, dev: Path | None, tokenizer: Tokenizer, out: Path, sizes: Mapping[str, float], seed: int
+    train: Path,
+    test: Path,
+    dev: Path | None,
+    tokenizer: Tokenizer,
+    out: Path,
+    sizes: Mapping[str, float | str],
+    seed: int,
+    corpus: Path | None = None,
+    max_extra: int | None = None,
 ) -> dict[str, Any]:
-    """Write the ReQA task of three SQuAD files and return its statistics.
+    """Write the task of three SQuAD files and return its statistics; their answers go to ``answers.parquet``.
 
     The candidates come from all files; ``doc_id`` is ``{passage number}-{sentence number}``, both from 0, in file
     order with identical contexts counted once. ``train`` and ``test`` form the pool, training questions come from
     ``train`` only (:func:`pretrieve.tasks.splits.make_splits`); ``dev`` may be None.
+
+    corpus: a directory of :mod:`pretrieve.corpora.tables` makes it open-domain retrieval instead: candidates are whole
+    passages, those of the files (``doc_id`` is the passage number) and all others of the corpus (``c{passage_id}``), or
+    ``max_extra`` that are drawn of them.
 
     Raises
     ------
@@ -51,6 +67,7 @@ def build_squad(
     owner: dict[str, str] = {}
     pools: dict[str, list[str]] = {"train": [], "test": [], "dev": []}
     judged: dict[Judgement, None] = {}
+    answers: dict[str, dict[str, None]] = {}
     for pool, path in (("train", train), ("test", test), ("dev", dev)):
         for paragraph in _paragraphs(path) if path else ():
             number = number_of.get(paragraph.context)
@@ -58,8 +75,10 @@ def build_squad(
                 number = number_of[paragraph.context] = contents.add_passage(
                     make_passage(paragraph.article, paragraph.context)
                 )
-                sentences = range(len(contents.passages[number].spans))
+                sentences = range(len(contents.passages[number].spans)) if corpus is None else ()
                 contents.candidates += [Candidate(f"{number}-{sentence}", number, sentence) for sentence in sentences]
+                if corpus is not None:
+                    contents.candidates.append(Candidate(str(number), number, -1))
             spans = contents.passages[number].spans
             for question in paragraph.questions:
                 if question.id in owner:
@@ -72,10 +91,32 @@ def build_squad(
                     query_of[question.text] = question.id
                     contents.queries.append(Query(question.id, question.text))
                     pools[pool].append(question.id)
+                query_id = query_of[question.text]
                 for answer in question.answers:
-                    doc_id = f"{number}-{sentence_of(spans, answer.start)}"
-                    judged[Judgement(query_of[question.text], doc_id)] = None
+                    doc_id = str(number) if corpus is not None else f"{number}-{sentence_of(spans, answer.start)}"
+                    judged[Judgement(query_id, doc_id)] = None
+                    answers.setdefault(query_id, {})[answer.text] = None
+    if corpus is not None:
+        _add_corpus(contents, corpus, set(number_of), max_extra, seed)
     contents.judgements = list(judged)
     query_ids = [query.query_id for query in contents.queries]
     contents.splits = make_splits(query_ids, pools["train"], pools["test"], pools["dev"], sizes, seed)
-    return write_task(out, contents, tokenizer)
+    statistics = write_task(out, contents, tokenizer)
+    write_answers(
+        Path(out) / "answers.parquet", [(query_id, Answers(list(texts))) for query_id, texts in answers.items()]
+    )
+    return statistics
+
+
+def _add_corpus(contents: TaskContents, corpus: Path, taken: set[str], limit: int | None, seed: int) -> None:
+    """The passages of a corpus whose text is not among ``taken``, each once; or so many that are drawn of them."""
+    titles = read_table(Path(corpus) / "articles.parquet", ["title"])["title"].to_pylist()
+    others: dict[str, tuple[int, Passage]] = {}
+    for passage_id, _, _, passage in passages_of(Path(corpus), titles):
+        if passage.text not in taken:
+            others.setdefault(passage.text, (passage_id, passage))
+    chosen = heapq.nsmallest(
+        len(others) if limit is None else limit, others.values(), key=lambda p: draw_key(seed, f"c{p[0]}")
+    )
+    for passage_id, passage in sorted(chosen, key=lambda pair: pair[0]):
+        contents.candidates.append(Candidate(f"c{passage_id}", contents.add_passage(passage), -1))

@@ -180,7 +180,7 @@ def pack_passages(
         max_length,
     )
     before = title_length + 1 + (store.special.cls != NO_TOKEN)
-    return _second_segment(packed, np.where(titled, before, np.iinfo(np.int64).max))
+    return second_segment(packed, np.where(titled, before, np.iinfo(np.int64).max))
 
 
 def pack_sentence_in_passage(store: TokenStore, sentences: np.ndarray, passages: np.ndarray, max_length: int) -> Packed:
@@ -206,10 +206,10 @@ def pack_sentence_in_passage(store: TokenStore, sentences: np.ndarray, passages:
         max_length,
     )
     before = length + 1 + (store.special.cls != NO_TOKEN)
-    return _second_segment(packed, np.where(has, before, np.iinfo(np.int64).max))
+    return second_segment(packed, np.where(has, before, np.iinfo(np.int64).max))
 
 
-def _second_segment(packed: Packed, first_row: np.ndarray) -> Packed:
+def second_segment(packed: Packed, first_row: np.ndarray) -> Packed:
     """Segment 1 from position ``first_row[example]`` on."""
     segments = (packed.positions >= np.repeat(first_row[packed.order], packed.lengths)).astype(np.int64)
     return Packed(packed.tokens, segments, packed.lengths, packed.order)

@@ -17,12 +17,13 @@ more than the pages it touches. A store is a directory of flat little-endian arr
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import json
 import os
 from array import array
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -31,7 +32,7 @@ from tokenizers import Tokenizer
 from pretrieve.errors import DataError
 from pretrieve.files import write_json
 from pretrieve.text.encode_words import encode_texts
-from pretrieve.text.vocabulary import SpecialIds, special_ids, vocabulary_sha256, word_starts
+from pretrieve.text.vocabulary import NO_TOKEN, SpecialIds, special_ids, vocabulary_sha256, word_starts
 from pretrieve.training.progress import Progress
 
 ARRAYS = [
@@ -199,6 +200,14 @@ class TokenStore:
         self.vocabulary_size: int = self.meta["vocabulary_size"]
         for name, info in self.meta["arrays"].items():
             setattr(self, name, self._map(name, np.dtype(info["dtype"]), info["length"]))
+
+    def read_by(self, kind: str) -> TokenStore:
+        """The store as a body of that kind reads texts: T5's have no [CLS] in front, whatever the vocabulary has."""
+        if kind != "t5" or self.special.cls == NO_TOKEN:
+            return self
+        store = copy.copy(self)
+        store.special = replace(self.special, cls=NO_TOKEN)
+        return store
 
     def _map(self, name: str, dtype: np.dtype, length: int) -> np.ndarray:
         path = self.directory / f"{name}.bin"

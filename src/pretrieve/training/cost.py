@@ -5,6 +5,7 @@ from __future__ import annotations
 import resource
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 
@@ -50,9 +51,9 @@ class Cost:
             "tokens": self.tokens,
         }
 
-    def write(self, path: Path | str) -> None:
-        """Write :meth:`as_dict` as JSON."""
-        write_json(path, self.as_dict())
+    def write(self, path: Path | str, behind: Sequence[str] = ()) -> None:
+        """Write :meth:`as_dict` as JSON; ``behind``: cost files of what this stage was given, which its result cost too."""
+        write_json(path, self.as_dict() | ({"behind": list(behind)} if behind else {}))
 
 
 def _cpu_seconds() -> float:

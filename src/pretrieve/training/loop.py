@@ -122,6 +122,7 @@ def train(
 
     module.train()
     log_every = max(1, config.steps // 100)
+    known_until = getattr(objective, "known_until", lambda step: config.steps - 1)
     with (
         Progress(label if processes.first else f"{label} [{processes.rank}]", config.steps, "steps", first) as progress,
         Prefetch(lambda step: objective.micro_batches(step, processes.world), device) as batches_of,
@@ -130,7 +131,7 @@ def train(
             rate = learning_rate_at(config, step)
             for group in optimiser.param_groups:
                 group["lr"] = rate
-            micro_batches = batches_of(step, last=config.steps - 1)
+            micro_batches = batches_of(step, last=min(config.steps - 1, known_until(step)))
             optimiser.zero_grad(set_to_none=True)
             done = accumulate(objective, micro_batches, device, processes, (seed, step))
             total = sum(objective.terms[term] * value for term, value in done.means.items())

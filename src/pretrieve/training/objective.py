@@ -31,6 +31,9 @@ class Objective(Protocol):
     terms: loss term → its weight in the total; module: all trained parameters. Pre-training objectives put what they train
     beside the encoder under names of its own into an ``nn.ModuleDict``; ``word_terms`` are those of their loss terms that are the
     cross-entropy of a word, which begins near ln V.
+
+    An objective whose later batches depend on the weights (:mod:`pretrieve.finetuning.ance`) also has ``known_until(step)``: the
+    last step whose batches can be made when those of ``step`` are. The loop makes none ahead behind it.
     """
 
     module: nn.Module

@@ -1,4 +1,21 @@
-"""AdamW with linear warm-up and linear decay, as BERT was trained (Devlin et al. 2019, appendix A.2)."""
+"""Optimisers and learning-rate schedules.
+
+``adamw``      with linear warm-up and linear decay, as BERT was trained (Devlin et al. 2019, appendix A.2).
+``lamb``       SEED-Encoder's fine-tuning, see :mod:`pretrieve.training.lamb`.
+``adafactor``  T5's dual encoders (paper ``dual_encoders`` §4; t5x_retrieval configs/runs/finetune.gin: decay rate 0.8).
+
+**Adafactor** (Shazeer & Stern 2018) is :class:`torch.optim.Adafactor` with the constants of t5x/adafactor.py:176-194. For a
+parameter x with gradient g, at step t = 1, 2, …::
+
+    v ← β v + (1 − β) g²,  β = 1 − t^(−0.8)      of a matrix only the means of g² over rows and over columns are kept:
+                                                 v_ij = row_i · col_j / mean(row)
+    u = g / √v,  u ← u / max(1, RMS(u))          an update is at most of size 1
+    x ← x − lr · max(1e-3, RMS(x)) · u           T5X: multiply_by_parameter_scale; the step is relative to the weights
+
+No momentum and no step size of its own. What differs from T5X: matrices with a side below 128 are factored too (T5X keeps their
+full v); a floor of 1e-30 under v instead of 1e-30 added to g²; torch takes min(lr, 1/√t) for lr, which is lr for the first 1/lr²
+steps (a million at 1e-3). T5X decays no weights and clips no gradient: give ``weight_decay=0, clip=0`` for that.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +25,29 @@ import torch
 from torch import nn
 
 from pretrieve.errors import ConfigError
+from pretrieve.training.lamb import Lamb
+
+OPTIMISERS = ("adamw", "adafactor", "lamb")
+SCHEDULES = ("linear", "constant", "t5x")
+#: T5X never lets the learning rate fall below this (t5x/utils.py, create_learning_rate_scheduler, min_learning_rate).
+T5X_LEAST_RATE = 1e-8
+#: T5X's floors: under v (its root is what torch is given) and under the size of the weights.
+ADAFACTOR_EPS = (1e-15, 1e-3)
 
 
 @dataclass(frozen=True)
 class OptimiserConfig:
-    """steps, peak learning rate, share of steps that warm up, AdamW's constants, gradient-norm clip (0: none)."""
+    """steps, peak learning rate, share of steps that warm up, AdamW's constants, gradient-norm clip (0: none).
+
+    name: one of ``OPTIMISERS``; LAMB uses AdamW's constants, Adafactor only ``weight_decay``. schedule: one of ``SCHEDULES``.
+    decay_factor: how much of the peak ``t5x`` loses a step; None: as much as leads to 0 after the last one.
+    bias_correction: of LAMB's moments.
+
+    Raises
+    ------
+    ConfigError
+        for an unknown word or a value out of its range.
+    """
 
     steps: int
     learning_rate: float
@@ -22,6 +57,10 @@ class OptimiserConfig:
     beta2: float = 0.999
     eps: float = 1e-8
     clip: float = 1.0
+    name: str = "adamw"
+    schedule: str = "linear"
+    decay_factor: float | None = None
+    bias_correction: bool = False
 
     def __post_init__(self) -> None:
         if self.steps < 0 or self.learning_rate <= 0 or not 0 <= self.warmup <= 1:
@@ -29,31 +68,54 @@ class OptimiserConfig:
                 f"steps={self.steps}, learning_rate={self.learning_rate}, warmup={self.warmup}: "
                 "expected steps >= 0, learning_rate > 0, 0 <= warmup <= 1."
             )
+        for what, value, allowed in (("optimiser", self.name, OPTIMISERS), ("schedule", self.schedule, SCHEDULES)):
+            if value not in allowed:
+                raise ConfigError(f"{what} {value!r} is not allowed; choose from {list(allowed)}.")
+        if self.decay_factor is not None and (self.schedule != "t5x" or self.decay_factor < 0):
+            raise ConfigError(
+                f"decay_factor={self.decay_factor} with schedule {self.schedule!r}: expected a number >= 0, and only with "
+                "schedule 't5x'."
+            )
 
 
 def learning_rate_at(config: OptimiserConfig, step: int) -> float:
-    """Learning rate of step ``step`` (counted from 0): rises linearly to the peak, then falls linearly to 0.
+    """Learning rate of step ``step`` (counted from 0).
+
+    linear: rises linearly to the peak, then falls linearly to 0.
+    constant: rises in the same way, then stays.
+    t5x: its linear_decay, ``min(step/warm, 1 + decay_factor·(warm − step))`` of the peak (t5x/utils.py,
+    create_learning_rate_scheduler). With the default factor it is ``linear`` but for the rise, which begins at (nearly) 0.
 
     >>> [learning_rate_at(OptimiserConfig(10, 1.0, warmup=0.2), s) for s in (0, 1, 2, 9)]
     [0.5, 1.0, 1.0, 0.125]
+    >>> [learning_rate_at(OptimiserConfig(10, 1.0, warmup=0.2, schedule="constant"), s) for s in (0, 1, 2, 9)]
+    [0.5, 1.0, 1.0, 1.0]
+    >>> [learning_rate_at(OptimiserConfig(10, 1.0, warmup=0.2, schedule="t5x"), s) for s in (0, 1, 2, 9)]
+    [1e-08, 0.5, 1.0, 0.125]
     """
     warmup = round(config.steps * config.warmup)
+    if config.schedule == "t5x":
+        factor = 1 / max(config.steps - warmup, 1) if config.decay_factor is None else config.decay_factor
+        rise = step / warmup if warmup else 1.0
+        return max(config.learning_rate * min(rise, 1 + factor * (warmup - step)), T5X_LEAST_RATE)
     if step < warmup:
         return config.learning_rate * (step + 1) / warmup
+    if config.schedule == "constant":
+        return config.learning_rate
     return config.learning_rate * (config.steps - step) / max(config.steps - warmup, 1)
 
 
-def make_optimiser(module: nn.Module, config: OptimiserConfig) -> torch.optim.AdamW:
-    """AdamW over the trainable parameters; biases and LayerNorm weights are not decayed (BERT's rule)."""
+def make_optimiser(module: nn.Module, config: OptimiserConfig) -> torch.optim.Optimizer:
+    """The optimiser of the trainable parameters; biases and LayerNorm weights are not decayed (BERT's rule)."""
     decay, no_decay = [], []
     for name, parameter in module.named_parameters():
         if parameter.requires_grad:
             (no_decay if name.endswith("bias") or "norm" in name else decay).append(parameter)
     groups = [{"params": decay, "weight_decay": config.weight_decay}, {"params": no_decay, "weight_decay": 0.0}]
-    return torch.optim.AdamW(
-        [group for group in groups if group["params"]],
-        lr=config.learning_rate,
-        betas=(config.beta1, config.beta2),
-        eps=config.eps,
-        fused=True,
-    )
+    groups = [group for group in groups if group["params"]]
+    if config.name == "adafactor":
+        return torch.optim.Adafactor(groups, lr=config.learning_rate, beta2_decay=-0.8, eps=ADAFACTOR_EPS, d=1.0)
+    betas = (config.beta1, config.beta2)
+    if config.name == "lamb":
+        return Lamb(groups, config.learning_rate, betas, config.eps, bias_correction=config.bias_correction)
+    return torch.optim.AdamW(groups, lr=config.learning_rate, betas=betas, eps=config.eps, fused=True)

@@ -6,13 +6,14 @@
 softmax needs the vectors of all examples at once, but its gradient with respect to the weights is
 ``Σ_i (∂L/∂v_i)·(∂v_i/∂w)``, so the encoder's graph is never needed for more than one micro-batch:
 
-1. encode every micro-batch without a graph and keep its vectors;
+1. encode every micro-batch but the last without a graph, the last one with it, and keep the vectors;
 2. compute the loss over all vectors, and its gradient with respect to them;
-3. encode every micro-batch again, with a graph, and pass that gradient on.
+3. pass that gradient on in the last micro-batch; encode every other one again, with a graph, and pass it on there.
 
-The dropout of both passes is the same, because it is seeded by (seed, step, micro-batch). With a single micro-batch the first
-encoding keeps its graph and nothing is computed twice. In several processes, each encodes its own share, the vectors go to
-all, each computes the whole loss and keeps the gradient of its own vectors: negatives are those of the global batch.
+So there is never more than one graph, and with m micro-batches a step costs 1 + (m − 1)/3m of a direct one. The dropout of both
+passes is the same, because it is seeded by (seed, step, micro-batch). With a single micro-batch nothing is computed twice. In
+several processes, each encodes its own share, the vectors go to all, each computes the whole loss and keeps the gradient of its
+own vectors: negatives are those of the global batch.
 """
 
 from __future__ import annotations
@@ -72,15 +73,17 @@ def accumulate(
         with device.autocast():
             return objective.vectors(batch, with_losses)
 
-    cached = len(own) > 1
-    with torch.set_grad_enabled(not cached):
-        encoded = {number: encode(number, batch, not cached) for number, batch in own}
+    kept = own[-1][0] if own else -1
+    encoded = {}
+    for number, batch in own:
+        with torch.set_grad_enabled(number == kept):
+            encoded[number] = encode(number, batch, number == kept)
     gathered = processes.gather_parts({n: v.float() for n, (v, _) in encoded.items()}, [b.rows for b in batches])
     leaves = [part.requires_grad_() for part in gathered]
     contrast = objective.contrast(leaves, batches)
     weigh(contrast).backward()
-    for number, batch in own:
-        vectors, losses = encode(number, batch, True) if cached else encoded.pop(number)
+    for number, batch in reversed(own):
+        vectors, losses = encoded[number] if number == kept else encode(number, batch, True)
         ends, gradients = [vectors], [leaves[number].grad.to(vectors.dtype)]
         if losses:
             ends.append(weigh(losses))

@@ -1,0 +1,149 @@
+"""Training a cross-encoder to find a query's relevant document in its group, and scoring pairs with it.
+
+The teacher of ``dupmae`` §3.2, third stage: "a cross-encoder is trained to discriminate the positives from negatives for each
+query". Of query i with documents d_i1 (relevant), d_i2, …, d_iG and scores s of the cross-encoder::
+
+    L = mean_i (−s_i1 + log Σ_g exp s_ig)                                    (1)
+
+over the group alone: another query's documents would each need a pass of their own (RetroMAE cross_encoder/modeling.py has
+the same loss; no temperature, its default).
+
+A pair reads as the two texts that a retriever's towers read, in one sequence: ``[CLS] query [SEP] document [SEP]`` with the
+document in segment 1. For a ReQA candidate the document is ``sentence [SEP] passage``. Where both do not fit into the body's
+positions, the end of the document is cut.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+
+from pretrieve.errors import ConfigError
+from pretrieve.finetuning.groups import Groups
+from pretrieve.finetuning.losses import softmax_loss
+from pretrieve.models.batch import Batch
+from pretrieve.models.cross_encoder import CrossEncoder
+from pretrieve.pretraining import examples
+from pretrieve.retrieval.embed import encode_parts
+from pretrieve.retrieval.shards import Part
+from pretrieve.tasks.dataset import Dataset
+from pretrieve.text import packing
+from pretrieve.text.packing import Packed
+from pretrieve.training.cut import cut_evenly, tokens_of_each
+from pretrieve.training.device import Device
+from pretrieve.training.objective import MicroBatch
+from pretrieve.training.progress import Progress
+
+
+def longest_pair(model: CrossEncoder) -> int | None:
+    """Tokens that fit into the body; None: any number (T5 has no table of positions)."""
+    return model.config.max_positions if model.config.kind == "transformer" else None
+
+
+def pack_query_document(
+    data: Dataset, queries: np.ndarray, documents: np.ndarray, lengths: tuple[int, int], longest: int | None = None
+) -> Packed:
+    """``[CLS] query [SEP] document [SEP]`` for query rows and candidate rows (n,).
+
+    lengths: tokens of the query, and of the document with the [CLS] that it has where it stands alone; longest: of both.
+    """
+    first, second = data.pack_queries(queries, lengths[0]), data.pack_candidates(documents, lengths[1])
+    query_start, query_length = _spans(first)
+    start, length = _spans(second)
+    led = (second.tokens[start] == data.passages.special.cls).astype(np.int64)  # T5's texts have no [CLS]
+    start, length = start + led, length - led
+    return packing.pack(
+        [
+            packing.Part(first.tokens, query_start, query_length),
+            packing.Part(second.tokens, start, length - 1, segment=1),
+            # the closing [SEP], which is kept
+            packing.Part(second.tokens, start + length - 1, np.ones_like(length), segment=1),
+        ],
+        longest,
+    )
+
+
+def _spans(packed: Packed) -> tuple[np.ndarray, np.ndarray]:
+    """(starts, lengths), each (n,), of the examples in the caller's order."""
+    starts = np.empty_like(packed.lengths)
+    starts[packed.order] = packed.starts
+    return starts, tokens_of_each(packed)
+
+
+class CrossEncoderObjective:
+    """Loss (1) over the groups of a step.
+
+    options: ``batch`` (queries a step), ``query_length``, ``passage_length``; budget: tokens of a micro-batch, by default what
+    the device holds.
+
+    Raises
+    ------
+    ConfigError
+        when the groups have no negatives, or the model has more than one class.
+    """
+
+    terms = {"softmax": 1.0}
+
+    def __init__(
+        self,
+        model: CrossEncoder,
+        data: Dataset,
+        groups: Groups,
+        options: Mapping[str, Any],
+        device: torch.device,
+        budget: int | None = None,
+    ) -> None:
+        if groups.group < 2 or model.classes != 1:
+            raise ConfigError(
+                f"cross-encoder: group={groups.group}, classes={model.classes}; expected documents to tell apart (group 2 or "
+                "more), and one class, the score."
+            )
+        self.module = self.model = model
+        self._data, self._groups, self._device = data, groups, torch.device(device)
+        self._batch, self._lengths = options["batch"], (options["query_length"], options["passage_length"])
+        self._budget = budget or examples.TOKEN_BUDGET[self._device.type]
+
+    def micro_batches(self, step: int, parts: int = 1) -> list[MicroBatch]:
+        """The groups of a step; a query's documents are never parted."""
+        group = self._groups.at(step, self._batch)
+        tokens = tokens_of_each(self._pack(group.queries, group.documents)).reshape(group.documents.shape).sum(axis=1)
+        pieces = cut_evenly(tokens, self._budget, parts)
+        return [self._part(group.queries[piece], group.documents[piece]) for piece in pieces]
+
+    def _pack(self, queries: np.ndarray, documents: np.ndarray) -> Packed:
+        repeated = np.repeat(queries, documents.shape[1])
+        return pack_query_document(self._data, repeated, documents.reshape(-1), self._lengths, longest_pair(self.model))
+
+    def _part(self, queries: np.ndarray, documents: np.ndarray) -> MicroBatch:
+        packed = self._pack(queries, documents)
+        return MicroBatch(packed, {"softmax": len(queries)}, len(packed.tokens), queries)
+
+    def losses(self, batch: MicroBatch) -> dict[str, torch.Tensor]:
+        """Summed over the queries."""
+        scores = self.model(Batch.of(batch.data, self._device)).view(batch.counts["softmax"], -1)
+        return {"softmax": softmax_loss(scores, torch.zeros(len(scores), dtype=torch.long, device=scores.device))}
+
+
+def score_pairs(
+    model: CrossEncoder,
+    data: Dataset,
+    query_rows: np.ndarray,
+    document_rows: np.ndarray,
+    lengths: tuple[int, int],
+    device: Device,
+    progress: Progress | None = None,
+) -> np.ndarray:
+    """Scores (n,) float32 of pairs of a query row and a candidate row, each (n,); the model is left in the mode it was in.
+
+    Pairs are laid out and sorted by length many at a time, as texts are for embedding (:mod:`pretrieve.retrieval.embed`).
+    """
+
+    def packed(places: np.ndarray) -> Packed:
+        return pack_query_document(data, query_rows[places], document_rows[places], lengths, longest_pair(model))
+
+    parts = [Part("", 1, np.dtype("<f4"))]
+    compute = lambda batch: [model(batch)]
+    return encode_parts(model, compute, parts, packed, np.arange(len(query_rows)), device, progress)[0][:, 0]

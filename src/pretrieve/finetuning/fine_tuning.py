@@ -1,0 +1,66 @@
+"""What every kind of fine-tuning is built from, and what it gives back to :mod:`pretrieve.finetuning.run`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pretrieve.files import sha256_of
+from pretrieve.training.device import Device
+from pretrieve.training.loop import Watcher, content_key
+from pretrieve.training.objective import ContrastiveObjective, Objective
+from pretrieve.training.processes import Processes
+
+
+@dataclass(frozen=True)
+class FineTuning:
+    """One run. options: of the recipe, and its ``kind``; task: the task's directory; size: of the training set; work: a folder
+    for what the run needs again when it was killed; start, teacher: directories of other recipes' retrievers, or None;
+    negatives: source (``bm25``, ``mined:RECIPE``) → file."""
+
+    options: Mapping[str, Any]
+    encoder: Path
+    task: Path
+    size: str
+    seed: int
+    device: Device
+    work: Path
+    start: Path | None = None
+    teacher: Path | None = None
+    negatives: Mapping[str, Path] = field(default_factory=dict)
+    processes: Processes | None = None
+
+    @property
+    def begin(self) -> Path:
+        """The directory whose weights the run begins with."""
+        return self.start or self.encoder
+
+    def key(self, about: Mapping[str, Any], data: list[Any]) -> str:
+        """What names the run, so that no other run's checkpoints are taken: options, size, seed, ``about`` the encoder, hashes
+        of all weights and negatives, and what names the ``data``."""
+        places = [place for place in (self.encoder, self.start, self.teacher) if place is not None]
+        weights = [sha256_of(file) for place in places for file in sorted(place.rglob("*.safetensors"))]
+        negatives = {source: sha256_of(file) for source, file in self.negatives.items()}
+        return content_key(dict(self.options), self.size, self.seed, about, weights, negatives, data)
+
+
+@dataclass
+class Trainable:
+    """objective: what :func:`pretrieve.training.loop.train` trains; steps: how many; save: writes the model's directory with
+    what it is told about the run; key: of :meth:`FineTuning.key`; about: the encoder's ``pretrieve.json``; counts: of training
+    and validation examples. watcher: looks on; started: called before a fresh run; restore: after it, before ``save``; record:
+    more for ``pretrieve.json``; clear: removes what only a killed run needs."""
+
+    objective: Objective | ContrastiveObjective
+    steps: int
+    save: Callable[[Path, dict[str, Any]], None]
+    key: str
+    about: dict[str, Any]
+    counts: dict[str, int]
+    watcher: Watcher | None = None
+    started: Callable[[], None] = lambda: None
+    restore: Callable[[], None] = lambda: None
+    record: Callable[[], dict[str, Any]] = dict
+    clear: Callable[[], None] = lambda: None

@@ -1,0 +1,198 @@
+"""Fine-tuning a dual encoder to rank: the relevant document of each query above others.
+
+A step has B queries with a group of G documents each (:mod:`pretrieve.finetuning.groups`), B·(1 + G) vectors, and one
+of the losses of :mod:`pretrieve.finetuning.losses` on their inner products divided by the temperature:
+
+=========================  ============================================================================================
+softmax, in_batch          each query over all B·G documents of the batch; DPR, Condenser (8 × 8 = 64), RetroMAE;
+                           with G = 1 that of paper ``pretraining_tasks``; ``direction: both`` adds the columns
+softmax, not in_batch      each query over its own G documents
+pairwise, hinge            each query's relevant document against its own negatives; SEED-Encoder, ANCE
+=========================  ============================================================================================
+
+A document of the batch that is relevant to a query, but is not the one of its group, is left out of that query's sum: a
+document that stands in the batch twice is not its own negative, and neither is another answer. (tevatron, DPR and
+RetroMAE leave them in.)
+
+With several processes, or more tokens than the budget, the step is cut between queries: a query stays with its group,
+and the gradient cache (:mod:`pretrieve.training.step`) makes the loss that of the whole batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+
+from pretrieve.errors import ConfigError, nearest
+from pretrieve.finetuning.groups import Group, Groups
+from pretrieve.finetuning.losses import both_directions, hinge_loss, pairwise_loss, softmax_loss
+from pretrieve.models.batch import Batch
+from pretrieve.models.dual_encoder import DualEncoder
+from pretrieve.pretraining.examples import TOKEN_BUDGET
+from pretrieve.tasks.dataset import Dataset
+from pretrieve.text.packing import Packed
+from pretrieve.training.cut import cut_evenly, tokens_of_each
+from pretrieve.training.objective import MicroBatch
+
+LOSSES = ("softmax", "pairwise", "hinge")
+DIRECTIONS = ("one", "both")
+
+
+class GroupTexts(NamedTuple):
+    """The data of a micro-batch: n queries, their n·G documents (group after group), and the rows of both."""
+
+    queries: Packed
+    documents: Packed
+    group: Group
+
+
+def check_loss(options: Mapping[str, Any], losses: tuple[str, ...] = LOSSES) -> None:
+    """Raise :class:`ConfigError` for a loss, a direction or a temperature that does not exist, or that does not go with
+    the rest of the recipe's options. losses: those that are allowed."""
+    loss, direction, group = options["loss"], options["direction"], options["group"]
+    for what, value, allowed in (("loss", loss, losses), ("direction", direction, DIRECTIONS)):
+        if value not in allowed:
+            raise ConfigError(f"{what} {value!r} is not allowed; choose from {list(allowed)}{nearest(value, allowed)}")
+    if options["temperature"] <= 0:
+        raise ConfigError(f"temperature {options['temperature']} is not allowed; scores are divided by it: above 0.")
+    if loss in ("pairwise", "hinge") and options["in_batch"]:
+        raise ConfigError(f"loss {loss!r} is of a query's own negatives; set in_batch: false, or loss: softmax.")
+    if not options["in_batch"] and group < 2:
+        raise ConfigError(f"group {group} without in_batch leaves a query no negative; set group: 2 or more.")
+    if direction == "both" and not options["in_batch"]:
+        raise ConfigError("direction 'both' has the queries of the batch compete for a document; set in_batch: true.")
+
+
+class RankingObjective:
+    """Trains ``model`` on the groups of each step; a :class:`~pretrieve.training.objective.ContrastiveObjective`.
+
+    Parameters
+    ----------
+    model:
+        two towers; their vectors have norm 1 for ``similarity: cosine``, and scores are inner products in any case.
+    data, groups:
+        the task, and which documents go with which queries at each step; ``groups`` can be replaced between steps.
+    options:
+        of the recipe: loss, direction, in_batch, temperature, margin, group, batch, query_length, passage_length.
+    seed:
+        of the run. Here nothing is drawn: the groups have theirs.
+    budget:
+        tokens of a micro-batch; by default what the device holds.
+
+    Raises
+    ------
+    ConfigError
+        when the options do not go together.
+    """
+
+    terms = {"contrastive": 1.0}
+    #: Losses that ``options`` may ask for; a subclass has others.
+    losses_known = LOSSES
+
+    def __init__(
+        self,
+        model: DualEncoder,
+        data: Dataset,
+        groups: Groups,
+        options: Mapping[str, Any],
+        seed: int,
+        device: torch.device | str = "cpu",
+        budget: int | None = None,
+    ) -> None:
+        check_loss(options, self.losses_known)
+        self.module = self.model = model
+        self.groups, self.options, self.seed, self.device = groups, options, seed, device
+        self._data = data
+        self._budget = budget or TOKEN_BUDGET[torch.device(device).type]
+
+    def micro_batches(self, step: int, parts: int = 1) -> list[MicroBatch]:
+        """The groups of a step, in parts whose texts fit into the token budget (or of one query); as many for each of
+        ``parts`` processes, where there are that many queries."""
+        group = self.groups.at(step, self.options["batch"])
+        whole = self._pack(group)
+        if parts == 1 and whole.tokens <= self._budget:
+            return [whole]
+        documents = tokens_of_each(whole.data.documents).reshape(group.documents.shape)
+        tokens = tokens_of_each(whole.data.queries) + documents.sum(axis=1)
+        pieces = cut_evenly(tokens, self._budget, parts)
+        return [self._pack(Group(group.queries[piece], group.documents[piece])) for piece in pieces]
+
+    def _pack(self, group: Group) -> MicroBatch:
+        queries = self._data.pack_queries(group.queries, self.options["query_length"])
+        documents = self._data.pack_candidates(group.documents.ravel(), self.options["passage_length"])
+        n = len(group.queries)
+        return MicroBatch(
+            GroupTexts(queries, documents, group),
+            {term: n for term in self.terms},
+            len(queries.tokens) + len(documents.tokens),
+            group.queries,
+            n + group.documents.size,
+        )
+
+    def vectors(self, batch: MicroBatch, with_losses: bool) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
+        """(n + n·G, width): queries, then their documents, group after group."""
+        sides = ((self.model.query, batch.data.queries), (self.model.document, batch.data.documents))
+        return torch.cat([tower(Batch.of(packed, self.device)) for tower, packed in sides]), {}
+
+    def contrast(self, vectors: list[torch.Tensor], batches: list[MicroBatch]) -> dict[str, torch.Tensor]:
+        """The loss summed over the B queries of the step."""
+        queries, documents = split_groups(vectors, batches)
+        return {"contrastive": self.ranking_loss(queries, documents, whole_group(batches))}
+
+    def ranking_loss(self, queries: torch.Tensor, documents: torch.Tensor, group: Group) -> torch.Tensor:
+        """Summed loss of queries (B, width) and documents (B, G, width), whose rows are ``group``."""
+        options = self.options
+        if options["in_batch"]:
+            return in_batch_softmax(
+                queries, documents, group, self._data, options["temperature"], options["direction"] == "both"
+            )
+        scores = own_scores(queries, documents) / options["temperature"]
+        if options["loss"] == "softmax":
+            return softmax_loss(scores, scores.new_zeros(len(scores), dtype=torch.int64))
+        if options["loss"] == "pairwise":
+            return pairwise_loss(scores[:, 0], scores[:, 1:])
+        return hinge_loss(scores[:, 0], scores[:, 1:], options["margin"])
+
+
+def whole_group(batches: list[MicroBatch]) -> Group:
+    """The groups of all micro-batches of a step."""
+    parts = [batch.data.group for batch in batches]
+    return Group(np.concatenate([part.queries for part in parts]), np.concatenate([part.documents for part in parts]))
+
+
+def split_groups(vectors: list[torch.Tensor], batches: list[MicroBatch]) -> tuple[torch.Tensor, torch.Tensor]:
+    """queries (B, width) and documents (B, G, width) of a step from the vectors of its micro-batches."""
+    queries, documents = [], []
+    for part, batch in zip(vectors, batches, strict=True):
+        n, size = batch.data.group.documents.shape
+        queries.append(part[:n])
+        documents.append(part[n:].unflatten(0, (n, size)))
+    return torch.cat(queries), torch.cat(documents)
+
+
+def own_scores(queries: torch.Tensor, documents: torch.Tensor) -> torch.Tensor:
+    """(B, G) inner products of queries (B, width) with their own documents (B, G, width), in float32."""
+    return torch.einsum("bk,bgk->bg", queries.float(), documents.float())
+
+
+def in_batch_softmax(
+    queries: torch.Tensor,
+    documents: torch.Tensor,
+    group: Group,
+    data: Dataset,
+    temperature: float,
+    both: bool = False,
+) -> torch.Tensor:
+    """Summed softmax loss of queries (B, width) over all documents (B, G, width) of the batch; other documents that are
+    relevant to a query are left out of its sum. ``both`` adds the columns."""
+    count, size = group.documents.shape
+    target = np.arange(count) * size
+    excluded = data.relevance(group.queries, group.documents.ravel())
+    excluded[np.arange(count), target] = False
+    device = queries.device
+    scores = queries.float() @ documents.flatten(0, 1).float().T / temperature
+    loss = both_directions if both else softmax_loss
+    return loss(scores, torch.from_numpy(target).to(device), torch.from_numpy(excluded).to(device))

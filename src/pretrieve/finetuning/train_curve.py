@@ -1,0 +1,43 @@
+"""Preparing a retriever's training that is looked at on the way (:mod:`pretrieve.finetuning.step_curve`)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from pretrieve.finetuning.fine_tuning import FineTuning, Trainable
+from pretrieve.finetuning.ranking import RankingObjective
+from pretrieve.finetuning.step_curve import StepCurve
+from pretrieve.finetuning.train_ranking import Parts, ranking_parts
+
+
+def prepare_curve(run: FineTuning) -> Trainable:
+    """As :func:`~pretrieve.finetuning.train_ranking.prepare_ranking`, with the runs of ``curve`` steps beside the retriever."""
+    parts = ranking_parts(run)
+    data = parts.data
+    objective = RankingObjective(parts.model, data.task, data.groups, run.options, run.seed, run.device.device)
+    return with_curve(run, parts, parts.trainable(objective))
+
+
+def with_curve(run: FineTuning, parts: Parts, trained: Trainable) -> Trainable:
+    """The same training, looked at if the recipe's option ``curve`` says so; of several processes the first one looks."""
+    if not run.options["curve"] or (run.processes is not None and not run.processes.first):
+        return trained
+    test = parts.data.task.split(run.size, "test")
+    curve = StepCurve(parts.model, parts.data.task, test, run.options, parts.steps, run.device, run.work / "steps")
+    curve.beside(parts.watcher)
+
+    def started() -> None:
+        trained.started()
+        curve.look(0)
+
+    def save(out: Path, info: dict[str, Any]) -> None:
+        curve.keep(out / "steps")
+        trained.save(out, info)
+
+    def clear() -> None:
+        curve.clear()
+        trained.clear()
+
+    return replace(trained, started=started, save=save, clear=clear)

@@ -1,0 +1,108 @@
+"""Preparing the training on a task of examples: similarity, sections, classification, clicks.
+
+These recipes take the last weights; validation examples are there for who wants to choose (``snapshots`` above 0).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from torch import nn
+
+from pretrieve.finetuning.classification import ClassificationObjective
+from pretrieve.finetuning.clicks import ClicksObjective
+from pretrieve.finetuning.example_objective import ExampleObjective
+from pretrieve.finetuning.fine_tuning import FineTuning, Trainable
+from pretrieve.finetuning.groups import steps_for
+from pretrieve.finetuning.regression import RegressionObjective
+from pretrieve.finetuning.start import make_cross_encoder, make_retriever
+from pretrieve.finetuning.triplet import TripletObjective
+from pretrieve.models.hf_format import read_encoder
+from pretrieve.models.retriever_files import save_cross_encoder, save_retriever
+from pretrieve.tasks.example_task import ExampleData
+from pretrieve.training.loop import Watcher
+
+OBJECTIVES: dict[str, type[ExampleObjective]] = {
+    "regression": RegressionObjective,
+    "triplet": TripletObjective,
+    "classification": ClassificationObjective,
+    "clicks": ClicksObjective,
+}
+
+
+def prepare_examples(run: FineTuning) -> Trainable:
+    """Everything that :func:`pretrieve.finetuning.run.finetune` needs to train on examples."""
+    options, kind = run.options, run.options["kind"]
+    data = ExampleData(run.task, cls=read_encoder(run.begin).config.kind != "t5")
+    model: nn.Module
+    if kind == "classification":
+        model, about = make_cross_encoder(run.encoder, options["classes"], run.seed)
+    else:
+        model, about = make_retriever(run.begin, options, run.seed)
+    data.check_vocabulary(about, run.begin)
+    model.to(run.device.device)
+    train, valid = data.split(run.size, "train"), data.split(run.size, "valid")
+    objective = OBJECTIVES[kind](model, data, train, options, run.seed, run.device.device)
+    steps = steps_for(len(objective), options)
+    watcher = BestExamples(objective, valid, options["snapshots"], steps)
+
+    def save(out: Path, info: dict[str, Any]) -> None:
+        if kind == "classification":
+            save_cross_encoder(out, model, about=info)
+        else:
+            save_retriever(out, model, about=info)
+
+    counts = {"training_examples": len(train), "validation_examples": len(valid)}
+    arrays = (data.texts, data.text_starts, data.history, data.history_starts, data.labels, data.label_starts)
+    content = hashlib.sha256(b"".join(array.tobytes() for array in arrays)).hexdigest()
+    key = run.key(about, [data.store.key, content, train.tolist(), valid.tolist()])
+    return Trainable(
+        objective,
+        steps,
+        save,
+        key,
+        about,
+        counts,
+        watcher,
+        started=watcher.start,
+        restore=watcher.restore,
+        record=watcher.record,
+    )
+
+
+class BestExamples(Watcher):
+    """Keeps the weights with the lowest mean loss of the validation examples, of ``snapshots`` evenly spaced ones and the start;
+    with none, the last weights stay."""
+
+    def __init__(self, objective: ExampleObjective, valid: np.ndarray, snapshots: int, steps: int) -> None:
+        super().__init__(after_step=self._look)
+        self._objective, self._valid = objective, valid
+        self._at = {round(steps * (i + 1) / snapshots) - 1 for i in range(snapshots)} if len(valid) else set()
+
+    def start(self) -> None:
+        """Look at the model as it comes."""
+        if not self.info:
+            self._look(-1)
+
+    def _look(self, step: int) -> None:
+        if not self._at or (step >= 0 and step not in self._at):
+            return
+        loss = self._objective.mean_loss(self._valid)
+        self.info.setdefault("validation", []).append({"step": step + 1, "loss": round(loss, 6)})
+        if "best" not in self.info or loss < self.info["best"]:
+            self.info.update(best=loss, best_step=step + 1)
+            state = self._objective.module.state_dict()
+            self.tensors.clear()
+            self.tensors.update({name: tensor.detach().cpu().clone() for name, tensor in state.items()})
+
+    def restore(self) -> None:
+        """Put the best weights into the model."""
+        if self._at:
+            self._objective.module.load_state_dict(self.tensors)
+
+    def record(self) -> dict[str, Any]:
+        """For ``pretrieve.json``; {} without snapshots."""
+        return {name: self.info[name] for name in ("best_step", "validation") if name in self.info}

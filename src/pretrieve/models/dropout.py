@@ -1,0 +1,100 @@
+"""Dropout that is cheap on a CPU: ``y = x · kept / q``, with ``kept`` true with probability q = 1 − p, each entry by itself.
+
+torch draws a random number for every entry and keeps the mask in float32; on a CPU that was a tenth of a training step
+(``benchmarks/c1_mlm_step.py``). Here 64 bits decide about four entries and the mask takes a byte an entry. A share of
+15 bits is q = k / 32,768: the nearest to 1 − p is at most 0.00002 away, and y is divided by that q, so its expectation
+is x exactly. Draws come from torch's generator, so ``torch.manual_seed`` fixes them as it fixes torch's own.
+
+Elsewhere than on a CPU this is torch's dropout, which is one fused kernel there.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+from torch.autograd.function import once_differentiable
+from torch.nn import functional
+
+#: Shares that a decision can have: 15 bits, as the lowest of the 64 is always 0 (see :func:`kept_entries`).
+STEPS = 1 << 15
+
+
+def _random_bits(size: int) -> torch.Tensor:
+    return torch.empty(size, dtype=torch.int64).random_()
+
+
+# torch.compile does not know random_; this tells it the shape, and that two calls are never the same.
+_opaque_bits = torch.library.custom_op(
+    "pretrieve::random_bits", _random_bits, mutates_args=(), tags=(torch.Tag.nondeterministic_seeded,)
+)
+_opaque_bits.register_fake(lambda size: torch.empty(size, dtype=torch.int64))
+
+
+def kept_entries(shape: torch.Size, p: float) -> tuple[torch.Tensor, float]:
+    """bool of this shape, true with probability q, and q: the multiple of 1/:data:`STEPS` nearest to 1 − p."""
+    lost, size = min(round(p * STEPS), STEPS - 1), shape.numel()
+    # random_ gives 63 bits; shifted, each 16 of them are uniform over the even numbers at least.
+    draw = _opaque_bits if torch.compiler.is_compiling() else _random_bits
+    bits = draw((size + 3) // 4).mul_(2)
+    return (bits.view(torch.int16)[:size] >= 2 * lost - STEPS).view(shape), 1 - lost / STEPS
+
+
+class _Dropout(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, p):
+        kept, q = kept_entries(x.shape, p)
+        ctx.save_for_backward(kept)
+        ctx.scale = 1 / q
+        return (x * kept).mul_(ctx.scale)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, upstream):
+        (kept,) = ctx.saved_tensors
+        return (upstream * kept).mul_(ctx.scale), None
+
+
+def dropout(x: torch.Tensor, p: float) -> torch.Tensor:
+    """x of any shape with each entry 0 with probability p, and the others divided by 1 − p; of the same shape and type.
+
+    >>> _ = torch.manual_seed(0)
+    >>> dropout(torch.ones(6), 0.5).tolist()
+    [2.0, 0.0, 2.0, 0.0, 0.0, 2.0]
+    """
+    if not p:
+        return x
+    return _Dropout.apply(x, p) if x.device.type == "cpu" else functional.dropout(x, p)
+
+
+class Dropout(nn.Module):
+    """:func:`dropout` when training."""
+
+    def __init__(self, p: float) -> None:
+        super().__init__()
+        self.p = p
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return dropout(x, self.p) if self.training else x
+
+
+def attend(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    mask: torch.Tensor | None = None,
+    p: float = 0.0,
+    causal: bool = False,
+) -> torch.Tensor:
+    """``dropout(softmax(Q·Kᵀ/√d + M))·V``: torch's scaled dot-product attention, with this dropout on a CPU.
+
+    query (..., m, d), key and value (..., L, d); mask: bool, broadcast to (..., m, L), True where a row may look, at one
+    column at least; causal: row i looks at columns 0 … i, with no mask.
+    """
+    if not p or query.device.type != "cpu":
+        return functional.scaled_dot_product_attention(query, key, value, attn_mask=mask, dropout_p=p, is_causal=causal)
+    scores = (query * query.shape[-1] ** -0.5) @ key.transpose(-2, -1)
+    if causal:
+        mask = torch.ones(scores.shape[-2:], dtype=torch.bool).tril()
+    if mask is not None:
+        scores = scores.masked_fill(~mask, -torch.inf)
+    return dropout(scores.softmax(-1), p) @ value

@@ -1,0 +1,199 @@
+"""Directories of what fine-tuning makes: retrievers, and cross-encoders.
+
+=====================  ===============================================================================================
+retriever
+=====================  ===============================================================================================
+config.json, …         the document tower, exactly as an encoder directory (:mod:`pretrieve.models.hf_format`)
+heads.safetensors      ``projection.*``; of a joint representation ``mlm.*`` or ``bow.*``, what makes μ
+pretrieve.json         what :func:`~pretrieve.models.hf_format.save_encoder` writes, and ``sharing``, ``representation``,
+                       ``width``, ``joint`` (the options of :class:`~pretrieve.models.joint.JointEncoder`), and ``files``:
+                       name → sha256 of every other file of the retriever. Written last
+query/                 the query tower in the same way, unless the towers are one. Shared tensors are in both directories,
+                       so that each can be used without the other, and are one again when they are read
+=====================  ===============================================================================================
+
+A cross-encoder has the same files without ``query/``; its heads are ``pooler.*`` and ``classifier.*``, and ``pretrieve.json``
+says ``kind: cross-encoder``, ``classes`` and ``pooling``. ``AutoModel`` loads the body of each directory.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+import torch
+from torch import nn
+
+from pretrieve.errors import ConfigError, DataError
+from pretrieve.files import sha256_of, write_json
+from pretrieve.models.cross_encoder import CrossEncoder
+from pretrieve.models.dual_encoder import DualEncoder, core, share
+from pretrieve.models.encoder import Encoder
+from pretrieve.models.hf_format import (
+    Checkpoint,
+    load_encoder,
+    load_tensors,
+    read_encoder,
+    save_encoder,
+    shown_config,
+    to_saved_names,
+    write_tensors,
+)
+from pretrieve.models.joint import JointEncoder, JointTower
+
+INFO = "pretrieve.json"
+_WEIGHTS = ("config.json", "model.safetensors", "heads.safetensors")
+_AGAIN = "Delete the directory and run snakemake again."
+
+
+def save_retriever(
+    directory: Path, dual: DualEncoder, heads: Mapping[str, nn.Module] | None = None, about: dict | None = None
+) -> None:
+    """Write a retriever's directory (the module's table); equal retrievers give equal bytes.
+
+    heads: name → what was trained beside the document tower; about: more for ``pretrieve.json``.
+    """
+    directory = Path(directory)
+    document, query = core(dual.document), core(dual.query)
+    info = {"sharing": dual.sharing, "representation": dual.representation, "width": dual.width}
+    if isinstance(document, JointEncoder):
+        info["joint"] = document.options()
+    # Without the list of files, which is written last, the directory is not read as a retriever.
+    (directory / INFO).unlink(missing_ok=True)
+    _remove(directory / "query")
+    names = list(_WEIGHTS)
+    if dual.separate:
+        save_encoder(directory / "query", query, _heads(query), {**info, "tower": "query", "trained_projection": True})
+        names += [f"query/{name}" for name in (*_WEIGHTS, INFO)]
+    info = {**(about or {}), "trained_projection": True, **info}
+    save_encoder(directory, document, {**_heads(document), **(heads or {})}, info)
+    _finish(directory, info, names)
+
+
+def _heads(encoder: Encoder | JointEncoder) -> dict[str, nn.Module]:
+    return encoder.heads() if isinstance(encoder, JointEncoder) else {}
+
+
+def _remove(directory: Path) -> None:
+    """Take away the query tower of an earlier retriever in the same place; other files in its folder stay."""
+    for name in (*_WEIGHTS, INFO):
+        (directory / name).unlink(missing_ok=True)
+    if directory.is_dir() and not any(directory.iterdir()):
+        directory.rmdir()
+
+
+def _finish(directory: Path, info: dict, names: list[str]) -> None:
+    """Add ``info`` and the hashes of the files to ``pretrieve.json``."""
+    path = directory / INFO
+    saved = json.loads(path.read_text()) if path.is_file() else {}
+    write_json(path, saved | info | {"files": {name: sha256_of(directory / name) for name in names}})
+
+
+def is_retriever(directory: Path) -> bool:
+    """Whether :func:`save_retriever` wrote the directory (and not only an encoder stands there)."""
+    path = Path(directory) / INFO
+    return path.is_file() and "sharing" in _info(path)
+
+
+def load_retriever(directory: Path) -> tuple[DualEncoder, dict]:
+    """Read a retriever's directory; returns the towers, in training mode, and what ``pretrieve.json`` says.
+
+    An encoder directory, which names no sharing, is a retriever with one tower.
+
+    Raises
+    ------
+    DataError
+        when a file is missing, damaged or another one than was written; the message names it.
+    """
+    directory = Path(directory)
+    if not is_retriever(directory):
+        encoder, about = load_encoder(directory)
+        return DualEncoder(encoder, encoder, "sde"), about
+    about = _info(directory / INFO)
+    _check_files(directory, about)
+    try:
+        sharing, representation = about["sharing"], about["representation"]
+        document = _tower(read_encoder(directory), about)
+        query = document if sharing == "sde" else _tower(read_encoder(directory / "query"), about)
+        share(query, document, sharing)
+        if representation == "joint":
+            return DualEncoder(JointTower(query, "query"), JointTower(document, "document"), sharing), about
+        return DualEncoder(query, document, sharing), about
+    except (KeyError, TypeError, ConfigError) as error:
+        what = f"has no {error}" if isinstance(error, KeyError) else str(error)
+        raise DataError(f"{directory / INFO}: {what}; it was not written by this version. {_AGAIN}") from None
+
+
+def _tower(saved: Checkpoint, about: dict) -> Encoder | JointEncoder:
+    own = saved.about
+    if about["representation"] == "joint":
+        encoder = JointEncoder(saved.config, seed=0, head=own["head"], **about["joint"])
+    else:
+        encoder = Encoder(saved.config, own["dim"], own["pooling"], 0, own["similarity"], own["head"])
+    load_tensors(encoder.body, saved.body, saved.path / "model.safetensors")
+    for name, module in {"projection": encoder.projection, **_heads(encoder)}.items():
+        load_tensors(module, saved.head(name), saved.path / "heads.safetensors")
+    return encoder
+
+
+def _info(path: Path) -> dict:
+    try:
+        about = json.loads(path.read_text())
+    except FileNotFoundError:
+        raise DataError(f"{path}: no such file; {path.parent} is not a directory that fine-tuning made.") from None
+    except (OSError, ValueError) as error:
+        raise DataError(f"{path}: damaged ({error}). {_AGAIN}") from None
+    if not isinstance(about, dict):
+        raise DataError(f"{path}: damaged (expected an object). {_AGAIN}")
+    return about
+
+
+def _check_files(directory: Path, about: dict) -> None:
+    files = about.get("files")
+    if not isinstance(files, dict):
+        raise DataError(f"{directory / INFO}: has no list of files; the directory is not complete. {_AGAIN}")
+    for name, wanted in sorted(files.items()):
+        if not (directory / name).is_file():
+            raise DataError(f"{directory / name}: no such file, which {INFO} asks for; the copy is not complete.")
+        if (found := sha256_of(directory / name)) != wanted:
+            raise DataError(
+                f"{directory / name}: damaged or changed (sha256 {found[:12]}, {INFO} says {str(wanted)[:12]}). {_AGAIN}"
+            )
+
+
+def save_cross_encoder(directory: Path, model: CrossEncoder, about: dict | None = None) -> None:
+    """Write a cross-encoder's directory (the module's docstring)."""
+    directory = Path(directory)
+    directory.mkdir(parents=True, exist_ok=True)
+    (directory / INFO).unlink(missing_ok=True)
+    heads: dict[str, torch.Tensor] = {}
+    for name, module in model.heads().items():
+        heads |= {f"{name}.{key}": tensor for key, tensor in module.state_dict().items()}
+    write_tensors(heads, directory / "heads.safetensors")
+    write_tensors(to_saved_names(model.body.state_dict(), model.config), directory / "model.safetensors")
+    write_json(directory / "config.json", shown_config(model.config))
+    own = {"kind": "cross-encoder", "classes": model.classes, "pooling": model.pooling, "body": model.config.to_dict()}
+    _finish(directory, {**(about or {}), **own}, list(_WEIGHTS))
+
+
+def load_cross_encoder(directory: Path) -> tuple[CrossEncoder, dict]:
+    """Read a cross-encoder's directory; returns the model, in training mode, and what ``pretrieve.json`` says.
+
+    Raises
+    ------
+    DataError
+        as :func:`load_retriever`; also when it is a directory of another kind.
+    """
+    directory = Path(directory)
+    about = _info(directory / INFO)
+    if about.get("kind") != "cross-encoder":
+        raise DataError(f"{directory}: is not a cross-encoder; {INFO} says kind {about.get('kind')!r}.")
+    _check_files(directory, about)
+    # read_encoder asks for what a cross-encoder has none of.
+    saved = read_encoder(directory, required=("body", "classes", "pooling"))
+    model = CrossEncoder(saved.config, about["classes"], about["pooling"])
+    load_tensors(model.body, saved.body, directory / "model.safetensors")
+    for name, module in model.heads().items():
+        load_tensors(module, saved.head(name), directory / "heads.safetensors")
+    return model, about

@@ -1,0 +1,192 @@
+"""Search that may miss documents, and how many it misses.
+
+An IVF, HNSW or PQ index (:mod:`pretrieve.retrieval.index`) gives *candidates*: ``depth + MARGIN`` of them or more. Their
+scores are computed again from the store, as in :mod:`pretrieve.retrieval.search`; so a document that is found has its exact
+score, a quantised index only decides who is looked at, and ties are settled among the candidates. What it misses is
+measured, never assumed::
+
+    recall@k = mean over queries of |{found, rank <= k, score >= s_k}| / k        s_k: score number k of exact search
+
+Both runs have exact scores, so a document that ties with number ``k`` counts: of repeated passages any may be found.
+With fewer than ``k`` documents all are wanted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from pretrieve.errors import ConfigError, DataError
+from pretrieve.files import write_json
+from pretrieve.retrieval.embeddings import EmbeddingReader
+from pretrieve.retrieval.index import load_faiss
+from pretrieve.retrieval.maxp import check_documents, search_maxp
+from pretrieve.retrieval.rerank import Windows, score_rows
+from pretrieve.retrieval.run import Run
+from pretrieve.retrieval.search import MARGIN, DenseScorer, Hits, as_run, check_queries, search
+
+#: Ranks at which recall is measured where nothing else is asked for, as far as the depth reaches.
+CUTS = (1, 10, 100, 1000)
+
+
+def search_index(
+    index,
+    reader: EmbeddingReader,
+    query_embeddings: np.ndarray,
+    doc_ids: Sequence[str],
+    depth: int,
+    batch: int = 1024,
+    query_ids: Sequence[str] | None = None,
+    threads: int = 1,
+    candidates: int | None = None,
+    documents: np.ndarray | None = None,
+) -> Run:
+    """Rank what ``index`` finds in the store ``reader`` it was built from, by exact scores.
+
+    ``candidates``: rows asked of the index, ``depth + MARGIN`` or more; more of them mend a coarse quantisation.
+    ``documents``: rows are windows (:mod:`pretrieve.retrieval.maxp`); a document that is found is scored by all its
+    windows. Otherwise as :func:`pretrieve.retrieval.search.search`. A query may have fewer than ``depth`` hits: IVF sees
+    only the cells it looks into.
+
+    Raises
+    ------
+    DataError
+        when index, store, queries and ids do not fit together.
+    ConfigError
+        when ``depth`` or ``batch`` is below 1, or ``candidates`` below ``depth``.
+    """
+    if depth < 1 or batch < 1 or (candidates is not None and candidates < depth):
+        raise ConfigError(
+            f"index search: depth={depth}, batch={batch}, candidates={candidates}; expected 1 or more, and as many "
+            "candidates as hits."
+        )
+    if (index.ntotal, index.d) != (reader.rows, reader.dim):
+        raise DataError(
+            f"{reader.path}: {reader.rows} rows of {reader.dim}, but the index has {index.ntotal} of {index.d}; "
+            "build the index again."
+        )
+    scorer = DenseScorer(reader, query_embeddings, threads)
+    windows = None
+    share = 1.0  # windows for each document
+    if documents is not None:
+        windows = Windows(check_documents(documents, reader.rows, doc_ids))
+        share = reader.rows / max(1, len(doc_ids))
+    elif len(doc_ids) != reader.rows:
+        raise DataError(f"{reader.path}: {reader.rows} rows, expected {len(doc_ids)} as there are ids; encode again.")
+    wanted = min(candidates or int(np.ceil(depth * share)) + MARGIN, reader.rows)
+    queries = check_queries(query_embeddings, reader.dim)
+    hits: list[Hits] = []
+    for start in range(0, len(queries), batch):
+        load_faiss(threads, reader.dim)
+        _, rows = index.search(queries[start : start + batch], max(1, wanted))
+        for query, found in enumerate(rows, start):
+            found = found[found >= 0].astype(np.int64)
+            found = np.unique(documents[found]) if documents is not None else found
+            numbers, scores = score_rows(scorer, query, found, doc_ids, windows)
+            hits.append((numbers[:depth], scores[:depth]))
+    return as_run(hits, doc_ids, query_ids)
+
+
+def recall_at(found: Run, exact: Run, k: int) -> np.ndarray:
+    """recall@k of each query (Q,), see the module; both runs have the same queries in the same order and exact scores.
+
+    >>> exact = Run(["q"], [["a", "b", "c"]], [np.array([3.0, 2.0, 2.0])])
+    >>> recall_at(Run(["q"], [["a", "d"]], [np.array([3.0, 1.0])]), exact, 2)
+    array([0.5])
+    >>> recall_at(Run(["q"], [["a", "c"]], [np.array([3.0, 2.0])]), exact, 2)
+    array([1.])
+    """
+    if found.query_ids != exact.query_ids:
+        raise DataError("recall: the two runs have other queries or another order; search the same queries twice.")
+    shares = []
+    for mine, best in zip(found.scores, exact.scores, strict=True):
+        wanted = min(k, len(best))
+        shares.append(float((mine[:k] >= best[wanted - 1]).sum()) / wanted if wanted else 1.0)
+    return np.array(shares)
+
+
+def measure(
+    find: Callable[[np.ndarray], Run],
+    exact: Callable[[np.ndarray], Run],
+    queries: int,
+    depth: int,
+    sample: int = 200,
+    seed: int = 0,
+    cuts: Sequence[int] = CUTS,
+    about: dict | None = None,
+    path: Path | str | None = None,
+) -> dict:
+    """Recall of one search against another on ``sample`` of ``queries`` queries; printed, written, returned.
+
+    Parameters
+    ----------
+    find, exact : called with numbers of queries (n,), ascending; return the run of these, ``depth`` hits each
+    cuts : ranks; those beyond ``depth`` are left out, ``depth`` itself is always there
+    about : what was measured, for the file and the line that is printed
+    path : of the JSON file; None: none is written
+
+    Returns
+    -------
+    ``{queries, of, seed, depth, recall: {k: mean}, worst: {k: least of a query}, short: queries with fewer hits than
+    exact search has, **about}``; a function of its inputs: nothing is timed.
+    """
+    if sample < 1 or queries < 1:
+        raise ConfigError(f"recall: sample={sample} of {queries} queries, expected 1 or more.")
+    chosen = np.sort(np.random.default_rng(seed).choice(queries, min(sample, queries), replace=False))
+    found, best = find(chosen), exact(chosen)
+    shares = {str(k): recall_at(found, best, k) for k in sorted({*(k for k in cuts if k < depth), depth})}
+    short = sum(len(mine) < len(theirs) for mine, theirs in zip(found.doc_ids, best.doc_ids, strict=True))
+    result = {
+        **(about or {}),
+        "queries": len(chosen),
+        "of": queries,
+        "seed": seed,
+        "depth": depth,
+        "recall": {k: round(float(values.mean()), 6) for k, values in shares.items()},
+        "worst": {k: round(float(values.min()), 6) for k, values in shares.items()},
+        "short": short,
+    }
+    text = " · ".join(f"@{k} {value:.4f}" for k, value in result["recall"].items())
+    what = ", ".join(f"{name}: {value}" for name, value in (about or {}).items())
+    print(f"recall against exact search ({len(chosen)} of {queries} queries{', ' + what if what else ''}): {text}")
+    if path is not None:
+        write_json(path, result)
+    return result
+
+
+def measure_index(
+    index,
+    reader: EmbeddingReader,
+    query_embeddings: np.ndarray,
+    doc_ids: Sequence[str],
+    depth: int,
+    sample: int = 200,
+    seed: int = 0,
+    threads: int = 1,
+    candidates: int | None = None,
+    documents: np.ndarray | None = None,
+    about: dict | None = None,
+    path: Path | str | None = None,
+) -> dict:
+    """:func:`measure` for :func:`search_index` against exact search of the same store."""
+
+    def find(rows: np.ndarray) -> Run:
+        return search_index(
+            index,
+            reader,
+            query_embeddings[rows],
+            doc_ids,
+            depth,
+            threads=threads,
+            candidates=candidates,
+            documents=documents,
+        )
+
+    def exact(rows: np.ndarray) -> Run:
+        if documents is not None:
+            return search_maxp(reader, documents, query_embeddings[rows], doc_ids, depth, threads=threads)
+        return search(reader, query_embeddings[rows], doc_ids, depth, threads=threads)
+
+    return measure(find, exact, len(query_embeddings), depth, sample, seed, about=about, path=path)

@@ -1,0 +1,100 @@
+"""The lexical part of a joint representation on disk (paper ``dupmae`` §3.2; :mod:`pretrieve.models.joint`).
+
+A document keeps the ``top`` words with the largest entries of its vector μ (V,): their ids and their values. Beside
+the dense store ``corpus`` stands ``corpus-lexical``, row for row::
+
+    corpus-lexical-00000.indices.npy ...   (shard_rows, top) int32: word ids, ascending in each row
+    corpus-lexical-00000.values.npy ...    (shard_rows, top) float32: their entries of μ
+    corpus-lexical.json                    rows, top, vocabulary, key, shard_rows, shards: [{file, rows}]; written last
+
+A query keeps its whole μ: ``queries-lexical`` is an embedding store (rows, V)
+(:class:`~pretrieve.retrieval.embeddings.EmbeddingWriter`). The lexical score of query q and document d is then
+``Σ_k μ_q[indices[d, k]] · values[d, k]`` (equation 12), the same number as the product with μ_d zeroed elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from pretrieve.errors import ConfigError, DataError
+from pretrieve.retrieval.shards import Part, ShardWriter, open_store
+
+INDEX, VALUE = np.dtype("<i4"), np.dtype("<f4")
+
+
+class LexicalWriter(ShardWriter):
+    """Write the sparse vectors of ``rows`` documents, ``top`` of ``vocabulary`` entries each, shard by shard.
+
+    ``write(shard, indices, values)`` takes two arrays (rows of the shard, top); everything else is as in
+    :class:`~pretrieve.retrieval.embeddings.EmbeddingWriter`.
+    """
+
+    def __init__(
+        self,
+        directory: Path | str,
+        name: str,
+        rows: int,
+        top: int,
+        vocabulary: int,
+        key: str,
+        shard_rows: int = 262_144,
+        owner: bool = True,
+    ) -> None:
+        if rows < 0 or not 1 <= top <= vocabulary or shard_rows < 1:
+            raise ConfigError(
+                f"lexical store '{name}': rows={rows}, top={top}, vocabulary={vocabulary}, shard_rows={shard_rows}; "
+                "expected rows >= 0, 1 <= top <= vocabulary, shard_rows >= 1."
+            )
+        plan = {"rows": rows, "top": top, "vocabulary": vocabulary, "key": key, "shard_rows": shard_rows}
+        super().__init__(directory, name, plan, [Part(".indices", top, INDEX), Part(".values", top, VALUE)], owner)
+
+    def write(self, shard: int, indices: np.ndarray, values: np.ndarray) -> None:
+        """Write one shard: indices and values (rows of the shard, top).
+
+        Raises
+        ------
+        DataError
+            when a shape is wrong, a value is not finite, or an index is no word; the message names the row.
+        """
+        bad = (indices < 0) | (indices >= self._plan["vocabulary"])
+        if bad.any():
+            row = self._shards[shard][0] + int(np.argmax(bad.any(axis=1)))
+            raise DataError(
+                f"{self._path(shard, self.parts[0])}: row {row} has a word outside 0..{self._plan['vocabulary'] - 1}; "
+                "check the encoder."
+            )
+        super().write(shard, indices, values)
+
+
+class LexicalReader:
+    """Read a finished store through memory maps: ``rows``, ``top``, ``vocabulary`` and ``key`` are attributes.
+
+    ``indices`` (rows, top) int32 and ``values`` (rows, top) float32 take slices and arrays of rows.
+
+    Raises
+    ------
+    DataError
+        when the meta file or a shard is missing, short or of another shape; the message says which and what to do.
+    """
+
+    def __init__(self, directory: Path | str, name: str) -> None:
+        self.path = Path(directory) / f"{name}.json"
+        parts = {".indices": ("top", INDEX), ".values": ("top", VALUE)}
+        meta, (self.indices, self.values) = open_store(directory, name, parts, ["vocabulary"])
+        self.rows, self.top, self.key = int(meta["rows"]), int(meta["top"]), str(meta["key"])
+        self.vocabulary = int(meta["vocabulary"])
+
+    def shards(self) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
+        """Yield (first row, indices, values), memory maps (shard rows, top), in row order."""
+        for (first, indices), (_, values) in zip(self.indices.shards(), self.values.shards(), strict=True):
+            yield first, indices, values
+
+    def dense(self, rows: slice | np.ndarray) -> np.ndarray:
+        """(n, vocabulary) float32: the given rows with zeros written out; for few rows and for tests."""
+        indices, values = self.indices[rows], self.values[rows]
+        out = np.zeros((len(indices), self.vocabulary), dtype=np.float32)
+        np.put_along_axis(out, indices.astype(np.int64), values, axis=1)
+        return out

@@ -1,0 +1,126 @@
+"""The model card of an exported retriever: recipe, data, scores, how to use; from what the files say and nothing else.
+
+The recipe, the encoder's pre-training and the counts are those of ``pretrieve.json``; scores are those of metrics files
+(docs/architecture.md, Metrics), each with the run it was computed from.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pretrieve.errors import DataError
+from pretrieve.models.encoder import Encoder
+from pretrieve.models.joint import JointEncoder
+
+#: Of ``pretrieve.json``: what other sections of the card say, or what is long and says little.
+_ELSEWHERE = ("encoder", "finetuning", "body", "files", "joint", "validation")
+
+
+def model_card(
+    about: Mapping[str, Any],
+    config: Mapping[str, Any],
+    lengths: Mapping[str, int],
+    two_towers: bool,
+    encoder: Encoder | JointEncoder,
+    metrics: Sequence[Path],
+    licences: Sequence[str],
+) -> str:
+    """Markdown with the front matter of the Hugging Face hub.
+
+    about: the retriever's ``pretrieve.json``; config: of config_sentence_transformers.json; lengths: tokens by side;
+    encoder: the document tower.
+
+    Raises
+    ------
+    DataError
+        when a metrics file is missing or is none.
+    """
+    size, objective = encoder.config, about.get("encoder", {}).get("objective", {})
+    name = objective.get("name", "") if isinstance(objective, Mapping) else str(objective)
+    tags = ["sentence-transformers", "sentence-similarity", "feature-extraction", "dense-retrieval"]
+    front = ["---", "library_name: sentence-transformers", "pipeline_tag: sentence-similarity", "tags:"]
+    front += [f"- {tag}" for tag in tags] + (["license: other"] if licences else []) + ["---", ""]
+    towers = (
+        "two towers, one for queries and one for documents" if two_towers else "one tower for queries and documents"
+    )
+    lines = [
+        "# Dense retriever",
+        "",
+        f"A dual encoder with {towers}: {size.kind}, {size.layers} layers of {size.hidden}, "
+        f"{'first state' if encoder.pooling == 'cls' else 'mean of the states'}, head `{encoder.head}`, vectors of "
+        f"{encoder.dim} numbers, compared by {'cosine' if encoder.similarity == 'cosine' else 'dot product'}."
+        + (f" Pre-trained with `{name}`." if name else ""),
+    ]
+    if isinstance(encoder, JointEncoder) and encoder.parts == "both":
+        lines += [
+            "",
+            "**This is the [CLS] part of a joint representation alone**: the scores below are those of both parts.",
+        ]
+    lines += ["", "## Use", "", *_use(config, lengths)]
+    lines += ["", "## Recipe", "", *_table(about.get("finetuning", {}), "Not recorded: not fine-tuned here.")]
+    lines += [
+        "",
+        "## Encoder",
+        "",
+        *_table({**about.get("encoder", {}), "body": about.get("body", {})}, "Not recorded."),
+    ]
+    own = {key: value for key, value in about.items() if key not in _ELSEWHERE}
+    lines += ["", "## Data", "", *_table(own, "Not recorded.")]
+    lines += ["", "Licences of the data:", "", *[f"- {line}" for line in licences]]
+    if not licences:
+        lines.append("- not recorded; those of the corpus and of the training questions hold.")
+    lines += ["", "## Scores", "", *_scores(metrics)]
+    return "\n".join([*front, *lines]) + "\n"
+
+
+def _use(config: Mapping[str, Any], lengths: Mapping[str, int]) -> list[str]:
+    prompts = config["prompts"]
+    said = [f"`{text}` in front of every {side}" for side, text in prompts.items() if text]
+    return [
+        "```python",
+        "from sentence_transformers import SentenceTransformer",
+        "",
+        'model = SentenceTransformer("path/to/this/directory")  # sentence-transformers 6 or later',
+        'queries = model.encode_query(["where do anchors hold?"])',
+        'documents = model.encode_document(["An anchor holds a boat to the bed of the sea."])',
+        "scores = model.similarity(queries, documents)",
+        "```",
+        "",
+        f"Queries are cut to {lengths['query']} tokens and documents to {lengths['document']}, special ones included. "
+        + (f"Prompts: {', '.join(said)}." if said else "There are no prompts.")
+        + " A sentence in its passage is a pair: `encode_document([(sentence, passage)])`. `encode` knows no side; use the other "
+        "two.",
+    ]
+
+
+def _table(values: Mapping[str, Any], without: str) -> list[str]:
+    """Names and values, nested ones as ``a.b``."""
+    rows: list[tuple[str, str]] = []
+
+    def add(prefix: str, value: Any) -> None:
+        if isinstance(value, Mapping):
+            for key in sorted(value):
+                add(f"{prefix}.{key}" if prefix else str(key), value[key])
+        else:
+            shown = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+            rows.append((prefix, shown.replace("|", "\\|")))
+
+    add("", values)
+    return ["| | |", "|---|---|", *[f"| `{name}` | {value} |" for name, value in rows]] if rows else [without]
+
+
+def _scores(paths: Sequence[Path]) -> list[str]:
+    lines: list[str] = []
+    for path in paths:
+        try:
+            record = json.loads(Path(path).read_text(encoding="utf-8"))
+            means = {str(name): float(value) for name, value in record["metrics"].items()}
+            run, queries, candidates = record["run"], record["n_queries"], record["n_candidates"]
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            raise DataError(f"{path}: no metrics file ({type(error).__name__} {error}); run evaluate again.") from None
+        lines += [f"`{run}`: {queries:,} queries, {candidates:,} candidates.", ""]
+        lines += ["| metric | value |", "|---|---|", *[f"| {name} | {means[name]:.4f} |" for name in sorted(means)], ""]
+    return lines[:-1] if lines else ["Not measured."]

@@ -1,0 +1,191 @@
+"""Negatives: for each training query, documents that a retriever ranks high and that are not relevant; and their file.
+
+A file is gzip'd text (``*.jsonl.gz``), one JSON object a line, readable with ``zcat``:
+
+1. the header ``{"negatives": 1, "source": "bm25" or a system, "run": path, "depth": …}``: the format, and their origin;
+2. ``{"query": id, "documents": [ids, best first], "scores": [as long]}`` for each query.
+
+Equal lists give equal bytes. Scores keep every bit of float32. Queries without any negative keep their line, so that
+what was searched for and what was found can be told apart; training refuses them (:mod:`pretrieve.finetuning.groups`).
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pretrieve.errors import DataError
+from pretrieve.files import whole_file
+from pretrieve.retrieval.run import Run
+
+#: Version of the format: the value of ``negatives`` in the header.
+FORMAT = 1
+
+
+@dataclass
+class Negatives:
+    """Lists of Q queries, which may differ in length and may be empty.
+
+    query_ids: Q unique ids; doc_ids: Q lists of unique ids, best first; scores: Q arrays float32, as long; about: the
+    header without the format; path: the file they were read from, '' for none (for messages).
+
+    Raises
+    ------
+    DataError
+        when lengths differ, an id repeats, or a score is not finite; file and id are named.
+    """
+
+    query_ids: list[str]
+    doc_ids: list[list[str]]
+    scores: list[np.ndarray]
+    about: dict[str, Any] = field(default_factory=dict)
+    path: str = ""
+
+    def __post_init__(self) -> None:
+        self.scores = [np.asarray(scores, dtype=np.float32) for scores in self.scores]
+        if not len(self.query_ids) == len(self.doc_ids) == len(self.scores):
+            raise DataError(
+                f"{self.name}: {len(self.query_ids)} query ids, {len(self.doc_ids)} lists of documents and "
+                f"{len(self.scores)} lists of scores; expected one of each per query."
+            )
+        seen: set[str] = set()
+        for query_id, doc_ids, scores in zip(self.query_ids, self.doc_ids, self.scores, strict=True):
+            if query_id in seen:
+                raise DataError(f"{self.name}: query '{query_id}' stands twice; give each query once.")
+            seen.add(query_id)
+            if len(doc_ids) != len(scores):
+                raise DataError(
+                    f"{self.name}: query '{query_id}' has {len(doc_ids)} documents but {len(scores)} scores; "
+                    "expected one each."
+                )
+            if len(set(doc_ids)) < len(doc_ids):
+                twice = next(doc_id for place, doc_id in enumerate(doc_ids) if doc_id in doc_ids[:place])
+                raise DataError(
+                    f"{self.name}: document '{twice}' stands twice for query '{query_id}'; give each document once."
+                )
+            if not np.isfinite(scores).all():
+                raise DataError(
+                    f"{self.name}: query '{query_id}' has a score that is not finite; mine the negatives again."
+                )
+
+    def __len__(self) -> int:
+        return len(self.query_ids)
+
+    @property
+    def name(self) -> str:
+        """How messages call them."""
+        return self.path or f"negatives of {self.about.get('source', 'no file')}"
+
+
+def mine(run: Run, qrels: Mapping[str, Mapping[str, int]], depth: int, about: Mapping[str, Any]) -> Negatives:
+    """The first ``depth`` hits of each query that are not relevant (grade 1 or more in ``qrels[query_id][doc_id]``).
+
+    Relevant documents are taken out before the cut, as in tevatron's build_train_hn.py. ``about`` (``source``,
+    ``run``, …) goes into the header, with ``depth``, ``queries``, and ``without_negatives``: how many of them have
+    none left.
+
+    Raises
+    ------
+    DataError
+        when a query of the run has no judgement at all: its relevant documents would become negatives.
+    """
+    kept, kept_scores = [], []
+    for query_id, doc_ids, scores in zip(run.query_ids, run.doc_ids, run.scores, strict=True):
+        if query_id not in qrels:
+            raise DataError(
+                f"{about.get('run', 'run')}: query '{query_id}' has no judgement: its relevant documents are unknown; "
+                "mine from a run over queries of the qrels."
+            )
+        grades = qrels[query_id]
+        places = [place for place, doc_id in enumerate(doc_ids) if grades.get(doc_id, 0) < 1][:depth]
+        kept.append([doc_ids[place] for place in places])
+        kept_scores.append(scores[places])
+    empty = sum(not doc_ids for doc_ids in kept)
+    header = {**about, "depth": depth, "queries": len(run), "without_negatives": empty}
+    return Negatives(list(run.query_ids), kept, kept_scores, header)
+
+
+def write_negatives(path: Path | str, negatives: Negatives) -> None:
+    """Write the file whole or not at all; the bytes depend on the lists and the header alone."""
+    # No name and no time in the gzip header.
+    with (
+        whole_file(path) as raw,
+        gzip.GzipFile(filename="", mode="wb", compresslevel=6, fileobj=raw, mtime=0) as stream,
+    ):
+        stream.writelines(_lines(negatives))
+
+
+def _lines(negatives: Negatives) -> Iterator[bytes]:
+    def line(value: dict[str, Any]) -> bytes:
+        return (json.dumps(value, ensure_ascii=False, allow_nan=False) + "\n").encode()
+
+    yield line({"negatives": FORMAT, **dict(sorted(negatives.about.items()))})
+    for query_id, doc_ids, scores in zip(negatives.query_ids, negatives.doc_ids, negatives.scores, strict=True):
+        # numpy writes the shortest digits that give the same float32 back.
+        digits = [float(text) for text in scores.astype(str)]
+        yield line({"query": query_id, "documents": doc_ids, "scores": digits})
+
+
+def read_negatives(path: Path | str) -> Negatives:
+    """Read what :func:`write_negatives` wrote.
+
+    Raises
+    ------
+    DataError
+        when the file is missing or damaged, has no header of this format, or a line is malformed, repeats a query or a
+        document; file, line and id are named.
+    """
+    path, number = Path(path), 0
+    known: dict[str, str] = {}  # each document id once in memory, however many lists it is in
+    query_ids: list[str] = []
+    documents: list[list[str]] = []
+    scores: list[np.ndarray] = []
+    try:
+        with gzip.open(path, "rt", encoding="utf-8", newline="\n") as stream:
+            number, about = 1, _header(path, stream.readline())
+            for number, text in enumerate(stream, 2):
+                query_id, own, values = _row(path, number, text)
+                query_ids.append(query_id)
+                documents.append([known.setdefault(doc_id, doc_id) for doc_id in own])
+                scores.append(values)
+    except FileNotFoundError:
+        raise DataError(f"{path}: no such file, expected negatives; mine them first.") from None
+    except (EOFError, OSError, UnicodeDecodeError) as error:
+        raise DataError(
+            f"{path}: damaged after line {number}: {error}. Expected gzip'd UTF-8 text; mine the negatives again."
+        ) from error
+    return Negatives(query_ids, documents, scores, about, str(path))
+
+
+def _header(path: Path, text: str) -> dict[str, Any]:
+    try:
+        header = json.loads(text)
+        version = header.pop("negatives")
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise DataError(
+            f'{path}, line 1: found {text.rstrip()[:120]!r}, expected the header {{"negatives": {FORMAT}, …}}; this '
+            "is no file of negatives. Mine them again."
+        ) from None
+    if version != FORMAT:
+        raise DataError(f"{path}, line 1: format {version!r}, expected {FORMAT}; mine the negatives again.")
+    return header
+
+
+def _row(path: Path, number: int, text: str) -> tuple[str, list[str], np.ndarray]:
+    try:
+        row = json.loads(text)
+        query_id, own, values = row["query"], row["documents"], np.array(row["scores"], dtype=np.float32)
+        if not isinstance(query_id, str) or not all(isinstance(doc_id, str) for doc_id in own) or values.ndim != 1:
+            raise TypeError
+    except (ValueError, KeyError, TypeError):
+        raise DataError(
+            f"{path}, line {number}: found {text.rstrip()[:120]!r}, expected "
+            '{"query": id, "documents": [ids], "scores": [numbers]}; mine the negatives again.'
+        ) from None
+    return query_id, own, values

@@ -1,0 +1,131 @@
+"""The rerank setting: only the candidates that a first stage gave for a query are scored and ranked.
+
+This is how the paper ``seed_encoder`` reports MS MARCO beside full retrieval (tables 1-3): the official top 1,000 of
+BM25 are ordered by the model. Scores are those of :mod:`pretrieve.retrieval.search`, bit for bit, so a document has the
+same score in both settings; only which documents take part differs.
+
+Candidates are a file of (query_id, doc_id) pairs (``candidates.parquet``, in any order) or a TREC run, whose own scores
+are not used. A TREC run has no line for a query without hits; such a query has no candidates here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from pretrieve.corpora.tables import read_table
+from pretrieve.errors import DataError
+from pretrieve.retrieval.maxp import check_documents
+from pretrieve.retrieval.run import Run, read_trec
+from pretrieve.retrieval.search import Hits, Scorer, as_run, best_first
+
+
+def read_candidates(path: Path | str) -> dict[str, list[str]]:
+    """The candidates of each query, from a ``.parquet`` file with columns query_id and doc_id, or from a TREC run.
+
+    Raises
+    ------
+    DataError
+        when the file is missing or damaged, an id is empty, or a pair occurs twice.
+    """
+    path = Path(path)
+    if path.suffix != ".parquet":
+        run = read_trec(path)
+        return dict(zip(run.query_ids, run.doc_ids, strict=True))
+    table = read_table(path, ["query_id", "doc_id"])
+    columns = [table[name].cast(pa.string()).to_pylist() for name in ("query_id", "doc_id")]
+    candidates: dict[str, dict[str, None]] = {}
+    for row, (query_id, doc_id) in enumerate(zip(*columns, strict=True)):
+        if not query_id or not doc_id:
+            raise DataError(f"{path}: row {row} has query '{query_id}' and document '{doc_id}', expected two ids.")
+        mine = candidates.setdefault(query_id, {})
+        if doc_id in mine:
+            raise DataError(
+                f"{path}: row {row}: document '{doc_id}' is a candidate of query '{query_id}' twice; give it once."
+            )
+        mine[doc_id] = None
+    return {query_id: list(mine) for query_id, mine in candidates.items()}
+
+
+def rerank(
+    scorer: Scorer,
+    candidates: Mapping[str, Sequence[str]],
+    doc_ids: Sequence[str],
+    query_ids: Sequence[str],
+    documents: np.ndarray | None = None,
+    allow_missing: bool = False,
+) -> Run:
+    """Rank each query's candidates.
+
+    Parameters
+    ----------
+    scorer : :class:`~pretrieve.retrieval.search.DenseScorer` or a joint one, made with the vectors of ``query_ids``
+    candidates : ids of the documents of each query; queries that are not in ``query_ids`` are left out
+    doc_ids : N ids in row order of the store, or of the documents when its rows are windows
+    query_ids : Q ids in the order of the scorer's queries, which is that of the run
+    documents : (rows,) document of each window (:mod:`pretrieve.retrieval.maxp`); the best window counts
+    allow_missing : a query without candidates has an empty ranking; otherwise it is an error
+
+    Raises
+    ------
+    DataError
+        when a query has no candidates, or a candidate is not in the corpus or is given twice; both ids are named.
+    """
+    if len(query_ids) != scorer.queries:
+        raise DataError(f"rerank: {len(query_ids)} query ids for {scorer.queries} query vectors; expected one each.")
+    count = scorer.rows if documents is None else len(doc_ids)
+    if len(doc_ids) != count:
+        raise DataError(f"rerank: {len(doc_ids)} document ids for {count} embeddings; encode this corpus again.")
+    number = {doc_id: i for i, doc_id in enumerate(doc_ids)}
+    windows = None if documents is None else Windows(check_documents(documents, scorer.rows, doc_ids))
+    hits = []
+    for query, query_id in enumerate(query_ids):
+        if query_id not in candidates and not allow_missing:
+            raise DataError(
+                f"rerank: query '{query_id}' has no candidates, expected some; leave it out of the split, or search "
+                "for candidates again."
+            )
+        chosen = _numbers(query_id, candidates.get(query_id, ()), number)
+        hits.append(score_rows(scorer, query, chosen, doc_ids, windows))
+    return as_run(hits, doc_ids, query_ids)
+
+
+def _numbers(query_id: str, chosen: Sequence[str], number: Mapping[str, int]) -> np.ndarray:
+    unknown = next((doc_id for doc_id in chosen if doc_id not in number), None)
+    if unknown is not None:
+        raise DataError(
+            f"rerank: candidate '{unknown}' of query '{query_id}' is not among the {len(number)} documents; "
+            "take candidates of this corpus."
+        )
+    return np.array([number[doc_id] for doc_id in chosen], dtype=np.int64)
+
+
+class Windows:
+    """Rows of each document's windows, from the document of each row (rows,)."""
+
+    def __init__(self, documents: np.ndarray) -> None:
+        self._order = np.argsort(documents, kind="stable")
+        self._first = np.concatenate([[0], np.cumsum(np.bincount(documents))])
+
+    def rows(self, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """All windows of the ``chosen`` documents (n,), document by document, and where each document's begin (n,)."""
+        sizes = self._first[chosen + 1] - self._first[chosen]
+        begin = np.cumsum(sizes) - sizes
+        return self._order[np.arange(sizes.sum()) + np.repeat(self._first[chosen] - begin, sizes)], begin
+
+
+def score_rows(
+    scorer: Scorer, query: int, chosen: np.ndarray, doc_ids: Sequence[str], windows: Windows | None = None
+) -> Hits:
+    """The ``chosen`` documents (n,) of one query, ranked by their exact scores."""
+    if not len(chosen):
+        return chosen, np.empty(0, np.float32)
+    rows, begin = (chosen, None) if windows is None else windows.rows(chosen)
+    scores = scorer.exact(np.array([query]), rows[None])[0]
+    if begin is not None:
+        scores = np.maximum.reduceat(scores, begin)
+    order = best_first(scores, chosen, doc_ids)
+    return chosen[order], scores[order]

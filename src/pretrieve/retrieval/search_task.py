@@ -1,0 +1,118 @@
+"""A task's queries searched in its embedding stores: dense or joint, exact or approximate, passages or documents of windows.
+
+What is searched how follows from the files that :mod:`pretrieve.retrieval.embed_task` wrote: a store of vocabulary weights beside
+vectors makes the score DupMAE's joint one, a list of documents beside them makes a document's score that of its best window.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pretrieve.corpora.tables import read_table
+from pretrieve.errors import ConfigError
+from pretrieve.retrieval.approximation import measure_index, search_index
+from pretrieve.retrieval.embeddings import EmbeddingReader
+from pretrieve.retrieval.index import build_index, check_index
+from pretrieve.retrieval.joint_search import JointScorer, joint_search, two_step_search
+from pretrieve.retrieval.lexical import LexicalReader
+from pretrieve.retrieval.maxp import rank_documents, read_documents, search_maxp
+from pretrieve.retrieval.rerank import rerank
+from pretrieve.retrieval.run import Run
+from pretrieve.retrieval.search import DenseScorer, as_run, search, select_queries
+
+
+@dataclass(frozen=True)
+class TaskIds:
+    """document_ids: N, query_ids: Q; in row order of the stores."""
+
+    document_ids: list[str]
+    query_ids: list[str]
+
+    @classmethod
+    def read(cls, task: Path) -> TaskIds:
+        """From ``corpus.parquet`` and ``queries.parquet`` of a task's directory."""
+        columns = (("corpus", "doc_id"), ("queries", "query_id"))
+        return cls(*(read_table(Path(task) / f"{name}.parquet", [key])[key].to_pylist() for name, key in columns))
+
+
+#: Queries on which an approximate search is compared with the exact one.
+SAMPLE = 200
+
+
+def search_task(
+    ids: TaskIds,
+    stores: Path,
+    wanted: Collection[str],
+    depth: int,
+    options: Mapping[str, Any] | None = None,
+    threads: int = 1,
+    candidates: Mapping[str, Sequence[str]] | None = None,
+    recall_file: Path | None = None,
+) -> Run:
+    """Rank documents for the ``wanted`` queries: at most ``depth`` hits each.
+
+    Parameters
+    ----------
+    options:
+        ``index``: of :mod:`pretrieve.retrieval.index`, by default exact search of the shards on disk, in memory that does not
+        grow with the corpus; ``joint_candidates``: joint scores of so many documents that the dense part finds, and 0, the
+        default, of all.
+    candidates:
+        query id → documents: only these are ranked (rerank setting).
+    recall_file:
+        of an approximate search: where its recall against exact search goes; it is printed too.
+
+    Raises
+    ------
+    DataError
+        when stores and ids do not fit together.
+    ConfigError
+        when an index cannot be built, or does not go with the representation.
+    """
+    options = dict(options or {})
+    query_ids, vectors = select_queries(EmbeddingReader(stores, "queries"), ids.query_ids, wanted)
+    corpus, documents = EmbeddingReader(stores, "corpus"), read_documents(stores)
+    joint = (Path(stores) / "corpus-lexical.json").is_file()
+    kind = check_index(options.get("index", "Flat"))["kind"]
+    if joint and kind != "Flat":
+        raise ConfigError(f"index kind {kind!r} holds vectors, not the joint score; set joint_candidates instead.")
+    common = {"query_ids": query_ids, "threads": threads}
+    if joint:
+        _, words = select_queries(EmbeddingReader(stores, "queries-lexical"), ids.query_ids, wanted)
+        lexical = LexicalReader(stores, "corpus-lexical")
+        scorer = JointScorer(corpus, lexical, vectors, words, threads)
+        if candidates is not None:
+            return rerank(scorer, candidates, ids.document_ids, query_ids, documents).cut(depth)
+        if documents is not None:
+            return as_run(rank_documents(scorer, documents, ids.document_ids, depth), ids.document_ids, query_ids)
+        if number := options.get("joint_candidates", 0):
+            found, _ = two_step_search(
+                corpus, lexical, vectors, words, ids.document_ids, depth, max(number, depth), path=recall_file, **common
+            )
+            return found
+        return joint_search(corpus, lexical, vectors, words, ids.document_ids, depth, **common)
+    if candidates is not None:
+        scorer = DenseScorer(corpus, vectors, threads)
+        return rerank(scorer, candidates, ids.document_ids, query_ids, documents).cut(depth)
+    if kind != "Flat":
+        index = build_index(corpus, options["index"], threads)
+        about = {"index": check_index(options["index"])}
+        measure_index(
+            index,
+            corpus,
+            vectors,
+            ids.document_ids,
+            depth,
+            SAMPLE,
+            threads=threads,
+            documents=documents,
+            about=about,
+            path=recall_file,
+        )
+        return search_index(index, corpus, vectors, ids.document_ids, depth, documents=documents, **common)
+    if documents is not None:
+        return search_maxp(corpus, documents, vectors, ids.document_ids, depth, **common)
+    return search(corpus, vectors, ids.document_ids, depth, **common)

@@ -1,0 +1,139 @@
+"""Splits of an example task: whole articles go to one part, and the training sets of all sizes are nested.
+
+Two steps. :func:`parts_of_groups` puts each *group* (the article that an example was made from; in a benchmark without
+groups the example itself) into one of train, valid, dev and test, so that nothing is tested or validated on what was
+trained on. :func:`make_example_splits` then draws training sets of several sizes: the examples of a small size are
+among those of every larger one, the validation examples too, and test and dev are the same for all sizes, which is how
+paper ``condenser`` §4 compares training sets ("we keep dev/test sets unchanged").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from pretrieve.errors import ConfigError
+from pretrieve.tasks.splits import VALID_SHARE, SplitRow, rounded, shuffled, validation_count
+
+PARTS = ("train", "valid", "test", "dev")
+#: Shares of a task that has no split of its own: four fifths train, of which a tenth validates; a tenth each for the
+#: rest.
+SHARES = {"train": 0.72, "valid": 0.08, "dev": 0.1, "test": 0.1}
+
+#: A share of the training part (below 1), a number of its examples (1 and more), or "all".
+Size = float | int | str
+
+
+def parse_sizes(entries: Iterable[str]) -> dict[str, Size]:
+    """Sizes from a command line.
+
+    >>> parse_sizes(["500=500", "10pct=0.1", "full=all"])
+    {'500': 500.0, '10pct': 0.1, 'full': 'all'}
+
+    Raises
+    ------
+    ConfigError
+        for an entry that is not NAME=SIZE, or a name that comes twice.
+    """
+    sizes: dict[str, Size] = {}
+    for entry in entries:
+        name, _, value = entry.partition("=")
+        try:
+            size: Size = value if value == "all" else float(value)
+        except ValueError:
+            raise ConfigError(f"--sizes: {entry!r} is not NAME=SIZE, such as 500=500, 10pct=0.1 or full=all.") from None
+        if not name or name in sizes:
+            raise ConfigError(f"--sizes: {entry!r} has no name of its own; give each size once, such as 500=500.")
+        sizes[name] = size
+    return sizes
+
+
+def parts_of_groups(counts: Mapping[str, int], shares: Mapping[str, float], seed: int) -> dict[str, str]:
+    """Group → part; each part gets nearly its share of the examples.
+
+    Groups come in a random order fixed by ``seed``; each goes to the part that lacks most examples (the first of
+    ``shares`` when several do), so one large article cannot leave a part empty.
+
+    counts: group → its examples; shares: part → its share, adding up to 1.
+    """
+    total = sum(counts.values())
+    lacking = {part: share * total for part, share in shares.items()}
+    parts = {}
+    for group in shuffled(counts, seed):
+        part = max(lacking, key=lacking.__getitem__)
+        parts[group] = part
+        lacking[part] -= counts[group]
+    return parts
+
+
+def drawn(ids: Sequence[str], limit: int | None, seed: int) -> set[str]:
+    """At most ``limit`` of the ids, at random; None: all of them.
+
+    Raises
+    ------
+    ConfigError
+        when the limit is below 1.
+    """
+    if limit is not None and limit < 1:
+        raise ConfigError(f"max-examples is {limit}; expected at least 1.")
+    return set(shuffled(ids, seed)[:limit])
+
+
+def hold_out(counts: Mapping[str, int], seed: int, share: float = VALID_SHARE) -> dict[str, str]:
+    """Group of a given training file → ``train`` or ``valid``, which gets about ``share`` of the examples."""
+    return parts_of_groups(counts, {"train": 1 - share, "valid": share}, seed)
+
+
+def make_example_splits(
+    example_ids: Sequence[str], part_of: Mapping[str, str], sizes: Mapping[str, Size], seed: int
+) -> Iterator[SplitRow]:
+    """Rows of ``splits.parquet``: sizes in the given order, in each the examples in the order of ``example_ids``.
+
+    A size of *n* examples takes n minus a tenth of n from those whose part is ``train``, and that tenth from
+    ``valid``; a share takes that share of both; ``all`` takes both. An example that is not drawn is not listed for
+    that size.
+
+    Raises
+    ------
+    ConfigError
+        when there is no size, a size is not a share, a whole number or 'all', needs more examples than there are, or
+        leaves fewer than 2 for training.
+    """
+    if not sizes:
+        raise ConfigError("no training-set size was given; expected at least one, such as 500=500 or full=all.")
+    pools = {part: shuffled((i for i in example_ids if part_of[i] == part), seed) for part in ("train", "valid")}
+    counts = {size: _drawn(size, value, len(pools["train"]), len(pools["valid"])) for size, value in sizes.items()}
+    return _rows(example_ids, part_of, pools, counts)
+
+
+def _rows(
+    example_ids: Sequence[str],
+    part_of: Mapping[str, str],
+    pools: Mapping[str, list[str]],
+    counts: Mapping[str, tuple[int, int]],
+) -> Iterator[SplitRow]:
+    for size, wanted in counts.items():
+        chosen = {i for pool, count in zip(pools.values(), wanted, strict=True) for i in pool[:count]}
+        for example_id in example_ids:
+            part = part_of[example_id]
+            if part in ("test", "dev") or example_id in chosen:
+                yield SplitRow(size, example_id, part)
+
+
+def _drawn(size: str, value: Size, train: int, valid: int) -> tuple[int, int]:
+    """Examples that train and that validate, checked against what there is."""
+    available = f"the training part has {train} examples to train on and {valid} to validate with"
+    if value == "all":
+        count, held_out = train, valid
+    elif isinstance(value, str) or value <= 0 or (value >= 1 and value != int(value)):
+        raise ConfigError(f"size '{size}': {value!r} is no share below 1, whole number of examples, or 'all'.")
+    elif value < 1:
+        count, held_out = rounded(value * train), max(1, rounded(value * valid))
+    else:
+        held_out = validation_count(int(value), VALID_SHARE)
+        count = int(value) - held_out
+    if count > train or held_out > valid or count < 2 or held_out < 1:
+        raise ConfigError(
+            f"size '{size}': {value} needs {count} examples that train and {held_out} that validate, at least 2 and 1; "
+            f"{available}. Give another size, or build the task from more articles."
+        )
+    return count, held_out

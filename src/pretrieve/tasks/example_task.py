@@ -1,0 +1,340 @@
+"""Tasks without retrieval: examples of one to many texts with labels, as a directory that every recipe for them reads.
+
+=================  ========================================================================================
+texts.parquet      text_id · text
+texts/             token store: text i (row of texts.parquet) is passage i, one sentence; see pretrieve.text.token_store
+examples.parquet   example_id · texts list<int32> (rows of texts.parquet) · history list<int32> (the same; clicks only,
+                   oldest first) · labels list<float32>
+splits.parquet     size · query_id (an example_id) · split ('train' | 'valid' | 'test' | 'dev'); an example that a size
+                   does not use has no row for it
+stats.json         kind, classes, counts and mean lengths
+=================  ========================================================================================
+
+==================  ==============================  =======================================  ==================
+kind                texts                           labels                                   benchmark
+==================  ==============================  =======================================  ==================
+``regression``      a, b                            one score from 0 to 5                    STS-B
+``triplet``         anchor, positive, negative      none                                     Wikipedia sections
+``classification``  a, or a and b                   one class number                         GLUE
+``clicks``          candidates of one impression    1 (clicked) or 0 for each candidate,     MIND
+                                                    at least one of each
+==================  ==============================  =======================================  ==================
+
+The writer takes iterables and keeps ids only, so a reader of MIND (2 million impressions) can stream. Rows are written
+in the order they come: the same input gives the same bytes.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from tokenizers import Tokenizer
+
+from pretrieve.corpora.tables import TableWriter, read_table
+from pretrieve.errors import ConfigError, DataError
+from pretrieve.files import write_json
+from pretrieve.tasks.example_packing import pack_histories, pack_pairs, pack_singles
+from pretrieve.tasks.example_splits import PARTS
+from pretrieve.tasks.splits import SplitRow
+from pretrieve.text.packing import Packed
+from pretrieve.text.token_store import PassageText, TokenStore, write_token_store
+
+#: Kind → how many texts an example has (least, most; None: any number).
+KINDS = {"regression": (2, 2), "triplet": (3, 3), "classification": (1, 2), "clicks": (2, None)}
+#: Highest score of ``regression`` (STS-B's scale).
+TOP_SCORE = 5.0
+
+SCHEMAS: dict[str, pa.Schema] = {
+    "texts": pa.schema([("text_id", pa.string()), ("text", pa.string())]),
+    "examples": pa.schema(
+        [
+            ("example_id", pa.string()),
+            ("texts", pa.list_(pa.int32())),
+            ("history", pa.list_(pa.int32())),
+            ("labels", pa.list_(pa.float32())),
+        ]
+    ),
+    "splits": pa.schema([("size", pa.string()), ("query_id", pa.string()), ("split", pa.string())]),
+}
+
+
+class Text(NamedTuple):
+    text_id: str
+    text: str
+
+
+class Example(NamedTuple):
+    """``texts`` and ``history`` are rows of the task's texts."""
+
+    example_id: str
+    texts: Sequence[int]
+    labels: Sequence[float] = ()
+    history: Sequence[int] = ()
+
+
+class TextTable(dict[str, int]):
+    """Collects texts, each once: text id → row. ``texts`` has them in order."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.texts: list[Text] = []
+
+    def row(self, text_id: str, text: str) -> int:
+        """The row of a text, which is added when its id is new."""
+        if text_id not in self:
+            self[text_id] = len(self.texts)
+            self.texts.append(Text(text_id, text))
+        return self[text_id]
+
+
+def _fault(example: Example, kind: str, n_texts: int, classes: int) -> str | None:
+    """What is wrong with an example, or None."""
+    least, most = KINDS[kind]
+    texts, labels, history = example.texts, example.labels, example.history
+    if len(texts) < least or (most is not None and len(texts) > most):
+        bounds = f"{least}" if most == least else f"{least} to {most}" if most else f"at least {least}"
+        return f"has {len(texts)} texts, expected {bounds}"
+    for row in (*texts, *history):
+        if not 0 <= row < n_texts:
+            return f"names text {row}, expected a row of the {n_texts} texts"
+    if history and kind != "clicks":
+        return "has a history; only clicks have one"
+    if kind == "triplet":
+        return "has labels; a triplet has none" if len(labels) else None
+    if kind == "clicks":
+        if len(labels) != len(texts) or set(labels) != {0, 1}:
+            wanted = f"a 0 or 1 for each of {len(texts)} candidates, and both of them"
+            return f"has labels {list(labels)[:8]}, expected {wanted}"
+        return None
+    if len(labels) != 1:
+        return f"has {len(labels)} labels, expected one"
+    if kind == "regression" and not 0 <= labels[0] <= TOP_SCORE:
+        return f"has score {labels[0]}, expected 0 to {TOP_SCORE:g}"
+    if kind == "classification" and labels[0] not in range(classes):
+        return f"has label {labels[0]}, expected a class number from 0 to {classes - 1}"
+    return None
+
+
+def _checked_texts(texts: Iterable[Text], directory: Path, writer: TableWriter) -> Iterator[PassageText]:
+    seen: set[str] = set()
+    for row, (text_id, text) in enumerate(texts):
+        if text_id in seen:
+            raise DataError(f"{directory}: text_id '{text_id}' stands twice; every one must be unique.")
+        if not text.strip():
+            raise DataError(f"{directory}: text '{text_id}' is empty; leave out the examples that need it.")
+        seen.add(text_id)
+        writer.append((text_id, text))
+        yield PassageText([text], row, row)
+
+
+def _write_splits(splits: Iterable[SplitRow], known: set[str], directory: Path) -> dict[str, dict[str, int]]:
+    """Write the splits, checked; returns size → split → number of examples."""
+    members: dict[str, dict[str, str]] = {}
+    with TableWriter(directory / "splits.parquet", SCHEMAS["splits"]) as writer:
+        for size, example_id, split in splits:
+            of_size = members.setdefault(size, {})
+            if example_id not in known or example_id in of_size or split not in PARTS:
+                raise DataError(
+                    f"{directory}: split row ({size}, {example_id}, {split}) names an unknown example, or one that "
+                    f"has a split in this size, or none of {', '.join(PARTS)}."
+                )
+            of_size[example_id] = split
+            writer.append((size, example_id, split))
+        if not members:
+            raise DataError(f"{directory}: the task has no splits; give at least one size.")
+        tested = {size: {i for i, s in of.items() if s in ("test", "dev")} for size, of in members.items()}
+        first, *others = members
+        for size in others:
+            if tested[size] != tested[first]:
+                raise DataError(f"{directory}: sizes '{first}' and '{size}' have not the same test and dev examples.")
+        counts = {size: {part: list(of.values()).count(part) for part in PARTS} for size, of in members.items()}
+        for size, count in counts.items():
+            if not count["test"]:
+                raise DataError(f"{directory}: size '{size}' has no test example; build the task from more data.")
+    return counts
+
+
+def write_example_task(
+    directory: Path,
+    kind: str,
+    texts: Iterable[Text],
+    examples: Iterable[Example],
+    splits: Iterable[SplitRow],
+    tokenizer: Tokenizer,
+    classes: Sequence[str] = (),
+    about: dict[str, Any] | None = None,
+) -> dict[str, Any]:
+    """Check a task, write its directory and return its statistics; ``stats.json`` is written last.
+
+    ``texts`` are consumed first, then ``examples``, then ``splits``; each may be a generator. ``classes`` are the
+    names of the classes of ``classification``; ``about`` is kept in the statistics (how the task was made).
+
+    Raises
+    ------
+    ConfigError
+        for an unknown kind, or classes that do not go with it.
+    DataError
+        naming the directory and the text, example or split row that is wrong.
+    """
+    if kind not in KINDS:
+        raise ConfigError(f"kind {kind!r} is unknown; choose from {list(KINDS)}.")
+    if (kind == "classification") != (len(classes) >= 2):
+        raise ConfigError(
+            f"kind {kind!r} with {len(classes)} classes: classification needs at least 2, others have none."
+        )
+    directory = Path(directory)
+    directory.mkdir(parents=True, exist_ok=True)
+    (directory / "stats.json").unlink(missing_ok=True)
+    with TableWriter(directory / "texts.parquet", SCHEMAS["texts"]) as writer:
+        passages = _checked_texts(texts, directory, writer)
+        store = write_token_store(directory / "texts", tokenizer, passages, label="texts")
+        n_texts = writer.rows
+    known: set[str] = set()
+    texts_seen = history_seen = 0
+    label_counts = [0] * len(classes)
+    with TableWriter(directory / "examples.parquet", SCHEMAS["examples"]) as writer:
+        for example in examples:
+            fault = _fault(example, kind, n_texts, len(classes))
+            if example.example_id in known:
+                fault = "stands twice; every id must be unique"
+            if fault:
+                raise DataError(f"{directory}: {kind} example '{example.example_id}' {fault}.")
+            known.add(example.example_id)
+            texts_seen += len(example.texts)
+            history_seen += len(example.history)
+            if classes:
+                label_counts[int(example.labels[0])] += 1
+            writer.append((example.example_id, list(example.texts), list(example.history), list(example.labels)))
+        if not known:
+            raise DataError(f"{directory}: the task has no examples; check that its input files belong together.")
+    statistics = {
+        "kind": kind,
+        "classes": dict(zip(classes, label_counts, strict=True)),
+        "examples": len(known),
+        "texts": n_texts,
+        "text_tokens": round(len(store.tokens) / n_texts, 2),
+        "texts_per_example": round(texts_seen / len(known), 2),
+        "history": round(history_seen / len(known), 2),
+        "splits": _write_splits(splits, known, directory),
+        "about": about or {},
+    }
+    write_json(directory / "stats.json", statistics | {"class_names": list(classes)})
+    return statistics
+
+
+def _ragged(table: pa.Table, name: str) -> tuple[np.ndarray, np.ndarray]:
+    """(values, starts (n+1,)) of a list column."""
+    column = table[name].combine_chunks()
+    lengths = column.value_lengths().to_numpy(zero_copy_only=False)
+    return column.flatten().to_numpy(), np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+
+
+class ExampleData:
+    """One example task, for training and prediction.
+
+    ``kind``; ``classes``: names; ``store``: tokens of the texts; ``example_ids`` (n); ``texts``, ``labels`` and
+    ``history`` are flat arrays: example i has ``texts[text_starts[i]:text_starts[i+1]]`` (int64), labels and history
+    likewise. ``cls``: whether sequences begin with [CLS] (T5's do not).
+
+    Raises
+    ------
+    DataError
+        when a file is missing or damaged.
+    """
+
+    def __init__(self, directory: Path, cls: bool = True) -> None:
+        self.directory, self.cls = Path(directory), cls
+        try:
+            stats = json.loads((self.directory / "stats.json").read_text())
+            self.kind: str = stats["kind"]
+            self.classes: list[str] = stats["class_names"]
+        except (FileNotFoundError, json.JSONDecodeError, KeyError) as error:
+            raise DataError(
+                f"{self.directory}/stats.json: not a finished example task ({type(error).__name__}). "
+                "Build it with snakemake."
+            ) from error
+        self.store = TokenStore(self.directory / "texts")
+        table = read_table(self.directory / "examples.parquet", SCHEMAS["examples"].names)
+        self.example_ids: list[str] = table["example_id"].to_pylist()
+        self._row = {example_id: row for row, example_id in enumerate(self.example_ids)}
+        texts, self.text_starts = _ragged(table, "texts")
+        history, self.history_starts = _ragged(table, "history")
+        self.texts, self.history = texts.astype(np.int64), history.astype(np.int64)
+        self.labels, self.label_starts = _ragged(table, "labels")
+        for rows in (self.texts, self.history):
+            if rows.max(initial=-1) >= self.store.n_passages:
+                raise DataError(
+                    f"{self.directory}: examples name text {rows.max()}, there are {self.store.n_passages} texts."
+                )
+
+    def check_vocabulary(self, about: dict, directory: Path) -> None:
+        """Raise :class:`DataError` unless a model (its ``pretrieve.json``) and this task come from one tokenizer."""
+        ours = self.store.meta["vocabulary_sha256"]
+        if about.get("vocabulary_sha256") != ours:
+            raise DataError(
+                f"{directory}: was made with vocabulary {str(about.get('vocabulary_sha256'))[:12]}, the task "
+                f"{self.directory} with {ours[:12]}; both must come from one tokenizer. Delete the older of the two and "
+                "run snakemake again."
+            )
+
+    def check_kind(self, kind: str) -> None:
+        """Raise :class:`ConfigError` when a recipe is for another kind of task."""
+        if kind != self.kind:
+            raise ConfigError(
+                f"{self.directory}: a task of kind '{self.kind}', the recipe is for '{kind}'; take a recipe for it."
+            )
+
+    def split(self, size: str, split: str) -> np.ndarray:
+        """Rows of the examples of one split of one training-set size, in file order.
+
+        Raises
+        ------
+        DataError
+            when the task has no such size, or the splits name an unknown example.
+        """
+        table = read_table(self.directory / "splits.parquet", SCHEMAS["splits"].names)
+        sizes = set(table["size"].unique().to_pylist())
+        if size not in sizes:
+            raise DataError(f"{self.directory}/splits.parquet: no size {size!r}; it has {sorted(sizes)}.")
+        rows = zip(*(table[name].to_pylist() for name in SCHEMAS["splits"].names), strict=True)
+        ids = [example_id for s, example_id, part in rows if s == size and part == split]
+        lost = [example_id for example_id in ids if example_id not in self._row]
+        if lost:
+            raise DataError(
+                f"{self.directory}/splits.parquet: example {lost[0]!r} is not in the task; rebuild the task."
+            )
+        return np.array([self._row[example_id] for example_id in ids], dtype=np.int64)
+
+    def text(self, rows: np.ndarray, place: int) -> np.ndarray:
+        """(n,) text number ``place`` of examples (n,); -1 for an example that has fewer."""
+        starts, ends = self.text_starts[rows] + place, self.text_starts[rows + 1]
+        return np.where(starts < ends, self.texts[np.minimum(starts, len(self.texts) - 1)], -1)
+
+    def label(self, rows: np.ndarray) -> np.ndarray:
+        """(n,) float32 first label of examples (n,)."""
+        return self.labels[self.label_starts[rows]]
+
+    def candidates(self, row: int) -> tuple[np.ndarray, np.ndarray]:
+        """Texts (m,) and labels (m,) of one impression."""
+        return (
+            self.texts[self.text_starts[row] : self.text_starts[row + 1]],
+            self.labels[self.label_starts[row] : self.label_starts[row + 1]],
+        )
+
+    def pack_texts(self, texts: np.ndarray, length: int) -> Packed:
+        """``[CLS] text [SEP]`` for text rows (n,)."""
+        return pack_singles(self.store, texts, length, self.cls)
+
+    def pack_examples(self, rows: np.ndarray, length: int) -> Packed:
+        """``[CLS] a [SEP] b [SEP]``, or ``[CLS] a [SEP]`` where there is no b, for examples (n,)."""
+        return pack_pairs(self.store, self.text(rows, 0), self.text(rows, 1), length, self.cls)
+
+    def pack_histories(self, rows: np.ndarray, length: int) -> Packed:
+        """``[CLS] title [SEP] title [SEP]`` of what the users of examples (n,) clicked, the newest that fit."""
+        starts, ends = self.history_starts[rows], self.history_starts[rows + 1]
+        return pack_histories(self.store, self.history, starts, ends - starts, length, self.cls)

@@ -1,0 +1,199 @@
+"""What benchmarks count differently, each by a table worked by hand.
+
+Seen to fail when: the mean is over the run's queries; scores decide instead of ranks; an unfilled slot is no passage; the
+first of two lines with one rank stays; the document variant keeps gaps, breaks ties of rank by file order, or does not
+cut; a judgement of grade 0 is not relevant for MS MARCO, or is for others; an identical id stays, or the hit above it is
+dropped too; the forums are weighted by queries; recall is not capped, or is divided by the cut alone; a rank of 0 is let
+in; a level is ignored.
+"""
+
+import gzip
+
+import numpy as np
+import pytest
+
+from pretrieve.errors import ConfigError, DataError
+from pretrieve.evaluation.conventions import (
+    CONVENTIONS,
+    CQADUPSTACK,
+    beir_split,
+    capped_recall,
+    check_conventions,
+    drop_identical_ids,
+    mean_of_means,
+    msmarco_mrr,
+    read_ranks,
+)
+from pretrieve.evaluation.metrics import metrics_record
+from pretrieve.retrieval.run import Run, write_trec
+
+# Reference queries 1 to 6; query 9 is only in the run, 6 only in the reference.
+RELEVANT = {"1": {"11"}, "2": {"22", "23"}, "3": {"0"}, "4": {"44"}, "5": {"55"}, "6": {"66"}}
+HITS = {
+    "9": [(1, "11")],
+    "2": [(2, "23"), (4, "22"), (1, "20")],  # file order does not matter: rank 2 is relevant
+    "1": [(11, "11"), (1, "10")],  # behind the cut
+    "3": [(1, "7"), (3, "8")],  # rank 2 has no line, so it is passage 0, which is relevant here
+    "4": [(1, "44"), (1, "45"), (3, "44")],  # the later line of rank 1 replaces 44, which is at rank 3 too
+    "5": [(7, "51"), (4, "55"), (4, "50")],  # a tie of ranks, and a gap
+}
+
+
+def test_msmarco_passages_by_hand():
+    values = msmarco_mrr(HITS, RELEVANT, cut=10)
+    assert values == {"1": 0, "2": 1 / 2, "3": 1 / 2, "4": 1 / 3, "5": 0, "6": 0}
+    assert msmarco_mrr(HITS, RELEVANT, cut=11)["1"] == 1 / 11
+    assert msmarco_mrr(HITS, RELEVANT, cut=1)["3"] == 0
+
+
+def test_msmarco_documents_by_hand():
+    values = msmarco_mrr(HITS, RELEVANT, cut=100, variant="document")
+    # 1: the gap closes, rank 11 is second. 3: nothing is filled. 4: ranks 1 (44), 1 (45), 3. 5: 50 sorts before 55.
+    assert values == {"1": 1 / 2, "2": 1 / 2, "3": 0, "4": 1, "5": 1 / 2, "6": 0}
+    assert msmarco_mrr(HITS, RELEVANT, cut=1, variant="document")["5"] == 0
+
+
+def test_msmarco_needs_a_query_in_common():
+    with pytest.raises(DataError, match="no query of the run"):
+        msmarco_mrr({"9": [(1, "11")]}, RELEVANT)
+    with pytest.raises(ConfigError, match="'doc' is unknown"):
+        msmarco_mrr(HITS, RELEVANT, variant="doc")
+    with pytest.raises(ConfigError, match="cut of 0"):
+        msmarco_mrr(HITS, RELEVANT, cut=0)
+
+
+def test_ranks_of_both_formats(tmp_path):
+    (tmp_path / "marco.tsv").write_text("1\t11\t2\n2\t22\t1\n1\t10\t1\n")
+    with gzip.open(tmp_path / "run.trec.gz", "wt") as stream:
+        stream.write("1 Q0 11 2 0.5 x\n2 Q0 22 1 1 x\n1 Q0 10 1 0.1 x\n")
+    expected = {"1": [(2, "11"), (1, "10")], "2": [(1, "22")]}
+    assert read_ranks(tmp_path / "marco.tsv") == read_ranks(tmp_path / "run.trec.gz") == expected
+
+
+@pytest.mark.parametrize("line", ["1\t11\t0", "1\t11\tfirst", "1\t11", "1 Q0 11 -1 0.5 x", "1 Q0 11 1 0.5"])
+def test_a_wrong_rank_names_file_and_line(tmp_path, line):
+    (tmp_path / "run").write_text(f"1\t10\t1\n{line}\n")
+    with pytest.raises(DataError, match="run, line 2: found '1"):
+        read_ranks(tmp_path / "run")
+
+
+def test_a_damaged_or_missing_run_is_named(tmp_path):
+    with pytest.raises(DataError, match="none: no such file"):
+        read_ranks(tmp_path / "none")
+    (tmp_path / "run.gz").write_bytes(gzip.compress(b"1\t10\t1\n")[:-3])
+    with pytest.raises(DataError, match=r"run\.gz: damaged after line"):
+        read_ranks(tmp_path / "run.gz")
+
+
+def test_the_record_applies_msmarcos_mrr(tmp_path):
+    path = tmp_path / "run"
+    # Ranks and scores contradict each other; ties of scores too. 0 is judged for q2, and not retrieved.
+    path.write_text("q1 Q0 a 2 9 x\nq1 Q0 b 1 1 x\nq2 Q0 c 1 1 x\n")
+    qrels = {"q1": {"b": 1}, "q2": {"0": 1, "c": 0}, "q3": {"d": 1}}
+    metrics = ["mrr@10", "mrr", "recall@1", "mrr@10-l2"]
+
+    def record(*conventions):
+        return metrics_record(path, qrels, list(qrels), 5, metrics, conventions=conventions)
+
+    plain = record()
+    assert plain["per_query"]["mrr@10"] == {"q1": 0.5, "q2": 0, "q3": 0} and "conventions" not in plain
+    passage = record("msmarco-passage-mrr")
+    assert passage["per_query"]["mrr@10"] == {"q1": 1, "q2": 1, "q3": 0}  # c: grade 0, and judged is relevant
+    assert passage["metrics"]["mrr@10"] == round(2 / 3, 10)
+    assert passage["conventions"] == ["msmarco-passage-mrr"]
+    for name in ("mrr", "recall@1", "mrr@10-l2"):
+        assert passage["per_query"][name] == plain["per_query"][name], name
+    qrels["q2"] = {"0": 1}
+    assert record("msmarco-passage-mrr")["per_query"]["mrr@10"]["q2"] == 1 / 2
+    assert record("msmarco-document-mrr")["per_query"]["mrr@10"] == {"q1": 1, "q2": 0, "q3": 0}
+
+
+def test_for_a_run_of_this_project_msmarcos_mrr_is_the_ordinary_one(tmp_path):
+    rng = np.random.default_rng(0)
+    qrels, ids, docs, scores = {}, [], [], []
+    for i in range(50):
+        pool = [f"d{j}" for j in rng.permutation(40)]
+        qrels[f"q{i}"] = dict.fromkeys(pool[:3], 1)
+        ids.append(f"q{i}")
+        docs.append([f"d{j}" for j in rng.permutation(40)[:15]])
+        scores.append(rng.integers(0, 4, 15).astype(float))
+    write_trec(tmp_path / "run", Run(ids, docs, scores), "t")
+    plain, passage, document = (
+        metrics_record(tmp_path / "run", qrels, ids, 40, ["mrr@10", "mrr@3"], conventions=names)
+        for names in ([], ["msmarco-passage-mrr"], ["msmarco-document-mrr"])
+    )
+    assert plain["per_query"] == passage["per_query"] == document["per_query"]
+    assert 0.1 < plain["metrics"]["mrr@3"] < plain["metrics"]["mrr@10"] < 0.9
+
+
+def test_identical_ids_are_dropped(tmp_path):
+    run = Run(["a", "b", "c"], [["a", "x", "b"], ["x", "b", "a"], ["c"]], [[3.0, 2.0, 1.0], [3.0, 2.0, 1.0], [1.0]])
+    kept = drop_identical_ids(run)
+    assert kept.query_ids == ["a", "b", "c"] and kept.doc_ids == [["x", "b"], ["x", "a"], []]
+    assert [scores.tolist() for scores in kept.scores] == [[2.0, 1.0], [3.0, 1.0], []]
+    assert run.doc_ids[0] == ["a", "x", "b"]
+    write_trec(tmp_path / "run", run, "t")
+    qrels = {"a": {"x": 1}, "b": {"a": 1}}
+    by_name = {
+        name: metrics_record(tmp_path / "run", qrels, ["a", "b"], 4, ["mrr@10", "precision@1"], conventions=[*name])
+        for name in ((), ("drop-identical-ids",))
+    }
+    assert by_name[()]["per_query"]["mrr@10"] == {"a": 1 / 2, "b": round(1 / 3, 10)}
+    assert by_name[("drop-identical-ids",)]["per_query"]["mrr@10"] == {"a": 1, "b": 1 / 2}
+    assert by_name[("drop-identical-ids",)]["metrics"]["precision@1"] == 1 / 2
+
+
+def test_capped_recall_by_hand():
+    run = Run(["q1", "q2", "q3"], [["a", "x", "b", "c"], ["x"], ["e"]], [np.arange(4, 0, -1.0), [1.0], [1.0]])
+    qrels = {"q1": {"a": 1, "b": 2, "c": 1, "d": 3, "x": 0}, "q2": {"y": 0}, "q3": {"e": 1}, "q4": {"f": 1}}
+    assert capped_recall(run, qrels, 2) == {"q1": 1 / 2, "q2": 0, "q3": 1, "q4": 0}
+    assert capped_recall(run, qrels, 3) == {"q1": 2 / 3, "q2": 0, "q3": 1, "q4": 0}
+    assert capped_recall(run, qrels, 100)["q1"] == 3 / 4
+    assert capped_recall(run, qrels, 3, level=2)["q1"] == 1 / 2
+
+
+def forum(n_queries: int, value: float, pool: int = 10) -> dict:
+    return {
+        "run": "run",
+        "run_sha256": "0",
+        "n_queries": n_queries,
+        "n_candidates": pool,
+        "metrics": {"ndcg@10": value},
+        "per_query": {"ndcg@10": {f"q{i}": value for i in range(n_queries)}},
+    }
+
+
+def test_mean_of_twelve_means_by_hand():
+    parts = {name: forum(1, 0.0) for name in CQADUPSTACK} | {"tex": forum(9, 0.6, pool=20), "gis": forum(1, 0.3)}
+    joined = mean_of_means(parts)
+    assert joined["metrics"] == {"ndcg@10": round(0.9 / 12, 10)}  # and not 5.7 / 20
+    assert joined["n_queries"] == 20 and joined["n_candidates"] == 14.5
+    assert len(joined["per_query"]["ndcg@10"]) == 20 and joined["per_query"]["ndcg@10"]["tex/q8"] == 0.6
+    assert list(joined["parts"]) == list(CQADUPSTACK) and joined["parts"]["gis"]["metrics"] == {"ndcg@10": 0.3}
+    assert mean_of_means({"b": forum(3, 1.0), "a": forum(1, 0.0)}, ["a", "b"])["metrics"] == {"ndcg@10": 0.5}
+
+
+def test_a_mean_of_means_is_of_all_parts():
+    parts = {name: forum(1, 0.5) for name in CQADUPSTACK}
+    assert len(parts) == 12
+    with pytest.raises(DataError, match=r"missing \['unix'\], not expected \['linux'\]"):
+        mean_of_means({("linux" if name == "unix" else name): record for name, record in parts.items()})
+    with pytest.raises(DataError, match=r"'tex' has metrics \['mrr'\], 'android' has \['ndcg@10'\]"):
+        mean_of_means(parts | {"tex": forum(1, 0.5) | {"metrics": {"mrr": 1.0}}})
+    with pytest.raises(DataError, match=r"'tex' has conventions \['drop-identical-ids'\]"):
+        mean_of_means(parts | {"tex": forum(1, 0.5) | {"conventions": ["drop-identical-ids"]}})
+    same = {name: record | {"conventions": ["drop-identical-ids"]} for name, record in parts.items()}
+    assert mean_of_means(same)["conventions"] == ["drop-identical-ids"]
+
+
+def test_only_ms_marco_is_evaluated_on_dev():
+    assert [beir_split(name) for name in ("msmarco", "beir-msmarco", "arguana", "nq")] == ["dev", "dev", "test", "test"]
+
+
+def test_unknown_conventions_name_the_nearest():
+    for name in CONVENTIONS:
+        check_conventions([name])
+    with pytest.raises(ConfigError, match="nearest is 'drop-identical-ids'"):
+        check_conventions(["drop-identical"])
+    with pytest.raises(ConfigError, match="exclude each other"):
+        check_conventions(["msmarco-passage-mrr", "drop-identical-ids"])

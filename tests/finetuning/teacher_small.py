@@ -1,0 +1,89 @@
+"""Objectives that learn from a model's own search or from a teacher, on the tiny task; no test of its own."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+from ranking_small import CPU, OPTIONS, dual, lists
+
+from pretrieve.finetuning.ance import AnceObjective, FreshNegatives
+from pretrieve.finetuning.distillation import DistillationObjective, TeacherScores, score_groups
+from pretrieve.finetuning.groups import Groups
+from pretrieve.models.config import BodyConfig
+from pretrieve.models.cross_encoder import CrossEncoder
+from pretrieve.tasks.dataset import Dataset
+from pretrieve.training.optimiser import OptimiserConfig
+from pretrieve.training.processes import Processes
+
+#: Adam's eps as in tests/training/small.py: sums in another order must not move weights without a gradient.
+CONFIG = OptimiserConfig(7, 3e-2, eps=1e-3)
+ANCE = OPTIONS | {"loss": "pairwise", "in_batch": False, "group": 3, "pool": 5, "refresh": 3, "batch": 8}
+DISTILLATION = OPTIONS | {"loss": "distillation", "group": 4, "batch": 8, "temperature": 0.2}
+SAMPLE = 3
+
+
+def ance(
+    data: Dataset,
+    directory: Path,
+    budget: int | None = None,
+    processes: Processes | None = None,
+    given: bool = False,
+    dropout: float = 0.0,
+    key: str = "run",
+    **options: object,
+) -> AnceObjective:
+    """Pairwise loss over negatives that are found anew before steps 0, 3 and 6; ``given``: only from step 3 on."""
+    chosen = ANCE | options
+    rows, model = data.split("60pct", "train"), dual(data, "ade-ste", "dot", dropout)
+    fresh = FreshNegatives(model, data, rows, chosen, 5, CPU, directory / "negatives", key, processes, SAMPLE)
+    groups = Groups(data, rows, chosen, [lists(data, rows)], 5) if given else None
+    return AnceObjective(model, data, groups, chosen, 5, fresh, CPU.device, budget)
+
+
+def cross_encoder(data: Dataset) -> CrossEncoder:
+    config = BodyConfig(
+        vocabulary_size=data.passages.vocabulary_size,
+        hidden=16,
+        layers=1,
+        heads=2,
+        feed_forward=32,
+        max_positions=20,
+        dropout=0.1,
+        std=0.3,
+        word_std=0.3,
+    )
+    return CrossEncoder(config, seed=2)
+
+
+def groups_of(data: Dataset) -> Groups:
+    rows = data.split("60pct", "train")
+    return Groups(data, rows, DISTILLATION, [lists(data, rows)], 7)
+
+
+def teacher_scores(data: Dataset, directory: Path, processes: Processes | None = None) -> TeacherScores:
+    about = {"directory": "teacher", "sha256": {"model.safetensors": "0"}}
+    path, teacher = directory / "teacher.jsonl.gz", cross_encoder(data)
+    return score_groups(teacher, about, data, groups_of(data), CONFIG.steps, DISTILLATION, CPU, path, processes)
+
+
+def distillation(
+    data: Dataset,
+    directory: Path,
+    budget: int | None = None,
+    processes: Processes | None = None,
+    teacher: TeacherScores | None = None,
+    dropout: float = 0.0,
+    **more: object,
+) -> DistillationObjective:
+    scores = teacher or teacher_scores(data, directory, processes)
+    model = dual(data, "ade-ste", dropout=dropout)
+    return DistillationObjective(model, data, groups_of(data), DISTILLATION, 7, scores, CPU.device, budget, **more)
+
+
+#: Name → how one is made for test_teacher_processes.py.
+OBJECTIVES = {
+    "ance": ance,
+    "distillation": distillation,
+    "kl": partial(distillation, form="kl", contrastive_weight=0.1),
+}

@@ -1,0 +1,74 @@
+"""Make a task without retrieval from the project's own data: section-triplets, structure-sts, question-entailment or
+link-clicks."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+from pretrieve.cli import run_program
+from pretrieve.tasks.example_splits import parse_sizes
+from pretrieve.tasks.link_clicks import build_link_clicks
+from pretrieve.tasks.question_entailment import build_question_entailment
+from pretrieve.tasks.section_triplets import build_section_triplets
+from pretrieve.tasks.structure_sts import build_structure_sts
+from pretrieve.text.vocabulary import load_tokenizer
+
+
+def parse_arguments() -> argparse.Namespace:
+    shared = argparse.ArgumentParser(add_help=False)
+    shared.add_argument("--tokenizer", type=Path, required=True, help="tokenizer.json of the scale")
+    shared.add_argument("--out", type=Path, required=True, help="task directory to write")
+    shared.add_argument("--seed", type=int, default=1)
+    shared.add_argument(
+        "--sizes",
+        nargs="+",
+        required=True,
+        metavar="NAME=SIZE",
+        help="a share of the training part, a number of examples, or all: 10pct=0.1 500=500 full=all",
+    )
+    from_corpus = argparse.ArgumentParser(add_help=False)
+    from_corpus.add_argument("--corpus", type=Path, required=True, help="directory of the corpus")
+    from_corpus.add_argument("--max-examples", type=int, help="draw at most so many")
+    parser = argparse.ArgumentParser(description=__doc__)
+    kinds = parser.add_subparsers(dest="kind", required=True)
+    triplets = kinds.add_parser(
+        "section-triplets", parents=[shared, from_corpus], help="sentences of one section or another"
+    )
+    triplets.add_argument("--per-article", type=int, default=100, help="anchors of one article, at most")
+    kinds.add_parser("structure-sts", parents=[shared, from_corpus], help="relatedness from where two sentences stand")
+    entailment = kinds.add_parser(
+        "question-entailment", parents=[shared], help="does a sentence answer a question (as QNLI)"
+    )
+    entailment.add_argument("--train", type=Path, required=True, help="SQuAD v1.1 JSON")
+    entailment.add_argument("--test", type=Path, required=True)
+    entailment.add_argument("--dev", type=Path)
+    clicks = kinds.add_parser(
+        "link-clicks", parents=[shared, from_corpus], help="hyperlinks in the form of news clicks"
+    )
+    clicks.add_argument("--candidates", type=int, default=20, help="of one impression")
+    clicks.add_argument("--first", type=int, default=3, help="titles in the first history")
+    clicks.add_argument("--lead-words", type=int, default=30, help="words of a lead in a candidate's text")
+    return parser.parse_args()
+
+
+def main() -> None:
+    args = parse_arguments()
+    sizes, tokenizer = parse_sizes(args.sizes), load_tokenizer(args.tokenizer)
+    common = (tokenizer, args.out, sizes, args.seed)
+    if args.kind == "section-triplets":
+        statistics = build_section_triplets(args.corpus, *common, args.per_article, args.max_examples)
+    elif args.kind == "structure-sts":
+        statistics = build_structure_sts(args.corpus, *common, args.max_examples)
+    elif args.kind == "question-entailment":
+        statistics = build_question_entailment(args.train, args.test, args.dev, *common)
+    else:
+        statistics = build_link_clicks(
+            args.corpus, *common, args.candidates, args.first, args.lead_words, args.max_examples
+        )
+    print(json.dumps(statistics))
+
+
+if __name__ == "__main__":
+    run_program(main)

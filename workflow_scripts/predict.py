@@ -1,0 +1,58 @@
+"""Predict the test examples of a task without retrieval with fine-tuned models; write predictions and metrics."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+from pretrieve.cli import one_each, run_program
+from pretrieve.errors import DataError
+from pretrieve.evaluation.example_metrics import example_record
+from pretrieve.evaluation.predictions import Prediction, write_predictions
+from pretrieve.files import write_json
+from pretrieve.finetuning.predict import predict
+from pretrieve.models.retriever_files import load_cross_encoder, load_retriever
+from pretrieve.tasks.example_task import ExampleData
+from pretrieve.training.cost import Cost
+from pretrieve.training.device import choose_device
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--task", type=Path, required=True)
+    parser.add_argument(
+        "--models", nargs="+", type=Path, required=True, help="retrievers; cross-encoders for classification"
+    )
+    parser.add_argument("--sizes", nargs="+", required=True, help="training-set size of each model")
+    parser.add_argument("--predictions", nargs="+", type=Path, required=True, help="one .tsv.gz for each model")
+    parser.add_argument("--outputs", nargs="+", type=Path, required=True, help="one metrics JSON for each model")
+    parser.add_argument("--options", type=json.loads, required=True, help="JSON with passage_length and query_length")
+    parser.add_argument("--metrics", nargs="*", default=[], help="all of the task's kind, unless given")
+    parser.add_argument("--split", default="test", choices=("test", "dev", "valid"))
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--precision", default="auto")
+    arguments = parser.parse_args()
+    one_each(**{name: getattr(arguments, name) for name in ("models", "sizes", "predictions", "outputs")})
+
+    device = choose_device(arguments.precision, arguments.threads)
+    data = ExampleData(arguments.task)
+    lists = (arguments.models, arguments.sizes, arguments.predictions, arguments.outputs)
+    for directory, size, path, output in zip(*lists, strict=True):
+        load = load_cross_encoder if data.kind == "classification" else load_retriever
+        model, about = load(directory)
+        data.check_vocabulary(about, directory)
+        data.cls = model.config.kind != "t5"  # T5's texts have no [CLS]
+        rows = data.split(size, arguments.split)
+        if not len(rows):
+            raise DataError(f"{arguments.task}/splits.parquet: size '{size}' has no {arguments.split} example.")
+        with Cost("predict", arguments.threads) as cost:
+            scores = predict(model.to(device.device), data, rows, arguments.options, device)
+        cost.write(str(path).replace(".tsv.gz", ".cost.json"))
+        labels = (data.candidates(row)[1] for row in rows)
+        write_predictions(path, map(Prediction, scores, scores.values(), labels))
+        write_json(output, example_record(path, data.kind, arguments.metrics))
+
+
+if __name__ == "__main__":
+    run_program(main)
