@@ -26,6 +26,7 @@ include: "rules/tasks.smk"
 include: "rules/pretrain.smk"
 include: "rules/finetune.smk"
 include: "rules/retrieve.smk"
+include: "rules/export.smk"
 include: "rules/analyse.smk"
 include: "rules/report.smk"
 

@@ -32,11 +32,13 @@ RESULTS = ROOT / "benchmarks" / "results"
 VOCABULARY = 8192  # the demo's
 
 
-def arguments(doc: str, rounds: int) -> argparse.Namespace:
-    """Every benchmark takes ``--rounds`` and ``--out``."""
+def arguments(doc: str, rounds: int, **sizes: int) -> argparse.Namespace:
+    """Every benchmark takes ``--rounds`` and ``--out``, and may take sizes, ``--NAME`` each with the default given."""
     parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=rounds, help="interleaved rounds (5 or more for a result)")
     parser.add_argument("--out", type=Path, default=RESULTS, help="directory for the JSON file")
+    for name, size in sizes.items():
+        parser.add_argument(f"--{name}", type=int, default=size, help=f"default: {size:,}; smaller for a first look")
     return parser.parse_args()
 
 

@@ -178,6 +178,12 @@ def family_options(task, wildcards):
     return as_argument(recipe_options(config, wildcards.family.split(".")[1], task))
 
 
+def lengths_of(wildcards):
+    """Tokens of a query and of a document of ``{family}``."""
+    options = recipe_options(config, wildcards.family.split(".")[1], wildcards.dataset)
+    return options["query_length"], options["passage_length"]
+
+
 def made_of_files(task, sizes, wildcards):
     """What the retrievers of ``{family}`` are made of beside their encoder."""
     files = [

@@ -147,7 +147,7 @@ def test_the_repositorys_configuration(config) -> None:
         (f"{BUDGETS}.base.steps", DELETED, [f"{BUDGETS}.base", "'steps' is a required property"]),
         (f"{BUDGETS}.base.learning_rate", 0, ["learning_rate: 0", "minimum of 0"]),
         (f"{BUDGETS}.base.warmup", 1.5, ["warmup: 1.5", "maximum of 1"]),
-        (f"{BUDGETS}.base", DELETED, ["encoders.base.budget: 'base' is not allowed", "allowed: continued, pairs"]),
+        (f"{BUDGETS}.base", DELETED, ["encoders.base.budget: 'base' is not allowed", "allowed: continued, pairs, t5"]),
         # budgets of encoders
         (f"{MLM}.budget", "pair", [f"{MLM}.budget: 'pair'", "did you mean 'pairs'?"]),
         (f"{MLM}.budget", DELETED, [f"{MLM}.budget: None is not allowed", "allowed: base, continued"]),

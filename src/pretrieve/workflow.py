@@ -318,6 +318,13 @@ class Plan:
                 names.add("fanoutqa-dev")
         return sorted([*files, *map(self.source_file, names)])
 
+    def licences(self, task: str) -> list[str]:
+        """Where the texts that a retriever was trained on come from, and their licences."""
+        corpus = self.config["corpora"][self.scale["corpus"]]
+        names = [corpus[key] for key in ("dump", "leads") if corpus.get(key)]
+        own = [f"{task}: {file}" for file in self.config["datasets"][task].get("files", {}).values()]
+        return [f"{name}: {self.sources[name]['licence']}" for name in names] + own
+
     def source_file(self, name: str) -> str:
         """Where a raw file stands once it is checked."""
         return f"data/sources/{self.sources[name]['file']}"

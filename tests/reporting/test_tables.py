@@ -1,7 +1,8 @@
 """Filling a table: every number of the tiny table of conftest.py worked out by hand, and every status word.
 
 Seen to fail when: a fraction is multiplied by 100 or has two decimals; a text is read from a metrics file; a baseline that the
-table lacks is tested against; Plan and Setting differ on which cells are measured.
+table lacks is tested against; Plan and Setting differ on which cells are measured; what stands behind a cost is left out; a
+recipe is taken for a data set of another kind.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from pretrieve.errors import DataError
 from pretrieve.paths import parse_system
 from pretrieve.reporting.manifest import make_manifest, row_commands
 from pretrieve.reporting.references import load_table
-from pretrieve.reporting.results import Setting, expected_files
+from pretrieve.reporting.results import ResultFiles, Setting, expected_files
 from pretrieve.reporting.tables import (
     MEASURED,
     UNMEASURED,
@@ -82,6 +83,23 @@ def test_cost_worked_by_hand(table, setting):
     # Encoder 100 + retriever (fine-tuned on `training`) 10 or 20 + embedding 5 s; peak is the largest stage.
     assert (ours.wall_s, ours.gpu_h, ours.peak_gb) == ("120.0", "0.7500", "3.00")
     assert (bm25.wall_s, bm25.gpu_h, bm25.peak_gb) == ("1.0", "0.0000", "0.50")
+
+
+def test_what_a_retriever_was_made_of_is_part_of_its_cost_once(tmp_path):
+    """Third stage → second stage and teacher → negatives of the first: 1 + 2 + 4 + 8 seconds, the negatives once."""
+    behind = {"third": ["second", "teacher"], "second": ["negatives"], "teacher": ["negatives"], "negatives": []}
+    for number, (name, others) in enumerate(behind.items()):
+        cost = {
+            "wall_s": 2**number,
+            "gpu_h": 0,
+            "peak_gb": number,
+            "behind": [str(tmp_path / f"{o}.json") for o in others],
+        }
+        (tmp_path / f"{name}.json").write_text(json.dumps(cost))
+    assert ResultFiles().cost([str(tmp_path / "third.json")]) == (15.0, 0, 3)
+    (tmp_path / "negatives.json").unlink()
+    with pytest.raises(DataError, match="negatives.json: no such file"):
+        ResultFiles().cost([str(tmp_path / "third.json")])
 
 
 def test_a_partial_cost_is_not_shown(table, setting):
@@ -213,6 +231,19 @@ def test_a_size_that_the_data_set_lacks_is_not_run(table, setting):
     lines = fill_table(table, replace(setting, sizes={"questions": ["5pct"]}))
     assert at(lines, "1% | Ours").note == "size 1pct is not configured for the data set questions"
     assert fill_table(table, replace(setting, sizes={"questions": ["1pct"]})) == fill_table(table, setting)
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"kinds": {"reqa": "regression"}}, "recipe reqa trains for regression, the data set questions is for ranking"),
+        ({"kinds": {"questions": "clicks"}}, "recipe reqa trains for ranking, the data set questions is for clicks"),
+        ({"metrics": {"questions": ["mrr@10"]}}, "recall@1 is not measured on the data set questions"),
+    ],
+)
+def test_a_cell_that_does_not_fit_says_why(table, setting, changes: dict, reason: str):
+    line = at(fill_table(table, replace(setting, **changes)), "1% | Ours", "R@1")
+    assert line.status == "not-run" and reason in line.note
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,8 @@
 """Approximate search with exact scores, and its recall.
 
-Seen to fail when: faiss's own scores are kept; -1 (nothing found) is taken for a row; ties are left to the index; more
-probes find no more; recall divides by the hits found, ignores ties, or looks beyond rank k; the sample is not the one of
-the seed; a document of windows is scored by the window that was found.
+Seen to fail when: -1 (nothing found) is taken for a row; the probes are not set; fewer candidates than said are asked
+for; an approximate index passes for a flat one; recall divides by the hits found, ignores ties, or looks beyond rank k;
+the sample is not the one of the seed; a document of windows is scored by the window that was found.
 """
 
 import json
@@ -16,7 +16,7 @@ from pretrieve.retrieval.approximation import measure, measure_index, recall_at,
 from pretrieve.retrieval.index import build_index, set_search
 from pretrieve.retrieval.maxp import search_maxp
 from pretrieve.retrieval.run import Run
-from pretrieve.retrieval.search import search
+from pretrieve.retrieval.search import MARGIN, search
 
 INDEXES = [
     {"kind": "IVF", "lists": 20, "probes": 3},
@@ -81,6 +81,9 @@ def test_more_effort_finds_more(tmp_path):
         measure_index(index, reader, queries, ids, 10, candidates=count)["recall"]["10"] for count in (10, 50, 1500)
     ]
     assert shares[0] < shares[1] < shares[2] == 1
+    assert hits(search_index(index, reader, queries, ids, 10)) == hits(
+        search_index(index, reader, queries, ids, 10, candidates=10 + MARGIN)
+    )
 
 
 def test_a_document_of_windows_is_scored_by_its_best_one(tmp_path):
@@ -92,8 +95,9 @@ def test_a_document_of_windows_is_scored_by_its_best_one(tmp_path):
     exact = search_maxp(reader, documents, queries, ids, 150)
     for mine, best in zip(hits(run), hits(exact), strict=True):
         assert set(mine) <= set(best) and mine == sorted(mine)
+    more = search_index(index, reader, queries, ids, 20, documents=documents, candidates=20 * 4 + MARGIN)
+    assert hits(run) == hits(more)  # four windows a document
     assert 0.2 < measure_index(index, reader, queries, ids, 20, documents=documents)["recall"]["20"] < 1
-    whole = search_index(index, reader, queries, ids, 20, documents=documents, candidates=600)
     set_search(index, {"probes": 30})
     whole = search_index(index, reader, queries, ids, 20, documents=documents, candidates=600)
     assert hits(whole) == hits(exact.cut(20))
@@ -104,6 +108,7 @@ def test_recall_hand_worked():
     found = run_of({"b": 3, "d": 2, "e": 1, "a": 0.5}, {}, {})
     assert recall_at(found, exact, 1).tolist() == [0.0, 0.0, 1.0]  # b is below a; nothing found; nothing to find
     assert recall_at(found, exact, 3).tolist() == [2 / 3, 0.0, 1.0]  # d ties with c, the third
+    assert recall_at(exact, exact, 3).tolist() == [1.0, 1.0, 1.0]  # not 4 of 3
     assert recall_at(exact, exact, 10).tolist() == [1.0, 1.0, 1.0]
     with pytest.raises(DataError, match="other queries"):
         recall_at(found.restrict(["0"]), exact, 1)

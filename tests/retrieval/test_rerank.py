@@ -1,7 +1,7 @@
 """Ranking of given candidates, against exact search of everything restricted to them.
 
-Seen to fail when: a candidate's row is looked up by its place in the list; hits keep the order of the file; a document's
-first window counts instead of its best; a repeated pair or an unknown document passes; queries without candidates pass.
+Seen to fail when: a candidate's row is looked up by its place in the list; a document's first window counts
+instead of its best; a repeated pair or an unknown document passes; queries without candidates pass.
 """
 
 import numpy as np

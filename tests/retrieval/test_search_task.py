@@ -1,0 +1,133 @@
+"""A task's search: what is searched how follows from the stores and the options.
+
+Seen to fail when: the lexical part is not looked at; windows are taken for documents; candidates, the index or joint_candidates
+are ignored; an index of vectors is taken for a joint representation; no recall is written; an index with other options is
+taken again.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pretrieve.errors import ConfigError
+from pretrieve.retrieval import search_task as search_module
+from pretrieve.retrieval.embeddings import EmbeddingReader, EmbeddingWriter
+from pretrieve.retrieval.joint_search import joint_search, two_step_search
+from pretrieve.retrieval.lexical import LexicalReader, LexicalWriter
+from pretrieve.retrieval.maxp import DOCUMENTS, search_maxp
+from pretrieve.retrieval.run import Run
+from pretrieve.retrieval.search import search
+from pretrieve.retrieval.search_task import TaskIds, search_task
+
+N, Q, DIM, WORDS, TOP = 600, 12, 8, 40, 5
+IDS = TaskIds([f"d{i:03d}" for i in range(N)], [f"q{i}" for i in range(Q)])
+WANTED = ["q7", "q2", "q3"]
+ROWS = [2, 3, 7]  # in the order of the store
+
+
+def write(directory: Path, name: str, matrix: np.ndarray) -> None:
+    writer = EmbeddingWriter(directory, name, len(matrix), matrix.shape[1], "k")
+    writer.write(0, matrix)
+    writer.finish()
+
+
+@pytest.fixture(scope="module")
+def dense(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    rng, directory = np.random.default_rng(5), tmp_path_factory.mktemp("dense")
+    write(directory, "corpus", rng.normal(size=(N, DIM)).astype(np.float32))
+    write(directory, "queries", rng.normal(size=(Q, DIM)).astype(np.float32))
+    return directory
+
+
+@pytest.fixture(scope="module")
+def joint(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    rng, directory = np.random.default_rng(6), tmp_path_factory.mktemp("joint")
+    write(directory, "corpus", rng.normal(size=(N, DIM)).astype(np.float32))
+    write(directory, "queries", rng.normal(size=(Q, DIM)).astype(np.float32))
+    write(directory, "queries-lexical", rng.normal(size=(Q, WORDS)).astype(np.float32))
+    writer = LexicalWriter(directory, "corpus-lexical", N, TOP, WORDS, "k")
+    words = np.sort(np.stack([rng.permutation(WORDS)[:TOP] for _ in range(N)])).astype(np.int32)
+    writer.write(0, words, rng.normal(size=(N, TOP)).astype(np.float32))
+    writer.finish()
+    return directory
+
+
+def same(first: Run, second: Run) -> bool:
+    return (first.query_ids, first.doc_ids) == (second.query_ids, second.doc_ids)
+
+
+def parts(directory: Path) -> tuple[EmbeddingReader, np.ndarray]:
+    return EmbeddingReader(directory, "corpus"), EmbeddingReader(directory, "queries").read()[ROWS]
+
+
+def test_dense(dense: Path) -> None:
+    corpus, queries = parts(dense)
+    expected = search(corpus, queries, IDS.document_ids, 10, query_ids=["q2", "q3", "q7"])
+    assert same(search_task(IDS, dense, WANTED, 10), expected) and len(expected.doc_ids[0]) == 10
+    assert same(search_task(IDS, dense, WANTED, 10, {"index": {"kind": "Flat"}}), expected)
+
+
+def test_an_index_is_compared_with_the_exact_search(dense: Path, tmp_path: Path) -> None:
+    options = {"index": {"kind": "IVF", "lists": 16, "probes": 1, "train": 256}}
+    run = search_task(IDS, dense, WANTED, 10, options, recall_file=tmp_path / "recall.json")
+    measured = json.loads((tmp_path / "recall.json").read_text())
+    exact = search_task(IDS, dense, WANTED, 10)
+    found = [len({*mine} & {*best}) / 10 for mine, best in zip(run.doc_ids, exact.doc_ids, strict=True)]
+    assert measured["recall"]["10"] == pytest.approx(np.mean(found), abs=1e-6) and 0 < measured["recall"]["10"] < 1
+    assert measured["index"]["probes"] == 1
+
+
+def test_an_index_is_kept_and_taken_again(dense: Path, monkeypatch) -> None:
+    first, other = (
+        {"index": {"kind": "PQ", "bytes": 4, "train": 256}},
+        {"index": {"kind": "PQ", "bytes": 2, "train": 256}},
+    )
+    run = search_task(IDS, dense, WANTED, 10, first)
+    assert (dense / "index.faiss").is_file()
+    built = []
+    build = search_module.build_index
+    monkeypatch.setattr(search_module, "build_index", lambda *args: built.append(1) or build(*args))
+    assert same(search_task(IDS, dense, WANTED, 10, first), run) and not built
+    search_task(IDS, dense, WANTED, 10, other)
+    search_task(IDS, dense, WANTED, 10, first)
+    assert len(built) == 2
+
+
+def test_windows(dense: Path, tmp_path: Path) -> None:
+    for file in dense.iterdir():
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    documents = np.arange(N) // 3
+    np.save(tmp_path / DOCUMENTS, documents)
+    ids = TaskIds(IDS.document_ids[: N // 3], IDS.query_ids)
+    corpus, queries = parts(tmp_path)
+    expected = search_maxp(corpus, documents, queries, ids.document_ids, 10, query_ids=["q2", "q3", "q7"])
+    assert same(search_task(ids, tmp_path, WANTED, 10), expected)
+
+
+def test_joint_and_in_two_steps(joint: Path, tmp_path: Path) -> None:
+    corpus, queries = parts(joint)
+    words, lexical = EmbeddingReader(joint, "queries-lexical").read()[ROWS], LexicalReader(joint, "corpus-lexical")
+    common = (corpus, lexical, queries, words, IDS.document_ids, 10)
+    exact = joint_search(*common, query_ids=["q2", "q3", "q7"])
+    assert same(search_task(IDS, joint, WANTED, 10), exact)
+    two, _ = two_step_search(*common, 30, query_ids=["q2", "q3", "q7"])
+    found = search_task(IDS, joint, WANTED, 10, {"joint_candidates": 30}, recall_file=tmp_path / "r.json")
+    assert same(found, two) and not same(found, exact)
+    assert json.loads((tmp_path / "r.json").read_text())["candidates"] == 30
+    with pytest.raises(ConfigError, match="'HNSW' holds vectors, not the joint score"):
+        search_task(IDS, joint, WANTED, 10, {"index": {"kind": "HNSW"}})
+
+
+@pytest.mark.parametrize("kind", ["dense", "joint"])
+def test_only_the_candidates_are_ranked(dense: Path, joint: Path, kind: str) -> None:
+    """Among all documents they have the order of the whole search."""
+    stores = {"dense": dense, "joint": joint}[kind]
+    whole = search_task(IDS, stores, WANTED, N)
+    candidates = {query: [f"d{(7 * i + len(query)) % N:03d}" for i in range(20)] for query in WANTED}
+    run = search_task(IDS, stores, WANTED, 15, candidates=candidates)
+    for query, mine, everything in zip(run.query_ids, run.doc_ids, whole.doc_ids, strict=True):
+        assert mine == [document for document in everything if document in candidates[query]][:15]
