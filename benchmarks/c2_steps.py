@@ -13,6 +13,8 @@ SEED-Encoder.
 Memory: a process of its own for each variant, resident size at the peak of a step over what it was before (weights and the
 optimiser's state; gradients, states and logits are in the difference). ``held`` is the peak of what torch's tensors take in
 another step: without what the C library keeps of freed memory, which nearly all of them are too small to be given back.
+``products``: floating-point operations of the matrix products in a step, the peer's over ours: what a step of nothing else
+would gain at equal speed and precision (``--count`` counts them again, into the results that are there).
 ``ours, 1280`` is ours with micro-batches of at most that many tokens: two or three a step instead of one.
 
     PRETRIEVE_PEERS=DIR PYTHONPATH=src python benchmarks/c2_steps.py --vocabulary 8192
@@ -26,6 +28,7 @@ import argparse
 import ctypes
 import functools
 import gc
+import json
 import statistics
 import subprocess
 import sys
@@ -208,6 +211,19 @@ def run(name: str, vocabulary: int, rounds: int) -> tuple[dict[str, Any], list[l
     }, rows
 
 
+def count(name: str, vocabulary: int) -> dict[str, dict[str, float]]:
+    """Operations of a step's matrix products in 1e9, and peers' over ours."""
+    with tempfile.TemporaryDirectory() as directory:
+        variants = make_variants(name, vocabulary, 1, Path(directory), ["ours", "plain", "pretense"])
+        variants.pop("objective")
+        found = {v: steps.products(lambda s=s: s.step(0)) for v, s in variants.items()}
+    own = found["ours"]
+    return {
+        "giga": {v: round(n / 1e9, 2) for v, n in found.items()},
+        "ratio": {v: round(n / own, 3) for v, n in found.items() if v != "ours"},
+    }
+
+
 def word_loss_alone(vocabulary: int, rounds: int) -> dict[str, float]:
     """The word loss of all of a step's tokens, forward and backward, against a linear layer and cross-entropy."""
     generator = seeded(steps.SEED)
@@ -233,12 +249,23 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--vocabulary", type=int, default=8192)
     parser.add_argument("--only", nargs="*", choices=list(TARGETS))
+    parser.add_argument("--count", action="store_true", help="only count the products, into the results that are there")
     parser.add_argument("--out", type=Path, default=common.RESULTS)
     args = parser.parse_args()
     choose_device("fp32", 1)
+    if args.count:
+        path = args.out / f"c2_steps_{args.vocabulary}.json"
+        body = json.loads(path.read_text())
+        for name, result in body["results"].items():
+            result["products"] = count(name, args.vocabulary)
+            print(name, result["products"])
+        path.write_text(json.dumps(body, indent=1) + "\n")
+        return
     results, rows = {}, []
     for name in args.only or TARGETS:
         results[name], more = run(name, args.vocabulary, args.rounds)
+        results[name]["products"] = count(name, args.vocabulary)
+        print(name, results[name]["products"])
         rows += more
     common.table(
         f"C2: V={args.vocabulary}, {steps.BATCH} passages, 4 layers, 256-d",

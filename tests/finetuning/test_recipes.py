@@ -58,9 +58,10 @@ def test_names() -> None:
 
 
 def test_trainers() -> None:
-    ranking = {"kind": "ranking", "loss": "softmax", "refresh": 0, "curve": 0}
+    ranking = {"kind": "ranking", "loss": "softmax", "refresh": 0, "curve": 0, "windows": 1}
     assert trainer_of(ranking) == "ranking" and trainer_of(ranking | {"curve": 3}) == "curve"
-    assert trainer_of(ranking | {"curve": 3, "refresh": 5}) == "ance"
+    assert trainer_of(ranking | {"curve": 3, "refresh": 5, "windows": 4}) == "ance"
+    assert trainer_of(ranking | {"curve": 3, "windows": 4}) == "maxp"
     assert trainer_of(ranking | {"loss": "distillation", "curve": 3}) == "distillation"
     assert trainer_of({"kind": "clicks"}) == "examples" and trainer_of({"kind": "cross-encoder"}) == "cross-encoder"
 

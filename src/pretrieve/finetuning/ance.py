@@ -10,7 +10,8 @@ SEED-Encoder searches in a second job beside the training, so its negatives are 
 how many depends on the machines. Here training waits, and a run is a function of its seed.
 
 Until the first refresh the given negatives are used (those that the start model mined); without any, the first is before step 0.
-Documents are what ``passage_length`` tokens of them hold (FirstP).
+Documents are what ``passage_length`` tokens of them hold (FirstP), or the best of several windows (MaxP,
+:mod:`pretrieve.finetuning.maxp`).
 
 Every refresh leaves its lists as a file of negatives, ``step{n·r}.jsonl.gz``. A run that goes on from a checkpoint reads the one
 in use; where a refresh is due at the very step, it is done again from the same weights. Several processes share
@@ -33,9 +34,11 @@ from pretrieve.finetuning.ranking import RankingObjective
 from pretrieve.models.dual_encoder import DualEncoder
 from pretrieve.retrieval.embed import Job, encode, run_jobs, shard_rows
 from pretrieve.retrieval.embeddings import EmbeddingReader, EmbeddingWriter
+from pretrieve.retrieval.maxp import search_maxp
 from pretrieve.retrieval.negatives import Negatives, mine, read_negatives, write_negatives
 from pretrieve.retrieval.search import search
 from pretrieve.tasks.dataset import Dataset
+from pretrieve.text.windows import PassageWindows
 from pretrieve.training.device import Device
 from pretrieve.training.objective import MicroBatch
 from pretrieve.training.processes import Processes
@@ -113,18 +116,28 @@ class FreshNegatives:
     def _embed(self, step: int) -> Path:
         """Embed the corpus, every process its share; returns the store's folder."""
         data, tower, length = self._data, self._model.document, self._options["passage_length"]
-        store, rows = self.directory / "embeddings", len(self._data.document_ids)
+        store, rows, windows = self.directory / "embeddings", len(self._data.document_ids), self._windows()
+        pack = lambda wanted: data.pack_candidates(wanted, length)
+        if windows is not None:
+            rows, pack = len(windows), windows.pack
 
         def make(owner: bool) -> list[Job]:
             if owner:  # what a refresh that was killed has left is perhaps not of these weights
                 shutil.rmtree(store, ignore_errors=True)
             shard = shard_rows(rows, 4 * tower.width)
             writer = EmbeddingWriter(store, "corpus", rows, tower.width, f"{self._key}-{step}", shard, owner)
-            pack = lambda wanted: data.pack_candidates(wanted, length)
             return [Job("corpus", tower, lambda batch: [tower(batch)], pack, rows, [writer])]
 
         run_jobs(make, self._device, self._processes)
         return store
+
+    def _windows(self) -> PassageWindows | None:
+        """The windows of all documents; None for FirstP."""
+        data, options = self._data, self._options
+        if options.get("windows", 1) == 1:
+            return None
+        places = (data.candidate_sentence, data.candidate_passage)
+        return PassageWindows(data.passages, *places, options["passage_length"], options["windows"])
 
     def _mine(self, store: Path, step: int) -> Negatives:
         data, options = self._data, self._options
@@ -137,7 +150,13 @@ class FreshNegatives:
         queries = encode(self._model.query, pack, self.rows, self._device)
         reader = EmbeddingReader(store, "corpus")
         threads = torch.get_num_threads()  # faiss sets it for torch too
-        run = search(reader, queries, data.document_ids, options["pool"], query_ids=query_ids, threads=threads)
+        common = {"query_ids": query_ids, "threads": threads}
+        windows = self._windows()
+        if windows is None:
+            run = search(reader, queries, data.document_ids, options["pool"], **common)
+        else:
+            owners = windows.windows.documents
+            run = search_maxp(reader, owners, queries, data.document_ids, options["pool"], **common)
         about = {"source": "ance", "step": step, "key": self._key, "sample": self.sample}
         return self._draw(mine(run, qrels, options["pool"], about), step)
 

@@ -115,10 +115,13 @@ class RankingObjective:
         whole = self._pack(group)
         if parts == 1 and whole.tokens <= self._budget:
             return [whole]
-        documents = tokens_of_each(whole.data.documents).reshape(group.documents.shape)
-        tokens = tokens_of_each(whole.data.queries) + documents.sum(axis=1)
-        pieces = cut_evenly(tokens, self._budget, parts)
+        pieces = cut_evenly(self._tokens(whole.data), self._budget, parts)
         return [self._pack(Group(group.queries[piece], group.documents[piece])) for piece in pieces]
+
+    def _tokens(self, texts: GroupTexts) -> np.ndarray:
+        """(n,) tokens of each query with its group."""
+        documents = tokens_of_each(texts.documents).reshape(texts.group.documents.shape)
+        return tokens_of_each(texts.queries) + documents.sum(axis=1)
 
     def _pack(self, group: Group) -> MicroBatch:
         queries = self._data.pack_queries(group.queries, self.options["query_length"])

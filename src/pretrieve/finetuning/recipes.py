@@ -287,7 +287,9 @@ def trainer_of(options: Mapping[str, Any]) -> str:
         return "cross-encoder" if options["kind"] == "cross-encoder" else "examples"
     if options["loss"] == "distillation":
         return "distillation"
-    return "ance" if options["refresh"] else "curve" if options["curve"] else "ranking"
+    if options["refresh"]:
+        return "ance"
+    return "maxp" if options["windows"] > 1 else "curve" if options["curve"] else "ranking"
 
 
 def resolve_recipe(

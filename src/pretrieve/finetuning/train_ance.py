@@ -9,6 +9,7 @@ from typing import Any
 
 from pretrieve.finetuning.ance import AnceObjective, FreshNegatives
 from pretrieve.finetuning.fine_tuning import FineTuning, Trainable
+from pretrieve.finetuning.maxp import MaxPAnce
 from pretrieve.finetuning.train_curve import with_curve
 from pretrieve.finetuning.train_ranking import ranking_parts
 
@@ -22,7 +23,8 @@ def prepare_ance(run: FineTuning) -> Trainable:
         parts.model, task, parts.data.train, options, run.seed, device, run.work / "negatives", parts.key, run.processes
     )
     given = parts.data.groups if run.negatives else None
-    trained = parts.trainable(AnceObjective(parts.model, task, given, options, run.seed, fresh, device.device))
+    kind = MaxPAnce if options["windows"] > 1 else AnceObjective
+    trained = parts.trainable(kind(parts.model, task, given, options, run.seed, fresh, device.device))
 
     def save(out: Path, info: dict[str, Any]) -> None:
         shutil.rmtree(out / "negatives", ignore_errors=True)

@@ -13,11 +13,13 @@ from pretrieve.finetuning.train_cross_encoder import prepare_cross_encoder
 from pretrieve.finetuning.train_curve import prepare_curve
 from pretrieve.finetuning.train_distillation import prepare_distillation
 from pretrieve.finetuning.train_examples import prepare_examples
+from pretrieve.finetuning.train_maxp import prepare_maxp
 from pretrieve.finetuning.train_ranking import prepare_ranking
 
 TRAINERS: dict[str, Callable[[FineTuning], Trainable]] = {
     "ranking": prepare_ranking,
     "curve": prepare_curve,
+    "maxp": prepare_maxp,
     "ance": prepare_ance,
     "distillation": prepare_distillation,
     "cross-encoder": prepare_cross_encoder,

@@ -1,0 +1,114 @@
+"""Training with long documents: the score of a document is that of its best window (MaxP; Dai & Callan 2019, ANCE).
+
+``windows`` above 1 cuts a candidate into so many windows at most (:mod:`pretrieve.text.windows`); for query q and the windows
+w_1 … w_m of document d::
+
+    s(q, d) = max_k q·w_k / τ                                                 (1)
+
+Only the best window of each pair gets a gradient (SEED-Encoder model/models.py, NLL_MultiChunk, which has four). With one
+window this is :class:`~pretrieve.finetuning.ranking.RankingObjective`, FirstP.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import torch
+
+from pretrieve.finetuning.ance import AnceObjective
+from pretrieve.finetuning.groups import Group
+from pretrieve.finetuning.losses import both_directions, hinge_loss, pairwise_loss, softmax_loss
+from pretrieve.finetuning.ranking import RankingObjective, whole_group
+from pretrieve.text.packing import Packed
+from pretrieve.text.windows import PassageWindows
+from pretrieve.training.cut import tokens_of_each
+from pretrieve.training.objective import MicroBatch
+
+
+class WindowTexts(NamedTuple):
+    """As :class:`~pretrieve.finetuning.ranking.GroupTexts`; ``documents`` are windows, ``owner`` (W,) which of the n·G documents
+    each is of, ascending."""
+
+    queries: Packed
+    documents: Packed
+    group: Group
+    owner: np.ndarray
+
+
+class MaxP:
+    """Equation (1) for a ranking objective; goes in front of it."""
+
+    def _tokens(self, texts: WindowTexts) -> np.ndarray:
+        count, size = texts.group.documents.shape
+        windows = np.bincount(texts.owner // size, weights=tokens_of_each(texts.documents), minlength=count)
+        return tokens_of_each(texts.queries) + windows.astype(np.int64)
+
+    def _pack(self, group: Group) -> MicroBatch:
+        data, options = self._data, self.options
+        queries = data.pack_queries(group.queries, options["query_length"])
+        rows = group.documents.ravel()
+        cut = PassageWindows(
+            data.passages,
+            data.candidate_sentence[rows],
+            data.candidate_passage[rows],
+            options["passage_length"],
+            options["windows"],
+        )
+        documents, n = cut.pack(np.arange(len(cut))), len(group.queries)
+        return MicroBatch(
+            WindowTexts(queries, documents, group, cut.windows.documents),
+            {term: n for term in self.terms},
+            len(queries.tokens) + len(documents.tokens),
+            group.queries,
+            n + len(cut),
+        )
+
+    def contrast(self, vectors: list[torch.Tensor], batches: list[MicroBatch]) -> dict[str, torch.Tensor]:
+        """The loss summed over the B queries of the step."""
+        sizes = [len(batch.data.group.queries) for batch in batches]
+        queries = torch.cat([part[:n] for part, n in zip(vectors, sizes, strict=True)])
+        windows = torch.cat([part[n:] for part, n in zip(vectors, sizes, strict=True)])
+        group = whole_group(batches)
+        first = np.cumsum([0, *(batch.data.group.documents.size for batch in batches[:-1])])
+        owner = np.concatenate([batch.data.owner + begin for batch, begin in zip(batches, first, strict=True)])
+        scores = best_windows(queries, windows, owner, group.documents.size) / self.options["temperature"]
+        return {"contrastive": self._loss(scores, group)}
+
+    def _loss(self, scores: torch.Tensor, group: Group) -> torch.Tensor:
+        """scores (B, B·G), each query with all documents of the batch."""
+        options, (count, size) = self.options, group.documents.shape
+        target = np.arange(count) * size
+        if options["in_batch"]:
+            excluded = self._data.relevance(group.queries, group.documents.ravel())
+            excluded[np.arange(count), target] = False
+            loss = both_directions if options["direction"] == "both" else softmax_loss
+            on = (torch.from_numpy(array).to(scores.device) for array in (target, excluded))
+            return loss(scores, *on)
+        places = torch.from_numpy(target[:, None] + np.arange(size)).to(scores.device)
+        own = scores.gather(1, places)
+        if options["loss"] == "softmax":
+            return softmax_loss(own, own.new_zeros(count, dtype=torch.int64))
+        if options["loss"] == "pairwise":
+            return pairwise_loss(own[:, 0], own[:, 1:])
+        return hinge_loss(own[:, 0], own[:, 1:], options["margin"])
+
+
+def best_windows(queries: torch.Tensor, windows: torch.Tensor, owner: np.ndarray, documents: int) -> torch.Tensor:
+    """(B, documents) greatest inner product of each query (B, k) with the windows (W, k) of each document; ``owner`` (W,).
+
+    >>> best_windows(torch.tensor([[1.0, 0.0]]), torch.tensor([[1.0, 5.0], [2.0, 0.0], [-3.0, 1.0]]), np.array([0, 0, 1]), 2)
+    tensor([[ 2., -3.]])
+    """
+    products = queries.float() @ windows.float().T
+    place = torch.from_numpy(owner).to(products.device).expand(len(queries), -1)
+    empty = products.new_full((len(queries), documents), -torch.inf)
+    return empty.scatter_reduce(1, place, products, "amax", include_self=False)
+
+
+class MaxPRanking(MaxP, RankingObjective):
+    """A ranking objective over documents of several windows."""
+
+
+class MaxPAnce(MaxP, AnceObjective):
+    """ANCE over documents of several windows; the search for negatives is by the best window too."""
