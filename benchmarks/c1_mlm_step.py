@@ -8,8 +8,10 @@ default), the same in bf16 autocast, and ``grouped``: batches of similar length 
 its time is taken for each real token). Ours runs in the precision the project takes on the machine: bf16 where the
 CPU has AMX, else fp32. First, equality: same weights, same masks, dropout off: the losses agree to 1e-4.
 
-``products alone`` is the limit: the matrix products of our step (linear layers, masked words' logits, and both gradients of
-each) on arrays of the same shapes, and nothing else; attention is left out. Our last layer is computed for masked words alone.
+Two limits. ``products`` counts the floating-point operations of the matrix products in a step, the peer's over ours: what a step
+of nothing else would gain at equal speed and precision. ``products alone`` is the time of such a step: the matrix products of
+ours (linear layers, masked words' logits, and both gradients of each; the last layer for masked words alone) on arrays of the
+same shapes, and nothing else; attention is left out.
 
     PYTHONPATH=src python benchmarks/c1_mlm_step.py
 """
@@ -108,6 +110,7 @@ def run(vocabulary: int, rounds: int, amx: bool) -> dict:
         # Without AMX, bf16 is emulated and up to three times slower than fp32: one round shows it, and it is no peer.
         measured = fp32 | limit | (bf16 if amx else {})
         times = common.interleave({name: v.step for name, v in measured.items()}, rounds)
+        counted = {name: steps.products(lambda v=fp32[name]: v.step(0)) for name in ("ours fp32", "HF fp32")}
         emulated = {} if amx else common.interleave({name: v.step for name, v in bf16.items()}, 1, warm_up=False)
     grouped_tokens = [int(batch["attention_mask"].sum()) for batch in grouped]
     # Per real token from here on. One round's grouped batch is all short or all long, so it takes the mean over all.
@@ -141,6 +144,10 @@ def run(vocabulary: int, rounds: int, amx: bool) -> dict:
         "emulated_bf16_tokens_per_cpu_s_one_round": {n: round(tokens[0] / v[0], 1) for n, v in emulated.items()},
         "ours": best,
         "ratio": ratio,
+        "products": {
+            "giga": {name: round(n / 1e9, 2) for name, n in counted.items()},
+            "ratio": round(counted["HF fp32"] / counted["ours fp32"], 3),
+        },
         "products_share_of_our_step": share["products alone fp32"],
         "ratio_if_only_products": bound["HF fp32"],
         "targets": targets,

@@ -88,20 +88,23 @@ def make(
     length: int = LENGTH,
     preset: str | None = None,
     budget: int | None = None,
+    device: torch.device = CPU,
 ) -> Objective:
     """An objective with fresh weights, as a pre-training job builds it; on passages, for blocks have no web lengths."""
     changes = ({"examples": "passages"} if "examples" in OPTIONS[name] else {}) | (changes or {})
     options = {"name": name, "length": length, **resolve(name, preset, changes, "benchmark")}
-    return build_objective(Setting(options, batch, Encoder(config, 128, "cls", SEED), store, SEED, CPU, budget))
+    return build_objective(Setting(options, batch, Encoder(config, 128, "cls", SEED), store, SEED, device, budget))
 
 
 class Stepper:
     """An objective, its optimiser, and one step: what :func:`pretrieve.training.loop.train` does, so that variants can take
     turns (:func:`check_step`)."""
 
-    def __init__(self, objective: Objective, config: OptimiserConfig, bf16: bool = False) -> None:
-        self.objective, self.config, self.device = objective, config, Device(CPU, bf16)
-        objective.module.train()
+    def __init__(
+        self, objective: Objective, config: OptimiserConfig, bf16: bool = False, device: torch.device = CPU
+    ) -> None:
+        self.objective, self.config, self.device = objective, config, Device(device, bf16)
+        objective.module.to(device).train()
         self.optimiser = make_optimiser(objective.module, config)
 
     def step(self, step: int) -> None:
@@ -138,7 +141,7 @@ class TrainerStepper:
         self.optimiser = torch.optim.AdamW(model.parameters(), lr=1e-4, weight_decay=0.01, fused=True)
 
     def step(self, step: int) -> None:
-        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=self.bf16):
+        with torch.autocast(next(self.model.parameters()).device.type, dtype=torch.bfloat16, enabled=self.bf16):
             loss = self.loss(self.model, self.batches[step])
         loss.backward()
         nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)

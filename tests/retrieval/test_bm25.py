@@ -3,7 +3,7 @@
 Seen to fail when: the index sort is left out (ties at the cut); ``forceMerge`` is left out (ties over segments);
 k1 and b are fixed to other values; DEFAULT_ANALYZER is replaced by Lucene's StandardAnalyzer (stems); ``id`` has no
 binary values (pyserini cannot open the index); ``setMaxClauseCount`` is left out; repeated ids are not looked for;
-the lock around per-thread Java objects is left out (texts swap between documents).
+the lock around per-thread Java objects is left out (texts swap between documents); the list of ids is not sorted.
 """
 
 import math
@@ -170,9 +170,21 @@ def test_a_second_build_replaces_and_a_failed_one_changes_nothing(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["ix"]
 
 
+def test_any_id_is_the_one_of_its_document(tmp_path):
+    """Code points above and below the surrogates, and a line break: UTF-8 order is not UTF-16's."""
+    words = dict(zip(["z", "\U00010000", "\uffee", "a\nb", "é", '"'], VOCABULARY, strict=False))
+    index = _index(tmp_path / "ix", [(doc_id, f"{word} shared") for doc_id, word in words.items()])
+    for doc_id, word in words.items():
+        assert search(index, [("q", word)], 3).doc_ids == [[doc_id]]
+    assert search(index, [("q", "shared")], 9).doc_ids == [sorted(words)]
+
+
 def test_wrong_inputs_are_named(tmp_path):
     with pytest.raises(DataError, match="no Lucene index"):
         search(tmp_path / "none", [("q", "x")], 5)
+    (_index(tmp_path / "ix", [("a", "zebra")]) / "ids.json").unlink()
+    with pytest.raises(DataError, match="ids.json: missing or damaged.*build the index again"):
+        search(tmp_path / "ix", [("q", "x")], 5)
     (tmp_path / "notes").mkdir()
     (tmp_path / "notes" / "thesis.txt").write_text("precious")
     with pytest.raises(ConfigError, match="not replaced"):

@@ -11,7 +11,7 @@ import json
 
 import pytest
 from miniature import Workflow, clone
-from tiny_science import ENCODERS, change_config
+from tiny_science import ENCODERS
 
 ROOT = "results/demo"
 MLM = ENCODERS[0]
@@ -22,14 +22,9 @@ WHERE = "questions/seed1"
 @pytest.fixture(scope="module")
 def chained(finished: Workflow, folders) -> Workflow:
     workflow = clone(finished, folders / "chains")
-    reranked = {"reader": "squad", "trained_on": "questions", "rerank": "bm25", "depth": 10, "sizes": {"80pct": 0.8}}
-    files = {part: f"resources/questions/{part}.json" for part in ("train", "dev", "test")}
-    change_config(
-        workflow.folder, "datasets", "reranked", to=reranked | {"files": files, "metrics": ["mrr@10", "recall@10"]}
-    )
     metrics = [f"{ROOT}/metrics/{system}/{WHERE}.json" for system in (HARD, THIRD, ANCE)]
     metrics += [f"{ROOT}/metrics/{MLM}.glue-full/question-entailment/seed1.json"]
-    metrics += [f"{ROOT}/metrics/{HARD}/reranked/seed1.json"]
+    metrics += [f"{ROOT}/metrics/{HARD}/questions-rerank/seed1.json"]
     ended = workflow.run(*metrics, f"{ROOT}/exports/{HARD}/{WHERE}/modules.json")
     assert ended.code == 0, ended.text
     return workflow
@@ -71,7 +66,7 @@ def test_negatives_are_of_training_questions_and_not_relevant(chained: Workflow)
 
 
 def test_scores_say_what_they_are_of(chained: Workflow) -> None:
-    whole, some = (read(chained, f"metrics/{HARD}/{data}/seed1.json") for data in ("questions", "reranked"))
+    whole, some = (read(chained, f"metrics/{HARD}/{data}/seed1.json") for data in ("questions", "questions-rerank"))
     assert whole["n_queries"] == some["n_queries"] and "candidates_per_query" not in whole
     assert some["candidates_per_query"]["max"] <= 10 < whole["n_candidates"]
     glue = read(chained, f"metrics/{MLM}.glue-full/question-entailment/seed1.json")

@@ -42,7 +42,7 @@ def complaint(ended) -> str:
         ("seeds=[1,x]", ["seeds.1", "'x'", "integer"]),
         ("seeds=[-1]", ["seeds.0", "-1", "minimum"]),
         ("bm25={b: 2}", ["bm25.b", "2", "maximum"]),
-        ("recipes={reqa: {dim: ful}}", ["recipes.reqa.dim", "'ful'", "full, half, quarter", "did you mean 'full'"]),
+        ("recipes={reqa: {options: {dim: ful}}}", ["recipes.reqa.options.dim", "'ful'", "or full or half or quarter"]),
         (
             "encoders={shallow-bfs: {objective: [bsf]}}",
             ["encoders.shallow-bfs.objective.0", "'bsf'", "allowed: bfs, ict, wlp", "did you mean 'bfs'"],

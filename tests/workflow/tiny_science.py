@@ -112,6 +112,8 @@ def write_config(project: Path) -> None:
     del config["analyses"]  # they name encoders that the miniature has not
     config["corpora"]["encyclopedia-demo"]["expect"] = {"pages": PAGES, "leads": len(TITLES), "wlp_pairs_min": 20}
     config["datasets"]["questions"]["sizes"] = {"5pct": 0.05, "80pct": 0.80}
+    reranked = config["datasets"]["questions-rerank"]
+    reranked["sizes"], reranked["depth"] = {"80pct": 0.80}, 10
     scale = config["scales"]["demo"]
     scale["vocabulary_size"] = 300
     scale["body"] |= {"hidden": 16, "feed_forward": 32}

@@ -1,0 +1,190 @@
+"""C4: exact search for the 100 best of 10,000 to 1,000,000 vectors, against faiss as it comes, faiss tuned, and torch.
+
+Unit vectors of 256 and 768 dimensions in an embedding store; 1, 16 and 128 queries (few: below 128,000 / dim faiss does not
+multiply matrices by default) and many. Two of ours: ``search`` is what the project runs, the store streamed from its
+memory map, candidates scored again in float64, ties settled, ids looked up; ``top_k`` is its first stage alone, which is
+all that the peers do. Peers: ``faiss.knn`` in a process of its own without the project's settings; the same with
+``OPENBLAS_CORETYPE`` and the BLAS threshold set by hand; a torch matrix product and ``topk``. All read the same memory map.
+One thread, CPU time, interleaved. First, equality: scores of all agree to 1e-5.
+
+    PYTHONPATH=src python benchmarks/c4_search.py
+"""
+
+from __future__ import annotations
+
+import common  # isort: skip  (sets thread counts)
+
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+DEPTH = 100
+DIMS = (256, 768)
+FEW = (1, 16, 128)
+TARGETS = {"faiss default": 20.0, "faiss tuned": 1.0}
+SHARD = 262_144  # rows of a shard, as the project writes them
+
+
+def faiss_alone(shards: list[str], dim: int, counts: tuple[int, ...], tuned: bool) -> dict[str, Callable]:
+    """faiss in a process of its own: the settings that it has, or those that it should have."""
+    if tuned:
+        from pretrieve.retrieval.index import _coretype
+
+        coretype = _coretype()
+        if coretype:
+            os.environ["OPENBLAS_CORETYPE"] = coretype
+    import faiss
+
+    faiss.omp_set_num_threads(1)
+    if tuned:
+        faiss.cvar.distance_compute_blas_threshold = 20
+    maps = [np.load(path, mmap_mode="r") for path in shards]
+
+    def find(queries: np.ndarray) -> np.ndarray:
+        scores = [faiss.knn(queries, part, min(DEPTH, len(part)), faiss.METRIC_INNER_PRODUCT)[0] for part in maps]
+        return -np.sort(-np.hstack(scores), axis=1)[:, :DEPTH]
+
+    asked = {count: make_queries(count, dim) for count in counts}
+    return {str(count): lambda _, queries=queries: find(queries) for count, queries in asked.items()}
+
+
+def make_queries(count: int, dim: int) -> np.ndarray:
+    return unit(np.random.default_rng(1).standard_normal((count, dim), dtype=np.float32))
+
+
+def unit(vectors: np.ndarray) -> np.ndarray:
+    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+
+def measure(rows: int, dim: int, counts: tuple[int, ...], rounds: int, directory: Path) -> dict:
+    """Ratios for one store, by number of queries."""
+    import torch
+
+    from pretrieve.retrieval.embeddings import EmbeddingReader, EmbeddingWriter
+    from pretrieve.retrieval.index import top_k
+    from pretrieve.retrieval.search import search
+
+    torch.set_num_threads(1)
+    rng = np.random.default_rng(0)
+    writer = EmbeddingWriter(directory, "corpus", rows, dim, "benchmark", SHARD)
+    for shard, start, stop in writer.pending():
+        writer.write(shard, unit(rng.standard_normal((stop - start, dim), dtype=np.float32)))
+    writer.finish()
+    reader = EmbeddingReader(directory, "corpus")
+    ids = [f"d{i}" for i in range(rows)]
+    paths = [str(path) for path in sorted(directory.glob("corpus-*.npy"))]
+    alone = {
+        name: common.Worker(faiss_alone, paths, dim, counts, name == "faiss tuned", without=("OPENBLAS_CORETYPE",))
+        for name in TARGETS
+    }
+    tensors = [torch.from_numpy(np.load(path, mmap_mode="c")) for path in paths]
+
+    def first_stage(queries: np.ndarray) -> np.ndarray:
+        scores = [top_k(queries, part, min(DEPTH, len(part)), 1)[0] for _, part in reader.shards()]
+        return -np.sort(-np.hstack(scores), axis=1)[:, :DEPTH]
+
+    def by_torch(queries: np.ndarray) -> np.ndarray:
+        mine = torch.from_numpy(queries)
+        scores = torch.cat([torch.topk(mine @ part.T, min(DEPTH, len(part))).values for part in tensors], dim=1)
+        return torch.topk(scores, DEPTH).values.numpy()
+
+    result = {}
+    for count in counts:
+        queries = make_queries(count, dim)
+        variants: dict[str, Callable] = {
+            "ours, search": lambda _, q=queries: np.stack(search(reader, q, ids, DEPTH).scores),
+            "ours, top_k": lambda _, q=queries: first_stage(q),
+            **{name: worker.variant(str(count)) for name, worker in alone.items()},
+            "torch": lambda _, q=queries: by_torch(q),
+        }
+        exact = variants["ours, search"](0)
+        found = {name: worker.variant(str(count), returns=True)(0).result for name, worker in alone.items()}
+        found |= {"torch": by_torch(queries), "ours, top_k": first_stage(queries)}
+        for name, scores in found.items():
+            if not np.allclose(scores, exact, atol=1e-5):
+                raise SystemExit(f"{name}: scores differ from those of exact search, {rows} x {dim}, {count} queries.")
+        # One call takes from 0.2 ms; several make a time that the clock can tell from noise.
+        repeat = max(1, round(0.05 / (2 * rows * dim * count / 5e10 + 1e-3)))
+        times = common.interleave(
+            {name: repeated(variant, repeat) for name, variant in variants.items()}, rounds, warm_up=False
+        )
+        rate = {name: 2 * rows * dim * count * repeat / 1e9 / value for name, value in common.medians(times).items()}
+        result[str(count)] = {
+            "gflop_per_cpu_s": {name: round(value, 2) for name, value in rate.items()},
+            "ratio_search": common.ratios(times, "ours, search"),
+            "ratio_top_k": common.ratios(times, "ours, top_k"),
+        }
+    return result
+
+
+def repeated(variant: Callable[[int], object], times: int) -> Callable[[int], object]:
+    """Call a variant several times; seconds of another process are added up."""
+
+    def call(number: int) -> object:
+        results = [variant(number) for _ in range(times)]
+        if isinstance(results[0], common.Spent):
+            return common.Spent(sum(result.seconds for result in results), None)
+        return None
+
+    return call
+
+
+def main() -> None:
+    args = common.arguments(__doc__, rounds=5, rows=1_000_000, many=1000)
+    sizes = [rows for rows in (10_000, 100_000, 1_000_000) if rows <= args.rows]
+    results: dict[str, dict] = {}
+    for dim in DIMS:
+        for rows in sizes:
+            large = rows == 1_000_000  # minutes for each call of an untuned faiss
+            with tempfile.TemporaryDirectory() as directory:
+                counts = (*FEW, args.many // 4 if large else args.many)
+                rounds = min(args.rounds, 3) if large else args.rounds
+                results[f"{rows}x{dim}"] = measure(rows, dim, counts, rounds, Path(directory))
+            common.table(
+                f"C4: top {DEPTH} of {rows:,} x {dim}, GFLOP/CPU-s; in brackets, how much faster ours is: search, top_k",
+                ["queries", "ours, search", "ours, top_k", "faiss default", "faiss tuned", "torch"],
+                [
+                    [count, *(cell(name, value) for name in value["gflop_per_cpu_s"])]
+                    for count, value in results[f"{rows}x{dim}"].items()
+                ],
+            )
+    few = [value for by_count in results.values() for count, value in by_count.items() if int(count) in FEW[1:]]
+    everything = [value for by_count in results.values() for value in by_count.values()]
+    summary = {
+        "top_k, few queries, least ratio to faiss default": min(
+            v["ratio_top_k"]["faiss default"]["median"] for v in few
+        ),
+        "top_k, few queries, greatest ratio to faiss default": max(
+            v["ratio_top_k"]["faiss default"]["median"] for v in few
+        ),
+        "top_k, least ratio to faiss tuned": min(v["ratio_top_k"]["faiss tuned"]["median"] for v in everything),
+        "search, least ratio to faiss tuned": min(v["ratio_search"]["faiss tuned"]["median"] for v in everything),
+        "search, greatest ratio to faiss tuned": max(v["ratio_search"]["faiss tuned"]["median"] for v in everything),
+    }
+    for name, value in summary.items():
+        print(
+            f"  {name}: {value:.3g}  {common.verdict(value, TARGETS['faiss default' if 'default' in name else 'faiss tuned'])}"
+        )
+    common.write(
+        "c4_search",
+        args,
+        ("faiss-cpu", "torch", "numpy"),
+        depth=DEPTH,
+        results=results,
+        summary=summary,
+        targets=TARGETS,
+    )
+
+
+def cell(name: str, value: dict) -> str:
+    rate = f"{value['gflop_per_cpu_s'][name]:.3g}"
+    if name.startswith("ours"):
+        return rate
+    return f"{rate} ({value['ratio_search'][name]['median']:.2f}, {value['ratio_top_k'][name]['median']:.2f})"
+
+
+if __name__ == "__main__":
+    main()
