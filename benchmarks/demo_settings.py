@@ -21,7 +21,11 @@ import numpy as np
 import yaml
 
 from pretrieve.configuration import encoder_options, recipe_options, started_from
-from pretrieve.finetuning.reqa import BestSnapshot, ReqaConfig, ReqaObjective
+from pretrieve.finetuning.groups import Groups, steps_for
+from pretrieve.finetuning.ranking import RankingObjective
+from pretrieve.finetuning.run import optimiser_config
+from pretrieve.finetuning.validation import BestSnapshot
+from pretrieve.models.dual_encoder import DualEncoder
 from pretrieve.models.encoder import Encoder
 from pretrieve.pretraining.objectives import build_objective
 from pretrieve.pretraining.run import make_encoder, trained_heads
@@ -108,13 +112,14 @@ def pretrained(config: dict, row: str, store: TokenStore, seed: int, device, kno
 def finetuned(encoder: Encoder, data: Dataset, size: str, recipe: dict, seed: int, device) -> Encoder:
     """A fine-tuned copy, the snapshot with the best validation loss."""
     encoder = copy.deepcopy(encoder)
-    reqa = ReqaConfig(**{k: v for k, v in recipe.items() if k not in ("dim", "learning_rate", "similarity")})
+    model = DualEncoder(encoder, encoder, "sde")
     training, validation = data.split(size, "train"), data.split(size, "valid")
-    steps = reqa.steps_for(len(training))
-    watcher = BestSnapshot(encoder, data, training, validation, reqa, steps, device)
+    groups = Groups(data, training, recipe, [], seed)
+    steps = steps_for(len(groups), recipe)
+    watcher = BestSnapshot(model, data, training, validation, recipe, steps, device)
     watcher.start()
-    goal = ReqaObjective(encoder, data, training, reqa, seed, device.device)
-    train(goal, OptimiserConfig(steps, recipe["learning_rate"]), device, seed, watcher=watcher, label=size)
+    goal = RankingObjective(model, data, groups, recipe, seed, device.device)
+    train(goal, optimiser_config(recipe, steps), device, seed, watcher=watcher, label=size)
     watcher.restore()
     return encoder
 
@@ -124,7 +129,7 @@ def run_setting(
 ) -> dict:
     """Dev recall@100 by row, task and size. ``known`` keeps what other settings have in common with this one."""
     device = choose_device("auto", 1)
-    recipe = recipe_options(config, "reqa")
+    recipe = recipe_options(config, "reqa", "questions")
     recalls = {}
     for row in rows:
         options = encoder_options(config, row)

@@ -1,12 +1,13 @@
 """G1: a training step of MLM, RetroMAE and Condenser with BERT-base on a GPU, against transformers in bf16, eager and compiled.
 
-12 layers, 768-d, V = 30,522; texts with the lengths of web passages, at most 128 or 512 tokens (57 % full when padded), 256 or 64 of
-them, random tokens. Ours is bf16 on packed batches, with ``--compile`` also with compiled layers. The peer is ``plain_hf.py``:
+12 layers, 768-d, V = 30,522; 256 or 64 texts with the lengths of web passages, at most 128 or 512 tokens (57 % full when padded),
+random tokens. Ours is bf16 on packed batches, with ``--compile`` also with compiled layers. The peer is ``plain_hf.py``:
 padded, logits at all positions, torch's fused attention, bf16 autocast, fused AdamW; ``compiled`` is the same through
 ``torch.compile``, whose first steps are not timed. First, equality: same weights, same masks, dropout off, fp32: losses agree
 to 1e-3.
 
-MFU, the share of the machine's matrix products that is used, counts real tokens only. Operations of a token, forward and backward::
+MFU, the share of the machine's rate of matrix products that is used, counts real tokens only. Operations of a token, forward and
+backward::
 
     6·12·d²·layers + 12·layers·L·d + 6·d·V·f        L: mean length of the texts; f: logits a token
 
@@ -119,7 +120,7 @@ def run(
         schedule = OptimiserConfig(rounds, 1e-4)
         peer = steps.TrainerStepper(model, plain_hf.weighted(objective), batches, bf16=True)
         other = peer.twin(bf16=True)
-        other.model = torch.compile(other.model)
+        other.model = torch.compile(other.model, dynamic=True, backend="inductor" if device.type == "cuda" else "eager")
         variants = {"ours": steps.Stepper(objective, schedule, True, device), "HF": peer, "HF compiled": other}
         if compiled:
             second = make()

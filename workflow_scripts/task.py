@@ -56,7 +56,9 @@ def parse_sizes(entries: list[str]) -> dict[str, float | str]:
         try:
             value = wanted if wanted == "all" else float(wanted)
         except ValueError:
-            raise ConfigError(f"--sizes: {entry!r} is not NAME=SHARE, NAME=NUMBER or NAME=all, such as 1pct=0.01.") from None
+            raise ConfigError(
+                f"--sizes: {entry!r} is not NAME=SHARE, NAME=NUMBER or NAME=all, such as 1pct=0.01."
+            ) from None
         if not name or name in sizes:
             raise ConfigError(f"--sizes: {entry!r} has no name of its own; give each size once, such as 1pct=0.01.")
         sizes[name] = value
@@ -67,7 +69,8 @@ def main() -> None:
     args = parse_arguments()
     sizes, tokenizer = parse_sizes(args.sizes), load_tokenizer(args.tokenizer)
     if args.kind == "squad":
-        statistics = build_squad(args.train, args.test, args.dev, tokenizer, args.out, sizes, args.seed, args.open, args.max_extra)
+        files, more = (args.train, args.test, args.dev), (args.open, args.max_extra)
+        statistics = build_squad(*files, tokenizer, args.out, sizes, args.seed, *more)
     elif args.kind == "descriptions":
         statistics = build_descriptions(
             args.corpus, tokenizer, args.out, sizes, args.seed, args.max_queries, args.open, args.max_extra

@@ -4,10 +4,10 @@ Measured for bf16 on a CPU without bf16 instructions, where it is emulated: leas
 with weights three times as wide as BERT's; 12 layers of 768 gave 0.99997 as BERT begins and 0.99992 with weights twice as wide
 (of these only the first is tested here, for its time).
 
-Seen to fail when: vectors are written in packed order; ``begin`` is left out for later chunks; finished shards are embedded
-again; the key leaves out the candidates, the windows, or what the retriever says; the encoder stays in evaluation mode; queries go
-through the document tower; a query's words are made sparse; an earlier retriever's lexical stores or list of windows stay; a
-shard is no multiple of a chunk; autocast is not entered.
+Seen to fail when: vectors are written in packed order; ``begin`` is left out for later chunks; finished shards are
+embedded again; the key leaves out the candidates, the windows, or what the retriever says; the encoder stays in
+evaluation mode; queries go through the document tower; a query's words are made sparse; an earlier retriever's
+lexical stores or list of windows stay; a shard is no multiple of a chunk; autocast is not entered.
 """
 
 from __future__ import annotations

@@ -31,6 +31,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -78,9 +79,10 @@ def load_faiss(threads: int, dim: int | None = None) -> ModuleType:
     ``dim`` is the width of the vectors to be searched, where known: a single query is then not made a matrix product,
     which is slower for it than inner products one by one (2.8 against 4.3 GFLOP/s; 17 against 4.4 for 8 queries).
     """
-    coretype = _coretype()
-    if coretype:
-        os.environ.setdefault("OPENBLAS_CORETYPE", coretype)
+    if "faiss" not in sys.modules:  # later the setting is not read any more
+        coretype = _coretype()
+        if coretype:
+            os.environ.setdefault("OPENBLAS_CORETYPE", coretype)
     import faiss
 
     faiss.cvar.distance_compute_blas_threshold = 20 if dim is None else 2 * dim

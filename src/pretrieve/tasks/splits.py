@@ -127,9 +127,13 @@ def _training_part(size: str, wanted: float | str, available: int, pool: int, va
         )
     if drawn - validation_count(drawn, valid_share) < 2:
         smallest = next((n for n in range(3, available + 1) if n - validation_count(n, valid_share) >= 2), None)
-        least = None if smallest is None else f"{math.ceil(1000 * smallest / pool) / 1000:g}" if share else f"{smallest}"
+        least = (
+            None if smallest is None else f"{math.ceil(1000 * smallest / pool) / 1000:g}" if share else f"{smallest}"
+        )
         advice = (
-            f"give at least {least} and at most {largest}" if smallest else "this task has too few questions to train on"
+            f"give at least {least} and at most {largest}"
+            if smallest
+            else "this task has too few questions to train on"
         )
         raise ConfigError(
             f"size '{size}': {what} of the pool's {pool} questions is {drawn}, which leaves fewer than "
