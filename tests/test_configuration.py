@@ -416,7 +416,9 @@ def test_table_inputs(config) -> None:
     assert [file for file in files if "/bm25.reqa-1pct/" in file] == [f"{root}/bm25.reqa-1pct/questions/seed0.json"]
     none = load(changed(config, "scales.demo.roles", {"pretraining-pairs": "encyclopedia-demo"}))
     assert none.table_inputs("pretraining_tasks", "table3") == []  # no data set plays the role: cells are not run
-    with_sizes = load(changed(changed(config, "analyses", {}), "datasets.questions.sizes", {"1pct": 0.01, "full": "all"}))
+    with_sizes = load(
+        changed(changed(config, "analyses", {}), "datasets.questions.sizes", {"1pct": 0.01, "full": "all"})
+    )
     assert {
         file.split("/")[3].rpartition("-")[2] for file in with_sizes.table_inputs("pretraining_tasks", "table3")
     } == {"1pct"}

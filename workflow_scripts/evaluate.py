@@ -23,7 +23,9 @@ def main() -> None:
     parser.add_argument("--outputs", type=Path, nargs="+", required=True, help="one JSON for each run")
     parser.add_argument("--metrics", nargs="+", required=True, help="such as recall@100 mrr@10")
     parser.add_argument("--conventions", nargs="*", default=[], help="see pretrieve/evaluation/conventions.py")
-    parser.add_argument("--candidates", type=Path, nargs="*", help="what each run was taken from, in the rerank setting")
+    parser.add_argument(
+        "--candidates", type=Path, nargs="*", help="what each run was taken from, in the rerank setting"
+    )
     options = parser.parse_args()
     given = {"candidates": options.candidates} if options.candidates else {}
     one_each(runs=options.runs, sizes=options.sizes, outputs=options.outputs, **given)
@@ -35,7 +37,9 @@ def main() -> None:
         queries = split_queries(options.task / "splits.parquet", size)
         pool: int | dict[str, int] = searched
         if candidates is not None:
-            pool = dict.fromkeys(queries, 0) | {query: len(found) for query, found in read_candidates(candidates).items()}
+            pool = dict.fromkeys(queries, 0) | {
+                query: len(found) for query, found in read_candidates(candidates).items()
+            }
         write_json(output, metrics_record(run, qrels, queries, pool, options.metrics, answers, options.conventions))
 
 

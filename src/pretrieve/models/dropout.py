@@ -45,13 +45,14 @@ class _Dropout(torch.autograd.Function):
         kept, q = kept_entries(x.shape, p)
         ctx.save_for_backward(kept)
         ctx.scale = 1 / q
-        return (x * kept).mul_(ctx.scale)
+        # Not a product: that would turn the mask to x's type first.
+        return torch.where(kept, x, 0.0).mul_(ctx.scale)
 
     @staticmethod
     @once_differentiable
     def backward(ctx, upstream):
         (kept,) = ctx.saved_tensors
-        return (upstream * kept).mul_(ctx.scale), None
+        return torch.where(kept, upstream, 0.0).mul_(ctx.scale), None
 
 
 def dropout(x: torch.Tensor, p: float) -> torch.Tensor:
