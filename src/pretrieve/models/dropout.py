@@ -58,9 +58,8 @@ class _Dropout(torch.autograd.Function):
 def dropout(x: torch.Tensor, p: float) -> torch.Tensor:
     """x of any shape with each entry 0 with probability p, and the others divided by 1 − p; of the same shape and type.
 
-    >>> _ = torch.manual_seed(0)
-    >>> dropout(torch.ones(6), 0.5).tolist()
-    [2.0, 0.0, 2.0, 0.0, 0.0, 2.0]
+    >>> sorted(set(dropout(torch.ones(100), 0.75).tolist()))
+    [0.0, 4.0]
     """
     if not p:
         return x
