@@ -131,3 +131,5 @@ def test_only_the_candidates_are_ranked(dense: Path, joint: Path, kind: str) -> 
     run = search_task(IDS, stores, WANTED, 15, candidates=candidates)
     for query, mine, everything in zip(run.query_ids, run.doc_ids, whole.doc_ids, strict=True):
         assert mine == [document for document in everything if document in candidates[query]][:15]
+    del candidates["q3"]  # a run has no line for a query without hits
+    assert [len(found) for found in search_task(IDS, stores, WANTED, 15, candidates=candidates).doc_ids] == [15, 0, 15]

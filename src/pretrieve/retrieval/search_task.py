@@ -85,7 +85,7 @@ def search_task(
         lexical = LexicalReader(stores, "corpus-lexical")
         scorer = JointScorer(corpus, lexical, vectors, words, threads)
         if candidates is not None:
-            return rerank(scorer, candidates, ids.document_ids, query_ids, documents).cut(depth)
+            return rerank(scorer, candidates, ids.document_ids, query_ids, documents, allow_missing=True).cut(depth)
         if documents is not None:
             return as_run(rank_documents(scorer, documents, ids.document_ids, depth), ids.document_ids, query_ids)
         if number := options.get("joint_candidates", 0):
@@ -96,7 +96,7 @@ def search_task(
         return joint_search(corpus, lexical, vectors, words, ids.document_ids, depth, **common)
     if candidates is not None:
         scorer = DenseScorer(corpus, vectors, threads)
-        return rerank(scorer, candidates, ids.document_ids, query_ids, documents).cut(depth)
+        return rerank(scorer, candidates, ids.document_ids, query_ids, documents, allow_missing=True).cut(depth)
     if kind != "Flat":
         index = _kept_index(corpus, Path(stores), options["index"], threads)
         about = {"index": check_index(options["index"])}
