@@ -12,7 +12,7 @@ from pretrieve.corpora.tables import read_table
 from pretrieve.evaluation.answers import TaskAnswers
 from pretrieve.evaluation.metrics import metrics_record, needs_answers, read_qrels
 from pretrieve.files import write_json
-from pretrieve.retrieval.rerank import read_candidates
+from pretrieve.retrieval.candidates import read_candidates
 
 
 def main() -> None:

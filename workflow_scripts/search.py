@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 
 from pretrieve.cli import one_each, run_program, split_queries
-from pretrieve.retrieval.rerank import read_candidates
+from pretrieve.retrieval.candidates import read_candidates
 from pretrieve.retrieval.run import write_trec
 from pretrieve.retrieval.search_task import TaskIds, search_task
 

@@ -11,7 +11,8 @@ import pytest
 from search_data import KINDS, embeddings, hits, products, ranking, write_store
 
 from pretrieve.errors import DataError
-from pretrieve.retrieval.rerank import read_candidates, rerank
+from pretrieve.retrieval.candidates import read_candidates
+from pretrieve.retrieval.rerank import rerank
 from pretrieve.retrieval.run import Run, write_trec
 from pretrieve.retrieval.search import DenseScorer, search
 

@@ -11,43 +11,13 @@ are not used. A TREC run has no line for a query without hits; such a query has 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 
-from pretrieve.corpora.tables import read_table
 from pretrieve.errors import DataError
 from pretrieve.retrieval.maxp import check_documents
-from pretrieve.retrieval.run import Run, read_trec
+from pretrieve.retrieval.run import Run
 from pretrieve.retrieval.search import Hits, Scorer, as_run, best_first
-
-
-def read_candidates(path: Path | str) -> dict[str, list[str]]:
-    """The candidates of each query, from a ``.parquet`` file with columns query_id and doc_id, or from a TREC run.
-
-    Raises
-    ------
-    DataError
-        when the file is missing or damaged, an id is empty, or a pair occurs twice.
-    """
-    path = Path(path)
-    if path.suffix != ".parquet":
-        run = read_trec(path)
-        return dict(zip(run.query_ids, run.doc_ids, strict=True))
-    table = read_table(path, ["query_id", "doc_id"])
-    columns = [table[name].cast(pa.string()).to_pylist() for name in ("query_id", "doc_id")]
-    candidates: dict[str, dict[str, None]] = {}
-    for row, (query_id, doc_id) in enumerate(zip(*columns, strict=True)):
-        if not query_id or not doc_id:
-            raise DataError(f"{path}: row {row} has query '{query_id}' and document '{doc_id}', expected two ids.")
-        mine = candidates.setdefault(query_id, {})
-        if doc_id in mine:
-            raise DataError(
-                f"{path}: row {row}: document '{doc_id}' is a candidate of query '{query_id}' twice; give it once."
-            )
-        mine[doc_id] = None
-    return {query_id: list(mine) for query_id, mine in candidates.items()}
 
 
 def rerank(
