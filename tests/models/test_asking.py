@@ -1,8 +1,7 @@
 """The last layer at some rows alone: the same states and gradients there, NaN elsewhere, and less to compute.
 
-Seen to fail when: rows of a sequence that asks for less than its neighbours are taken back from the wrong place; a padded group
-has no mask; the residual is that of other rows; keys are of the asking rows alone; sequences that do not ask are not skipped;
-all rows are computed; what is not computed is 0.
+Seen to fail when: rows of a sequence that asks for less than its neighbours are taken back from the wrong place; the residual is
+that of other rows; sequences that do not ask are not skipped; all rows are computed; what is not computed is 0.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Dropout on a CPU: shares, draws and gradients; and attention with it, against torch's.
 
 Seen to fail when: the lowest bit of the 64 is not shifted in (one of four entries is dropped by half as often); the scale is
-1/(1 − p) of another p; the gradient has a mask of its own; one mask is taken for all sequences; the mask of attention is left
+1/(1 − p) of another p; the gradient has a mask of its own; the mask of attention is left
 out or turned over; scores are not divided by √d; the causal mask leaves out the diagonal; dropout acts outside training.
 """
 
