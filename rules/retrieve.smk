@@ -1,4 +1,4 @@
-# BM25 runs; and for retrievers: embeddings → search → runs → metrics. A job serves all training-set sizes of a family.
+# BM25 runs and metrics; and for retrievers: embeddings → runs and metrics. A job serves all training-set sizes of a family.
 
 SEED_OR_BM25 = PLAN.alternation([*map(str, SEEDS), "0"])
 
@@ -145,8 +145,14 @@ for dataset_name in config["datasets"]:
                 candidates=candidate_runs(dataset_name, sizes),
                 code=stage_sources("search.py"),
             output:
-                expand(
+                runs=expand(
                     "{root}/runs/{{family}}-{size}/{data}/seed{{seed}}.trec.gz",
+                    root=ROOT,
+                    size=sizes,
+                    data=dataset_name,
+                ),
+                metrics=expand(
+                    "{root}/metrics/{{family}}-{size}/{data}/seed{{seed}}.json",
                     root=ROOT,
                     size=sizes,
                     data=dataset_name,
@@ -172,54 +178,17 @@ for dataset_name in config["datasets"]:
                 options=as_argument(PLAN.scale.get("search", {})),
                 candidates=partial(candidates_argument, dataset_name, sizes),
                 sizes=sizes,
-            message:
-                f"Searching {dataset_name} with {{wildcards.family}}, seed {{wildcards.seed}}"
-            shell:
-                "python workflow_scripts/search.py --task {params.task} --depth {params.depth} --threads {threads}"
-                " --stores {params.stores} --sizes {params.sizes} --options {params.options} {params.candidates} --runs {output}"
-                " --log {log}"
-
-        rule:
-            name:
-                f"evaluate_{RULE}"
-            input:
-                task=task_files(dataset_name),
-                runs=expand(
-                    "{root}/runs/{{family}}-{size}/{data}/seed{{seed}}.trec.gz",
-                    root=ROOT,
-                    size=sizes,
-                    data=dataset_name,
-                ),
-                candidates=candidate_runs(dataset_name, sizes),
-                code=stage_sources("evaluate.py"),
-            output:
-                expand(
-                    "{root}/metrics/{{family}}-{size}/{data}/seed{{seed}}.json",
-                    root=ROOT,
-                    size=sizes,
-                    data=dataset_name,
-                ),
-            log:
-                f"{ROOT}/logs/evaluate/{dataset_name}/{{family}}/seed{{seed}}.log",
-            benchmark:
-                f"{ROOT}/benchmarks/evaluate/{dataset_name}-{{family}}-seed{{seed}}.tsv"
-            wildcard_constraints:
-                family=PLAN.family_pattern(families),
-            conda:
-                "../envs/cpu.yaml"
-            params:
-                task=lambda wildcards, input: folder_of(input.task),
-                sizes=sizes,
                 metrics=PLAN.metrics_of(dataset_name),
                 conventions=" ".join(
                     config["datasets"][dataset_name].get("conventions", [])
                 ),
-                candidates=partial(candidates_argument, dataset_name, sizes),
             message:
-                f"Scoring {{wildcards.family}} on {dataset_name}, seed {{wildcards.seed}}"
+                f"Searching {dataset_name} with {{wildcards.family}} and scoring, seed {{wildcards.seed}}"
             shell:
-                "python workflow_scripts/evaluate.py --task {params.task} --runs {input.runs} --sizes {params.sizes}"
-                " --outputs {output} --metrics {params.metrics} --conventions {params.conventions} {params.candidates} --log {log}"
+                "python workflow_scripts/search.py --task {params.task} --depth {params.depth} --threads {threads}"
+                " --stores {params.stores} --sizes {params.sizes} --options {params.options} {params.candidates}"
+                " --runs {output.runs} --outputs {output.metrics} --metrics {params.metrics}"
+                " --conventions {params.conventions} --log {log}"
 
 
 # Tasks of examples: predictions of the test examples, and their metrics.

@@ -6,12 +6,13 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from pretrieve.cli import one_each, run_program, split_queries
+from pretrieve.cli import one_each, run_program
 from pretrieve.corpora.tables import read_table
 from pretrieve.evaluation.metrics import read_qrels
 from pretrieve.retrieval import bm25
 from pretrieve.retrieval.negatives import mine, write_negatives
 from pretrieve.retrieval.run import write_trec
+from pretrieve.tasks.split_table import SplitTable
 from pretrieve.training.cost import Cost
 
 
@@ -30,7 +31,8 @@ def main() -> None:
     parser.add_argument("--mining-depth", type=int, default=200)
     options = parser.parse_args()
     one_each(sizes=options.sizes, runs=options.runs, costs=options.costs)
-    test_queries = {size: split_queries(options.task / "splits.parquet", size) for size in dict.fromkeys(options.sizes)}
+    splits = SplitTable(options.task / "splits.parquet")
+    test_queries = {size: splits.needed(size) for size in dict.fromkeys(options.sizes)}
     with Cost("bm25", options.threads) as cost:
         corpus = read_table(options.task / "corpus.parquet", ["doc_id", "sentence", "passage"])
         columns = (corpus[name].to_pylist() for name in ("doc_id", "sentence", "passage"))
@@ -43,9 +45,7 @@ def main() -> None:
     for size, run_path, cost_path in zip(options.sizes, options.runs, options.costs, strict=True):
         write_trec(run_path, run.restrict(test_queries[size]).cut(options.depth), "bm25")
         cost.write(cost_path)
-    splits = read_table(options.task / "splits.parquet", ["query_id", "split"])
-    rows = zip(splits["query_id"].to_pylist(), splits["split"].to_pylist(), strict=True)
-    may_train = {query_id for query_id, split in rows if split in ("train", "valid")}
+    may_train = {query for size in splits.sizes for part in ("train", "valid") for query in splits.ids(size, part)}
     about = {"source": "bm25", "k1": options.k1, "b": options.b}
     qrels = read_qrels(options.task / "qrels.parquet")
     write_negatives(options.negatives, mine(run.restrict(may_train), qrels, options.mining_depth, about))

@@ -7,12 +7,8 @@ from pathlib import Path
 
 import ranx  # noqa: F401  (slow to import: here, so that it counts as the job's start)
 
-from pretrieve.cli import one_each, run_program, split_queries
-from pretrieve.corpora.tables import read_table
-from pretrieve.evaluation.answers import TaskAnswers
-from pretrieve.evaluation.metrics import metrics_record, needs_answers, read_qrels
-from pretrieve.files import write_json
-from pretrieve.retrieval.candidates import read_candidates
+from pretrieve.cli import one_each, run_program
+from pretrieve.evaluation.task_scores import score_runs
 
 
 def main() -> None:
@@ -29,18 +25,15 @@ def main() -> None:
     options = parser.parse_args()
     given = {"candidates": options.candidates} if options.candidates else {}
     one_each(runs=options.runs, sizes=options.sizes, outputs=options.outputs, **given)
-    searched = read_table(options.task / "corpus.parquet", ["doc_id"]).num_rows
-    qrels = read_qrels(options.task / "qrels.parquet")
-    answers = TaskAnswers(options.task) if any(map(needs_answers, options.metrics)) else None
-    lists = (options.runs, options.sizes, options.outputs, options.candidates or [None] * len(options.runs))
-    for run, size, output, candidates in zip(*lists, strict=True):
-        queries = split_queries(options.task / "splits.parquet", size)
-        pool: int | dict[str, int] = searched
-        if candidates is not None:
-            pool = dict.fromkeys(queries, 0) | {
-                query: len(found) for query, found in read_candidates(candidates).items()
-            }
-        write_json(output, metrics_record(run, qrels, queries, pool, options.metrics, answers, options.conventions))
+    score_runs(
+        options.task,
+        options.runs,
+        options.sizes,
+        options.outputs,
+        options.metrics,
+        options.conventions,
+        options.candidates or (),
+    )
 
 
 if __name__ == "__main__":

@@ -5,10 +5,11 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from pretrieve.cli import one_each, run_program, split_queries
+from pretrieve.cli import one_each, run_program
 from pretrieve.evaluation.metrics import read_qrels
 from pretrieve.retrieval.negatives import mine, write_negatives
 from pretrieve.retrieval.search_task import TaskIds, search_task
+from pretrieve.tasks.split_table import SplitTable
 from pretrieve.training.cost import Cost
 
 
@@ -24,11 +25,11 @@ def main() -> None:
     options = parser.parse_args()
     one_each(stores=options.stores, retrievers=options.retrievers, sizes=options.sizes, out=options.out)
     ids, qrels = TaskIds.read(options.task), read_qrels(options.task / "qrels.parquet")
+    splits = SplitTable(options.task / "splits.parquet")
     lists = (options.stores, options.retrievers, options.sizes, options.out)
     for store, retriever, size, out in zip(*lists, strict=True):
         with Cost("mine", options.threads) as cost:
-            splits = options.task / "splits.parquet"
-            wanted = [query for part in ("train", "valid") for query in split_queries(splits, size, part)]
+            wanted = [query for part in ("train", "valid") for query in splits.needed(size, part)]
             run = search_task(ids, store, wanted, options.depth, threads=options.threads)
             about = {"source": retriever.parent.parent.name, "retriever": str(retriever), "size": size}
             write_negatives(out, mine(run, qrels, options.depth, about))

@@ -42,12 +42,11 @@ def main() -> None:
         load = load_cross_encoder if data.kind == "classification" else load_retriever
         model, about = load(directory)
         data.check_vocabulary(about, directory)
-        data.cls = model.config.kind != "t5"  # T5's texts have no [CLS]
         rows = data.split(size, arguments.split)
         if not len(rows):
             raise DataError(f"{arguments.task}/splits.parquet: size '{size}' has no {arguments.split} example.")
         with Cost("predict", arguments.threads) as cost:
-            scores = predict(model.to(device.device), data, rows, arguments.options, device)
+            scores = predict(model.to(device.device), data.read_by(model.config.kind), rows, arguments.options, device)
         cost.write(str(path).replace(".tsv.gz", ".cost.json"))
         labels = (data.candidates(row)[1] for row in rows)
         write_predictions(path, map(Prediction, scores, scores.values(), labels))

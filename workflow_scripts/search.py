@@ -1,4 +1,7 @@
-"""Search embedded corpora and write a run of the test queries for each (store, training-set size) pair."""
+"""Search embedded corpora and write a run of the test queries, and its metrics, for each (store, training-set size) pair.
+
+One program does both: its start would take longer than scoring a run.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +9,14 @@ import argparse
 import json
 from pathlib import Path
 
-from pretrieve.cli import one_each, run_program, split_queries
+import ranx  # noqa: F401  (slow to import: here, so that it counts as the job's start)
+
+from pretrieve.cli import one_each, run_program
+from pretrieve.evaluation.task_scores import score_runs
 from pretrieve.retrieval.candidates import read_candidates
 from pretrieve.retrieval.run import write_trec
 from pretrieve.retrieval.search_task import TaskIds, search_task
+from pretrieve.tasks.split_table import SplitTable
 
 
 def main() -> None:
@@ -24,13 +31,16 @@ def main() -> None:
         "--candidates", type=Path, nargs="*", help="rank only the hits of these runs, one for each store"
     )
     parser.add_argument("--runs", type=Path, nargs="+", required=True, help="one for each store")
+    parser.add_argument("--outputs", type=Path, nargs="+", required=True, help="metrics: one JSON for each run")
+    parser.add_argument("--metrics", nargs="+", required=True, help="such as recall@100 mrr@10")
+    parser.add_argument("--conventions", nargs="*", default=[], help="see pretrieve/evaluation/conventions.py")
     options = parser.parse_args()
     given = {"candidates": options.candidates} if options.candidates else {}
-    one_each(stores=options.stores, sizes=options.sizes, runs=options.runs, **given)
-    ids = TaskIds.read(options.task)
+    one_each(stores=options.stores, sizes=options.sizes, runs=options.runs, outputs=options.outputs, **given)
+    ids, splits = TaskIds.read(options.task), SplitTable(options.task / "splits.parquet")
     lists = (options.stores, options.sizes, options.candidates or [None] * len(options.stores), options.runs)
     for store, size, candidates, path in zip(*lists, strict=True):
-        wanted = split_queries(options.task / "splits.parquet", size)
+        wanted = splits.needed(size)
         run = search_task(
             ids,
             store,
@@ -42,6 +52,15 @@ def main() -> None:
             path.with_name(path.name.replace(".trec.gz", ".recall.json")),
         )
         write_trec(path, run, "dense")
+    score_runs(
+        options.task,
+        options.runs,
+        options.sizes,
+        options.outputs,
+        options.metrics,
+        options.conventions,
+        options.candidates or (),
+    )
 
 
 if __name__ == "__main__":

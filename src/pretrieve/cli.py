@@ -9,8 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn, TextIO
 
-from pretrieve.corpora.tables import read_table
-from pretrieve.errors import ConfigError, DataError, PretrieveError
+from pretrieve.errors import ConfigError, PretrieveError
 
 #: How the first line of a log begins: what the interpreter's start and a program's imports took; report_time.py adds it up.
 STARTED_IN = "started in "
@@ -88,22 +87,3 @@ def one_each(**lists: list) -> None:
     if len({len(values) for values in lists.values()}) > 1:
         counts = ", ".join(f"--{name} has {len(values)}" for name, values in lists.items())
         raise ConfigError(f"options read side by side need equally many values: {counts}. Give one value for each run.")
-
-
-def split_queries(splits: Path, size: str, split: str = "test") -> list[str]:
-    """Query ids of one split (``train``, ``valid`` or ``test``) of one training-set size, in file order.
-
-    Raises
-    ------
-    DataError
-        when the file lacks that size or split; the message lists what it has.
-    """
-    table = read_table(splits, ["size", "query_id", "split"])
-    rows = zip(*(table[name].to_pylist() for name in ("size", "query_id", "split")), strict=True)
-    known: dict[tuple[str, str], list[str]] = {}
-    for row_size, query_id, row_split in rows:
-        known.setdefault((row_size, row_split), []).append(query_id)
-    if (size, split) not in known:
-        found = ", ".join(sorted(f"{a}/{b}" for a, b in known)) or "no rows"
-        raise DataError(f"{splits}: no queries for size '{size}', split '{split}'; found: {found}.")
-    return known[size, split]

@@ -18,19 +18,18 @@ from hypothesis import strategies as st
 
 from pretrieve.errors import ConfigError, DataError
 from pretrieve.evaluation import answers as module
-from pretrieve.evaluation.answers import (
+from pretrieve.evaluation.answers import TaskAnswers, hits_at, read_passages
+from pretrieve.retrieval.run import Run
+from pretrieve.tasks import answers as matching
+from pretrieve.tasks.answers import (
     Answers,
     Passages,
-    TaskAnswers,
     answer_words,
     has_answer,
-    hits_at,
     normalise_question,
     read_answers,
-    read_passages,
     write_answers,
 )
-from pretrieve.retrieval.run import Run
 
 
 def words_by_category(text: str) -> list[str]:
@@ -217,8 +216,8 @@ def test_hits_by_hand():
 
 def test_a_passage_is_cut_into_words_once_and_only_when_needed(monkeypatch):
     seen = []
-    monkeypatch.setattr(module, "answer_words", lambda text: seen.append(text) or answer_words(text))
-    module._needle.cache_clear()
+    monkeypatch.setattr(matching, "answer_words", lambda text: seen.append(text) or answer_words(text))
+    matching._needle.cache_clear()
     passages = Passages(PASSAGES)
     run = run_of({f"q{i}": ["p2", "p4", "p1"] for i in range(50)})
     answers = {f"q{i}": Answers(["Paris"]) for i in range(50)}
@@ -302,7 +301,7 @@ def test_faults_of_an_answers_file_are_named(tmp_path, rows, message):
     path = tmp_path / "answers.parquet"
     columns = zip(*rows, strict=True)
     pq.write_table(
-        pa.table([pa.array(c, t) for c, t in zip(columns, module.SCHEMA.types, strict=True)], schema=module.SCHEMA),
+        pa.table([pa.array(c, t) for c, t in zip(columns, matching.SCHEMA.types, strict=True)], schema=matching.SCHEMA),
         path,
     )
     with pytest.raises(DataError, match=rf"answers\.parquet: {message}"):

@@ -16,9 +16,10 @@ import pytest
 import pytrec_eval
 
 from pretrieve.errors import ConfigError, DataError
-from pretrieve.evaluation.answers import Answers, TaskAnswers, write_answers
+from pretrieve.evaluation.answers import TaskAnswers
 from pretrieve.evaluation.metrics import check_metric, evaluate, metrics_record, read_qrels
 from pretrieve.retrieval.run import Run, write_trec
+from pretrieve.tasks.answers import Answers, write_answers
 
 
 def make(rankings: dict[str, list[str]]) -> Run:
@@ -182,8 +183,12 @@ def test_hits_need_answers_and_no_judgements(tmp_path):
     record = metrics_record(path, {}, ["q2", "q1"], 6, ["hits@1", "hits@2"], answers=task)
     assert record["metrics"] == {"hits@1": 0.0, "hits@2": 1.0}
     assert list(record["per_query"]["hits@2"]) == ["q2", "q1"]
-    with pytest.raises(DataError, match="2 of 2 queries have no judgement"):
+    message = r"metric 'mrr@10' counts relevant documents, but 2 of 2 queries have no judgement, only answers .*'q2'"
+    with pytest.raises(ConfigError, match=message):
         metrics_record(path, {}, ["q2", "q1"], 6, ["hits@1", "mrr@10"], answers=task)
+    for other, queries in ((task, ["q2", "q9"]), (TaskAnswers(tmp_path / "none"), ["q1"])):  # not even answers
+        with pytest.raises(DataError, match=rf"{len(queries)} of {len(queries)} queries have no judgement"):
+            metrics_record(path, {}, queries, 6, ["mrr@10"], answers=other)
     with pytest.raises(ConfigError, match=r"'hits@20' needs the answers of the questions, the file answers\.parquet"):
         metrics_record(path, QRELS, ["q1"], 6, ["mrr", "hits@20"])
     with pytest.raises(DataError, match=r"none/answers\.parquet: no such file, and hits@20 needs it"):

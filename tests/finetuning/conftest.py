@@ -55,6 +55,7 @@ def task_dir(tmp_path_factory: pytest.TempPathFactory, task_tokenizer: Tokenizer
         doc_id=[d for _, _, k in questions for d in (f"d{(k + 1) % TOPICS}", f"d{k}")],
         query_id=[name for name, _, _ in questions for _ in (0, 1)],
     )
+    (directory / "stats.json").write_text("{}")
     parts = ["train", "train", "train", "valid", "test"]
     write(
         "splits",

@@ -21,6 +21,8 @@ CONFIG = OptimiserConfig(7, 3e-2, eps=1e-3)
 ANCE = OPTIONS | {"loss": "pairwise", "in_batch": False, "group": 3, "pool": 5, "refresh": 3, "batch": 8}
 DISTILLATION = OPTIONS | {"loss": "distillation", "group": 4, "batch": 8, "temperature": 0.2}
 SAMPLE = 3
+#: Looked at on the way, by the best of several windows.
+CURVE = OPTIONS | {"curve": 2, "windows": 3, "passage_length": 6}
 
 
 def ance(

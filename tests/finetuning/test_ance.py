@@ -68,8 +68,8 @@ def test_a_refresh_finds_what_brute_force_finds(task, tmp_path: Path) -> None:
     objective = ance(task, tmp_path, dropout=0.3)
     fresh, model = objective._fresh, objective.model.train()
     stale = tmp_path / "negatives/embeddings"
-    shutil.copytree(fresh._embed(0), tmp_path / "stale")
-    shutil.rmtree(stale)
+    fresh._present._embed(None, "run-0")
+    shutil.move(stale, tmp_path / "stale")
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.add_(0.3 * torch.randn_like(parameter, memory_format=torch.contiguous_format))

@@ -1,7 +1,7 @@
-"""Training by a document's best window.
+"""Training by a document's best window, and searching by it on the way.
 
 Seen to fail when: the first window counts; windows of two documents are mixed up; a cut batch counts documents from 0 in each
-part; the search for negatives is by the first window.
+part; the search for negatives, or a run on the way, is by the first window.
 """
 
 from __future__ import annotations
@@ -17,9 +17,12 @@ from pretrieve.finetuning.ance import FreshNegatives
 from pretrieve.finetuning.groups import Groups
 from pretrieve.finetuning.maxp import MaxPAnce, MaxPRanking
 from pretrieve.finetuning.ranking import RankingObjective
+from pretrieve.finetuning.step_curve import StepCurve
 from pretrieve.models.batch import Batch
+from pretrieve.retrieval.run import read_trec
 from pretrieve.tasks.dataset import Dataset
 from pretrieve.text.windows import PassageWindows
+from pretrieve.training.loop import Watcher
 from pretrieve.training.processes import Processes
 from pretrieve.training.step import accumulate
 
@@ -88,6 +91,18 @@ def test_a_cut_batch_has_the_same_gradients(task: Dataset) -> None:
     assert largest_difference(found[0], found[1]) < 1e-5 and largest_difference(found[0], found[2]) < 1e-5
 
 
+def products_of(data: Dataset, model: torch.nn.Module, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(n, documents) products of query rows (n,) with each document's best window, and with its first one."""
+    every = np.arange(len(data.document_ids))
+    windows = cut(data, every, SHORT, 3)
+    with torch.no_grad():
+        queries = model.query(Batch.of(data.pack_queries(rows, 8))).double()
+        vectors = model.document(Batch.of(windows.pack(np.arange(len(windows))))).double()
+    products, owners = (queries @ vectors.T).numpy(), windows.windows.documents
+    best = np.stack([products[:, owners == d].max(axis=1) for d in every], axis=1)
+    return best, products[:, np.searchsorted(owners, every)]
+
+
 def test_negatives_are_searched_by_the_best_window(task: Dataset, tmp_path: Path) -> None:
     rows = task.split("60pct", "train")
     options = OPTIONS | KINDS["pairwise"] | {"windows": 3, "passage_length": SHORT, "pool": 4, "refresh": 5}
@@ -96,15 +111,7 @@ def test_negatives_are_searched_by_the_best_window(task: Dataset, tmp_path: Path
     made = MaxPAnce(model, task, None, options, 7, fresh, CPU.device)
     made.micro_batches(0)
     found = fresh.read(0)
-    windows = cut(task, np.arange(len(task.document_ids)), SHORT, 3)
-    with torch.no_grad():
-        queries = model.query(Batch.of(task.pack_queries(rows, 8))).double()
-        vectors = model.document(Batch.of(windows.pack(np.arange(len(windows))))).double()
-    products = (queries @ vectors.T).numpy()
-    best = np.stack(
-        [products[:, windows.windows.documents == d].max(axis=1) for d in range(len(task.document_ids))], axis=1
-    )
-    first = products[:, np.searchsorted(windows.windows.documents, np.arange(len(task.document_ids)))]
+    best, first = products_of(task, model, rows)
     differs = 0
     for place, row in enumerate(rows):
         ranked = [
@@ -116,3 +123,27 @@ def test_negatives_are_searched_by_the_best_window(task: Dataset, tmp_path: Path
         assert found.doc_ids[place] == ranked
         differs += ranked != by_first
     assert differs > 3
+
+
+def test_a_run_on_the_way_is_by_the_best_window(task: Dataset, tmp_path: Path) -> None:
+    """Of each test query all documents, in the order of their best windows; not in that of their first ones."""
+    rows = task.split("60pct", "test")
+    options = OPTIONS | {"windows": 3, "passage_length": SHORT, "curve": 2}
+    model = dual(task, similarity="dot")
+    curve, watcher = StepCurve(model, task, rows, options, 4, CPU, tmp_path / "steps"), Watcher()
+    curve.beside(watcher)
+    for step in range(4):
+        watcher.after_step(step)
+    curve.keep(tmp_path / "kept")
+    assert sorted(path.name for path in (tmp_path / "kept").iterdir()) == ["2.trec.gz", "4.trec.gz"]
+    run = read_trec(tmp_path / "kept/4.trec.gz")
+    best, first = products_of(task, model.eval(), rows)
+    found = dict(zip(run.query_ids, zip(run.doc_ids, run.scores, strict=True), strict=True))
+    assert len(found) == len(rows) == 8
+    for place, row in enumerate(rows):
+        doc_ids, scores = found[task.query_ids[row]]
+        places = [task.document_row[name] for name in doc_ids]
+        assert sorted(places) == list(range(9))
+        np.testing.assert_allclose(scores, best[place][places], atol=1e-5)
+        assert (np.diff(best[place][places]) <= 1e-5).all()
+    assert (np.abs(best - first).max(axis=1) > 0.05).sum() > 5

@@ -1,9 +1,9 @@
-"""ANCE and distillation in two processes, started by torchrun: they train what one process does.
+"""ANCE, distillation and a look on the way in two processes, started by torchrun: they do what one process does.
 
 Weights 2e-6 as in tests/training/test_processes.py; both processes have the same bits, lists and teacher scores.
 
 Seen to fail when: the second process draws negatives of its own; it does not wait for the first one's file; teacher scores are
-not added over the processes.
+not added over the processes; each process embeds and writes for itself what it looks at.
 """
 
 from __future__ import annotations
@@ -15,11 +15,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from ranking_small import CPU, largest_difference
+from ranking_small import CPU, dual, largest_difference
 from safetensors.torch import load_file
-from teacher_small import CONFIG, OBJECTIVES
+from teacher_small import CONFIG, CURVE, OBJECTIVES
 
 from pretrieve.finetuning.distillation import read_teacher_scores
+from pretrieve.finetuning.step_curve import StepCurve
 from pretrieve.retrieval.negatives import read_negatives
 from pretrieve.training.loop import train
 
@@ -62,3 +63,9 @@ def test_two_processes_train_what_one_does(task, pair: Path, tmp_path: Path, nam
         scores = [read_teacher_scores(out / "teacher.jsonl.gz", task)[0] for out in (pair, tmp_path)]
         assert np.array_equal(scores[0].queries, scores[1].queries) and np.ptp(scores[0].scores) > 0.1
         np.testing.assert_allclose(scores[0].scores, scores[1].scores, atol=1e-5)
+
+
+def test_two_processes_look_as_one_does(task, pair: Path, tmp_path: Path) -> None:
+    StepCurve(dual(task, "ade"), task, task.split("60pct", "test"), CURVE, 4, CPU, tmp_path / "steps").look(0)
+    assert (pair / "steps/0.trec.gz").read_bytes() == (tmp_path / "steps/0.trec.gz").read_bytes()
+    assert [path.name for path in (pair / "steps").iterdir()] == ["0.trec.gz"]

@@ -9,10 +9,11 @@ import sys
 from pathlib import Path
 
 import torch
-from ranking_small import CPU
+from ranking_small import CPU, dual
 from safetensors.torch import save_file
-from teacher_small import CONFIG, OBJECTIVES
+from teacher_small import CONFIG, CURVE, OBJECTIVES
 
+from pretrieve.finetuning.step_curve import StepCurve
 from pretrieve.tasks.dataset import Dataset
 from pretrieve.training.loop import train
 from pretrieve.training.processes import Processes
@@ -27,6 +28,8 @@ def main() -> None:
         train(objective, CONFIG, CPU, 3, processes=processes)
         state = {n: t.detach().contiguous() for n, t in objective.module.state_dict().items()}
         save_file(state, out / f"{name}.{processes.rank}.safetensors")
+    test = data.split("60pct", "test")
+    StepCurve(dual(data, "ade"), data, test, CURVE, 4, CPU, out / "steps", processes).look(0)
     processes.leave()
 
 

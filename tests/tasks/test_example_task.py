@@ -111,7 +111,7 @@ def test_pairs_and_singles_are_packed(tmp_path: Path, words: Tokenizer) -> None:
         ("<0|", "0" * 3),
         ("<0123|", "0" * 6),
     ]
-    without = ExampleData(tmp_path, cls=False)
+    without = ExampleData(tmp_path).read_by("t5")
     assert shown(without, without.pack_examples(rows[1:3], 10)) == [("0123|", "00000"), ("012|01|", "0000111")]
     assert shown(without, without.pack_texts(np.array([4]), 6)) == [("01234|", "000000")]
 
@@ -144,7 +144,7 @@ def test_the_newest_titles_of_a_history_are_kept(tmp_path: Path, words: Tokenize
     assert got == ["<0|", "<0|01|012|", "<|", "<01234567|", "<01|0|01|", "<012|0123|"]
     assert [tokens for tokens, _ in shown(data, data.pack_histories(rows, 9))][1] == "<01|012|"
     assert [tokens for tokens, _ in shown(data, data.pack_histories(rows[2:3], 9))] == ["<|"]
-    without = ExampleData(tmp_path, cls=False)
+    without = ExampleData(tmp_path).read_by("t5")
     assert [tokens for tokens, _ in shown(without, without.pack_histories(np.array([0, 1]), 9))] == ["0|01|012|", "|"]
 
 

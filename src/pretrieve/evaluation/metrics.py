@@ -235,20 +235,27 @@ def metrics_record(
         how many documents were searched. Where each query had its own, as in reranking, their number by query: then
         ``n_candidates`` is the mean, and ``candidates_per_query`` has ``min``, ``median`` and ``max``.
     answers:
-        for ``hits@k``. Queries need judgements only where another metric is asked for.
+        of the task, for ``hits@k``. Queries need judgements only where another metric is asked for.
     conventions:
         names of :data:`pretrieve.evaluation.conventions.CONVENTIONS`; written into the record.
 
     Raises
     ------
     ConfigError
-        when a metric or convention is unknown, or ``hits@k`` is asked for without ``answers``.
+        when a metric or convention is unknown, ``hits@k`` is asked for without ``answers``, or a metric of judgements for
+        queries that have only answers.
     DataError
         when a query has no judgement, which would silently count 0, or no number of candidates.
     """
     check_conventions(conventions)
     unjudged = [query_id for query_id in query_ids if query_id not in qrels]
-    if unjudged and not all(map(needs_answers, metrics)):
+    of_judgements = [name for name in metrics if not needs_answers(name)]
+    if unjudged and of_judgements:
+        if answers is not None and answers.known(unjudged):
+            raise ConfigError(
+                f"metric '{of_judgements[0]}' counts relevant documents, but {len(unjudged)} of {len(query_ids)} queries have no "
+                f"judgement, only answers (the first is '{unjudged[0]}'); ask for hits@k alone for {answers.directory}."
+            )
         raise DataError(
             f"{run_path}: {len(unjudged)} of {len(query_ids)} queries have no judgement, the first is '{unjudged[0]}'; "
             "expected every test query in the qrels."

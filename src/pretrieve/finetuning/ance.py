@@ -1,17 +1,16 @@
 """ANCE: negatives that the model itself ranks high *now*, found again and again while it trains (Xiong et al. 2021).
 
-Negatives of a fixed list become easy: once the model has learnt to rank them low they give no gradient. So before step n·r
-(r: ``refresh``) the corpus and the training queries are embedded with the weights of that moment, each query's first ``pool``
-documents are found by exact search, the relevant ones are taken out, and ``sample`` of the rest are drawn by (seed, step, query):
-from 200, 20, as SEED-Encoder has it (README, --topk_training 200 --negative_sample 20; drivers/run_ann_data_gen.py:370-427). The
-groups of the next r steps are made of these. Which queries a step has does not change by a refresh.
+Negatives of a fixed list become easy: once the model has learnt to rank them low they give no gradient. So before step
+n·r (r: ``refresh``) the corpus and the training queries are embedded with the weights of that moment, each query's
+first ``pool`` documents are found by exact search (:mod:`pretrieve.finetuning.present`), the relevant ones are taken
+out, and ``sample`` of the rest are drawn by (seed, step, query): from 200, 20, as SEED-Encoder has it (README,
+--topk_training 200 --negative_sample 20; drivers/run_ann_data_gen.py:370-427). The groups of the next r steps are made
+of these. Which queries a step has does not change by a refresh.
 
 SEED-Encoder searches in a second job beside the training, so its negatives are a few thousand steps old when they come into use,
 how many depends on the machines. Here training waits, and a run is a function of its seed.
 
 Until the first refresh the given negatives are used (those that the start model mined); without any, the first is before step 0.
-Documents are what ``passage_length`` tokens of them hold (FirstP), or the best of several windows (MaxP,
-:mod:`pretrieve.finetuning.maxp`).
 
 Every refresh leaves its lists as a file of negatives, ``step{n·r}.jsonl.gz``. A run that goes on from a checkpoint reads the one
 in use; where a refresh is due at the very step, it is done again from the same weights. Several processes share
@@ -30,15 +29,12 @@ import torch
 
 from pretrieve.errors import ConfigError, DataError
 from pretrieve.finetuning.groups import Groups
+from pretrieve.finetuning.present import PresentSearch
 from pretrieve.finetuning.ranking import RankingObjective
 from pretrieve.models.dual_encoder import DualEncoder
-from pretrieve.retrieval.embed import Job, encode, run_jobs, shard_rows
-from pretrieve.retrieval.embeddings import EmbeddingReader, EmbeddingWriter
-from pretrieve.retrieval.maxp import search_maxp
 from pretrieve.retrieval.negatives import Negatives, mine, read_negatives, write_negatives
-from pretrieve.retrieval.search import search
+from pretrieve.retrieval.run import Run
 from pretrieve.tasks.dataset import Dataset
-from pretrieve.text.windows import PassageWindows
 from pretrieve.training.device import Device
 from pretrieve.training.objective import MicroBatch
 from pretrieve.training.processes import Processes
@@ -55,7 +51,7 @@ class FreshNegatives:
     model, data, rows:
         what is trained, the task, and the rows (n,) of its training queries.
     options:
-        of the recipe: pool (documents searched for), query_length, passage_length.
+        of the recipe: pool (documents searched for), query_length, passage_length, windows.
     seed:
         of the draw.
     device:
@@ -80,8 +76,8 @@ class FreshNegatives:
         sample: int = SAMPLE,
     ) -> None:
         self.rows, self.sample, self.directory = np.asarray(rows), sample, Path(directory)
-        self._model, self._data, self._options, self._seed, self._device = model, data, options, seed, device
-        self._key, self._processes = key, processes or Processes()
+        self._data, self._options, self._seed, self._key = data, options, seed, key
+        self._present = PresentSearch(model, data, options, device, self.directory, processes)
 
     def path(self, step: int) -> Path:
         """The file of the refresh before that step."""
@@ -89,11 +85,10 @@ class FreshNegatives:
 
     def find(self, step: int) -> Negatives:
         """Search with the present weights and write the file of ``step``; every process calls this, and all get the same."""
-        store = self._embed(step)
-        if self._processes.first:
-            write_negatives(self.path(step), self._mine(store, step))
-            shutil.rmtree(store)
-        self._processes.wait()
+        run = self._present.run(self.rows, self._options["pool"], f"{self._key}-{step}")
+        if run is not None:
+            write_negatives(self.path(step), self._mine(run, step))
+        self._present.processes.wait()
         return self.read(step)
 
     def read(self, step: int) -> Negatives:
@@ -113,52 +108,14 @@ class FreshNegatives:
             )
         return negatives
 
-    def _embed(self, step: int) -> Path:
-        """Embed the corpus, every process its share; returns the store's folder."""
-        data, tower, length = self._data, self._model.document, self._options["passage_length"]
-        store, rows, windows = self.directory / "embeddings", len(self._data.document_ids), self._windows()
-        pack = lambda wanted: data.pack_candidates(wanted, length)
-        if windows is not None:
-            rows, pack = len(windows), windows.pack
-
-        def make(owner: bool) -> list[Job]:
-            if owner:  # what a refresh that was killed has left is perhaps not of these weights
-                shutil.rmtree(store, ignore_errors=True)
-            shard = shard_rows(rows, 4 * tower.width)
-            writer = EmbeddingWriter(store, "corpus", rows, tower.width, f"{self._key}-{step}", shard, owner)
-            return [Job("corpus", tower, lambda batch: [tower(batch)], pack, rows, [writer])]
-
-        run_jobs(make, self._device, self._processes)
-        return store
-
-    def _windows(self) -> PassageWindows | None:
-        """The windows of all documents; None for FirstP."""
-        data, options = self._data, self._options
-        if options.get("windows", 1) == 1:
-            return None
-        places = (data.candidate_sentence, data.candidate_passage)
-        return PassageWindows(data.passages, *places, options["passage_length"], options["windows"])
-
-    def _mine(self, store: Path, step: int) -> Negatives:
-        data, options = self._data, self._options
-        query_ids = [data.query_ids[row] for row in self.rows]
+    def _mine(self, run: Run, step: int) -> Negatives:
+        data = self._data
         qrels = {
-            query_id: {data.document_ids[document]: 1 for document in data.relevant[row]}
-            for query_id, row in zip(query_ids, self.rows, strict=True)
+            data.query_ids[row]: {data.document_ids[document]: 1 for document in data.relevant[row]}
+            for row in self.rows
         }
-        pack = lambda rows: data.pack_queries(rows, options["query_length"])
-        queries = encode(self._model.query, pack, self.rows, self._device)
-        reader = EmbeddingReader(store, "corpus")
-        threads = torch.get_num_threads()  # faiss sets it for torch too
-        common = {"query_ids": query_ids, "threads": threads}
-        windows = self._windows()
-        if windows is None:
-            run = search(reader, queries, data.document_ids, options["pool"], **common)
-        else:
-            owners = windows.windows.documents
-            run = search_maxp(reader, owners, queries, data.document_ids, options["pool"], **common)
         about = {"source": "ance", "step": step, "key": self._key, "sample": self.sample}
-        return self._draw(mine(run, qrels, options["pool"], about), step)
+        return self._draw(mine(run, qrels, self._options["pool"], about), step)
 
     def _draw(self, negatives: Negatives, step: int) -> Negatives:
         for place, row in enumerate(self.rows.tolist()):

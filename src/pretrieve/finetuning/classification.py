@@ -8,9 +8,6 @@ a logit for each class (Devlin et al. 2019, §4.1); for logits z and class c::
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 import torch
 from torch.nn import functional
@@ -43,18 +40,8 @@ class ClassificationObjective(ExampleObjective):
 
     kind = "classification"
 
-    def __init__(
-        self,
-        model: CrossEncoder,
-        data: ExampleData,
-        rows: np.ndarray,
-        options: Mapping[str, Any],
-        seed: int,
-        device: torch.device,
-        budget: int | None = None,
-    ) -> None:
-        super().__init__(model, data, rows, options, seed, device, budget)
-        check_classes(model, data)
+    def prepare(self) -> None:
+        check_classes(self.model, self.data)
 
     def packs(self, items: np.ndarray, draw: int) -> tuple[Packed, ...]:
         """One sequence for each example."""

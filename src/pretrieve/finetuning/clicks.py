@@ -18,9 +18,6 @@ in equal shares. They are drawn anew in every step, by (seed, step, click).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 import torch
 from torch.nn import functional
@@ -28,8 +25,6 @@ from torch.nn import functional
 from pretrieve.errors import ConfigError
 from pretrieve.finetuning.example_objective import ExampleObjective
 from pretrieve.models.batch import Batch
-from pretrieve.models.dual_encoder import DualEncoder
-from pretrieve.tasks.example_task import ExampleData
 from pretrieve.text.packing import Packed
 
 
@@ -57,21 +52,10 @@ class ClicksObjective(ExampleObjective):
 
     kind = "clicks"
 
-    def __init__(
-        self,
-        model: DualEncoder,
-        data: ExampleData,
-        rows: np.ndarray,
-        options: Mapping[str, Any],
-        seed: int,
-        device: torch.device,
-        budget: int | None = None,
-    ) -> None:
-        if options["group"] < 2:
-            raise ConfigError(
-                f"group={options['group']}: a click is trained against others of its impression; 2 or more."
-            )
-        super().__init__(model, data, rows, options, seed, device, budget)
+    def prepare(self) -> None:
+        group = self.options["group"]
+        if group < 2:
+            raise ConfigError(f"group={group}: a click is trained against others of its impression; 2 or more.")
 
     def items(self, rows: np.ndarray) -> np.ndarray:
         """(clicks, 2): example row, and where among its candidates the clicked one stands; in the order of the rows."""

@@ -46,7 +46,7 @@ class ExampleObjective:
     Raises
     ------
     ConfigError
-        when the task is of another kind than the objective.
+        when the task is of another kind than the objective, or :meth:`prepare` finds that something does not go together.
     DataError
         when there is no training example.
     """
@@ -67,11 +67,16 @@ class ExampleObjective:
         self.module = self.model = model
         self.terms = {self.kind: 1.0}
         self.data, self.options, self.seed, self.device = data, options, seed, torch.device(device)
+        self.prepare()
         self._items = self.items(np.asarray(rows, dtype=np.int64))
         if not len(self._items):
             raise DataError(f"{data.directory}/splits.parquet: no training example; take a larger training-set size.")
         self._batch = min(options["batch"], len(self._items))
         self._budget = budget or TOKEN_BUDGET[self.device.type]
+
+    def prepare(self) -> None:
+        """Check that model, task and options go together, and keep what the loss needs; called before the examples are looked
+        at. A subclass that needs nothing has none."""
 
     def __len__(self) -> int:
         """What an epoch has: examples, or what the objective makes of them."""

@@ -18,10 +18,8 @@ import torch
 
 from pretrieve.finetuning.ance import AnceObjective
 from pretrieve.finetuning.groups import Group
-from pretrieve.finetuning.losses import both_directions, hinge_loss, pairwise_loss, softmax_loss
-from pretrieve.finetuning.ranking import RankingObjective, whole_group
+from pretrieve.finetuning.ranking import RankingObjective, in_batch_loss, own_loss, whole_group
 from pretrieve.text.packing import Packed
-from pretrieve.text.windows import PassageWindows
 from pretrieve.training.cut import tokens_of_each
 from pretrieve.training.objective import MicroBatch
 
@@ -47,14 +45,7 @@ class MaxP:
     def _pack(self, group: Group) -> MicroBatch:
         data, options = self._data, self.options
         queries = data.pack_queries(group.queries, options["query_length"])
-        rows = group.documents.ravel()
-        cut = PassageWindows(
-            data.passages,
-            data.candidate_sentence[rows],
-            data.candidate_passage[rows],
-            options["passage_length"],
-            options["windows"],
-        )
+        cut = data.windows(options["passage_length"], options["windows"], group.documents.ravel())
         documents, n = cut.pack(np.arange(len(cut))), len(group.queries)
         return MicroBatch(
             WindowTexts(queries, documents, group, cut.windows.documents),
@@ -77,21 +68,11 @@ class MaxP:
 
     def _loss(self, scores: torch.Tensor, group: Group) -> torch.Tensor:
         """scores (B, B·G), each query with all documents of the batch."""
-        options, (count, size) = self.options, group.documents.shape
-        target = np.arange(count) * size
-        if options["in_batch"]:
-            excluded = self._data.relevance(group.queries, group.documents.ravel())
-            excluded[np.arange(count), target] = False
-            loss = both_directions if options["direction"] == "both" else softmax_loss
-            on = (torch.from_numpy(array).to(scores.device) for array in (target, excluded))
-            return loss(scores, *on)
-        places = torch.from_numpy(target[:, None] + np.arange(size)).to(scores.device)
-        own = scores.gather(1, places)
-        if options["loss"] == "softmax":
-            return softmax_loss(own, own.new_zeros(count, dtype=torch.int64))
-        if options["loss"] == "pairwise":
-            return pairwise_loss(own[:, 0], own[:, 1:])
-        return hinge_loss(own[:, 0], own[:, 1:], options["margin"])
+        if self.options["in_batch"]:
+            return in_batch_loss(scores, group, self._data, self.options)
+        count, size = group.documents.shape
+        places = torch.from_numpy(np.arange(count * size).reshape(count, size)).to(scores.device)
+        return own_loss(scores.gather(1, places), self.options)
 
 
 def best_windows(queries: torch.Tensor, windows: torch.Tensor, owner: np.ndarray, documents: int) -> torch.Tensor:

@@ -149,15 +149,8 @@ class RankingObjective:
         """Summed loss of queries (B, width) and documents (B, G, width), whose rows are ``group``."""
         options = self.options
         if options["in_batch"]:
-            return in_batch_softmax(
-                queries, documents, group, self._data, options["temperature"], options["direction"] == "both"
-            )
-        scores = own_scores(queries, documents) / options["temperature"]
-        if options["loss"] == "softmax":
-            return softmax_loss(scores, scores.new_zeros(len(scores), dtype=torch.int64))
-        if options["loss"] == "pairwise":
-            return pairwise_loss(scores[:, 0], scores[:, 1:])
-        return hinge_loss(scores[:, 0], scores[:, 1:], options["margin"])
+            return in_batch_loss(all_scores(queries, documents) / options["temperature"], group, self._data, options)
+        return own_loss(own_scores(queries, documents) / options["temperature"], options)
 
 
 def whole_group(batches: list[MicroBatch]) -> Group:
@@ -181,21 +174,26 @@ def own_scores(queries: torch.Tensor, documents: torch.Tensor) -> torch.Tensor:
     return torch.einsum("bk,bgk->bg", queries.float(), documents.float())
 
 
-def in_batch_softmax(
-    queries: torch.Tensor,
-    documents: torch.Tensor,
-    group: Group,
-    data: Dataset,
-    temperature: float,
-    both: bool = False,
-) -> torch.Tensor:
-    """Summed softmax loss of queries (B, width) over all documents (B, G, width) of the batch; other documents that are
-    relevant to a query are left out of its sum. ``both`` adds the columns."""
+def all_scores(queries: torch.Tensor, documents: torch.Tensor) -> torch.Tensor:
+    """(B, B·G) inner products of queries (B, width) with all documents (B, G, width) of the batch, in float32."""
+    return queries.float() @ documents.flatten(0, 1).float().T
+
+
+def in_batch_loss(scores: torch.Tensor, group: Group, data: Dataset, options: Mapping[str, Any]) -> torch.Tensor:
+    """Summed softmax loss of scores (B, B·G), each query with all documents of the batch; other documents that are relevant to
+    a query are left out of its sum. ``direction: both`` of the options adds the columns."""
     count, size = group.documents.shape
     target = np.arange(count) * size
     excluded = data.relevance(group.queries, group.documents.ravel())
     excluded[np.arange(count), target] = False
-    device = queries.device
-    scores = queries.float() @ documents.flatten(0, 1).float().T / temperature
-    loss = both_directions if both else softmax_loss
-    return loss(scores, torch.from_numpy(target).to(device), torch.from_numpy(excluded).to(device))
+    loss = both_directions if options["direction"] == "both" else softmax_loss
+    return loss(scores, *(torch.from_numpy(array).to(scores.device) for array in (target, excluded)))
+
+
+def own_loss(scores: torch.Tensor, options: Mapping[str, Any]) -> torch.Tensor:
+    """Summed loss of scores (B, G), each query with its own documents, the relevant one first: ``loss`` of the options."""
+    if options["loss"] == "softmax":
+        return softmax_loss(scores, scores.new_zeros(len(scores), dtype=torch.int64))
+    if options["loss"] == "pairwise":
+        return pairwise_loss(scores[:, 0], scores[:, 1:])
+    return hinge_loss(scores[:, 0], scores[:, 1:], options["margin"])

@@ -257,13 +257,23 @@ KIND_OF: dict[str, str] = dict.fromkeys(RECIPES, "ranking") | {
     "news": "clicks",
 }
 
+_OPEN_QA = {
+    "sharing": "ade",
+    "batch": 128,
+    "group": 2,
+    "learning_rate": 1e-5,
+    "pool": 100,
+    "passage_length": 256,
+}
+
 #: What papers do otherwise on some data sets (``variant`` of a data set in config.yaml).
 VARIANTS: dict[str, dict[str, dict[str, Any]]] = {
-    # condenser A.1, DPR: 128 questions, one BM25 negative each; DPR: titles, 256 tokens
+    # condenser A.1, DPR: 128 questions, one BM25 negative each; DPR: titles, 256 tokens. Two towers, as in DPR, tevatron
+    # (--untie_encoder) and SEED-Encoder's dpr_fast
     "open-qa": {
-        "dpr-bm25": {"batch": 128, "group": 2, "epochs": 40, "learning_rate": 1e-5, "pool": 100, "passage_length": 256},
-        "dpr-hard": {"batch": 128, "group": 2, "epochs": 20, "learning_rate": 1e-5, "pool": 100, "passage_length": 256},
-        # SEED-Encoder's dpr_fast: two towers, plain [CLS], on DPR's retriever
+        "dpr-bm25": {**_OPEN_QA, "epochs": 40},
+        "dpr-hard": {**_OPEN_QA, "epochs": 20},
+        # dpr_fast: plain [CLS], on DPR's retriever
         "ance": {
             "sharing": "ade",
             "head": "none",

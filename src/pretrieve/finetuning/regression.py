@@ -10,17 +10,13 @@ At test the cosine is the prediction, and Spearman's correlation with y the metr
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 import torch
 from torch.nn import functional
 
 from pretrieve.finetuning.example_objective import ExampleObjective, one_tower
 from pretrieve.models.batch import Batch
-from pretrieve.models.dual_encoder import DualEncoder
-from pretrieve.tasks.example_task import TOP_SCORE, ExampleData
+from pretrieve.tasks.example_task import TOP_SCORE
 from pretrieve.text.packing import Packed
 
 
@@ -40,18 +36,8 @@ class RegressionObjective(ExampleObjective):
 
     kind = "regression"
 
-    def __init__(
-        self,
-        model: DualEncoder,
-        data: ExampleData,
-        rows: np.ndarray,
-        options: Mapping[str, Any],
-        seed: int,
-        device: torch.device,
-        budget: int | None = None,
-    ) -> None:
-        self._tower = one_tower(model, "regression")
-        super().__init__(model, data, rows, options, seed, device, budget)
+    def prepare(self) -> None:
+        self._tower = one_tower(self.model, "regression")
 
     def packs(self, items: np.ndarray, draw: int) -> tuple[Packed, ...]:
         """Both sentences of each example in one batch: all first ones, then all second ones."""

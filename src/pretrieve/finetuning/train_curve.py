@@ -21,11 +21,12 @@ def prepare_curve(run: FineTuning) -> Trainable:
 
 
 def with_curve(run: FineTuning, parts: Parts, trained: Trainable) -> Trainable:
-    """The same training, looked at if the recipe's option ``curve`` says so; of several processes the first one looks."""
-    if not run.options["curve"] or (run.processes is not None and not run.processes.first):
+    """The same training, looked at if the recipe's option ``curve`` says so."""
+    if not run.options["curve"]:
         return trained
     test = parts.data.task.split(run.size, "test")
-    curve = StepCurve(parts.model, parts.data.task, test, run.options, parts.steps, run.device, run.work / "steps")
+    task, steps = parts.data.task, run.work / "steps"
+    curve = StepCurve(parts.model, task, test, run.options, parts.steps, run.device, steps, run.processes)
     curve.beside(parts.watcher)
 
     def started() -> None:

@@ -20,10 +20,10 @@ from pretrieve.finetuning.groups import steps_for
 from pretrieve.finetuning.regression import RegressionObjective
 from pretrieve.finetuning.start import make_cross_encoder, make_retriever
 from pretrieve.finetuning.triplet import TripletObjective
+from pretrieve.finetuning.validation import BestWeights
 from pretrieve.models.hf_format import read_encoder
 from pretrieve.models.retriever_files import save_cross_encoder, save_retriever
 from pretrieve.tasks.example_task import ExampleData
-from pretrieve.training.loop import Watcher
 
 OBJECTIVES: dict[str, type[ExampleObjective]] = {
     "regression": RegressionObjective,
@@ -36,7 +36,7 @@ OBJECTIVES: dict[str, type[ExampleObjective]] = {
 def prepare_examples(run: FineTuning) -> Trainable:
     """Everything that :func:`pretrieve.finetuning.run.finetune` needs to train on examples."""
     options, kind = run.options, run.options["kind"]
-    data = ExampleData(run.task, cls=read_encoder(run.begin).config.kind != "t5")
+    data = ExampleData(run.task).read_by(read_encoder(run.begin).config.kind)
     model: nn.Module
     if kind == "classification":
         model, about = make_cross_encoder(run.encoder, options["classes"], run.seed)
@@ -73,36 +73,12 @@ def prepare_examples(run: FineTuning) -> Trainable:
     )
 
 
-class BestExamples(Watcher):
-    """Keeps the weights with the lowest mean loss of the validation examples, of ``snapshots`` evenly spaced ones and the start;
-    with none, the last weights stay."""
+class BestExamples(BestWeights):
+    """Keeps the weights with the lowest mean loss of the validation examples; the last ones where there are none."""
 
     def __init__(self, objective: ExampleObjective, valid: np.ndarray, snapshots: int, steps: int) -> None:
-        super().__init__(after_step=self._look)
+        super().__init__(objective.module, snapshots if len(valid) else 0, steps)
         self._objective, self._valid = objective, valid
-        self._at = {round(steps * (i + 1) / snapshots) - 1 for i in range(snapshots)} if len(valid) else set()
 
-    def start(self) -> None:
-        """Look at the model as it comes."""
-        if not self.info:
-            self._look(-1)
-
-    def _look(self, step: int) -> None:
-        if not self._at or (step >= 0 and step not in self._at):
-            return
-        loss = self._objective.mean_loss(self._valid)
-        self.info.setdefault("validation", []).append({"step": step + 1, "loss": round(loss, 6)})
-        if "best" not in self.info or loss < self.info["best"]:
-            self.info.update(best=loss, best_step=step + 1)
-            state = self._objective.module.state_dict()
-            self.tensors.clear()
-            self.tensors.update({name: tensor.detach().cpu().clone() for name, tensor in state.items()})
-
-    def restore(self) -> None:
-        """Put the best weights into the model."""
-        if self._at:
-            self._objective.module.load_state_dict(self.tensors)
-
-    def record(self) -> dict[str, Any]:
-        """For ``pretrieve.json``; {} without snapshots."""
-        return {name: self.info[name] for name in ("best_step", "validation") if name in self.info}
+    def _loss(self) -> float:
+        return self._objective.mean_loss(self._valid)

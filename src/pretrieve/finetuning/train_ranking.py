@@ -22,6 +22,7 @@ from pretrieve.models.dual_encoder import DualEncoder
 from pretrieve.models.retriever_files import save_retriever
 from pretrieve.retrieval.negatives import read_negatives
 from pretrieve.tasks.dataset import Dataset
+from pretrieve.text.token_store import TokenStore
 from pretrieve.text.vocabulary import NO_TOKEN
 
 
@@ -56,7 +57,7 @@ def retrieval_data(run: FineTuning, kind: str) -> RetrievalData:
     rows = [*train.tolist(), *valid.tolist()]
     relevant = [data.relevant[row].tolist() for row in rows]
     sentences = [data.candidate_sentence[data.relevant[row]].tolist() for row in rows]
-    key = [data.passages.key, data.queries.key, len(train), rows, relevant, sentences]
+    key = [data.passages.key, data.queries.key, len(train), rows, relevant, sentences, *data.form]
     return RetrievalData(data, train, valid, groups, key)
 
 
@@ -106,8 +107,10 @@ def ranking_parts(run: FineTuning) -> Parts:
 
 def _with_words(options: Mapping[str, Any], task: Path) -> dict[str, Any]:
     """The options with the ids of the words that ``zeroed`` names."""
-    words = sorted({i for i in vars(Dataset(task).passages.special).values() if i != NO_TOKEN})
-    return {**options, "zeroed": words if options.get("zeroed") == "special" else []}
+    if options.get("zeroed") != "special":
+        return {**options, "zeroed": []}
+    special = vars(TokenStore(task / "passages").special).values()
+    return {**options, "zeroed": sorted({word for word in special if word != NO_TOKEN})}
 
 
 def prepare_ranking(run: FineTuning) -> Trainable:

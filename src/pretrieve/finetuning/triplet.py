@@ -12,16 +12,11 @@ paper ``condenser`` Table 2.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 import torch
 
 from pretrieve.finetuning.example_objective import ExampleObjective, one_tower
 from pretrieve.models.batch import Batch
-from pretrieve.models.dual_encoder import DualEncoder
-from pretrieve.tasks.example_task import ExampleData
 from pretrieve.text.packing import Packed
 
 
@@ -49,18 +44,8 @@ class TripletObjective(ExampleObjective):
 
     kind = "triplet"
 
-    def __init__(
-        self,
-        model: DualEncoder,
-        data: ExampleData,
-        rows: np.ndarray,
-        options: Mapping[str, Any],
-        seed: int,
-        device: torch.device,
-        budget: int | None = None,
-    ) -> None:
-        self._tower = one_tower(model, "triplet")
-        super().__init__(model, data, rows, options, seed, device, budget)
+    def prepare(self) -> None:
+        self._tower = one_tower(self.model, "triplet")
 
     def packs(self, items: np.ndarray, draw: int) -> tuple[Packed, ...]:
         """All anchors, then all positives, then all negatives, in one batch."""

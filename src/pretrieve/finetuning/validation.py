@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import nn
 
 from pretrieve.errors import DataError
 from pretrieve.finetuning.groups import refuse_unanswered
@@ -28,8 +29,49 @@ from pretrieve.training.loop import Watcher
 MAX_VALIDATION = 1024
 
 
-class BestSnapshot(Watcher):
-    """Keeps the weights with the lowest validation loss; the earlier ones when two are equal.
+class BestWeights(Watcher):
+    """Keeps the weights of ``model`` with the lowest validation loss; the earlier ones when two are equal.
+
+    count: snapshots after the start, evenly spaced over ``steps`` (0: no look at all, and the last weights stay). A subclass
+    says what the loss is.
+    """
+
+    def __init__(self, model: nn.Module, count: int, steps: int) -> None:
+        super().__init__(after_step=self._look)
+        self._model = model
+        self._at = {round(steps * (i + 1) / count) - 1 for i in range(count)}
+
+    def _loss(self) -> float:
+        """Of the present weights."""
+        raise NotImplementedError
+
+    def start(self) -> None:
+        """Look at the model as it comes, unless a resumed run has done so."""
+        if not self.info:
+            self._look(-1)
+
+    def _look(self, step: int) -> None:
+        if not self._at or (step >= 0 and step not in self._at):
+            return
+        loss = self._loss()
+        self.info.setdefault("validation", []).append({"step": step + 1, "loss": round(loss, 6)})
+        if "best" not in self.info or loss < self.info["best"]:
+            self.info.update(best=loss, best_step=step + 1)
+            self.tensors.clear()
+            self.tensors.update({n: t.detach().cpu().clone() for n, t in self._model.state_dict().items()})
+
+    def restore(self) -> None:
+        """Put the best weights into the model; without snapshots it is left as it is."""
+        if self._at:
+            self._model.load_state_dict(self.tensors)
+
+    def record(self) -> dict[str, Any]:
+        """For ``pretrieve.json``: ``best_step``, and ``validation``: step and loss of each look; {} without any."""
+        return {name: self.info[name] for name in ("best_step", "validation") if name in self.info}
+
+
+class BestSnapshot(BestWeights):
+    """Keeps the best weights of a dual encoder, by the loss of this module.
 
     Parameters
     ----------
@@ -57,10 +99,9 @@ class BestSnapshot(Watcher):
         steps: int,
         device: Device,
     ) -> None:
-        super().__init__(after_step=self._look)
-        self._model, self._data, self._options, self._device = model, data, options, device
         count = options["snapshots"]
-        self._at = {round(steps * (i + 1) / count) - 1 for i in range(count)}
+        super().__init__(model, count, steps)
+        self._data, self._options, self._device = data, options, device
         if not count:
             return
         if not len(valid):
@@ -75,21 +116,6 @@ class BestSnapshot(Watcher):
         self._target = inverse[: len(valid)]
         self._excluded = data.relevance(valid, self._candidates)
         self._excluded[np.arange(len(valid)), self._target] = False
-
-    def start(self) -> None:
-        """Look at the model as it comes, unless a resumed run has done so."""
-        if not self.info:
-            self._look(-1)
-
-    def _look(self, step: int) -> None:
-        if not self._at or (step >= 0 and step not in self._at):
-            return
-        loss = self._loss()
-        self.info.setdefault("validation", []).append({"step": step + 1, "loss": round(loss, 6)})
-        if "best" not in self.info or loss < self.info["best"]:
-            self.info.update(best=loss, best_step=step + 1)
-            self.tensors.clear()
-            self.tensors.update({n: t.detach().cpu().clone() for n, t in self._model.state_dict().items()})
 
     def _loss(self) -> float:
         data, options = self._data, self._options
@@ -108,12 +134,3 @@ class BestSnapshot(Watcher):
         scores = torch.from_numpy(queries @ documents.T) / options["temperature"]
         total = softmax_loss(scores.double(), torch.from_numpy(self._target), torch.from_numpy(self._excluded))
         return float(total) / len(self._valid)
-
-    def restore(self) -> None:
-        """Put the best weights into the model; without snapshots it is left as it is."""
-        if self._at:
-            self._model.load_state_dict(self.tensors)
-
-    def record(self) -> dict[str, Any]:
-        """For ``pretrieve.json``: ``best_step``, and ``validation``: step and loss of each look; {} without any."""
-        return {name: self.info[name] for name in ("best_step", "validation") if name in self.info}

@@ -29,15 +29,12 @@ from pretrieve.models.retriever_files import load_retriever
 from pretrieve.retrieval.embed import Compute, Job, Pack, run_jobs, shard_rows
 from pretrieve.retrieval.embeddings import EmbeddingWriter
 from pretrieve.retrieval.lexical import LexicalWriter
+from pretrieve.retrieval.maxp import DOCUMENTS
 from pretrieve.retrieval.shards import ShardWriter, remove_store
 from pretrieve.tasks.dataset import Dataset
-from pretrieve.text.windows import PassageWindows
 from pretrieve.training.device import Device
 from pretrieve.training.loop import content_key
 from pretrieve.training.processes import Processes
-
-#: Name of the file that says which candidate a window belongs to.
-DOCUMENTS = "corpus-documents.npy"
 
 
 def embed_task(
@@ -71,7 +68,7 @@ def embed_task(
     data = data.read_by(dual.config.kind)
     corpus_rows, pack_corpus, documents = len(data.candidate_passage), None, None
     if windows > 1:
-        cut = PassageWindows(data.passages, data.candidate_sentence, data.candidate_passage, passage_length, windows)
+        cut = data.windows(passage_length, windows)
         corpus_rows, pack_corpus, documents = len(cut), cut.pack, cut.windows.documents
     sides: tuple[tuple[str, Pack, int], ...] = (
         ("queries", lambda rows: data.pack_queries(rows, query_length), len(data.query_ids)),
@@ -109,7 +106,7 @@ def _key(
     tower's files are among those that ``about`` lists."""
     digests = [sha256_of(Path(retriever) / name) for name in ("model.safetensors", "heads.safetensors")]
     rows = hashlib.sha256(data.candidate_sentence.tobytes() + data.candidate_passage.tobytes()).hexdigest()
-    more = [windows] if windows > 1 else []
+    more = [*([windows] if windows > 1 else []), *data.form]
     return content_key(about, digests, data.passages.key, data.queries.key, rows, query_length, passage_length, *more)
 
 

@@ -3,31 +3,42 @@
 from __future__ import annotations
 
 import copy
+import json
 from pathlib import Path
 
 import numpy as np
 
 from pretrieve.corpora.tables import read_table
 from pretrieve.errors import DataError
+from pretrieve.tasks.task_data import TaskData
 from pretrieve.text.packing import Packed, pack_sentence_in_passage, pack_sentences
 from pretrieve.text.token_store import TokenStore
+from pretrieve.text.windows import PassageWindows
 
 
-class Dataset:
+class Dataset(TaskData):
     """One task (files: :mod:`pretrieve.tasks.task`).
 
     ``candidate_sentence``/``candidate_passage`` (N,): rows in the passage store (-1: a candidate without a sentence);
     ``positive`` (Q,): the first relevant candidate of each query, -1 for none; ``relevant``: Q arrays of all of them,
-    in the order of qrels.parquet; ``document_ids``: N ids, ``document_row``: id → row.
+    in the order of qrels.parquet; ``document_ids``: N ids, ``document_row``: id → row; ``titled``: whether candidates
+    without a sentence have their title in front.
+
+    A query without a judgement (it has only answers) has ``positive`` -1 and no ``relevant``; it can be searched with, and
+    training refuses it (:func:`pretrieve.finetuning.groups.refuse_unanswered`).
 
     Raises
     ------
     DataError
-        when an id or a judgement stands twice, or a judgement names something that the task does not have.
+        when a file is missing, an id or a judgement stands twice, or a judgement names something that the task does not have.
     """
+
+    item = "query"
+    titled = False
 
     def __init__(self, directory: Path) -> None:
         self.directory = Path(directory)
+        self.titled = self._stated().get("titled", False)
         self.passages = TokenStore(self.directory / "passages")
         self.queries = TokenStore(self.directory / "queries")
         corpus = read_table(self.directory / "corpus.parquet", ["doc_id", "sentence_index", "passage_index"])
@@ -56,6 +67,18 @@ class Dataset:
         self.positive = np.array([documents[0] if documents else -1 for documents in relevant], dtype=np.int64)
         self.relevant = [np.array(documents, dtype=np.int64) for documents in relevant]
 
+    def _stated(self) -> dict:
+        try:
+            return json.loads((self.directory / "stats.json").read_text())
+        except (FileNotFoundError, json.JSONDecodeError) as error:
+            raise DataError(
+                f"{self.directory}/stats.json: not a finished task ({type(error).__name__}). Build it with snakemake."
+            ) from error
+
+    @property
+    def words(self) -> TokenStore:
+        return self.passages
+
     def _rows_of(self, ids: list[str], what: str) -> dict[str, int]:
         rows = {name: row for row, name in enumerate(ids)}
         if len(rows) < len(ids):
@@ -64,6 +87,11 @@ class Dataset:
                 f"{self.directory}/{what} {twice!r} stands twice; every one must be unique. Rebuild the task."
             )
         return rows
+
+    @property
+    def form(self) -> list[str]:
+        """What the key of a run or of vectors must name besides the texts: how they are laid out, where it is not as ever."""
+        return ["titled"] if self.titled else []
 
     def query_row(self, query_id: str) -> int:
         """Row of a query; -1 when the task does not have it."""
@@ -83,39 +111,31 @@ class Dataset:
         data.passages, data.queries = self.passages.read_by(kind), self.queries.read_by(kind)
         return data
 
-    def check_vocabulary(self, about: dict, directory: Path) -> None:
-        """Raise :class:`DataError` unless an encoder (its ``pretrieve.json``) and this task come from one tokenizer.
-
-        Two vocabularies of one size would fit each other's shapes and give results that are merely bad.
-        """
-        ours = self.passages.meta["vocabulary_sha256"]
-        if about.get("vocabulary_sha256") != ours:
-            raise DataError(
-                f"{directory}: was made with vocabulary {str(about.get('vocabulary_sha256'))[:12]}, the task {self.directory} "
-                f"with {ours[:12]}; both must come from one tokenizer. Delete the older of the two and run snakemake again."
-            )
-
-    def split(self, size: str, split: str) -> np.ndarray:
-        """Query rows of one split of one training-set size, in file order.
-
-        Raises
-        ------
-        DataError
-            when the task has no such size.
-        """
-        table = read_table(self.directory / "splits.parquet", ["size", "query_id", "split"])
-        sizes = set(table["size"].to_pylist())
-        if size not in sizes:
-            raise DataError(f"{self.directory}/splits.parquet: no size {size!r}; it has {sorted(sizes)}.")
-        rows = zip(*(column.to_pylist() for column in table.columns), strict=True)
-        return np.array([self._row[q] for s, q, part in rows if s == size and part == split], dtype=np.int64)
-
     def pack_queries(self, rows: np.ndarray, length: int) -> Packed:
         """``[CLS] query [SEP]`` for query rows (n,); a query is one sentence of the query store."""
         return pack_sentences(self.queries, rows, length)
 
     def pack_candidates(self, rows: np.ndarray, length: int) -> Packed:
-        """``[CLS] sentence [SEP] passage [SEP]`` for candidate rows (n,)."""
+        """``[CLS] sentence [SEP] passage [SEP]`` for candidate rows (n,); without a sentence ``[CLS] passage [SEP]``, or
+        ``[CLS] title [SEP] passage [SEP]`` where the task is ``titled`` and the title is not empty."""
+        if self.titled:
+            first = self.windows(length, 1, rows)
+            return first.pack(np.arange(len(first)))
         return pack_sentence_in_passage(
             self.passages, self.candidate_sentence[rows], self.candidate_passage[rows], length
         )
+
+    def windows(self, length: int, limit: int, rows: np.ndarray | None = None) -> PassageWindows:
+        """The windows of candidate rows (n,), or of all candidates: at most ``limit`` of each, ``length`` tokens each; the
+        first one is what :meth:`pack_candidates` gives. ``windows.documents`` counts the given rows from 0.
+
+        Raises
+        ------
+        ConfigError
+            when ``limit`` is below 1, or ``length`` leaves no room for a window.
+        """
+        sentences, passages = self.candidate_sentence, self.candidate_passage
+        if rows is not None:
+            sentences, passages = sentences[rows], passages[rows]
+        titled = np.ones(len(passages), dtype=bool) if self.titled else None
+        return PassageWindows(self.passages, sentences, passages, length, limit, titled)

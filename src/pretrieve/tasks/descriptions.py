@@ -9,7 +9,6 @@ Ids are made of ids of the corpus, so a candidate has the same id in both.
 from __future__ import annotations
 
 import heapq
-import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -20,13 +19,8 @@ from tokenizers import Tokenizer
 
 from pretrieve.corpora.tables import read_table
 from pretrieve.errors import ConfigError, DataError
-from pretrieve.tasks.splits import draw_key, make_splits, rounded, shuffled
+from pretrieve.tasks.splits import draw_key, draw_pools, make_splits, shuffled
 from pretrieve.tasks.task import Candidate, Judgement, Passage, Query, TaskContents, write_task
-
-#: Share of the queries that is dev, and share of the rest that training questions may come from: a little above the
-#: largest size of the paper, 80 %.
-DEV_SHARE = 0.1
-POOL_TRAIN_SHARE = 0.815
 
 _COLUMNS = ["passage_id", "article_id", "source", "text", "sentence_starts", "sentence_ends"]
 
@@ -131,9 +125,7 @@ def build_descriptions(
         for passage_id, _, _, passage in passages_of(corpus, titles):
             if passage_id in extra:
                 _add(contents, passage_id, passage, extra[passage_id])
-    n_dev = rounded(len(order) * DEV_SHARE)
-    n_train = math.ceil(POOL_TRAIN_SHARE * (len(order) - n_dev))
-    dev, pool_train, pool_test = order[:n_dev], order[n_dev : n_dev + n_train], order[n_dev + n_train :]
+    dev, pool_train, pool_test = draw_pools(order, seed)
     query_ids = [query.query_id for query in contents.queries]
     contents.splits = make_splits(query_ids, pool_train, pool_test, dev, sizes, seed)
     return write_task(out, contents, tokenizer)

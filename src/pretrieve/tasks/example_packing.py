@@ -7,6 +7,8 @@ the end of the longer of the two (from b when they are equally long), as BERT's 
 A user's history is the titles that they clicked with [SEP] between them, "using as many recent titles as possible
 within the 512 length limit" (paper ``seed_encoder`` §4.4): whole titles, in the order of the clicks, the oldest left
 out.
+
+[CLS] stands where the store has one: T5's texts have none (:meth:`pretrieve.text.token_store.TokenStore.read_by`).
 """
 
 from __future__ import annotations
@@ -15,18 +17,18 @@ import numpy as np
 
 from pretrieve.text.packing import Packed, Part, constant, pack, passage_spans, ragged_arange
 from pretrieve.text.token_store import TokenStore
-from pretrieve.text.vocabulary import NO_TOKEN
 
 
-def _cls(store: TokenStore, n: int, wanted: bool) -> Part:
-    return constant(store.special.cls if wanted else NO_TOKEN, n)
-
-
-def pack_singles(store: TokenStore, texts: np.ndarray, length: int, cls: bool = True) -> Packed:
+def pack_singles(store: TokenStore, texts: np.ndarray, length: int) -> Packed:
     """``[CLS] text [SEP]`` for texts (n,) of at most ``length`` tokens in all."""
     n = len(texts)
     return pack(
-        [_cls(store, n, cls), Part(store.tokens, *passage_spans(store, texts)), constant(store.special.sep, n)], length
+        [
+            constant(store.special.cls, n),
+            Part(store.tokens, *passage_spans(store, texts)),
+            constant(store.special.sep, n),
+        ],
+        length,
     )
 
 
@@ -41,10 +43,10 @@ def pair_lengths(first: np.ndarray, second: np.ndarray, room: np.ndarray | int) 
     return kept, np.minimum(second, room - kept)
 
 
-def pack_pairs(store: TokenStore, first: np.ndarray, second: np.ndarray, length: int, cls: bool = True) -> Packed:
+def pack_pairs(store: TokenStore, first: np.ndarray, second: np.ndarray, length: int) -> Packed:
     """``[CLS] a [SEP] b [SEP]`` for texts ``first`` and ``second`` (n,); second -1: ``[CLS] a [SEP]``."""
     n, has = len(first), second >= 0
-    begin = _cls(store, n, cls)
+    begin = constant(store.special.cls, n)
     (first_start, first_length), (second_start, second_length) = (
         passage_spans(store, np.maximum(texts, 0)) for texts in (first, second)
     )
@@ -64,9 +66,7 @@ def pack_pairs(store: TokenStore, first: np.ndarray, second: np.ndarray, length:
     )
 
 
-def pack_histories(
-    store: TokenStore, texts: np.ndarray, starts: np.ndarray, counts: np.ndarray, length: int, cls: bool = True
-) -> Packed:
+def pack_histories(store: TokenStore, texts: np.ndarray, starts: np.ndarray, counts: np.ndarray, length: int) -> Packed:
     """``[CLS] t1 [SEP] t2 [SEP] … tk [SEP]``: user i clicked ``texts[starts[i] : starts[i] + counts[i]]``, oldest
     first.
 
@@ -74,7 +74,7 @@ def pack_histories(
     ``[CLS] [SEP]``.
     """
     n = len(starts)
-    begin = _cls(store, n, cls)
+    begin = constant(store.special.cls, n)
     owner = np.repeat(np.arange(n), counts)
     clicked = texts[np.repeat(starts, counts) + ragged_arange(counts)]
     token_start, token_length = passage_spans(store, clicked)

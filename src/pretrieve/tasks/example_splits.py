@@ -9,10 +9,21 @@ paper ``condenser`` §4 compares training sets ("we keep dev/test sets unchanged
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from pretrieve.errors import ConfigError
-from pretrieve.tasks.splits import VALID_SHARE, SplitRow, rounded, shuffled, validation_count
+from pretrieve.tasks.splits import VALID_SHARE, SplitRow, parse_sizes, rounded, shuffled, validation_count
+
+__all__ = [
+    "PARTS",
+    "SHARES",
+    "Size",
+    "drawn",
+    "hold_out",
+    "make_example_splits",
+    "parse_sizes",
+    "parts_of_groups",
+]
 
 PARTS = ("train", "valid", "test", "dev")
 #: Shares of a task that has no split of its own: four fifths train, of which a tenth validates; a tenth each for the
@@ -21,30 +32,6 @@ SHARES = {"train": 0.72, "valid": 0.08, "dev": 0.1, "test": 0.1}
 
 #: A share of the training part (below 1), a number of its examples (1 and more), or "all".
 Size = float | int | str
-
-
-def parse_sizes(entries: Iterable[str]) -> dict[str, Size]:
-    """Sizes from a command line.
-
-    >>> parse_sizes(["500=500", "10pct=0.1", "full=all"])
-    {'500': 500.0, '10pct': 0.1, 'full': 'all'}
-
-    Raises
-    ------
-    ConfigError
-        for an entry that is not NAME=SIZE, or a name that comes twice.
-    """
-    sizes: dict[str, Size] = {}
-    for entry in entries:
-        name, _, value = entry.partition("=")
-        try:
-            size: Size = value if value == "all" else float(value)
-        except ValueError:
-            raise ConfigError(f"--sizes: {entry!r} is not NAME=SIZE, such as 500=500, 10pct=0.1 or full=all.") from None
-        if not name or name in sizes:
-            raise ConfigError(f"--sizes: {entry!r} has no name of its own; give each size once, such as 500=500.")
-        sizes[name] = size
-    return sizes
 
 
 def parts_of_groups(counts: Mapping[str, int], shares: Mapping[str, float], seed: int) -> dict[str, str]:

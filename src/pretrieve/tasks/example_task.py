@@ -26,6 +26,7 @@ in the order they come: the same input gives the same bytes.
 
 from __future__ import annotations
 
+import copy
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -41,6 +42,7 @@ from pretrieve.files import write_json
 from pretrieve.tasks.example_packing import pack_histories, pack_pairs, pack_singles
 from pretrieve.tasks.example_splits import PARTS
 from pretrieve.tasks.splits import SplitRow
+from pretrieve.tasks.task_data import TaskData
 from pretrieve.text.packing import Packed
 from pretrieve.text.token_store import PassageText, TokenStore, write_token_store
 
@@ -234,12 +236,12 @@ def _ragged(table: pa.Table, name: str) -> tuple[np.ndarray, np.ndarray]:
     return column.flatten().to_numpy(), np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
 
 
-class ExampleData:
+class ExampleData(TaskData):
     """One example task, for training and prediction.
 
     ``kind``; ``classes``: names; ``store``: tokens of the texts; ``example_ids`` (n); ``texts``, ``labels`` and
     ``history`` are flat arrays: example i has ``texts[text_starts[i]:text_starts[i+1]]`` (int64), labels and history
-    likewise. ``cls``: whether sequences begin with [CLS] (T5's do not).
+    likewise.
 
     Raises
     ------
@@ -247,8 +249,10 @@ class ExampleData:
         when a file is missing or damaged.
     """
 
-    def __init__(self, directory: Path, cls: bool = True) -> None:
-        self.directory, self.cls = Path(directory), cls
+    item = "example"
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = Path(directory)
         try:
             stats = json.loads((self.directory / "stats.json").read_text())
             self.kind: str = stats["kind"]
@@ -272,15 +276,15 @@ class ExampleData:
                     f"{self.directory}: examples name text {rows.max()}, there are {self.store.n_passages} texts."
                 )
 
-    def check_vocabulary(self, about: dict, directory: Path) -> None:
-        """Raise :class:`DataError` unless a model (its ``pretrieve.json``) and this task come from one tokenizer."""
-        ours = self.store.meta["vocabulary_sha256"]
-        if about.get("vocabulary_sha256") != ours:
-            raise DataError(
-                f"{directory}: was made with vocabulary {str(about.get('vocabulary_sha256'))[:12]}, the task "
-                f"{self.directory} with {ours[:12]}; both must come from one tokenizer. Delete the older of the two and "
-                "run snakemake again."
-            )
+    @property
+    def words(self) -> TokenStore:
+        return self.store
+
+    def read_by(self, kind: str) -> ExampleData:
+        """The task as a body of that kind reads its texts (:meth:`pretrieve.text.token_store.TokenStore.read_by`)."""
+        data = copy.copy(self)
+        data.store = self.store.read_by(kind)
+        return data
 
     def check_kind(self, kind: str) -> None:
         """Raise :class:`ConfigError` when a recipe is for another kind of task."""
@@ -288,27 +292,6 @@ class ExampleData:
             raise ConfigError(
                 f"{self.directory}: a task of kind '{self.kind}', the recipe is for '{kind}'; take a recipe for it."
             )
-
-    def split(self, size: str, split: str) -> np.ndarray:
-        """Rows of the examples of one split of one training-set size, in file order.
-
-        Raises
-        ------
-        DataError
-            when the task has no such size, or the splits name an unknown example.
-        """
-        table = read_table(self.directory / "splits.parquet", SCHEMAS["splits"].names)
-        sizes = set(table["size"].unique().to_pylist())
-        if size not in sizes:
-            raise DataError(f"{self.directory}/splits.parquet: no size {size!r}; it has {sorted(sizes)}.")
-        rows = zip(*(table[name].to_pylist() for name in SCHEMAS["splits"].names), strict=True)
-        ids = [example_id for s, example_id, part in rows if s == size and part == split]
-        lost = [example_id for example_id in ids if example_id not in self._row]
-        if lost:
-            raise DataError(
-                f"{self.directory}/splits.parquet: example {lost[0]!r} is not in the task; rebuild the task."
-            )
-        return np.array([self._row[example_id] for example_id in ids], dtype=np.int64)
 
     def text(self, rows: np.ndarray, place: int) -> np.ndarray:
         """(n,) text number ``place`` of examples (n,); -1 for an example that has fewer."""
@@ -328,13 +311,13 @@ class ExampleData:
 
     def pack_texts(self, texts: np.ndarray, length: int) -> Packed:
         """``[CLS] text [SEP]`` for text rows (n,)."""
-        return pack_singles(self.store, texts, length, self.cls)
+        return pack_singles(self.store, texts, length)
 
     def pack_examples(self, rows: np.ndarray, length: int) -> Packed:
         """``[CLS] a [SEP] b [SEP]``, or ``[CLS] a [SEP]`` where there is no b, for examples (n,)."""
-        return pack_pairs(self.store, self.text(rows, 0), self.text(rows, 1), length, self.cls)
+        return pack_pairs(self.store, self.text(rows, 0), self.text(rows, 1), length)
 
     def pack_histories(self, rows: np.ndarray, length: int) -> Packed:
         """``[CLS] title [SEP] title [SEP]`` of what the users of examples (n,) clicked, the newest that fit."""
         starts, ends = self.history_starts[rows], self.history_starts[rows + 1]
-        return pack_histories(self.store, self.history, starts, ends - starts, length, self.cls)
+        return pack_histories(self.store, self.history, starts, ends - starts, length)

@@ -16,6 +16,10 @@ from pretrieve.errors import ConfigError
 
 #: Share of the training part that is held out for validation (paper ``pretraining_tasks`` §4.1).
 VALID_SHARE = 0.1
+#: Where one file plays every part: the share of its questions that is dev, and the share of the rest that training
+#: questions may come from: a little above the largest size of the paper, 80 %.
+DEV_SHARE = 0.1
+POOL_TRAIN_SHARE = 0.815
 
 
 class SplitRow(NamedTuple):
@@ -103,6 +107,18 @@ def make_splits(
     return rows
 
 
+def draw_pools(query_ids: Iterable[str], seed: int) -> tuple[list[str], list[str], list[str]]:
+    """``(dev, pool_train, pool_test)`` for :func:`make_splits` where one file plays every part.
+
+    A tenth, rounded, is dev; of the rest 81.5 %, rounded up, may train, and the others are always test. The draw depends
+    on the ids and the seed, not on the order.
+    """
+    order = shuffled(query_ids, seed)
+    n_dev = rounded(len(order) * DEV_SHARE)
+    n_train = math.ceil(POOL_TRAIN_SHARE * (len(order) - n_dev))
+    return order[:n_dev], order[n_dev : n_dev + n_train], order[n_dev + n_train :]
+
+
 def validation_count(drawn: int, valid_share: float) -> int:
     """How many of ``drawn`` questions validate: the share, rounded, and at least one."""
     return max(1, rounded(drawn * valid_share))
@@ -140,6 +156,32 @@ def _training_part(size: str, wanted: float | str, available: int, pool: int, va
             f"2 for training beside validation; {available} may be used for training: {advice}."
         )
     return drawn
+
+
+def parse_sizes(entries: Iterable[str]) -> dict[str, float | str]:
+    """Training-set sizes from a command line.
+
+    >>> parse_sizes(["1pct=0.01", "1k=1000", "full=all"])
+    {'1pct': 0.01, '1k': 1000.0, 'full': 'all'}
+
+    Raises
+    ------
+    ConfigError
+        for an entry that is not NAME=SIZE, or a name that comes twice.
+    """
+    sizes: dict[str, float | str] = {}
+    for entry in entries:
+        name, _, wanted = entry.partition("=")
+        try:
+            value = wanted if wanted == "all" else float(wanted)
+        except ValueError:
+            raise ConfigError(
+                f"--sizes: {entry!r} is not NAME=SHARE, NAME=NUMBER or NAME=all, such as 1pct=0.01."
+            ) from None
+        if not name or name in sizes:
+            raise ConfigError(f"--sizes: {entry!r} has no name of its own; give each size once, such as 1pct=0.01.")
+        sizes[name] = value
+    return sizes
 
 
 def all_test(query_ids: Sequence[str], sizes: Mapping[str, float | str]) -> list[SplitRow]:

@@ -9,28 +9,46 @@ that are written in the same words are one query, relevant to the sentence of ea
 from __future__ import annotations
 
 import heapq
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from tokenizers import Tokenizer
 
 from pretrieve.corpora.tables import read_table
 from pretrieve.errors import DataError
-from pretrieve.evaluation.answers import Answers, write_answers
+from pretrieve.tasks.answers import Answers
 from pretrieve.tasks.descriptions import passages_of
-from pretrieve.tasks.splits import draw_key, make_splits
+from pretrieve.tasks.splits import draw_key, draw_pools, make_splits
 from pretrieve.tasks.squad_json import Paragraph, read_squad
 from pretrieve.tasks.task import Candidate, Judgement, Passage, Query, TaskContents, make_passage, write_task
 from pretrieve.text.sentences import sentence_of
 
+#: The pool of what one file plays: train, dev and test are drawn.
+DRAWN = "drawn"
 
-def _paragraphs(path: Path) -> list[Paragraph]:
+
+class Source(NamedTuple):
+    """Paragraphs of one file; ``pool`` is train, dev, test or :data:`DRAWN`, ``name`` stands in messages."""
+
+    pool: str
+    name: str
+    paragraphs: Iterable[Paragraph]
+
+
+def squad_source(pool: str, path: Path) -> Source:
+    """A SQuAD v1.1 file, packed or not.
+
+    Raises
+    ------
+    DataError
+        with the first fault of the file.
+    """
     paragraphs, problems = read_squad(path)
     if problems:
         more = f" ({len(problems) - 1} more faults in this file)" if len(problems) > 1 else ""
         raise DataError(problems[0] + more)
-    return paragraphs
+    return Source(pool, str(path), paragraphs)
 
 
 def build_squad(
@@ -44,15 +62,7 @@ def build_squad(
     corpus: Path | None = None,
     max_extra: int | None = None,
 ) -> dict[str, Any]:
-    """Write the task of three SQuAD files and return its statistics; their answers go to ``answers.parquet``.
-
-    The candidates come from all files; ``doc_id`` is ``{passage number}-{sentence number}``, both from 0, in file
-    order with identical contexts counted once. ``train`` and ``test`` form the pool, training questions come from
-    ``train`` only (:func:`pretrieve.tasks.splits.make_splits`); ``dev`` may be None.
-
-    corpus: a directory of :mod:`pretrieve.corpora.tables` makes it open-domain retrieval instead: candidates are whole
-    passages, those of the files (``doc_id`` is the passage number) and all others of the corpus (``c{passage_id}``), or
-    ``max_extra`` that are drawn of them.
+    """Write the task of three SQuAD files and return its statistics; ``dev`` may be None. See :func:`build_reqa`.
 
     Raises
     ------
@@ -61,15 +71,61 @@ def build_squad(
     ConfigError
         when a size cannot be drawn.
     """
+    files = {"train": train, "test": test, "dev": dev}
+    sources = (squad_source(pool, path) for pool, path in files.items() if path)
+    return build_reqa(sources, tokenizer, out, sizes, seed, corpus, max_extra)
+
+
+def build_squad_file(
+    file: Path,
+    tokenizer: Tokenizer,
+    out: Path,
+    sizes: Mapping[str, float | str],
+    seed: int,
+    corpus: Path | None = None,
+    max_extra: int | None = None,
+) -> dict[str, Any]:
+    """The same where one file plays train, dev and test: questions are drawn, not articles (paper ``pretraining_tasks``
+    §4.1; :func:`pretrieve.tasks.splits.draw_pools`), so paragraphs of test questions may be seen in training."""
+    return build_reqa([squad_source(DRAWN, file)], tokenizer, out, sizes, seed, corpus, max_extra)
+
+
+def build_reqa(
+    sources: Iterable[Source],
+    tokenizer: Tokenizer,
+    out: Path,
+    sizes: Mapping[str, float | str],
+    seed: int,
+    corpus: Path | None = None,
+    max_extra: int | None = None,
+) -> dict[str, Any]:
+    """Write the task of paragraphs with questions and return its statistics; answers go to ``answers.parquet``.
+
+    The candidates come from all sources; ``doc_id`` is ``{passage number}-{sentence number}``, both from 0, in file
+    order with identical contexts counted once. ``train`` and ``test`` form the pool, training questions come from
+    ``train`` only (:func:`pretrieve.tasks.splits.make_splits`). Questions of a source that is :data:`DRAWN` are drawn
+    into the three, those in the same words together.
+
+    corpus: a directory of :mod:`pretrieve.corpora.tables` makes it open-domain retrieval instead: candidates are whole
+    passages, those of the sources (``doc_id`` is the passage number) and all others of the corpus (``c{passage_id}``),
+    or ``max_extra`` that are drawn of them.
+
+    Raises
+    ------
+    DataError
+        when one id stands for two questions, or there is no question.
+    ConfigError
+        when a size cannot be drawn.
+    """
     contents = TaskContents()
     number_of: dict[str, int] = {}
     query_of: dict[str, str] = {}
     owner: dict[str, str] = {}
-    pools: dict[str, list[str]] = {"train": [], "test": [], "dev": []}
+    pools: dict[str, list[str]] = {"train": [], "test": [], "dev": [], DRAWN: []}
     judged: dict[Judgement, None] = {}
     answers: dict[str, dict[str, None]] = {}
-    for pool, path in (("train", train), ("test", test), ("dev", dev)):
-        for paragraph in _paragraphs(path) if path else ():
+    for source in sources:
+        for paragraph in source.paragraphs:
             number = number_of.get(paragraph.context)
             if number is None:
                 number = number_of[paragraph.context] = contents.add_passage(
@@ -83,14 +139,14 @@ def build_squad(
             for question in paragraph.questions:
                 if question.id in owner:
                     raise DataError(
-                        f"{path}: article '{paragraph.article}', question '{question.id}': the id was used before, in "
+                        f"{source.name}: article '{paragraph.article}', question '{question.id}': the id was used before, in "
                         f"article '{owner[question.id]}'; ids must be unique over all files."
                     )
                 owner[question.id] = paragraph.article
                 if question.text not in query_of:
                     query_of[question.text] = question.id
                     contents.queries.append(Query(question.id, question.text))
-                    pools[pool].append(question.id)
+                    pools[source.pool].append(question.id)
                 query_id = query_of[question.text]
                 for answer in question.answers:
                     doc_id = str(number) if corpus is not None else f"{number}-{sentence_of(spans, answer.start)}"
@@ -99,13 +155,12 @@ def build_squad(
     if corpus is not None:
         _add_corpus(contents, corpus, set(number_of), max_extra, seed)
     contents.judgements = list(judged)
+    for pool, drawn in zip(("dev", "train", "test"), draw_pools(pools[DRAWN], seed), strict=True):
+        pools[pool] += drawn
     query_ids = [query.query_id for query in contents.queries]
     contents.splits = make_splits(query_ids, pools["train"], pools["test"], pools["dev"], sizes, seed)
-    statistics = write_task(out, contents, tokenizer)
-    write_answers(
-        Path(out) / "answers.parquet", [(query_id, Answers(list(texts))) for query_id, texts in answers.items()]
-    )
-    return statistics
+    contents.answers = {query_id: Answers(list(texts)) for query_id, texts in answers.items()}
+    return write_task(out, contents, tokenizer)
 
 
 def _add_corpus(contents: TaskContents, corpus: Path, taken: set[str], limit: int | None, seed: int) -> None:

@@ -242,5 +242,10 @@ class TokenStore:
 
     def passage_article(self) -> np.ndarray:
         """(P,) article of each passage."""
-        ends = np.asarray(self.section_starts)[np.asarray(self.article_starts)]
-        return np.searchsorted(ends, np.arange(self.n_passages), side="right") - 1
+        return self.article_of(np.arange(self.n_passages))
+
+    def article_of(self, passages: np.ndarray) -> np.ndarray:
+        """(n,) article of passages (n,), without a look at the others."""
+        # The last section that begins at or before a passage is its own: an empty one begins where the next does.
+        sections = np.searchsorted(self.section_starts, passages, side="right") - 1
+        return np.searchsorted(self.article_starts, sections, side="right") - 1

@@ -86,7 +86,7 @@ class PassageWindows:
         sentence_lengths = np.where(has, store.sentence_starts[safe + 1] - self._sentence_starts, 0)
         self._title_starts, title_lengths = np.zeros_like(safe), np.zeros_like(safe)
         if titled is not None and titled.any():
-            articles = store.passage_article()[passages]
+            articles = store.article_of(passages)
             self._title_starts = store.title_starts[articles]
             title_lengths = np.where(titled & ~has, store.title_starts[articles + 1] - self._title_starts, 0)
         half = max_length // 2

@@ -1,0 +1,202 @@
+"""What every task directory is written from, whether its texts are in memory or stream through.
+
+:class:`TaskRows` has the small parts of a task (queries, judgements, splits, answers) as lists, and its texts as
+functions that give them once more each time. :mod:`pretrieve.tasks.task` makes one of a task in memory,
+:mod:`pretrieve.tasks.collection_task` of a collection directory. Files: see :mod:`pretrieve.tasks.task`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from tokenizers import Tokenizer
+
+from pretrieve.corpora.tables import TableWriter
+from pretrieve.errors import DataError
+from pretrieve.files import write_json
+from pretrieve.tasks.answers import Answers, write_answers
+from pretrieve.tasks.splits import SplitRow
+from pretrieve.text.packing import passage_spans
+from pretrieve.text.token_store import PassageText, TokenStore, write_token_store
+
+SCHEMAS: dict[str, pa.Schema] = {
+    "corpus": pa.schema(
+        [
+            ("doc_id", pa.string()),
+            ("title", pa.string()),
+            ("sentence", pa.string()),
+            ("passage", pa.string()),
+            ("sentence_index", pa.int32()),
+            ("passage_index", pa.int32()),
+        ]
+    ),
+    "queries": pa.schema([("query_id", pa.string()), ("text", pa.string())]),
+    "qrels": pa.schema([("query_id", pa.string()), ("doc_id", pa.string()), ("relevance", pa.int32())]),
+    "splits": pa.schema([("size", pa.string()), ("query_id", pa.string()), ("split", pa.string())]),
+}
+
+
+class Query(NamedTuple):
+    query_id: str
+    text: str
+
+
+class Judgement(NamedTuple):
+    """``doc_id`` answers ``query_id``; one (question, sentence, passage) tuple of paper ``pretraining_tasks``."""
+
+    query_id: str
+    doc_id: str
+    relevance: int = 1
+
+
+@dataclass
+class TaskRows:
+    """A task on its way to the disk.
+
+    passages, titles: the texts of the passages (P) and their titles, in order, from the start at each call. corpus: given
+    the first sentence (P+1,) of each passage, the rows of ``corpus.parquet``. candidate_passage, candidate_sentence (N,):
+    passage of each candidate, and sentence in it or -1. about: further entries of ``stats.json``.
+    """
+
+    passages: Callable[[], Iterable[PassageText]]
+    titles: Callable[[], Iterable[str]]
+    corpus: Callable[[np.ndarray], Iterable[tuple]]
+    candidate_passage: np.ndarray
+    candidate_sentence: np.ndarray
+    queries: Sequence[Query]
+    judgements: Sequence[Judgement]
+    splits: Sequence[SplitRow]
+    answers: Mapping[str, Answers] = field(default_factory=dict)
+    titled: bool = False
+    about: Mapping[str, Any] = field(default_factory=dict)
+
+
+def check_rows(
+    documents: Collection[str],
+    queries: Sequence[Query],
+    judgements: Sequence[Judgement],
+    splits: Sequence[SplitRow],
+    answers: Mapping[str, Answers],
+    unlisted: bool = False,
+) -> None:
+    """Raise :class:`DataError` unless ids are unique, judgements and answers resolve, and every query has a split, and a
+    judgement; a test or dev query of a task with answers may have answers in its place.
+
+    ``documents``: ids of the candidates, unique, or at least of those that are judged. ``unlisted``: a size may leave
+    queries out (training queries that it does not draw).
+    """
+    known = unique_ids([query.query_id for query in queries], "query_id")
+    for what, rows in (("candidates", documents), ("queries", known)):
+        if not rows:
+            raise DataError(f"the task has no {what}; check that its input files belong together.")
+    unique_ids([f"{row.query_id} {row.doc_id}" for row in judgements], "judgement")
+    for row in judgements:
+        if row.query_id not in known or row.doc_id not in documents or row.relevance < 1:
+            raise DataError(f"judgement {tuple(row)} names an unknown query or candidate, or its relevance is below 1.")
+    _check_judged(known, judgements, splits, answers)
+    rows_of_size: dict[str, list[str]] = {}
+    for row in splits:
+        rows_of_size.setdefault(row.size, []).append(row.query_id)
+    for size, ids in rows_of_size.items():
+        listed = set(ids)
+        if len(ids) != len(listed) or not (listed <= known if unlisted else listed == known):
+            raise DataError(f"size '{size}' lists {len(ids)} queries, the task has {len(known)}; each belongs once.")
+
+
+def _check_judged(
+    queries: set[str], judgements: Sequence[Judgement], splits: Sequence[SplitRow], answers: Mapping[str, Answers]
+) -> None:
+    unknown = answers.keys() - queries
+    if unknown:
+        raise DataError(f"answers of {len(unknown)} unknown queries, such as '{min(unknown)}'.")
+    unjudged = queries - {row.query_id for row in judgements}
+    lost = unjudged - answers.keys()
+    if lost:
+        instead = "" if not answers else " and no answers"
+        raise DataError(f"{len(lost)} queries have no relevant candidate{instead}, such as '{min(lost)}'.")
+    trained = {row.query_id for row in splits if row.split in ("train", "valid")} & unjudged
+    if trained:
+        raise DataError(
+            f"{len(trained)} queries that train or validate have answers but no relevant candidate, such as "
+            f"'{min(trained)}'; leave them out, or let them test."
+        )
+
+
+def unique_ids(ids: list[str], what: str) -> set[str]:
+    """The ids as a set; DataError when one stands twice."""
+    seen: set[str] = set()
+    for name in ids:
+        if name in seen:
+            raise DataError(f"{what} '{name}' stands twice; every one must be unique.")
+        seen.add(name)
+    return seen
+
+
+def write_rows(directory: Path, task: TaskRows, tokenizer: Tokenizer) -> dict[str, Any]:
+    """Write a task's directory and return its statistics; ``stats.json`` is written last. Nothing is checked here."""
+    directory = Path(directory)
+    directory.mkdir(parents=True, exist_ok=True)
+    (directory / "stats.json").unlink(missing_ok=True)
+    passages = write_token_store(
+        directory / "passages",
+        tokenizer,
+        task.passages(),
+        titles=task.titles(),
+        label="candidates",
+    )
+    queries = write_token_store(
+        directory / "queries",
+        tokenizer,
+        (PassageText([query.text], number, number) for number, query in enumerate(task.queries)),
+        titles=[""] * len(task.queries),
+        label="queries",
+    )
+    tables = {
+        "corpus": task.corpus(np.asarray(passages.passage_starts)),
+        "queries": task.queries,
+        "qrels": task.judgements,
+        "splits": task.splits,
+    }
+    for name, columns in tables.items():
+        with TableWriter(directory / f"{name}.parquet", SCHEMAS[name]) as writer:
+            for row in columns:
+                writer.append(tuple(row))
+    (directory / "answers.parquet").unlink(missing_ok=True)  # of another task that was here
+    if task.answers:
+        write_answers(directory / "answers.parquet", task.answers.items())
+    statistics = task_statistics(task, passages, queries)
+    write_json(directory / "stats.json", statistics)
+    return statistics
+
+
+def task_statistics(task: TaskRows, passages: TokenStore, queries: TokenStore) -> dict[str, Any]:
+    """The columns of Table 2 of paper ``pretraining_tasks``, and how many queries each split has.
+
+    ``queries`` · ``candidates`` · ``tuples`` (judgements) · ``query_tokens``: mean word pieces of a query ·
+    ``doc_tokens``: mean word pieces of a candidate, its sentence and its passage together; both without special
+    tokens · ``passages`` · ``splits``: size → split → queries · ``titled``: true, only where it is so.
+    """
+    number, sentence = task.candidate_passage, task.candidate_sentence
+    row = np.where(sentence >= 0, np.asarray(passages.passage_starts)[number] + sentence, 0)
+    sentence_tokens = np.diff(np.asarray(passages.sentence_starts))[row] * (sentence >= 0)
+    passage_tokens = passage_spans(passages, number)[1]
+    splits: dict[str, dict[str, int]] = {}
+    for split_row in task.splits:
+        counts = splits.setdefault(split_row.size, dict.fromkeys(("train", "valid", "test", "dev"), 0))
+        counts[split_row.split] += 1
+    return {
+        "queries": len(task.queries),
+        "candidates": len(number),
+        "tuples": len(task.judgements),
+        "query_tokens": round(len(queries.tokens) / len(task.queries), 2),
+        "doc_tokens": round(float((sentence_tokens + passage_tokens).mean()), 2),
+        "passages": passages.n_passages,
+        "splits": splits,
+        **({"titled": True} if task.titled else {}),
+        **task.about,
+    }
