@@ -1,4 +1,12 @@
-# Raw files: from --config mirror=DIR or the data packages of the lock, checked against resources/sources.tsv.
+# Raw files: from --config mirror=DIR, the data packages of the lock, or their publishers, checked against
+# resources/sources.tsv. A member of an archive brings its archive along.
+
+
+def checksum_of(name):
+    """What the list says; older lists have a column sha256."""
+    source = PLAN.sources[name]
+    return source.get("checksum") or source["sha256"]
+
 
 for source_name in PLAN.sources:
 
@@ -19,7 +27,7 @@ for source_name in PLAN.sources:
             "../envs/cpu.yaml"
         params:
             name=source_name,
-            sha256=PLAN.sources[source_name]["sha256"],
+            checksum=checksum_of(source_name),
         message:
             "Checking {params.name}"
         shell:

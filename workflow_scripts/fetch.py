@@ -1,11 +1,11 @@
-"""Put one raw file in place, checked against its sha256."""
+"""Put one raw file in place, checked: from a mirror folder, a package, an archive or its publisher."""
 
 import argparse
 import os
 from pathlib import Path
 
 from pretrieve.cli import run_program
-from pretrieve.corpora.sources import fetch, read_sources
+from pretrieve.corpora.sources import RECORDS, SOURCES, fetch, read_sources, recorded, source_of
 
 
 def main() -> None:
@@ -15,9 +15,12 @@ def main() -> None:
     parser.add_argument("--mirror", type=Path, default=os.environ.get("PRETRIEVE_MIRROR") or None)
     parser.add_argument("--out", type=Path, required=True)
     arguments = parser.parse_args()
-    source = read_sources(arguments.sources)[arguments.name]
-    origin = fetch(source, arguments.out, arguments.mirror)
-    print(f"{source.file}: {source.bytes:,} bytes from {origin}; sha256 as expected; licence {source.licence}")
+    sources = read_sources(arguments.sources)
+    source = source_of(sources, arguments.name)
+    records = SOURCES / RECORDS
+    origin = fetch(source, arguments.out, arguments.mirror, sources, records)
+    size = arguments.out.stat().st_size
+    print(f"{source.file}: {size:,} bytes from {origin}; {recorded(source, records)}; licence {source.licence}")
 
 
 if __name__ == "__main__":

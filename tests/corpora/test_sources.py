@@ -1,20 +1,30 @@
 """Raw files: found, checked, and put in place.
 
 Seen to fail when: the checksum is not compared; the package is looked at before the mirror; the target is written before
-the check; a wrong file ends the search; the message leaves out a checksum.
+the check; a wrong file ends the search; the message leaves out a checksum; a gzip copy is compared packed; a first use is
+not recorded, or a namesake of it is taken; the publisher is asked before the package; a list has one name twice; the archive
+is fetched again for each member.
 """
 
 from __future__ import annotations
 
+import gzip
 import hashlib
+import os
 import sys
+import zipfile
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from pretrieve.corpora.sources import Source, fetch, read_sources, sha256_of
+from pretrieve.corpora.checksums import Checksum, Digests, digests_of
+from pretrieve.corpora.sources import Source, fetch, read_sources, recorded, sha256_of
 from pretrieve.errors import DataError
+
+ROOT = Path(__file__).parents[2]
+LIST = ROOT / "resources/sources.tsv"
+MIRROR = Path(os.environ.get("PRETRIEVE_TEST_MIRROR", ROOT.parent / "shared/mirror"))
 
 GOOD = b"the right content\n"
 
@@ -78,18 +88,211 @@ def test_missing(tmp_path: Path, source: Source) -> None:
 
 
 def test_the_list(tmp_path: Path) -> None:
-    sources = read_sources(Path(__file__).parents[2] / "resources" / "sources.tsv")
-    assert {"enwiki-fragment", "encyclopaedia-leads"} <= set(sources)
+    sources = read_sources(LIST)
+    assert {"enwiki-fragment", "encyclopaedia-leads", "fanoutqa-dev"} <= set(sources)
     for source in sources.values():
-        assert len(source.sha256) == 64 and source.bytes > 0 and source.licence
+        assert source.licence and source.file and bool(source.archive) + bool(source.url) + bool(source.package) <= 1
+        assert bool(source.path) == bool(source.archive or source.package), source
+        assert source.url.startswith(("https://", "http://")) or not source.url
+        if not (source.archive or source.url or source.package):  # of a mirror alone: known to the byte
+            assert source.sha256 and source.bytes, source
+        if source.archive:
+            assert not sources[source.archive].archive and sources[source.archive].url
+        for word in source.needed_by.split():
+            assert "/" not in word or list((LIST.parents[1] / "references").glob(f"{word}.csv")), source
+    for name in ("enwiki-fragment", "encyclopaedia-leads", "fanoutqa-dev"):
+        assert len(sources[name].sha256) == 64 and sources[name].bytes > 0
+
+
+def test_a_list_of_the_older_form(tmp_path: Path) -> None:
+    table = tmp_path / "sources.tsv"
     columns = "name\tfile\tpackage\tpath\tsha256\tbytes\tlicence\tneeded_by\n"
+    table.write_text("# comment\n" + columns + f"a\tf\tp\tq\t{'0' * 64}\t12\tCC0\tall\n")
+    assert read_sources(table) == {"a": Source("a", "f", "p", "q", "0" * 64, 12, "CC0", "all")}
     for line in (
         "a\tf\tp\tq\t00\tmany\tCC0\tall",
         "a\tf\tp\tq\t00\t12\tCC0",
         "a\tf",
         "a\tf\tp\tq\t00\t1\tCC0\tall\tmore",
+        "a\tf\tp\tq\t00\t1\tCC0\tall",
+        f"a\tf\tp\tq\tsha1:{'0' * 40}\t1\tCC0\tall",
     ):
-        table = tmp_path / "sources.tsv"
         table.write_text("# comment\n" + columns + line + "\n")
-        with pytest.raises(DataError, match=r"sources\.tsv: source 1 \('a'\) is not complete"):
+        with pytest.raises(DataError, match=r"sources\.tsv: source 1 \('a'\) is not complete: .*line 3"):
             read_sources(table)
+
+
+@pytest.mark.parametrize(
+    ("second", "words"),
+    [
+        ("a\tother", "its name is that of 'a' too"),
+        ("b\tf", "its file 'f' is that of 'a' too"),
+        ("b\t../f", "expected a place below"),
+        ("b\t/etc/f", "expected a place below"),
+    ],
+)
+def test_two_sources_with_one_name(tmp_path: Path, second: str, words: str) -> None:
+    table = tmp_path / "sources.tsv"
+    rest = "\t\t\t" + "0" * 64 + "\t1\tCC0\tall\n"
+    table.write_text(
+        "name\tfile\tpackage\tpath\tsha256\tbytes\tlicence\tneeded_by\na\tf" + rest + "#\n" + second + rest
+    )
+    with pytest.raises(DataError) as caught:
+        read_sources(table)
+    assert words in str(caught.value) and "line 4" in str(caught.value)
+
+
+def test_a_gzip_copy_will_do(tmp_path: Path, source: Source) -> None:
+    """Also one that is another gzip file than anybody else's: what counts is its content."""
+    mirror = tmp_path / "mirror"
+    mirror.mkdir()
+    (mirror / "file.bin.gz").write_bytes(gzip.compress(GOOD, 1, mtime=5))
+    assert fetch(source, tmp_path / "t", mirror) == str(mirror / "file.bin.gz")
+    assert (tmp_path / "t").read_bytes() == GOOD
+    alone = replace(source, package="")
+    (mirror / "file.bin.gz").write_bytes(gzip.compress(b"other"))
+    with pytest.raises(DataError, match=rf"has unpacked, sha256 {hashlib.sha256(b'other').hexdigest()} \(5 bytes\)"):
+        fetch(alone, tmp_path / "t", mirror)
+    (mirror / "file.bin.gz").write_bytes(gzip.compress(GOOD)[:-4])
+    with pytest.raises(DataError, match="not a whole gzip file"):
+        fetch(alone, tmp_path / "t", mirror)
+    assert (tmp_path / "t").read_bytes() == GOOD and sorted(path.name for path in tmp_path.iterdir()) == [
+        "mirror",
+        "site",
+        "t",
+    ]
+
+
+def test_a_common_name_is_told_by_its_content(tmp_path: Path, source: Source) -> None:
+    """``corpus.jsonl`` is in many folders of a mirror."""
+    mirror = mirror_with(tmp_path, b"x" * len(GOOD), "other")
+    (mirror / "right").mkdir()
+    (mirror / "right/file.bin").write_bytes(GOOD)
+    named = replace(source, file="set/file.bin", package="")
+    assert fetch(named, tmp_path / "set/file.bin", mirror) == str(mirror / "right/file.bin")
+
+
+def test_first_use_is_recorded_and_checked_ever_after(tmp_path: Path, source: Source) -> None:
+    mirror = mirror_with(tmp_path, b"first", "set")
+    unknown = replace(source, file="set/file.bin", package="", checksum="first-use", bytes=0)
+    target, records = tmp_path / "data/set/file.bin", tmp_path / "data/checksums.tsv"
+    assert recorded(unknown, records) == Checksum("", "")
+    fetch(unknown, target, mirror, records=records)
+    assert records.read_text().split("\n")[1].split("\t")[:3] == ["raw", hashlib.sha256(b"first").hexdigest(), "5"]
+    before = records.read_bytes()
+    fetch(unknown, target, mirror, records=records)
+    (mirror / "set/file.bin").write_bytes(b"other")
+    with pytest.raises(
+        DataError, match="expected, as recorded at first use, sha256 " + hashlib.sha256(b"first").hexdigest()
+    ):
+        fetch(unknown, target, mirror, records=records)
+    assert target.read_bytes() == b"first" and records.read_bytes() == before
+    records.write_text(records.read_text() + "half a line\n")
+    with pytest.raises(DataError, match=r"checksums\.tsv: line 3: found 'half a line'"):
+        fetch(unknown, target, mirror, records=records)
+
+
+def test_first_use_takes_no_namesake(tmp_path: Path, source: Source) -> None:
+    mirror = mirror_with(tmp_path, b"of another set", "other")
+    unknown = replace(source, file="set/file.bin", package="", checksum="first-use", bytes=0)
+    with pytest.raises(DataError, match=r"set/file\.bin: missing"):
+        fetch(unknown, tmp_path / "t", mirror)
+
+
+def make_archive(folder: Path, content: bytes) -> tuple[dict[str, Source], Path]:
+    """A source that is a member, its archive's, and the archive in a mirror."""
+    mirror = folder / "mirror"
+    mirror.mkdir()
+    with zipfile.ZipFile(mirror / "set.zip", "w") as archive:
+        archive.writestr("set/corpus.jsonl", content)
+    packed = (mirror / "set.zip").read_bytes()
+    md5 = "md5:" + hashlib.md5(packed).hexdigest()
+    holder = Source("set-archive", "set.zip", "", "", md5, len(packed), "CC0", "")
+    digest = hashlib.sha256(GOOD).hexdigest()
+    member = Source(
+        "set-corpus", "set/corpus.jsonl", "", "set/corpus.jsonl", digest, 0, "CC0", "", archive="set-archive"
+    )
+    return {source.name: source for source in (holder, member)}, mirror
+
+
+def test_a_member_brings_its_archive_along(tmp_path: Path) -> None:
+    sources, mirror = make_archive(tmp_path, GOOD)
+    data = tmp_path / "data"
+    member = sources["set-corpus"]
+    fetch(member, data / member.file, mirror, sources, data / "checksums.tsv")
+    assert (data / "set/corpus.jsonl").read_bytes() == GOOD and (data / "set.zip").is_file()
+    assert sorted(path.name for path in (data / "set").iterdir()) == ["corpus.jsonl"]
+    (mirror / "set.zip").unlink()  # what is in place is not fetched again
+    fetch(member, data / member.file, mirror, sources, data / "checksums.tsv")
+    unknown = replace(member, path="set/none")
+    with pytest.raises(DataError, match=r"set\.zip: no member set/none"):
+        fetch(unknown, data / member.file, mirror, sources, data / "checksums.tsv")
+
+
+def test_a_wrong_member_is_named(tmp_path: Path) -> None:
+    sources, mirror = make_archive(tmp_path, b"wrong")
+    member = sources["set-corpus"]
+    with pytest.raises(
+        DataError, match=rf"set/corpus\.jsonl of .*set\.zip has sha256 {hashlib.sha256(b'wrong').hexdigest()}"
+    ):
+        fetch(member, tmp_path / "data/set/corpus.jsonl", mirror, sources)
+    assert not list((tmp_path / "data/set").iterdir())
+
+
+def test_the_publisher_comes_last(tmp_path: Path, source: Source) -> None:
+    asked = []
+
+    def download(url: str, target: Path, checksum: Checksum, size: int, label: str) -> Digests:
+        asked.append(url)
+        target.write_bytes(GOOD)
+        return digests_of(target, checksum)
+
+    online = replace(source, url="https://publisher/file.bin")
+    assert "pretrieve_test_data" in fetch(online, tmp_path / "t", download=download) and not asked
+    online = replace(online, package="")
+    assert (
+        fetch(online, tmp_path / "t", mirror_with(tmp_path, b"bad"), download=download) == online.url
+        and len(asked) == 1
+    )
+
+
+def test_a_failed_download_says_how_to_supply_the_file(tmp_path: Path, source: Source) -> None:
+    def download(url: str, *rest: object) -> Digests:
+        raise DataError(f"{url}: HTTP 404")
+
+    online = replace(source, url="https://publisher/file.bin", package="")
+    with pytest.raises(DataError) as caught:
+        fetch(online, tmp_path / "t", mirror_with(tmp_path, b"bad"), download=download)
+    for word in (
+        "HTTP 404",
+        "Also: ",
+        "mirror/file.bin has sha256",
+        "--config mirror=FOLDER",
+        "under the name file.bin",
+    ):
+        assert word in str(caught.value)
+
+
+@pytest.mark.skipif(not MIRROR.exists(), reason="no mirror of real data")
+def test_every_file_of_the_mirror_is_known(tmp_path: Path) -> None:
+    """Found, unpacked where it is a gzip copy, and right."""
+    sources = read_sources(LIST)
+    alone = [source for source in sources.values() if not (source.archive or source.url or source.package)]
+    small = [source for source in alone if source.bytes < 3_000_000]
+    assert len(alone) > 50 and len(small) > 40
+    for source in small:
+        fetch(source, tmp_path / "data" / source.file, MIRROR, sources, tmp_path / "checksums.tsv")
+    for name in (
+        "beir-scifact-corpus",
+        "beir-scifact-qrels-test",
+        "stsb-train",
+        "dl19-passage-qrels",
+        "msmarco-queries-dev-small",
+    ):
+        origin = fetch(
+            sources[name], tmp_path / "data" / sources[name].file, MIRROR, sources, tmp_path / "checksums.tsv"
+        )
+        assert Path(origin).is_relative_to(MIRROR), (
+            "the publisher's file, known by the publisher's or its users' checksum"
+        )
+    assert not (tmp_path / "checksums.tsv").exists(), "nothing was taken on trust"

@@ -1,0 +1,173 @@
+"""Members of tar and zip archives, taken out safely.
+
+An archive can name a member ``../../.bashrc`` or ``/etc/passwd``, or have a link that points out of its folder and a member
+behind that link. Such an archive is refused as a whole: no publisher of a data set makes one, so it is damaged or meant to do
+harm. Nothing but plain files is ever taken out, with the content alone: no owners, no permissions, no times.
+
+Formats: zip (https://pkware.cachefly.net/webdocs/casestudies/APPNOTE.TXT), and tar, plain or packed with gzip or bzip2
+(https://www.gnu.org/software/tar/manual/html_node/Standard.html). ``tarfile`` takes the end of a cut archive for its end; so
+packed ones are read through :func:`~pretrieve.corpora.raw_text.open_raw`, to the last byte, whose checksums tell.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import os
+import re
+import shutil
+import stat
+import tarfile
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+from pretrieve.corpora.raw_text import open_raw
+from pretrieve.errors import DataError
+from pretrieve.files import whole_file
+
+#: What reading a damaged archive raises.
+_DAMAGE = (tarfile.TarError, zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError)
+
+
+def extract_member(archive: Path, member: str, target: Path) -> None:
+    """Write one member's content to ``target``; it appears when it is whole.
+
+    ``member`` is the name in the archive, or a pattern with ``*`` that fits exactly one.
+
+    Raises
+    ------
+    DataError
+        when there is no such member, or more than one, it is no plain file, or the archive is damaged or unsafe.
+    """
+    found: list[str] = []
+    names: list[str] = []
+    pattern = "*" in member
+    with _whole_or_nothing(archive, target) as copy:
+        for name, stream in _files(archive):
+            names.append(name)
+            if fnmatch.fnmatchcase(name, member) if pattern else name == member:
+                found.append(name)
+                if len(found) > 1:
+                    both = f"{found[0]} and {found[1]}" if pattern else f"{name} twice"
+                    raise DataError(f"{archive}: {member} stands for {both}; expected one member.")
+                copy(stream)
+        if not found:
+            some = ", ".join(names[:8]) + (", …" if len(names) > 8 else "")
+            raise DataError(
+                f"{archive}: no member {member}; it has {len(names)}: {some}. Another version of the archive?"
+            )
+
+
+def extract_folder(archive: Path, folder: str, target: Path) -> int:
+    """Write all files under ``folder`` ('' for all of the archive) into the directory ``target``, which must not exist, and
+    return their number. The directory appears when it is whole.
+
+    Raises
+    ------
+    DataError
+        as in :func:`extract_member`, and when ``target`` exists or nothing is under ``folder``.
+    """
+    if target.exists():
+        raise DataError(
+            f"{target}: exists already; expected a directory that {archive} is unpacked to: remove it first."
+        )
+    prefix = folder.strip("/") + "/" if folder.strip("/") else ""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    temporary = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
+    count = 0
+    try:
+        with _explained(archive):
+            for name, stream in _files(archive):
+                if not name.startswith(prefix):
+                    continue
+                place = temporary / name[len(prefix) :]
+                if place.exists():
+                    raise DataError(f"{archive}: {name} twice; expected each member once.")
+                place.parent.mkdir(parents=True, exist_ok=True)
+                with open(place, "wb") as copy:
+                    shutil.copyfileobj(stream, copy, 1 << 20)
+                count += 1
+        if not count:
+            raise DataError(f"{archive}: nothing under {folder or 'its root'}; expected files.")
+        temporary.chmod(0o755)  # mkdtemp's directories are for one user
+        os.replace(temporary, target)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+    return count
+
+
+@contextmanager
+def _explained(archive: Path) -> Iterator[None]:
+    try:
+        yield
+    except DataError:
+        raise
+    except _DAMAGE as error:
+        if isinstance(error, OSError) and error.errno:
+            raise  # of the disk, not of the archive
+        raise DataError(
+            f"{archive}: not a whole archive ({type(error).__name__}: {error}), {archive.stat().st_size:,} bytes; expected "
+            f"tar or zip. Delete it and fetch it again."
+        ) from None
+
+
+@contextmanager
+def _whole_or_nothing(archive: Path, target: Path) -> Iterator:
+    # Copying goes to the file at once; it takes its place after the whole archive was looked through.
+    with _explained(archive), whole_file(target) as out:
+        yield lambda stream: shutil.copyfileobj(stream, out, 1 << 20)
+
+
+def _files(archive: Path) -> Iterator[tuple[str, BinaryIO]]:
+    """Name and content of every plain file, in the archive's order; every name and kind is checked."""
+    if not archive.is_file():
+        raise DataError(f"{archive}: no such file; expected a tar or zip archive.")
+    with open(archive, "rb") as stream:
+        zipped = stream.read(2) == b"PK"
+    if zipped:
+        with zipfile.ZipFile(archive) as source:
+            for info in source.infolist():
+                _check_name(archive, info.filename)
+                kind = stat.S_IFMT(info.external_attr >> 16)
+                if kind not in (0, stat.S_IFREG, stat.S_IFDIR):
+                    raise DataError(
+                        f"{archive}: {info.filename} is a link or a device; expected plain files: not unpacked."
+                    )
+                if info.flag_bits & 1:
+                    raise DataError(f"{archive}: {info.filename} is encrypted; expected plain files.")
+                if not info.is_dir():
+                    with source.open(info) as stream:
+                        yield _plain(info.filename), stream
+        return
+    # Read from front to back: a compressed archive has no index, and one of many GB is not read twice.
+    with open_raw(archive) as unpacked, tarfile.open(fileobj=unpacked, mode="r|") as source:
+        for info in source:
+            _check_name(archive, info.name)
+            if info.isfile():
+                stream = source.extractfile(info)
+                assert stream is not None
+                yield _plain(info.name), stream
+            elif not info.isdir():
+                raise DataError(
+                    f"{archive}: {info.name} is a link or a device"
+                    f"{f', to {info.linkname}' if info.linkname else ''}; expected plain files: not unpacked."
+                )
+        while unpacked.read(1 << 20):
+            pass
+
+
+def _check_name(archive: Path, name: str) -> None:
+    parts = re.split(r"[\\/]", name)
+    if ".." in parts or name.startswith(("/", "\\")) or re.match("[A-Za-z]:", name) or "\0" in name:
+        raise DataError(
+            f"{archive}: member {name!r} would leave the directory it is unpacked to; expected names below it: not unpacked."
+        )
+
+
+def _plain(name: str) -> str:
+    """A name without ``./`` in front."""
+    return name.removeprefix("./")

@@ -1,0 +1,165 @@
+"""Members of tar and zip archives, good and evil, made byte by byte.
+
+Seen to fail when: names with .. pass; absolute names pass; a link passes in a tar, or in a zip; a pattern that fits two names
+passes; a packed tar is not read to its end; the target is written in place.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import stat
+import tarfile
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from pretrieve.corpora.archives import extract_folder, extract_member
+from pretrieve.errors import DataError
+
+FILES = {
+    "set/corpus.jsonl": b'{"_id": "1"}\n' * 4000,
+    "set/qrels/test.tsv": b"q\td\t1\n",
+    "set/empty": b"",
+    "LICENSE": b"CC0",
+}
+
+
+def make_tar(
+    path: Path, members: dict[str, bytes], mode: str = "w:gz", extra: list[tarfile.TarInfo] | None = None
+) -> Path:
+    with tarfile.open(path, mode) as archive:
+        folder = tarfile.TarInfo("set")
+        folder.type = tarfile.DIRTYPE
+        archive.addfile(folder)
+        for info in extra or []:
+            archive.addfile(info)
+        for name, content in members.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(content)
+            archive.addfile(info, io.BytesIO(content))
+    return path
+
+
+def make_zip(path: Path, members: dict[str, bytes]) -> Path:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.mkdir("set")
+        for name, content in members.items():
+            archive.writestr(name, content)
+    return path
+
+
+MAKERS: dict[str, Callable[[Path, dict[str, bytes]], Path]] = {
+    "tar": lambda path, members: make_tar(path, members, "w:"),
+    "tar.gz": make_tar,
+    "tar.bz2": lambda path, members: make_tar(path, members, "w:bz2"),
+    "zip": make_zip,
+}
+
+
+def message(run: Callable[[], object]) -> str:
+    with pytest.raises(DataError) as caught:
+        run()
+    return str(caught.value)
+
+
+@pytest.fixture(params=list(MAKERS))
+def make(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[dict[str, bytes]], Path]:
+    return lambda members: MAKERS[request.param](tmp_path / "archive.bin", members)
+
+
+def test_one_member(tmp_path: Path, make) -> None:
+    for archive in (make({f"./{name}": content for name, content in FILES.items()}), make(FILES)):
+        for name, content in FILES.items():
+            extract_member(archive, name, tmp_path / "out/file")
+            assert (tmp_path / "out/file").read_bytes() == content
+    extract_member(archive, "*/test.tsv", tmp_path / "out/file")
+    assert (tmp_path / "out/file").read_bytes() == FILES["set/qrels/test.tsv"]
+
+
+def test_a_folder(tmp_path: Path, make) -> None:
+    archive = make(FILES)
+    assert extract_folder(archive, "set", tmp_path / "out") == 3
+    files = [path for path in (tmp_path / "out").rglob("*") if path.is_file()]
+    found = {f"set/{path.relative_to(tmp_path / 'out')}": path.read_bytes() for path in files}
+    assert found == {name: content for name, content in FILES.items() if name.startswith("set/")}
+    assert "exists already" in message(lambda: extract_folder(archive, "set", tmp_path / "out"))
+    assert extract_folder(archive, "", tmp_path / "all") == 4
+    assert "nothing under other" in message(lambda: extract_folder(archive, "other", tmp_path / "no"))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["all", "archive.bin", "out"]
+
+
+@pytest.mark.parametrize("name", ["../evil", "set/../../evil", "/etc/evil", "..\\evil", "C:\\evil", "set/.."])
+def test_a_member_that_leaves_its_directory(tmp_path: Path, make, name: str) -> None:
+    archive = make({**FILES, name: b"evil"})
+    for run in (
+        lambda: extract_member(archive, "set/empty", tmp_path / "one/file"),
+        lambda: extract_folder(archive, "set", tmp_path / "out"),
+    ):
+        text = message(run)
+        assert str(archive) in text and "would leave the directory" in text and name.replace("\\", "\\\\") in text
+    assert not list(tmp_path.rglob("evil")) and not list(tmp_path.rglob("file"))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["archive.bin", "one"]
+
+
+@pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.FIFOTYPE, tarfile.CHRTYPE])
+def test_links_and_devices_in_a_tar(tmp_path: Path, kind: bytes) -> None:
+    info = tarfile.TarInfo("set/link")
+    info.type, info.linkname = kind, "../../etc/passwd"
+    archive = make_tar(tmp_path / "a.tar.gz", FILES, extra=[info])
+    text = message(lambda: extract_member(archive, "set/empty", tmp_path / "file"))
+    assert "set/link is a link or a device" in text and "../../etc/passwd" in text
+    assert not (tmp_path / "file").exists()
+
+
+def test_a_link_in_a_zip(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
+        info = zipfile.ZipInfo("set/link")
+        info.external_attr = (stat.S_IFLNK | 0o777) << 16
+        archive.writestr(info, "/etc/passwd")
+    assert "set/link is a link" in message(lambda: extract_folder(tmp_path / "a.zip", "", tmp_path / "out"))
+    assert not (tmp_path / "out").exists()
+
+
+def test_no_member_or_several(tmp_path: Path, make) -> None:
+    archive = make(FILES)
+    text = message(lambda: extract_member(archive, "set/corpus.json", tmp_path / "file"))
+    assert "no member set/corpus.json; it has 4: set/corpus.jsonl" in text
+    assert "*e* stands for" in message(lambda: extract_member(archive, "*e*", tmp_path / "file"))
+    assert not (tmp_path / "file").exists()
+
+
+def test_a_member_that_stands_twice(tmp_path: Path) -> None:
+    with tarfile.open(tmp_path / "a.tar", "w") as archive:
+        for content in (b"one", b"two"):
+            info = tarfile.TarInfo("set/file")
+            info.size = 3
+            archive.addfile(info, io.BytesIO(content))
+    assert "set/file twice" in message(lambda: extract_member(tmp_path / "a.tar", "set/file", tmp_path / "file"))
+    assert "set/file twice" in message(lambda: extract_folder(tmp_path / "a.tar", "", tmp_path / "out"))
+    assert [path.name for path in tmp_path.iterdir()] == ["a.tar"]
+
+
+@pytest.mark.parametrize("share", [0.0, 0.3, 0.9, 0.999])
+@pytest.mark.parametrize("kind", ["tar.gz", "tar.bz2", "zip"])
+def test_a_cut_archive(tmp_path: Path, kind: str, share: float) -> None:
+    """Also where the wanted member is whole in front of the cut: the archive is not what its publisher made."""
+    archive = MAKERS[kind](tmp_path / "archive", {"first": b"whole", **FILES})
+    content = archive.read_bytes()
+    archive.write_bytes(content[: max(3, int(len(content) * share))])
+    (tmp_path / "file").write_bytes(b"old")
+    text = message(lambda: extract_member(archive, "first", tmp_path / "file"))
+    assert str(archive) in text and "not a whole" in text and "etch it again" in text
+    assert (tmp_path / "file").read_bytes() == b"old"
+    message(lambda: extract_folder(archive, "", tmp_path / "out"))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["archive", "file"]
+
+
+def test_no_archive(tmp_path: Path) -> None:
+    (tmp_path / "page.html").write_text("<html>sign in</html>")
+    assert "not a whole archive" in message(lambda: extract_member(tmp_path / "page.html", "a", tmp_path / "file"))
+    (tmp_path / "page.gz").write_bytes(gzip.compress(b"text"))
+    assert "not a whole archive" in message(lambda: extract_member(tmp_path / "page.gz", "a", tmp_path / "file"))
+    assert "no such file" in message(lambda: extract_member(tmp_path / "none.zip", "a", tmp_path / "file"))

@@ -1,0 +1,77 @@
+"""Fetch the raw files and published checkpoints that one table needs; says first how much there is, and how much must come."""
+
+import argparse
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import yaml
+
+from pretrieve.cli import run_program
+from pretrieve.configuration import with_numbers
+from pretrieve.corpora import hub, wanted
+from pretrieve.corpora.sources import RECORDS, SOURCES, fetch, read_sources
+from pretrieve.errors import ConfigError, nearest
+from pretrieve.workflow import Plan
+
+LIST = Path("resources/sources.tsv")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--table", required=True, metavar="PAPER/TABLE")
+    parser.add_argument("--scale", default="demo", help="a scale of config.yaml; paper: the papers' own data")
+    parser.add_argument("--config", type=Path, default=Path("config.yaml"))
+    parser.add_argument("--mirror", type=Path, default=os.environ.get("PRETRIEVE_MIRROR") or None)
+    parser.add_argument("--dry-run", action="store_true", help="say what would be fetched, and fetch nothing")
+    arguments = parser.parse_args()
+    config = yaml.safe_load(arguments.config.read_text(encoding="utf-8"))
+    mirror = arguments.mirror or (Path(config["mirror"]) if config.get("mirror") else None)
+    sources = read_sources(LIST)
+    by_list = arguments.scale == "paper" and "paper" not in config["scales"]
+    if not by_list:
+        config["scale"] = arguments.scale
+    plan = Plan.load(with_numbers(config), sources=LIST)
+    if arguments.table not in plan.cells:
+        raise ConfigError(
+            f"table {arguments.table!r}: no such table; allowed: {', '.join(plan.cells)}"
+            f"{nearest(arguments.table, plan.cells)}"
+        )
+    own: list[str] = []
+    starts: list[str] = []
+    if by_list:
+        names = wanted.needed_by(sources, arguments.table)
+    else:
+        names, own = wanted.table_files(plan, arguments.table)
+        starts = wanted.table_starts(plan, arguments.table)
+    files = wanted.survey(names, sources, mirror)
+    print(f"{arguments.table} at scale {arguments.scale}:\n{wanted.report(files)}")
+    for path in own:
+        print(f"  {path}: {'there' if Path(path).is_file() else 'MISSING'}, not fetched")
+    for start in starts:
+        print(f"  {start}: {wanted.checkpoint_state(start, mirror)}")
+    if arguments.dry_run:
+        return
+    wanted.check_room(files)
+    for file in files:
+        # An archive whose members are all to be had elsewhere is not among the files; one that is comes before its members.
+        if file.state != "there":
+            origin = fetch(file.source, file.target, mirror, sources, SOURCES / RECORDS)
+            print(f"{file.source.file}: {file.target.stat().st_size:,} bytes from {origin}", flush=True)
+    for start in starts:
+        program = [
+            sys.executable,
+            "workflow_scripts/fetch_checkpoint.py",
+            "--start",
+            start,
+            "--out",
+            *hub.files_of(start),
+        ]
+        if not Path(hub.files_of(start)[0]).is_file():
+            subprocess.run([*program, *(["--mirror", str(mirror)] if mirror else [])], check=True)
+    print(f"{arguments.table}: all files are in place")
+
+
+if __name__ == "__main__":
+    run_program(main)
