@@ -1,0 +1,120 @@
+"""The list of readers of official files, the program and the configuration that use it, and what it costs to import.
+
+Seen to fail when: a reader of the list is missing in the schema; the kind of a reader has no metric or recipe; a file
+that the reader does not have passes the configuration; `--files` takes a name twice; the list imports pyarrow.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import runpy
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+from official_files import put
+from tokenizers import Tokenizer
+
+from pretrieve.configuration import EXAMPLE_READERS, check_config, fits
+from pretrieve.errors import ConfigError
+from pretrieve.evaluation.example_metrics import METRICS
+from pretrieve.finetuning.recipes import KIND_OF
+from pretrieve.tasks.example_readers import READERS, builder_of
+from pretrieve.tasks.example_task import KINDS
+
+ROOT = Path(__file__).parents[2]
+PROGRAM = ROOT / "workflow_scripts/example_task.py"
+
+
+@pytest.fixture(scope="module")
+def configuration() -> dict:
+    return yaml.safe_load((ROOT / "config.yaml").read_text())
+
+
+def with_dataset(configuration: dict, **dataset: object) -> dict:
+    config = copy.deepcopy(configuration)
+    config["datasets"]["official"] = {"metrics": ["accuracy"], "sizes": {"full": "all"}} | dataset
+    return config
+
+
+def check(config: dict) -> None:
+    tables = [f"{file.parent.name}/{file.stem}" for file in (ROOT / "references").glob("*/*.csv")]
+    check_config(config, ROOT / "schemas/config.schema.yaml", tables)
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_every_reader_can_be_used(name: str, configuration: dict) -> None:
+    reader = READERS[name]
+    assert reader.kind in KINDS and reader.kind in METRICS and reader.kind in KIND_OF.values()
+    assert callable(builder_of(reader)) and reader.licence and reader.url.startswith("http")
+    assert set(reader.counts) <= set(reader.files) and set(reader.optional) <= set(reader.files)
+    assert {key for key in reader.files if key not in reader.optional} <= set(reader.counts), "all have counts"
+    config = with_dataset(configuration, reader=name, files={key: f"data/{key}" for key in reader.files}, counts="any")
+    check(config)
+    recipes = [recipe for recipe in config["recipes"] if fits(config, recipe, "official")]
+    assert {KIND_OF[recipe] for recipe in recipes} == {reader.kind} == {EXAMPLE_READERS[name]}
+
+
+@pytest.mark.parametrize(
+    ("dataset", "message"),
+    [
+        (
+            {"reader": "sst-2"},
+            r"datasets\.official: sst-2: the file 'train' is missing; it needs train \(train\.tsv\), dev",
+        ),
+        ({"reader": "sst-2", "files": {"trian": "a", "dev": "b"}}, r"no file 'trian'.*did you mean 'train'"),
+        (
+            {"reader": "qqp", "files": {"train": "a", "dev": "b", "test": "c"}},
+            r"qqp: no file 'test'; it has train, dev",
+        ),
+        ({"reader": "qqp", "files": {"train": "a", "dev": "a"}}, r"'train' and 'dev' are one file, a"),
+        ({"reader": "sst2", "files": {"train": "a", "dev": "b"}}, r"'sst2' is not allowed.*did you mean 'sst-2'"),
+        ({"reader": "qqp", "files": {"train": "a", "dev": "b"}, "reader_options": {"share": 1}}, r"no option 'share'"),
+        ({"reader": "qqp", "files": {"train": "a", "dev": "b"}, "counts": "no"}, r"counts: 'no' is not allowed"),
+    ],
+)
+def test_mistakes_of_the_configuration(dataset: dict, message: str, configuration: dict) -> None:
+    with pytest.raises(ConfigError, match=message):
+        check(with_dataset(configuration, **dataset))
+
+
+def run(*words: str | Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, PROGRAM, *map(str, words)], capture_output=True, text=True, check=False)
+
+
+def test_program(tmp_path: Path, tokenizer: Tokenizer) -> None:
+    tokenizer.save(str(tmp_path / "tokenizer.json"))
+    rows = "sentence\tlabel\n" + "".join(f"film {i}\t{i % 2}\n" for i in range(30))
+    files = put(tmp_path, train=rows, dev=rows)
+    named = [f"{name}={path}" for name, path in files.items()]
+    common = ["--tokenizer", tmp_path / "tokenizer.json", "--sizes", "full=all", "--out", tmp_path / "out"]
+    ended = run("sst-2", *common, "--files", *named, "--counts", "any", "--options", '{"held_out_share": 0.2}')
+    assert ended.returncode == 0, ended.stderr
+    statistics = json.loads(ended.stdout.splitlines()[-1])
+    assert statistics["examples"] == 60 and statistics["about"]["licence"] == "not stated"
+    assert statistics["splits"]["full"]["test"] == 30
+    ended = run("sst-2", *common, "--files", *named)
+    assert ended.returncode != 0 and "30 records in the file 'train'; expected 67,349" in ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
+def test_arguments_of_the_program() -> None:
+    program = runpy.run_path(str(PROGRAM))
+    assert program["parse_files"](["train=a=b.tsv", "dev=c"]) == {"train": Path("a=b.tsv"), "dev": Path("c")}
+    for entries in (["train=a", "train=b"], ["train"], ["=a"], ["train="]):
+        with pytest.raises(ConfigError, match="is not NAME=PATH with a name of its own"):
+            program["parse_files"](entries)
+    with pytest.raises(ConfigError, match=r"--options: '\[1\]' is list; expected a JSON object"):
+        program["parse_options"]("[1]")
+    with pytest.raises(ConfigError, match="--options: '{' is not JSON"):
+        program["parse_options"]("{")
+
+
+def test_the_list_is_light() -> None:
+    """The workflow reads it at every start."""
+    code = "import sys, pretrieve.tasks.example_readers; print({'pyarrow', 'numpy', 'tokenizers'} & set(sys.modules))"
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ended.stdout.strip() == "set()"
