@@ -1,16 +1,26 @@
-"""Make a retrieval task: squad (ReQA from SQuAD v1.1), descriptions (from a corpus) or fanoutqa (page retrieval)."""
+"""Make a retrieval task: squad or natural-questions (ReQA of these), multireqa, descriptions (from a corpus), fanoutqa (page
+retrieval) or collection (a benchmark in its official layout, read by collection.py)."""
 
 from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
+
+from tokenizers import Tokenizer
 
 from pretrieve.cli import run_program
+from pretrieve.corpora.raw_text import Warnings
 from pretrieve.errors import ConfigError
+from pretrieve.tasks.collection_task import build_collection_task
 from pretrieve.tasks.descriptions import build_descriptions
 from pretrieve.tasks.fanoutqa import build_fanoutqa
-from pretrieve.tasks.squad_reqa import build_squad
+from pretrieve.tasks.multireqa import build_multireqa
+from pretrieve.tasks.natural_questions import build_natural_questions
+from pretrieve.tasks.splits import VALID_SHARE, parse_sizes
+from pretrieve.tasks.squad_reqa import build_squad, build_squad_file
 from pretrieve.text.vocabulary import load_tokenizer
 
 
@@ -28,12 +38,21 @@ def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     kinds = parser.add_subparsers(dest="kind", required=True)
     squad = kinds.add_parser("squad", parents=[shared], help="ReQA from SQuAD v1.1 JSON")
-    squad.add_argument("--train", type=Path, required=True, help="questions that may be used for training")
-    squad.add_argument("--test", type=Path, required=True, help="questions that are always test")
+    squad.add_argument("--train", type=Path, help="questions that may be used for training")
+    squad.add_argument("--test", type=Path, help="questions that are always test")
     squad.add_argument("--dev", type=Path, help="questions kept apart for choosing hyper-parameters")
-    squad.add_argument("--open", type=Path, metavar="CORPUS", help="whole passages, among all of this corpus")
-    squad.add_argument("--max-extra", type=int, help="with --open: add only so many passages, drawn by the seed")
-    squad.add_argument("--seed", type=int, default=1)
+    squad.add_argument("--file", type=Path, help="in place of these: one file plays train, dev and test by a draw")
+    natural = kinds.add_parser("natural-questions", parents=[shared], help="ReQA from Natural Questions")
+    natural.add_argument("--file", type=Path, required=True, help="simplified or original JSON lines; plays every part")
+    for questions in (squad, natural):
+        questions.add_argument("--open", type=Path, metavar="CORPUS", help="whole passages, among all of this corpus")
+        questions.add_argument("--max-extra", type=int, help="with --open: add only so many, drawn by the seed")
+        questions.add_argument("--seed", type=int, default=1)
+    multireqa = kinds.add_parser("multireqa", parents=[shared], help="sentences of MultiReQA")
+    multireqa.add_argument("--candidates", type=Path, required=True, help="candidates.json.gz of a data set and split")
+    multireqa.add_argument("--texts", type=Path, required=True, help="MRQA's JSON lines of the same")
+    multireqa.add_argument("--role", default="test", help="test (all of it), train (all may train) or draw")
+    multireqa.add_argument("--seed", type=int, default=1)
     descriptions = kinds.add_parser(
         "descriptions", parents=[shared], help="one-line description → first sentence of a lead"
     )
@@ -45,38 +64,48 @@ def parse_arguments() -> argparse.Namespace:
     fanoutqa = kinds.add_parser("fanoutqa", parents=[shared], help="questions → pages of the corpus, zero-shot")
     fanoutqa.add_argument("--questions", type=Path, required=True, help="dev or test file of FanOutQA")
     fanoutqa.add_argument("--corpus", type=Path, required=True, help="directory of the corpus")
+    collection = kinds.add_parser("collection", parents=[shared], help="a collection directory, whole passages")
+    collection.add_argument("--collection", type=Path, required=True, help="directory that collection.py wrote")
+    collection.add_argument("--seed", type=int, default=1)
+    collection.add_argument("--title", default="none", help="none, prefix (in front of the text) or separate")
+    collection.add_argument("--max-documents", type=int, help="keep the judged ones and draw the others up to so many")
+    collection.add_argument("--test", help="official split that plays test (default: test, or else dev)")
+    collection.add_argument("--valid-share", type=float, default=VALID_SHARE, help="of the queries that train")
     return parser.parse_args()
 
 
-def parse_sizes(entries: list[str]) -> dict[str, float | str]:
-    """``["1pct=0.01", "1k=1000", "full=all"]`` → ``{"1pct": 0.01, "1k": 1000.0, "full": "all"}``."""
-    sizes: dict[str, float | str] = {}
-    for entry in entries:
-        name, _, wanted = entry.partition("=")
-        try:
-            value = wanted if wanted == "all" else float(wanted)
-        except ValueError:
-            raise ConfigError(
-                f"--sizes: {entry!r} is not NAME=SHARE, NAME=NUMBER or NAME=all, such as 1pct=0.01."
-            ) from None
-        if not name or name in sizes:
-            raise ConfigError(f"--sizes: {entry!r} has no name of its own; give each size once, such as 1pct=0.01.")
-        sizes[name] = value
-    return sizes
+def _squad(args: argparse.Namespace, tokenizer: Tokenizer, sizes: Mapping[str, float | str]) -> dict[str, Any]:
+    more = (tokenizer, args.out, sizes, args.seed, args.open, args.max_extra)
+    if args.file is not None and not (args.train or args.test or args.dev):
+        return build_squad_file(args.file, *more)
+    if args.file is not None or args.train is None or args.test is None:
+        raise ConfigError("squad needs --train and --test (and may have --dev), or --file alone.")
+    return build_squad(args.train, args.test, args.dev, *more)
 
 
 def main() -> None:
     args = parse_arguments()
     sizes, tokenizer = parse_sizes(args.sizes), load_tokenizer(args.tokenizer)
+    warnings = Warnings()
     if args.kind == "squad":
-        files, more = (args.train, args.test, args.dev), (args.open, args.max_extra)
-        statistics = build_squad(*files, tokenizer, args.out, sizes, args.seed, *more)
+        statistics = _squad(args, tokenizer, sizes)
+    elif args.kind == "natural-questions":
+        more = (args.open, args.max_extra, warnings)
+        statistics = build_natural_questions(args.file, tokenizer, args.out, sizes, args.seed, *more)
+    elif args.kind == "multireqa":
+        files = (args.candidates, args.texts)
+        statistics = build_multireqa(*files, tokenizer, args.out, sizes, args.role, args.seed, warnings)
     elif args.kind == "descriptions":
         statistics = build_descriptions(
             args.corpus, tokenizer, args.out, sizes, args.seed, args.max_queries, args.open, args.max_extra
         )
+    elif args.kind == "collection":
+        more = (args.title, args.max_documents, args.test, args.valid_share)
+        statistics = build_collection_task(args.collection, tokenizer, args.out, sizes, args.seed, *more)
     else:
         statistics = build_fanoutqa(args.questions, args.corpus, tokenizer, args.out, sizes)
+    if warnings.counts:
+        print(f"warning: {warnings.summary()}")
     print(json.dumps(statistics))
 
 

@@ -1,0 +1,407 @@
+"""A collection directory: documents, queries and judgements of any benchmark, in one form, whatever its publisher ships.
+
+====================  =====================================================================================
+collection.parquet    doc_id · title · text                       (string), in the order of the file
+queries.parquet       query_id · text · split ('train' | 'dev' | 'test')
+qrels.parquet         query_id · doc_id · relevance int32 · split (0: judged and not relevant)
+answers.parquet       query_id · answers list<string> · regex bool     only of sets with answers to match
+negatives.parquet     query_id · doc_id                           only of sets that ship them
+stats.json            counts (read), kept (rows of each file), warnings, variant (what was done to the texts),
+                      reader, licence
+====================  =====================================================================================
+
+A reader (:mod:`pretrieve.tasks.collection_readers`) puts what it reads into a :class:`CollectionWriter`, which checks
+it. Texts are never held: memory is 12 bytes for each id (:mod:`pretrieve.tasks.hashed_ids`), one block of rows, and
+about 100 bytes for each judgement. :func:`read_collection` reads a directory back, and
+:mod:`pretrieve.tasks.collection_task` makes a task of it.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from pretrieve.corpora.raw_text import Warnings
+from pretrieve.errors import ConfigError, DataError
+from pretrieve.files import write_json
+from pretrieve.tasks.collection_tables import SCHEMAS, SPLITS, Collection, Table, read_collection
+from pretrieve.tasks.hashed_ids import HashedIds, hash_ids
+
+__all__ = ["Collection", "CollectionWriter", "read_collection"]
+
+#: Rows, and bytes of text, that are written at a time.
+BLOCK_ROWS, BLOCK_BYTES = 20_000, 16 << 20
+#: Of references to ids that did not come yet, so many are remembered.
+_PENDING = 1_000_000
+
+
+class CollectionWriter:
+    """Takes documents, queries and judgements in any order; a context manager. All files of ``directory`` appear when
+    the block ends well, and none of them when it does not: what stood there before then stays.
+
+    Parameters
+    ----------
+    directory:
+        to be written. Files of an older collection are replaced.
+    reader, variant:
+        who wrote it, and what was done to the texts ('' for nothing); for ``stats.json``.
+    expected:
+        counts that must be read, before anything is left out: ``documents``, ``queries``, ``judgements``, ``answers``,
+        ``negatives``, and of one split ``queries.test``, ``judgements.train``, ….
+    licence:
+        of the data; for ``stats.json``.
+
+    ``warnings`` counts what was left out; it ends up in ``stats.json`` and its summary on the screen.
+
+    Raises
+    ------
+    DataError
+        for an id that stands twice, a judgement, answer or negative of an unknown id, a query without text, a relevance
+        below zero, two judgements of one pair that differ, or counts that are not the expected ones. The message names
+        the file and line given to :meth:`at`. What can only be known at the end, such as an unknown id, is raised when
+        the block ends.
+    """
+
+    def __init__(
+        self,
+        directory: Path | str,
+        reader: str,
+        variant: str = "",
+        expected: Mapping[str, int] | None = None,
+        licence: str = "",
+    ) -> None:
+        self.directory = Path(directory)
+        self.reader, self.variant, self.licence = reader, variant, licence
+        self.expected = dict(expected or {})
+        self.warnings = Warnings()
+        self.counts: Counter[str] = Counter()
+        # Beside its place, so that moving the files needs no copying; the process id keeps two jobs apart.
+        self._temporary = self.directory.with_name(f".{self.directory.name}.{os.getpid()}.part")
+        shutil.rmtree(self._temporary, ignore_errors=True)
+        self._temporary.mkdir(parents=True)
+        self._tables = {name: Table(self._temporary, name) for name in SCHEMAS}
+        self._rows: dict[str, list[tuple]] = {name: [] for name in SCHEMAS}
+        self._row_lines: dict[str, list[int]] = {name: [] for name in SCHEMAS}
+        self._bytes = 0
+        self._ids = {"document": HashedIds(), "query": HashedIds()}
+        self._files: dict[str, list[tuple[int, str]]] = {"document": [], "query": []}
+        self._empty: set[int] = set()
+        self._pairs: dict[int, int] = {}
+        self._pending: dict[str, list[tuple[int, str, str]]] = {"document": [], "query": []}
+        self._given: Path | str = ""
+        self._path, self._line = "", 0
+
+    # ------------------------------------------------------------------------------------------------ what readers call
+
+    def at(self, path: Path | str, line: int = 0) -> None:
+        """Say which file and line the next rows come from; messages name them. 0: no line."""
+        if path is not self._given and str(path) != self._path:
+            # Rows of the last file are still to be checked, and its name belongs to them.
+            self._flush_all()
+            self._path = str(path)
+        self._given, self._line = path, line
+
+    def add_document(self, doc_id: str, title: str, text: str) -> None:
+        """One document. One without any text and title is left out and counted."""
+        self._rows["collection"].append((doc_id, title, text))
+        self._row_lines["collection"].append(self._line)
+        self._bytes += len(text)
+        if len(self._rows["collection"]) >= BLOCK_ROWS or self._bytes >= BLOCK_BYTES:
+            self._flush_documents()
+
+    def add_documents(self, doc_ids: pa.Array, titles: pa.Array | None, texts: pa.Array, first_line: int = 0) -> None:
+        """A block of documents as string columns (n,) without nulls, from consecutive lines of the file of :meth:`at`.
+
+        titles None: none has a title. What :meth:`add_document` does, without a step in Python for each document.
+        """
+        self._flush_documents()
+        lines = np.arange(first_line, first_line + len(doc_ids)) if first_line else np.zeros(len(doc_ids), np.int64)
+        if titles is None:
+            titles = pa.repeat(pa.scalar(""), len(doc_ids))
+        self._write_documents(doc_ids, titles, texts, lines)
+
+    def add_query(self, query_id: str, text: str, split: str) -> None:
+        """One query; ``split`` is train, dev or test."""
+        if split not in SPLITS:
+            raise ValueError(f"split {split!r}; expected one of {SPLITS}")
+        if not query_id or not text.strip():
+            raise DataError(
+                f"{self._where()}query {query_id!r} has the text {text!r}; expected an id and words to search for: "
+                "correct it or leave the query out."
+            )
+        self.counts[f"queries.{split}"] += 1
+        self._append("queries", (query_id, text, split))
+
+    def add_judgement(self, query_id: str, doc_id: str, relevance: int, split: str) -> None:
+        """How relevant a document is to a query: 0 judged and not relevant, 1 and more relevant.
+
+        The same judgement again is left out and counted.
+        """
+        if split not in SPLITS:
+            raise ValueError(f"split {split!r}; expected one of {SPLITS}")
+        if relevance < 0:
+            raise DataError(
+                f"{self._where()}relevance {relevance} of document {doc_id!r} for query {query_id!r} is below zero; "
+                "expected 0 (judged, not relevant), 1 or more."
+            )
+        pair = hash((query_id, doc_id))
+        known = self._pairs.get(pair)
+        if known is not None and known != relevance:
+            raise DataError(
+                f"{self._where()}document {doc_id!r} has relevance {relevance} for query {query_id!r}, and had {known} "
+                "before; expected one judgement: remove the wrong one."
+            )
+        self.counts[f"judgements.{split}"] += 1
+        self.counts["judgements"] += 1
+        if known is not None:
+            self.warnings.add("judgement that was there before, left out", f"{self._where()}{query_id} {doc_id}")
+            return
+        self._pairs[pair] = relevance
+        self._append("qrels", (query_id, doc_id, relevance, split))
+
+    def add_answers(self, query_id: str, answers: list[str], regex: bool = False) -> None:
+        """The answers of a query, one or more; ``regex``: they are regular expressions."""
+        if not answers or not all(isinstance(answer, str) and answer for answer in answers):
+            raise DataError(
+                f"{self._where()}query {query_id!r} has the answers {answers!r}; expected one or more texts."
+            )
+        self._append("answers", (query_id, answers, regex))
+
+    def add_negative(self, query_id: str, doc_id: str) -> None:
+        """A document that the publisher gives as a negative of a query."""
+        self.counts["negatives"] += 1
+        self._append("negatives", (query_id, doc_id))
+
+    def add_negatives(self, query_ids: pa.Array, doc_ids: pa.Array, first_line: int = 0) -> None:
+        """A block of negatives as string columns (n,), from consecutive lines of the file of :meth:`at`."""
+        self._flush("negatives")
+        self.counts["negatives"] += len(doc_ids)
+        lines = np.arange(first_line, first_line + len(doc_ids)) if first_line else np.zeros(len(doc_ids), np.int64)
+        self._write_rows("negatives", [query_ids, doc_ids], lines)
+
+    # -------------------------------------------------------------------------------------------------- blocks and checks
+
+    def _where(self, line: int | None = None) -> str:
+        line = self._line if line is None else line
+        return f"{self._path}: " + (f"line {line}: " if line else "") if self._path else ""
+
+    def _append(self, name: str, row: tuple) -> None:
+        rows = self._rows[name]
+        rows.append(row)
+        self._row_lines[name].append(self._line)
+        if len(rows) >= BLOCK_ROWS:
+            self._flush(name)
+
+    def _take(self, name: str) -> tuple[list[pa.Array], np.ndarray]:
+        rows, lines = self._rows[name], np.array(self._row_lines[name], dtype=np.int64)
+        columns = zip(*rows, strict=True)
+        try:
+            arrays = [pa.array(column, type=field.type) for column, field in zip(columns, SCHEMAS[name], strict=True)]
+        except (pa.ArrowInvalid, pa.ArrowTypeError, UnicodeEncodeError) as error:
+            raise DataError(
+                f"{self._path or self.reader}: {name} of lines {lines[0]} to {lines[-1]} cannot be written ({error}); "
+                f"expected {', '.join(f'{field.name} {field.type}' for field in SCHEMAS[name])}."
+            ) from None
+        self._rows[name], self._row_lines[name] = [], []
+        return arrays, lines
+
+    def _flush_documents(self) -> None:
+        if self._rows["collection"]:
+            self._bytes = 0
+            (doc_ids, titles, texts), lines = self._take("collection")
+            self._write_documents(doc_ids, titles, texts, lines)
+
+    def _write_documents(self, doc_ids: pa.Array, titles: pa.Array, texts: pa.Array, lines: np.ndarray) -> None:
+        self.counts["documents"] += len(doc_ids)
+        hashes = self._known("document", doc_ids, lines)
+        no_text, no_title = _blank(texts), None
+        if no_text.any():
+            no_title = _blank(titles)
+            for row in np.flatnonzero(no_text):
+                kind = "document without text, left out" if no_title[row] else "document with a title and no text"
+                self.warnings.add(kind, f"{self._where(int(lines[row]))}document {doc_ids[int(row)].as_py()!r}")
+            empty = no_text & no_title
+            if empty.any():
+                self._empty.update(hashes[empty].tolist())
+                keep = pa.array(~empty)
+                doc_ids, titles, texts = (column.filter(keep) for column in (doc_ids, titles, texts))
+        self._tables["collection"].write([doc_ids, titles, texts])
+
+    def _known(self, kind: str, ids: pa.Array, lines: np.ndarray) -> np.ndarray:
+        """Take ids in; their hashes (n,)."""
+        files = self._files[kind]
+        if not files or files[-1][1] != self._path:
+            files.append((len(self._ids[kind]), self._path))
+        hashes = hash_ids(ids)
+        self._ids[kind].add(hashes, lines)
+        if kind == "document" and (missing := int(pc.sum(pc.equal(pc.binary_length(ids), 0)).as_py() or 0)):
+            raise DataError(f"{self._where(int(lines[0]))}{missing} of the documents from here on have an empty id.")
+        return hashes
+
+    def _flush_all(self) -> None:
+        self._flush_documents()
+        for name in ("queries", "qrels", "answers", "negatives"):
+            self._flush(name)
+
+    def _flush(self, name: str) -> None:
+        if self._rows[name]:
+            columns, lines = self._take(name)
+            self._write_rows(name, columns, lines)
+
+    def _write_rows(self, name: str, columns: list[pa.Array], lines: np.ndarray) -> None:
+        """Write rows of any table but the documents'; references are checked now or, if not known yet, at the end."""
+        if name == "queries":
+            self._known("query", columns[0], lines)
+        else:
+            hashes = hash_ids(columns[0])
+            self._refer("query", columns[0], hashes, name, lines)
+            if name != "answers":
+                self._refer("document", columns[1], hash_ids(columns[1]), name, lines)
+        self._tables[name].write(columns)
+
+    def _refer(self, kind: str, ids: pa.Array, hashes: np.ndarray, name: str, lines: np.ndarray) -> None:
+        pending = self._pending[kind]
+        for row in np.flatnonzero(~self._ids[kind].contains(hashes)):
+            if len(pending) >= _PENDING:
+                raise DataError(
+                    f"{self._where(int(lines[row]))}more than {_PENDING:,} rows of {name} name a {kind} that was not "
+                    f"read, the last {ids[int(row)].as_py()!r}; do these files belong together?"
+                )
+            pending.append((int(hashes[row]), ids[int(row)].as_py(), f"{self._where(int(lines[row]))}{name}"))
+
+    # -------------------------------------------------------------------------------------------------------- the end
+
+    def __enter__(self) -> CollectionWriter:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None):
+        try:
+            if kind is None:
+                self._finish()
+        finally:
+            for table in self._tables.values():
+                table.close()
+            if kind is None and not self._failed:
+                self._publish()
+            shutil.rmtree(self._temporary, ignore_errors=True)
+
+    _failed = True
+
+    def _finish(self) -> None:
+        self._flush_all()
+        for kind in ("document", "query"):
+            self._check_unique(kind)
+            self._check_known(kind)
+        self._leave_out_empty()
+        for name in ("queries", "answers"):
+            self.counts[name] = self._tables[name].rows
+        self._check_expected()
+        self._failed = False
+
+    def _check_unique(self, kind: str) -> None:
+        count, first = self._ids[kind].repeated()
+        if first is not None:
+            places = [self._place(kind, *pair) for pair in zip(first[:2], first[2:], strict=True)]
+            more = f"; {count - 1} more ids stand twice" if count > 1 else ""
+            raise DataError(
+                f"{places[1]}: {kind} id {self._id_of(kind, first.row)}was used before, by {places[0]}; "
+                f"expected every id once{more}."
+            )
+
+    def _place(self, kind: str, row: int, line: int) -> str:
+        path = [path for start, path in self._files[kind] if start <= row][-1]
+        place = f"line {line}" if line else f"{kind} {row + 1}"
+        return f"{path}: {place}" if path else place
+
+    def _id_of(self, kind: str, row: int) -> str:
+        """The id of a row, read back; '' where rows were left out, so that numbers do not fit."""
+        name = "collection" if kind == "document" else "queries"
+        if self._empty and kind == "document":
+            return ""
+        self._tables[name].close()
+        column = pq.read_table(self._temporary / f"{name}.parquet", columns=[SCHEMAS[name].names[0]])[0]
+        return f"{column[row].as_py()!r} "
+
+    def _check_known(self, kind: str) -> None:
+        pending = self._pending[kind]
+        known = self._ids[kind].contains(np.array([entry[0] for entry in pending], dtype=np.uint64))
+        unknown = [entry for entry, there in zip(pending, known, strict=True) if not there]
+        if unknown:
+            _, name, where = unknown[0]
+            more = f" (and {len(unknown) - 1} more such rows)" if len(unknown) > 1 else ""
+            raise DataError(
+                f"{where} name {kind} {name!r}, which is not among the {len(self._ids[kind]):,} that were read{more}; do "
+                "these files belong together?"
+            )
+
+    def _leave_out_empty(self) -> None:
+        """Write judgements and negatives once more without those of documents that were left out."""
+        empty = np.array(sorted(self._empty), dtype=np.uint64)
+        for name in ("qrels", "negatives") if self._empty else ():
+            old = self._tables[name]
+            old.close()
+            if not old.rows:
+                continue
+            os.replace(old.path, part := old.path.with_suffix(".part"))
+            self._tables[name] = Table(self._temporary, name)
+            for batch in pq.ParquetFile(part).iter_batches(batch_size=BLOCK_ROWS, use_threads=False):
+                gone = np.isin(hash_ids(batch.column(1)), empty)
+                for row in np.flatnonzero(gone):
+                    example = " ".join(str(column[int(row)].as_py()) for column in batch.columns)
+                    self.warnings.add(f"row of {name} whose document has no text, left out", example)
+                self._tables[name].write([column.filter(pa.array(~gone)) for column in batch.columns])
+            part.unlink()
+
+    def _check_expected(self) -> None:
+        for key, count in self.expected.items():
+            if key.partition(".")[0] not in ("documents", "queries", "judgements", "answers", "negatives"):
+                raise ConfigError(f"expected count {key!r}: no such count; there are {', '.join(sorted(self.counts))}.")
+            if self.counts[key] != count:
+                raise DataError(
+                    f"{self.directory}: reader {self.reader} read {self.counts[key]:,} {key}, expected {count:,}; a file is "
+                    "not the one that the publisher ships, or not whole: compare its checksum, or fetch it again."
+                )
+
+    def _publish(self) -> None:
+        write_json(
+            self._temporary / "stats.json",
+            {
+                "counts": {key: count for key, count in self.counts.items() if count},
+                "kept": {name: table.rows for name, table in self._tables.items() if table.rows},
+                "warnings": {
+                    kind: {"count": count, "first": self.warnings.examples[kind]}
+                    for kind, count in self.warnings.counts.items()
+                },
+                "reader": self.reader,
+                "variant": self.variant,
+                "licence": self.licence,
+            },
+        )
+        self.directory.mkdir(parents=True, exist_ok=True)
+        # stats.json says that a collection is whole: it goes first and comes last.
+        (self.directory / "stats.json").unlink(missing_ok=True)
+        for name in SCHEMAS:
+            made = self._temporary / f"{name}.parquet"
+            if made.exists():
+                os.replace(made, self.directory / made.name)
+            else:
+                (self.directory / made.name).unlink(missing_ok=True)
+        os.replace(self._temporary / "stats.json", self.directory / "stats.json")
+
+
+def _blank(texts: pa.Array) -> np.ndarray:
+    """(n,) bool: which texts are empty or white space, as ``str.strip`` sees it."""
+    # Nearly every text begins with a printable ASCII character; the others are looked at one by one.
+    unclear = ~pc.match_substring_regex(texts, "^[!-~]").to_numpy(zero_copy_only=False)
+    for row in np.flatnonzero(unclear):
+        unclear[row] = not texts[int(row)].as_py().strip()
+    return unclear

@@ -1,0 +1,275 @@
+"""A collection directory → a task directory, document by document.
+
+Candidates are whole passages (``sentence_index`` −1), each one sentence of the token store. What a collection leaves open
+is decided here, and written into ``stats.json`` under ``collection``:
+
+* **Splits.** The official test queries test (or, with ``test="dev"``, the dev queries, as MS MARCO is reported). Sizes are
+  shares, numbers or all of the official train queries; a tenth of what is drawn validates. The official dev queries are
+  ``dev``; where there are none, or they play test, a tenth of the train queries, drawn by the seed, is. A size lists only the
+  queries that it uses. Without train queries everything is test, for retrievers of another data set.
+* **Titles.** ``none``: left out. ``prefix``: in front of the text, with a blank. ``separate``: a text of their own in front,
+  ``[CLS] title [SEP] passage [SEP]``. A document that has only a title is read as that.
+* **Judgements.** Grades are kept; 0, judged and not relevant, is the same as not judged for every metric, and left out.
+* **Size of the corpus.** ``max_documents`` keeps every judged document of the task's queries and draws the others.
+
+Texts stream through four times (ids, tokens, titles, table) and are never held. What stays in memory is queries, judgements
+and, with ``max_documents``, the ids that are kept.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from tokenizers import Tokenizer
+
+from pretrieve.errors import ConfigError, DataError
+from pretrieve.tasks.answers import Answers
+from pretrieve.tasks.collection import Collection, read_collection
+from pretrieve.tasks.splits import VALID_SHARE, SplitRow, all_test, draw_key, make_splits, rounded, shuffled
+from pretrieve.tasks.task_rows import Judgement, Query, TaskRows, check_rows, write_rows
+from pretrieve.text.token_store import PassageText
+
+TITLES = ("none", "prefix", "separate")
+#: Share of the train queries that is dev where the publisher has no dev queries.
+DEV_SHARE = 0.1
+#: Documents that are decoded together; those of MS MARCO have a million characters at most.
+_BATCH = 2048
+
+
+def build_collection_task(
+    collection: Path | str,
+    tokenizer: Tokenizer,
+    out: Path | str,
+    sizes: Mapping[str, float | str],
+    seed: int,
+    title: str = "none",
+    max_documents: int | None = None,
+    test: str | None = None,
+    valid_share: float = VALID_SHARE,
+    dev_share: float = DEV_SHARE,
+) -> dict[str, Any]:
+    """Write the task and return its statistics.
+
+    Parameters
+    ----------
+    collection:
+        a collection directory (:mod:`pretrieve.tasks.collection`).
+    sizes, seed, valid_share:
+        see :func:`pretrieve.tasks.splits.make_splits`; shares are of the train queries. ``seed`` draws the dev queries too
+        where there are none, and the documents.
+    title:
+        ``none``, ``prefix`` or ``separate``.
+    max_documents:
+        keep so many documents; None: all.
+    test:
+        the official split that plays test; None: ``test``, or ``dev`` where there is none.
+    dev_share:
+        share of the train queries that is dev where no official dev split is left.
+
+    Raises
+    ------
+    ConfigError
+        for an option that is not allowed, a split without queries, sizes that cannot be drawn, or a ``max_documents`` below the
+        number of judged documents.
+    DataError
+        when the collection is damaged.
+    """
+    if title not in TITLES:
+        raise ConfigError(f"title is {title!r}; expected one of {', '.join(TITLES)}.")
+    if not 0 < dev_share < 1 or not 0 < valid_share < 1:
+        raise ConfigError(f"valid_share {valid_share} and dev_share {dev_share}: expected shares between 0 and 1.")
+    source = read_collection(collection)
+    if title == "prefix" and source.has("answers"):
+        raise ConfigError(
+            f"{source.directory}: has answers, which are looked for in the text without its title; title 'prefix' would find "
+            "them in titles. Expected 'none' or 'separate'."
+        )
+    contents = _Contents(source, title)
+    contents.split_queries(sizes, seed, test, valid_share, dev_share)
+    contents.choose_documents(max_documents, seed)
+    # A task of answers alone judges no document: all that must be known of its candidates is that there are some.
+    documents = contents.found or range(contents.count)
+    check_rows(documents, contents.queries, contents.judgements, contents.splits, contents.answers, unlisted=True)
+    stats = source.stats
+    rows = TaskRows(
+        passages=contents.passages,
+        titles=contents.titles,
+        corpus=lambda _: contents.corpus(),
+        candidate_passage=np.arange(contents.count, dtype=np.int32),
+        candidate_sentence=np.full(contents.count, -1, dtype=np.int32),
+        queries=contents.queries,
+        judgements=contents.judgements,
+        splits=contents.splits,
+        answers=contents.answers,
+        titled=title == "separate",
+        about={
+            "collection": {
+                "reader": stats.get("reader"),
+                "variant": stats.get("variant"),
+                "title": title,
+                "test": contents.test,
+                "dev": contents.dev,
+                "documents": source.document_count,
+                "left_out": contents.left_out,
+            }
+        },
+    )
+    return write_rows(Path(out), rows, tokenizer)
+
+
+@dataclass
+class _Contents:
+    """The small parts of the task in memory, and its documents as streams."""
+
+    source: Collection
+    title: str
+
+    def __post_init__(self) -> None:
+        self.left_out: dict[str, int] = {}
+        self._kept: set[str] | None = None
+
+    # ------------------------------------------------------------------------------------------------------------ queries
+
+    def split_queries(
+        self, sizes: Mapping[str, float | str], seed: int, test: str | None, valid_share: float, dev_share: float
+    ) -> None:
+        """Fill in queries, judgements, answers and splits."""
+        self._read_judged()
+        groups: dict[str, list[str]] = {"train": [], "dev": [], "test": []}
+        texts = dict[str, str]()
+        table = self.source.table("queries")
+        for query_id, text, split in zip(*(column.to_pylist() for column in table.columns), strict=True):
+            answered = query_id in self._relevant or (query_id in self._answers and split != "train")
+            if not answered:
+                self._leave_out(f"{split} queries without a relevant document")
+                continue
+            groups[split].append(query_id)
+            texts[query_id] = text
+        self.test = test or ("test" if groups["test"] else "dev")
+        if self.test not in ("test", "dev") or not groups[self.test]:
+            counts = ", ".join(f"{split} {len(ids):,}" for split, ids in groups.items())
+            raise ConfigError(
+                f"{self.source.directory}: split {self.test!r} is to play test and has no queries with a relevant document "
+                f"(there are: {counts}); name another one, or add its judgements."
+            )
+        self.splits = self._splits(groups, sizes, seed, valid_share, dev_share)
+        used = {row.query_id for row in self.splits}
+        self.queries = [Query(query_id, text) for query_id, text in texts.items() if query_id in used]
+        self.judgements = [
+            Judgement(query.query_id, doc_id, relevance)
+            for query in self.queries
+            for doc_id, relevance in self._relevant.get(query.query_id, {}).items()
+        ]
+        known = [query.query_id for query in self.queries if query.query_id in self._answers]
+        self.answers = {query_id: self._answers[query_id] for query_id in known}
+        self._judged = {doc_id for query in self.queries for doc_id in self._others.get(query.query_id, ())}
+        self._judged |= {judgement.doc_id for judgement in self.judgements}
+
+    def _read_judged(self) -> None:
+        self._relevant: dict[str, dict[str, int]] = {}
+        self._others: dict[str, list[str]] = {}
+        for batch in self.source.batches("qrels"):
+            for query_id, doc_id, relevance, _ in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+                if relevance > 0:
+                    self._relevant.setdefault(query_id, {})[doc_id] = relevance
+                else:
+                    self._others.setdefault(query_id, []).append(doc_id)
+        self._answers: dict[str, Answers] = {}
+        if self.source.has("answers"):
+            columns = (column.to_pylist() for column in self.source.table("answers").columns)
+            self._answers = {query_id: Answers(texts, regex) for query_id, texts, regex in zip(*columns, strict=True)}
+
+    def _splits(
+        self,
+        groups: dict[str, list[str]],
+        sizes: Mapping[str, float | str],
+        seed: int,
+        valid_share: float,
+        dev_share: float,
+    ) -> list[SplitRow]:
+        train, tested = groups["train"], groups[self.test]
+        dev = groups["dev"] if self.test != "dev" else []
+        self.dev = "dev" if dev else "none"
+        if train and not dev:
+            dev = shuffled(train, seed)[: max(1, rounded(dev_share * len(train)))]
+            self.dev = "drawn from train"
+            apart = set(dev)
+            train = [query_id for query_id in train if query_id not in apart]
+        fixed = dict.fromkeys(tested, "test") | dict.fromkeys(dev, "dev")
+        split_of: dict[str, dict[str, str]] = {size: dict(fixed) for size in sizes}
+        drawn = make_splits(train, train, [], [], sizes, seed, valid_share) if train else all_test([], sizes)
+        for row in drawn:
+            # Training queries that a size does not draw do not test it: the official test set is the same for all.
+            if row.split != "test":
+                split_of[row.size][row.query_id] = row.split
+        order = [query_id for ids in groups.values() for query_id in ids]
+        return [
+            SplitRow(size, query_id, split_of[size][query_id])
+            for size in sizes
+            for query_id in order
+            if query_id in split_of[size]
+        ]
+
+    def _leave_out(self, what: str) -> None:
+        self.left_out[what] = self.left_out.get(what, 0) + 1
+
+    # ---------------------------------------------------------------------------------------------------------- documents
+
+    def choose_documents(self, limit: int | None, seed: int) -> None:
+        """Count documents and find those that are judged; with a limit, choose which are kept."""
+        self.found: set[str] = set()
+        judged = pa.array(sorted(self._judged), pa.string())
+        total = 0
+        for batch in self.source.batches("collection", columns=["doc_id"]):
+            ids = batch.column(0)
+            total += len(ids)
+            self.found.update(ids.filter(pc.is_in(ids, value_set=judged)).to_pylist())
+        self.count = total
+        lost = self._judged - self.found
+        if lost:
+            raise DataError(
+                f"{self.source.directory}: {len(lost)} judged documents are not in collection.parquet, such as "
+                f"{min(lost)!r}; read the raw files again."
+            )
+        if limit is None or limit >= total:
+            return
+        if limit < max(1, len(self.found)):
+            raise ConfigError(
+                f"max_documents is {limit}, but {len(self.found):,} documents are judged for the queries of this task; give "
+                "at least so many, or train on fewer queries."
+            )
+        others = (
+            (draw_key(seed, doc_id), doc_id)
+            for batch in self.source.batches("collection", columns=["doc_id"])
+            for doc_id in batch.column(0).to_pylist()
+            if doc_id not in self.found
+        )
+        self._kept = self.found | {doc_id for _, doc_id in heapq.nsmallest(limit - len(self.found), others)}
+        self.count = len(self._kept)
+        self.left_out["documents that were not drawn"] = total - self.count
+
+    def _documents(self) -> Iterator[tuple[str, str, str]]:
+        for doc_id, title, text in self.source.documents(_BATCH):
+            if self._kept is None or doc_id in self._kept:
+                yield doc_id, title, self._passage(title, text)
+
+    def _passage(self, title: str, text: str) -> str:
+        if self.title == "prefix" and title.strip():
+            return f"{title} {text}" if text.strip() else title
+        return text if text.strip() else title
+
+    def passages(self) -> Iterator[PassageText]:
+        return (PassageText([text], number, number) for number, (_, _, text) in enumerate(self._documents()))
+
+    def titles(self) -> Iterator[str]:
+        return (title for _, title, _ in self._documents())
+
+    def corpus(self) -> Iterator[tuple]:
+        return ((doc_id, title, "", text, -1, number) for number, (doc_id, title, text) in enumerate(self._documents()))

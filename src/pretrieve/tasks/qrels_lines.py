@@ -1,0 +1,112 @@
+"""Judgements of relevance in the layouts they are published in, and which split a query belongs to.
+
+======  ============================  ============================================================================
+layout  columns                       who
+======  ============================  ============================================================================
+beir    query-id, corpus-id, score    BEIR's ``qrels/{split}.tsv``: tabs, a header line, often ``\\r\\n``
+trec    topic, iteration, document,   TREC (https://trec.nist.gov/data/qrels_eng/) and MS MARCO: blanks or tabs, no
+        grade                         header; the iteration is ``0`` or ``Q0`` and means nothing
+======  ============================  ============================================================================
+
+Some copies of BEIR sets lack the header line. BEIR's own loader would then skip the first judgement; here it is read,
+and counted as a warning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from pretrieve.corpora.raw_text import Warnings, read_columns
+from pretrieve.errors import DataError
+from pretrieve.tasks.collection import CollectionWriter
+
+BEIR_COLUMNS = ("query-id", "corpus-id", "score")
+TREC_COLUMNS = ("topic", "iteration", "document", "grade")
+#: A query that is judged in two splits belongs to the first of these: nothing is trained on what is tested.
+PRECEDENCE = ("test", "dev", "train")
+
+
+class Judged(NamedTuple):
+    """A line of a file of judgements."""
+
+    line: int
+    query_id: str
+    doc_id: str
+    relevance: int
+
+
+def read_qrels(path: Path, layout: str, warnings: Warnings | None = None) -> Iterator[Judged]:
+    """The judgements of a file in the layout ``beir`` or ``trec``, in file order.
+
+    Raises
+    ------
+    DataError
+        for another number of columns, a relevance that is no whole number, an empty id, or a file without judgements.
+    """
+    trec = layout == "trec"
+    columns = TREC_COLUMNS if trec else BEIR_COLUMNS
+    found = False
+    for number, fields in read_columns(path, columns, separator=None if trec else "\t", warnings=warnings):
+        query_id, doc_id, grade = (fields[0], fields[2], fields[3]) if trec else fields
+        if number == 1 and not trec:
+            if tuple(fields) == BEIR_COLUMNS:
+                continue
+            if warnings is not None and _whole(grade):
+                warnings.add("judgements without the header line", f"{path}: line 1: {fields}")
+        if not _whole(grade) or not query_id or not doc_id:
+            header = f" or the header {', '.join(BEIR_COLUMNS)}" if number == 1 and not trec else ""
+            raise DataError(
+                f"{path}: line {number}: found {', '.join(map(repr, fields))}; expected {', '.join(columns)}, the last a "
+                f"whole number{header}."
+            )
+        found = True
+        yield Judged(number, query_id, doc_id, int(grade))
+    if not found:
+        raise DataError(
+            f"{path}: no judgement in it; expected lines of {', '.join(columns)}: leave an empty split out."
+        )
+
+
+def _whole(text: str) -> bool:
+    return text.removeprefix("-").isascii() and text.removeprefix("-").isdigit()
+
+
+def splits_of_queries(files: Mapping[str, Path], layout: str, warnings: Warnings) -> dict[str, str]:
+    """Query id → split, from the files of judgements (split → file); one in two files is counted and gets the first
+    split of :data:`PRECEDENCE`."""
+    split_of: dict[str, str] = {}
+    for split in PRECEDENCE:
+        if split not in files:
+            continue
+        twice = set()
+        for judged in read_qrels(files[split], layout):
+            if split_of.setdefault(judged.query_id, split) != split and judged.query_id not in twice:
+                twice.add(judged.query_id)
+                other = split_of[judged.query_id]
+                warnings.add(
+                    f"query of split '{split}' that is judged in '{other}' too, kept there only",
+                    f"{files[split]}: line {judged.line}: {judged.query_id!r}",
+                )
+    return split_of
+
+
+def add_judgements(
+    writer: CollectionWriter,
+    files: Mapping[str, Path],
+    layout: str,
+    split_of: Mapping[str, str],
+    below_zero: str = "error",
+) -> None:
+    """Give the judgements of all files (split → file) to the writer.
+
+    ``below_zero``: ``error``, or ``leave-out`` for publishers who write −1 for "not judged" (TREC-COVID).
+    """
+    for split, path in files.items():
+        for line, query_id, doc_id, relevance in read_qrels(path, layout, writer.warnings):
+            writer.at(path, line)
+            if relevance < 0 and below_zero == "leave-out":
+                writer.warnings.add("judgement below zero, left out", f"{path}: line {line}: {query_id} {doc_id}")
+            elif split_of.get(query_id, split) == split:
+                writer.add_judgement(query_id, doc_id, relevance, split)

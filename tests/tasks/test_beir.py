@@ -1,0 +1,243 @@
+"""BEIR's layout: made-up files with hard encodings, every kind of bad input, and real sets where they are at hand.
+
+Seen to fail when: the header line is taken for a judgement, or the first judgement for the header; a query in two splits
+stays in train; queries that are not judged are kept; a missing title is an error; numbers as ids are refused; -1 is
+read as relevance 1.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from pretrieve.errors import ConfigError, DataError
+from pretrieve.evaluation.conventions import CQADUPSTACK, beir_split
+from pretrieve.tasks.beir import SETS, beir_files
+from pretrieve.tasks.collection import Collection
+from pretrieve.tasks.collection_readers import build_collection
+from pretrieve.tasks.qrels_lines import read_qrels
+
+ROOT = Path(__file__).resolve().parents[2]
+MIRROR = Path(os.environ.get("PRETRIEVE_TEST_MIRROR", ROOT.parent / "shared/mirror"))
+
+DOCUMENTS = [
+    {"_id": "MED-1", "title": "Ünïcode", "text": "line\u2028separator and\ttab", "metadata": {"url": "x"}},
+    {"_id": "2", "text": 'no title, a "quote" and \\u00e9'},
+    {"_id": 3, "title": None, "text": "東京 \U0001f600"},
+    {"_id": "4", "title": "only a title", "text": ""},
+]
+QUERIES = [
+    {"_id": "q1", "text": "what is it?"},
+    {"_id": "q2", "text": "  Androgen receptor define"},
+    {"_id": "unjudged", "text": ""},
+    {"_id": "q3", "text": "質問"},
+]
+HEADER = "query-id\tcorpus-id\tscore\r\n"
+
+
+@pytest.fixture
+def layout(tmp_path: Path) -> Path:
+    place = tmp_path / "set"
+    (place / "qrels").mkdir(parents=True)
+    lines = "\r\n".join(json.dumps(document, ensure_ascii=False) for document in DOCUMENTS)
+    (place / "corpus.jsonl.gz").write_bytes(gzip.compress(("\ufeff" + lines).encode()))
+    (place / "queries.jsonl").write_text("".join(json.dumps(query) + "\n" for query in QUERIES) + "\n")
+    (place / "qrels" / "train.tsv").write_text(HEADER + "q1\tMED-1\t1\r\nq2\t2\t1\r\n")
+    (place / "qrels" / "test.tsv").write_text("q2\t3\t2\nq2\t2\t0\nq3\t4\t1\n")
+    return place
+
+
+def build(layout: Path, **options: object) -> Collection:
+    return build_collection("beir", beir_files(layout), layout.parent / "c", options)
+
+
+def rows(collection: Collection, name: str) -> list[tuple]:
+    return [tuple(row.values()) for row in collection.table(name).to_pylist()]
+
+
+def test_records_as_they_stand_in_the_files(layout: Path) -> None:
+    found = build(layout)
+    assert list(found.documents()) == [
+        ("MED-1", "Ünïcode", "line\u2028separator and\ttab"),
+        ("2", "", 'no title, a "quote" and \\u00e9'),
+        ("3", "", "東京 \U0001f600"),
+        ("4", "only a title", ""),
+    ]
+    # q2 is judged in both: it is test, and its train judgement is gone.
+    assert rows(found, "queries") == [
+        ("q1", "what is it?", "train"),
+        ("q2", "  Androgen receptor define", "test"),
+        ("q3", "質問", "test"),
+    ]
+    assert rows(found, "qrels") == [
+        ("q1", "MED-1", 1, "train"),
+        ("q2", "3", 2, "test"),
+        ("q2", "2", 0, "test"),
+        ("q3", "4", 1, "test"),
+    ]
+    assert {kind: entry["count"] for kind, entry in found.stats["warnings"].items()} == {
+        "query of split 'train' that is judged in 'test' too, kept there only": 1,
+        "id that is a number, read as text": 1,
+        "document with a title and no text": 1,
+        "query that is not judged, left out": 1,
+        "blank line": 1,
+        "judgements without the header line": 1,
+    }
+
+
+def test_below_zero_is_an_error_unless_it_means_not_judged(layout: Path) -> None:
+    (layout / "qrels" / "test.tsv").write_text(HEADER + "q2\t3\t-1\nq3\t4\t1\n")
+    with pytest.raises(DataError, match=r"test.tsv: line 2: relevance -1 of document '3' for query 'q2' is below zero"):
+        build(layout)
+    found = build(layout, below_zero="leave-out")
+    assert [row[:3] for row in rows(found, "qrels") if row[3] == "test"] == [("q3", "4", 1)]
+    assert found.stats["warnings"]["judgement below zero, left out"]["count"] == 1
+    with pytest.raises(ConfigError, match="below_zero is 'zero'; expected"):
+        build(layout, below_zero="zero")
+
+
+def spoil(name: str, content: bytes) -> Callable[[Path], None]:
+    def change(layout: Path) -> None:
+        (layout / "corpus.jsonl.gz").rename(layout / "corpus.jsonl")
+        plain = gzip.decompress((layout / "corpus.jsonl").read_bytes())
+        (layout / "corpus.jsonl").write_bytes(plain)
+        (layout / name).write_bytes(content)
+
+    return change
+
+
+DOCUMENT = b'{"_id": "2", "text": "x"}\n'
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (spoil("corpus.jsonl", gzip.compress(DOCUMENT * 99)[:-9]), "corpus.jsonl: not a whole gzip file: it ends in the middle"),
+        (spoil("corpus.jsonl", DOCUMENT + b"{'_id': 3}\n"), "corpus.jsonl: line 2: not JSON"),
+        (spoil("corpus.jsonl", b"[1, 2]\n"), "corpus.jsonl: line 1: found list .* expected a JSON object"),
+        (spoil("corpus.jsonl", b'{"_id": "2"}\n'), "corpus.jsonl: line 1: no key 'text'; it has '_id'"),
+        (spoil("corpus.jsonl", b'{"_id": "", "text": "x"}\n'), "corpus.jsonl: line 1: '_id' is ''; expected a text"),
+        (spoil("corpus.jsonl", b'{"_id": "2", "text": 7}\n'), "corpus.jsonl: line 1: 'text' is '7'; expected a text"),
+        (spoil("corpus.jsonl", DOCUMENT * 2), "corpus.jsonl: line 2: document id '2' was used before, by .*corpus.jsonl: line 1"),
+        (spoil("corpus.jsonl", b'{"_id": "\xe9", "text": "x"}\n'), "corpus.jsonl: line 1, byte 10: 0xe9 is not UTF-8"),
+        (spoil("corpus.jsonl", b"x" * (17 << 20)), "corpus.jsonl: line 1: at least .* bytes; expected at most 16,777,216"),
+        (spoil("corpus.jsonl", DOCUMENT), "qrels/train.tsv: line 2: qrels name document 'MED-1', which is not among the 1"),
+        (spoil("queries.jsonl", b'{"_id": "q1", "text": " "}\n'), "queries.jsonl: line 1: query 'q1' has the text ' '"),
+        (spoil("queries.jsonl", b'{"_id": "q9", "text": "x"}\n'), "qrels/train.tsv: line 2: qrels name query 'q1', which is not"),
+        (spoil("queries.jsonl", b'{"_id": "q1", "text": "x"}\n' * 2), "queries.jsonl: line 2: query id 'q1' was used before"),
+        (spoil("qrels/test.tsv", b"q2\t3\n"), "qrels/test.tsv: line 1: 2 fields; expected 3, .*'query-id', 'corpus-id', 'score'"),
+        (spoil("qrels/test.tsv", b"q2\t3\t1\t0\n"), "qrels/test.tsv: line 1: 4 fields; expected 3"),
+        (spoil("qrels/test.tsv", b"q2\t3\thigh\n"), "qrels/test.tsv: line 1: found 'q2', '3', 'high'; expected .* or the header"),
+        (spoil("qrels/test.tsv", b"q2\t3\t1\nq2\t3\t1.5\n"), "qrels/test.tsv: line 2: found .*'1.5'; expected .*a whole number"),
+        (spoil("qrels/test.tsv", HEADER.encode()), "qrels/test.tsv: no judgement in it; .* leave an empty split out"),
+        (spoil("qrels/test.tsv", b""), "qrels/test.tsv: no judgement in it"),
+        (spoil("qrels/test.tsv", b"q2\t3\t1\nq2\t3\t2\n"), "qrels/test.tsv: line 2: document '3' has relevance 2 .* had 1"),
+    ],
+)  # fmt: skip
+def test_bad_input_is_named_with_file_and_line(change: Callable[[Path], None], message: str, layout: Path) -> None:
+    change(layout)
+    with pytest.raises(DataError, match=message):
+        build(layout)
+    assert [path.name for path in layout.parent.iterdir()] == ["set"]
+
+
+def test_files_that_are_not_there(tmp_path: Path, layout: Path) -> None:
+    with pytest.raises(DataError, match=r"corpus.jsonl: no such file \(nor with .gz, .bz2\)"):
+        beir_files(tmp_path)
+    files = beir_files(layout)
+    for path in (layout / "qrels").iterdir():
+        path.unlink()
+    with pytest.raises(DataError, match=r"qrels: no train.tsv, dev.tsv or test.tsv"):
+        beir_files(layout)
+    with pytest.raises(DataError, match=r"train.tsv: no such file; reader 'beir' expects it as 'train'"):
+        build_collection("beir", files, tmp_path / "c")
+    with pytest.raises(ConfigError, match="reader 'beir' has no judgements"):
+        build_collection("beir", {name: files[name] for name in ("corpus", "queries")}, tmp_path / "c")
+    with pytest.raises(
+        ConfigError, match="reader 'beir' needs queries; it takes corpus, queries and, if there are, train"
+    ):
+        build_collection("beir", {"corpus": files["corpus"]}, tmp_path / "c")
+    with pytest.raises(ConfigError, match="reader 'beir' has no file 'querys'; .*did you mean 'queries'"):
+        build_collection("beir", {"querys": files["queries"]}, tmp_path / "c")
+    with pytest.raises(ConfigError, match="reader 'bier' is unknown; .*did you mean 'beir'"):
+        build_collection("bier", {}, tmp_path / "c")
+
+
+def test_options_are_checked_and_counts_asserted(layout: Path) -> None:
+    with pytest.raises(ConfigError, match="reader 'beir' has no option 'nam'; it has name, below_zero"):
+        build(layout, nam="scifact")
+    with pytest.raises(ConfigError, match="BEIR set 'sci-fact' is unknown; .*did you mean 'scifact'"):
+        build(layout, name="sci-fact")
+    with pytest.raises(DataError, match="reader beir read 4 documents, expected 5,183"):
+        build(layout, name="scifact")
+
+
+def test_the_table_of_sets() -> None:
+    forums = {name: counts for name, counts in SETS.items() if name.startswith("cqadupstack/")}
+    assert {name.partition("/")[2] for name in forums} == set(CQADUPSTACK)
+    # Table 1 of the paper has their sums.
+    assert sum(counts.documents for counts in forums.values()) == 457_199
+    assert sum(counts.queries["test"] for counts in forums.values()) == 13_145
+    assert len(SETS) - len(forums) + 1 == 19  # 18 and MS MARCO
+    assert all(beir_split(name) in counts.queries for name, counts in SETS.items())
+
+
+@pytest.mark.skipif(not (MIRROR / "scifact").exists(), reason="no copy of SciFact at hand")
+def test_scifact(tmp_path: Path) -> None:
+    found = build_collection("beir", beir_files(MIRROR / "scifact"), tmp_path / "c", {"name": "scifact"})
+    assert found.stats["warnings"] == {}
+    first = next(iter(found.documents()))
+    assert first[:2] == (
+        "4983",
+        "Microstructural development of human newborn cerebral white matter assessed in vivo by diffusion tensor magnetic "
+        "resonance imaging.",
+    )
+    assert first[2].startswith("Alterations of the architecture of cerebral white matter")
+    queries = found.table("queries").to_pylist()
+    assert queries[0] == {
+        "query_id": "0",
+        "text": "0-dimensional biomaterials lack inductive properties.",
+        "split": "train",
+    }
+    assert found.table("qrels").to_pylist()[-339] == {
+        "query_id": "1",
+        "doc_id": "31715818",
+        "relevance": 1,
+        "split": "test",
+    }
+
+
+@pytest.mark.skipif(not (MIRROR / "msmarco_mini_dl19").exists(), reason="no copy of the miniature at hand")
+def test_the_miniature_of_dl19(tmp_path: Path) -> None:
+    found = build_collection("beir", beir_files(MIRROR / "msmarco_mini_dl19"), tmp_path / "c")
+    assert found.stats["counts"]["documents"] == 5000
+    assert (found.table("queries").num_rows, found.table("qrels").num_rows) == (43, 4102)
+    # Its judgements have no header, and the first of them is not lost.
+    assert found.table("qrels").to_pylist()[0] == {
+        "query_id": "19335",
+        "doc_id": "1720389",
+        "relevance": 1,
+        "split": "test",
+    }
+
+
+@pytest.mark.skipif(not (MIRROR / "beir_topics_qrels").exists(), reason="no copy of BEIR's judgements at hand")
+@pytest.mark.parametrize("name", ["arguana", "fiqa", "nfcorpus", "scidocs", "scifact", "trec-covid"])
+def test_published_judgements_have_the_counts_of_the_table(name: str) -> None:
+    place = MIRROR / "beir_topics_qrels"
+    path = next(place.glob(f"qrels.beir-v1.0.0-{name}.test.txt*"))
+    judged = list(read_qrels(path, "trec"))
+    counts = SETS[name].expected({"test": path})
+    assert len({row.query_id for row in judged}) == counts["queries.test"]
+    assert len(judged) == counts.get("judgements.test", len(judged))
+    if name == "fiqa":
+        for split in ("train", "dev", "test"):
+            judged = list(read_qrels(place / "fiqa_qrels" / f"{split}.tsv", "beir"))
+            counts = SETS[name].expected({split: path})
+            assert len(judged) == counts[f"judgements.{split}"]
+            assert len({row.query_id for row in judged}) == counts[f"queries.{split}"]
