@@ -1,0 +1,49 @@
+# Metrics, runs on the way, analyses and embeddings → figures.
+
+
+wildcard_constraints:
+    figure=PLAN.alternation(name.split("/")[1] for name in PLAN.figures),
+
+
+rule figure:
+    input:
+        measured=lambda wildcards: figure_plan.figure_inputs(
+            PLAN, f"{wildcards.paper}/{wildcards.figure}"
+        ),
+        reference="references/{paper}/{figure}.yaml",
+        tables=lambda wildcards: [
+            f"references/{wildcards.paper}/{table}.csv"
+            for table in PLAN.figures[
+                f"{wildcards.paper}/{wildcards.figure}"
+            ].published_tables()
+        ],
+        paper="references/{paper}/paper.yaml",
+        lock="envs/requirements.lock",
+        sources=lambda wildcards: PLAN.figure_sources(wildcards.paper, wildcards.figure),
+        code=stage_sources("figure.py"),
+        schemas=["schemas/figures.schema.yaml", "schemas/references.schema.yaml"],
+    output:
+        csv=f"{ROOT}/figures/{{paper}}/{{figure}}.csv",
+        svg=report(
+            f"{ROOT}/figures/{{paper}}/{{figure}}.svg",
+            caption="../docs/captions/figure.rst",
+            category="Figures",
+            subcategory="{paper}",
+        ),
+        manifest=f"{ROOT}/figures/{{paper}}/{{figure}}.manifest.json",
+    log:
+        f"{ROOT}/logs/figure/{{paper}}/{{figure}}.log",
+    benchmark:
+        f"{ROOT}/benchmarks/figure/{{paper}}-{{figure}}.tsv"
+    conda:
+        "../envs/cpu.yaml"
+    threads: 1
+    params:
+        setting=as_argument(figure_plan.setting_of(PLAN)),
+        hash=config_hash(config),
+    message:
+        "Drawing {wildcards.paper} {wildcards.figure}"
+    shell:
+        "OMP_NUM_THREADS={threads} python workflow_scripts/figure.py --reference {input.reference} --setting {params.setting}"
+        " --config-hash {params.hash} --lock {input.lock} --sources {input.sources}"
+        " --csv {output.csv} --svg {output.svg} --manifest {output.manifest} --log {log}"

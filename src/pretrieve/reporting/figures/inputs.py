@@ -1,0 +1,69 @@
+"""The files that a figure is made from, at the configured scale: what its rule waits for. As light as the workflow itself."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pretrieve import paths
+from pretrieve.analysis.plan import PRETRAINED, analyses
+from pretrieve.reporting.figures.reference import Figure, Series
+
+if TYPE_CHECKING:
+    from pretrieve.workflow import Plan
+
+
+def cells_of(figure: Figure) -> list[dict[str, str]]:
+    """What a figure needs measured, as cells of a table; a cell of vectors has no metric."""
+    return [{"system": one.system, "dataset": one.role, "metric": one.metric} for one in figure.measures()]
+
+
+def figure_inputs(plan: Plan, name: str) -> list[str]:
+    """Every file that this scale can make for the figure ``{paper}/{figure}``, in reading order."""
+    files = [file for _, series in plan.figures[name].all_series() for file in _of_series(plan, series)]
+    return list(dict.fromkeys(files))
+
+
+def _of_series(plan: Plan, series: Series) -> list[str]:
+    if series.kind == "analysis":
+        options = analyses(plan.config).get(series.analysis, {})
+        there = series.encoder in options.get("encoders", ()) and (series.stage == PRETRAINED or "finetuned" in options)
+        return [paths.analysis_file(plan.root, series.analysis)] if there else []
+    files = []
+    for measure in series.measures():
+        cell = {"system": measure.system, "dataset": measure.role, "metric": measure.metric}
+        dataset = plan.measured(cell)
+        if dataset is None:
+            continue
+        task = paths.task_dir(plan.root, dataset)
+        for seed in plan.seeds_of(measure.system):
+            if series.kind == "scores":
+                files.append(paths.metrics_file(plan.root, measure.system, dataset, seed))
+            elif series.kind == "steps" and plan.trained_on(dataset) == dataset:
+                # The runs on the way stand beside it; which there are depends on the recipe.
+                files.append(f"{paths.retriever_dir(plan.root, measure.system, dataset, seed)}/pretrieve.json")
+                files += [f"{task}/splits.parquet", f"{task}/qrels.parquet"]
+            elif series.kind in ("map", "separation"):
+                store = paths.embedding_dir(plan.root, measure.system, dataset, seed)
+                files += [f"{store}/corpus.json", f"{store}/queries.json"]
+                files += [f"{task}/{file}" for file in plan.TASK_FILES if file.endswith(".parquet")]
+    return files
+
+
+def setting_of(plan: Plan) -> dict[str, Any]:
+    """What ``workflow_scripts/figure.py`` is told about the scale, as JSON: the fields of
+    :class:`pretrieve.reporting.results.Setting`, and ``analyses`` and ``corpus``."""
+    datasets = plan.config["datasets"]
+    return {
+        "root": plan.root,
+        "scale": plan.config["scale"],
+        "seeds": plan.seeds,
+        "roles": dict(plan.scale["roles"]),
+        "encoders": sorted(plan.config["encoders"]),
+        "recipes": sorted(plan.config["recipes"]),
+        "trained_on": {name: plan.trained_on(name) for name in datasets},
+        "sizes": {name: list(options["sizes"]) for name, options in datasets.items()},
+        "metrics": {name: plan.metrics_of(name) for name in datasets},
+        "kinds": plan.kinds,
+        "analyses": dict(analyses(plan.config)),
+        "corpus": plan.scale["corpus"],
+    }

@@ -1,0 +1,113 @@
+"""A figure's manifest: what made it, as for tables (:mod:`pretrieve.reporting.manifest`), with a command for each series."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from pretrieve import paths
+from pretrieve.reporting.figures.measure import FigureSetting, NotMeasured, analysis_file, cell_of
+from pretrieve.reporting.figures.points import Point, count_points
+from pretrieve.reporting.figures.reference import Figure, Measure, Series
+from pretrieve.reporting.manifest import file_sha256, hardware, installed_versions
+from pretrieve.reporting.repository import version_of
+from pretrieve.reporting.results import ResultFiles
+
+
+def make_manifest(
+    figure: Figure,
+    points: Sequence[Point],
+    setting: FigureSetting,
+    config_hash: str,
+    lock: Path | None = None,
+    sources: Sequence[Path] = (),
+) -> dict[str, Any]:
+    """Everything needed to make ``figure`` again, as a JSON object; keys as in a table's manifest.
+
+    ``cost`` is of the stages behind the systems and encoders of the figure, each counted once; drawing is not in it.
+
+    Raises
+    ------
+    DataError
+        when ``lock`` or one of ``sources`` does not exist.
+    """
+    tables, version = setting.tables, version_of()
+    roles = {measure.role for measure in figure.measures()}
+    return {
+        "paper": figure.paper,
+        "figure": figure.name,
+        "scale": tables.scale,
+        "seeds": list(tables.seeds),
+        "roles": {role: tables.roles[role] for role in sorted(roles & set(tables.roles))},
+        "points": count_points(points),
+        "git": {"commit": version.commit, "dirty": version.dirty},
+        "config_hash": config_hash,
+        "lock_sha256": file_sha256(lock) if lock else None,
+        "sources_sha256": {str(path): file_sha256(path) for path in sources},
+        "versions": {"python": platform.python_version(), **installed_versions()},
+        "hardware": hardware(),
+        "cost": _cost(figure, setting),
+        "commands": {
+            "figure": f"snakemake {paths.figure_file(tables.root, figure.paper, figure.name)}",
+            "series": series_commands(figure, setting),
+        },
+    }
+
+
+def series_commands(figure: Figure, setting: FigureSetting) -> dict[str, str]:
+    """``{panel}: {series}`` → the command that makes its measurements; a series that is not run is left out."""
+    commands = {}
+    for panel, series in figure.all_series():
+        parts = [other for other in panel.series if other.name in series.of] or [series]
+        files = [file for part in parts for file in _files_of(part, setting)]
+        if files:
+            commands[f"{panel.name}: {series.name}"] = f"snakemake {' '.join(dict.fromkeys(files))}"
+    return commands
+
+
+def _files_of(series: Series, setting: FigureSetting) -> list[str]:
+    if series.analysis:
+        try:
+            return [analysis_file(series, setting)]
+        except NotMeasured:
+            return []
+    root, files = setting.tables.root, []
+    for measure, seed in _runs(series, setting):
+        dataset = setting.tables.roles[measure.role]
+        if series.kind == "scores":
+            files.append(paths.metrics_file(root, measure.system, dataset, seed))
+        elif series.kind == "steps":
+            files.append(f"{paths.retriever_dir(root, measure.system, dataset, seed)}/pretrieve.json")
+        else:
+            files.append(f"{paths.embedding_dir(root, measure.system, dataset, seed)}/corpus.json")
+    return files
+
+
+def _runs(series: Series, setting: FigureSetting) -> list[tuple[Measure, int]]:
+    """(what is measured, seed) of everything of a series that this scale runs."""
+    tables = setting.tables
+    cells = ((measure, cell_of(measure)) for measure in series.measures())
+    return [
+        (measure, seed) for measure, cell in cells if not tables.why_not_run(cell) for seed in tables.seeds_of(cell)
+    ]
+
+
+def _cost(figure: Figure, setting: FigureSetting) -> dict[str, Any]:
+    wanted: set[str] = set()
+    for _, series in figure.all_series():
+        for measure, seed in _runs(series, setting):
+            wanted.update(setting.tables.cost_files_of(cell_of(measure), seed))
+        if series.analysis and _files_of(series, setting):
+            for seed in setting.tables.seeds:
+                wanted.add(f"{paths.encoder_dir(setting.tables.root, series.encoder, seed)}/cost.json")
+    there = sorted(path for path in wanted if Path(path).is_file())
+    cost = ResultFiles().cost(there)
+    return {
+        "wall_s": round(cost.wall_s, 1),
+        "gpu_h": round(cost.gpu_h, 4),
+        "peak_gb": round(cost.peak_gb, 2),
+        "stages": len(there),
+        "stages_without_cost": len(wanted) - len(there),
+    }

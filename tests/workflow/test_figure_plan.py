@@ -1,0 +1,26 @@
+"""Dry runs of figures: each is made by name, from exactly the jobs it needs, and a default run makes those that are configured."""
+
+from __future__ import annotations
+
+
+def test_figure_6_of_seed_encoder(project):
+    ended = project.plan("results/demo/figures/seed_encoder/figure6.svg")
+    assert ended.jobs["figure"] == 1 and not ended.count("table")
+    # the shared start, BERT and SEED-Encoder; each fine-tuned with BM25 negatives and by ANCE, for all parts of the labels
+    assert ended.jobs["pretrain"] == 3
+    assert ended.jobs["finetune_questions"] == ended.jobs["search_questions"] == 4
+    assert ended.jobs["mine_questions"] == 2 and ended.jobs["bm25_questions"] == 1
+
+
+def test_figures_of_analyses_and_maps(project):
+    ended = project.plan(
+        "results/demo/figures/seed_encoder/figure5.csv", "results/demo/figures/dual_encoders/figure2.csv"
+    )
+    assert ended.jobs["figure"] == 2 and ended.jobs["analyse_pair_similarity"] == 1
+    assert ended.jobs["finetune_descriptions"] == ended.jobs["embed_descriptions"] == 5
+    assert not ended.count("search"), "a map needs vectors and no scores"
+
+
+def test_a_configured_figure_is_made_by_default(project):
+    ended = project.plan("--config", "figures=[dual_encoders/figure4]")
+    assert ended.jobs["figure"] == 1 and ended.jobs["table"] == 7
