@@ -6,6 +6,8 @@ snakemake encoders                          every encoder of config.yaml
 snakemake retrievers                        everything that any table has fine-tuned, whether the table is built or not
 snakemake analyses                          the numbers behind the papers' figures
 snakemake results/demo/tables/pretraining_tasks/table3.csv
+snakemake results/demo/figures/seed_encoder/figure6.svg
+snakemake results/demo/report.html            all tables and figures of config.yaml, claims, and the report on them
 """
 
 from snakemake.utils import min_version
@@ -29,6 +31,7 @@ include: "rules/retrieve.smk"
 include: "rules/export.smk"
 include: "rules/analyse.smk"
 include: "rules/report.smk"
+include: "rules/figures.smk"
 
 
 localrules:
@@ -41,6 +44,9 @@ rule all:
     default_target: True
     input:
         TABLE_FILES,
+        PLAN.figure_files(),
+        f"{ROOT}/claims.csv",
+        f"{ROOT}/report.html",
 
 
 rule encoders:

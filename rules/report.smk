@@ -1,4 +1,4 @@
-# Metrics + references → tables.
+# Metrics + references → tables → claims → report.
 
 
 rule table:
@@ -52,3 +52,69 @@ rule table:
         " --seeds {params.seeds} --roles {params.roles} --trained-on {params.trained_on} --encoders {params.encoders}"
         " --recipes {params.recipes} --sizes {params.sizes} --metrics {params.metrics} --kinds {params.kinds} --config-hash {params.hash} --lock {input.lock} --sources {input.sources}"
         " --csv {output.csv} --md {output.md} --html {output.html} --manifest {output.manifest} --log {log}"
+
+
+rule claims:
+    input:
+        tables=TABLE_FILES,
+        figures=FIGURE_POINTS,
+        claims="references/claims.yaml",
+        code=stage_sources("claims.py"),
+    output:
+        csv=report(
+            f"{ROOT}/claims.csv",
+            caption="../docs/captions/claims.rst",
+            category="Claims",
+        ),
+        groups=f"{ROOT}/claims.groups.csv",
+        md=f"{ROOT}/claims.md",
+    log:
+        f"{ROOT}/logs/claims.log",
+    benchmark:
+        f"{ROOT}/benchmarks/claims/all.tsv"
+    conda:
+        "../envs/cpu.yaml"
+    params:
+        root=subpath(output.csv, parent=True),
+        scale=config["scale"],
+        seeds=SEEDS,
+    message:
+        "Judging the papers' claims by what was measured"
+    shell:
+        "python workflow_scripts/claims.py --claims {input.claims} --results {params.root} --scale {params.scale}"
+        " --seeds {params.seeds} --csv {output.csv} --groups {output.groups} --md {output.md} --log {log}"
+
+
+# Learning curves and costs stand beside what the tables were made of: they are there when the tables are.
+rule report:
+    input:
+        tables=TABLE_FILES,
+        manifests=[file.replace(".csv", ".manifest.json") for file in TABLE_FILES],
+        figures=PLAN.figure_files(),
+        claims=[rules.claims.output.csv, rules.claims.output.groups],
+        references=sorted(f"references/{name}.csv" for name in config["tables"]),
+        code=stage_sources("report.py"),
+        templates=[
+            f"src/pretrieve/reporting/templates/report.{kind}"
+            for kind in ("html.j2", "css", "js")
+        ],
+    output:
+        html=f"{ROOT}/report.html",
+    log:
+        f"{ROOT}/logs/report.log",
+    benchmark:
+        f"{ROOT}/benchmarks/report/all.tsv"
+    conda:
+        "../envs/cpu.yaml"
+    params:
+        config=as_argument(
+            {
+                key: value
+                for key, value in config.items()
+                if key not in ("mirror", "checkpoint_seconds")
+            }
+        ),
+    message:
+        "Writing the report"
+    shell:
+        "python workflow_scripts/report.py --config {params.config} --html {output.html} --log {log}"

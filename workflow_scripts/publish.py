@@ -1,4 +1,5 @@
-"""Publish a finished run: copy its tables to results/published and show one of them in README.md."""
+"""Publish a finished run: copy tables, figures, claims and report to results/published, write docs/results.md, show one
+table in README.md."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ from pathlib import Path
 
 from pretrieve.cli import run_program
 from pretrieve.reporting.publish import publish
-from pretrieve.reporting.status import configured_tables
+from pretrieve.reporting.status import configured_figures, configured_tables
 
 
 def main() -> None:
@@ -27,8 +28,9 @@ def main() -> None:
         options.repository,
         options.date.isoformat(),
         options.readme_table,
+        configured_figures(options.config),
     )
-    print(f"published to {target}; README.md shows {options.readme_table}. Both are yours to commit.")
+    print(f"published to {target}; docs/results.md and README.md show it. All of it is yours to commit.")
 
 
 if __name__ == "__main__":

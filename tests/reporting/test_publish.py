@@ -1,8 +1,14 @@
-"""Publishing copies a finished run whole, or refuses and changes nothing."""
+"""Publishing copies a finished run whole, or refuses and changes nothing.
+
+Seen to fail when: a report older than a table is published; a figure's files are not looked for; links of docs/results.md
+lead nowhere.
+"""
 
 from __future__ import annotations
 
 import json
+import os
+import re
 import subprocess
 from pathlib import Path
 
@@ -10,10 +16,11 @@ import pytest
 
 from pretrieve.errors import ConfigError, DataError, PretrieveError
 from pretrieve.files import write_json
+from pretrieve.reporting.ledger import Finding, write_rows
 from pretrieve.reporting.manifest import make_manifest
-from pretrieve.reporting.publish import BEGIN, END, EXTENSIONS, publish
+from pretrieve.reporting.publish import BEGIN, END, EXTENSIONS, LEDGER, publish
 from pretrieve.reporting.render import to_html, to_markdown
-from pretrieve.reporting.status import configured_tables, format_status
+from pretrieve.reporting.status import configured_figures, configured_tables, format_status
 from pretrieve.reporting.tables import fill_table, write_lines
 
 README = f"# Project\n\nBefore.\n\n{BEGIN}\nold results\n{END}\n\nAfter.\n"
@@ -40,11 +47,25 @@ def finished(table, setting):
     (FOLDER / "table9.md").write_text(to_markdown(table, lines, setting))
     (FOLDER / "table9.html").write_text(to_html(table, lines, setting))
     write_json(FOLDER / "table9.manifest.json", make_manifest(table, lines, setting, "abc"))
+    for extension in ("svg", "csv", "manifest.json"):
+        path = Path(f"results/demo/figures/tiny/figure1.{extension}")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(extension)
+    finding = dict.fromkeys(Finding._fields, "") | {
+        "id": "a",
+        "paper": "tiny",
+        "claim": "A | b.",
+        "verdict": "supported",
+    }
+    other = finding | {"id": "b", "claim": "Untested.", "verdict": "not tested"}
+    write_rows("results/demo/claims.csv", [Finding(**finding), Finding(**other)], Finding)
+    for name in LEDGER[1:]:
+        Path("results/demo", name).write_text(name)
     return setting
 
 
-def run(tables=TABLES, shown="tiny/table9"):
-    return publish(Path("results/demo"), tables, Path("config.yaml"), Path("."), "2026-01-02", shown)
+def run(tables=TABLES, shown="tiny/table9", figures=("tiny/figure1",)):
+    return publish(Path("results/demo"), tables, Path("config.yaml"), Path("."), "2026-01-02", shown, figures)
 
 
 def snapshot() -> dict[str, bytes]:
@@ -58,7 +79,11 @@ def test_copies_everything_and_shows_the_table(finished):
     target = run()
     assert target == Path(f"results/published/2026-01-02-demo-{commit[:7]}")
     copied = {path.relative_to(target).as_posix() for path in target.rglob("*") if path.is_file()}
-    assert copied == {"README.md", "config.yaml", *(f"tiny/table9.{extension}" for extension in EXTENSIONS)}
+    figure = {f"figures/tiny/figure1.{extension}" for extension in ("svg", "csv", "manifest.json")}
+    table = {f"tiny/table9.{extension}" for extension in EXTENSIONS}
+    assert copied == {"README.md", "config.yaml", *LEDGER, *figure, *table}
+    for name in LEDGER:
+        assert (target / name).read_bytes() == Path("results/demo", name).read_bytes()
     for extension in EXTENSIONS:
         assert (target / f"tiny/table9.{extension}").read_bytes() == (FOLDER / f"table9.{extension}").read_bytes()
     index = (target / "README.md").read_text()
@@ -68,8 +93,22 @@ def test_copies_everything_and_shows_the_table(finished):
     assert text.startswith("# Project\n\nBefore.\n") and text.endswith(f"{END}\n\nAfter.\n")
     assert "old results" not in text and "### Table 9: Recall" in text
     assert "**45.00** ± 7.07 (41.50)" in text and f"[{target}]({target}/README.md)" in text
+    counts = "Of the papers' 2 claims, at this scale: 1 supported, 0 contradicted, 0 inconclusive, 1 not tested."
+    assert counts in text and counts in index and "[svg](figures/tiny/figure1.svg)" in index
     # What is new can be committed, and nothing else changed.
-    assert git("status", "--porcelain").splitlines() == ["M README.md", "?? results/"]
+    assert git("status", "--porcelain").splitlines() == ["M README.md", "?? docs/", "?? results/"]
+
+
+def test_the_results_page_links_what_is_there(finished):
+    target = run()
+    page = Path("docs/results.md").read_text()
+    links = re.findall(r"\]\(([^)]+)\)", page)
+    assert (
+        len(links) > 6
+        and [link for link in links if link != "read-a-table.md" and not Path("docs", link).is_file()] == []
+    )
+    assert f"../{target.as_posix()}/figures/tiny/figure1.svg" in links
+    assert "| supported | A \\| b. |" in page and "Untested" not in page
 
 
 def test_publishing_again_replaces_the_section(finished):
@@ -77,7 +116,8 @@ def test_publishing_again_replaces_the_section(finished):
     once = Path("README.md").read_text()
     git("add", ".")
     git("commit", "-q", "-m", "published")
-    target = run()
+    target = run()  # the page of the first publication is replaced, too
+    assert Path("docs/results.md").read_text().count("# Results\n") == 1
     assert Path("README.md").read_text().count("### Table 9") == 1
     assert once.count(BEGIN) == Path("README.md").read_text().count(BEGIN) == 1
     assert len(list(target.parent.iterdir())) == 2
@@ -86,6 +126,10 @@ def test_publishing_again_replaces_the_section(finished):
 def damage_failed():
     path = FOLDER / "table9.csv"
     path.write_text(path.read_text().replace("scale-differs", "failed", 1))
+
+
+def damage_report():
+    os.utime("results/demo/report.html", (0, 0))
 
 
 def damage_markers():
@@ -106,6 +150,12 @@ def damage_order():
             "is not finished. Make it with: snakemake results/demo/tables/tiny/table9",
         ),
         (lambda: (FOLDER / "table9.manifest.json").unlink(), "table9.manifest.json: no such file"),
+        (lambda: Path("results/demo/report.html").unlink(), "report.html: no such file, so the run is not finished"),
+        (
+            lambda: Path("results/demo/figures/tiny/figure1.svg").unlink(),
+            "figure1.svg: no such file, so the run is not",
+        ),
+        (damage_report, "report.html: older than results/demo/tables/tiny/table9.csv"),
         (damage_failed, "1 failed cell(s), the first is row '1% | BM-25', column 'R@1'"),
         (lambda: Path("config.yaml").write_text("scale: small\n"), "files differ from commit"),
         (lambda: Path("new.py").write_text(""), "new.py. Commit or remove"),
@@ -125,7 +175,7 @@ def test_refuses_and_changes_nothing(finished, damage, message):
 def test_refuses_what_is_published_already(finished):
     target = run()
     git("checkout", "-q", "README.md")
-    Path(".git/info/exclude").write_text("/results/\n")
+    Path(".git/info/exclude").write_text("/results/\n/docs/\n")
     with pytest.raises(PretrieveError, match=f"{target}: exists already"):
         run()
 
@@ -165,3 +215,10 @@ def test_configured_tables_are_read_or_missed(tmp_path):
         path.write_text(text)
         with pytest.raises(ConfigError, match=str(path)):
             configured_tables(path)
+    path.write_text("figures: [a/figure1]\n")
+    assert configured_figures(path) == ["a/figure1"]
+    path.write_text("tables: [a/b]\n")
+    assert configured_figures(path) == []
+    path.write_text("figures: a/figure1\n")
+    with pytest.raises(ConfigError, match="key figures"):
+        configured_figures(path)

@@ -1,4 +1,5 @@
-"""Publish a finished run: a committed copy of its tables with an index, and the section of README.md that shows one.
+"""Publish a finished run: a committed copy of its tables, figures, claims and report with an index, ``docs/results.md``, and
+the section of README.md that shows one table.
 
 Rule outputs are never committed (a fresh clone would have "nothing to be done"), so results are published by an
 explicit command, into a folder named after date, scale and commit.
@@ -6,23 +7,23 @@ explicit command, into a folder named after date, scale and commit.
 
 from __future__ import annotations
 
-import json
 import os
-import re
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from pretrieve.errors import DataError, PretrieveError
 from pretrieve.files import whole_file
-from pretrieve.paths import table_file
+from pretrieve.paths import figure_file, table_file
+from pretrieve.reporting.ledger import Finding, read_rows
+from pretrieve.reporting.publish_pages import EXTENSIONS, FIGURE_EXTENSIONS, index_page, readme_section, results_page
 from pretrieve.reporting.repository import changed_files, version_of
 from pretrieve.reporting.status import split_name
-from pretrieve.reporting.tables import count_statuses, read_lines
+from pretrieve.reporting.tables import read_lines
 
 BEGIN, END = "<!-- results:begin -->", "<!-- results:end -->"
-#: Files of a table. The CSV comes first: it is the one that is checked.
-EXTENSIONS = ("csv", "md", "html", "manifest.json")
+#: What a run has once.
+LEDGER = ("claims.csv", "claims.groups.csv", "claims.md", "report.html")
 
 
 def publish(
@@ -32,9 +33,11 @@ def publish(
     repository: Path,
     date: str,
     shown: str = "pretraining_tasks/table3",
+    figures: Sequence[str] = (),
 ) -> Path:
-    """Copy ``tables`` (PAPER/TABLE) of ``root`` (``results/{scale}``) and ``config`` to
-    ``repository/results/published/{date}-{scale}-{commit}``, and show the table ``shown`` in ``repository/README.md``.
+    """Copy ``tables`` (PAPER/TABLE), ``figures`` (PAPER/FIGURE), claims and report of ``root`` (``results/{scale}``), and
+    ``config``, to ``repository/results/published/{date}-{scale}-{commit}``; write ``repository/docs/results.md``, and show the
+    table ``shown`` in ``repository/README.md``.
 
     Nothing is written unless everything is in order. Returns the new folder.
 
@@ -43,11 +46,15 @@ def publish(
     PretrieveError
         when the checkout has no commit or differs from it, or this was published before.
     DataError
-        when a table or one of its files is missing, a cell failed, or README.md lacks the two markers.
+        when a table, a figure, the claims, the report or one of their files is missing, a cell failed, the report is older than
+        a table, or README.md lacks the two markers.
     """
     commit = _clean_commit(repository)
     for name in tables:
         _check_table(root, name)
+    for name in figures:
+        _there(Path(figure_file(str(root), *split_name(name), kind)) for kind in FIGURE_EXTENSIONS)
+    _check_ledger(root, tables)
     if shown not in tables:
         raise DataError(f"README.md shows {shown}, which is not among the tables to publish: {', '.join(tables)}.")
     if not config.is_file():
@@ -56,8 +63,9 @@ def publish(
     if target.exists():
         raise PretrieveError(f"{target}: exists already; this run is published. Remove the folder to publish it again.")
     readme = repository / "README.md"
-    section = _section(root, shown, target.relative_to(repository).as_posix())
-    text = _replace_section(readme, section)
+    folder = target.relative_to(repository).as_posix()
+    text = _replace_section(readme, readme_section(root, shown, folder))
+    results = results_page(root, tables, figures, folder, date, commit)
 
     part = target.with_name(f".{target.name}.part")
     shutil.rmtree(part, ignore_errors=True)  # left by a publication that was killed
@@ -66,12 +74,20 @@ def publish(
             copy = part / f"{name}.{extension}"
             copy.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(table_file(str(root), *split_name(name), extension), copy)
+    for name in figures:
+        for extension in FIGURE_EXTENSIONS:
+            copy = part / "figures" / f"{name}.{extension}"
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(figure_file(str(root), *split_name(name), extension), copy)
+    for name in LEDGER:
+        shutil.copyfile(root / name, part / name)
     shutil.copyfile(config, part / "config.yaml")
     curves = _copy_curves(root, part / "curves")
-    (part / "README.md").write_text(_index(root, tables, date, commit) + _curve_index(curves), encoding="utf-8")
+    (part / "README.md").write_text(index_page(root, tables, figures, curves, date, commit), encoding="utf-8")
     os.replace(part, target)
-    with whole_file(readme) as stream:
-        stream.write(text.encode())
+    for page, content in ((repository / "docs" / "results.md", results), (readme, text)):
+        with whole_file(page) as stream:
+            stream.write(content.encode())
     return target
 
 
@@ -103,31 +119,23 @@ def _check_table(root: Path, name: str) -> None:
         )
 
 
-def _index(root: Path, tables: Sequence[str], date: str, commit: str) -> str:
-    """The README of a published folder."""
-    lines = [
-        f"# Results at the {root.name} scale, {date}",
-        "",
-        f"Published from commit `{commit}`. Each table is here as CSV (one line per cell), Markdown and HTML; its",
-        "manifest names the code, software, data, hardware and cost behind it. The configuration is",
-        "[config.yaml](config.yaml).",
-        "",
-        "| Table | Cells | Measured | Quoted | Not run | Made at commit | Wall s | Files |",
-        "|:--|--:|--:|--:|--:|:--|--:|:--|",
-    ]
+def _check_ledger(root: Path, tables: Sequence[str]) -> None:
+    """Claims and report are there, readable, and not older than the tables that they are about."""
+    _there(root / name for name in LEDGER)
+    read_rows(root / "claims.csv", Finding)
     for name in tables:
-        counts = count_statuses(read_lines(table_file(str(root), *split_name(name))))
-        manifest = json.loads(
-            Path(table_file(str(root), *split_name(name), "manifest.json")).read_text(encoding="utf-8")
-        )
-        made = (manifest["git"]["commit"] or "none")[:7] + (" with changes" if manifest["git"]["dirty"] else "")
-        links = ", ".join(f"[{extension.split('.')[0]}]({name}.{extension})" for extension in EXTENSIONS)
-        lines.append(
-            f"| {name} | {sum(counts.values())} | {counts['measured']} | {counts['quoted']} | {counts['not-run']} | "
-            f"{made} | {manifest['cost']['wall_s']:,.0f} | {links} |"
-        )
-    lines += ["", "A stage that tables share counts in the wall seconds of each."]
-    return "\n".join(lines) + "\n"
+        path = Path(table_file(str(root), *split_name(name)))
+        for page in (root / "claims.csv", root / "report.html"):
+            if page.stat().st_mtime < path.stat().st_mtime:
+                raise DataError(
+                    f"{page}: older than {path}, so it may show other numbers. Make it again: snakemake {page}"
+                )
+
+
+def _there(files: Iterable[Path]) -> None:
+    for path in files:
+        if not path.is_file():
+            raise DataError(f"{path}: no such file, so the run is not finished. Make it with: snakemake {path}")
 
 
 def _copy_curves(root: Path, target: Path) -> list[str]:
@@ -140,20 +148,6 @@ def _copy_curves(root: Path, target: Path) -> list[str]:
         names.append(f"{curve.parents[1].name}-{curve.parent.name}.csv")
         shutil.copyfile(curve, target / names[-1])
     return names
-
-
-def _curve_index(names: Sequence[str]) -> str:
-    """The README's section on learning curves; '' without any."""
-    if not names:
-        return ""
-    links = ", ".join(f"[{name.removesuffix('.csv')}](curves/{name})" for name in names)
-    return f"\n## Learning curves\n\nWhat pre-training looked like: step, tokens, loss and its terms, gradient norm.\n\n{links}\n"
-
-
-def _section(root: Path, shown: str, folder: str) -> str:
-    text = Path(table_file(str(root), *split_name(shown), "md")).read_text(encoding="utf-8")
-    text = re.sub(r"\A# ", "### ", text)  # the table's own heading becomes one below the section's
-    return f"{text.strip()}\n\nAll tables of this run, with their manifests: [{folder}]({folder}/README.md)."
 
 
 def _replace_section(readme: Path, section: str) -> str:

@@ -60,7 +60,7 @@ class Setting:
         trained, wanted = (self.kinds.get(name, "ranking") for name in (system.recipe, dataset))
         if trained != wanted:
             return f"recipe {system.recipe} trains for {trained}, the data set {dataset} is for {wanted}"
-        if cell.metric not in self.metrics.get(dataset, (cell.metric,)):
+        if cell.metric and cell.metric not in self.metrics.get(dataset, (cell.metric,)):  # vectors have no metric
             return f"{cell.metric} is not measured on the data set {dataset}"
         return "a text, not a number: metrics files have none" if cell.is_text else ""
 

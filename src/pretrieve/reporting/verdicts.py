@@ -1,0 +1,266 @@
+"""Does a claim hold in what was measured here? One outcome for each group of cells, one verdict for each claim.
+
+A group is *for* the claim when its values pass the check and the claim's test says that this is more than chance, *against*
+it when they fail the check and that is more than chance, *open* otherwise, and *not tested* when one of its cells has no
+value. What is more than chance:
+
+``paired``
+    Fisher's paired randomisation test of the contrast on the same queries (:mod:`pretrieve.evaluation.significance`; scores
+    are means over seeds), two-sided, Holm-corrected for the groups of the claim, below :data:`LEVEL`. It asks whether another
+    sample of queries could turn the result, not whether another seed could.
+``seeds``
+    the contrast of the means is further from its bound than its own deviation, the root of the summed squares of the cells'
+    deviations over seeds. With one seed there is none, and the group stays open.
+``none``
+    the values alone decide; nothing stays open.
+
+A group with several contrasts (``close``, ``order``) is for the claim by the largest of their p-values, against it by the
+smallest of those that fail, times the number of contrasts (Bonferroni).
+
+A claim needs ``share`` of its measured groups. It is **supported** when so many are for it, **contradicted** when the groups
+against it leave too few, **inconclusive** otherwise, and **not tested** when no group is measured.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from itertools import pairwise
+from statistics import median
+
+from scipy.stats import spearmanr
+
+from pretrieve.errors import DataError
+from pretrieve.evaluation.significance import holm, paired_randomisation_test
+from pretrieve.reporting.claims import Claim, Contrast, Place
+from pretrieve.reporting.measured import EACH, Measurements, Value
+from pretrieve.reporting.tables import ROUNDS
+
+LEVEL = 0.05
+VERDICTS = ("supported", "contradicted", "inconclusive", "not tested")
+FOR, AGAINST, OPEN, NOT_TESTED = "for", "against", "open", "not tested"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One group. ``effect``: the difference (or ratio, correlation) that the check is about, in the cells' unit.
+
+    ``points``: whether the values alone pass; ``p`` of this group alone, ``p_holm`` corrected for the claim's groups.
+    """
+
+    places: tuple[Place, ...]
+    values: tuple[Value, ...] = ()
+    effect: float | None = None
+    points: bool = False
+    p: float | None = None
+    p_holm: float | None = None
+    outcome: str = NOT_TESTED
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What became of a claim. ``needed``: groups that must be for it; ``p``: of the weakest group that the verdict needs."""
+
+    claim: Claim
+    verdict: str
+    outcomes: tuple[Outcome, ...]
+    needed: int
+    p: float | None
+    note: str
+    counts: Counter[str] = field(compare=False)
+
+    @property
+    def measured(self) -> list[Outcome]:
+        return [outcome for outcome in self.outcomes if outcome.values]
+
+    @property
+    def pointing(self) -> int:
+        """Groups whose values alone pass the check."""
+        return sum(outcome.points for outcome in self.outcomes)
+
+    @property
+    def effect(self) -> float | None:
+        """Median over the measured groups, in the cells' unit."""
+        effects = [outcome.effect for outcome in self.measured if outcome.effect is not None]
+        return median(effects) if effects else None
+
+    @property
+    def in_part(self) -> bool:
+        return 0 < len(self.measured) < len(self.outcomes)
+
+
+def judge_claim(claim: Claim, measurements: Measurements) -> Verdict:
+    """Evaluate one claim.
+
+    Raises
+    ------
+    DataError
+        when a table or figure lacks a place that the claim names, a paired test's cells have different queries, or values of
+        one group have different units.
+    """
+    outcomes = [
+        _outcome(claim, places, measurements) for group in claim.groups for places in _each_x(group, measurements)
+    ]
+    outcomes = _corrected(outcomes)
+    counts = Counter(outcome.outcome for outcome in outcomes)
+    n = len(outcomes) - counts[NOT_TESTED]
+    needed = math.ceil(claim.share * n - 1e-9)
+    verdict, p = "inconclusive", None
+    if n == 0:
+        verdict = "not tested"
+    elif counts[FOR] >= needed:
+        verdict, p = "supported", _nth_p(outcomes, FOR, needed)
+    elif n - counts[AGAINST] < needed:
+        verdict, p = "contradicted", _nth_p(outcomes, AGAINST, n - needed + 1)
+    return Verdict(claim, verdict, tuple(outcomes), needed, p, _note(outcomes, verdict), counts)
+
+
+def _each_x(group: tuple[Place, ...], measurements: Measurements) -> list[tuple[Place, ...]]:
+    """A group whose points are asked for at ``each`` x, as one group for every x; any other as it is."""
+    if not all(place.is_point and place.where[2] == EACH for place in group):
+        return [group]
+    xs = measurements.shared_x(group) or [EACH]
+    return [tuple(place._replace(where=(*place.where[:2], x)) for place in group) for x in xs]
+
+
+def _outcome(claim: Claim, places: tuple[Place, ...], measurements: Measurements) -> Outcome:
+    found = [EACH if place.where[-1] == EACH else measurements.find(place) for place in places]
+    absent = [(place, value) for place, value in zip(places, found, strict=True) if isinstance(value, str)]
+    if absent:
+        reasons = [_reason(place, value, measurements) for place, value in absent]
+        return Outcome(places, note="; ".join(dict.fromkeys(filter(None, reasons))) or "the series have no x in common")
+    units = {value.unit for value in found}
+    if len(units) > 1:
+        raise DataError(
+            f"claim {claim.name}: units {', '.join(sorted(units))} in one group ({places[0]}); expected one."
+        )
+    values = [value.number for value in found]
+    if claim.type == "correlation":
+        return _correlation(claim, places, found)
+    contrasts = claim.contrasts(len(values))
+    points = all(contrast.met(values) for contrast in contrasts)
+    outcome = Outcome(places, tuple(found), _effect(claim.type, values), points)
+    if claim.test == "none":
+        return replace(outcome, outcome=FOR if points else AGAINST)
+    if claim.test == "seeds":
+        return _by_seeds(outcome, contrasts)
+    return _by_queries(outcome, contrasts, claim, measurements)
+
+
+def _reason(place: Place, value: str, measurements: Measurements) -> str:
+    if value != EACH:
+        return value
+    reason = measurements.find(place._replace(where=(*place.where[:2], "first")))
+    return reason if isinstance(reason, str) else ""
+
+
+def _effect(kind: str, values: Sequence[Decimal]) -> float | None:
+    if kind == "close":
+        return float(abs(values[0] - values[1]))
+    if kind == "gap":
+        return float((values[0] - values[1]) - (values[2] - values[3]))
+    if kind == "ratio":
+        return float(values[0] / values[1]) if values[1] else None
+    return float(min(a - b for a, b in pairwise(values)))
+
+
+def _correlation(claim: Claim, places: tuple[Place, ...], found: list[Value]) -> Outcome:
+    numbers, margin = [float(value.number) for value in found], float(claim.margin)
+    if len(set(numbers)) == 1 or len(set(claim.against)) == 1:
+        return Outcome(places, tuple(found), None, False, outcome=AGAINST, note="all values are equal: no correlation")
+    rho = float(spearmanr(numbers, claim.against).statistic)
+    points = rho >= margin - 1e-12 if margin >= 0 else rho <= margin + 1e-12  # ranks: rho has rounding errors only
+    return Outcome(places, tuple(found), rho, points, outcome=FOR if points else AGAINST)
+
+
+def _by_seeds(outcome: Outcome, contrasts: Sequence[Contrast]) -> Outcome:
+    if any(value.sd is None for value in outcome.values):
+        return replace(outcome, outcome=OPEN, note="one seed, so no deviation to compare the difference with")
+    numbers = [value.number for value in outcome.values]
+    beyond = {True: [], False: []}  # whether the contrast is met → is it further from its bound than its deviation?
+    for contrast in contrasts:
+        sd = math.sqrt(sum((float(w) * v.sd) ** 2 for w, v in zip(contrast.weights, outcome.values, strict=True)))
+        beyond[contrast.met(numbers)].append(abs(float(contrast.slack(numbers))) > sd)
+    if outcome.points:
+        return replace(outcome, outcome=FOR if all(beyond[True]) else OPEN)
+    return replace(outcome, outcome=AGAINST if any(beyond[False]) else OPEN)
+
+
+def _by_queries(outcome: Outcome, contrasts: Sequence[Contrast], claim: Claim, measurements: Measurements) -> Outcome:
+    scores = [measurements.per_query(value) for value in outcome.values]
+    if reasons := [score for score in scores if isinstance(score, str)]:
+        return replace(outcome, outcome=OPEN, note=f"not tested on queries: {'; '.join(dict.fromkeys(reasons))}")
+    for place, score in zip(outcome.places, scores, strict=True):
+        if score.keys() != scores[0].keys():
+            raise DataError(
+                f"claim {claim.name}: {outcome.places[0]} and {place} have {len(scores[0])} and {len(score)} queries that are "
+                "not the same; a paired test needs equal queries. Take test: seeds, or evaluate both again."
+            )
+    queries, factor = sorted(scores[0]), outcome.values[0].factor
+    numbers = [value.number for value in outcome.values]
+    met, unmet = [], []
+    for contrast in contrasts:
+        weights = [float(w) for w in contrast.weights]
+        bound = float(contrast.bound) / factor
+        sums = [sum(w * score[query] for w, score in zip(weights, scores, strict=True)) for query in queries]
+        p = paired_randomisation_test(sums, [bound] * len(sums), rounds=ROUNDS, seed=0)
+        (met if contrast.met(numbers) else unmet).append(p)
+    return replace(outcome, p=min(1.0, min(unmet) * len(contrasts)) if unmet else max(met))
+
+
+def _corrected(outcomes: Sequence[Outcome]) -> list[Outcome]:
+    """Outcomes of a paired test by their p-values, corrected for all groups of the claim."""
+    tested = [outcome for outcome in outcomes if outcome.p is not None]
+    corrected = iter(holm([outcome.p for outcome in tested]))
+    result = []
+    for outcome in outcomes:
+        if outcome.p is not None:
+            p = next(corrected)
+            decided = (FOR if outcome.points else AGAINST) if p < LEVEL else OPEN
+            outcome = replace(outcome, p_holm=p, outcome=decided)
+        result.append(outcome)
+    return result
+
+
+def _nth_p(outcomes: Sequence[Outcome], side: str, n: int) -> float | None:
+    """The n-th smallest corrected p of the groups on one side: the one that the verdict could not do without."""
+    ps = sorted(outcome.p_holm for outcome in outcomes if outcome.outcome == side and outcome.p_holm is not None)
+    return ps[n - 1] if 0 < n <= len(ps) else None
+
+
+def _note(outcomes: Sequence[Outcome], verdict: str) -> str:
+    """Why the verdict is not simply yes or no, and which groups say nothing, with their reasons."""
+    parts = []
+    measured = [outcome for outcome in outcomes if outcome.values]
+    if verdict == "inconclusive":
+        pointing = sum(outcome.points for outcome in measured)
+        against = sum(outcome.outcome == AGAINST for outcome in measured)
+        sure = sum(outcome.outcome == FOR for outcome in measured)
+        parts.append(
+            f"{pointing} of {len(measured)} comparisons point that way, {sure} beyond chance, and {against} beyond chance the "
+            "other way"
+        )
+    noted = Counter(outcome.note for outcome in measured if outcome.note)
+    parts += [note if n == len(measured) else f"{n} of {len(measured)}: {note}" for note, n in noted.items()]
+    left_out = Counter(outcome.note for outcome in outcomes if not outcome.values)
+    if measured and left_out:
+        parts.append(f"{sum(left_out.values())} of {len(outcomes)} comparisons are not measured")
+    parts += _with_one_head(list(left_out))
+    return "; ".join(parts)
+
+
+def _with_one_head(notes: Sequence[str]) -> list[str]:
+    """Notes that differ in nothing but their last word, as one.
+
+    >>> _with_one_head(["no data set for fever", "no data set for scifact"])
+    ['no data set for fever, scifact']
+    """
+    ends: dict[str, list[str]] = {}
+    for part in dict.fromkeys(part for note in notes for part in note.split("; ")):
+        head, _, end = part.rpartition(" ")
+        ends.setdefault(head, []).append(end)
+    return [f"{head} {', '.join(ends)}".strip() for head, ends in ends.items()]
