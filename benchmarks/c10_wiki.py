@@ -23,7 +23,8 @@ from pathlib import Path
 
 import wikitextparser
 
-from pretrieve.corpora.mediawiki import open_binary, read_pages
+from pretrieve.corpora.mediawiki import read_pages
+from pretrieve.corpora.raw_text import open_raw
 from pretrieve.corpora.wikitext import Section, normalise_title, parse_page
 
 PAGES = 40
@@ -85,7 +86,7 @@ def quality(texts: list[str], ours: list[list[Section]]) -> dict[str, float]:
 
 def peak_memory(dump: Path, times: int, directory: Path) -> dict[str, int]:
     """Pages, paragraphs and peak resident kB of a process that reads and parses the dump's pages ``times`` over."""
-    with open_binary(dump) as stream:
+    with open_raw(dump) as stream:
         raw = stream.read()
     begin, end = raw.index(b"<page>"), raw.rindex(b"</page>") + len(b"</page>")
     path = directory / f"dump-{times}.xml"

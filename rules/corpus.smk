@@ -3,9 +3,9 @@
 
 rule corpus:
     input:
-        dump=lambda wildcards: source_of(wildcards.corpus, "dump"),
-        leads=lambda wildcards: source_of(wildcards.corpus, "leads"),
-        code=stage_sources("corpus.py"),
+        raw=lambda wildcards: corpus_raw_files(wildcards.corpus),
+        exclude=lambda wildcards: config["corpora"][wildcards.corpus].get("exclude", []),
+        code=lambda wildcards: corpus_sources(wildcards.corpus),
     output:
         tables=expand(
             "{root}/corpora/{{corpus}}/{table}.parquet",
@@ -21,6 +21,10 @@ rule corpus:
         "../envs/cpu.yaml"
     params:
         out=subpath(output.stats, parent=True),
+        parts=lambda wildcards: corpus_arguments(wildcards.corpus),
+        exclude=lambda wildcards, input: (
+            f"--exclude {shlex.quote(str(input.exclude))}" if input.exclude else ""
+        ),
         expect=lambda wildcards: " ".join(
             f"{name}={count}"
             for name, count in config["corpora"][wildcards.corpus]
@@ -28,9 +32,9 @@ rule corpus:
             .items()
         ),
     message:
-        "Reading the dump into corpus {wildcards.corpus}"
+        "Reading corpus {wildcards.corpus}"
     shell:
-        "python workflow_scripts/corpus.py --dump {input.dump} --leads {input.leads} --out {params.out}"
+        "python workflow_scripts/corpus.py {params.parts} {params.exclude} --out {params.out}"
         " --expect {params.expect} --log {log}"
 
 
@@ -105,3 +109,30 @@ rule pair_statistics:
     shell:
         "python workflow_scripts/pair_statistics.py --store {params.store} --ict-keep {params.keep} --out {output}"
         " --log {log}"
+
+
+rule overlap:
+    input:
+        tables=lambda wildcards: corpus_files(wildcards.corpus, "articles", "passages"),
+        test=lambda wildcards: [
+            f"{paths.task_dir(ROOT, wildcards.dataset)}/{name}.parquet"
+            for name in ("corpus", "qrels", "splits")
+        ],
+        code=stage_sources("overlap.py"),
+    output:
+        stats=f"{ROOT}/overlap/{{corpus}}/{{dataset}}/stats.json",
+        titles=f"{ROOT}/overlap/{{corpus}}/{{dataset}}/titles.txt",
+    log:
+        f"{ROOT}/logs/overlap/{{corpus}}/{{dataset}}.log",
+    benchmark:
+        f"{ROOT}/benchmarks/overlap/{{corpus}}/{{dataset}}.tsv"
+    conda:
+        "../envs/cpu.yaml"
+    params:
+        corpus=lambda wildcards, input: folder_of(input.tables),
+        test=lambda wildcards, input: folder_of(input.test),
+    message:
+        "Which articles of {wildcards.corpus} hold test paragraphs of {wildcards.dataset}"
+    shell:
+        "python workflow_scripts/overlap.py --corpus {params.corpus} --test {params.test} --out {output.stats}"
+        " --titles {output.titles} --log {log}"

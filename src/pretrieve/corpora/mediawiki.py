@@ -1,21 +1,19 @@
 """MediaWiki XML dumps (``pages-articles``, export-0.3 … 0.11), read as a stream.
 
 Format: https://www.mediawiki.org/wiki/Help:Export#Export_format. A dump is one ``<mediawiki>`` element with a
-``<page>`` for each page; multistream dumps are many bz2 streams behind one another, which :mod:`bz2` reads as one.
+``<page>`` for each page; multistream dumps are many bz2 streams behind one another, which are read as one
+(:func:`~pretrieve.corpora.raw_text.open_raw`).
 Only one page is in memory at a time, so a 20 GB dump needs as much memory as a small one.
 """
 
 from __future__ import annotations
 
-import bz2
-import gzip
 import xml.etree.ElementTree as ElementTree
-import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
 
+from pretrieve.corpora.raw_text import open_raw
 from pretrieve.errors import DataError
 
 
@@ -27,17 +25,6 @@ class Page:
     title: str
     redirect: str | None
     text: str
-
-
-def open_binary(path: Path) -> BinaryIO:
-    """Open a plain, ``.gz`` or ``.bz2`` file for reading bytes, told apart by its first bytes, not its name."""
-    with open(path, "rb") as stream:
-        magic = stream.read(3)
-    if magic == b"BZh":
-        return bz2.open(path, "rb")
-    if magic[:2] == b"\x1f\x8b":
-        return gzip.open(path, "rb")
-    return open(path, "rb")
 
 
 def _local(tag: str) -> str:
@@ -54,10 +41,9 @@ def read_pages(path: Path, namespace: int = 0) -> Iterator[Page]:
         file, the line (of the XML) and the last page that was read whole.
     """
     last = "none"
-    seen_root = False
+    root, seen_root = None, False
     try:
-        with open_binary(path) as stream:
-            root = None
+        with open_raw(path) as stream:
             for event, element in ElementTree.iterparse(stream, events=("start", "end")):
                 tag = _local(element.tag)
                 if event == "start":
@@ -77,17 +63,15 @@ def read_pages(path: Path, namespace: int = 0) -> Iterator[Page]:
                 last = page[1].title
                 if page[0] == namespace:
                     yield page[1]
-    except FileNotFoundError:
-        raise DataError(f"{path}: no such file, expected a MediaWiki XML export.") from None
     except ElementTree.ParseError as error:
         raise DataError(
             f"{path}: not well-formed XML at line {error.position[0]} (last whole page: {last}): {error}. "
             "The file is damaged or truncated; fetch it again."
         ) from error
-    except (EOFError, OSError, zlib.error) as error:
-        raise DataError(
-            f"{path}: the compressed file ends early or is damaged (last whole page: {last}): {error}. Fetch it again."
-        ) from error
+    except DataError as error:
+        if root is not None and not seen_root:
+            raise
+        raise DataError(f"{error} (last whole page: {last})") from None
     if not seen_root:
         raise DataError(f"{path}: empty file, expected a MediaWiki XML export.")
 

@@ -265,7 +265,12 @@ def normalise_title(title: str) -> str:
     return title[:1].upper() + title[1:]
 
 
-def _tidy(line: str) -> str:
+def tidy(line: str) -> str:
+    """A line with single blanks, and without what removed markup leaves: empty brackets, blanks before stops.
+
+    >>> tidy("Rome ( ; Latin: Roma ) , a  city")
+    'Rome (Latin: Roma), a city'
+    """
     for space in _OTHER_SPACES:
         line = line.replace(space, " ")
     if "  " in line:
@@ -317,10 +322,19 @@ def _paragraphs(body: str) -> list[Paragraph]:
     for line in body.split("\n"):
         if len(line) < MIN_PARAGRAPH_CHARS or line.startswith(_LIST_MARK) or "{{" in line or "}}" in line:
             continue
-        paragraph = parse_paragraph(_tidy(line))
-        if len(paragraph.text) >= MIN_PARAGRAPH_CHARS and paragraph.text[-1:] in ".!?\"'”’):;":
+        paragraph = parse_paragraph(tidy(line))
+        if is_prose(paragraph.text):
             paragraphs.append(paragraph)
     return paragraphs
+
+
+def is_prose(text: str) -> bool:
+    """Whether a paragraph of an article is prose: 60 characters or more, and an end that a sentence can have.
+
+    >>> is_prose("A sentence that is long enough for a paragraph of prose ends in a stop."), is_prose("Length: 12 m")
+    (True, False)
+    """
+    return len(text) >= MIN_PARAGRAPH_CHARS and text[-1] in ".!?\"'”’):;"
 
 
 def parse_page(wikitext: str) -> list[Section]:

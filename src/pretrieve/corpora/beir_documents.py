@@ -1,0 +1,65 @@
+"""BEIR's ``corpus.jsonl`` as a corpus to pre-train on.
+
+Format: https://github.com/beir-cellar/beir/wiki/Load-your-custom-dataset. One JSON object a line, ``{"_id": "4983",
+"title": "…", "text": "…"}``; ``title`` may be missing or ''. A document is an article. Blank lines in its text separate
+paragraphs, lines ``# …`` begin sections; most sets have neither, and a document is one passage then. Documents may share
+a title (the passages of one page do). There are no links, so no WLP.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from pretrieve.corpora.builder import Article
+from pretrieve.corpora.raw_text import Warnings, read_json_lines
+from pretrieve.corpora.wikitext import Paragraph, Section
+from pretrieve.errors import DataError
+
+_HEADING = re.compile(r"(#{1,6})[ \t]+(.*?)[ \t#]*$")
+
+
+def sections_of(text: str) -> list[Section]:
+    """Sections at Markdown headings, paragraphs at blank lines; nothing else in the text is markup.
+
+    >>> [section.heading for section in sections_of("One.\\n\\nTwo.\\n# Three\\nFour.")]
+    ['', 'Three']
+    """
+    sections = [Section("", 1)]
+    block: list[str] = []
+    for line in [*text.split("\n"), ""]:
+        found = _HEADING.match(line)
+        if block and (found or not line.strip()):
+            sections[-1].paragraphs.append(Paragraph(" ".join(block)))
+            block = []
+        if found:
+            sections.append(Section(found[2], max(2, len(found[1]))))
+        else:
+            block += line.split()
+    first, *rest = sections
+    return [first, *(section for section in rest if section.paragraphs)]
+
+
+def read_beir_documents(paths: Iterable[Path], warnings: Warnings) -> Iterator[Article]:
+    """One article for each document with text; the others are counted.
+
+    Raises
+    ------
+    DataError
+        for a document whose ``_id``, ``title`` or ``text`` is no text, and what
+        :func:`~pretrieve.corpora.raw_text.read_json_lines` raises.
+    """
+    for path in paths:
+        for number, record in read_json_lines(path, ("_id", "text"), warnings=warnings):
+            title, text = record.get("title") or "", record["text"]
+            for key, value in (("_id", record["_id"]), ("title", title), ("text", text)):
+                if not isinstance(value, str):
+                    raise DataError(
+                        f"{path}: line {number}: {key!r} is {type(value).__name__} {str(value)[:60]!r}; expected a text."
+                    )
+            sections = sections_of(text)
+            if any(section.paragraphs for section in sections):
+                yield Article(" ".join(title.split()), sections)
+            else:
+                warnings.add("document without text, left out", f"{path}, line {number}: {record['_id']!r}")

@@ -1,0 +1,121 @@
+"""Text with Markdown headings → sections and paragraphs.
+
+Of CommonMark (https://spec.commonmark.org/0.31.2/) what a corpus needs: headings (``# …`` and underlined) divide,
+blank lines separate paragraphs, the lines of a paragraph are joined. Code blocks, tables, rules, images and HTML
+comments go; the marks of lists, quotations, emphasis and code spans go and their text stays. ``[label](page.md)`` and
+``[[Page|label]]`` become links. A front matter between two lines ``---`` goes, but for its ``title:``.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Callable, Iterable
+
+from pretrieve.corpora.wikitext import Paragraph, Section, parse_paragraph
+
+_HEADING = re.compile(r" {0,3}(#{1,6})(?:[ \t]+(.*?))?(?:[ \t]+#+)?[ \t]*$")
+_UNDERLINE = re.compile(r" {0,3}(=+|-{2,})[ \t]*$")
+_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
+_RULE = re.compile(r" {0,3}([-*_])(?:[ \t]*\1){2,}[ \t]*$")
+_LIST = re.compile(r"^\s*(?:[-*+]|\d{1,9}[.)])[ \t]+(?:\[[ xX]\][ \t]+)?")
+_QUOTE = re.compile(r"^ {0,3}(?:>[ \t]?)+")
+_TABLE = re.compile(r"\s*\|.*\|\s*$|\s*\|?\s*:?-+:?\s*(?:\|\s*:?-+:?\s*)+\|?\s*$")
+_COMMENT = re.compile(r"<!--.*?-->", re.S)
+_IMAGE = re.compile(r"!\[[^\]]*\](?:\([^()]*\)|\[[^\]]*\])")
+_INLINE = re.compile(r"\[([^\[\]]+)\]\(\s*<?([^()\s<>]*(?:\([^()]*\)[^()\s<>]*)?)>?(?:\s+[\"'][^\"']*[\"'])?\s*\)")
+_REFERENCE = re.compile(r"\[([^\[\]]+)\]\[[^\[\]]*\]")
+_EMPHASIS = re.compile(r"(?<![\w*])(\*{1,3})(?=\S)(.+?)(?<=\S)\1(?![\w*])|(?<!\w)(_{1,3})(?=\S)(.+?)(?<=\S)\3(?!\w)")
+_CODE = re.compile(r"(`+)(.+?)\1")
+_TAG = re.compile(r"</?[a-zA-Z][^<>]*>")
+_ESCAPE = re.compile(r"\\([!-/:-@\[-`{-~])")
+#: Where Unicode has no characters of its own.
+_PRIVATE = 0xF0000
+_ESCAPED = re.compile(f"[{chr(_PRIVATE + 33)}-{chr(_PRIVATE + 126)}]")
+_TITLE = re.compile(r"title:\s*(.+?)\s*$")
+
+#: A link's address → the title it leads to, or None for one that leads out of the corpus.
+Target = Callable[[str], str | None]
+
+
+def plain(text: str, target: Target = lambda address: None) -> Paragraph:
+    """A paragraph without Markdown's marks.
+
+    >>> plain("A **ketch** has `two` masts.").text
+    'A ketch has two masts.'
+    """
+    # What is escaped is out of the way of the other patterns until the end.
+    text = _ESCAPE.sub(lambda m: chr(_PRIVATE + ord(m[1])), text)
+    text = _IMAGE.sub("", text)
+    if "](" in text:
+        text = _INLINE.sub(lambda m: _link(m[1], target(m[2])), text)
+    text = _REFERENCE.sub(r"\1", text) if "][" in text else text
+    text = _CODE.sub(r"\2", text)
+    text = _EMPHASIS.sub(lambda m: m[2] or m[4], text)
+    text = html.unescape(_TAG.sub("", text))
+    text = _ESCAPED.sub(lambda m: chr(ord(m[0]) - _PRIVATE), text)
+    return parse_paragraph(" ".join(text.split()))
+
+
+def _link(label: str, title: str | None) -> str:
+    return label if title is None else f"[[{title}|{label}]]"
+
+
+def sections_of(lines: Iterable[str], target: Target = lambda address: None) -> tuple[str, list[Section]]:
+    """The title ('' where there is none: ``title:`` of the front matter, else a first heading that stands before all
+    text) and the sections; the first section has level 1 and is there even when it is empty, the others are those with
+    text.
+    """
+    lines = _COMMENT.sub("", "\n".join(lines)).split("\n")
+    title, lines = _front_matter(lines)
+    sections = [Section("", 1)]
+    block: list[str] = []
+    fence = ""
+
+    def end_block() -> None:
+        paragraph = plain(" ".join(block), target)
+        block.clear()
+        if any(character.isalnum() for character in paragraph.text):
+            sections[-1].paragraphs.append(paragraph)
+
+    def heading(text: str, level: int) -> None:
+        nonlocal title
+        text = plain(text).text
+        if len(sections) == 1 and not sections[0].paragraphs and level == 1 and title in ("", text):
+            title = text
+        else:
+            sections.append(Section(text, max(2, level)))
+
+    for line in lines:
+        if mark := _FENCE.match(line):
+            if not fence:
+                end_block()
+                fence = mark[1]
+            elif mark[1].startswith(fence) and not line.strip(" \t`~"):
+                fence = ""
+        elif fence:
+            continue
+        elif found := _HEADING.match(line):
+            end_block()
+            heading(found[2] or "", len(found[1]))
+        elif block and (found := _UNDERLINE.match(line)):
+            text = " ".join(block)
+            block.clear()
+            heading(text, 1 if found[1][0] == "=" else 2)
+        elif _RULE.match(line) or not line.strip() or _TABLE.match(line):
+            end_block()
+        elif not block and line.startswith(("    ", "\t")) and not _LIST.match(line):
+            continue  # an indented code block
+        else:
+            block.append(_LIST.sub("", _QUOTE.sub("", line), count=1).strip())
+    end_block()
+    first, *rest = sections
+    return title, [first, *(section for section in rest if section.paragraphs)]
+
+
+def _front_matter(lines: list[str]) -> tuple[str, list[str]]:
+    if lines[0].rstrip() != "---" or "---" not in (line.rstrip() for line in lines[1:]):
+        return "", lines
+    end = next(place for place, line in enumerate(lines[1:], 1) if line.rstrip() == "---")
+    titles = [found[1].strip("\"'") for line in lines[1:end] if (found := _TITLE.match(line))]
+    return (titles[0] if titles else ""), lines[end + 1 :]

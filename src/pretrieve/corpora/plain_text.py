@@ -1,0 +1,94 @@
+"""Plain text, as BookCorpus has it: a file is a book.
+
+BookCorpus (Zhu et al. 2015, arXiv:1506.06724) is read in both forms that go round: one sentence a line, or one
+paragraph a line, with or without blank lines between paragraphs; Project Gutenberg's hard-wrapped files fit as well.
+There is no markup, so a book is one section and gives ICT only, by the letter of the paper also BFS (every sentence is
+in the "first section"); there are no links.
+
+* A paragraph is what stands between blank lines, its lines joined.
+* A paragraph of :data:`WORDS` words or more ends at the end of that line. So a file without blank lines, one sentence
+  a line, is cut into passages of about that length, and a paragraph a line stays one.
+* Files are read as streams: a file of gigabytes needs no more memory than a short one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import chain
+from pathlib import Path
+
+from pretrieve.corpora.builder import Article
+from pretrieve.corpora.raw_text import Warnings, read_lines
+from pretrieve.corpora.wikitext import Paragraph, Section
+from pretrieve.errors import DataError
+
+#: Words of a paragraph after which its next line begins another. Lee et al. 2019 take 288 word pieces for a passage.
+WORDS = 200
+SUFFIXES = (".txt", ".txt.gz", ".txt.bz2")
+
+
+def text_files(paths: Iterable[Path], suffixes: tuple[str, ...] = SUFFIXES) -> list[tuple[Path, Path]]:
+    """(folder, file within it) of every file given, and of every file with one of the suffixes in a folder given.
+
+    Hidden files and folders are passed over; the order is that of the names, on every machine the same.
+
+    Raises
+    ------
+    DataError
+        for a path that is not there, and a folder without such a file.
+    """
+    found: list[tuple[Path, Path]] = []
+    for path in map(Path, paths):
+        if not path.is_dir():
+            found.append((path.parent, Path(path.name)))
+            continue
+        inside = [file.relative_to(path) for file in path.rglob("*") if file.name.lower().endswith(suffixes)]
+        inside = [file for file in inside if (path / file).is_file() and not any(p[0] == "." for p in file.parts)]
+        if not inside:
+            raise DataError(f"{path}: no file in this folder ends in {', '.join(suffixes)}; expected texts.")
+        found += [(path, file) for file in sorted(inside, key=lambda file: file.parts)]
+    return found
+
+
+def stem(file: Path, suffixes: tuple[str, ...] = SUFFIXES) -> str:
+    """A file's path without its suffix: the title of what is in it.
+
+    >>> stem(Path("Jane Austen/emma.txt.gz"))
+    'Jane Austen/emma'
+    """
+    name = file.as_posix()
+    return next((name[: -len(s)] for s in sorted(suffixes, key=len, reverse=True) if name.lower().endswith(s)), name)
+
+
+def paragraphs_of(lines: Iterable[str], words: int = WORDS) -> Iterator[str]:
+    """Join lines to paragraphs, up to the next blank line or the first line end after ``words`` words.
+
+    >>> list(paragraphs_of(["It rained.", "We stayed in.", "", "It stopped."]))
+    ['It rained. We stayed in.', 'It stopped.']
+    """
+    parts: list[str] = []
+    for line in lines:
+        new = line.split()
+        parts += new
+        if parts and (not new or len(parts) >= words):
+            yield " ".join(parts)
+            parts = []
+    if parts:
+        yield " ".join(parts)
+
+
+def read_plain(paths: Iterable[Path], warnings: Warnings) -> Iterator[Article]:
+    """One article for each file (plain, gzip or bzip2); its paragraphs are read as they are asked for.
+
+    Raises
+    ------
+    DataError
+        what :func:`text_files` and :func:`~pretrieve.corpora.raw_text.read_lines` raise.
+    """
+    for folder, file in text_files(paths):
+        paragraphs = paragraphs_of(line.text for line in read_lines(folder / file))
+        first = next(paragraphs, None)
+        if first is None:
+            warnings.add("file without text, left out", str(folder / file))
+            continue
+        yield Article(stem(file), [Section("", 1, map(Paragraph, chain([first], paragraphs)))])
