@@ -20,7 +20,7 @@ from tokenizers import Tokenizer
 
 from pretrieve.corpora.tables import read_table
 from pretrieve.errors import ConfigError, DataError
-from pretrieve.evaluation.answers import Answers, read_answers
+from pretrieve.tasks.answers import Answers, read_answers
 from pretrieve.tasks.squad_reqa import build_squad
 from pretrieve.tasks.task import Candidate, Judgement, Query, SplitRow, TaskContents, make_passage, write_task
 

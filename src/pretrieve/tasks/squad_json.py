@@ -2,7 +2,7 @@
 
 One object: ``{"version", "data": [{"title", "paragraphs": [{"context", "qas": [{"id", "question", "answers":
 [{"text", "answer_start"}]}]}]}]}``; ``answer_start`` counts characters of ``context`` (Rajpurkar et al. 2016,
-https://rajpurkar.github.io/SQuAD-explorer/). Further keys are ignored.
+https://rajpurkar.github.io/SQuAD-explorer/). Further keys are ignored. The file may be packed with gzip or bzip2.
 """
 
 from __future__ import annotations
@@ -11,6 +11,9 @@ import json
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from pretrieve.corpora.raw_text import open_raw
+from pretrieve.errors import DataError
 
 
 @dataclass(frozen=True)
@@ -63,10 +66,14 @@ class _Reader:
         return value
 
     def file(self) -> None:
-        try:
-            root = json.loads(self.path.read_text(encoding="utf-8"))
-        except FileNotFoundError:
+        if not self.path.is_file():
             self.fault("", "no such file; expected SQuAD v1.1 JSON. Fetch it, or correct the path.")
+            return
+        try:
+            with open_raw(self.path) as stream:
+                root = json.loads(stream.read().decode("utf-8-sig"))
+        except DataError as error:  # packed files that are damaged; it names the file
+            self.problems.append(str(error))
             return
         except json.JSONDecodeError as error:
             self.fault(

@@ -1,0 +1,58 @@
+"""The configuration of the readers of questions: which files each needs, and the rules that read them.
+
+Seen to fail when: the files of these readers are not compared with what they need.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from pretrieve.errors import ConfigError
+from pretrieve.workflow import Plan
+
+ROOT = Path(__file__).parents[2]
+
+
+def load(**dataset: Any) -> Plan:
+    config = json.loads(json.dumps(yaml.safe_load((ROOT / "config.yaml").read_text())))
+    config["datasets"]["own"] = {"sizes": {"80pct": 0.8}} | dataset
+    return Plan.load(config, ROOT / "references", ROOT / "schemas/config.schema.yaml", ROOT / "resources/sources.tsv")
+
+
+@pytest.mark.parametrize(
+    ("reader", "files"),
+    [
+        ("squad", {"file": "dev.json"}),
+        ("squad", {"train": "train.json", "dev": "dev.json", "test": "test.json"}),
+        ("natural-questions", {"file": "nq.jsonl.gz"}),
+        ("multireqa", {"candidates": "candidates.json.gz", "texts": "texts.jsonl.gz"}),
+    ],
+)
+def test_files(reader: str, files: dict[str, str]) -> None:
+    plan = load(reader=reader, files=files)
+    assert plan.raw_files([]) == []
+    assert set(files.values()) <= {line.removeprefix("own: ") for line in plan.licences("own")}
+
+
+@pytest.mark.parametrize(
+    ("reader", "files", "part"),
+    [
+        (
+            "squad",
+            {"file": "a", "train": "b"},
+            "the squad reader needs train, dev and test, or file; found file, train",
+        ),
+        ("question-entailment", {"file": "a"}, "the question-entailment reader needs train, dev and test; found file"),
+        ("natural-questions", {"train": "a"}, "the natural-questions reader needs file; found train"),
+        ("multireqa", {"texts": "a"}, "the multireqa reader needs candidates and texts; found texts"),
+    ],
+)
+def test_messages(reader: str, files: dict[str, str], part: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        load(reader=reader, files=files)
+    assert f"config: datasets.own.files: {part}" in str(caught.value)
