@@ -4,6 +4,7 @@
 # make status    cells measured, quoted, not run and failed, by table
 # make fetch     get the raw files of one table: make fetch TABLE=condenser/table5 [SCALE=paper] [MIRROR=DIR] [DRY=1]
 # make report    build everything of one scale, and the report on it: results/SCALE/report.html
+# make my-corpus compare pre-training objectives on your own corpus: make my-corpus DIR=path/to/dir
 # make publish   copy a finished run to results/published/ and refresh README
 # make dag       draw docs/rulegraph.svg (needs graphviz)
 # make lock      write envs/requirements.lock anew from the .in files
@@ -17,7 +18,7 @@ SCALE ?= demo
 STAMP := $(VENV)/.installed-$(shell sha256sum envs/requirements.lock | cut -c1-16)
 SNAKEMAKE := PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/snakemake
 
-.PHONY: tables test lint status fetch report publish lock clean clean-venv venv dag
+.PHONY: tables test lint status fetch report my-corpus publish lock clean clean-venv venv dag
 .DEFAULT_GOAL := tables
 
 venv: $(STAMP)
@@ -49,8 +50,8 @@ status: $(STAMP)
 fetch: $(STAMP)
 	@$(BIN)/python workflow_scripts/fetch_table.py --table "$(TABLE)" --scale $(SCALE) $(if $(MIRROR),--mirror "$(MIRROR)") $(if $(DRY),--dry-run)
 
-report: $(STAMP)
-	@$(SNAKEMAKE) --config scale=$(SCALE) -- results/$(SCALE)/report.html
+my-corpus: $(STAMP)
+	@$(SNAKEMAKE) my_corpus_report --config scale=$(SCALE) my_corpus="$(DIR)"
 
 publish: $(STAMP)
 	$(SNAKEMAKE) --config scale=$(SCALE)

@@ -8,6 +8,7 @@ snakemake analyses                          the numbers behind the papers' figur
 snakemake results/demo/tables/pretraining_tasks/table3.csv
 snakemake results/demo/figures/seed_encoder/figure6.svg
 snakemake results/demo/report.html            all tables and figures of config.yaml, claims, and the report on them
+snakemake my_corpus_report --config my_corpus=DIR    objectives compared on your own corpus (docs/your-own-corpus.md)
 """
 
 from snakemake.utils import min_version
@@ -25,6 +26,7 @@ include: "rules/common.smk"
 include: "rules/sources.smk"
 include: "rules/corpus.smk"
 include: "rules/tasks.smk"
+include: "rules/collections.smk"
 include: "rules/pretrain.smk"
 include: "rules/finetune.smk"
 include: "rules/retrieve.smk"
@@ -32,6 +34,7 @@ include: "rules/export.smk"
 include: "rules/analyse.smk"
 include: "rules/report.smk"
 include: "rules/figures.smk"
+include: "rules/my_corpus.smk"
 
 
 localrules:
@@ -43,10 +46,13 @@ localrules:
 rule all:
     default_target: True
     input:
-        TABLE_FILES,
-        PLAN.figure_files(),
-        f"{ROOT}/claims.csv",
-        f"{ROOT}/report.html",
+        my_corpus_files()
+        or [
+            TABLE_FILES,
+            PLAN.figure_files(),
+            f"{ROOT}/claims.csv",
+            f"{ROOT}/report.html",
+        ],
 
 
 rule encoders:

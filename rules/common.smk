@@ -16,7 +16,7 @@ sys.path.insert(
     ),
 )
 
-from pretrieve import paths
+from pretrieve import my_corpus, paths
 from pretrieve.analysis import plan as analysis_plan
 from pretrieve.configuration import (
     config_hash,
@@ -27,11 +27,15 @@ from pretrieve.configuration import (
     with_numbers,
 )
 from pretrieve.corpora import hub
+from pretrieve.corpora.readers import unused_modules
 from pretrieve.dead_lock import release_dead_lock
 from pretrieve.errors import PretrieveError
 from pretrieve.finetuning.recipes import trainer_of
 from pretrieve.pretraining.presets import resolve
+from pretrieve.reporting.figures import inputs as figure_plan
 from pretrieve.stage_sources import stage_sources
+from pretrieve.tasks.collection_formats import LAYOUTS
+from pretrieve.tasks.example_readers import READERS as OFFICIAL_READERS
 from pretrieve.workflow import Plan, as_argument
 
 ENCODER_FILES = [
@@ -46,9 +50,13 @@ ALIVE = release_dead_lock()
 
 try:
     config.update(with_numbers(config))
+    wanted_config = my_corpus.with_my_corpus(config, sys.argv[1:])
+    if wanted_config is not config:
+        config.clear()
+        config.update(wanted_config)
     PLAN = Plan.load(config)
     PLAN.check_targets(sys.argv[1:])
-    hub.check_starts(config)
+    hub.check_starts(config, PLAN.sources)
 except PretrieveError as error:
     # One line, no traceback: the message names the key, the value and what is allowed.
     print(f"{type(error).__name__}: {error}", file=sys.stderr)
@@ -60,6 +68,7 @@ CORPUS = PLAN.scale["corpus"]
 STORE = f"{ROOT}/corpora/{CORPUS}/tokens"
 TOKENIZER = f"{ROOT}/corpora/{CORPUS}/tokenizer.json"
 TABLE_FILES = PLAN.table_files()
+FIGURE_POINTS = [file.replace(".svg", ".csv") for file in PLAN.figure_files()]
 PAIR_OPTIONS = resolve(
     "pairs", None, {}, "scales", PLAN.scale["pretraining"]["options"].get("pairs")
 )
@@ -119,6 +128,44 @@ def datasets_read_by(reader):
         for name, options in config["datasets"].items()
         if options["reader"] == reader
     ]
+
+
+def raw_file(value):
+    """A file of the configuration: the name of a source, or a path."""
+    return PLAN.source_file(value) if value in PLAN.sources else value
+
+
+def raw_files(dataset):
+    """Name → path of a data set's ``files``."""
+    files = config["datasets"][dataset].get("files", {})
+    return {name: raw_file(value) for name, value in files.items()}
+
+
+def named_files(dataset):
+    """The same as an option: ``train=path dev=path``."""
+    return " ".join(
+        shlex.quote(f"{name}={path}") for name, path in raw_files(dataset).items()
+    )
+
+
+def collection_options(dataset):
+    """Command-line options of a collection's task."""
+    options = config["datasets"][dataset]
+    words = [
+        f"--{key.replace('_', '-')} {options[key]}"
+        for key in ("title", "max_documents", "test")
+        if key in options
+    ]
+    return " ".join(words)
+
+
+def official_options(dataset):
+    """Command-line options of a reader of official files."""
+    options = config["datasets"][dataset]
+    words = [f"--counts {options['counts']}"] if "counts" in options else []
+    if options.get("reader_options"):
+        words.append(f"--options {as_argument(options['reader_options'])}")
+    return " ".join(words)
 
 
 def task_files(dataset):
@@ -216,9 +263,35 @@ def size_arguments(dataset):
     )
 
 
-def source_of(corpus, key):
-    """Path of the raw file that a corpus's ``dump`` or ``leads`` names."""
-    return PLAN.source_file(config["corpora"][corpus][key])
+def corpus_raw_files(corpus):
+    """Paths of the raw files of a corpus, with those of all its parts."""
+    parts = PLAN.corpus_parts(corpus)
+    return list(dict.fromkeys(file for part in parts for file in part.files.values()))
+
+
+def corpus_arguments(corpus):
+    """The same as options of corpus.py: ``--part NAME=READER FILE=PATH …`` for each part."""
+    return " ".join(
+        "--part "
+        + " ".join(
+            shlex.quote(f"{name}={value}")
+            for name, value in ((part.name, part.reader), *part.files.items())
+        )
+        for part in PLAN.corpus_parts(corpus)
+    )
+
+
+def corpus_sources(corpus):
+    """The code that reads a corpus: that of its own readers only."""
+    unused = unused_modules(part.reader for part in PLAN.corpus_parts(corpus))
+    return [
+        file
+        for file in stage_sources("corpus.py")
+        if not (
+            os.path.dirname(file).endswith("corpora")
+            and os.path.basename(file) in unused
+        )
+    ]
 
 
 def task_options(dataset):
@@ -274,7 +347,23 @@ def given_vocabulary():
     given = PLAN.scale.get("vocabulary_file")
     if given is None:
         return []
-    return hub.files_of(given) if given.startswith("hub:") else given
+    return hub.files_of(given) if given.startswith("hub:") else raw_file(given)
+
+
+def my_corpus_files():
+    """What a run on a corpus of one's own makes: the comparison, or without questions its encoders; [] for any other run."""
+    if not config.get("my_corpus"):
+        return []
+    if not my_corpus.compares(config):
+        return [
+            f"{paths.encoder_dir(ROOT, encoder, seed)}/config.json"
+            for encoder in config["encoders"]
+            for seed in SEEDS
+        ]
+    return [
+        f"{ROOT}/{name}"
+        for name in ("table.csv", "table.md", "table.html", "retriever")
+    ]
 
 
 def objective_name(encoder):

@@ -20,7 +20,9 @@ rule task_squad:
     benchmark:
         f"{ROOT}/benchmarks/task/{{dataset}}.tsv"
     wildcard_constraints:
-        dataset=PLAN.alternation(datasets_read_by("squad")),
+        dataset=PLAN.alternation(
+            name for name in datasets_read_by("squad") if "file" not in raw_files(name)
+        ),
     conda:
         "../envs/cpu.yaml"
     params:
@@ -32,6 +34,70 @@ rule task_squad:
     shell:
         "python workflow_scripts/task.py squad --tokenizer {input.tokenizer} --train {input.train} --dev {input.dev}"
         " --test {input.test} --sizes {params.sizes} {params.open} --out {params.out} --log {log}"
+
+
+rule task_one_file:
+    input:
+        tokenizer=TOKENIZER,
+        questions=lambda wildcards: raw_files(wildcards.dataset)["file"],
+        corpus=lambda wildcards: open_corpus(wildcards.dataset),
+        code=stage_sources("task.py"),
+    output:
+        TASK_OUTPUTS,
+        f"{ROOT}/tasks/{{dataset}}/answers.parquet",
+    log:
+        f"{ROOT}/logs/task/{{dataset}}.log",
+    benchmark:
+        f"{ROOT}/benchmarks/task/{{dataset}}.tsv"
+    wildcard_constraints:
+        dataset=PLAN.alternation(
+            name
+            for reader in ("squad", "natural-questions")
+            for name in datasets_read_by(reader)
+            if "file" in raw_files(name)
+        ),
+    conda:
+        "../envs/cpu.yaml"
+    params:
+        out=f"{ROOT}/tasks/{{dataset}}",
+        reader=lambda wildcards: config["datasets"][wildcards.dataset]["reader"],
+        sizes=lambda wildcards: size_arguments(wildcards.dataset),
+        open=lambda wildcards, input: open_argument(wildcards.dataset, input.corpus),
+    message:
+        "Drawing the parts of {wildcards.dataset} from one file"
+    shell:
+        "python workflow_scripts/task.py {params.reader} --tokenizer {input.tokenizer} --file {input.questions}"
+        " --sizes {params.sizes} {params.open} --out {params.out} --log {log}"
+
+
+rule task_multireqa:
+    input:
+        tokenizer=TOKENIZER,
+        candidates=lambda wildcards: raw_files(wildcards.dataset)["candidates"],
+        texts=lambda wildcards: raw_files(wildcards.dataset)["texts"],
+        code=stage_sources("task.py"),
+    output:
+        TASK_OUTPUTS,
+        f"{ROOT}/tasks/{{dataset}}/answers.parquet",
+    log:
+        f"{ROOT}/logs/task/{{dataset}}.log",
+    benchmark:
+        f"{ROOT}/benchmarks/task/{{dataset}}.tsv"
+    wildcard_constraints:
+        dataset=PLAN.alternation(datasets_read_by("multireqa")),
+    conda:
+        "../envs/cpu.yaml"
+    params:
+        out=f"{ROOT}/tasks/{{dataset}}",
+        sizes=lambda wildcards: size_arguments(wildcards.dataset),
+        role=lambda wildcards: config["datasets"][wildcards.dataset]
+        .get("reader_options", {})
+        .get("role", "test"),
+    message:
+        "Reading the sentences of {wildcards.dataset}"
+    shell:
+        "python workflow_scripts/task.py multireqa --tokenizer {input.tokenizer} --candidates {input.candidates}"
+        " --texts {input.texts} --role {params.role} --sizes {params.sizes} --out {params.out} --log {log}"
 
 
 rule task_descriptions:
@@ -145,3 +211,33 @@ rule example_task_questions:
     shell:
         "python workflow_scripts/example_task.py question-entailment --tokenizer {input.tokenizer} --train {input.train}"
         " --dev {input.dev} --test {input.test} --sizes {params.sizes} --out {params.out} --log {log}"
+
+
+rule example_task_files:
+    input:
+        lambda wildcards: list(raw_files(wildcards.dataset).values()),
+        tokenizer=TOKENIZER,
+        code=stage_sources("example_task.py"),
+    output:
+        EXAMPLE_OUTPUTS,
+    log:
+        f"{ROOT}/logs/task/{{dataset}}.log",
+    benchmark:
+        f"{ROOT}/benchmarks/task/{{dataset}}.tsv"
+    wildcard_constraints:
+        dataset=PLAN.alternation(
+            name for reader in OFFICIAL_READERS for name in datasets_read_by(reader)
+        ),
+    conda:
+        "../envs/cpu.yaml"
+    params:
+        out=f"{ROOT}/tasks/{{dataset}}",
+        reader=lambda wildcards: config["datasets"][wildcards.dataset]["reader"],
+        files=lambda wildcards: named_files(wildcards.dataset),
+        sizes=lambda wildcards: size_arguments(wildcards.dataset),
+        options=lambda wildcards: official_options(wildcards.dataset),
+    message:
+        "Reading the official files of {wildcards.dataset}"
+    shell:
+        "python workflow_scripts/example_task.py {params.reader} --tokenizer {input.tokenizer} --files {params.files}"
+        " --sizes {params.sizes} {params.options} --out {params.out} --log {log}"

@@ -121,6 +121,16 @@ def test_the_repositorys_configuration(config) -> None:
         ("recipes.ance.options", {"start": "seed-pair"}, ["recipes.ance.options", "'seed-pair'", "'seed-pairwise'?"]),
         ("recipes.dpr-bm25.options", {"start": "dpr-bm25"}, ["recipes.dpr-bm25: goes in a circle through itself"]),
         ("recipes.dpr-bm25.options", {"start": "dpr-hard"}, ["goes in a circle through dpr-"]),
+        (
+            "recipes.ance.options",
+            {"sharing": "ade"},
+            ["recipes.ance.options.sharing: 'ade'", "'seed-pairwise' has 'sde'"],
+        ),
+        (
+            "recipes.dpr-bm25.options",
+            {"sharing": "ade-ste"},
+            ["recipes.ance.options.sharing: 'ade' (data sets of variant open-qa)", "'dpr-bm25' has 'ade-ste'"],
+        ),
         ("recipes.dupmae-2stage.options", {"teacher": "x"}, ["teacher: unknown option of dupmae-2stage"]),
         ("recipes.dupmae-teacher", DELETED, ["recipes.dupmae-3stage.options", "'dupmae-teacher' is not allowed"]),
         (f"{FINETUNING}.dpr-bm52", {}, [f"{FINETUNING}: 'dpr-bm52'", "did you mean 'dpr-bm25'?"]),
@@ -130,7 +140,7 @@ def test_the_repositorys_configuration(config) -> None:
         ("datasets.questions-open.variant", "open", ["datasets.questions-open.variant: 'open'", "open-qa"]),
         ("encoders.t5-base.layers", "bse", ["encoders.t5-base.layers: 'bse'", "did you mean 'base'?"]),
         ("datasets.questions.reader", "sqad", ["datasets.questions.reader: 'sqad'", "did you mean 'squad'?"]),
-        ("datasets.questions.files", DELETED, ["datasets.questions.files", "train, dev and test"]),
+        ("datasets.questions.files", DELETED, ["datasets.questions.files", "train, dev and test, or file"]),
         (
             "datasets.questions.sizes.80pct",
             0.9,
@@ -201,8 +211,8 @@ def test_the_repositorys_configuration(config) -> None:
         ),
         (
             "corpora.encyclopedia-demo.dump",
-            "enwiki",
-            ["dump: 'enwiki'", "enwiki-fragment", "did you mean 'enwiki-fragment'?"],
+            "enwiki-fragmnt",
+            ["dump: 'enwiki-fragmnt'", "no file, and no name in", "did you mean 'enwiki-fragment'?"],
         ),
         ("seeds", [], ["seeds: []"]),
         ("seeds", [1, 1], ["seeds: [1, 1]", "non-unique"]),

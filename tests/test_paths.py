@@ -11,12 +11,10 @@ import io
 import json
 from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from pretrieve import paths
-from pretrieve.cli import Tee, one_each, split_queries
+from pretrieve.cli import Tee, one_each
 from pretrieve.errors import ConfigError, DataError, PretrieveError
 from pretrieve.files import whole_file, write_json
 
@@ -130,12 +128,3 @@ def test_one_each() -> None:
     one_each(runs=[1, 2], out=[3, 4])
     with pytest.raises(ConfigError, match="--runs has 2, --out has 1"):
         one_each(runs=[1, 2], out=[3])
-
-
-def test_split_queries(tmp_path: Path) -> None:
-    path = tmp_path / "splits.parquet"
-    rows = {"size": ["1pct", "1pct", "5pct"], "query_id": ["b", "a", "b"], "split": ["test", "test", "train"]}
-    pq.write_table(pa.table(rows), path)
-    assert split_queries(path, "1pct") == ["b", "a"]
-    with pytest.raises(DataError, match="no queries for size '5pct', split 'test'; found: 1pct/test, 5pct/train"):
-        split_queries(path, "5pct")

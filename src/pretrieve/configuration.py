@@ -22,17 +22,26 @@ from pretrieve.analysis.plan import check_analyses
 from pretrieve.errors import ConfigError, nearest
 from pretrieve.finetuning.recipes import KIND_OF, RECIPES, RETRIEVAL_KINDS, VARIANTS, resolve_recipe
 from pretrieve.pretraining.presets import OPTIONS, resolve
+from pretrieve.tasks.collection_formats import LAYOUTS, check_files
+from pretrieve.tasks.example_readers import READERS, check_request
 
 #: The largest share of a pool that its training part can give (README of resources/questions; tasks/descriptions.py).
 MAX_TRAIN_SHARE = 0.805
 
 PAIR_TASKS = ("ict", "bfs", "wlp")
 #: Readers of tasks of examples → the kind of recipe that they are for; all other readers make retrieval tasks.
-EXAMPLE_READERS = {
+EXAMPLE_READERS = {name: reader.kind for name, reader in READERS.items()} | {
     "structure-sts": "regression",
     "section-triplets": "triplet",
     "question-entailment": "classification",
     "link-clicks": "clicks",
+}
+#: Names of the files of the readers of questions; one ``file`` plays train, dev and test.
+QUESTION_FILES = {
+    "squad": (("train", "dev", "test"), ("file",)),
+    "question-entailment": (("train", "dev", "test"),),
+    "natural-questions": (("file",),),
+    "multireqa": (("candidates", "texts"),),
 }
 #: Objectives that are named by a word; a list of pair tasks is the objective ``pairs``.
 OBJECTIVES = tuple(name for name in OPTIONS if name != "pairs")
@@ -185,8 +194,22 @@ def from_outside(start: str) -> bool:
 
 
 def _check_dataset(name: str, dataset: Mapping[str, Any], datasets: Mapping[str, Any]) -> None:
-    if dataset["reader"] == "squad" and "files" not in dataset:
-        raise ConfigError(f"config: datasets.{name}.files: the squad reader needs train, dev and test files")
+    reader, files = dataset["reader"], dataset.get("files", {})
+    if reader in READERS:
+        try:
+            check_request(reader, files, dataset.get("reader_options"))
+        except ConfigError as error:
+            raise ConfigError(f"config: datasets.{name}: {error}") from None
+    elif reader in LAYOUTS:
+        try:
+            check_files(reader, files)
+        except ConfigError as error:
+            raise ConfigError(f"config: datasets.{name}.{error}") from None
+    elif reader in QUESTION_FILES and set(files) not in map(set, QUESTION_FILES[reader]):
+        needed = ", or ".join(" and ".join(", ".join(names).rsplit(", ", 1)) for names in QUESTION_FILES[reader])
+        raise ConfigError(
+            f"config: datasets.{name}.files: the {reader} reader needs {needed}; found {', '.join(files) or 'none'}"
+        )
     trained_on = dataset.get("trained_on")
     if trained_on is not None:
         if trained_on not in datasets:
@@ -233,12 +256,31 @@ def _check_recipes(config: Mapping[str, Any]) -> None:
                 if step not in seen:
                     seen.append(step)
                     waiting += _chain(config, step, variant)
+            _check_shape(config, name, variant)
+
+
+def _resolved(config: Mapping[str, Any], recipe: str, variant: str | None) -> dict[str, Any]:
+    return resolve_recipe(recipe, config["recipes"][recipe], config["scales"][config["scale"]]["finetuning"], variant)
 
 
 def _chain(config: Mapping[str, Any], recipe: str, variant: str | None) -> list[str]:
-    scale = config["scales"][config["scale"]]
-    options = resolve_recipe(recipe, config["recipes"][recipe], scale["finetuning"], variant)
-    return chain_of(options)
+    return chain_of(_resolved(config, recipe, variant))
+
+
+def _check_shape(config: Mapping[str, Any], recipe: str, variant: str | None) -> None:
+    """A retriever keeps its shape when another recipe goes on from it; better said now than after hours of training."""
+    asked = _resolved(config, recipe, variant)
+    start = asked.get("start", "encoder")
+    if start == "encoder":
+        return
+    has = _resolved(config, start, variant)
+    for key in ("sharing", "representation", "similarity"):
+        if asked.get(key) != has.get(key):
+            where = f" (data sets of variant {variant})" if variant else ""
+            raise ConfigError(
+                f"config: recipes.{recipe}.options.{key}: {asked.get(key)!r}{where}, but its start {start!r} has "
+                f"{has.get(key)!r}; a retriever keeps its shape: give both the same value, or set start: encoder"
+            )
 
 
 def chain_of(options: Mapping[str, Any]) -> list[str]:
@@ -324,8 +366,8 @@ def fits(config: Mapping[str, Any], recipe: str, dataset: str) -> bool:
 
 
 def config_hash(config: Mapping[str, Any]) -> str:
-    """A short hash of the configuration, for manifests; where files come from, which tables and analyses are asked for and
-    how often training saves is no part of it."""
-    practical = ("mirror", "tables", "checkpoint_seconds", "analyses")
+    """A short hash of the configuration, for manifests; where files come from, which tables, figures and analyses are asked
+    for and how often training saves is no part of it."""
+    practical = ("mirror", "tables", "figures", "checkpoint_seconds", "analyses", "my_corpus", "my_corpus_options")
     science = {key: value for key, value in config.items() if key not in practical}
     return hashlib.sha256(json.dumps(science, sort_keys=True).encode()).hexdigest()[:16]

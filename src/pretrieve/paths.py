@@ -81,6 +81,10 @@ def table_file(root: str, paper: str, table: str, extension: str = "csv") -> str
     return f"{root}/tables/{paper}/{table}.{extension}"
 
 
+def figure_file(root: str, paper: str, figure: str, extension: str = "svg") -> str:
+    return f"{root}/figures/{paper}/{figure}.{extension}"
+
+
 def analysis_file(root: str, analysis: str) -> str:
     return f"{root}/analyses/{analysis}.csv"
 

@@ -8,14 +8,18 @@ import json
 import re
 import shlex
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from pretrieve import paths
+from pretrieve.analysis.plan import analyses
 from pretrieve.configuration import EXAMPLE_READERS, chain_of, check_config, fits, recipe_kind, recipe_options
+from pretrieve.corpora.readers import Part, is_path, parts_of
 from pretrieve.errors import ConfigError, nearest
+from pretrieve.reporting.figures.inputs import cells_of
+from pretrieve.reporting.figures.reference import Figure, load_figures
 
 
 @dataclass(frozen=True)
@@ -26,6 +30,7 @@ class Plan:
     all_tables: tuple[str, ...]
     cells: Mapping[str, list[dict[str, str]]]
     sources: Mapping[str, dict[str, str]]
+    figures: Mapping[str, Figure] = field(default_factory=dict)
     TASK_FILES: tuple[str, ...] = field(
         default=(
             "corpus.parquet",
@@ -50,7 +55,7 @@ class Plan:
         schema: Path = Path("schemas/config.schema.yaml"),
         sources: Path = Path("resources/sources.tsv"),
     ) -> Plan:
-        """Check the configuration and read the tables' cells and the list of sources.
+        """Check the configuration and read the tables' cells, the figures and the list of sources.
 
         Raises
         ------
@@ -62,13 +67,21 @@ class Plan:
         check_config(config, schema, names)
         cells = {name: _read_rows(file, ",") for name, file in names.items()}
         entries = {row["name"]: row for row in _read_rows(sources, "\t")}
-        plan = cls(config, tuple(names), cells, entries)
+        plan = cls(config, tuple(names), cells, entries, load_figures(sorted(references.glob("*/figure*.yaml"))))
+        for name in config.get("figures", ()):
+            if name not in plan.figures:
+                raise ConfigError(
+                    f"config: figures: {name!r} is not allowed; allowed: {', '.join(plan.figures)}"
+                    f"{nearest(name, plan.figures)}"
+                )
         for corpus, options in config["corpora"].items():
-            for key in ("dump", "leads"):
-                if options.get(key) and options[key] not in entries:
+            parts_of(config["corpora"], corpus)
+            own = {key: options.get(key) for key in ("dump", "leads")}
+            own |= {f"files.{key}": file for key, file in (options.get("files") or {}).items()}
+            for key, file in own.items():
+                if file and file not in entries and not is_path(file):
                     raise ConfigError(
-                        f"config: corpora.{corpus}.{key}: {options[key]!r} is not in {sources}; it has {', '.join(entries)}"
-                        f"{nearest(options[key], entries)}"
+                        f"config: corpora.{corpus}.{key}: {file!r} is no file, and no name in {sources}{nearest(file, entries)}"
                     )
         roles = {cell["dataset"] for rows in cells.values() for cell in rows}
         for role in plan.scale["roles"]:
@@ -85,7 +98,8 @@ class Plan:
 
     @property
     def root(self) -> str:
-        return f"results/{self.config['scale']}"
+        own = "/my_corpus" if self.config.get("my_corpus") else ""
+        return f"results/{self.config['scale']}{own}"
 
     @property
     def seeds(self) -> list[int]:
@@ -114,23 +128,31 @@ class Plan:
         """CSV of every table that is to be built."""
         return [paths.table_file(self.root, *name.split("/")) for name in self.config["tables"]]
 
+    def figure_files(self) -> list[str]:
+        """SVG of every figure that is to be built."""
+        return [paths.figure_file(self.root, *name.split("/")) for name in self.config.get("figures", ())]
+
     def check_targets(self, words: Iterable[str]) -> None:
-        """Check the names of table files among the words of a command line.
+        """Check the names of table and figure files among the words of a command line.
 
         Raises
         ------
         ConfigError
-            for a file that looks like a table's and is none; it names the nearest one that exists.
+            for a file that looks like a table's or figure's and is none; it names the nearest one that exists.
         """
-        extensions = ("csv", "md", "html", "manifest.json")
-        known = [paths.table_file(self.root, *name.split("/"), kind) for name in self.all_tables for kind in extensions]
-        for word in words:
-            if re.match(r"results/[^/]+/tables/", word) and word not in known:
-                folder = paths.table_file(self.root, "PAPER", "TABLE")
-                raise ConfigError(
-                    f"target {word}: no such table; {folder} with PAPER/TABLE one of {', '.join(self.all_tables)}"
-                    f"{nearest(word, known)}"
-                )
+        places = (
+            ("table", paths.table_file, list(self.all_tables), ("csv", "md", "html", "manifest.json")),
+            ("figure", paths.figure_file, list(self.figures), ("svg", "csv", "manifest.json")),
+        )
+        for what, file_of, names, extensions in places:
+            known = [file_of(self.root, *name.split("/"), kind) for name in names for kind in extensions]
+            for word in words:
+                if re.match(rf"results/[^/]+/{what}s/", word) and word not in known:
+                    folder = file_of(self.root, "PAPER", what.upper())
+                    raise ConfigError(
+                        f"target {word}: no such {what}; {folder} with PAPER/{what.upper()} one of {', '.join(names)}"
+                        f"{nearest(word, known)}"
+                    )
 
     def dataset_of(self, role: str) -> str | None:
         """The data set that plays a role at this scale, or None."""
@@ -156,7 +178,7 @@ class Plan:
         sized = system.size in self.config["datasets"].get(dataset, {}).get("sizes", {})
         if not known or not sized or system.recipe not in self.config["recipes"]:
             return None
-        if cell["metric"] not in self.metrics_of(dataset):
+        if cell["metric"] and cell["metric"] not in self.metrics_of(dataset):  # vectors have no metric
             return None
         return dataset if fits(self.config, system.recipe, self.trained_on(dataset)) else None
 
@@ -171,8 +193,9 @@ class Plan:
 
     @cached_property
     def asked_sizes(self) -> dict[tuple[str, str], set[str]]:
-        """(family, task) → the training-set sizes that tables ask for. A family is an encoder and a recipe; what a retriever is
-        made from is asked for too. All of ``references/`` counts, so that one more table trains nothing again."""
+        """(family, task) → the training-set sizes that tables, figures and analyses ask for. A family is an encoder and a recipe;
+        what a retriever is made from is asked for too. All of ``references/`` counts, so that one more table trains nothing
+        again."""
         asked: dict[tuple[str, str], set[str]] = {}
 
         def ask(encoder: str, recipe: str, task: str, sizes: set[str]) -> None:
@@ -180,7 +203,7 @@ class Plan:
             for step in self.chain(recipe, task):
                 ask(encoder, step, task, sizes)
 
-        for rows in self.cells.values():
+        for rows in (*self.cells.values(), *map(cells_of, self.figures.values())):
             for cell in rows:
                 dataset = self.measured(cell)
                 if dataset is None or cell["system"] == "statistics":
@@ -188,12 +211,16 @@ class Plan:
                 system = paths.parse_system(cell["system"])
                 if system.encoder != "bm25":
                     ask(system.encoder, system.recipe, self.trained_on(dataset), {system.size})
+        for entry in analyses(self.config).values():
+            if chosen := entry.get("finetuned"):
+                for encoder in entry["encoders"]:
+                    ask(encoder, chosen["recipe"], self.trained_on(chosen["dataset"]), {chosen["size"]})
         return asked
 
     @cached_property
     def trained_sizes(self) -> dict[tuple[str, str], tuple[str, ...]]:
-        """(family, task) → the training-set sizes that one job trains: those that are asked for, and for a family that no table
-        has every size of the task that what it is made from has."""
+        """(family, task) → the training-set sizes that one job trains: those that are asked for, and for a family that nothing
+        asks for every size of the task that what it is made from has."""
         sizes_of = dict(self.asked_sizes)
         for task in self.tasks:
             whole = set(self.config["datasets"][task]["sizes"])
@@ -207,7 +234,8 @@ class Plan:
         return {key: self._in_order(key[1], sizes) for key, sizes in sizes_of.items()}
 
     def retrievers(self) -> list[str]:
-        """Directories of everything that tables have fine-tuned at this scale, and of what that is made from."""
+        """Directories of everything that tables, figures and analyses have fine-tuned at this scale, and of what that is made
+        from."""
         return [
             paths.retriever_dir(self.root, f"{family}-{size}", task, seed)
             for family, task in self.asked_sizes
@@ -234,15 +262,14 @@ class Plan:
         return groups
 
     def bm25_systems(self, dataset: str) -> list[str]:
-        """BM25's rows on a data set: those of the tables, or one for each size of a data set that no table has BM25 on."""
+        """BM25's rows on a data set: those of the tables. Where its hits are ranked again, and where no table has it, one row
+        for each training-set size."""
         cells = (cell for rows in self.cells.values() for cell in rows if cell["system"].startswith("bm25."))
-        named = [cell["system"] for cell in cells if self.measured(cell) == dataset]
-        every = [
-            f"bm25.{recipe}-{size}"
-            for recipe in ("reqa", "dpr-bm25")
-            for size in self.config["datasets"][dataset]["sizes"]
-        ]
-        return sorted(dict.fromkeys([*named, *every]))
+        systems = [cell["system"] for cell in cells if self.measured(cell) == dataset]
+        options = self.config["datasets"][dataset]
+        if options.get("rerank") or not systems:
+            systems += [f"bm25.reqa-{size}" for size in options["sizes"]]
+        return sorted(dict.fromkeys(systems))
 
     def is_examples(self, dataset: str) -> bool:
         """Whether a data set is a task of examples, with no retrieval in it."""
@@ -306,24 +333,54 @@ class Plan:
 
     def table_sources(self, paper: str, table: str) -> list[str]:
         """The raw files behind a table, for its manifest."""
-        names, files = set(), set()
-        for cell in self.cells[f"{paper}/{table}"]:
+        return self.raw_files(self.cells[f"{paper}/{table}"])
+
+    def figure_sources(self, paper: str, figure: str) -> list[str]:
+        """The raw files behind a figure; every encoder comes from the corpus."""
+        return self.raw_files(cells_of(self.figures[f"{paper}/{figure}"]), corpus=True)
+
+    def raw_files(self, cells: Iterable[Mapping[str, str]], corpus: bool = False) -> list[str]:
+        """The raw files that some cells are measured from, and with ``corpus`` its own in any case."""
+        names: set[str] = set()
+        if corpus:
+            names.update(self._corpus_sources())
+        for cell in cells:
             dataset = self.measured(cell)
-            options = self.config["datasets"].get(dataset, {})
             if dataset is not None:  # every system's vocabulary, and every pair, comes from the corpus
-                corpus = self.config["corpora"][self.scale["corpus"]]
-                names.update(corpus[key] for key in ("dump", "leads") if corpus.get(key))
-            files.update(options.get("files", {}).values())
-            if options.get("reader") == "fanoutqa":
-                names.add("fanoutqa-dev")
-        return sorted([*files, *map(self.source_file, names)])
+                names.update(self._corpus_sources())
+            tasks = {dataset, self.trained_on(dataset)} if dataset in self.config["datasets"] else ()
+            for options in (self.config["datasets"][task] for task in tasks):
+                names.update(options.get("files", {}).values())
+                if options.get("reader") == "fanoutqa":
+                    names.add("fanoutqa-dev")
+        return sorted(map(self.raw_file, names))
+
+    def _corpus_sources(self, name: str | None = None) -> list[str]:
+        """The raw files of a corpus and of its parts: names of sources, or paths. Without a name, of the scale's own, with a
+        vocabulary that is given as a file."""
+        corpus = self.config["corpora"][name or self.scale["corpus"]]
+        own = [*(corpus.get(key) for key in ("dump", "leads")), *(corpus.get("files") or {}).values()]
+        if name is None and not (given := self.scale.get("vocabulary_file", "")).startswith("hub:"):
+            own.append(given)
+        return [
+            *filter(None, own),
+            *(file for part in corpus.get("parts") or () for file in self._corpus_sources(part)),
+        ]
+
+    def corpus_parts(self, name: str) -> list[Part]:
+        """The parts of a corpus, with the paths of their files."""
+        parts = parts_of(self.config["corpora"], name)
+        return [replace(part, files={key: self.raw_file(file) for key, file in part.files.items()}) for part in parts]
 
     def licences(self, task: str) -> list[str]:
         """Where the texts that a retriever was trained on come from, and their licences."""
-        corpus = self.config["corpora"][self.scale["corpus"]]
-        names = [corpus[key] for key in ("dump", "leads") if corpus.get(key)]
-        own = [f"{task}: {file}" for file in self.config["datasets"][task].get("files", {}).values()]
-        return [f"{name}: {self.sources[name]['licence']}" for name in names] + own
+        names = [*self._corpus_sources(), *self.config["datasets"][task].get("files", {}).values()]
+        named = [f"{name}: {self.sources[name]['licence']}" for name in names if name in self.sources]
+        return named + [f"{task}: {name}" for name in names if name not in self.sources]
+
+    def raw_file(self, value: str) -> str:
+        """A file of the configuration: the name of a source, or a path."""
+        return self.source_file(value) if value in self.sources else value
 
     def source_file(self, name: str) -> str:
         """Where a raw file stands once it is checked."""

@@ -15,9 +15,25 @@ import pytest
 import yaml
 from miniature import PROJECT, READERS_OF_TABLES, environment
 
-TABLE3 = "tables=[pretraining_tasks/table3]"
+TABLE3 = ("tables=[pretraining_tasks/table3]", "figures=[]")
+#: The tables of one paper, and that of the project's own.
+ONE_PAPER = (
+    "tables=[" + ",".join([f"pretraining_tasks/table{n}" for n in range(1, 7)] + ["pretrieve/transfer"]) + "]",
+)
 #: Work that a second seed adds nothing to.
-UNSEEDED = ("fetch", "corpus", "vocabulary", "token_store", "task", "bm25", "evaluate_bm25", "pair_statistics")
+UNSEEDED = (
+    "fetch",
+    "corpus",
+    "vocabulary",
+    "token_store",
+    "task",
+    "example_task",
+    "bm25",
+    "evaluate_bm25",
+    "pair_statistics",
+)
+#: Jobs that look at all seeds together.
+OVER_SEEDS = ("table", "figure", "analyse")
 
 
 @pytest.fixture(scope="module")
@@ -26,8 +42,13 @@ def everything(project):
 
 
 @pytest.fixture(scope="module")
+def one_paper(project):
+    return project.plan("--config", *ONE_PAPER, "figures=[]")
+
+
+@pytest.fixture(scope="module")
 def table3(project):
-    return project.plan("--config", TABLE3)
+    return project.plan("--config", *TABLE3)
 
 
 def test_table_3_needs_five_encoders_and_one_task(table3):
@@ -48,9 +69,19 @@ def test_table_3_needs_five_encoders_and_one_task(table3):
     }
 
 
-def test_all_tables_share_every_stage(everything, table3):
-    tables = 7
-    assert everything.jobs["table"] == tables
+def test_the_default_target_is_every_table_and_figure_of_five_papers(project, everything):
+    config = yaml.safe_load((project.folder / "config.yaml").read_text())
+    references = project.folder / "references"
+    assert everything.jobs["table"] == len(list(references.glob("*/table*.csv"))) + 1 == len(config["tables"]) == 30
+    assert everything.jobs["figure"] == len(list(references.glob("*/figure*.yaml"))) == len(config["figures"]) == 9
+    # An encoder is trained once, whichever tables use it. coCondenser came after the five papers: no table of theirs has it.
+    assert everything.jobs["pretrain"] == len(config["encoders"].keys() - {"cocondenser"})
+    assert everything.count("finetune") > 100 and everything.count("embed") >= everything.count("search") > 90
+
+
+def test_all_tables_share_every_stage(one_paper, table3):
+    everything = one_paper
+    assert everything.jobs["table"] == 7
     assert everything.jobs["pretrain"] == 12, "an encoder is trained once, whichever tables use it"
     assert {name: n for name, n in everything.jobs.items() if name.startswith("bm25")} == {
         "bm25_questions": 1,
@@ -84,7 +115,7 @@ def test_a_seed_doubles_what_is_trained_and_nothing_else(project, everything):
     both = project.plan("--config", "seeds=[1,2]")
     assert both.jobs.keys() == everything.jobs.keys()
     for name, count in everything.jobs.items():
-        if name == "table" or name.startswith(UNSEEDED):
+        if name.startswith((*UNSEEDED, *OVER_SEEDS)):
             assert both.jobs[name] == count, name
         else:
             assert both.jobs[name] == 2 * count, name

@@ -107,7 +107,15 @@ def write_config(project: Path) -> None:
     """Cut the project's own configuration down; every key that is not named here keeps its value."""
     config = yaml.safe_load((project / "config.yaml").read_text())
     config["mirror"] = "mirror"
-    config["tables"] = TABLES
+    config["tables"], config["figures"] = TABLES, []
+    # Corpora and data sets of other scales are of sources that the miniature has not.
+    config["scales"] = {"demo": config["scales"]["demo"]}
+    config["corpora"] = {"encyclopedia-demo": config["corpora"]["encyclopedia-demo"]}
+    config["datasets"] = {
+        name: options
+        for name, options in config["datasets"].items()
+        if all("/" in file for file in options.get("files", {}).values())
+    }
     config["encoders"] = {name: config["encoders"][name] for name in ENCODERS}
     del config["analyses"]  # they name encoders that the miniature has not
     config["corpora"]["encyclopedia-demo"]["expect"] = {"pages": PAGES, "leads": len(TITLES), "wlp_pairs_min": 20}

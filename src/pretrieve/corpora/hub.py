@@ -18,7 +18,7 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -98,8 +98,9 @@ def vocabulary_place(given: str) -> str:
     return os.path.dirname(given) if os.path.basename(given) == ORIGIN else given
 
 
-def check_starts(config: Mapping[str, Any]) -> None:
-    """Check the form of every start from outside, that the files of a ``dir:`` are there, and that a vocabulary is.
+def check_starts(config: Mapping[str, Any], sources: Container[str] = ()) -> None:
+    """Check the form of every start from outside, that the files of a ``dir:`` are there, and that a vocabulary is, or is one
+    of the ``sources``.
 
     Raises
     ------
@@ -109,9 +110,9 @@ def check_starts(config: Mapping[str, Any]) -> None:
     named = {f"encoders.{name}.start": encoder.get("start") for name, encoder in config["encoders"].items()}
     given = config["scales"][config["scale"]].get("vocabulary_file")
     key = f"scales.{config['scale']}.vocabulary_file"
-    if given and not given.startswith("hub:") and not Path(given).is_file():
+    if given and not given.startswith("hub:") and given not in sources and not Path(given).is_file():
         raise ConfigError(
-            f"config: {key}: {given!r}: no such file; expected vocab.txt, tokenizer.json or hub:OWNER/NAME."
+            f"config: {key}: {given!r}: no such file; expected vocab.txt, tokenizer.json, hub:OWNER/NAME or the name of a source."
         )
     for where, start in (named | {key: given}).items():
         if start and start.startswith(("hub:", "dir:")):

@@ -27,9 +27,8 @@ from pretrieve.models.dual_encoder import DualEncoder
 from pretrieve.models.joint import JointTower
 from pretrieve.models.retriever_files import load_retriever
 from pretrieve.retrieval.embed import Compute, Job, Pack, run_jobs, shard_rows
-from pretrieve.retrieval.embeddings import EmbeddingWriter
+from pretrieve.retrieval.embeddings import DOCUMENTS, EmbeddingWriter
 from pretrieve.retrieval.lexical import LexicalWriter
-from pretrieve.retrieval.maxp import DOCUMENTS
 from pretrieve.retrieval.shards import ShardWriter, remove_store
 from pretrieve.tasks.dataset import Dataset
 from pretrieve.training.device import Device

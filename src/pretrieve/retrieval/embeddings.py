@@ -19,6 +19,9 @@ from pretrieve.retrieval.shards import Part, ShardWriter, open_store
 
 DTYPE = np.dtype("<f4")
 
+#: The file in a directory of stores that says which document a window belongs to.
+DOCUMENTS = "corpus-documents.npy"
+
 
 class EmbeddingWriter(ShardWriter):
     """Write a (rows, dim) matrix shard by shard, in any order.

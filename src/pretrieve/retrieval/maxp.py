@@ -21,11 +21,9 @@ from pathlib import Path
 import numpy as np
 
 from pretrieve.errors import DataError
+from pretrieve.retrieval.embeddings import DOCUMENTS
 from pretrieve.retrieval.run import Run
 from pretrieve.retrieval.search import MARGIN, DenseScorer, Hits, Scorer, as_run, best_first, rank_rows
-
-#: The file in a directory of stores that says which document a window belongs to.
-DOCUMENTS = "corpus-documents.npy"
 
 #: Rounds of step 2.
 TRIES = 3

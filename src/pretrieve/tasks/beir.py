@@ -153,8 +153,7 @@ def read_beir(files: Mapping[str, Path], writer: CollectionWriter, name: str = "
     path = files["corpus"]
     for line, record in read_json_lines(path, ["_id", "text"], warnings=writer.warnings):
         writer.at(path, line)
-        doc_id = _id(record, path, line, writer)
-        writer.add_document(doc_id, _text(record, "title", path, line), _text(record, "text", path, line))
+        writer.add_document(*document_fields(record, path, line, writer))
     path = files["queries"]
     for line, record in read_json_lines(path, ["_id", "text"], warnings=writer.warnings):
         writer.at(path, line)
@@ -164,6 +163,11 @@ def read_beir(files: Mapping[str, Path], writer: CollectionWriter, name: str = "
         else:
             writer.warnings.add("query that is not judged, left out", f"{path}: line {line}: {query_id!r}")
     add_judgements(writer, qrels, "beir", split_of, below_zero)
+
+
+def document_fields(record: dict[str, Any], path: Path, line: int, writer: CollectionWriter) -> tuple[str, str, str]:
+    """Id, title ('' for none) and text of a document. Raises DataError where one of them is no text."""
+    return _id(record, path, line, writer), _text(record, "title", path, line), _text(record, "text", path, line)
 
 
 def _id(record: dict[str, Any], path: Path, line: int, writer: CollectionWriter) -> str:

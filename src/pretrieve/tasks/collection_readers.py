@@ -18,6 +18,7 @@ from pretrieve.tasks import beir, dpr_wikipedia, msmarco
 from pretrieve.tasks.collection import Collection, CollectionWriter, read_collection
 from pretrieve.tasks.corpus_collection import read_corpus
 from pretrieve.tasks.dpr_collection import read_dpr
+from pretrieve.tasks.inverse_cloze import read_inverse_cloze
 from pretrieve.tasks.open_qa import SPLITS
 
 
@@ -81,6 +82,8 @@ READERS: dict[str, Reader] = {
         optional=SPLITS,
         licence="of the corpus and of the questions: see their sources",
     ),
+    # Training pairs of a corpus without training questions: sentences, and the documents they were taken from.
+    "inverse-cloze": Reader(read_inverse_cloze, required=("corpus",), licence="of the corpus: see its source"),
 }
 
 

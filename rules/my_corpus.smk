@@ -1,0 +1,61 @@
+# Your own corpus: metrics of all objectives → one table with a recommendation → the winning retriever. The rules before are those
+# of the papers' tables; pretrieve/my_corpus.py makes the configuration that they work on.
+
+MY_CORPUS = my_corpus.table_request(config, ROOT) if my_corpus.compares(config) else {}
+
+
+localrules:
+    my_corpus_report,
+
+
+if MY_CORPUS:
+    my_corpus.say_what_is_left_out(config)
+
+    rule my_corpus_table:
+        input:
+            my_corpus.table_inputs(MY_CORPUS),
+            code=stage_sources("my_corpus_table.py"),
+            template="src/pretrieve/reporting/templates/my_corpus.html.j2",
+        output:
+            csv=f"{ROOT}/table.csv",
+            md=f"{ROOT}/table.md",
+            html=f"{ROOT}/table.html",
+            choice=f"{ROOT}/choice.json",
+        log:
+            f"{ROOT}/logs/my_corpus_table.log",
+        benchmark:
+            f"{ROOT}/benchmarks/my_corpus_table.tsv"
+        conda:
+            "../envs/cpu.yaml"
+        params:
+            request=as_argument(MY_CORPUS),
+        message:
+            "Comparing objectives on {config[my_corpus]}"
+        shell:
+            "python workflow_scripts/my_corpus_table.py --request {params.request} --csv {output.csv} --md {output.md}"
+            " --html {output.html} --choice {output.choice} --log {log}"
+
+    rule my_corpus_export:
+        input:
+            choice=rules.my_corpus_table.output.choice,
+            tokenizer=TOKENIZER,
+            code=stage_sources("my_corpus_export.py"),
+        output:
+            directory(f"{ROOT}/retriever"),
+        log:
+            f"{ROOT}/logs/my_corpus_export.log",
+        benchmark:
+            f"{ROOT}/benchmarks/my_corpus_export.tsv"
+        conda:
+            "../envs/cpu.yaml"
+        params:
+            licences=" ".join(map(shlex.quote, PLAN.licences(MY_CORPUS["trained_on"]))),
+        message:
+            "Exporting the best retriever for sentence-transformers"
+        shell:
+            "python workflow_scripts/my_corpus_export.py --choice {input.choice} --tokenizer {input.tokenizer}"
+            " --licences {params.licences} --out {output} --log {log}"
+
+    rule my_corpus_report:
+        input:
+            my_corpus_files(),

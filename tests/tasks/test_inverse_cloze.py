@@ -1,0 +1,97 @@
+"""Training pairs made of a corpus.
+
+Seen to fail when: the sentence stays in its document; a document of one sentence is drawn; the draw follows the order of
+the file.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from pretrieve.errors import ConfigError, DataError
+from pretrieve.tasks.collection_formats import LAYOUTS, check_files
+from pretrieve.tasks.collection_readers import READERS, build_collection
+
+
+def text_of(number: int) -> str:
+    return f"First words of number {number} are these. Second words „Ä“ of {number} come here. Third words close {number} now."
+
+
+def write(path: Path, texts: dict[str, str], packed: bool = False) -> Path:
+    lines = [json.dumps({"_id": key, "title": f"T {key}", "text": text}) for key, text in texts.items()]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> Path:
+    texts = {f"d{n}": text_of(n) for n in range(60)}
+    return write(
+        tmp_path / "corpus.jsonl", texts | {"one": "Only a single sentence stands here alone.", "two": "No. Yes."}
+    )
+
+
+def read(collection) -> tuple[dict, dict, list]:
+    tables = [
+        pq.read_table(collection.directory / f"{name}.parquet").to_pylist()
+        for name in ("collection", "queries", "qrels")
+    ]
+    documents, queries, qrels = tables
+    return {d["doc_id"]: d for d in documents}, {q["query_id"]: q for q in queries}, qrels
+
+
+def test_a_sentence_finds_the_rest_of_its_document(corpus: Path, tmp_path: Path) -> None:
+    collection = build_collection("inverse-cloze", {"corpus": corpus}, tmp_path / "out", {"pairs": 50, "keep": 0.2})
+    documents, queries, qrels = read(collection)
+    assert list(documents) == [*(f"d{n}" for n in range(60)), "one", "two"], "every document is a candidate"
+    assert len(queries) == len(qrels) == 50
+    assert [sum(q["split"] == s for q in queries.values()) for s in ("train", "dev", "test")] == [40, 5, 5]
+    kept = 0
+    for judgement in qrels:
+        doc_id = judgement["doc_id"]
+        assert judgement["query_id"] == f"ict-{doc_id}" and doc_id not in ("one", "two")
+        whole, query, rest = text_of(int(doc_id[1:])), queries[f"ict-{doc_id}"]["text"], documents[doc_id]["text"]
+        assert query in whole and query.endswith(".")
+        if rest == whole:
+            kept += 1
+            assert queries[f"ict-{doc_id}"]["split"] == "train", "what tests is never kept"
+        else:
+            assert query not in rest and sorted(f"{rest} {query}".split()) == sorted(whole.split())
+    assert kept == 10
+    drawn = {judgement["doc_id"] for judgement in qrels}
+    assert all(documents[d]["text"] == text_of(int(d[1:])) for d in documents if d[0] == "d" and d not in drawn)
+    places = {text_of(int(q[5:])).index(query["text"]) > 0 for q, query in queries.items()}
+    assert places == {True, False}, "not always the first sentence"
+
+
+def test_the_draw_follows_ids_and_seed(tmp_path: Path) -> None:
+    texts = {f"d{n}": text_of(n) for n in range(60)}
+    files = [write(tmp_path / "a.jsonl", texts), write(tmp_path / "b.jsonl", dict(reversed(texts.items())))]
+    drawn = [read(build_collection("inverse-cloze", {"corpus": f}, tmp_path / "out", {"pairs": 20}))[1] for f in files]
+    other = read(build_collection("inverse-cloze", {"corpus": files[0]}, tmp_path / "out", {"pairs": 20, "seed": 2}))[1]
+    assert drawn[0] == drawn[1] and drawn[0].keys() != other.keys()
+
+
+def test_too_little_is_refused(tmp_path: Path) -> None:
+    path = write(
+        tmp_path / "corpus.jsonl", {f"d{n}": text_of(n) for n in range(9)} | {"x": "One sentence is all there is."}
+    )
+    with pytest.raises(DataError, match="9 documents have two sentences.*expected 10 or more.*qrels/train.tsv"):
+        build_collection("inverse-cloze", {"corpus": path}, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+    with pytest.raises(ConfigError, match="pairs 3"):
+        build_collection("inverse-cloze", {"corpus": path}, tmp_path / "out", {"pairs": 3})
+
+
+def test_the_workflow_knows_every_layout() -> None:
+    assert {name: (reader.required, reader.optional) for name, reader in READERS.items()} == {
+        name: (layout.required, layout.optional) for name, layout in LAYOUTS.items()
+    }
+    with pytest.raises(ConfigError, match=r"files\.tets: reader beir takes corpus.*did you mean 'test'"):
+        check_files("beir", {"corpus": "a", "queries": "b", "tets": "c"})
+    with pytest.raises(ConfigError, match="reader beir needs queries; found corpus"):
+        check_files("beir", {"corpus": "a"})
