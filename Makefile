@@ -3,6 +3,8 @@
 # make lint      format and lint checks
 # make status    cells measured, quoted, not run and failed, by table
 # make fetch     get the raw files of one table: make fetch TABLE=condenser/table5 [SCALE=paper] [MIRROR=DIR] [DRY=1]
+# make bundle    what tables still need, for a GPU machine without a network: make bundle SCALE=small [TABLE="condenser/table5 …"] [OUT=FILE]
+# make unbundle  take home what was made there: make unbundle FILE=DIR
 # make report    build everything of one scale, and the report on it: results/SCALE/report.html
 # make my-corpus compare pre-training objectives on your own corpus: make my-corpus DIR=path/to/dir
 # make publish   copy a finished run to results/published/ and refresh README
@@ -18,7 +20,7 @@ SCALE ?= demo
 STAMP := $(VENV)/.installed-$(shell sha256sum envs/requirements.lock | cut -c1-16)
 SNAKEMAKE := PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/snakemake
 
-.PHONY: tables test lint status fetch report my-corpus publish lock clean clean-venv venv dag
+.PHONY: tables test lint status fetch bundle unbundle report my-corpus publish lock clean clean-venv venv dag
 .DEFAULT_GOAL := tables
 
 venv: $(STAMP)
@@ -49,6 +51,16 @@ status: $(STAMP)
 
 fetch: $(STAMP)
 	@$(BIN)/python workflow_scripts/fetch_table.py --table "$(TABLE)" --scale $(SCALE) $(if $(MIRROR),--mirror "$(MIRROR)") $(if $(DRY),--dry-run)
+
+bundle: $(STAMP)
+	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python workflow_scripts/bundle.py --scale $(SCALE) $(if $(TABLE),--tables $(TABLE)) \
+	  $(if $(MIRROR),--config "mirror=$(MIRROR)") $(if $(LIMIT),--limit $(LIMIT)) $(if $(OUT),--out "$(OUT)")
+
+unbundle: $(STAMP)
+	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python workflow_scripts/unbundle.py --file "$(FILE)"
+
+report: $(STAMP)
+	@$(SNAKEMAKE) --config scale=$(SCALE) -- results/$(SCALE)/report.html
 
 my-corpus: $(STAMP)
 	@$(SNAKEMAKE) my_corpus_report --config scale=$(SCALE) my_corpus="$(DIR)"

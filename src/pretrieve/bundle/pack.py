@@ -1,0 +1,163 @@
+"""From tables to one file that a machine without a network can work from: ``make bundle SCALE=… [TABLE=…]``.
+
+::
+
+    manifest.json       scale, tables, commit, checksums of the data, what was left out
+    jobs.json           what to run, in order (:mod:`pretrieve.bundle.jobs`)
+    README.txt          how
+    src/pretrieve/…, workflow_scripts/…
+    results/{scale}/…   data, where the workflow has them
+
+The archive is a tar with xz and a function of its content. Where it would exceed the limit, the largest piece of data is left out
+with all jobs that need it, then the next one, until the rest fits; the manifest and a line for each say so.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pretrieve.bundle.archive import Content, packed_size, write_archive
+from pretrieve.bundle.contents import Asked, build, code_files, content_of, data_files, data_places, hashes, remaining
+from pretrieve.bundle.jobs import Job, dependents, in_order
+from pretrieve.errors import ConfigError
+from pretrieve.reporting.repository import version_of
+
+#: Largest bundle, unless said otherwise.
+LIMIT_MIB = 60.0
+
+README = """\
+A bundle of the project pretrieve: pre-training, fine-tuning and search for some result tables.
+
+    export PYTHONPATH=src
+    python -m pretrieve.bundle.runner --bundle . --minutes 9
+
+Needs Python 3.11 or later with torch, transformers, tokenizers, numpy, pyarrow, scikit-learn and safetensors; no network. Call it
+again until it says that nothing is left. Bring the folder out/ home, and there: make unbundle FILE=out
+"""
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """What was written: the jobs that are in it, in order; the pieces of data that are not; bytes of the file."""
+
+    jobs: list[Job]
+    left_out: list[dict[str, Any]] = field(default_factory=list)
+    size: int = 0
+
+
+def pack(asked: Asked, out: Path, cores: int = 1, limit_mib: float = LIMIT_MIB) -> Bundle:
+    """Build what is needed, and write the bundle of some tables to ``out``.
+
+    Raises
+    ------
+    ConfigError
+        when nothing has to be trained, or nothing fits into the limit.
+    DataError
+        when Snakemake fails.
+    """
+    plan = asked.plan()
+    cells = asked.cells(plan)
+    jobs = remaining(asked, cells)
+    if not jobs:
+        raise ConfigError(f"scale {asked.scale}: everything that these tables need is done; nothing to bundle.")
+    build(asked, plan, data_places(jobs), cores)
+    jobs = in_order(jobs, cells)
+    return write_bundle(asked, jobs, cells, out, int(limit_mib * (1 << 20)))
+
+
+def write_bundle(asked: Asked, jobs: Sequence[Job], cells: Mapping[str, int], out: Path, limit: int) -> Bundle:
+    """Write jobs and their data, which exist; leaves out what exceeds ``limit`` bytes."""
+    jobs = list(jobs)
+    left_out: list[dict[str, Any]] = []
+    sizes: dict[str, int] = {}
+    while True:
+        places = data_places(jobs)
+        files = {place: data_files(place) for place in places}
+        size = write_archive(out, members(asked, jobs, files, left_out))
+        if size <= limit:
+            return Bundle(jobs, left_out, size)
+        out.unlink()
+        for place in places:
+            if place not in sizes:
+                sizes[place] = sum(packed_size(content_of(file)) for file in files[place].values())
+        excess = size - limit
+        while excess > 0:
+            here = [place for place in data_places(jobs) if place in sizes]
+            if not here:
+                raise ConfigError(
+                    f"{out}: {size / 2**20:.1f} MiB, and the limit is {limit / 2**20:.1f}: nothing is left to leave out; "
+                    "raise --limit, or take fewer tables."
+                )
+            largest = max(here, key=lambda place: (sizes[place], place))
+            before = set(here)
+            lost = {job.id for job in dependents([largest], jobs)}
+            jobs = in_order([job for job in jobs if job.id not in lost], cells)
+            gone = before - set(data_places(jobs))
+            excess -= sum(sizes[place] for place in gone)
+            missed = sum(1 for job in lost)
+            left_out.append(
+                {"place": largest, "bytes": sizes[largest], "jobs": missed, "why": "the bundle was over its limit"}
+            )
+            if not jobs:
+                raise ConfigError(
+                    f"{out}: nothing fits into {limit / 2**20:.1f} MiB: {largest} alone takes {sizes[largest] / 2**20:.1f}; "
+                    "raise --limit."
+                )
+
+
+def members(
+    asked: Asked, jobs: Sequence[Job], files: Mapping[str, Mapping[str, Path]], left_out: Sequence[Mapping[str, Any]]
+) -> dict[str, Content]:
+    """Name → content of everything in a bundle."""
+    data = {name: file for of_place in files.values() for name, file in of_place.items()}
+    groups: dict[str, list[str]] = {}
+    for job in jobs:
+        groups.setdefault(job.group, []).append(job.id)
+    version = version_of()
+    checksums = hashes(data.values())
+    listed = [job.as_json() for job in jobs]
+    identity = json.dumps([listed, checksums], sort_keys=True).encode()
+    manifest = {
+        "bundle": hashlib.sha256(identity).hexdigest()[:12],
+        "scale": asked.scale,
+        "tables": list(asked.tables),
+        "config": list(asked.config),
+        "files": list(asked.files),
+        "commit": f"{version.commit or 'none'}{' with changes' if version.dirty else ''}",
+        "data": {place: {name: checksums[name] for name in of_place} for place, of_place in files.items()},
+        "groups": groups,
+        "left_out": list(left_out),
+    }
+    return {
+        "manifest.json": _json(manifest),
+        "jobs.json": _json(listed),
+        "README.txt": README.encode(),
+        **code_files(),
+        **{name: content_of(file) for name, file in data.items()},
+    }
+
+
+def report(bundle: Bundle, out: Path) -> str:
+    """What was packed, for people: sizes, jobs by program, what comes first, and what was left out, largest first."""
+    counts: dict[str, int] = {}
+    for job in bundle.jobs:
+        counts[job.call.program] = counts.get(job.call.program, 0) + 1
+    lines = [
+        f"{out}: {bundle.size / 2**20:.1f} MiB, {len(bundle.jobs)} jobs: "
+        + ", ".join(f"{n} {p}" for p, n in counts.items())
+    ]
+    lines += [f"  first: {job.name} ({job.cells} cells)" for job in bundle.jobs[:3]]
+    for entry in sorted(bundle.left_out, key=lambda entry: -entry["bytes"]):
+        lines.append(
+            f"  left out: {entry['place']}, {entry['bytes'] / 2**20:.1f} MiB, with {entry['jobs']} jobs: {entry['why']}"
+        )
+    return "\n".join(lines)
+
+
+def _json(value: Any) -> bytes:
+    return (json.dumps(value, sort_keys=True, indent=1, ensure_ascii=False) + "\n").encode()

@@ -1,0 +1,131 @@
+"""What goes into a bundle when it is too large, and which results are taken home.
+
+Seen to fail when: the smallest piece is left out first; a job stays whose data are left out; the manifest says nothing of it; the
+checksums of the data are not compared; a group counts as whole with one size of it; what was made from a refused result is taken.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from pretrieve.bundle import contents, pack, unpack
+from pretrieve.bundle.archive import read_archive
+from pretrieve.bundle.contents import Asked
+from pretrieve.bundle.jobs import Call, Job
+from pretrieve.errors import ConfigError
+
+ROOT = "results/demo"
+STORE = f"{ROOT}/corpora/c/tokens"
+
+
+def job(program: str, group: str, **options: str) -> Job:
+    call = Call(program, {name.replace("_", "-"): words.split() for name, words in options.items()})
+    return Job(call.key, group, call, code="same", needs=call.needs)
+
+
+def chain(dataset: str) -> list[Job]:
+    """An encoder, its retrievers on a data set in two sizes, and their scores."""
+    encoder = f"{ROOT}/encoders/a/seed1"
+    jobs = [job("pretrain", "p", store=STORE, options="{}", seed="1", out=encoder)]
+    for size in ("1k", "full"):
+        place = f"a.r-{size}/{dataset}/seed1"
+        task = f"{ROOT}/tasks/{dataset}"
+        out, store = f"{ROOT}/retrievers/{place}", f"{ROOT}/embeddings/{place}"
+        jobs.append(job("finetune", f"f-{dataset}", encoder=encoder, task=task, options="{}", sizes=size, out=out))
+        jobs.append(job("embed", f"e-{dataset}", task=task, retrievers=out, out=store))
+        run, scores = f"{ROOT}/runs/{place}.trec.gz", f"{ROOT}/metrics/{place}.json"
+        jobs.append(job("search", f"s-{dataset}", task=task, stores=store, sizes=size, runs=run, outputs=scores))
+    return jobs
+
+
+def scores_of(jobs: list[Job]) -> dict[str, int]:
+    return {job.call.one("outputs"): 1 for job in jobs if job.call.program == "search"}
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Job]:
+    """A folder with data of known sizes that do not compress, and jobs on them."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(pack, "code_files", dict)
+    sizes = {
+        f"{STORE}/tokens.bin": 40,
+        f"{ROOT}/tasks/large/passages/tokens.bin": 300,
+        f"{ROOT}/tasks/small/stats.json": 20,
+    }
+    for file, kilobytes in sizes.items():
+        Path(file).parent.mkdir(parents=True)
+        Path(file).write_bytes(os.urandom(kilobytes << 10))
+    return list({one.id: one for dataset in ("large", "small") for one in chain(dataset)}.values())
+
+
+def test_everything_fits(project: list[Job]) -> None:
+    made = [pack.write_bundle(Asked("demo"), project, scores_of(project), Path(name), 1 << 20) for name in ("1", "2")]
+    assert Path("1").read_bytes() == Path("2").read_bytes()
+    assert len(made[0].jobs) == len(project) and made[0].left_out == [] and made[0].size == Path("1").stat().st_size
+
+
+def test_the_largest_is_left_out_with_its_jobs(project: list[Job]) -> None:
+    made = pack.write_bundle(Asked("demo"), project, scores_of(project), Path("out.tar.xz"), 100 << 10)
+    assert [(entry["place"], entry["jobs"]) for entry in made.left_out] == [(f"{ROOT}/tasks/large", 6)]
+    assert len(made.jobs) == 7 and made.size <= 100 << 10
+    assert "left out: results/demo/tasks/large, 0.3 MiB, with 6 jobs" in pack.report(made, Path("out.tar.xz"))
+    names = read_archive(Path("out.tar.xz"), Path("there"))
+    assert f"{ROOT}/tasks/small/stats.json" in names and not [name for name in names if "large" in name]
+    manifest = json.loads(Path("there/manifest.json").read_text())
+    assert manifest["left_out"] == made.left_out and len(json.loads(Path("there/jobs.json").read_text())) == 7
+    assert list(manifest["data"]) == [STORE, f"{ROOT}/tasks/small"]
+
+
+def test_nothing_fits(project: list[Job]) -> None:
+    with pytest.raises(ConfigError, match=r"nothing fits into 0.0 MiB"):
+        pack.write_bundle(Asked("demo"), project, scores_of(project), Path("out.tar.xz"), 10 << 10)
+    assert not Path("out.tar.xz").exists()
+
+
+@pytest.fixture
+def about(project: list[Job], monkeypatch: pytest.MonkeyPatch) -> dict:
+    monkeypatch.setattr(unpack, "code_of", lambda call: "same")
+    files = {place: contents.data_files(place) for place in contents.data_places(project)}
+    return json.loads(pack.members(Asked("demo"), project, files, [])["manifest.json"])
+
+
+def test_all_is_taken(project: list[Job], about: dict) -> None:
+    taken = unpack.choose(project, project, about)
+    assert taken.jobs == project and taken.refused == {}
+
+
+def test_what_came_of_other_data_is_not(project: list[Job], about: dict) -> None:
+    Path(f"{ROOT}/tasks/large/passages/tokens.bin").write_bytes(b"other")
+    taken = unpack.choose(project, project, about)
+    assert len(taken.jobs) == 7 and not [one for one in taken.jobs if "large" in one.name]
+    assert set(taken.refused.values()) == {"was made from other data than results/demo/tasks/large now"}
+
+
+def test_an_unfinished_job_waits_with_what_comes_of_it(project: list[Job], about: dict) -> None:
+    missing = next(one for one in project if one.call.program == "finetune" and "large" in one.name)
+    here = [one for one in project if one is not missing]
+    taken = unpack.choose(here, project, about)
+    assert len(taken.jobs) == 7 and "waits for 1 other training-set sizes of its job" in taken.refused.values()
+    assert "was made from a result that is not taken" in taken.refused.values()
+
+
+def test_done_and_changed_ones_are_named(project: list[Job], about: dict) -> None:
+    scores = next(one for one in project if one.call.program == "search")
+    for file in scores.call.makes:
+        Path(file).parent.mkdir(parents=True, exist_ok=True)
+        Path(file).touch()
+    wanted = [one for one in project if one.call.program != "search" or "small" in one.name]
+    taken = unpack.choose(project, wanted, about)
+    assert taken.refused[scores.name] == "is done already"
+    assert "is not asked for with these arguments any more" in taken.refused.values()
+
+
+def test_results_of_other_code_need_a_word(project: list[Job], about: dict) -> None:
+    other = [replace(one, code="other") for one in project]
+    assert unpack.choose(other, project, about).jobs == []
+    assert len(unpack.choose(other, project, about, any_code=True).jobs) == len(project)

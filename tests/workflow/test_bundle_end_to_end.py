@@ -1,0 +1,197 @@
+"""A bundle from end to end: packed from a miniature, run in slices where nothing but the allowed packages can be
+imported, taken home.
+
+Its weights and runs are those of the workflow, byte for byte; and then Snakemake has only tables left.
+
+Seen to fail when: `import yaml` stands in bundle/jobs.py; a run that BM25 made for the rerank setting is not packed.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from miniature import Workflow, clone, environment
+from tiny_science import ENCODERS, change_config
+
+MLM = ENCODERS[0]
+ROOT = "results/demo"
+RECIPES = ("dpr-hard", "ance", "dupmae-3stage")
+CHAINS = [f"{ROOT}/metrics/{MLM}.{recipe}-80pct/questions/seed1.json" for recipe in RECIPES]
+CHAINS += [f"{ROOT}/metrics/{MLM}.glue-full/question-entailment/seed1.json"]
+CHAINS += [f"{ROOT}/metrics/{MLM}.dpr-hard-80pct/questions-rerank/seed1.json"]
+TABLE = "pretraining_tasks/table3"
+
+#: Refuses every import but the standard library's, the allowed packages' and what these require; yaml, too, which
+#: transformers brings.
+GUARD = """
+import importlib.metadata as metadata, re, runpy, sys
+names, waiting = set(), ["torch", "transformers", "tokenizers", "numpy", "pyarrow", "scikit-learn", "safetensors"]
+norm = lambda name: re.sub(r"[-_.]+", "-", name).lower()
+while waiting:
+    name = norm(waiting.pop())
+    if name not in names:
+        names.add(name)
+        try:
+            needed = metadata.requires(name) or []
+        except metadata.PackageNotFoundError:
+            continue
+        waiting += [re.match(r"[A-Za-z0-9._-]+", line)[0] for line in needed if "extra ==" not in line]
+refused = {"pyyaml", "faiss-cpu", "ranx", "snakemake", "numba", "pandas", "pyserini", "jsonschema"}
+owned = metadata.packages_distributions().items()
+modules = {module for module, owners in owned if {norm(owner) for owner in owners} & (names - refused)}
+allowed = modules | set(sys.stdlib_module_names) | {"pretrieve", "__main__"}
+
+class Only:
+    '''A finder that knows the allowed modules only: any other is as if it were not installed.'''
+
+    def __init__(self, finder):
+        self.finder = finder
+
+    def find_spec(self, name, path=None, target=None):
+        known = name.split(".")[0] in allowed or name.startswith("_sysconfigdata")  # of the standard library, by machine
+        return self.finder.find_spec(name, path, target) if known else None
+
+    def __getattr__(self, name):
+        return getattr(self.finder, name)
+
+for name in [name for name in sys.modules if name.split(".")[0] not in allowed]:
+    del sys.modules[name]
+sys.meta_path[:] = map(Only, sys.meta_path)
+for module in ("yaml", "faiss", "ranx", "snakemake", "numba", "jnius"):
+    try:
+        __import__(module)
+        sys.exit(module + " can be imported: it is not refused")
+    except ImportError:
+        pass
+sys.argv = ["runner", *sys.argv[1:]]
+runpy.run_module("pretrieve.bundle.runner", run_name="__main__")
+"""
+
+
+def program(workflow: Workflow, script: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, f"workflow_scripts/{script}.py", *arguments]
+    kept = environment() | {"PYTHONPATH": "src"}
+    done = subprocess.run(command, cwd=workflow.folder, env=kept, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done
+
+
+def run_there(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    kept = environment() | {"PYTHONPATH": str(folder / "src")}
+    command = [sys.executable, "-c", GUARD]
+    return subprocess.run(
+        [*command, "--bundle", str(folder), "--device", "cpu", *arguments],
+        cwd=folder.parent,
+        env=kept,
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+
+
+@pytest.fixture(scope="module")
+def reference(finished: Workflow, folders: Path) -> Workflow:
+    """The workflow's own results, with retrievers made of other retrievers."""
+    workflow = clone(finished, folders / "bundle_reference")
+    ended = workflow.run("--cores", "2", "--", *CHAINS)
+    assert ended.code == 0, ended.text
+    return workflow
+
+
+@pytest.fixture(scope="module")
+def home(finished: Workflow, folders: Path) -> Workflow:
+    """A miniature with everything but what comes of one encoder."""
+    workflow = clone(finished, folders / "bundle_home")
+    for stage in ("encoders", "retrievers", "embeddings", "runs", "metrics"):
+        for folder in (workflow.folder / ROOT / stage).glob(f"{MLM}*"):
+            shutil.rmtree(folder)
+    shutil.rmtree(workflow.folder / ROOT / "tables")
+    return workflow
+
+
+@pytest.fixture(scope="module")
+def there(home: Workflow, folders: Path) -> Path:
+    """The bundle, unpacked elsewhere and run: one slice that ends while it pre-trains, and one to the end."""
+    program(home, "bundle", "--scale", "demo", "--tables", TABLE, "--files", *CHAINS)
+    folder = folders / "bundle_there"
+    folder.mkdir()
+    subprocess.run(["tar", "xJf", home.folder / "results/bundles/demo.tar.xz", "-C", folder], check=True)
+    first = run_there(folder, "--minutes", "0", "--weights", "fp32")
+    assert first.returncode == 0 and "jobs left (the time is over)" in first.stdout, first.stdout + first.stderr
+    last = run_there(folder, "--minutes", "30", "--weights", "fp32")
+    assert last.returncode == 0 and "left" not in last.stdout, last.stdout + last.stderr
+    return folder
+
+
+@pytest.fixture(scope="module")
+def unbundled(home: Workflow, there: Path) -> Workflow:
+    done = program(home, "unbundle", "--file", str(there / "out"))
+    assert "0 are not taken" in done.stdout, done.stdout
+    return home
+
+
+def test_no_texts_are_packed(there: Path) -> None:
+    import pyarrow.parquet as pq
+
+    task = there / ROOT / "tasks/questions"
+    assert pq.read_schema(task / "corpus.parquet").names == ["doc_id", "sentence_index", "passage_index"]
+    assert pq.read_schema(task / "queries.parquet").names == ["query_id"]
+    assert (
+        not (task / "answers.parquet").exists()
+        and not (there / ROOT / "corpora/encyclopedia-demo/tokenizer.json").exists()
+    )
+    assert all(file.stat().st_size <= 16 << 20 for file in (there / "out").rglob("*") if file.is_file())
+
+
+def test_weights_and_runs_are_those_of_the_workflow(unbundled: Workflow, reference: Workflow) -> None:
+    for pattern in ("encoders/*/*/*.safetensors", "runs/**/*.trec.gz", "negatives/**/*.jsonl.gz"):
+        expected, found = reference.files(pattern), unbundled.files(pattern)
+        assert len(found) > 1
+        assert [name for name in found if found[name] != expected[name]] == []
+    retrievers = unbundled.files("retrievers/**/*.safetensors")
+    assert sum(f"/{MLM}." in f"/{name.partition('/')[2]}" for name in retrievers) >= 2 * (2 + 8)
+    expected = reference.files("retrievers/**/*.safetensors")
+    assert [name for name in retrievers if retrievers[name] != expected[name]] == []
+    for name in [file.removeprefix(f"{ROOT}/") for file in CHAINS]:
+        assert unbundled.files(name) == reference.files(name)
+
+
+def test_only_tables_are_left(unbundled: Workflow) -> None:
+    assert set(unbundled.plan().jobs) <= {"table"}
+    assert "Nothing to be done" in unbundled.plan(*CHAINS).text
+
+
+def test_where_and_how_it_was_made_is_kept(unbundled: Workflow) -> None:
+    (file,) = (unbundled.folder / ROOT / "bundles").glob("*.json")
+    manifest = json.loads(file.read_text())
+    assert manifest["machine"]["precision"] == "fp32" and manifest["machine"]["torch"]
+    made = {entry["job"]["call"]["program"]: entry["made"] for entry in manifest["jobs"].values()}
+    assert set(made) == {"pretrain", "finetune", "embed", "search", "mine", "predict"}
+    assert made["pretrain"]["seconds"] > 0 and made["pretrain"]["started"] <= made["pretrain"]["ended"]
+    cost = json.loads((unbundled.folder / ROOT / f"encoders/{MLM}/seed1/cost.json").read_text())
+    assert cost["stage"] == "pretrain" and cost["tokens"] > 0
+
+
+def test_a_change_afterwards_is_seen(unbundled: Workflow, folders: Path) -> None:
+    changed = clone(unbundled, folders / "bundle_changed")
+    change_config(changed.folder, "scales", "demo", "finetuning", "reqa", "learning_rate", to=0.01)
+    assert changed.plan().count("finetune") >= 1
+
+
+def test_results_of_other_settings_or_data_are_not_taken(
+    home: Workflow, there: Path, unbundled: Workflow, folders: Path
+) -> None:
+    other = clone(home, folders / "bundle_other")
+    for stage in ("encoders", "retrievers", "embeddings", "runs", "metrics"):
+        for folder in (other.folder / ROOT / stage).glob(f"{MLM}*"):
+            shutil.rmtree(folder)
+    change_config(other.folder, "scales", "demo", "finetuning", "reqa", "learning_rate", to=0.01)
+    done = program(other, "unbundle", "--file", str(there / "out"))
+    assert "is not asked for with these arguments any more" in done.stdout
+    assert (other.folder / ROOT / f"encoders/{MLM}/seed1/model.safetensors").is_file()
+    assert not list((other.folder / ROOT / "runs").glob(f"{MLM}.reqa-*/questions/*"))
