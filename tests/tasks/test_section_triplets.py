@@ -121,9 +121,8 @@ The other section has a sentence of its own here. {same}
 
 
 def test_a_corpus_without_sections(tokenizer: Tokenizer, tmp_path: Path) -> None:
-    text = (
-        "<page><title>A</title><ns>0</ns><id>1</id><revision><id>1</id><text>It has six words.</text></revision></page>"
-    )
+    prose = "It has more than six words in its only sentence. And here are as many words in another sentence of it."
+    text = f"<page><title>A</title><ns>0</ns><id>1</id><revision><id>1</id><text>{prose}</text></revision></page>"
     xml = f'<mediawiki xmlns="http://www.mediawiki.org/xml/export-0.10/" version="0.10">{text}</mediawiki>'
     (tmp_path / "dump.xml").write_text(xml)
     build_encyclopedia(tmp_path / "dump.xml", None, tmp_path)
