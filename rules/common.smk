@@ -130,15 +130,10 @@ def datasets_read_by(reader):
     ]
 
 
-def raw_file(value):
-    """A file of the configuration: the name of a source, or a path."""
-    return PLAN.source_file(value) if value in PLAN.sources else value
-
-
 def raw_files(dataset):
     """Name → path of a data set's ``files``."""
     files = config["datasets"][dataset].get("files", {})
-    return {name: raw_file(value) for name, value in files.items()}
+    return {name: PLAN.raw_file(value) for name, value in files.items()}
 
 
 def named_files(dataset):
@@ -347,7 +342,7 @@ def given_vocabulary():
     given = PLAN.scale.get("vocabulary_file")
     if given is None:
         return []
-    return hub.files_of(given) if given.startswith("hub:") else raw_file(given)
+    return hub.files_of(given) if given.startswith("hub:") else PLAN.raw_file(given)
 
 
 def my_corpus_files():

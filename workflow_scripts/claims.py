@@ -8,8 +8,9 @@ from pathlib import Path
 from pretrieve.cli import run_program
 from pretrieve.files import whole_file
 from pretrieve.reporting.claims import load_claims
-from pretrieve.reporting.ledger import Comparison, Finding, to_comparisons, to_findings, to_markdown, write_rows
+from pretrieve.reporting.ledger import Comparison, Finding, to_comparisons, to_findings, to_markdown
 from pretrieve.reporting.measured import Measurements
+from pretrieve.reporting.rows import write_rows
 from pretrieve.reporting.verdicts import judge_claim
 
 

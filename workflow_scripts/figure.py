@@ -32,8 +32,7 @@ def main() -> None:
     published = {name: load_table(folder / "paper.yaml", folder / f"{name}.csv") for name in figure.published_tables()}
     options = dict(args.setting)
     analyses, corpus = options.pop("analyses"), options.pop("corpus")
-    sets = {"seeds": tuple(options["seeds"]), **{key: frozenset(options[key]) for key in ("encoders", "recipes")}}
-    setting = FigureSetting(Setting(**(options | sets)), analyses, corpus)
+    setting = FigureSetting(Setting.of(options), analyses, corpus)
     points = measure_figure(figure, setting, published)
     write_points(args.csv, points)
     with whole_file(args.svg) as stream:

@@ -271,6 +271,22 @@ class Plan:
             systems += [f"bm25.reqa-{size}" for size in options["sizes"]]
         return sorted(dict.fromkeys(systems))
 
+    def setting(self) -> dict[str, Any]:
+        """What the scale makes, as JSON: the fields of :class:`pretrieve.reporting.results.Setting`."""
+        datasets = self.config["datasets"]
+        return {
+            "root": self.root,
+            "scale": self.config["scale"],
+            "seeds": self.seeds,
+            "roles": dict(self.scale["roles"]),
+            "encoders": sorted(self.config["encoders"]),
+            "recipes": sorted(self.config["recipes"]),
+            "trained_on": {name: self.trained_on(name) for name in datasets},
+            "sizes": {name: list(options["sizes"]) for name, options in datasets.items()},
+            "metrics": {name: self.metrics_of(name) for name in datasets},
+            "kinds": self.kinds,
+        }
+
     def is_examples(self, dataset: str) -> bool:
         """Whether a data set is a task of examples, with no retrieval in it."""
         return self.config["datasets"][dataset]["reader"] in EXAMPLE_READERS

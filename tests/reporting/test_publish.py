@@ -16,10 +16,11 @@ import pytest
 
 from pretrieve.errors import ConfigError, DataError, PretrieveError
 from pretrieve.files import write_json
-from pretrieve.reporting.ledger import Finding, write_rows
+from pretrieve.reporting.ledger import Finding
 from pretrieve.reporting.manifest import make_manifest
 from pretrieve.reporting.publish import BEGIN, END, EXTENSIONS, LEDGER, publish
 from pretrieve.reporting.render import to_html, to_markdown
+from pretrieve.reporting.rows import write_rows
 from pretrieve.reporting.status import configured_figures, configured_tables, format_status
 from pretrieve.reporting.tables import fill_table, write_lines
 

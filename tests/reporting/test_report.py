@@ -25,12 +25,14 @@ from pretrieve.reporting.claims import load_claims
 from pretrieve.reporting.fidelity import encoder_choices, recipe_choices
 from pretrieve.reporting.inline_svg import inline_svg
 from pretrieve.reporting.learning_curves import Curve, draw_curves, smoothed
-from pretrieve.reporting.ledger import Comparison, Finding, to_comparisons, to_findings, write_rows
+from pretrieve.reporting.ledger import Comparison, Finding, to_comparisons, to_findings
 from pretrieve.reporting.manifest import make_manifest
 from pretrieve.reporting.measured import Measurements
 from pretrieve.reporting.references import load_table
-from pretrieve.reporting.report import collect, render, setting_of
+from pretrieve.reporting.report import collect, render
 from pretrieve.reporting.report_tables import shade_of
+from pretrieve.reporting.results import Setting
+from pretrieve.reporting.rows import write_rows
 from pretrieve.reporting.tables import Line, fill_table, write_lines
 from pretrieve.reporting.verdicts import judge_claim
 from pretrieve.workflow import Plan
@@ -55,7 +57,7 @@ def finished(plan, tmp_path_factory):
     folder = tmp_path_factory.mktemp("run")
     patch = pytest.MonkeyPatch()
     patch.chdir(folder)
-    setting = setting_of(plan)
+    setting = Setting.of(plan.setting())
     for name in TABLES:
         paper, table_name = name.split("/")
         table = load_table(ROOT / f"references/{paper}/paper.yaml", ROOT / f"references/{name}.csv")

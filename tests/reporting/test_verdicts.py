@@ -21,13 +21,12 @@ from pretrieve.reporting.figures.points import Point, write_points
 from pretrieve.reporting.ledger import (
     Comparison,
     Finding,
-    read_rows,
     to_comparisons,
     to_findings,
     to_markdown,
-    write_rows,
 )
 from pretrieve.reporting.measured import Measurements
+from pretrieve.reporting.rows import read_rows, write_rows
 from pretrieve.reporting.tables import Line, write_lines
 from pretrieve.reporting.verdicts import judge_claim
 

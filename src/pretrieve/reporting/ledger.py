@@ -6,16 +6,11 @@ A verdict is about the run, not about the paper: below paper scale it says what 
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections import Counter
 from collections.abc import Sequence
-from pathlib import Path
 from typing import NamedTuple
 
-from pretrieve.errors import DataError
-from pretrieve.files import whole_file
 from pretrieve.reporting.verdicts import LEVEL, VERDICTS, Outcome, Verdict
 
 #: What a claim's check asks for, in words; {m} is the margin.
@@ -205,30 +200,3 @@ def to_markdown(findings: Sequence[Finding], scale: str) -> str:
                 lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
         blocks.append("\n".join(lines))
     return "\n\n".join(blocks) + "\n"
-
-
-def write_rows(path: Path | str, rows: Sequence[NamedTuple], kind: type[NamedTuple]) -> None:
-    """Write findings or comparisons (``kind``) as CSV, whole or not at all."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(kind._fields)
-    writer.writerows(rows)
-    with whole_file(path) as stream:
-        stream.write(text.getvalue().encode())
-
-
-def read_rows(path: Path | str, kind: type) -> list:
-    """Read what :func:`write_rows` wrote. Raises DataError for a missing file, other columns or a broken line."""
-    try:
-        reader = csv.reader(io.StringIO(Path(path).read_text(encoding="utf-8")))
-    except FileNotFoundError:
-        raise DataError(f"{path}: no such file. Make it with: snakemake {path}") from None
-    header = next(reader, [])
-    if header != list(kind._fields):
-        raise DataError(f"{path}, line 1: columns are {','.join(header)}; expected {','.join(kind._fields)}.")
-    rows = []
-    for fields in reader:
-        if len(fields) != len(kind._fields):
-            raise DataError(f"{path}, line {reader.line_num}: {len(fields)} fields; expected {len(kind._fields)}.")
-        rows.append(kind(*fields))
-    return rows

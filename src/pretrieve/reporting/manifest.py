@@ -7,7 +7,7 @@ import os
 import platform
 import shutil
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence, Set
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -46,26 +46,40 @@ def make_manifest(
     DataError
         when ``lock`` or one of ``sources`` does not exist.
     """
-    version = version_of()
     return {
         "paper": table.paper,
         "table": table.name,
-        "scale": setting.scale,
-        "seeds": list(setting.seeds),
-        "roles": {role: setting.roles[role] for role in sorted({c.dataset for c in table.cells} & set(setting.roles))},
+        **measured_with(setting, {cell.dataset for cell in table.cells}),
         "baseline": table.baseline,
         "cells": count_statuses(lines),
+        **made_with(config_hash, lock, sources),
+        "cost": total_cost(table, setting),
+        "commands": {
+            "table": f"snakemake {setting.root}/tables/{table.paper}/{table.name}.csv",
+            "rows": row_commands(table, setting),
+        },
+    }
+
+
+def measured_with(setting: Setting, roles: Set[str]) -> dict[str, Any]:
+    """The part of a manifest that says what was measured: scale, seeds, and the data sets that play ``roles``."""
+    return {
+        "scale": setting.scale,
+        "seeds": list(setting.seeds),
+        "roles": {role: setting.roles[role] for role in sorted(roles & set(setting.roles))},
+    }
+
+
+def made_with(config_hash: str, lock: Path | None, sources: Sequence[Path]) -> dict[str, Any]:
+    """The part of a manifest that says with what: version, configuration, checksums, software and machine."""
+    version = version_of()
+    return {
         "git": {"commit": version.commit, "dirty": version.dirty},
         "config_hash": config_hash,
         "lock_sha256": file_sha256(lock) if lock else None,
         "sources_sha256": {str(path): file_sha256(path) for path in sources},
         "versions": {"python": platform.python_version(), **installed_versions()},
         "hardware": hardware(),
-        "cost": total_cost(table, setting),
-        "commands": {
-            "table": f"snakemake {setting.root}/tables/{table.paper}/{table.name}.csv",
-            "rows": row_commands(table, setting),
-        },
     }
 
 
@@ -82,6 +96,11 @@ def total_cost(table: Table, setting: Setting) -> dict[str, Any]:
     wanted = {
         path for cell in table.cells for seed in setting.seeds_of(cell) for path in setting.cost_files_of(cell, seed)
     }
+    return cost_of(wanted)
+
+
+def cost_of(wanted: Collection[str]) -> dict[str, Any]:
+    """The same of some stages' cost files, each counted once; a file may be missing, and is counted as such."""
     there = sorted(path for path in wanted if Path(path).is_file())
     cost = ResultFiles().cost(there)
     return {

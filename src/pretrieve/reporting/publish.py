@@ -15,9 +15,10 @@ from pathlib import Path
 from pretrieve.errors import DataError, PretrieveError
 from pretrieve.files import whole_file
 from pretrieve.paths import figure_file, table_file
-from pretrieve.reporting.ledger import Finding, read_rows
+from pretrieve.reporting.ledger import Finding
 from pretrieve.reporting.publish_pages import EXTENSIONS, FIGURE_EXTENSIONS, index_page, readme_section, results_page
 from pretrieve.reporting.repository import changed_files, version_of
+from pretrieve.reporting.rows import read_rows
 from pretrieve.reporting.status import split_name
 from pretrieve.reporting.tables import read_lines
 

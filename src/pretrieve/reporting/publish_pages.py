@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pretrieve.paths import table_file
-from pretrieve.reporting.ledger import Finding, count_verdicts, read_rows, what_it_shows
+from pretrieve.reporting.ledger import Finding, count_verdicts, what_it_shows
+from pretrieve.reporting.rows import read_rows
 from pretrieve.reporting.status import split_name
 from pretrieve.reporting.tables import count_statuses, read_lines
 

@@ -19,11 +19,12 @@ from pretrieve.errors import DataError
 from pretrieve.reporting.fidelity import Choices, encoder_choices, recipe_choices
 from pretrieve.reporting.inline_svg import inline_svg
 from pretrieve.reporting.learning_curves import Curve, draw_curves, read_curve
-from pretrieve.reporting.ledger import Comparison, Finding, count_verdicts, read_rows, what_it_shows
+from pretrieve.reporting.ledger import Comparison, Finding, count_verdicts, what_it_shows
 from pretrieve.reporting.references import STATISTICS, Table, load_paper, load_table
 from pretrieve.reporting.render import TEMPLATES
 from pretrieve.reporting.report_tables import TableView, anchor_of, cell_anchors, view_table
 from pretrieve.reporting.results import Setting
+from pretrieve.reporting.rows import read_rows
 from pretrieve.reporting.tables import MEASURED, Line, read_lines
 from pretrieve.reporting.timing import Stage, read_stages
 from pretrieve.workflow import Plan
@@ -91,23 +92,6 @@ class Report:
     totals: dict[str, int]
 
 
-def setting_of(plan: Plan) -> Setting:
-    """What a configuration's scale makes, as tables take it."""
-    config = plan.config
-    return Setting(
-        root=plan.root,
-        scale=config["scale"],
-        seeds=tuple(plan.seeds),
-        roles=plan.scale["roles"],
-        encoders=frozenset(config["encoders"]),
-        recipes=frozenset(config["recipes"]),
-        trained_on={name: plan.trained_on(name) for name in config["datasets"]},
-        sizes={name: list(options["sizes"]) for name, options in config["datasets"].items()},
-        metrics={name: plan.metrics_of(name) for name in config["datasets"]},
-        kinds=plan.kinds,
-    )
-
-
 def collect(plan: Plan, root: Path, references: Path = Path("references")) -> Report:
     """Read everything that a finished run left under ``root`` (``results/{scale}``).
 
@@ -118,7 +102,7 @@ def collect(plan: Plan, root: Path, references: Path = Path("references")) -> Re
     DataError
         when a configured table, its manifest, or the claims are missing or damaged.
     """
-    config, setting = plan.config, setting_of(plan)
+    config, setting = plan.config, Setting.of(plan.setting())
     findings = read_rows(root / "claims.csv", Finding)
     comparisons = read_rows(root / "claims.groups.csv", Comparison)
     papers = []

@@ -43,6 +43,12 @@ class Setting:
     metrics: Mapping[str, Collection[str]] = field(default_factory=dict)
     kinds: Mapping[str, str] = field(default_factory=dict)
 
+    @classmethod
+    def of(cls, fields: Mapping[str, Any]) -> Setting:
+        """From the fields as JSON holds them (``Plan.setting``): lists for tuples and sets."""
+        sets = {"seeds": tuple(fields["seeds"]), **{key: frozenset(fields[key]) for key in ("encoders", "recipes")}}
+        return cls(**{**fields, **sets})
+
     def why_not_run(self, cell: Cell) -> str:
         """The reason why this scale does not measure ``cell``; empty when it does."""
         if cell.dataset not in self.roles:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,9 +10,9 @@ from typing import NamedTuple
 
 from pretrieve.errors import DataError
 from pretrieve.evaluation.significance import holm, paired_randomisation_test
-from pretrieve.files import whole_file
 from pretrieve.reporting.references import UNITS, Cell, Table
 from pretrieve.reporting.results import Cost, ResultFiles, Setting
+from pretrieve.reporting.rows import read_rows, write_rows
 
 #: Words for a cell with a measured value. ``unpublished`` is a value at paper scale with nothing to compare it with.
 MEASURED = ("match", "close", "higher", "lower", "scale-differs", "unpublished")
@@ -211,34 +209,13 @@ def _join(*notes: str) -> str:
 
 
 def write_lines(path: Path | str, lines: Sequence[Line]) -> None:
-    """Write a table's CSV (UTF-8, ``\\n`` line ends): equal lines give equal bytes."""
-    text = io.StringIO(newline="")
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(Line._fields)
-    writer.writerows(lines)
-    with whole_file(path) as stream:
-        stream.write(text.getvalue().encode())
+    """Write a table's CSV."""
+    write_rows(path, lines, Line)
 
 
 def read_lines(path: Path | str) -> list[Line]:
     """Read a CSV that :func:`write_lines` wrote. Raises DataError when it has other columns or a broken line."""
-    try:
-        text = Path(path).read_text(encoding="utf-8")
-    except FileNotFoundError:
-        raise DataError(f"{path}: no such table. Make it with: snakemake {path}") from None
-    reader = csv.reader(io.StringIO(text))
-    header = next(reader, [])
-    if header != list(Line._fields):
-        raise DataError(f"{path}, line 1: columns are {','.join(header)}; expected {','.join(Line._fields)}.")
-    lines = []
-    for fields in reader:
-        if len(fields) != len(Line._fields):
-            raise DataError(
-                f"{path}, line {reader.line_num}: {len(fields)} fields; expected {len(Line._fields)}. "
-                "Delete the file and make the table again."
-            )
-        lines.append(Line(*fields))
-    return lines
+    return read_rows(path, Line, "table")
 
 
 def count_statuses(lines: Sequence[Line]) -> dict[str, int]:

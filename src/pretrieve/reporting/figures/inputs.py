@@ -52,18 +52,4 @@ def _of_series(plan: Plan, series: Series) -> list[str]:
 def setting_of(plan: Plan) -> dict[str, Any]:
     """What ``workflow_scripts/figure.py`` is told about the scale, as JSON: the fields of
     :class:`pretrieve.reporting.results.Setting`, and ``analyses`` and ``corpus``."""
-    datasets = plan.config["datasets"]
-    return {
-        "root": plan.root,
-        "scale": plan.config["scale"],
-        "seeds": plan.seeds,
-        "roles": dict(plan.scale["roles"]),
-        "encoders": sorted(plan.config["encoders"]),
-        "recipes": sorted(plan.config["recipes"]),
-        "trained_on": {name: plan.trained_on(name) for name in datasets},
-        "sizes": {name: list(options["sizes"]) for name, options in datasets.items()},
-        "metrics": {name: plan.metrics_of(name) for name in datasets},
-        "kinds": plan.kinds,
-        "analyses": dict(analyses(plan.config)),
-        "corpus": plan.scale["corpus"],
-    }
+    return plan.setting() | {"analyses": dict(analyses(plan.config)), "corpus": plan.scale["corpus"]}

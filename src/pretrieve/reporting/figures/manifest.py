@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import platform
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,9 +10,7 @@ from pretrieve import paths
 from pretrieve.reporting.figures.measure import FigureSetting, NotMeasured, analysis_file, cell_of
 from pretrieve.reporting.figures.points import Point, count_points
 from pretrieve.reporting.figures.reference import Figure, Measure, Series
-from pretrieve.reporting.manifest import file_sha256, hardware, installed_versions
-from pretrieve.reporting.repository import version_of
-from pretrieve.reporting.results import ResultFiles
+from pretrieve.reporting.manifest import cost_of, made_with, measured_with
 
 
 def make_manifest(
@@ -33,21 +30,13 @@ def make_manifest(
     DataError
         when ``lock`` or one of ``sources`` does not exist.
     """
-    tables, version = setting.tables, version_of()
-    roles = {measure.role for measure in figure.measures()}
+    tables = setting.tables
     return {
         "paper": figure.paper,
         "figure": figure.name,
-        "scale": tables.scale,
-        "seeds": list(tables.seeds),
-        "roles": {role: tables.roles[role] for role in sorted(roles & set(tables.roles))},
+        **measured_with(tables, {measure.role for measure in figure.measures()}),
         "points": count_points(points),
-        "git": {"commit": version.commit, "dirty": version.dirty},
-        "config_hash": config_hash,
-        "lock_sha256": file_sha256(lock) if lock else None,
-        "sources_sha256": {str(path): file_sha256(path) for path in sources},
-        "versions": {"python": platform.python_version(), **installed_versions()},
-        "hardware": hardware(),
+        **made_with(config_hash, lock, sources),
         "cost": _cost(figure, setting),
         "commands": {
             "figure": f"snakemake {paths.figure_file(tables.root, figure.paper, figure.name)}",
@@ -102,12 +91,4 @@ def _cost(figure: Figure, setting: FigureSetting) -> dict[str, Any]:
         if series.analysis and _files_of(series, setting):
             for seed in setting.tables.seeds:
                 wanted.add(f"{paths.encoder_dir(setting.tables.root, series.encoder, seed)}/cost.json")
-    there = sorted(path for path in wanted if Path(path).is_file())
-    cost = ResultFiles().cost(there)
-    return {
-        "wall_s": round(cost.wall_s, 1),
-        "gpu_h": round(cost.gpu_h, 4),
-        "peak_gb": round(cost.peak_gb, 2),
-        "stages": len(there),
-        "stages_without_cost": len(wanted) - len(there),
-    }
+    return cost_of(wanted)

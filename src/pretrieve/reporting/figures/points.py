@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from pretrieve.errors import DataError
-from pretrieve.files import whole_file
+from pretrieve.reporting.rows import read_rows, write_rows
 from pretrieve.reporting.tables import MEASURED, UNMEASURED
 
 #: Behind the name of a series: points that the paper states at an x that was not measured.
@@ -45,34 +42,13 @@ def is_measured(point: Point) -> bool:
 
 
 def write_points(path: Path | str, points: Sequence[Point]) -> None:
-    """Write a figure's CSV (UTF-8, ``\\n`` line ends): equal points give equal bytes."""
-    text = io.StringIO(newline="")
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(Point._fields)
-    writer.writerows(points)
-    with whole_file(path) as stream:
-        stream.write(text.getvalue().encode())
+    """Write a figure's CSV."""
+    write_rows(path, points, Point)
 
 
 def read_points(path: Path | str) -> list[Point]:
     """Read a CSV that :func:`write_points` wrote. Raises DataError when it has other columns or a broken line."""
-    try:
-        text = Path(path).read_text(encoding="utf-8")
-    except FileNotFoundError:
-        raise DataError(f"{path}: no such figure. Make it with: snakemake {path}") from None
-    reader = csv.reader(io.StringIO(text))
-    header = next(reader, [])
-    if header != list(Point._fields):
-        raise DataError(f"{path}, line 1: columns are {','.join(header)}; expected {','.join(Point._fields)}.")
-    points = []
-    for fields in reader:
-        if len(fields) != len(Point._fields):
-            raise DataError(
-                f"{path}, line {reader.line_num}: {len(fields)} fields; expected {len(Point._fields)}. "
-                "Delete the file and make the figure again."
-            )
-        points.append(Point(*fields))
-    return points
+    return read_rows(path, Point, "figure")
 
 
 def count_points(points: Sequence[Point]) -> dict[str, int]:

@@ -1,0 +1,51 @@
+"""Named tuples of text as the lines of a CSV file: cells of tables, points of figures, findings."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple, TypeVar
+
+from pretrieve.errors import DataError
+from pretrieve.files import whole_file
+
+Row = TypeVar("Row", bound=NamedTuple)
+
+
+def write_rows(path: Path | str, rows: Sequence[NamedTuple], kind: type[NamedTuple]) -> None:
+    """Write rows of one ``kind``, whole or not at all (UTF-8, ``\\n`` line ends): equal rows give equal bytes."""
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(kind._fields)
+    writer.writerows(rows)
+    with whole_file(path) as stream:
+        stream.write(text.getvalue().encode())
+
+
+def read_rows(path: Path | str, kind: type[Row], what: str = "file") -> list[Row]:
+    """Read what :func:`write_rows` wrote; ``what`` the file is called in messages.
+
+    Raises
+    ------
+    DataError
+        when the file is missing, has other columns or a broken line.
+    """
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise DataError(f"{path}: no such {what}. Make it with: snakemake {path}") from None
+    reader = csv.reader(io.StringIO(text))
+    header = next(reader, [])
+    if header != list(kind._fields):
+        raise DataError(f"{path}, line 1: columns are {','.join(header)}; expected {','.join(kind._fields)}.")
+    rows = []
+    for fields in reader:
+        if len(fields) != len(kind._fields):
+            raise DataError(
+                f"{path}, line {reader.line_num}: {len(fields)} fields; expected {len(kind._fields)}. "
+                f"Delete the file and make the {what} again."
+            )
+        rows.append(kind(*fields))
+    return rows
