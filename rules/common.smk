@@ -214,15 +214,28 @@ def encoder_of(wildcards):
     return paths.encoder_dir(ROOT, wildcards.family.split(".")[0], wildcards.seed)
 
 
+def watched_sizes(task, wildcards):
+    """The training-set sizes of ``{family}`` that a figure shows steps of."""
+    return sorted(PLAN.watched_sizes.get((wildcards.family, task), ()))
+
+
+def options_of(task, wildcards):
+    """Options of the recipe of ``{family}`` on a task; ``curve`` only where a figure shows it."""
+    options = recipe_options(config, wildcards.family.split(".")[1], task)
+    if options.get("curve") and not watched_sizes(task, wildcards):
+        options["curve"] = 0
+    return options
+
+
 def finetuning_sources(task, wildcards):
     """The code that trains ``{family}`` on a task."""
-    options = recipe_options(config, wildcards.family.split(".")[1], task)
-    return stage_sources("finetune.py", trainer=trainer_of(options))
+    trainer = trainer_of(options_of(task, wildcards))
+    return stage_sources("finetune.py", trainer=trainer)
 
 
 def family_options(task, wildcards):
     """Options of the recipe of ``{family}`` on a task, as an argument."""
-    return as_argument(recipe_options(config, wildcards.family.split(".")[1], task))
+    return as_argument(options_of(task, wildcards))
 
 
 def lengths_of(wildcards):

@@ -44,6 +44,7 @@ for task_name in PLAN.tasks:
                 options=partial(family_options, task_name),
                 made_of=partial(made_of_argument, task_name, sizes),
                 sizes=sizes,
+                watched=partial(watched_sizes, task_name),
                 out=expand(
                     "{root}/retrievers/{{family}}-{size}/{task}/seed{{seed}}",
                     root=ROOT,
@@ -55,7 +56,8 @@ for task_name in PLAN.tasks:
                 f"Fine-tuning {{wildcards.family}} on {task_name}, seed {{wildcards.seed}}"
             shell:
                 "python workflow_scripts/finetune.py --encoder {params.encoder} --task {params.task}"
-                " --options {params.options} --made-of {params.made_of} --sizes {params.sizes} --out {params.out}"
+                " --options {params.options} --made-of {params.made_of} --sizes {params.sizes} --watched {params.watched}"
+                " --out {params.out}"
                 " --seed {wildcards.seed} --threads {threads} --checkpoints {params.checkpoints} --log {log}"
 
         if not PLAN.is_examples(task_name):

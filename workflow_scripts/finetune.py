@@ -11,7 +11,7 @@ from typing import Any
 
 from pretrieve.cli import one_each, run_program
 from pretrieve.errors import ConfigError
-from pretrieve.finetuning.fine_tuning import FineTuning
+from pretrieve.finetuning.fine_tuning import FineTuning, options_of_size
 from pretrieve.finetuning.run import finetune
 from pretrieve.training.cost import Cost
 from pretrieve.training.device import choose_device
@@ -34,6 +34,7 @@ def main() -> None:
     parser.add_argument("--options", type=json.loads, required=True, help="JSON of configuration.recipe_options")
     parser.add_argument("--made-of", type=json.loads, default={}, help="JSON: size → start, teacher, negatives")
     parser.add_argument("--sizes", nargs="+", required=True)
+    parser.add_argument("--watched", nargs="*", default=[], help="sizes that the recipe's `curve` is for")
     parser.add_argument("--out", nargs="+", type=Path, required=True, help="one retriever directory for each size")
     parser.add_argument("--seed", type=int, required=True)
     parser.add_argument("--threads", type=int, default=1)
@@ -53,7 +54,7 @@ def main() -> None:
     for size, out in zip(arguments.sizes, arguments.out, strict=True):
         parts, behind = made_of(arguments.made_of.get(size, {}))
         run = FineTuning(
-            arguments.options,
+            options_of_size(arguments.options, size, arguments.watched),
             arguments.encoder,
             arguments.task,
             size,

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import ranx  # noqa: F401  (slow to import: here, so that it counts as the job's start)
 
-from pretrieve.cli import one_each, run_program
-from pretrieve.evaluation.task_scores import score_runs
+from pretrieve.cli import run_program
+from pretrieve.evaluation.task_scores import add_score_arguments, check_lists, score_options
 from pretrieve.retrieval.candidates import read_candidates
 from pretrieve.retrieval.run import write_trec
 from pretrieve.retrieval.search_task import TaskIds, search_task
@@ -21,22 +21,15 @@ from pretrieve.tasks.split_table import SplitTable
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--task", type=Path, required=True, help="directory of a retrieval task")
+    add_score_arguments(parser)
+    parser.add_argument(
+        "--stores", type=Path, nargs="+", required=True, help="corpus and queries embedded, one for each run"
+    )
     parser.add_argument("--depth", type=int, default=100)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--options", type=json.loads, default={}, help="JSON: index, joint_candidates")
-    parser.add_argument("--stores", type=Path, nargs="+", required=True, help="directories with corpus and queries")
-    parser.add_argument("--sizes", nargs="+", required=True, help="one for each store")
-    parser.add_argument(
-        "--candidates", type=Path, nargs="*", help="rank only the hits of these runs, one for each store"
-    )
-    parser.add_argument("--runs", type=Path, nargs="+", required=True, help="one for each store")
-    parser.add_argument("--outputs", type=Path, nargs="+", required=True, help="metrics: one JSON for each run")
-    parser.add_argument("--metrics", nargs="+", required=True, help="such as recall@100 mrr@10")
-    parser.add_argument("--conventions", nargs="*", default=[], help="see pretrieve/evaluation/conventions.py")
     options = parser.parse_args()
-    given = {"candidates": options.candidates} if options.candidates else {}
-    one_each(stores=options.stores, sizes=options.sizes, runs=options.runs, outputs=options.outputs, **given)
+    check_lists(options, stores=options.stores)
     ids, splits = TaskIds.read(options.task), SplitTable(options.task / "splits.parquet")
     lists = (options.stores, options.sizes, options.candidates or [None] * len(options.stores), options.runs)
     for store, size, candidates, path in zip(*lists, strict=True):
@@ -52,15 +45,7 @@ def main() -> None:
             path.with_name(path.name.replace(".trec.gz", ".recall.json")),
         )
         write_trec(path, run, "dense")
-    score_runs(
-        options.task,
-        options.runs,
-        options.sizes,
-        options.outputs,
-        options.metrics,
-        options.conventions,
-        options.candidates or (),
-    )
+    score_options(options)
 
 
 if __name__ == "__main__":

@@ -218,6 +218,22 @@ class Plan:
         return asked
 
     @cached_property
+    def watched_sizes(self) -> dict[tuple[str, str], set[str]]:
+        """(family, task) → the training-set sizes of which a figure shows steps on the way. Looking at a step embeds the whole
+        corpus, so nothing else is looked at, whatever ``curve`` its recipe has."""
+        watched: dict[tuple[str, str], set[str]] = {}
+        for figure in self.figures.values():
+            for _, series in figure.all_series():
+                for system, role, metric in series.measures() if series.kind == "steps" else ():
+                    dataset = self.measured(
+                        {"paper": figure.paper, "system": system, "dataset": role, "metric": metric}
+                    )
+                    if dataset is not None and self.trained_on(dataset) == dataset:
+                        parts = paths.parse_system(system)
+                        watched.setdefault((f"{parts.encoder}.{parts.recipe}", dataset), set()).add(parts.size)
+        return watched
+
+    @cached_property
     def trained_sizes(self) -> dict[tuple[str, str], tuple[str, ...]]:
         """(family, task) → the training-set sizes that one job trains: those that are asked for, and for a family that nothing
         asks for every size of the task that what it is made from has."""

@@ -16,6 +16,7 @@ import yaml
 from tiny_figure import FIGURE, write_figure
 
 from pretrieve.errors import ConfigError
+from pretrieve.finetuning.fine_tuning import options_of_size
 from pretrieve.paths import parse_system
 from pretrieve.reporting.figures.inputs import figure_inputs
 from pretrieve.reporting.figures.palette import METHODS
@@ -96,6 +97,17 @@ def test_what_a_figure_needs_is_trained_and_nothing_more(plan):
     for name in FIGURES:
         assert len(set(figure_inputs(plan, name))) == len(figure_inputs(plan, name)) > 0
     assert not [file for file in figure_inputs(plan, "dual_encoders/figure3") if "triviaqa" in file]
+
+
+def test_only_what_a_figure_shows_is_looked_at_on_the_way(plan) -> None:
+    """Each look embeds the corpus: figure 6 shows steps of two encoders and two recipes, of the whole training set."""
+    watched = {(family, task): sizes for (family, task), sizes in plan.watched_sizes.items()}
+    families = {f"{encoder}.{recipe}" for encoder in ("seed-mlm", "seed-3-2") for recipe in ("seed-pairwise", "ance")}
+    assert watched == {(family, "questions"): {"full"} for family in families}
+    assert len(plan.trained_sizes["seed-3-2.seed-pairwise", "questions"]) > 1
+    options = {"curve": 3, "batch": 8}
+    assert options_of_size(options, "full", ["full"]) == options
+    assert options_of_size(options, "label10", ["full"]) == {"curve": 0, "batch": 8} and options["curve"] == 3
 
 
 def test_published_points_of_tables_are_the_tables_cells():

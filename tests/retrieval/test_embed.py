@@ -27,9 +27,9 @@ from pretrieve.models.encoder import Encoder
 from pretrieve.models.hf_format import save_encoder
 from pretrieve.models.retriever_files import save_retriever
 from pretrieve.retrieval import embed
-from pretrieve.retrieval.embed import embed_rows, encode
+from pretrieve.retrieval.embed import Job, encode, run_jobs
 from pretrieve.retrieval.embed_task import embed_task
-from pretrieve.retrieval.embeddings import EmbeddingReader
+from pretrieve.retrieval.embeddings import EmbeddingReader, EmbeddingWriter
 from pretrieve.retrieval.lexical import LexicalReader
 from pretrieve.tasks.dataset import Dataset
 from pretrieve.text.packing import Part, pack, pack_passages, pack_sentence_in_passage, pack_sentences
@@ -51,6 +51,18 @@ def one_by_one(store, encoder):
         vectors = [encoder(Batch.of(pack_passages(store, np.array([row]), 40)))[0].numpy() for row in range(9)]
     encoder.train()
     return np.stack(vectors)
+
+
+def embed_rows(
+    encoder: Encoder, pack, rows: int, directory: Path, name: str, key: str, device: Device, shard_rows: int
+) -> None:
+    """One store, from one encoder."""
+
+    def make(owner: bool) -> list[Job]:
+        store = EmbeddingWriter(directory, name, rows, encoder.width, key, shard_rows, owner)
+        return [Job(name, encoder, lambda batch: [encoder(batch)], pack, rows, [store])]
+
+    run_jobs(make, device)
 
 
 @pytest.mark.parametrize("chunk", [1, 3, 8192])

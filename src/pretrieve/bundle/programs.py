@@ -17,7 +17,7 @@ from pathlib import Path
 
 from pretrieve.bundle.jobs import Call
 from pretrieve.bundle.slices import Interval, UntilProcesses, alarm
-from pretrieve.finetuning.fine_tuning import FineTuning
+from pretrieve.finetuning.fine_tuning import FineTuning, options_of_size
 from pretrieve.finetuning.run import finetune
 from pretrieve.pretraining.run import pretrain
 from pretrieve.retrieval.candidates import read_candidates
@@ -77,7 +77,7 @@ def _finetune(call: Call, device: Device, interval: Interval, processes: UntilPr
     start, teacher = (Path(made_of[name]) if made_of.get(name) else None for name in ("start", "teacher"))
     negatives = {source: Path(file) for source, file in made_of.get("negatives", {}).items()}
     run = FineTuning(
-        call.json("options"),
+        options_of_size(call.json("options"), size, call.options.get("watched", ())),
         Path(call.one("encoder")),
         Path(call.one("task")),
         size,

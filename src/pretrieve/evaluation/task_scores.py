@@ -2,15 +2,53 @@
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
+from pretrieve.cli import one_each
 from pretrieve.corpora.tables import read_table
 from pretrieve.evaluation.answers import TaskAnswers
 from pretrieve.evaluation.metrics import metrics_record, read_qrels
 from pretrieve.files import write_json
 from pretrieve.retrieval.candidates import read_candidates
 from pretrieve.tasks.split_table import SplitTable
+
+
+def add_score_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of a program that scores runs; see :func:`score_options`."""
+    parser.add_argument("--task", type=Path, required=True, help="directory of a retrieval task")
+    parser.add_argument("--runs", type=Path, nargs="+", required=True)
+    parser.add_argument("--sizes", nargs="+", required=True, help="one for each run")
+    parser.add_argument("--outputs", type=Path, nargs="+", required=True, help="metrics: one JSON for each run")
+    parser.add_argument("--metrics", nargs="+", required=True, help="such as recall@100 mrr@10")
+    parser.add_argument("--conventions", nargs="*", default=[], help="see pretrieve/evaluation/conventions.py")
+    parser.add_argument(
+        "--candidates",
+        type=Path,
+        nargs="*",
+        default=[],
+        help="the runs that each ranks the hits of, in the rerank setting",
+    )
+
+
+def check_lists(options: argparse.Namespace, **more: Sequence[object]) -> None:
+    """Check that the options that name one thing for each run, and ``more`` of them, are equally long."""
+    given = {"candidates": options.candidates} if options.candidates else {}
+    one_each(runs=options.runs, sizes=options.sizes, outputs=options.outputs, **more, **given)
+
+
+def score_options(options: argparse.Namespace) -> None:
+    """:func:`score_runs` with what a command line says."""
+    score_runs(
+        options.task,
+        options.runs,
+        options.sizes,
+        options.outputs,
+        options.metrics,
+        options.conventions,
+        options.candidates,
+    )
 
 
 def score_runs(

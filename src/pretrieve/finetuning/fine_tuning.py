@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,13 @@ from pretrieve.training.device import Device
 from pretrieve.training.loop import Watcher, content_key
 from pretrieve.training.objective import ContrastiveObjective, Objective
 from pretrieve.training.processes import Processes
+
+
+def options_of_size(options: Mapping[str, Any], size: str, watched: Collection[str]) -> dict[str, Any]:
+    """A recipe's options for one training-set size: its ``curve`` is for the ``watched`` ones, for each step that is looked at
+    embeds the corpus again."""
+    unseen = options.get("curve") and size not in watched
+    return {**options, "curve": 0} if unseen else dict(options)
 
 
 @dataclass(frozen=True)

@@ -12,14 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import torch
 from torch import nn
 
 from pretrieve.models.batch import Batch
-from pretrieve.retrieval.embeddings import EmbeddingWriter
 from pretrieve.retrieval.shards import Part, ShardWriter
 from pretrieve.text.packing import Packed
 from pretrieve.training.device import Device
@@ -170,23 +168,3 @@ def run_jobs(
             store.finish()
     processes.wait()
     return int(total)
-
-
-def embed_rows(
-    encoder: nn.Module,
-    pack: Pack,
-    rows: int,
-    directory: Path,
-    name: str,
-    key: str,
-    device: Device,
-    shard_rows: int = SHARD_ROWS,
-) -> int:
-    """Embed rows 0..rows-1 into the store ``directory/name`` and return the number of tokens that were encoded; finished
-    shards of an earlier run are kept."""
-
-    def make(owner: bool) -> list[Job]:
-        store = EmbeddingWriter(directory, name, rows, encoder.width, key, shard_rows, owner)
-        return [Job(name, encoder, lambda batch: [encoder(batch)], pack, rows, [store])]
-
-    return run_jobs(make, device)
