@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import argparse
 
-import ranx  # noqa: F401  (slow to import: here, so that it counts as the job's start)
-
 from pretrieve.cli import run_program
+from pretrieve.evaluation.ranx_metrics import metric_of_ranx
 from pretrieve.evaluation.task_scores import add_score_arguments, check_lists, score_options
+
+metric_of_ranx()  # slow to load: here, so that it counts as the job's start
 
 
 def main() -> None:

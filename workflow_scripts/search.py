@@ -9,14 +9,15 @@ import argparse
 import json
 from pathlib import Path
 
-import ranx  # noqa: F401  (slow to import: here, so that it counts as the job's start)
-
 from pretrieve.cli import run_program
+from pretrieve.evaluation.ranx_metrics import metric_of_ranx
 from pretrieve.evaluation.task_scores import add_score_arguments, check_lists, score_options
 from pretrieve.retrieval.candidates import read_candidates
 from pretrieve.retrieval.run import write_trec
 from pretrieve.retrieval.search_task import TaskIds, search_task
 from pretrieve.tasks.split_table import SplitTable
+
+metric_of_ranx()  # slow to load: here, so that it counts as the job's start
 
 
 def main() -> None:

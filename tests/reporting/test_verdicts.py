@@ -190,12 +190,27 @@ def test_an_order_needs_all_its_pairs(folder):
     assert judge(lines, cells, test="paired", type="order").verdict == "inconclusive"
 
 
-def test_paired_test_of_other_queries_or_an_older_table_is_refused(folder):
+def test_paired_test_on_the_queries_that_both_have(folder):
+    """Of all 20 queries a answers 10 and b 8; of the 8 that both were tested on a answers none and b all."""
+    lines, cells = with_queries({"a": [tuple(range(10, 20))], "b": [tuple(range(8))]})
+    path = ROOT / "metrics/b.r-1k/qa/seed1.json"
+    scores = json.loads(path.read_text())["per_query"]["recall@1"]
+    asked = {query: score for query, score in scores.items() if score}
+    assert judge(lines, cells, test="paired").pointing == 1
+    lines[1] = lines[1]._replace(measured="100.00")
+    path.write_text(json.dumps({"metrics": {"recall@1": 1.0}, "per_query": {"recall@1": asked}}))
+    found = judge(lines, cells, test="paired")
+    assert found.verdict == "contradicted" and found.effect == -100 and found.p == pytest.approx(2 / 2**8)
+    assert [str(value.number) for value in found.outcomes[0].values] == ["0.00", "100.00"]
+    assert "on the 8 queries that all of its cells were tested on" in found.note
+
+
+def test_paired_test_of_other_queries_or_an_older_table_is_none(folder):
     lines, cells = with_queries({"a": [(1,)], "b": [()]})
     path = ROOT / "metrics/b.r-1k/qa/seed1.json"
     path.write_text(json.dumps({"metrics": {"recall@1": 0.0}, "per_query": {"recall@1": {"other": 0.0}}}))
-    with pytest.raises(DataError, match="20 and 1 queries that are not the same"):
-        judge(lines, cells, test="paired")
+    found = judge(lines, cells, test="paired")
+    assert found.verdict == "inconclusive" and "none is common to all cells" in found.note
     path.write_text(json.dumps({"metrics": {"recall@1": 0.5}, "per_query": {"recall@1": {}}}))
     with pytest.raises(DataError, match=r"recall@1 is 50 and 0.00 in the table"):
         judge(lines, cells, test="paired")

@@ -43,6 +43,7 @@ from pretrieve.evaluation.conventions import (
     msmarco_mrr,
     read_ranks,
 )
+from pretrieve.evaluation.ranx_metrics import metric_of_ranx
 from pretrieve.retrieval.run import Run, read_trec
 
 #: Metrics of judgements that ranx computes; all but r-precision take a cut ``@k``, and all a lowest relevant grade
@@ -194,10 +195,11 @@ def _rectangles(hits: Mapping[str, list[str]], qrels: Mapping[str, Mapping[str, 
 
 
 def _ranx(judged: np.ndarray, ranked: np.ndarray, metrics: Sequence[str]) -> dict[str, np.ndarray]:
-    import ranx  # two seconds (scipy.stats, matplotlib, pandas, ...), so only where a run is really evaluated
-
-    names = list(metrics) * (2 if len(metrics) == 1 else 1)  # ranx 0.3.21 loses the name of a single metric
-    return ranx.evaluate(judged, ranked, names, return_mean=False, threads=1)
+    find, values = metric_of_ranx(), {}
+    for name in metrics:
+        parts = _NAME.fullmatch(name)
+        values[name] = find(parts["base"])(judged, ranked, int(parts["cut"] or 0), int(parts["level"] or 1))
+    return values
 
 
 def read_qrels(path: Path) -> dict[str, dict[str, int]]:

@@ -5,8 +5,8 @@ it when they fail the check and that is more than chance, *open* otherwise, and 
 value. What is more than chance:
 
 ``paired``
-    Fisher's paired randomisation test of the contrast on the same queries (:mod:`pretrieve.evaluation.significance`; scores
-    are means over seeds), two-sided, Holm-corrected for the groups of the claim, below :data:`LEVEL`. It asks whether another
+    Fisher's paired randomisation test of the contrast on the queries that all cells were tested on
+    (:mod:`pretrieve.evaluation.significance`; scores are means over seeds), two-sided, Holm-corrected for the groups of the claim, below :data:`LEVEL`. It asks whether another
     sample of queries could turn the result, not whether another seed could.
 ``seeds``
     the contrast of the means is further from its bound than its own deviation, the root of the summed squares of the cells'
@@ -29,7 +29,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from itertools import pairwise
-from statistics import median
+from statistics import fmean, median
 
 from scipy.stats import spearmanr
 
@@ -99,8 +99,7 @@ def judge_claim(claim: Claim, measurements: Measurements) -> Verdict:
     Raises
     ------
     DataError
-        when a table or figure lacks a place that the claim names, a paired test's cells have different queries, or values of
-        one group have different units.
+        when a table or figure lacks a place that the claim names, or values of one group have different units.
     """
     outcomes = [
         _outcome(claim, places, measurements) for group in claim.groups for places in _each_x(group, measurements)
@@ -194,13 +193,12 @@ def _by_queries(outcome: Outcome, contrasts: Sequence[Contrast], claim: Claim, m
     scores = [measurements.per_query(value) for value in outcome.values]
     if reasons := [score for score in scores if isinstance(score, str)]:
         return replace(outcome, outcome=OPEN, note=f"not tested on queries: {'; '.join(dict.fromkeys(reasons))}")
-    for place, score in zip(outcome.places, scores, strict=True):
-        if score.keys() != scores[0].keys():
-            raise DataError(
-                f"claim {claim.name}: {outcome.places[0]} and {place} have {len(scores[0])} and {len(score)} queries that are "
-                "not the same; a paired test needs equal queries. Take test: seeds, or evaluate both again."
-            )
-    queries, factor = sorted(scores[0]), outcome.values[0].factor
+    common = set.intersection(*(set(score) for score in scores))
+    if not common:
+        return replace(outcome, outcome=OPEN, note="not tested on queries: none is common to all cells")
+    if any(len(score) > len(common) for score in scores):
+        outcome = _on(outcome, common, scores, contrasts, claim)
+    queries, factor = sorted(common), outcome.values[0].factor
     numbers = [value.number for value in outcome.values]
     met, unmet = [], []
     for contrast in contrasts:
@@ -210,6 +208,27 @@ def _by_queries(outcome: Outcome, contrasts: Sequence[Contrast], claim: Claim, m
         p = paired_randomisation_test(sums, [bound] * len(sums), rounds=ROUNDS, seed=0)
         (met if contrast.met(numbers) else unmet).append(p)
     return replace(outcome, p=min(1.0, min(unmet) * len(contrasts)) if unmet else max(met))
+
+
+def _on(
+    outcome: Outcome, common: set[str], scores: Sequence[dict[str, float]], contrasts: Sequence[Contrast], claim: Claim
+) -> Outcome:
+    """The same comparison on some queries only: training-set sizes that are tested on different questions share a part of them.
+
+    Values are means over these queries, rounded as the tables are, for other questions may be harder ones.
+    """
+    values = []
+    for value, score in zip(outcome.values, scores, strict=True):
+        mean = Decimal(repr(fmean(score[query] for query in sorted(common)) * value.factor))
+        values.append(replace(value, number=round(mean, -value.number.as_tuple().exponent)))
+    numbers = [value.number for value in values]
+    return replace(
+        outcome,
+        values=tuple(values),
+        effect=_effect(claim.type, numbers),
+        points=all(contrast.met(numbers) for contrast in contrasts),
+        note=f"on the {len(common)} queries that all of its cells were tested on",
+    )
 
 
 def _corrected(outcomes: Sequence[Outcome]) -> list[Outcome]:

@@ -16,7 +16,6 @@ from pretrieve.errors import ConfigError, DataError
 from pretrieve.retrieval.approximation import measure_index, search_index
 from pretrieve.retrieval.embeddings import EmbeddingReader
 from pretrieve.retrieval.index import build_index, check_index, read_index, write_index
-from pretrieve.retrieval.joint_search import JointScorer, joint_search, two_step_search
 from pretrieve.retrieval.lexical import LexicalReader
 from pretrieve.retrieval.maxp import rank_documents, read_documents, search_maxp
 from pretrieve.retrieval.rerank import rerank
@@ -76,6 +75,8 @@ def search_task(
     query_ids, vectors = select_queries(EmbeddingReader(stores, "queries"), ids.query_ids, wanted)
     corpus, documents = EmbeddingReader(stores, "corpus"), read_documents(stores)
     joint = (Path(stores) / "corpus-lexical.json").is_file()
+    if joint:  # torch takes two seconds to load, and nothing else here needs it
+        from pretrieve.retrieval.joint_search import JointScorer, joint_search, two_step_search
     kind = check_index(options.get("index", "Flat"))["kind"]
     if joint and kind != "Flat":
         raise ConfigError(f"index kind {kind!r} holds vectors, not the joint score; set joint_candidates instead.")
