@@ -6,8 +6,8 @@ value. What is more than chance:
 
 ``paired``
     Fisher's paired randomisation test of the contrast on the queries that all cells were tested on
-    (:mod:`pretrieve.evaluation.significance`; scores are means over seeds), two-sided, Holm-corrected for the groups of the claim, below :data:`LEVEL`. It asks whether another
-    sample of queries could turn the result, not whether another seed could.
+    (:mod:`pretrieve.evaluation.significance`; scores are means over seeds), two-sided, Holm-corrected for the groups of the
+    claim, below :data:`LEVEL`. It asks whether another sample of queries could turn the result, not whether another seed could.
 ``seeds``
     the contrast of the means is further from its bound than its own deviation, the root of the summed squares of the cells'
     deviations over seeds. With one seed there is none, and the group stays open.
