@@ -3,10 +3,12 @@
 # make lint      format and lint checks
 # make status    cells measured, quoted, not run and failed, by table
 # make fetch     get the raw files of one table: make fetch TABLE=condenser/table5 [SCALE=paper] [MIRROR=DIR] [DRY=1]
+# make estimate  what tables cost before anything runs: make estimate SCALE=paper [TABLE="condenser/table5 …"] [GPUS=8] [GPU=a100] [RATES=FILE]
 # make bundle    what tables still need, for a GPU machine without a network: make bundle SCALE=small [TABLE="condenser/table5 …"] [OUT=FILE]
 # make unbundle  take home what was made there: make unbundle FILE=DIR
 # make report    build everything of one scale, and the report on it: results/SCALE/report.html
 # make my-corpus compare pre-training objectives on your own corpus: make my-corpus DIR=path/to/dir
+# make compare  a few rows made anew (all that is there, with another SCALE), and compared with the published run
 # make publish   copy a finished run to results/published/ and refresh README
 # make dag       draw docs/rulegraph.svg (needs graphviz)
 # make lock      write envs/requirements.lock anew from the .in files
@@ -18,9 +20,13 @@ BIN := $(VENV)/bin
 SCALE ?= demo
 # The lock's checksum is in the stamp's name: a changed lock installs anew, an unchanged one installs nothing.
 STAMP := $(VENV)/.installed-$(shell sha256sum envs/requirements.lock | cut -c1-16)
-SNAKEMAKE := PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/snakemake
+# A value of the command line as one word of the shell, whatever is in it.
+quoted = '$(subst ','\'',$(1))'
+# Snakemake keeps a cache in the home directory; where that cannot be written, in the checkout.
+HOMELESS := $(shell d="$${XDG_CACHE_HOME:-$${HOME:-/nonexistent}/.cache}"; mkdir -p "$$d" 2>/dev/null && test -w "$$d" || echo yes)
+SNAKEMAKE := PATH="$(CURDIR)/$(BIN):$$PATH" $(if $(HOMELESS),XDG_CACHE_HOME="$(CURDIR)/.snakemake/cache") $(BIN)/snakemake
 
-.PHONY: tables test lint status fetch bundle unbundle report my-corpus publish lock clean clean-venv venv dag
+.PHONY: tables test lint status fetch estimate bundle unbundle report my-corpus compare publish lock clean clean-venv venv dag
 .DEFAULT_GOAL := tables
 
 venv: $(STAMP)
@@ -50,20 +56,34 @@ status: $(STAMP)
 	@$(BIN)/python workflow_scripts/status.py --results results/$(SCALE)
 
 fetch: $(STAMP)
-	@$(BIN)/python workflow_scripts/fetch_table.py --table "$(TABLE)" --scale $(SCALE) $(if $(MIRROR),--mirror "$(MIRROR)") $(if $(DRY),--dry-run)
+	@$(BIN)/python workflow_scripts/fetch_table.py --table $(call quoted,$(TABLE)) --scale $(SCALE) $(if $(MIRROR),--mirror $(call quoted,$(MIRROR))) $(if $(DRY),--dry-run)
+
+estimate: $(STAMP)
+	@$(BIN)/python workflow_scripts/estimate.py --scale $(call quoted,$(SCALE)) $(if $(TABLE),--tables $(TABLE)) $(if $(GPUS),--gpus $(call quoted,$(GPUS))) \
+	  $(if $(GPU),--gpu $(call quoted,$(GPU))) $(if $(RATES),--rates $(RATES)) $(if $(MIRROR),--config $(call quoted,mirror=$(MIRROR)))
 
 bundle: $(STAMP)
 	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python workflow_scripts/bundle.py --scale $(SCALE) $(if $(TABLE),--tables $(TABLE)) \
-	  $(if $(MIRROR),--config "mirror=$(MIRROR)") $(if $(LIMIT),--limit $(LIMIT)) $(if $(OUT),--out "$(OUT)")
+	  $(if $(MIRROR),--config $(call quoted,mirror=$(MIRROR))) $(if $(LIMIT),--limit $(LIMIT)) $(if $(OUT),--out $(call quoted,$(OUT)))
 
 unbundle: $(STAMP)
-	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python workflow_scripts/unbundle.py --file "$(FILE)"
+	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python workflow_scripts/unbundle.py --file $(call quoted,$(FILE))
 
 report: $(STAMP)
 	@$(SNAKEMAKE) --config scale=$(SCALE) -- results/$(SCALE)/report.html
 
 my-corpus: $(STAMP)
-	@$(SNAKEMAKE) my_corpus_report --config scale=$(SCALE) my_corpus="$(DIR)"
+	@$(SNAKEMAKE) my_corpus_report --config scale=$(SCALE) $(call quoted,my_corpus=$(DIR))
+
+# Rows of table 3 with every kind of stage behind them, and what tables 1 and 2 count: some minutes on two cores.
+COMPARED := $(if $(filter demo,$(SCALE)),$(foreach size,1pct 5pct 80pct,\
+  results/demo/metrics/bm25.reqa-$(size)/questions/seed0.json \
+  $(foreach encoder,transformer-none bow-mlp-ict-bfs-wlp transformer-ict-bfs-wlp,results/demo/metrics/$(encoder).reqa-$(size)/questions/seed1.json)) \
+  results/demo/pairs/encyclopedia-demo/stats.json)
+
+compare: $(STAMP)
+	@$(if $(COMPARED),$(SNAKEMAKE) --config scale=$(SCALE) -- $(COMPARED))
+	@$(BIN)/python workflow_scripts/compare_runs.py --scale $(SCALE) --at-least $(if $(COMPARED),70,1)
 
 publish: $(STAMP)
 	$(SNAKEMAKE) --config scale=$(SCALE)
@@ -80,6 +100,7 @@ lock:
 	.venv-lock/bin/python -m pip install --quiet --dry-run --ignore-installed --report .venv-lock/report.json -r envs/requirements.in
 	.venv-lock/bin/python workflow_scripts/write_lock.py .venv-lock/report.json envs/requirements-nodeps.in envs/requirements.lock
 	rm -rf .venv-lock
+	sed -i "s/^# lock: .*/# lock: $$(sha256sum envs/requirements.lock | cut -c1-64)/" envs/cpu.yaml envs/gpu.yaml
 
 clean:
 	rm -rf results/$(SCALE) data

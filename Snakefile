@@ -37,10 +37,14 @@ include: "rules/figures.smk"
 include: "rules/my_corpus.smk"
 
 
+# On a cluster these run where Snakemake runs, with fetch_*: they take seconds, and need the files of all others.
 localrules:
     all,
     encoders,
     retrievers,
+    table,
+    claims,
+    report,
 
 
 rule all:
@@ -69,9 +73,15 @@ rule retrievers:
         [f"{directory}/pretrieve.json" for directory in PLAN.retrievers()],
 
 
+onstart:
+    cancel_left_jobs(is_alone(ALIVE))
+
+
 onsuccess:
+    forget_finished(ROOT)
     shell(f"python workflow_scripts/report_time.py {time_report_options()}")
 
 
 onerror:
+    forget_finished(ROOT)
     print(HELP_ON_ERROR, file=sys.stderr)

@@ -20,7 +20,8 @@ for analysis_name in ANALYSES:
         name:
             f"analyse_{analysis_name}"
         input:
-            store=f"{STORE}/meta.json",
+            # The models of an analysis read one vocabulary: its texts are of the first one's corpus.
+            store=f"{store_of(MODELS[0].encoder)}/meta.json",
             models=[
                 f"{model.directory}/{file}"
                 for model in MODELS
@@ -38,10 +39,10 @@ for analysis_name in ANALYSES:
         benchmark:
             f"{ROOT}/benchmarks/analyse/{analysis_name}.tsv"
         conda:
-            "../envs/cpu.yaml"
-        threads: 1
+            "../envs/gpu.yaml"
+        threads: NEEDS["analyse"].threads
         resources:
-            gpu=1,
+            **NEEDS["analyse"].resources,
         params:
             store=subpath(input.store, parent=True),
             analysis=analysis_name,
@@ -53,6 +54,8 @@ for analysis_name in ANALYSES:
         message:
             f"Analysis {analysis_name}"
         shell:
-            "python workflow_scripts/analyse.py {params.analysis} --store {params.store} --options {params.options}"
+            "python -m pretrieve.training.launch --gpus {resources.gpu} --nodes {resources.nodes} --"
+            " python workflow_scripts/analyse.py"
+            " {params.analysis} --store {params.store} --options {params.options}"
             " --directories {params.directories} --encoders {params.encoders} --seeds {params.seeds}"
             " --stages {params.stages} --threads {threads} --out {output} --log {log}"

@@ -25,6 +25,9 @@ rule collection:
         ),
     conda:
         "../envs/cpu.yaml"
+    threads: NEEDS["collection"].threads
+    resources:
+        **NEEDS["collection"].resources,
     params:
         out=f"{ROOT}/collections/{{dataset}}",
         reader=lambda wildcards: config["datasets"][wildcards.dataset]["reader"],
@@ -45,7 +48,7 @@ for with_answers in (False, True):
         name:
             "task_collection_with_answers" if with_answers else "task_collection"
         input:
-            tokenizer=TOKENIZER,
+            tokenizer=lambda wildcards: tokenizer_of(wildcards.dataset),
             collection=[
                 f"{ROOT}/collections/{{dataset}}/{name}" for name in COLLECTION_FILES
             ],
@@ -66,6 +69,9 @@ for with_answers in (False, True):
             ),
         conda:
             "../envs/cpu.yaml"
+        threads: NEEDS["task"].threads
+        resources:
+            **NEEDS["task"].resources,
         params:
             out=f"{ROOT}/tasks/{{dataset}}",
             collection=lambda wildcards, input: folder_of(input.collection),
@@ -76,3 +82,38 @@ for with_answers in (False, True):
         shell:
             "python workflow_scripts/task.py collection --tokenizer {input.tokenizer} --collection {params.collection}"
             " --sizes {params.sizes} {params.options} --out {params.out} --log {log}"
+
+
+rule published_negatives:
+    input:
+        collection=[
+            f"{ROOT}/collections/{{dataset}}/{name}" for name in COLLECTION_FILES
+        ],
+        task=lambda wildcards: task_files(wildcards.dataset),
+        code=stage_sources("published_negatives.py"),
+    output:
+        paths.negatives_file(ROOT, PUBLISHED, "{dataset}", 0),
+    log:
+        f"{ROOT}/logs/negatives/{{dataset}}.log",
+    benchmark:
+        f"{ROOT}/benchmarks/negatives/{{dataset}}.tsv"
+    wildcard_constraints:
+        dataset=PLAN.alternation(
+            name
+            for name, options in config["datasets"].items()
+            if ships_negatives(options)
+        ),
+    conda:
+        "../envs/cpu.yaml"
+    threads: NEEDS["collection"].threads
+    resources:
+        **NEEDS["collection"].resources,
+    params:
+        collection=lambda wildcards, input: folder_of(input.collection),
+        task=lambda wildcards, input: folder_of(input.task),
+        depth=config["mining_depth"],
+    message:
+        "The negatives that the publisher of {wildcards.dataset} ships"
+    shell:
+        "python workflow_scripts/published_negatives.py --collection {params.collection} --task {params.task}"
+        " --depth {params.depth} --out {output} --log {log}"

@@ -18,7 +18,9 @@ sys.path.insert(
 
 from pretrieve import my_corpus, paths
 from pretrieve.analysis import plan as analysis_plan
+from pretrieve.before_run import prepare_run
 from pretrieve.configuration import (
+    PUBLISHED,
     config_hash,
     encoder_options,
     from_outside,
@@ -28,15 +30,27 @@ from pretrieve.configuration import (
 )
 from pretrieve.corpora import hub
 from pretrieve.corpora.readers import unused_modules
-from pretrieve.dead_lock import release_dead_lock
+from pretrieve.dead_lock import is_alone, release_dead_lock
 from pretrieve.errors import PretrieveError
+from pretrieve.finished_work import KEEP, forget_finished
 from pretrieve.finetuning.recipes import trainer_of
+from pretrieve.home import cache_places
+from pretrieve.job_lock import RUN, process_name
+from pretrieve.left_jobs import cancel_left_jobs
 from pretrieve.pretraining.presets import resolve
 from pretrieve.reporting.figures import inputs as figure_plan
+from pretrieve.resources import Needs
+from pretrieve.scales import corpus_of, vocabulary_corpus, vocabulary_of
+from pretrieve.site import Site
 from pretrieve.stage_sources import stage_sources
-from pretrieve.tasks.collection_formats import LAYOUTS
+from pretrieve.tasks.collection_formats import LAYOUTS, ships_negatives
 from pretrieve.tasks.example_readers import READERS as OFFICIAL_READERS
 from pretrieve.workflow import Plan, as_argument
+
+
+# With `--software-deployment-method apptainer` every job runs in this image (containers/pretrieve.def, docs/clusters.md).
+container: os.environ.get("PRETRIEVE_CONTAINER", "containers/pretrieve.sif")
+
 
 ENCODER_FILES = [
     "config.json",
@@ -46,17 +60,25 @@ ENCODER_FILES = [
 ]
 RETRIEVER_FILES = ["model.safetensors", "heads.safetensors", "pretrieve.json"]
 STARTED = int(time.time())
-ALIVE = release_dead_lock()
+# Not in a cluster's job: its node may not see the locks of the machine that the run was started on.
+ALIVE = release_dead_lock() if workflow.is_main_process else None
 
 try:
+    # Where jobs run is no part of what they compute: nothing below sees it but what they ask for.
+    SITE = Site.read(config.pop("site", None))
     config.update(with_numbers(config))
     wanted_config = my_corpus.with_my_corpus(config, sys.argv[1:])
     if wanted_config is not config:
         config.clear()
         config.update(wanted_config)
     PLAN = Plan.load(config)
+    config.update(PLAN.config)
     PLAN.check_targets(sys.argv[1:])
     hub.check_starts(config, PLAN.sources)
+    NEEDS = Needs(config, SITE)
+    if workflow.is_main_process:
+        SITE.check_cluster()
+        prepare_run(PLAN.root, sys.argv[1:])
 except PretrieveError as error:
     # One line, no traceback: the message names the key, the value and what is allowed.
     print(f"{type(error).__name__}: {error}", file=sys.stderr)
@@ -79,6 +101,12 @@ ENVIRONMENT = {
     "PYTHONPATH": "src",
     "PRETRIEVE_MIRROR": config.get("mirror") or "",
     "PRETRIEVE_CHECKPOINT_SECONDS": config.get("checkpoint_seconds", 60),
+    "PRETRIEVE_SCHEDULER": SITE.scheduler,
+    "PRETRIEVE_GPU_SHARE": SITE.share,
+    # Snakemake removes checkpoints when it has taken note of a job's end, and a later run knows processes of this one.
+    KEEP: 1,
+    RUN: process_name(os.getpid()),
+    **cache_places("."),
 }
 EXPORTS = " ".join(
     f"{name}={shlex.quote(str(value))}" for name, value in ENVIRONMENT.items()
@@ -108,7 +136,7 @@ wildcard_constraints:
 def time_report_options():
     """Options of report_time.py for what this call of snakemake did."""
     elapsed = f"{time.time() - STARTED:.0f}"
-    return f"--results {ROOT} --since {STARTED} --elapsed {elapsed}"
+    return f"--results {shlex.quote(ROOT)} --since {STARTED} --elapsed {elapsed}"
 
 
 def corpus_files(name, *tables):
@@ -132,8 +160,7 @@ def datasets_read_by(reader):
 
 def raw_files(dataset):
     """Name → path of a data set's ``files``."""
-    files = config["datasets"][dataset].get("files", {})
-    return {name: PLAN.raw_file(value) for name, value in files.items()}
+    return PLAN.dataset_files(dataset)
 
 
 def named_files(dataset):
@@ -147,7 +174,7 @@ def collection_options(dataset):
     """Command-line options of a collection's task."""
     options = config["datasets"][dataset]
     words = [
-        f"--{key.replace('_', '-')} {options[key]}"
+        f"--{key.replace('_', '-')} {shlex.quote(str(options[key]))}"
         for key in ("title", "max_documents", "test")
         if key in options
     ]
@@ -157,7 +184,9 @@ def collection_options(dataset):
 def official_options(dataset):
     """Command-line options of a reader of official files."""
     options = config["datasets"][dataset]
-    words = [f"--counts {options['counts']}"] if "counts" in options else []
+    words = (
+        [f"--counts {shlex.quote(options['counts'])}"] if "counts" in options else []
+    )
     if options.get("reader_options"):
         words.append(f"--options {as_argument(options['reader_options'])}")
     return " ".join(words)
@@ -187,7 +216,7 @@ def candidate_runs(dataset, sizes):
 def candidates_argument(dataset, sizes, wildcards):
     """The same, as an option."""
     runs = candidate_runs(dataset, sizes)
-    return f"--candidates {' '.join(runs)}" if runs else ""
+    return f"--candidates {' '.join(map(shlex.quote, runs))}" if runs else ""
 
 
 def open_argument(dataset, corpus):
@@ -195,7 +224,9 @@ def open_argument(dataset, corpus):
     if not corpus:
         return ""
     limit = config["datasets"][dataset].get("max_extra")
-    return f"--open {folder_of(corpus)}" + (f" --max-extra {limit}" if limit else "")
+    return f"--open {shlex.quote(folder_of(corpus))}" + (
+        f" --max-extra {limit}" if limit else ""
+    )
 
 
 def open_corpus(dataset):
@@ -266,7 +297,7 @@ def made_of_argument(task, sizes, wildcards):
 def size_arguments(dataset):
     """``1pct=0.01 5pct=0.05``: the training-set sizes of a task."""
     return " ".join(
-        f"{size}={share}"
+        shlex.quote(f"{size}={share}")
         for size, share in config["datasets"][dataset]["sizes"].items()
     )
 
@@ -306,11 +337,23 @@ def task_options(dataset):
     """Command-line options of the descriptions reader."""
     options = config["datasets"][dataset]
     words = [
-        f"--{key.replace('_', '-')} {options[key]}"
+        f"--{key.replace('_', '-')} {shlex.quote(str(options[key]))}"
         for key in ("max_queries", "max_extra", "max_examples")
         if key in options
     ]
     return " ".join(words + (["--open"] if options.get("open") else []))
+
+
+def tokenizer_of(dataset):
+    """The vocabulary that the texts of a data set are tokenised with."""
+    return (
+        f"{paths.corpus_dir(ROOT, vocabulary_corpus(config, dataset))}/tokenizer.json"
+    )
+
+
+def store_of(encoder):
+    """The token store that an encoder is pre-trained on."""
+    return f"{paths.corpus_dir(ROOT, corpus_of(config, encoder))}/tokens"
 
 
 def outside(encoder):
@@ -343,17 +386,11 @@ def start_argument(encoder, seed):
     return f"--start {shlex.quote(directory)}"
 
 
-def hub_starts():
-    """Every start of the configuration that is fetched from the hub, and the scale's vocabulary if that is."""
-    named = [outside(name) or "" for name in config["encoders"]]
-    named.append(PLAN.scale.get("vocabulary_file", ""))
-    return sorted({start for start in named if start.startswith("hub:")})
-
-
-def given_vocabulary():
-    """The file that stands for a given vocabulary, or none: of a checkpoint of the hub, what says that it is there."""
-    given = PLAN.scale.get("vocabulary_file")
-    if given is None:
+def given_vocabulary(corpus):
+    """The file that stands for the given vocabulary of a corpus, or none: of a checkpoint of the hub, what says that it is
+    there."""
+    given = vocabulary_of(config, corpus).file
+    if not given:
         return []
     return hub.files_of(given) if given.startswith("hub:") else PLAN.raw_file(given)
 

@@ -19,6 +19,9 @@ rule corpus:
         f"{ROOT}/benchmarks/corpus/{{corpus}}.tsv"
     conda:
         "../envs/cpu.yaml"
+    threads: NEEDS["corpus"].threads
+    resources:
+        **NEEDS["corpus"].resources,
     params:
         out=subpath(output.stats, parent=True),
         parts=lambda wildcards: corpus_arguments(wildcards.corpus),
@@ -26,7 +29,7 @@ rule corpus:
             f"--exclude {shlex.quote(str(input.exclude))}" if input.exclude else ""
         ),
         expect=lambda wildcards: " ".join(
-            f"{name}={count}"
+            shlex.quote(f"{name}={count}")
             for name, count in config["corpora"][wildcards.corpus]
             .get("expect", {})
             .items()
@@ -41,7 +44,7 @@ rule corpus:
 rule vocabulary:
     input:
         tables=lambda wildcards: corpus_files(wildcards.corpus, "articles", "passages"),
-        given=given_vocabulary(),
+        given=lambda wildcards: given_vocabulary(wildcards.corpus),
         code=stage_sources("tokens.py"),
     output:
         f"{ROOT}/corpora/{{corpus}}/tokenizer.json",
@@ -51,11 +54,16 @@ rule vocabulary:
         f"{ROOT}/benchmarks/vocabulary/{{corpus}}.tsv"
     conda:
         "../envs/cpu.yaml"
+    threads: NEEDS["vocabulary"].threads
+    resources:
+        **NEEDS["vocabulary"].resources,
     params:
         corpus=lambda wildcards, input: folder_of(input.tables),
-        size=PLAN.scale["vocabulary_size"],
+        size=lambda wildcards: vocabulary_of(config, wildcards.corpus).size,
         given=lambda wildcards, input: (
-            f"--given {hub.vocabulary_place(str(input.given))}" if input.given else ""
+            f"--given {shlex.quote(hub.vocabulary_place(str(input.given)))}"
+            if input.given
+            else ""
         ),
     message:
         "Making the vocabulary of {wildcards.corpus}: {params.size} word pieces at most"
@@ -79,6 +87,9 @@ rule token_store:
         f"{ROOT}/benchmarks/token_store/{{corpus}}.tsv"
     conda:
         "../envs/cpu.yaml"
+    threads: NEEDS["token_store"].threads
+    resources:
+        **NEEDS["token_store"].resources,
     params:
         corpus=lambda wildcards, input: folder_of(input.tables),
         out=subpath(output[0], parent=True),
@@ -101,6 +112,9 @@ rule pair_statistics:
         f"{ROOT}/benchmarks/pair_statistics/{{corpus}}.tsv"
     conda:
         "../envs/cpu.yaml"
+    threads: NEEDS["pair_statistics"].threads
+    resources:
+        **NEEDS["pair_statistics"].resources,
     params:
         store=subpath(input.store, parent=True),
         keep=PAIR_OPTIONS["ict_keep"],
@@ -116,7 +130,7 @@ rule overlap:
         tables=lambda wildcards: corpus_files(wildcards.corpus, "articles", "passages"),
         test=lambda wildcards: [
             f"{paths.task_dir(ROOT, wildcards.dataset)}/{name}.parquet"
-            for name in ("corpus", "qrels", "splits")
+            for name in PLAN.overlapping_files(wildcards.dataset)
         ],
         code=stage_sources("overlap.py"),
     output:
@@ -128,6 +142,9 @@ rule overlap:
         f"{ROOT}/benchmarks/overlap/{{corpus}}/{{dataset}}.tsv"
     conda:
         "../envs/cpu.yaml"
+    threads: NEEDS["overlap"].threads
+    resources:
+        **NEEDS["overlap"].resources,
     params:
         corpus=lambda wildcards, input: folder_of(input.tables),
         test=lambda wildcards, input: folder_of(input.test),

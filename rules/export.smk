@@ -5,7 +5,7 @@ rule export:
     input:
         retriever=f"{ROOT}/retrievers/{{family}}-{{size}}/{{dataset}}/seed{{seed}}/pretrieve.json",
         metrics=f"{ROOT}/metrics/{{family}}-{{size}}/{{dataset}}/seed{{seed}}.json",
-        tokenizer=TOKENIZER,
+        tokenizer=lambda wildcards: tokenizer_of(wildcards.dataset),
         code=stage_sources("export.py"),
     output:
         f"{ROOT}/exports/{{family}}-{{size}}/{{dataset}}/seed{{seed}}/modules.json",
@@ -22,6 +22,9 @@ rule export:
         ),
     conda:
         "../envs/cpu.yaml"
+    threads: NEEDS["export"].threads
+    resources:
+        **NEEDS["export"].resources,
     params:
         retriever=subpath(input.retriever, parent=True),
         out=subpath(output[0], parent=True),

@@ -29,6 +29,7 @@ rule figure:
             caption="../docs/captions/figure.rst",
             category="Figures",
             subcategory="{paper}",
+            labels={"figure": "{figure}"},
         ),
         manifest=f"{ROOT}/figures/{{paper}}/{{figure}}.manifest.json",
     log:
@@ -37,13 +38,17 @@ rule figure:
         f"{ROOT}/benchmarks/figure/{{paper}}-{{figure}}.tsv"
     conda:
         "../envs/cpu.yaml"
-    threads: 1
+    threads: NEEDS["figure"].threads
+    resources:
+        **NEEDS["figure"].resources,
     params:
-        setting=as_argument(figure_plan.setting_of(PLAN)),
+        setting=lambda wildcards: as_argument(
+            figure_plan.setting_of(PLAN, wildcards.paper)
+        ),
         hash=config_hash(config),
     message:
         "Drawing {wildcards.paper} {wildcards.figure}"
     shell:
         "OMP_NUM_THREADS={threads} python workflow_scripts/figure.py --reference {input.reference} --setting {params.setting}"
-        " --config-hash {params.hash} --lock {input.lock} --sources {input.sources}"
+        " --config-hash {params.hash} --lock {input.lock} --sources {input.sources:q}"
         " --csv {output.csv} --svg {output.svg} --manifest {output.manifest} --log {log}"

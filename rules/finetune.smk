@@ -34,10 +34,10 @@ for task_name in PLAN.tasks:
             wildcard_constraints:
                 family=PLAN.family_pattern(families),
             conda:
-                "../envs/cpu.yaml"
-            threads: 1
+                "../envs/gpu.yaml"
+            threads: NEEDS["finetune"].threads
             resources:
-                gpu=1,
+                **NEEDS["finetune"].resources,
             params:
                 encoder=lambda wildcards: encoder_of(wildcards),
                 task=lambda wildcards, input: folder_of(input.task),
@@ -55,7 +55,9 @@ for task_name in PLAN.tasks:
             message:
                 f"Fine-tuning {{wildcards.family}} on {task_name}, seed {{wildcards.seed}}"
             shell:
-                "python workflow_scripts/finetune.py --encoder {params.encoder} --task {params.task}"
+                "python -m pretrieve.training.launch --gpus {resources.gpu} --nodes {resources.nodes} --"
+                " python workflow_scripts/finetune.py"
+                " --encoder {params.encoder} --task {params.task}"
                 " --options {params.options} --made-of {params.made_of} --sizes {params.sizes} --watched {params.watched}"
                 " --out {params.out}"
                 " --seed {wildcards.seed} --threads {threads} --checkpoints {params.checkpoints} --log {log}"
@@ -90,7 +92,9 @@ for task_name in PLAN.tasks:
                     family=PLAN.family_pattern(families),
                 conda:
                     "../envs/cpu.yaml"
-                threads: 1
+                threads: NEEDS["mine"].threads
+                resources:
+                    **NEEDS["mine"].resources,
                 params:
                     task=lambda wildcards, input: folder_of(input.task),
                     stores=expand(

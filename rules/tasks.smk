@@ -6,7 +6,7 @@ EXAMPLE_OUTPUTS = [f"{ROOT}/tasks/{{dataset}}/{name}" for name in PLAN.EXAMPLE_F
 
 rule task_squad:
     input:
-        tokenizer=TOKENIZER,
+        tokenizer=lambda wildcards: tokenizer_of(wildcards.dataset),
         train=lambda wildcards: config["datasets"][wildcards.dataset]["files"]["train"],
         dev=lambda wildcards: config["datasets"][wildcards.dataset]["files"]["dev"],
         test=lambda wildcards: config["datasets"][wildcards.dataset]["files"]["test"],
@@ -25,6 +25,9 @@ rule task_squad:
         ),
     conda:
         "../envs/cpu.yaml"
+    threads: NEEDS["task"].threads
+    resources:
+        **NEEDS["task"].resources,
     params:
         out=f"{ROOT}/tasks/{{dataset}}",
         sizes=lambda wildcards: size_arguments(wildcards.dataset),
@@ -32,13 +35,13 @@ rule task_squad:
     message:
         "Reading the questions of {wildcards.dataset}"
     shell:
-        "python workflow_scripts/task.py squad --tokenizer {input.tokenizer} --train {input.train} --dev {input.dev}"
-        " --test {input.test} --sizes {params.sizes} {params.open} --out {params.out} --log {log}"
+        "python workflow_scripts/task.py squad --tokenizer {input.tokenizer} --train {input.train:q} --dev {input.dev:q}"
+        " --test {input.test:q} --sizes {params.sizes} {params.open} --out {params.out} --log {log}"
 
 
 rule task_one_file:
     input:
-        tokenizer=TOKENIZER,
+        tokenizer=lambda wildcards: tokenizer_of(wildcards.dataset),
         questions=lambda wildcards: raw_files(wildcards.dataset)["file"],
         corpus=lambda wildcards: open_corpus(wildcards.dataset),
         code=stage_sources("task.py"),
@@ -58,6 +61,9 @@ rule task_one_file:
         ),
     conda:
         "../envs/cpu.yaml"
+    threads: NEEDS["task"].threads
+    resources:
+        **NEEDS["task"].resources,
     params:
         out=f"{ROOT}/tasks/{{dataset}}",
         reader=lambda wildcards: config["datasets"][wildcards.dataset]["reader"],
@@ -66,13 +72,13 @@ rule task_one_file:
     message:
         "Drawing the parts of {wildcards.dataset} from one file"
     shell:
-        "python workflow_scripts/task.py {params.reader} --tokenizer {input.tokenizer} --file {input.questions}"
+        "python workflow_scripts/task.py {params.reader} --tokenizer {input.tokenizer} --file {input.questions:q}"
         " --sizes {params.sizes} {params.open} --out {params.out} --log {log}"
 
 
 rule task_multireqa:
     input:
-        tokenizer=TOKENIZER,
+        tokenizer=lambda wildcards: tokenizer_of(wildcards.dataset),
         candidates=lambda wildcards: raw_files(wildcards.dataset)["candidates"],
         texts=lambda wildcards: raw_files(wildcards.dataset)["texts"],
         code=stage_sources("task.py"),
@@ -87,22 +93,27 @@ rule task_multireqa:
         dataset=PLAN.alternation(datasets_read_by("multireqa")),
     conda:
         "../envs/cpu.yaml"
+    threads: NEEDS["task"].threads
+    resources:
+        **NEEDS["task"].resources,
     params:
         out=f"{ROOT}/tasks/{{dataset}}",
         sizes=lambda wildcards: size_arguments(wildcards.dataset),
-        role=lambda wildcards: config["datasets"][wildcards.dataset]
-        .get("reader_options", {})
-        .get("role", "test"),
+        role=lambda wildcards: shlex.quote(
+            config["datasets"][wildcards.dataset]
+            .get("reader_options", {})
+            .get("role", "test")
+        ),
     message:
         "Reading the sentences of {wildcards.dataset}"
     shell:
-        "python workflow_scripts/task.py multireqa --tokenizer {input.tokenizer} --candidates {input.candidates}"
-        " --texts {input.texts} --role {params.role} --sizes {params.sizes} --out {params.out} --log {log}"
+        "python workflow_scripts/task.py multireqa --tokenizer {input.tokenizer} --candidates {input.candidates:q}"
+        " --texts {input.texts:q} --role {params.role} --sizes {params.sizes} --out {params.out} --log {log}"
 
 
 rule task_descriptions:
     input:
-        tokenizer=TOKENIZER,
+        tokenizer=lambda wildcards: tokenizer_of(wildcards.dataset),
         tables=corpus_files(CORPUS, "articles", "sections", "passages"),
         code=stage_sources("task.py"),
     output:
@@ -115,6 +126,9 @@ rule task_descriptions:
         dataset=PLAN.alternation(datasets_read_by("descriptions")),
     conda:
         "../envs/cpu.yaml"
+    threads: NEEDS["task"].threads
+    resources:
+        **NEEDS["task"].resources,
     params:
         out=f"{ROOT}/tasks/{{dataset}}",
         corpus=lambda wildcards, input: folder_of(input.tables),
@@ -129,7 +143,7 @@ rule task_descriptions:
 
 rule task_fanoutqa:
     input:
-        tokenizer=TOKENIZER,
+        tokenizer=lambda wildcards: tokenizer_of(wildcards.dataset),
         tables=corpus_files(CORPUS, "articles", "sections", "passages"),
         questions=PLAN.source_file("fanoutqa-dev"),
         code=stage_sources("task.py"),
@@ -143,6 +157,9 @@ rule task_fanoutqa:
         dataset=PLAN.alternation(datasets_read_by("fanoutqa")),
     conda:
         "../envs/cpu.yaml"
+    threads: NEEDS["task"].threads
+    resources:
+        **NEEDS["task"].resources,
     params:
         out=f"{ROOT}/tasks/{{dataset}}",
         corpus=lambda wildcards, input: folder_of(input.tables),
@@ -151,12 +168,12 @@ rule task_fanoutqa:
         "Reading the human questions of {wildcards.dataset}"
     shell:
         "python workflow_scripts/task.py fanoutqa --tokenizer {input.tokenizer} --corpus {params.corpus}"
-        " --questions {input.questions} --sizes {params.sizes} --out {params.out} --log {log}"
+        " --questions {input.questions:q} --sizes {params.sizes} --out {params.out} --log {log}"
 
 
 rule example_task_corpus:
     input:
-        tokenizer=TOKENIZER,
+        tokenizer=lambda wildcards: tokenizer_of(wildcards.dataset),
         tables=corpus_files(CORPUS, "articles", "sections", "passages", "links"),
         code=stage_sources("example_task.py"),
     output:
@@ -173,6 +190,9 @@ rule example_task_corpus:
         ),
     conda:
         "../envs/cpu.yaml"
+    threads: NEEDS["task"].threads
+    resources:
+        **NEEDS["task"].resources,
     params:
         out=f"{ROOT}/tasks/{{dataset}}",
         reader=lambda wildcards: config["datasets"][wildcards.dataset]["reader"],
@@ -188,7 +208,7 @@ rule example_task_corpus:
 
 rule example_task_questions:
     input:
-        tokenizer=TOKENIZER,
+        tokenizer=lambda wildcards: tokenizer_of(wildcards.dataset),
         train=lambda wildcards: config["datasets"][wildcards.dataset]["files"]["train"],
         dev=lambda wildcards: config["datasets"][wildcards.dataset]["files"]["dev"],
         test=lambda wildcards: config["datasets"][wildcards.dataset]["files"]["test"],
@@ -203,20 +223,23 @@ rule example_task_questions:
         dataset=PLAN.alternation(datasets_read_by("question-entailment")),
     conda:
         "../envs/cpu.yaml"
+    threads: NEEDS["task"].threads
+    resources:
+        **NEEDS["task"].resources,
     params:
         out=f"{ROOT}/tasks/{{dataset}}",
         sizes=lambda wildcards: size_arguments(wildcards.dataset),
     message:
         "Making question and sentence pairs of {wildcards.dataset}"
     shell:
-        "python workflow_scripts/example_task.py question-entailment --tokenizer {input.tokenizer} --train {input.train}"
-        " --dev {input.dev} --test {input.test} --sizes {params.sizes} --out {params.out} --log {log}"
+        "python workflow_scripts/example_task.py question-entailment --tokenizer {input.tokenizer} --train {input.train:q}"
+        " --dev {input.dev:q} --test {input.test:q} --sizes {params.sizes} --out {params.out} --log {log}"
 
 
 rule example_task_files:
     input:
         lambda wildcards: list(raw_files(wildcards.dataset).values()),
-        tokenizer=TOKENIZER,
+        tokenizer=lambda wildcards: tokenizer_of(wildcards.dataset),
         code=stage_sources("example_task.py"),
     output:
         EXAMPLE_OUTPUTS,
@@ -230,6 +253,9 @@ rule example_task_files:
         ),
     conda:
         "../envs/cpu.yaml"
+    threads: NEEDS["task"].threads
+    resources:
+        **NEEDS["task"].resources,
     params:
         out=f"{ROOT}/tasks/{{dataset}}",
         reader=lambda wildcards: config["datasets"][wildcards.dataset]["reader"],

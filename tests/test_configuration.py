@@ -117,7 +117,11 @@ def test_the_repositorys_configuration(config) -> None:
             ["ance.options.refesh: unknown option of ance", "did you mean 'refresh'?"],
         ),
         ("recipes.ance.options", {"negatives": "bm25"}, ["ance.options.negatives: 'bm25'", "a list of names"]),
-        ("recipes.ance.options", {"negatives": ["bm24"]}, ["ance.options.negatives: ['bm24']", "bm25|mined:"]),
+        (
+            "recipes.ance.options",
+            {"negatives": ["bm24"]},
+            ["ance.options.negatives: ['bm24']", "bm25|published|mined:"],
+        ),
         ("recipes.ance.options", {"start": "seed-pair"}, ["recipes.ance.options", "'seed-pair'", "'seed-pairwise'?"]),
         ("recipes.dpr-bm25.options", {"start": "dpr-bm25"}, ["recipes.dpr-bm25: goes in a circle through itself"]),
         ("recipes.dpr-bm25.options", {"start": "dpr-hard"}, ["goes in a circle through dpr-"]),

@@ -9,7 +9,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn, TextIO
 
+from pretrieve.disk import explained, room_for
 from pretrieve.errors import ConfigError, PretrieveError
+from pretrieve.job_lock import hold_job
 
 #: How the first line of a log begins: what the interpreter's start and a program's imports took; report_time.py adds it up.
 STARTED_IN = "started in "
@@ -21,17 +23,42 @@ def _process_age() -> float:
     return time.clock_gettime(time.CLOCK_BOOTTIME) - int(stat[19]) / os.sysconf("SC_CLK_TCK")
 
 
+class Log:
+    """A log file that is begun anew, and held as long as the process lives (:mod:`pretrieve.job_lock`).
+
+    It never ends a program: on a full disk what does not fit is lost, which is said once. Nothing is buffered, so that a
+    reader follows it, and nothing is left to be written at the end.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path, self._complete = path, True
+        with room_for(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._file = os.open(path, os.O_WRONLY | os.O_CREAT, 0o666)
+        hold_job(self._file, path)
+        os.ftruncate(self._file, 0)
+
+    def write(self, text: str) -> None:
+        data = text.encode("utf-8", "backslashreplace")
+        try:
+            while data:
+                data = data[os.write(self._file, data) :]
+        except OSError as error:
+            if self._complete:
+                print(f"{self._path}: lines are lost: {error.strerror}.", file=sys.__stderr__)
+            self._complete = False
+
+
 class Tee:
     """A stream that also writes to a log file. It says it is a terminal where the first stream is one, so progress bars
     are drawn there; what redraws a line (it begins with a carriage return) stays out of the log."""
 
-    def __init__(self, stream: TextIO, log: TextIO) -> None:
+    def __init__(self, stream: TextIO, log: Log | TextIO) -> None:
         self._stream, self.log = stream, log
 
     def write(self, text: str) -> int:
         if not text.startswith("\r"):
             self.log.write(text)
-            self.log.flush()
         return self._stream.write(text)
 
     def flush(self) -> None:
@@ -41,7 +68,7 @@ class Tee:
         return getattr(self._stream, name)
 
 
-def _open_log() -> TextIO | None:
+def _open_log() -> Log | None:
     """Take ``--log FILE`` out of the command line and open that file; under torchrun, one for each process (x.1.log)."""
     if "--log" not in sys.argv:
         return None
@@ -51,12 +78,12 @@ def _open_log() -> TextIO | None:
     path, rank = Path(sys.argv[place + 1]), os.environ.get("RANK", "0")
     path = path if rank == "0" else path.with_suffix(f".{rank}{path.suffix}")
     del sys.argv[place : place + 2]
-    path.parent.mkdir(parents=True, exist_ok=True)
-    return open(path, "w", encoding="utf-8", buffering=1)  # by line: progress reaches a reader, and the end the disk
+    return Log(path)
 
 
 def run_program(function: Callable[[], None]) -> NoReturn:
-    """Run a program and exit: 0 when it returns, 1 with one line on standard error for a :class:`PretrieveError`.
+    """Run a program and exit: 0 when it returns, 1 with one line on standard error for a :class:`PretrieveError`, and for a
+    disk that is full or read-only, wherever that was met.
 
     Every other exception is a defect of the program and keeps its traceback. Output is line-buffered. With ``--log FILE``
     on the command line everything printed goes to that file as well, plain, while a terminal gets progress bars.
@@ -64,16 +91,25 @@ def run_program(function: Callable[[], None]) -> NoReturn:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(line_buffering=True)
-    log = _open_log()
-    if log is not None:
-        log.write(f"{STARTED_IN}{_process_age():.2f} s\n")
-        sys.stdout, sys.stderr = Tee(sys.stdout, log), Tee(sys.stderr, log)
     try:
+        log = _open_log()
+        if log is not None:
+            log.write(f"{STARTED_IN}{_process_age():.2f} s\n")
+            sys.stdout, sys.stderr = Tee(sys.stdout, log), Tee(sys.stderr, log)
         function()
     except PretrieveError as error:
-        print(f"{type(error).__name__}: {' '.join(str(error).split())}", file=sys.stderr)
-        sys.exit(1)
+        _fail(error)
+    except Exception as error:
+        said = explained(error)
+        if said is None:
+            raise
+        _fail(said)
     sys.exit(0)
+
+
+def _fail(error: PretrieveError) -> NoReturn:
+    print(f"{type(error).__name__}: {' '.join(str(error).split())}", file=sys.stderr)
+    sys.exit(1)
 
 
 def one_each(**lists: list) -> None:

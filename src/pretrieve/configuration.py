@@ -22,6 +22,7 @@ from pretrieve.analysis.plan import check_analyses
 from pretrieve.errors import ConfigError, nearest
 from pretrieve.finetuning.recipes import KIND_OF, RECIPES, RETRIEVAL_KINDS, VARIANTS, resolve_recipe
 from pretrieve.pretraining.presets import OPTIONS, resolve
+from pretrieve.scales import check_scale, corpus_of, vocabulary_of
 from pretrieve.tasks.collection_formats import LAYOUTS, check_files
 from pretrieve.tasks.example_readers import READERS, check_request
 
@@ -43,6 +44,8 @@ QUESTION_FILES = {
     "natural-questions": (("file",),),
     "multireqa": (("candidates", "texts"),),
 }
+#: The source of negatives that a data set's publisher ships.
+PUBLISHED = "published"
 #: Objectives that are named by a word; a list of pair tasks is the objective ``pairs``.
 OBJECTIVES = tuple(name for name in OPTIONS if name != "pairs")
 
@@ -76,6 +79,11 @@ def _explain(error: ValidationError) -> ConfigError:
         )
     if error.validator == "enum":
         return _refuse(path, error.instance, map(str, error.validator_value))
+    if "propertyNames" in error.absolute_schema_path:
+        return ConfigError(
+            f"config: {path}: the name {error.instance!r} is not allowed: names become parts of paths and commands; allowed are "
+            "letters, digits and, behind the first, '-', '_' and '.' (sizes: small letters and digits alone)"
+        )
     if error.validator == "oneOf":
         return _refuse_objective(path, error.instance)
     return ConfigError(f"config: {path}: {error.instance!r} is not allowed: {error.message}")
@@ -115,6 +123,7 @@ def check_config(config: Mapping[str, Any], schema_file: Path, table_names: Iter
         raise _explain(first[0] if first else best_match(errors))
     if config["scale"] not in config["scales"]:
         raise _refuse("scale", config["scale"], config["scales"])
+    _check_paths(config)
     for table in config["tables"]:
         if table not in set(table_names):
             raise _refuse("tables", table, table_names)
@@ -134,6 +143,7 @@ def check_config(config: Mapping[str, Any], schema_file: Path, table_names: Iter
     for role, name in scale["roles"].items():
         if name not in {*config["datasets"], *config["corpora"]}:
             raise _refuse(f"{where}.roles.{role}", name, [*config["datasets"], *config["corpora"]])
+    check_scale(config)
     for option in sorted(set(scale["pretraining"]["options"]) - set(OPTIONS)):
         raise _refuse(f"{where}.pretraining.options", option, OPTIONS)
     for name, encoder in config["encoders"].items():
@@ -142,6 +152,26 @@ def check_config(config: Mapping[str, Any], schema_file: Path, table_names: Iter
         _check_dataset(name, dataset, config["datasets"])
     _check_recipes(config)
     check_analyses(config)
+
+
+def _check_paths(config: Mapping[str, Any]) -> None:
+    """Snakemake takes ``{word}`` in the path of an input for a wildcard, wherever the path comes from."""
+    named: dict[str, Any] = {"my_corpus": config.get("my_corpus")}
+    for name, corpus in config["corpora"].items():
+        named |= {f"corpora.{name}.{key}": corpus.get(key) for key in ("dump", "leads", "exclude", "vocabulary_file")}
+        named |= {f"corpora.{name}.files.{key}": file for key, file in (corpus.get("files") or {}).items()}
+    for name, dataset in config["datasets"].items():
+        named |= {f"datasets.{name}.files.{key}": file for key, file in dataset.get("files", {}).items()}
+    named |= {f"encoders.{name}.start": encoder.get("start") for name, encoder in config["encoders"].items()}
+    named |= {
+        f"scales.{name}.vocabulary_file": scale.get("vocabulary_file") for name, scale in config["scales"].items()
+    }
+    for where, value in named.items():
+        if isinstance(value, str) and re.search("[{}]", value):
+            raise ConfigError(
+                f"config: {where}: {value!r} has a brace, which Snakemake takes for a wildcard; expected a path without: rename "
+                "it, or make a link with another name"
+            )
 
 
 def _check_encoder(name: str, encoder: Mapping[str, Any], config: Mapping[str, Any]) -> None:
@@ -161,6 +191,11 @@ def _check_encoder(name: str, encoder: Mapping[str, Any], config: Mapping[str, A
         )
     if contrastive != ("dim" in encoder):
         raise ConfigError(f"{where}.dim: a pair objective needs it, and only a pair objective has it")
+    room = config["scales"][config["scale"]]["body"]["max_positions"]
+    if "length" in encoder and (contrastive or objective == "none" or encoder["length"] > room):
+        raise ConfigError(
+            f"{where}.length: {encoder['length']}; only an objective on single texts has it, and body.max_positions is {room}"
+        )
     if encoder["body"] == "bow-mlp" and not contrastive and objective != "none":
         raise ConfigError(f"{where}.objective: a bow-mlp has no states to predict words from; not {objective}")
     budgets = config["scales"][config["scale"]]["pretraining"]["budgets"]
@@ -285,7 +320,8 @@ def _check_shape(config: Mapping[str, Any], recipe: str, variant: str | None) ->
 
 def chain_of(options: Mapping[str, Any]) -> list[str]:
     """The recipes whose retrievers (of the same encoder, task, size and seed) a recipe needs."""
-    mined = [source.removeprefix("mined:") for source in options.get("negatives", []) if source != "bm25"]
+    given = ("bm25", PUBLISHED)
+    mined = [source.removeprefix("mined:") for source in options.get("negatives", []) if source not in given]
     names = [options.get("start", "encoder"), options.get("teacher", ""), *mined]
     return [name for name in dict.fromkeys(names) if name not in ("", "encoder")]
 
@@ -298,7 +334,7 @@ def encoder_options(config: Mapping[str, Any], encoder: str) -> dict[str, Any]:
     """
     scale = config["scales"][config["scale"]]
     entry = config["encoders"][encoder]
-    body = {"kind": entry["body"], "vocabulary_size": scale["vocabulary_size"]}
+    body = {"kind": entry["body"], "vocabulary_size": vocabulary_of(config, corpus_of(config, encoder)).size}
     if entry["body"] == "transformer":
         body |= scale["body"] | ({"layers": scale["layers"][entry["layers"]]} if "layers" in entry else {})
     elif entry["body"] == "t5":
@@ -312,7 +348,7 @@ def encoder_options(config: Mapping[str, Any], encoder: str) -> dict[str, Any]:
         lengths = {key: scale[key] for key in ("query_length", "passage_length")}
         objective |= {"tasks": tasks} | lengths
     elif objective["name"] != "none":
-        objective |= {"length": scale["passage_length"]}
+        objective |= {"length": entry.get("length", scale["passage_length"])}
     options = {
         "body": body,
         "pooling": "mean" if entry["body"] == "t5" else scale["pooling"],

@@ -11,35 +11,29 @@ one in which
   the corpus (:mod:`pretrieve.tasks.inverse_cloze`), and ``my-corpus`` only tests;
 * results stand in ``results/{scale}/my_corpus``, so that the scale's own are left alone.
 
-The rules are those of the papers' tables. Imported by every call of Snakemake: heavy imports wait until a folder is
-looked at.
+The rules are those of the papers' tables. The folder is looked at first (:mod:`pretrieve.tasks.beir_folder`).
 """
 
 from __future__ import annotations
 
 import copy
-import json
 import sys
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pretrieve import paths
 from pretrieve.configuration import chain_of, check_config, recipe_options
 from pretrieve.errors import ConfigError, DataError
 from pretrieve.finetuning.recipes import resolve_recipe
 
+if TYPE_CHECKING:
+    from pretrieve.tasks.beir_folder import Folder
+
 NAME, PAIRS = "my-corpus", "my-corpus-ict"
 TARGET = "my_corpus_report"
 SIZE = "full"
 METRICS = ["ndcg@10", "mrr@10", "recall@10", "recall@100"]
-#: Ids of files up to this size are compared before any job starts; of larger ones the first job does it.
-LOOKED_AT = 64 << 20
-#: Of a larger corpus, so many documents decide what can be trained.
-SAMPLE = 2000
-#: Share of the documents that must have sections, or two sentences, for an objective that is made of them.
-ENOUGH = 0.05
 #: How the objectives are called in the table, in its order.
 LABELS = {
     "none": "no pre-training",
@@ -52,24 +46,6 @@ LABELS = {
     "ict-bfs": "ICT + BFS",
 }
 _PAIR_TASKS = {"ict": ["ict"], "ict-bfs": ["ict", "bfs"]}
-
-
-@dataclass(frozen=True)
-class Folder:
-    """What a folder has. files: as the reader ``beir`` takes them; has_sections, has_sentences: whether enough documents
-    have sections (for BFS) and two sentences (for ICT)."""
-
-    files: Mapping[str, str]
-    has_sections: bool
-    has_sentences: bool
-
-    @property
-    def has_queries(self) -> bool:
-        return "queries" in self.files
-
-    @property
-    def has_train(self) -> bool:
-        return "train" in self.files
 
 
 def with_my_corpus(
@@ -95,6 +71,9 @@ def with_my_corpus(
     check_config(config, schema, config["tables"])
     if "my_corpus_options" not in config:
         raise ConfigError("config: my_corpus_options is missing; config.yaml of the project has it.")
+    # It imports Parquet's library, which other calls of Snakemake do without.
+    from pretrieve.tasks.beir_folder import look_at
+
     folder = look_at(Path(str(config["my_corpus"])).expanduser())
     if not folder.has_queries and TARGET in words:
         raise DataError(
@@ -227,118 +206,6 @@ def table_inputs(request: Mapping[str, Any]) -> list[str]:
     files = [paths.metrics_file(root, row["system"], dataset, seed) for row in request["rows"] for seed in row["seeds"]]
     tasks = dict.fromkeys([dataset, request["trained_on"]])
     return [*files, *(f"{paths.task_dir(root, task)}/stats.json" for task in tasks)]
-
-
-# ------------------------------------------------------------------------------------------------------------- the folder
-
-
-def look_at(directory: Path) -> Folder:
-    """Find the files of a folder and compare their ids.
-
-    Raises
-    ------
-    DataError
-        for a folder or file that is missing, a line that is not in the layout, judgements of unknown ids, or no
-        judgements to test with.
-    """
-    if not directory.is_dir():
-        raise DataError(
-            f"my_corpus: {directory} is no directory; expected one with corpus.jsonl (docs/your-own-corpus.md)."
-        )
-    corpus, queries = (_packed(directory, name) for name in ("corpus.jsonl", "queries.jsonl"))
-    if corpus is None:
-        raise DataError(
-            f"{directory}/corpus.jsonl: no such file (nor with .gz, .bz2). Make it of a folder of texts: python "
-            f"workflow_scripts/make_corpus.py FOLDER --out {directory}/corpus.jsonl"
-        )
-    files = {"corpus": str(corpus)}
-    judged = [split for split in ("train", "dev", "test") if (directory / f"qrels/{split}.tsv").is_file()]
-    if queries is not None:
-        if not {"dev", "test"} & set(judged):
-            raise DataError(
-                f"{directory}/qrels/test.tsv: no such file, and no dev.tsv; expected judgements to test with, lines of "
-                "query-id, corpus-id and score."
-            )
-        files |= {"queries": str(queries)} | {split: str(directory / f"qrels/{split}.tsv") for split in judged}
-    elif judged:
-        raise DataError(f"{directory}/queries.jsonl: no such file, but there is qrels/{judged[0]}.tsv; expected both.")
-    small = sum(Path(file).stat().st_size for file in files.values()) <= LOOKED_AT
-    documents, sections, sentences = _look_at_documents(corpus, None if small else SAMPLE)
-    if queries is not None and small:
-        ids = {name: documents if name == "corpus" else _ids(Path(files[name])) for name in ("corpus", "queries")}
-        for split in judged:
-            _check_judgements(Path(files[split]), ids, files)
-    least = max(1, ENOUGH * len(documents))
-    return Folder(files, sections >= least, sentences >= least)
-
-
-def _packed(directory: Path, name: str) -> Path | None:
-    return next((p for suffix in ("", ".gz", ".bz2") if (p := directory / f"{name}{suffix}").is_file()), None)
-
-
-def _records(path: Path, *keys: str) -> Iterator[Mapping[str, Any]]:
-    """The objects of a file, without the progress bar of :func:`pretrieve.corpora.raw_text.read_json_lines`."""
-    from pretrieve.corpora.raw_text import open_raw
-
-    with open_raw(path) as stream:
-        for number, line in enumerate(stream, start=1):
-            if not line.strip():
-                continue
-            try:
-                record = json.loads(line.decode("utf-8-sig"))
-            except ValueError as error:
-                raise DataError(
-                    f"{path}: line {number}: not JSON in UTF-8 ({error}); expected one object a line."
-                ) from None
-            if not isinstance(record, dict) or any(key not in record for key in keys):
-                found = ", ".join(record) if isinstance(record, dict) else type(record).__name__
-                raise DataError(f"{path}: line {number}: found {found}; expected an object with {', '.join(keys)}.")
-            yield record
-
-
-def _look_at_documents(path: Path, limit: int | None) -> tuple[set[str], int, int]:
-    """Ids, and the numbers of documents with sections and with a passage of two sentences."""
-    from pretrieve.corpora.beir_documents import sections_of
-    from pretrieve.text.sentences import sentence_spans
-
-    ids, sections, sentences = set(), 0, 0
-    for number, record in enumerate(_records(path, "_id", "text")):
-        if number == limit:
-            break
-        ids.add(str(record["_id"]))
-        if number < SAMPLE:
-            parts = [section for section in sections_of(str(record["text"])) if section.paragraphs]
-            sections += len(parts) > 1
-            sentences += any(len(sentence_spans(p.text)) > 1 for part in parts for p in part.paragraphs)
-    if not ids:
-        raise DataError(f'{path}: has no document; expected lines such as {{"_id": "1", "title": "…", "text": "…"}}.')
-    looked = min(len(ids), SAMPLE)
-    scaled = len(ids) / looked
-    return ids, round(sections * scaled), round(sentences * scaled)
-
-
-def _ids(path: Path) -> set[str]:
-    return {str(record["_id"]) for record in _records(path, "_id", "text")}
-
-
-def _check_judgements(path: Path, ids: Mapping[str, set[str]], files: Mapping[str, str]) -> None:
-    relevant = 0
-    for number, line in enumerate(path.read_bytes().decode("utf-8-sig", "replace").splitlines(), start=1):
-        fields = line.split("\t")
-        if not line.strip() or (number == 1 and fields[-1] == "score"):
-            continue
-        if len(fields) != 3:
-            raise DataError(
-                f"{path}: line {number}: {len(fields)} columns; expected query-id, corpus-id and score with tabs between."
-            )
-        for what, value in zip(("queries", "corpus"), fields[:2], strict=True):
-            if value not in ids[what]:
-                raise DataError(
-                    f"{path}: line {number}: {value!r} is no _id of {files[what]}; correct it or leave the line out."
-                )
-        relevant += fields[2].strip() not in ("0", "")
-    if not relevant:
-        raise DataError(f"{path}: no judgement above 0 in it; expected relevant documents: leave an empty split out.")
 
 
 def say_what_is_left_out(config: Mapping[str, Any]) -> None:

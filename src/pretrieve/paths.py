@@ -61,7 +61,8 @@ def metrics_file(root: str, system: str, dataset: str, seed: int | str) -> str:
 
 
 def negatives_file(root: str, source: str, dataset: str, seed: int | str) -> str:
-    """Negatives for training on ``dataset``; ``source`` is ``bm25`` (seed 0) or the system whose retriever found them."""
+    """Negatives for training on ``dataset``; ``source`` is ``bm25``, ``published`` (seed 0 both), or the system whose retriever
+    found them."""
     return f"{root}/negatives/{source}/{dataset}/seed{seed}.jsonl.gz"
 
 
@@ -75,6 +76,11 @@ def task_dir(root: str, dataset: str) -> str:
 
 def corpus_dir(root: str, corpus: str) -> str:
     return f"{root}/corpora/{corpus}"
+
+
+def overlap_file(root: str, corpus: str, dataset: str) -> str:
+    """What the test texts of ``dataset`` share with a pre-training corpus."""
+    return f"{root}/overlap/{corpus}/{dataset}/stats.json"
 
 
 def table_file(root: str, paper: str, table: str, extension: str = "csv") -> str:

@@ -15,11 +15,26 @@ from typing import Any
 
 from pretrieve import paths
 from pretrieve.analysis.plan import analyses
-from pretrieve.configuration import EXAMPLE_READERS, chain_of, check_config, fits, recipe_kind, recipe_options
+from pretrieve.configuration import (
+    EXAMPLE_READERS,
+    PUBLISHED,
+    chain_of,
+    check_config,
+    fits,
+    recipe_kind,
+    recipe_options,
+)
 from pretrieve.corpora.readers import Part, is_path, parts_of
 from pretrieve.errors import ConfigError, nearest
+from pretrieve.rehearsal import overrides
+from pretrieve.reporting.cases import case_files, is_case, scored_by
 from pretrieve.reporting.figures.inputs import cells_of
 from pretrieve.reporting.figures.reference import Figure, load_figures
+from pretrieve.scales import at_scale, corpus_of, reads, roles_of, used_corpora, vocabulary_corpus, vocabulary_of
+from pretrieve.tasks.collection_formats import LAYOUTS, ships_negatives
+
+#: Readers that make a task of the scale's own corpus.
+OF_CORPUS = ("descriptions", "fanoutqa", "structure-sts", "section-triplets", "link-clicks", "corpus")
 
 
 @dataclass(frozen=True)
@@ -62,10 +77,13 @@ class Plan:
         ConfigError
             in one line, for the first thing that is wrong.
         """
+        config = overrides.rehearsed(at_scale(config))
         files = sorted(references.glob("*/*.csv"))
         names = {f"{file.parent.name}/{file.stem}": file for file in files}
         check_config(config, schema, names)
-        cells = {name: _read_rows(file, ",") for name, file in names.items()}
+        cells = {
+            name: [row | {"paper": name.split("/")[0]} for row in _read_rows(file, ",")] for name, file in names.items()
+        }
         entries = {row["name"]: row for row in _read_rows(sources, "\t")}
         plan = cls(config, tuple(names), cells, entries, load_figures(sorted(references.glob("*/figure*.yaml"))))
         for name in config.get("figures", ()):
@@ -84,8 +102,9 @@ class Plan:
                         f"config: corpora.{corpus}.{key}: {file!r} is no file, and no name in {sources}{nearest(file, entries)}"
                     )
         roles = {cell["dataset"] for rows in cells.values() for cell in rows}
+        of_paper = {f"{cell['paper']}/{cell['dataset']}" for rows in cells.values() for cell in rows}
         for role in plan.scale["roles"]:
-            if role not in roles:
+            if role not in roles | of_paper:
                 raise ConfigError(
                     f"config: scales.{config['scale']}.roles: {role!r} is a role of no table; allowed: "
                     f"{', '.join(sorted(roles))}{nearest(role, roles)}"
@@ -99,7 +118,12 @@ class Plan:
     @property
     def root(self) -> str:
         own = "/my_corpus" if self.config.get("my_corpus") else ""
-        return f"results/{self.config['scale']}{own}"
+        return f"results/{self.scale_name}{own}"
+
+    @property
+    def scale_name(self) -> str:
+        """The scale's name; of a rehearsal another one, for its numbers are those of no scale."""
+        return f"{self.config['scale']}{'-rehearsal' if self.config.get('rehearsal') else ''}"
 
     @property
     def seeds(self) -> list[int]:
@@ -141,7 +165,7 @@ class Plan:
             for a file that looks like a table's or figure's and is none; it names the nearest one that exists.
         """
         places = (
-            ("table", paths.table_file, list(self.all_tables), ("csv", "md", "html", "manifest.json")),
+            ("table", paths.table_file, list(self.all_tables), ("csv", "md", "html", "tex", "manifest.json")),
             ("figure", paths.figure_file, list(self.figures), ("svg", "csv", "manifest.json")),
         )
         for what, file_of, names, extensions in places:
@@ -154,9 +178,9 @@ class Plan:
                         f"{nearest(word, known)}"
                     )
 
-    def dataset_of(self, role: str) -> str | None:
-        """The data set that plays a role at this scale, or None."""
-        return self.scale["roles"].get(role)
+    def dataset_of(self, role: str, paper: str | None = None) -> str | None:
+        """The data set that plays a role at this scale in the tables of a paper, or None."""
+        return roles_of(self.config, paper).get(role)
 
     def trained_on(self, dataset: str) -> str:
         """The task whose training questions a data set's retrievers are fine-tuned on."""
@@ -168,8 +192,10 @@ class Plan:
 
     def measured(self, cell: Mapping[str, str]) -> str | None:
         """The data set that a cell is measured on, or None when it is quoted, or this scale cannot measure it."""
-        dataset = self.dataset_of(cell["dataset"])
-        if not cell["system"] or dataset is None:
+        if not cell["system"]:
+            return None
+        dataset = self.dataset_of(cell["dataset"], cell.get("paper"))
+        if dataset is None:
             return None
         if cell["system"] == "statistics":
             return dataset
@@ -178,7 +204,9 @@ class Plan:
         sized = system.size in self.config["datasets"].get(dataset, {}).get("sizes", {})
         if not known or not sized or system.recipe not in self.config["recipes"]:
             return None
-        if cell["metric"] and cell["metric"] not in self.metrics_of(dataset):  # vectors have no metric
+        if cell["metric"] and scored_by(cell["metric"]) not in self.metrics_of(dataset):  # vectors have no metric
+            return None
+        if system.encoder != "bm25" and not reads(self.config, system.encoder, dataset):
             return None
         return dataset if fits(self.config, system.recipe, self.trained_on(dataset)) else None
 
@@ -287,21 +315,32 @@ class Plan:
             systems += [f"bm25.reqa-{size}" for size in options["sizes"]]
         return sorted(dict.fromkeys(systems))
 
-    def setting(self) -> dict[str, Any]:
-        """What the scale makes, as JSON: the fields of :class:`pretrieve.reporting.results.Setting`."""
+    def setting(self, paper: str | None = None) -> dict[str, Any]:
+        """What the scale makes, as JSON: the fields of :class:`pretrieve.reporting.results.Setting`, with the roles as they
+        are played in the tables of a paper."""
         datasets = self.config["datasets"]
         return {
             "root": self.root,
-            "scale": self.config["scale"],
+            "scale": self.scale_name,
             "seeds": self.seeds,
-            "roles": dict(self.scale["roles"]),
+            "roles": roles_of(self.config, paper),
             "encoders": sorted(self.config["encoders"]),
             "recipes": sorted(self.config["recipes"]),
             "trained_on": {name: self.trained_on(name) for name in datasets},
             "sizes": {name: list(options["sizes"]) for name, options in datasets.items()},
             "metrics": {name: self.metrics_of(name) for name in datasets},
             "kinds": self.kinds,
+            "overlaps": self.overlaps(),
+            "vocabularies": self._other_vocabularies(),
         }
+
+    def _other_vocabularies(self) -> dict[str, str]:
+        """Encoders and data sets (``encoders.NAME``, ``datasets.NAME``) whose vocabulary is not the scale's, and its name."""
+        named = {f"encoders.{name}": corpus_of(self.config, name) for name in self.config["encoders"]}
+        named |= {f"datasets.{name}": vocabulary_corpus(self.config, name) for name in self.config["datasets"]}
+        names = {key: vocabulary_of(self.config, corpus).name for key, corpus in named.items()}
+        usual = vocabulary_of(self.config, self.scale["corpus"]).name
+        return {key: name for key, name in names.items() if name != usual}
 
     def is_examples(self, dataset: str) -> bool:
         """Whether a data set is a task of examples, with no retrieval in it."""
@@ -331,8 +370,13 @@ class Plan:
 
         negatives = {}
         for source in options.get("negatives", []):
-            system, number = "bm25", 0
-            if source != "bm25":
+            system, number = source, 0
+            if source == PUBLISHED and not ships_negatives(self.config["datasets"][task]):
+                raise ConfigError(
+                    f"config: recipes.{recipe}.negatives: {PUBLISHED!r}, but the data set {task} ships none; take bm25 or "
+                    "mined:RECIPE, or name its file of negatives in datasets."
+                )
+            if source.startswith("mined:"):
                 system, number = f"{encoder}.{source.removeprefix('mined:')}-{size}", seed
             negatives[source] = paths.negatives_file(self.root, system, task, number)
         start, teacher = options.get("start", "encoder"), options.get("teacher", "")
@@ -349,11 +393,18 @@ class Plan:
         return [*made["negatives"].values(), *(f"{place}/pretrieve.json" for place in places)]
 
     def table_inputs(self, paper: str, table: str) -> list[str]:
-        """Metrics and statistics files behind a table."""
+        """Metrics and statistics files behind a table; of case studies, the runs and texts too."""
         files: dict[str, None] = {}
-        for cell in self.cells[f"{paper}/{table}"]:
+        cells = self.cells[f"{paper}/{table}"]
+        cases = [cell for cell in cells if cell["system"] and is_case(cell["metric"])]
+        for cell in cells:
             dataset = self.measured(cell)
             if dataset is None:
+                continue
+            if cell in cases:
+                if None not in map(self.measured, cases):  # a case compares two systems
+                    systems = {case["system"]: self.seeds_of(case["system"]) for case in cases}
+                    files.update(dict.fromkeys(case_files(self.root, systems, dataset)))
                 continue
             if cell["system"] == "statistics":
                 kind = "pairs" if dataset in self.config["corpora"] else "tasks"
@@ -362,6 +413,24 @@ class Plan:
             for seed in self.seeds_of(cell["system"]):
                 files[paths.metrics_file(self.root, cell["system"], dataset, seed)] = None
         return list(files)
+
+    def overlaps(self) -> dict[str, str]:
+        """Data set → the file with what its test texts share with the pre-training corpus, of every data set that plays a role;
+        none unless the scale asks for it (``overlap: true``)."""
+        if not self.scale.get("overlap"):
+            return {}
+        played = dict.fromkeys(name for name in self.scale["roles"].values() if name in self.config["datasets"])
+        return {name: paths.overlap_file(self.root, self.scale["corpus"], name) for name in played}
+
+    def overlapping_files(self, dataset: str) -> tuple[str, ...]:
+        """The tables of a task that have its test texts."""
+        return ("texts", "examples", "splits") if self.is_examples(dataset) else ("corpus", "qrels", "splits")
+
+    def table_overlaps(self, paper: str, table: str) -> list[str]:
+        """Those of the data sets that a table measures scores on."""
+        overlaps = self.overlaps()
+        scored = (cell for cell in self.cells[f"{paper}/{table}"] if cell["system"] != "statistics")
+        return sorted({overlaps[name] for name in map(self.measured, scored) if name in overlaps})
 
     def table_sources(self, paper: str, table: str) -> list[str]:
         """The raw files behind a table, for its manifest."""
@@ -374,30 +443,48 @@ class Plan:
     def raw_files(self, cells: Iterable[Mapping[str, str]], corpus: bool = False) -> list[str]:
         """The raw files that some cells are measured from, and with ``corpus`` its own in any case."""
         names: set[str] = set()
-        if corpus:
-            names.update(self._corpus_sources())
+        corpora = {self.scale["corpus"]} if corpus else set[str]()
         for cell in cells:
             dataset = self.measured(cell)
-            if dataset is not None:  # every system's vocabulary, and every pair, comes from the corpus
-                names.update(self._corpus_sources())
+            if dataset is not None:  # every system's vocabulary, and every pair, comes from a corpus
+                corpora |= self.corpora_behind(cell["system"], dataset)
             tasks = {dataset, self.trained_on(dataset)} if dataset in self.config["datasets"] else ()
             for options in (self.config["datasets"][task] for task in tasks):
                 names.update(options.get("files", {}).values())
                 if options.get("reader") == "fanoutqa":
                     names.add("fanoutqa-dev")
-        return sorted(map(self.raw_file, names))
+        return sorted(map(self.raw_file, names.union(*map(self._corpus_sources, corpora))))
 
-    def _corpus_sources(self, name: str | None = None) -> list[str]:
-        """The raw files of a corpus and of its parts: names of sources, or paths. Without a name, of the scale's own, with a
-        vocabulary that is given as a file."""
-        corpus = self.config["corpora"][name or self.scale["corpus"]]
+    def corpora_behind(self, system: str, dataset: str) -> set[str]:
+        """The corpora behind a cell: the one whose vocabulary its data set has, and those that its encoder, and every encoder
+        that this one goes on from, are pre-trained on. Of statistics of pairs, the corpus that is counted."""
+        if dataset in self.config["corpora"]:
+            return {dataset}
+        names = {vocabulary_corpus(self.config, dataset)}
+        if self.config["datasets"][dataset]["reader"] in OF_CORPUS:
+            names.add(self.scale["corpus"])
+        encoder = None if system == "statistics" else paths.parse_system(system).encoder
+        while encoder in self.config["encoders"]:
+            names.add(corpus_of(self.config, encoder))
+            encoder = self.config["encoders"][encoder].get("start")
+        return names
+
+    def _corpus_sources(self, name: str) -> list[str]:
+        """The raw files of a corpus and of its parts, with a vocabulary that is given as a file: names of sources, or paths."""
+        corpus = self.config["corpora"][name]
         own = [*(corpus.get(key) for key in ("dump", "leads")), *(corpus.get("files") or {}).values()]
-        if name is None and not (given := self.scale.get("vocabulary_file", "")).startswith("hub:"):
+        if not (given := vocabulary_of(self.config, name).file).startswith("hub:"):
             own.append(given)
         return [
             *filter(None, own),
             *(file for part in corpus.get("parts") or () for file in self._corpus_sources(part)),
         ]
+
+    def hub_starts(self) -> list[str]:
+        """Every published checkpoint that an encoder starts from or a vocabulary is taken from (``hub:OWNER/NAME``)."""
+        named = [entry.get("start", "") for entry in self.config["encoders"].values()]
+        named += [vocabulary_of(self.config, corpus).file for corpus in used_corpora(self.config)]
+        return sorted({start for start in named if start.startswith("hub:")})
 
     def corpus_parts(self, name: str) -> list[Part]:
         """The parts of a corpus, with the paths of their files."""
@@ -406,9 +493,17 @@ class Plan:
 
     def licences(self, task: str) -> list[str]:
         """Where the texts that a retriever was trained on come from, and their licences."""
-        names = [*self._corpus_sources(), *self.config["datasets"][task].get("files", {}).values()]
+        names = [*self._corpus_sources(self.scale["corpus"]), *self.config["datasets"][task].get("files", {}).values()]
         named = [f"{name}: {self.sources[name]['licence']}" for name in names if name in self.sources]
         return named + [f"{task}: {name}" for name in names if name not in self.sources]
+
+    def dataset_files(self, dataset: str) -> dict[str, str]:
+        """Name → path of a data set's files. A layout that asks questions of the scale's own corpus gets its tables."""
+        options = self.config["datasets"][dataset]
+        layout = LAYOUTS.get(options["reader"])
+        directory = paths.corpus_dir(self.root, self.scale["corpus"])
+        files = {name: f"{directory}/{name}.parquet" for name in (layout.from_corpus if layout else ())}
+        return files | {name: self.raw_file(value) for name, value in options.get("files", {}).items()}
 
     def raw_file(self, value: str) -> str:
         """A file of the configuration: the name of a source, or a path."""
@@ -416,7 +511,8 @@ class Plan:
 
     def source_file(self, name: str) -> str:
         """Where a raw file stands once it is checked."""
-        return f"data/sources/{self.sources[name]['file']}"
+        folder = f"{overrides.FOLDER}/sources" if self.config.get("rehearsal") else "data/sources"
+        return f"{folder}/{self.sources[name]['file']}"
 
 
 def _by_recipe(families: Iterable[str]) -> str:

@@ -222,6 +222,7 @@ def test_overlap_by_hand(tmp_path: Path) -> None:
     numbers, titles = measure_overlap(built, test)
     assert titles == ["Super Bowl", "Copy", "More"]
     assert numbers == {
+        "of": "paragraphs of the file", "corpus": "c", "corpus_articles": 5,
         "test_paragraphs": 4, "paragraphs": 2, "paragraphs_by_title": 1, "paragraphs_by_text": 1, "paragraphs_touched": 1,
         "paragraphs_short": 1, "articles": 3, "articles_by_title": 1, "articles_by_text": 2, "words": 8, "share": 0.5,
     }  # fmt: skip

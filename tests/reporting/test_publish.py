@@ -1,7 +1,7 @@
 """Publishing copies a finished run whole, or refuses and changes nothing.
 
 Seen to fail when: a report older than a table is published; a figure's files are not looked for; links of docs/results.md
-lead nowhere.
+lead nowhere; a table of uncommitted code is taken.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import pytest
 
 from pretrieve.errors import ConfigError, DataError, PretrieveError
 from pretrieve.files import write_json
+from pretrieve.reporting.latex import to_latex
 from pretrieve.reporting.ledger import Finding
 from pretrieve.reporting.manifest import make_manifest
 from pretrieve.reporting.publish import BEGIN, END, EXTENSIONS, LEDGER, publish
@@ -47,6 +48,7 @@ def finished(table, setting):
     write_lines(FOLDER / "table9.csv", lines)
     (FOLDER / "table9.md").write_text(to_markdown(table, lines, setting))
     (FOLDER / "table9.html").write_text(to_html(table, lines, setting))
+    (FOLDER / "table9.tex").write_text(to_latex(table, lines, setting))
     write_json(FOLDER / "table9.manifest.json", make_manifest(table, lines, setting, "abc"))
     for extension in ("svg", "csv", "manifest.json"):
         path = Path(f"results/demo/figures/tiny/figure1.{extension}")
@@ -192,12 +194,17 @@ def test_refuses_to_show_a_table_that_is_not_published(finished):
         run(shown="tiny/table1")
 
 
-def test_a_manifest_of_uncommitted_code_is_told(finished):
+@pytest.mark.parametrize("commit", [None, "abc1234" * 5])
+def test_what_uncommitted_code_made_is_not_published(finished, commit):
     path = FOLDER / "table9.manifest.json"
     manifest = json.loads(path.read_text())
-    manifest["git"] = {"commit": None, "dirty": True}
+    assert manifest["git"]["dirty"] is False
+    manifest["git"] = {"commit": commit, "dirty": True}
     path.write_text(json.dumps(manifest))
-    assert "| none with changes |" in (run() / "README.md").read_text()
+    before = snapshot()
+    with pytest.raises(DataError, match=f"differ from commit {(commit or 'none')[:7]}, so nobody could make it again"):
+        run()
+    assert snapshot() == before
 
 
 def test_status_counts_cells_and_names_what_is_not_made(finished):

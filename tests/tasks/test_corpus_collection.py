@@ -1,13 +1,14 @@
 """Articles cut into passages of 100 words, and the questions that they can answer.
 
 Seen to fail when: blocks overlap or go over two articles; the rest of an article is dropped; white space is not made one
-blank; the lead of an article with a page is read; questions without an answer stay; answers are looked for in titles; a task
-without judgements is refused.
+blank; the lead of an article with a page is read; a share draws passages and not articles; questions without an answer
+stay; answers are looked for in titles; a task without judgements is refused.
 """
 
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -67,6 +68,20 @@ def test_articles(tmp_path: Path) -> None:
         list(split_articles(files["articles"], files["passages"], words=0))
     with pytest.raises(DataError, match="no such file"):
         list(split_articles(files["articles"], tmp_path / "missing.parquet"))
+
+
+def test_a_share_of_the_articles(tmp_path: Path) -> None:
+    """Whole articles, told by their titles: a larger share has the articles of a smaller one."""
+    files = write_corpus(tmp_path)
+    whole = {passage.title for passage in split_articles(files["articles"], files["passages"])}
+    taken = [
+        {passage.title for passage in split_articles(files["articles"], files["passages"], share=share)}
+        for share in (0.5, 0.8, 0.9, 1)
+    ]
+    assert taken[-1] == whole and taken[0] == set()
+    assert all(small <= large for small, large in pairwise(taken)) and len(set(map(len, taken))) == 3
+    with pytest.raises(ConfigError, match=r"share is 1\.5; expected above 0 and at most 1"):
+        list(split_articles(files["articles"], files["passages"], share=1.5))
 
 
 QUESTIONS = [

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from miniature import Workflow, clone, copy_project
-from tiny_science import write_config, write_raw_files
+from tiny_science import CHAINS, write_config, write_raw_files
 
 
 @pytest.fixture(scope="session")
@@ -39,6 +39,17 @@ def finished(folders: Path, unstarted: Workflow) -> Workflow:
     """The miniature after one whole run. Tests change nothing in it, but copy it."""
     workflow = clone(unstarted, folders / "finished")
     ended = workflow.run("--cores", "2")
+    assert ended.code == 0, ended.text
+    return workflow
+
+
+@pytest.fixture(scope="session")
+def chained(finished: Workflow, folders: Path) -> Workflow:
+    """The finished miniature with the scores of CHAINS and an export. Tests change nothing in it."""
+    workflow = clone(finished, folders / "chained")
+    metrics = [f"results/demo/metrics/{name}/seed1.json" for name in CHAINS]
+    exported = f"results/demo/exports/{CHAINS[0]}/seed1/modules.json"
+    ended = workflow.run("--cores", "2", *metrics, exported)
     assert ended.code == 0, ended.text
     return workflow
 

@@ -10,24 +10,13 @@ import gzip
 import json
 
 import pytest
-from miniature import Workflow, clone
+from miniature import Workflow
 from tiny_science import ENCODERS
 
 ROOT = "results/demo"
 MLM = ENCODERS[0]
 HARD, THIRD, ANCE = (f"{MLM}.{recipe}-80pct" for recipe in ("dpr-hard", "dupmae-3stage", "ance"))
 WHERE = "questions/seed1"
-
-
-@pytest.fixture(scope="module")
-def chained(finished: Workflow, folders) -> Workflow:
-    workflow = clone(finished, folders / "chains")
-    metrics = [f"{ROOT}/metrics/{system}/{WHERE}.json" for system in (HARD, THIRD, ANCE)]
-    metrics += [f"{ROOT}/metrics/{MLM}.glue-full/question-entailment/seed1.json"]
-    metrics += [f"{ROOT}/metrics/{HARD}/questions-rerank/seed1.json"]
-    ended = workflow.run(*metrics, f"{ROOT}/exports/{HARD}/{WHERE}/modules.json")
-    assert ended.code == 0, ended.text
-    return workflow
 
 
 def read(workflow: Workflow, name: str) -> dict:

@@ -7,8 +7,6 @@ of `unpack_state` (other bytes).
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import os
 import shutil
@@ -20,34 +18,10 @@ import pytest
 from miniature import TIMEOUT, Workflow, clone
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
+from same_results import assert_same_results
 from tiny_science import ENCODERS, MLM_STEPS
 
 KILLED = ENCODERS[0]
-#: What a run costs differs from run to run; nothing else may.
-COSTS = ("wall_s", "gpu_h", "peak_gb")
-
-
-def without_costs(content: bytes) -> list[dict[str, str]]:
-    rows = list(csv.DictReader(io.StringIO(content.decode())))
-    assert rows and set(COSTS) <= set(rows[0])
-    return [{name: value for name, value in row.items() if name not in COSTS} for row in rows]
-
-
-def assert_same_results(one: Workflow, other: Workflow) -> None:
-    """The same models, runs and metrics, byte for byte, and the same tables but for what they cost."""
-    for pattern in (
-        "encoders/*/*/*.safetensors",
-        "retrievers/**/*.safetensors",
-        "runs/**/*.trec.gz",
-        "metrics/**/*.json",
-    ):
-        expected, found = one.files(pattern), other.files(pattern)
-        assert expected and expected.keys() == found.keys()
-        assert [name for name in expected if expected[name] != found[name]] == []
-    expected, found = one.files("tables/**/*.csv"), other.files("tables/**/*.csv")
-    assert expected.keys() == found.keys()
-    for name in expected:
-        assert without_costs(found[name]) == without_costs(expected[name]), name
 
 
 def checkpoints(workflow: Workflow) -> list[Path]:

@@ -193,6 +193,15 @@ def test_the_report_is_one_file_that_needs_no_network(warm):
     ended = warm.run("--report", "report.html")
     assert ended.code == 0, ended.text
     page = (warm.folder / "report.html").read_text(encoding="utf-8")
-    assert all(f"{name.partition('/')[2]}.csv" in page for name in TABLES)
+    assert all(f"{name.partition('/')[2]}.{kind}" in page for name in TABLES for kind in ("csv", "html"))
+    # Everything under a category, with its caption.
+    assert '"Tables": {"pretraining_tasks": [' in page and '"Claims": {' in page and '"Report": {' in page
+    captions = {
+        "Published and measured values, one line for each cell": len(TABLES),
+        "The table in the layout of its paper": len(TABLES),
+        "What each claim was compared on": 1,
+        "Everything of this run on one page that loads nothing": 1,
+    }
+    assert {caption: page.count(caption) for caption in captions} == captions
     outside = re.findall(r"""<(?:script|link|img|iframe)[^>]+(?:src|href)=["']?https?://[^"'> ]+""", page)
     assert outside == []

@@ -28,6 +28,12 @@ ENCODERS = ("transformer-mlm", "bow-mlp-ict-bfs-wlp")
 #: An encoder that goes on from the first of them; no table asks for it.
 CONTINUED = "condenser"
 TABLES = ["pretraining_tasks/table1", "pretraining_tasks/table3"]
+#: Scores of recipes that are made of other recipes, of a task of examples, and of the rerank setting; no table asks for them.
+CHAINS = [
+    *(f"{ENCODERS[0]}.{recipe}-80pct/questions" for recipe in ("dpr-hard", "dupmae-3stage", "ance")),
+    f"{ENCODERS[0]}.glue-full/question-entailment",
+    f"{ENCODERS[0]}.dpr-hard-80pct/questions-rerank",
+]
 #: Long enough to be killed in the middle, once a checkpoint is written.
 MLM_STEPS = 120
 
@@ -122,6 +128,7 @@ def write_config(project: Path) -> None:
     config["datasets"]["questions"]["sizes"] = {"5pct": 0.05, "80pct": 0.80}
     reranked = config["datasets"]["questions-rerank"]
     reranked["sizes"], reranked["depth"] = {"80pct": 0.80}, 10
+    config["datasets"]["questions-paragraphs"]["sizes"] = {"80pct": 0.80}
     scale = config["scales"]["demo"]
     scale["vocabulary_size"] = 300
     scale["body"] |= {"hidden": 16, "feed_forward": 32}

@@ -17,9 +17,10 @@ import torch
 from pretrieve.errors import DataError
 from pretrieve.text.packing import Packed, Part, constant, pack
 from pretrieve.text.token_store import TokenStore
+from pretrieve.training.memory import token_budgets
 
 #: Tokens of one forward pass; it bounds memory.
-TOKEN_BUDGET = {"cpu": 4096, "cuda": 65_536}
+TOKEN_BUDGET = token_budgets(cpu=4096, cuda=65_536)
 #: Texts that are laid out at once.
 CHUNK_TEXTS = 8192
 #: Tokens of a text that are no words: [CLS] and [SEP].

@@ -5,7 +5,8 @@ calls that make them. What a job reads and no job of the bundle makes is data: t
 and candidates, and encoders or retrievers that are finished. These are built first, up to pre-training.
 
 Texts stay at home: training and embedding read token ids. Of ``corpus.parquet`` and ``queries.parquet`` only the
-columns of :data:`COLUMNS` go along, ``texts.parquet`` and ``answers.parquet`` do not.
+columns of :data:`COLUMNS` go along, ``texts.parquet`` and ``answers.parquet`` do not; of a corpus's token store, only what
+pre-training reads (:mod:`pretrieve.bundle.reading`).
 """
 
 from __future__ import annotations

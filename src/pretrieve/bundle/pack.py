@@ -8,8 +8,8 @@
     src/pretrieve/…, workflow_scripts/…
     results/{scale}/…   data, where the workflow has them
 
-The archive is a tar with xz and a function of its content. Where it would exceed the limit, the largest piece of data is left out
-with all jobs that need it, then the next one, until the rest fits; the manifest and a line for each say so.
+The archive is a tar with xz and a function of its content. What goes out where it would exceed the limit:
+:mod:`pretrieve.bundle.fit`; the manifest and a line for each piece say so.
 """
 
 from __future__ import annotations
@@ -23,12 +23,16 @@ from typing import Any
 
 from pretrieve.bundle.archive import Content, packed_size, write_archive
 from pretrieve.bundle.contents import Asked, build, code_files, content_of, data_files, data_places, hashes, remaining
-from pretrieve.bundle.jobs import Job, dependents, in_order
+from pretrieve.bundle.fit import fit
+from pretrieve.bundle.jobs import Job, in_order
+from pretrieve.bundle.reading import thin_stores
 from pretrieve.errors import ConfigError
 from pretrieve.reporting.repository import version_of
 
 #: Largest bundle, unless said otherwise.
 LIMIT_MIB = 60.0
+#: Sizes are first taken by a quick level of xz; packed, token ids of encyclopaedia text take this share of them.
+QUICK = 0.93
 
 README = """\
 A bundle of the project pretrieve: pre-training, fine-tuning and search for some result tables.
@@ -71,49 +75,65 @@ def pack(asked: Asked, out: Path, cores: int = 1, limit_mib: float = LIMIT_MIB) 
 
 
 def write_bundle(asked: Asked, jobs: Sequence[Job], cells: Mapping[str, int], out: Path, limit: int) -> Bundle:
-    """Write jobs and their data, which exist; leaves out what exceeds ``limit`` bytes."""
-    jobs = list(jobs)
-    left_out: list[dict[str, Any]] = []
-    sizes: dict[str, int] = {}
+    """Write jobs and their data, which exist; leaves out what exceeds ``limit`` bytes (:mod:`pretrieve.bundle.fit`).
+
+    Raises
+    ------
+    ConfigError
+        when nothing fits.
+    """
+    sizes = _Sizes()
+    code = sum(packed_size(file) for file in code_files().values())
+    ratio = QUICK
     while True:
-        places = data_places(jobs)
-        files = {place: data_files(place) for place in places}
-        size = write_archive(out, members(asked, jobs, files, left_out))
+        kept, left_out = fit(jobs, cells, sizes, limit / ratio - code)
+        files = {place: data_files(place) for place in data_places(kept)}
+        size = write_archive(out, members(asked, kept, files, left_out, sizes.thin(kept)))
         if size <= limit:
-            return Bundle(jobs, left_out, size)
+            return Bundle(kept, left_out, size)
         out.unlink()
-        for place in places:
-            if place not in sizes:
-                sizes[place] = sum(packed_size(content_of(file)) for file in files[place].values())
-        excess = size - limit
-        while excess > 0:
-            here = [place for place in data_places(jobs) if place in sizes]
-            if not here:
-                raise ConfigError(
-                    f"{out}: {size / 2**20:.1f} MiB, and the limit is {limit / 2**20:.1f}: nothing is left to leave out; "
-                    "raise --limit, or take fewer tables."
-                )
-            largest = max(here, key=lambda place: (sizes[place], place))
-            before = set(here)
-            lost = {job.id for job in dependents([largest], jobs)}
-            jobs = in_order([job for job in jobs if job.id not in lost], cells)
-            gone = before - set(data_places(jobs))
-            excess -= sum(sizes[place] for place in gone)
-            missed = sum(1 for job in lost)
-            left_out.append(
-                {"place": largest, "bytes": sizes[largest], "jobs": missed, "why": "the bundle was over its limit"}
-            )
-            if not jobs:
-                raise ConfigError(
-                    f"{out}: nothing fits into {limit / 2**20:.1f} MiB: {largest} alone takes {sizes[largest] / 2**20:.1f}; "
-                    "raise --limit."
-                )
+        ratio = size / (sum(sizes(kept).values()) + code)
+
+
+class _Sizes:
+    """About how many bytes the data of jobs take in a bundle; each piece is packed once, quickly, to see."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, int] = {}
+        self._thin: tuple[frozenset[str], dict[str, bytes]] = (frozenset(), {})
+        self._of_stores: dict[tuple[frozenset[str], str], int] = {}
+
+    def thin(self, jobs: Sequence[Job]) -> dict[str, bytes]:
+        """The files of token stores as these jobs read them; the last ones are kept."""
+        readers = frozenset(job.id for job in jobs if job.call.program == "pretrain")
+        if self._thin[0] != readers:
+            self._thin = (readers, thin_stores(jobs))
+        return self._thin[1]
+
+    def __call__(self, jobs: Sequence[Job]) -> dict[str, int]:
+        """Place → bytes."""
+        return {place: self._size(place, jobs) for place in data_places(jobs)}
+
+    def _size(self, place: str, jobs: Sequence[Job]) -> int:
+        thin = self.thin(jobs)
+        files = data_files(place)
+        whole = {name: file for name, file in files.items() if name not in thin}
+        if place not in self._known:
+            self._known[place] = sum(packed_size(content_of(file)) for file in whole.values())
+        key = (self._thin[0], place)
+        if key not in self._of_stores:
+            self._of_stores[key] = sum(packed_size(thin[name]) for name in files if name in thin)
+        return self._known[place] + self._of_stores[key]
 
 
 def members(
-    asked: Asked, jobs: Sequence[Job], files: Mapping[str, Mapping[str, Path]], left_out: Sequence[Mapping[str, Any]]
+    asked: Asked,
+    jobs: Sequence[Job],
+    files: Mapping[str, Mapping[str, Path]],
+    left_out: Sequence[Mapping[str, Any]],
+    thin: Mapping[str, bytes],
 ) -> dict[str, Content]:
-    """Name → content of everything in a bundle."""
+    """Name → content of everything in a bundle. thin: of files that do not go along as they are."""
     data = {name: file for of_place in files.values() for name, file in of_place.items()}
     groups: dict[str, list[str]] = {}
     for job in jobs:
@@ -138,7 +158,7 @@ def members(
         "jobs.json": _json(listed),
         "README.txt": README.encode(),
         **code_files(),
-        **{name: content_of(file) for name, file in data.items()},
+        **{name: thin[name] if name in thin else content_of(file) for name, file in data.items()},
     }
 
 
@@ -154,7 +174,7 @@ def report(bundle: Bundle, out: Path) -> str:
     lines += [f"  first: {job.name} ({job.cells} cells)" for job in bundle.jobs[:3]]
     for entry in sorted(bundle.left_out, key=lambda entry: -entry["bytes"]):
         lines.append(
-            f"  left out: {entry['place']}, {entry['bytes'] / 2**20:.1f} MiB, with {entry['jobs']} jobs: {entry['why']}"
+            f"  left out: {entry['what']}, about {entry['bytes'] / 2**20:.1f} MiB, with {entry['jobs']} jobs: {entry['why']}"
         )
     return "\n".join(lines)
 

@@ -1,8 +1,9 @@
 """The programs of ``workflow_scripts/`` as a bundle runs them: the same library calls with the same arguments.
 
-Three differ from the scripts. Pre-training and fine-tuning end when the slice does (:mod:`pretrieve.bundle.slices`).
-A search only writes its run: scores need ranx, and are made when the results are unpacked, so that one evaluator
-makes all of them. ``mine.py`` and ``predict.py`` run as they are.
+Three differ from the scripts. Pre-training and fine-tuning stop when the slice ends (:mod:`pretrieve.bundle.slices`).
+A search writes its run and no metrics file: that needs ranx, and is made when the results are unpacked, so that one
+evaluator makes all of them; what it would have is shown (:mod:`pretrieve.bundle.preview`). ``mine.py`` and ``predict.py``
+run as they are.
 
 Imports torch, numpy, pyarrow, tokenizers, safetensors and what these bring; ``predict`` also scipy, which comes with
 scikit-learn.
@@ -16,7 +17,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from pretrieve.bundle.jobs import Call
-from pretrieve.bundle.slices import Interval, UntilProcesses, alarm
+from pretrieve.bundle.preview import preview
+from pretrieve.bundle.slices import after, alarm
 from pretrieve.finetuning.fine_tuning import FineTuning, options_of_size
 from pretrieve.finetuning.run import finetune
 from pretrieve.pretraining.run import pretrain
@@ -30,20 +32,21 @@ from pretrieve.training.cost import Cost
 from pretrieve.training.device import Device
 
 
-def run_call(call: Call, device: Device, until: float, checkpoint_seconds: float = 60.0) -> None:
-    """Run one call on ``device`` until it is done, or until a moment of ``time.monotonic``.
+def run_call(call: Call, device: Device, until: float, checkpoint_seconds: float = 60.0) -> dict[str, float]:
+    """Run one call on ``device`` until it is done, or until a moment of ``time.monotonic``; returns what a search scores.
 
     Raises
     ------
-    OutOfTime
+    Stopped
         when the time is over; a training run is saved then, anything else begins again.
     """
     if call.program in ("pretrain", "finetune"):
         train = _pretrain if call.program == "pretrain" else _finetune
-        train(call, device, Interval(checkpoint_seconds, until), UntilProcesses(until=until))
-        return
+        train(call, device, checkpoint_seconds, after(until))
+        return {}
     with alarm(until):
-        {"embed": _embed, "search": _search, "mine": _script, "predict": _script}[call.program](call, device)
+        run = {"embed": _embed, "search": _search, "mine": _script, "predict": _script}[call.program]
+        return run(call, device) or {}
 
 
 def _threads(call: Call) -> int:
@@ -54,7 +57,7 @@ def _place(call: Call, name: str) -> Path | None:
     return Path(call.one(name)) if call.one(name) else None
 
 
-def _pretrain(call: Call, device: Device, interval: Interval, processes: UntilProcesses) -> None:
+def _pretrain(call: Call, device: Device, checkpoint_seconds: float, stop: Callable[[], bool]) -> None:
     out = Path(call.one("out"))
     with Cost("pretrain", _threads(call)) as cost:
         cost.tokens = pretrain(
@@ -64,14 +67,14 @@ def _pretrain(call: Call, device: Device, interval: Interval, processes: UntilPr
             int(call.one("seed")),
             device,
             Path(call.one("checkpoints")),
-            interval,
+            checkpoint_seconds,
             _place(call, "start"),
-            processes,
+            stop=stop,
         ).tokens
     cost.write(out / "cost.json")
 
 
-def _finetune(call: Call, device: Device, interval: Interval, processes: UntilProcesses) -> None:
+def _finetune(call: Call, device: Device, checkpoint_seconds: float, stop: Callable[[], bool]) -> None:
     size, out = call.one("sizes"), Path(call.one("out"))
     made_of = call.json("made-of").get(size, {})
     start, teacher = (Path(made_of[name]) if made_of.get(name) else None for name in ("start", "teacher"))
@@ -87,12 +90,11 @@ def _finetune(call: Call, device: Device, interval: Interval, processes: UntilPr
         start,
         teacher,
         negatives,
-        processes,
     )
     behind = [f"{place}/cost.json" for place in (start, teacher) if place]
     behind += [str(file).replace(".jsonl.gz", ".cost.json") for file in negatives.values()]
     with Cost("finetune", _threads(call)) as cost:
-        cost.tokens = finetune(run, out, interval).tokens
+        cost.tokens = finetune(run, out, checkpoint_seconds, stop).tokens
     cost.write(out / "cost.json", behind)
 
 
@@ -105,12 +107,13 @@ def _embed(call: Call, device: Device) -> None:
     cost.write(out / "cost.json")
 
 
-def _search(call: Call, device: Device) -> None:
+def _search(call: Call, device: Device) -> dict[str, float]:
     task, path, candidates = Path(call.one("task")), Path(call.one("runs")), _place(call, "candidates")
+    queries = SplitTable(task / "splits.parquet").needed(call.one("sizes"))
     run = search_task(
         TaskIds.read(task),
         Path(call.one("stores")),
-        SplitTable(task / "splits.parquet").needed(call.one("sizes")),
+        queries,
         int(call.one("depth", "100")),
         call.json("options"),
         _threads(call),
@@ -118,6 +121,7 @@ def _search(call: Call, device: Device) -> None:
         path.with_name(path.name.replace(".trec.gz", ".recall.json")),
     )
     write_trec(path, run, "dense")
+    return preview(run, task / "qrels.parquet", queries, call.options.get("metrics", ()))
 
 
 def _script(call: Call, device: Device) -> None:

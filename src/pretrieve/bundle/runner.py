@@ -70,7 +70,6 @@ def main() -> None:
 
 def run_slice(until: float, out: Path, arguments: argparse.Namespace) -> list[str]:
     """Run the jobs of the bundle in the current directory until a moment of ``time.monotonic``; returns those that failed."""
-    from pretrieve.bundle.exact_search import use_torch
     from pretrieve.training.device import choose_device
 
     manifest = json.loads(Path("manifest.json").read_text(encoding="utf-8"))
@@ -81,7 +80,6 @@ def run_slice(until: float, out: Path, arguments: argparse.Namespace) -> list[st
     device = choose_device(arguments.precision, threads)
     if arguments.device == "cuda" and device.device.type != "cuda":
         raise ConfigError("--device cuda: torch finds no CUDA device here; take --device cpu, or a machine with one.")
-    use_torch()
     machine = describe(device)
     print(
         f"{len(jobs)} jobs, {len(_done())} done; {machine['device']}, {machine['precision']}, torch {machine['torch']}"
@@ -121,7 +119,7 @@ def run_slice(until: float, out: Path, arguments: argparse.Namespace) -> list[st
 def _run(job: Job, device: Any, until: float, checkpoint_seconds: float, machine: dict[str, str]) -> str:
     """Run one job; 'done', 'stopped' or 'failed'. Its time counts over all slices."""
     from pretrieve.bundle.programs import run_call
-    from pretrieve.bundle.slices import OutOfTime
+    from pretrieve.training.loop import Stopped
 
     partial = Path(f"done/{job.id}.partial.json")
     before = json.loads(partial.read_text()) if partial.is_file() else {"slices": 0, "seconds": 0.0, "started": _now()}
@@ -142,8 +140,8 @@ def _run(job: Job, device: Any, until: float, checkpoint_seconds: float, machine
     with open(log, "a", encoding="utf-8", buffering=1) as stream:
         try:
             with redirect_stdout(Tee(sys.stdout, stream)), redirect_stderr(Tee(sys.stderr, stream)):
-                run_call(job.call, device, until, checkpoint_seconds)
-        except OutOfTime:
+                scores = run_call(job.call, device, until, checkpoint_seconds)
+        except Stopped:
             write_json(partial, record())
             return "stopped"
         except PretrieveError as error:
@@ -156,7 +154,9 @@ def _run(job: Job, device: Any, until: float, checkpoint_seconds: float, machine
             return "failed"
     if before["seconds"]:
         _add_cost(job.call, before["seconds"], device.device.type == "cuda")
-    write_json(f"done/{job.id}.json", record())
+    if scores:
+        print("  " + ", ".join(f"{metric} {value:.3f}" for metric, value in scores.items()), flush=True)
+    write_json(f"done/{job.id}.json", record() | ({"scores": scores} if scores else {}))
     partial.unlink(missing_ok=True)
     return "done"
 

@@ -18,11 +18,14 @@ import ssl
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from pretrieve.corpora.checksums import Checksum, Digests, digests_of
+from pretrieve.disk import disk_error, refusal
 from pretrieve.errors import DataError
 from pretrieve.training.progress import Progress
 
@@ -113,7 +116,7 @@ class Download:
                 if left > 0 and left > (free := shutil.disk_usage(part.path.parent).free):
                     raise DataError(f"{url}: {left:,} bytes to come; {part.path.parent} has {free:,} free: make room.")
                 shown.begin(start, total)
-                with part.writing(start, answer.headers) as stream:
+                with part.room(left), part.writing(start, answer.headers) as stream:
                     while block := answer.read(BLOCK):
                         stream.write(block)
                         shown.advance(len(block))
@@ -195,6 +198,18 @@ class _Part:
         stream.seek(start)
         stream.truncate()
         return stream
+
+    @contextmanager
+    def room(self, left: int) -> Iterator[None]:
+        """Say it when the disk is full while ``left`` bytes come (0 or less: not known); those that came are kept."""
+        try:
+            yield
+        except OSError as error:
+            number = disk_error(error)
+            if number is None:
+                raise
+            said = refusal(self.path, number, left if left > 0 else None, self.size)
+            raise DataError(f"{said} ({self.size:,} bytes are kept, and the next try goes on there.)") from None
 
     def forget(self) -> None:
         """Remove what there is."""

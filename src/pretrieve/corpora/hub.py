@@ -22,6 +22,7 @@ from collections.abc import Callable, Container, Mapping
 from pathlib import Path
 from typing import Any
 
+from pretrieve.disk import room_for
 from pretrieve.errors import ConfigError, DataError
 from pretrieve.files import sha256_of, write_json
 from pretrieve.models.checkpoint_files import ENCODER_FOLDER, VOCABULARIES, find_checkpoint
@@ -108,13 +109,17 @@ def check_starts(config: Mapping[str, Any], sources: Container[str] = ()) -> Non
         for the first that is wrong, with its key.
     """
     named = {f"encoders.{name}.start": encoder.get("start") for name, encoder in config["encoders"].items()}
-    given = config["scales"][config["scale"]].get("vocabulary_file")
-    key = f"scales.{config['scale']}.vocabulary_file"
-    if given and not given.startswith("hub:") and given not in sources and not Path(given).is_file():
-        raise ConfigError(
-            f"config: {key}: {given!r}: no such file; expected vocab.txt, tokenizer.json, hub:OWNER/NAME or the name of a source."
-        )
-    for where, start in (named | {key: given}).items():
+    vocabularies = {f"scales.{config['scale']}": config["scales"][config["scale"]]}
+    vocabularies |= {f"corpora.{name}": corpus for name, corpus in config.get("corpora", {}).items()}
+    for place, holder in vocabularies.items():
+        key, given = f"{place}.vocabulary_file", holder.get("vocabulary_file")
+        if given and not given.startswith("hub:") and given not in sources and not Path(given).is_file():
+            raise ConfigError(
+                f"config: {key}: {given!r}: no such file; expected vocab.txt, tokenizer.json, hub:OWNER/NAME or the name of a "
+                "source."
+            )
+        named[key] = given
+    for where, start in named.items():
         if start and start.startswith(("hub:", "dir:")):
             try:
                 files_of(start)
@@ -172,9 +177,10 @@ def fetch_checkpoint(start: str, directory: Path, mirror: Path | None = None, do
 def _copy(folder: Path, name: str, directory: Path, record: dict[str, Any] | None) -> dict[str, Any]:
     """Copy a file, and put it in place only if it is the recorded one; returns its checksum and size."""
     target = directory / name
-    target.parent.mkdir(parents=True, exist_ok=True)
     temporary = target.with_name(target.name + ".part")
-    shutil.copyfile(folder / name, temporary)
+    with room_for(target, (folder / name).stat().st_size, remove=[temporary]):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(folder / name, temporary)
     found = {"sha256": sha256_of(temporary), "bytes": temporary.stat().st_size}
     expected = record["files"][name] if record is not None else found
     if found != expected:

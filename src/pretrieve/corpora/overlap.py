@@ -5,7 +5,9 @@ paragraph is in Wikipedia for most sets, so this is the rule and not the excepti
 and can be taken out.
 
 * **Test paragraphs** are the passages that are relevant to test questions, with their titles: of a task directory
-  (:mod:`pretrieve.tasks.task`), a collection directory, or a file in SQuAD's layout (all of its paragraphs).
+  (:mod:`pretrieve.tasks.task`), a collection directory, or a file in SQuAD's layout (all of its paragraphs). Where nobody judged
+  a passage, they are all passages that are searched; of a task of examples (:mod:`pretrieve.tasks.example_task`), the texts
+  of its test examples. ``of`` says which.
 * **By title**: an article with the title of a test paragraph's article, normalised as MediaWiki does.
 * **By text**: words are runs of letters and digits in lower case; a paragraph overlaps with an article when at least
   ``share`` of the paragraph's distinct 8-grams of words stand in the article. One 8-gram alone is often a phrase that
@@ -82,15 +84,41 @@ def _of_tables(directory: Path, table: str, text: str) -> Iterator[TestParagraph
         }
     rows = zip(*(judged[name].to_pylist() for name in ("query_id", "doc_id", "relevance")), strict=True)
     wanted = {document for query, document, relevance in rows if query in test and relevance > 0}
+    everything = judged.num_rows == 0  # answers are looked for in whatever is found
     seen = set()
     for batch in pq.ParquetFile(directory / table).iter_batches(columns=["doc_id", "title", text]):
         for document, title, passage in zip(
             *(batch[name].to_pylist() for name in ("doc_id", "title", text)), strict=True
         ):
             # The sentences of one paragraph are candidates each.
-            if document in wanted and (title, passage) not in seen:
+            if (everything or document in wanted) and (title, passage) not in seen:
                 seen.add((title, passage))
                 yield TestParagraph(title, passage)
+
+
+def _of_examples(directory: Path) -> Iterator[TestParagraph]:
+    """The texts of test examples of a task of examples, each once."""
+    splits = read_table(directory / "splits.parquet", ["query_id", "split"])
+    rows = zip(*(splits[name].to_pylist() for name in ("query_id", "split")), strict=True)
+    test = {example for example, split in rows if split == "test"}
+    columns = ["example_id", "texts"]
+    wanted: set[int] = set()
+    for batch in pq.ParquetFile(directory / "examples.parquet").iter_batches(columns=columns):
+        for example, texts in zip(*(batch[name].to_pylist() for name in columns), strict=True):
+            if example in test:
+                wanted.update(texts)
+    texts = read_table(directory / "texts.parquet", ["text"])["text"]
+    yield from (TestParagraph("", text) for text in dict.fromkeys(texts[row].as_py() for row in sorted(wanted)))
+
+
+def kind_of(path: Path) -> str:
+    """What the test paragraphs of ``path`` are: the value of ``of`` in the numbers."""
+    if (path / "examples.parquet").is_file():
+        return "texts of test examples"
+    if not path.is_dir():
+        return "paragraphs of the file"
+    judged = pq.ParquetFile(path / "qrels.parquet").metadata.num_rows
+    return "passages that answer a test question" if judged else "passages that are searched"
 
 
 def read_test_paragraphs(path: Path) -> list[TestParagraph]:
@@ -105,9 +133,11 @@ def read_test_paragraphs(path: Path) -> list[TestParagraph]:
         found = list(_of_tables(path, "collection.parquet", "text"))
     elif (path / "corpus.parquet").is_file():
         found = list(_of_tables(path, "corpus.parquet", "passage"))
+    elif (path / "examples.parquet").is_file():
+        found = list(_of_examples(path))
     elif path.is_dir():
         raise DataError(
-            f"{path}: neither collection.parquet nor corpus.parquet in it; expected a task or a collection."
+            f"{path}: neither collection.parquet, corpus.parquet nor examples.parquet in it; expected a task or a collection."
         )
     else:
         found = _of_squad(path)
@@ -171,6 +201,7 @@ def _articles(corpus: Path) -> Iterator[tuple[int, list[str]]]:
 def measure_overlap(corpus: Path, test: Path, share: float = SHARE, n: int = N) -> tuple[dict[str, Any], list[str]]:
     """Numbers of the overlap, and the titles of the articles that overlap, in corpus order.
 
+    ``of``: what is counted (:func:`kind_of`); ``corpus``, ``corpus_articles``: the name of its directory, and its articles.
     ``test_paragraphs``; ``paragraphs_by_title``, ``paragraphs_by_text``, ``paragraphs``: how many of them the corpus
     has (the last: by either); ``paragraphs_touched``: with at least one 8-gram in one article; ``paragraphs_short``:
     with less than n words, which only a title can find; ``articles``, ``articles_by_title``, ``articles_by_text``:
@@ -202,6 +233,9 @@ def measure_overlap(corpus: Path, test: Path, share: float = SHARE, n: int = N) 
         if whole:
             by_text.add(article)
     numbers = {
+        "of": kind_of(test),
+        "corpus": corpus.name,
+        "corpus_articles": len(titles),
         "test_paragraphs": len(paragraphs),
         "paragraphs": len(titled | texted),
         "paragraphs_by_title": len(titled),

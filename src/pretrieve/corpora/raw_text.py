@@ -156,10 +156,11 @@ def open_raw(path: Path | str) -> BinaryIO:
     return open(path, "rb")
 
 
-def read_lines(path: Path | str, label: str = "", longest: int = LONGEST) -> Iterator[Line]:
+def read_lines(path: Path | str, label: str | None = "", longest: int = LONGEST) -> Iterator[Line]:
     """The lines of a UTF-8 file without their ends; a byte order mark in front of line 1 is dropped.
 
-    ``label`` stands in front of the progress (default: the file's name), which counts MB of the file as it is on the disk.
+    ``label`` stands in front of the progress (default: the file's name), which counts MB of the file as it is on the disk;
+    None: no progress.
     ``longest`` is in bytes.
 
     Raises
@@ -169,7 +170,7 @@ def read_lines(path: Path | str, label: str = "", longest: int = LONGEST) -> Ite
     """
     path = Path(path)
     number, rest = 1, b""
-    with open_raw(path) as stream, _MegaBytes(path, stream, label or path.name) as progress:
+    with open_raw(path) as stream, _MegaBytes(path, stream, path.name if label == "" else label) as progress:
         while block := stream.read(BLOCK):
             progress.update()
             # Long lines come in many blocks: they are not looked through again with each.
@@ -223,11 +224,12 @@ def _too_long(path: Path, number: int, size: str, longest: int) -> DataError:
 class _MegaBytes:
     """Progress in MB of a file on the disk; nothing is shown for a small one."""
 
-    def __init__(self, path: Path, stream: BinaryIO, label: str) -> None:
+    def __init__(self, path: Path, stream: BinaryIO, label: str | None) -> None:
         # Of a packed file the position in the packed bytes: their total is known, the unpacked is not.
         self._source = getattr(stream, "raw", stream)
         size = path.stat().st_size
-        self._progress = Progress(label, total=-(-size // 1_000_000), unit="MB") if size >= SHOWN_FROM else None
+        shown = label is not None and size >= SHOWN_FROM
+        self._progress = Progress(label, total=-(-size // 1_000_000), unit="MB") if shown else None
 
     def update(self) -> None:
         if self._progress is not None:
@@ -253,7 +255,7 @@ def _report(path: Path, own: Warnings | None) -> None:
 def read_json_lines(
     path: Path | str,
     keys: Sequence[str] = (),
-    label: str = "",
+    label: str | None = "",
     warnings: Warnings | None = None,
     longest: int = LONGEST,
 ) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -305,7 +307,7 @@ def read_columns(
     separator: str | None = "\t",
     header: bool = False,
     quoted: bool = False,
-    label: str = "",
+    label: str | None = "",
     warnings: Warnings | None = None,
     longest: int = LONGEST,
 ) -> Iterator[tuple[int, list[str]]]:

@@ -20,7 +20,7 @@ from pretrieve.corpora.checksums import Checksum, Digests, digests_of, locked, r
 from pretrieve.corpora.download import Download
 from pretrieve.errors import DataError, nearest
 from pretrieve.files import sha256_of as sha256_of
-from pretrieve.files import whole_file
+from pretrieve.files import unfinished, whole_file
 
 #: Where raw files are put.
 SOURCES = Path("data/sources")
@@ -201,7 +201,7 @@ def fetch(
                 fetch(holder, archive, mirror, sources, records, download)
         from pretrieve.corpora.archives import extract_member
 
-        member = target.with_name(f".{target.name}.{os.getpid()}.member")
+        member = unfinished(target).with_suffix(".member")
         try:
             extract_member(archive, source.path, member)
             found = digests_of(member, expected)

@@ -17,13 +17,16 @@ from 0 without a gap, so an id is also a row number.
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from pretrieve.disk import room_for
 from pretrieve.errors import DataError
+from pretrieve.files import unfinished
 
 SCHEMAS: dict[str, pa.Schema] = {
     "articles": pa.schema(
@@ -70,6 +73,11 @@ class TableWriter:
     """Append rows (tuples in schema order) to a Parquet file in constant memory; the file appears when it is whole.
 
     Used as a context manager: on an exception the half-written file is removed and nothing takes its place.
+
+    Raises
+    ------
+    DataError
+        when the disk is full.
     """
 
     def __init__(self, path: Path, schema: pa.Schema, row_group: int = ROW_GROUP) -> None:
@@ -78,9 +86,10 @@ class TableWriter:
         self.rows = 0
         self._row_group = row_group
         self._buffer: list[tuple] = []
-        self._temporary = self.path.with_name(self.path.name + ".part")
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        self._writer = pq.ParquetWriter(self._temporary, schema, compression="zstd")
+        self._temporary = unfinished(self.path)
+        with room_for(self.path, remove=[self._temporary]):
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self._writer = pq.ParquetWriter(self._temporary, schema, compression="zstd")
 
     def append(self, row: tuple) -> int:
         """Add one row and return its number, counted from 0."""
@@ -94,7 +103,8 @@ class TableWriter:
         if self._buffer:
             columns = zip(*self._buffer, strict=True)
             arrays = [pa.array(column, type=field.type) for column, field in zip(columns, self.schema, strict=True)]
-            self._writer.write_table(pa.Table.from_arrays(arrays, schema=self.schema))
+            with room_for(self.path, remove=[self._temporary]):
+                self._writer.write_table(pa.Table.from_arrays(arrays, schema=self.schema))
             self._buffer = []
 
     def __enter__(self) -> TableWriter:
@@ -102,12 +112,22 @@ class TableWriter:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None):
         if kind is None:
-            self._flush()
-        self._writer.close()
-        if kind is None:
-            os.replace(self._temporary, self.path)
+            try:
+                self._flush()
+            except BaseException:
+                self._give_up()
+                raise
+            with room_for(self.path, remove=[self._temporary]):
+                self._writer.close()
+                os.replace(self._temporary, self.path)
         else:
-            self._temporary.unlink(missing_ok=True)
+            self._give_up()
+
+    def _give_up(self) -> None:
+        """Close without a word: what is still in a buffer may fail to be written, and is not wanted."""
+        with suppress(OSError):
+            self._writer.close()
+        self._temporary.unlink(missing_ok=True)
 
 
 def read_table(path: Path, columns: list[str] | None = None) -> pa.Table:

@@ -18,6 +18,7 @@ from pretrieve.corpora import hub
 from pretrieve.corpora.checksums import digests_of
 from pretrieve.corpora.sources import RECORDS, SOURCES, Source, candidates, recorded, source_of
 from pretrieve.errors import DataError
+from pretrieve.scales import vocabulary_of
 from pretrieve.workflow import Plan
 
 #: In the order of the report.
@@ -67,7 +68,9 @@ def table_starts(plan: Plan, table: str) -> list[str]:
     for cell in plan.cells[table]:
         if plan.measured(cell) is None:
             continue
-        starts.add(plan.scale.get("vocabulary_file") or "")
+        starts |= {
+            vocabulary_of(plan.config, name).file for name in plan.corpora_behind(cell["system"], plan.measured(cell))
+        }
         encoder = None if cell["system"] == "statistics" else paths.parse_system(cell["system"]).encoder
         while encoder in plan.config["encoders"]:
             starts.add(plan.config["encoders"][encoder].get("start") or "")

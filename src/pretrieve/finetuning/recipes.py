@@ -4,9 +4,9 @@ A recipe turns an encoder into a retriever (or another scorer). How options are 
 ``None`` in one of the presets means that its source says nothing, and the other's value is taken. No torch here: the workflow
 reads this file.
 
-``start``: ``encoder``, or a recipe whose retriever this one goes on from. ``negatives``: a list of ``bm25`` and ``mined:RECIPE``
-(lists that the retriever of another recipe found). ``teacher``: a recipe that trains a cross-encoder. A recipe's retriever is
-made once for each encoder, training-set size and seed, whoever asks for it.
+``start``: ``encoder``, or a recipe whose retriever this one goes on from. ``negatives``: a list of ``bm25``, ``mined:RECIPE``
+(lists that the retriever of another recipe found) and ``published`` (those that the data set ships). ``teacher``: a recipe that
+trains a cross-encoder. A recipe's retriever is made once for each encoder, training-set size and seed, whoever asks for it.
 
 Commits that the sources refer to: microsoft/SEED-Encoder@ececaa9, luyug/Condenser@74880ab, texttron/tevatron@dd06310,
 staoxiao/RetroMAE@ee37587, google-research/t5x_retrieval@e2fbef3, facebookresearch/DPR@a31212d.
@@ -120,7 +120,7 @@ def _ranking(
         "in_batch": _both(in_batch, FLAG, source),
         "margin": _both(1.0, WEIGHT, "seed_encoder §4.2: relu(1 − (s⁺ − s⁻))"),
         "group": _both(group, Between(1, 4096, True), source),
-        "negatives": _both(negatives, Names(f"bm25|mined:{_NAME}", True), source),
+        "negatives": _both(negatives, Names(f"bm25|mined:{_NAME}|published", True), source),
         "pool": _both(pool, Between(1, 100_000, True), source),
         "refresh": _both(refresh, Between(0, 1 << 30, True), source),
         "windows": _both(1, Between(1, 64, True), "seed_encoder §5.1: FirstP 1, MaxP 4 vectors of a document"),
@@ -285,6 +285,15 @@ VARIANTS: dict[str, dict[str, dict[str, Any]]] = {
             "passage_length": 256,
         },
     },
+    # The first 512 tokens of a document: seed_encoder §4.3 (ANCE FirstP); its README: 5e-6. condenser A.4 states neither
+    "documents": {
+        "dpr-bm25": {"passage_length": 512},
+        "dpr-hard": {"passage_length": 512},
+        "seed-pairwise": {"passage_length": 512},
+        "ance": {"learning_rate": 5e-6},
+    },
+    # MNLI
+    "three-classes": {"glue": {"classes": 3}},
 }
 
 #: The preset of a recipe that names none: what is nearest to how the published numbers were made.

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 from pretrieve.finetuning.fine_tuning import FineTuning
 from pretrieve.finetuning.recipes import trainer_of
 from pretrieve.finetuning.trainers import TRAINERS
+from pretrieve.finished_work import leaves_checkpoints
 from pretrieve.training.checkpoint import Checkpoints
 from pretrieve.training.curve import write_curve
 from pretrieve.training.loop import Outcome, train
@@ -19,11 +21,17 @@ def optimiser_config(options: dict, steps: int) -> OptimiserConfig:
     return OptimiserConfig(steps=steps, name=options["optimiser"], **{name: options[name] for name in names})
 
 
-def finetune(run: FineTuning, out: Path, checkpoint_seconds: float = 60.0) -> Outcome:
+def finetune(
+    run: FineTuning, out: Path, checkpoint_seconds: float = 60.0, stop: Callable[[], bool] | None = None
+) -> Outcome:
     """Fine-tune and write the directory ``out``: model, ``pretrieve.json`` and learning curve.
+
+    ``stop``: see :func:`pretrieve.training.loop.train`.
 
     Raises
     ------
+    Stopped
+        as :func:`pretrieve.training.loop.train`.
     ConfigError
         when options do not go together, or with the encoder.
     DataError
@@ -43,6 +51,7 @@ def finetune(run: FineTuning, out: Path, checkpoint_seconds: float = 60.0) -> Ou
         prepared.watcher,
         f"fine-tune {out.parent.parent.name}",
         run.processes,
+        stop=stop,
     )
     prepared.restore()
     made = {
@@ -59,6 +68,7 @@ def finetune(run: FineTuning, out: Path, checkpoint_seconds: float = 60.0) -> Ou
     if run.processes is None or run.processes.first:
         prepared.save(out, made)
         write_curve(out / "curve.csv", outcome.curve)
-        checkpoints.clear()
-        prepared.clear()
+        if not leaves_checkpoints():
+            checkpoints.clear()
+            prepared.clear()
     return outcome

@@ -19,6 +19,7 @@ from pathlib import Path
 import torch
 from safetensors.torch import load_file, save_file
 
+from pretrieve.disk import room_for
 from pretrieve.errors import DataError
 from pretrieve.files import write_json
 from pretrieve.models.checkpoint_names import BERT, T5
@@ -141,8 +142,10 @@ def from_saved_names(state: dict[str, torch.Tensor], config: BodyConfig) -> dict
 def write_tensors(tensors: dict[str, torch.Tensor], path: Path) -> None:
     """A safetensors file, whole or not at all; equal tensors give equal bytes."""
     temporary = path.with_suffix(".part")
-    save_file({name: tensor.detach().cpu().contiguous() for name, tensor in sorted(tensors.items())}, temporary)
-    os.replace(temporary, path)
+    ready = {name: tensor.detach().cpu().contiguous() for name, tensor in sorted(tensors.items())}
+    with room_for(path, sum(tensor.nbytes for tensor in ready.values()), remove=[temporary]):
+        save_file(ready, temporary)
+        os.replace(temporary, path)
 
 
 @dataclass(frozen=True)

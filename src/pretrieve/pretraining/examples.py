@@ -22,10 +22,11 @@ from pretrieve.pretraining.masking import Masking, choose_positions, corrupt
 from pretrieve.text.blocks import build_blocks
 from pretrieve.text.packing import Packed, pack_passages
 from pretrieve.text.token_store import TokenStore
+from pretrieve.training.memory import token_budgets
 from pretrieve.training.objective import MicroBatch
 
 #: Tokens of one micro-batch. It bounds memory and does not change the result.
-TOKEN_BUDGET = {"cpu": 16_384, "cuda": 65_536}
+TOKEN_BUDGET = token_budgets(cpu=16_384, cuda=65_536)
 
 
 def epoch_order(n: int, seed: int, position: int, count: int) -> np.ndarray:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import torch
 from torch import nn
 
 from pretrieve.errors import ConfigError, DataError
+from pretrieve.finished_work import leaves_checkpoints
 from pretrieve.models.compiled import compile_layers
 from pretrieve.models.config import BodyConfig
 from pretrieve.models.encoder import Encoder
@@ -110,12 +112,15 @@ def pretrain(
     processes: Processes | None = None,
     token_budget: int | None = None,
     compiled: bool = False,
+    stop: Callable[[], bool] | None = None,
 ) -> Outcome:
     """Pre-train (or only initialise) an encoder and write its directory and learning curve.
 
     ``options`` are those of :func:`pretrieve.configuration.encoder_options`; ``start_dir`` is the directory of their ``start``. A
-    killed run goes on from ``checkpoint_dir``, which is emptied when the encoder is written. Of several ``processes`` the first
-    writes. compiled: see :mod:`pretrieve.models.compiled`; it changes no result but for rounding.
+    killed run goes on from ``checkpoint_dir``, which is emptied when the encoder is written
+    (under Snakemake somewhat later: :mod:`pretrieve.finished_work`). Of several ``processes`` the first
+    writes. compiled: see :mod:`pretrieve.models.compiled`; it changes no result but for rounding. stop: see
+    :func:`pretrieve.training.loop.train`.
 
     Raises
     ------
@@ -123,7 +128,7 @@ def pretrain(
         when the options name a start and ``start_dir`` is missing.
     DataError
         when the start or the token store cannot be used.
-    TrainingError
+    TrainingError, Stopped
         as :func:`pretrieve.training.loop.train`.
     """
     processes = processes or Processes()
@@ -155,6 +160,7 @@ def pretrain(
             label=f"pre-train {out.parent.name}",
             processes=processes,
             expected_first=first_losses(objective, encoder.config) if start is None else None,
+            stop=stop,
         )
         heads = trained_heads(objective)
     about = {
@@ -173,7 +179,8 @@ def pretrain(
             save_encoder(out / "query", query, about=about)
         save_encoder(out, encoder, heads, about | {"towers": "shared" if query is None else "separate"})
         write_curve(out / "curve.csv", outcome.curve)
-        checkpoints.clear()
+        if not leaves_checkpoints():
+            checkpoints.clear()
     processes.wait()
     return outcome
 

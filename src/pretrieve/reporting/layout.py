@@ -8,7 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pretrieve.paths import parse_system
-from pretrieve.reporting.references import ROW_SEPARATOR, STATISTICS, Table
+from pretrieve.reporting.cases import RECIPROCAL_RANK, is_case
+from pretrieve.reporting.overlaps import overlap_lines
+from pretrieve.reporting.references import ROW_SEPARATOR, STATISTICS, TEXT, Table
 from pretrieve.reporting.results import Setting
 from pretrieve.reporting.tables import MEASURED, ROUNDS, Line, count_statuses
 
@@ -22,7 +24,7 @@ NOTHING = "–"
 
 @dataclass(frozen=True)
 class Shown:
-    """One value as shown. ``value`` is a number, or the status where there is none; ``percent`` draws the bar.
+    """One value as shown. ``value`` is a number or a text, or the status where there is none; ``percent`` draws the bar.
 
     ``published`` has the paper's own mark behind it, which is not ``mark``, ours.
     """
@@ -36,6 +38,7 @@ class Shown:
     best: bool
     percent: tuple[str, str] | None
     details: str
+    text: bool = False
 
 
 @dataclass(frozen=True)
@@ -142,17 +145,23 @@ def _comparable(line: Line) -> tuple[str, str, str]:
 def _best(lines: Sequence[Line]) -> dict[tuple[str, str, str], float]:
     best: dict[tuple[str, str, str], float] = {}
     for line in lines:
-        if line.measured and line.system != STATISTICS:
+        if _scored(line):
             key = _comparable(line)
             best[key] = max(best.get(key, float("-inf")), float(line.measured))
     return best
 
 
+def _scored(line: Line) -> bool:
+    """Whether the cell has a score, which can be compared with others': no statistic, and no single query of a case study."""
+    return bool(line.measured) and line.system != STATISTICS and not is_case(line.metric)
+
+
 def _shown(line: Line, best: dict[tuple[str, str, str], float]) -> Shown:
-    value = _grouped(line.measured) if line.measured else NOTHING if _prints_nothing(line) else line.status
-    scored = bool(line.measured) and line.system != STATISTICS
+    measured = line.measured if line.unit == TEXT else _grouped(line.measured)
+    value = measured or (NOTHING if _prints_nothing(line) else line.status)
+    scored = _scored(line)
     facts = [
-        ("system", line.system if scored else ""),
+        ("system", line.system if line.measured and line.system != STATISTICS else ""),
         ("difference", line.delta and f"{float(line.delta):+,.{len(line.delta.partition('.')[2])}f}"),
         ("p", line.p_value),
         ("corrected p", line.p_holm),
@@ -170,6 +179,7 @@ def _shown(line: Line, best: dict[tuple[str, str, str], float]) -> Shown:
         best=scored and float(line.measured) == best[_comparable(line)],
         percent=(line.measured, line.published) if line.unit == "%" and line.measured else None,
         details="; ".join(f"{name} {text}" for name, text in facts if text),
+        text=line.unit == TEXT,
     )
 
 
@@ -219,7 +229,11 @@ def _legend(table: Table, lines: Sequence[Line]) -> list[tuple[str, str]]:
         tolerance = tolerance or f"{table.tolerance['relative']:.0%} of the published value"
         sentence = ", ".join(f"{SIGNS[word]} {word}: {text[word]}" for word in SIGNS if word in signs)
         legend.append(("Against the published value", f"{sentence}. Tolerance: {tolerance}."))
-    if any(line.system != STATISTICS for line in shown):
+    won = [line for line in shown if line.metric == RECIPROCAL_RANK and line.system == table.case_systems[0]]
+    if any(float(line.measured) < 1 for line in won):
+        said = "In some case the first system has no relevant document in first place: these are the best it has here."
+        legend.append(("Cases", said))
+    if any(map(_scored, shown)):
         legend.append(("Bold", "The highest of the values measured on the same queries."))
     if any(line.wall_s for line in lines):
         legend.append(
@@ -245,6 +259,7 @@ def _provenance(table: Table, lines: Sequence[Line], setting: Setting) -> list[t
     provenance = [("Scale", setting.scale)]
     roles = dict.fromkeys(line.role for line in lines if line.role)
     provenance += [(f"Role {role}", _role(role, lines, setting)) for role in roles if role in setting.roles]
+    provenance += overlap_lines(lines, setting)
     if absent := [role for role in roles if role not in setting.roles]:
         provenance.append((f"Role{'s' * (len(absent) > 1)} {', '.join(absent)}", _no_data_set(setting)))
     if any(line.n_seeds for line in lines):

@@ -166,6 +166,13 @@ def what_it_shows(scale: str, findings: Sequence[Finding] = ()) -> list[str]:
             "A supported claim shows that the effect needs no large model. A contradicted one shows that it is not there at "
             "this scale: with more data, more layers or longer training it may appear.",
         ]
+    if scale == "demo":
+        said.append(
+            "What such models can show: whether an objective that is near to retrieval pays off soon, and effects that are large "
+            "beside the noise of some hundred test queries. What they cannot: what long texts, many negatives in a batch, or "
+            "pre-training until nothing more is learnt would do, and differences of a point or two. Where BM25 is far ahead of "
+            "all encoders, who is first among them is a question about beginnings."
+        )
     if {finding.seeds for finding in findings if finding.seeds} == {"1"}:
         said.append(
             "All of it is from one seed. A test on queries says that other queries of this kind would give the same result; it "

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from pretrieve.errors import DataError
+from pretrieve.reporting.overlaps import overlaps_of, scored_datasets
 from pretrieve.reporting.references import Table
 from pretrieve.reporting.repository import version_of
 from pretrieve.reporting.results import ResultFiles, Setting
@@ -52,6 +53,7 @@ def make_manifest(
         **measured_with(setting, {cell.dataset for cell in table.cells}),
         "baseline": table.baseline,
         "cells": count_statuses(lines),
+        "overlap": overlaps_of(scored_datasets(lines), setting),
         **made_with(config_hash, lock, sources),
         "cost": total_cost(table, setting),
         "commands": {
@@ -94,7 +96,11 @@ def row_commands(table: Table, setting: Setting) -> dict[str, str]:
 def total_cost(table: Table, setting: Setting) -> dict[str, Any]:
     """Wall seconds and GPU hours added up over the distinct stages of a table, and the peak memory of the largest."""
     wanted = {
-        path for cell in table.cells for seed in setting.seeds_of(cell) for path in setting.cost_files_of(cell, seed)
+        path
+        for cell in table.cells
+        if setting.files_of(table, cell)
+        for seed in setting.seeds_of(cell)
+        for path in setting.cost_files_of(cell, seed)
     }
     return cost_of(wanted)
 

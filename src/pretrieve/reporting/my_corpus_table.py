@@ -26,6 +26,8 @@ from pretrieve.reporting.results import Cost, ResultFiles
 
 LEVEL = 0.05
 ROUNDS = 10_000
+#: With fewer test queries a note says so: TREC takes 50 for the least that tells systems apart (Voorhees and Buckley 2002).
+FEW = 50
 NAMES = {"ndcg": "nDCG", "mrr": "MRR", "recall": "Recall"}
 
 
@@ -141,6 +143,7 @@ def advise(rows: Sequence[Row], metric: str, baseline: str) -> Advice:
         return row.scores[metric].mean
 
     best = max(trained, key=mean)
+    bert = next((row for row in rows if row.system == baseline), None)
     ahead = [row for row in trained if mean(row) > mean(bm25) and _significant(row.against_bm25)]
     if not ahead:
         if _significant(best.against_bm25):
@@ -148,21 +151,21 @@ def advise(rows: Sequence[Row], metric: str, baseline: str) -> Advice:
                 bm25.system,
                 best.system,
                 f"Use BM25: its {name} of {mean(bm25):.3f} is above that of every retriever that was trained here; the best of "
-                f"them, {best.label}, has {best.scores[metric]} ({_p(best.against_bm25)}, {n:,} queries).",
+                f"them, {best.label}, has {best.scores[metric]} ({_p(best.against_bm25)}, {n:,} queries)"
+                f"{_beside(best, bert, metric)}.",
             )
         return Advice(
             bm25.system,
             best.system,
             f"Use BM25: between it ({name} {mean(bm25):.3f}) and the best retriever that was trained here, {best.label} "
             f"({best.scores[metric]}), {n:,} queries show no difference ({_p(best.against_bm25)}), and BM25 needs no "
-            "training.",
+            f"training{_beside(best, bert, metric)}.",
         )
     use = max(ahead, key=mean)
     reason = (
         f"Use {use.label}: its {name} of {use.scores[metric]} is above BM25's {mean(bm25):.3f} ({_p(use.against_bm25)}, "
         f"{n:,} queries)"
     )
-    bert = next((row for row in rows if row.system == baseline), None)
     if bert is None or use is bert:
         more = ", and no other objective that was trained here has a higher one"
     elif _significant(use.against_bert):
@@ -170,6 +173,20 @@ def advise(rows: Sequence[Row], metric: str, baseline: str) -> Advice:
     else:
         more = f"; between it and {bert.label} ({bert.scores[metric]}) they show no difference ({_p(use.against_bert)})"
     return Advice(use.system, use.system, f"{reason}{more}.")
+
+
+def _beside(best: Row, bert: Row | None, metric: str) -> str:
+    """Behind a recommendation of BM25: whether the best objective is at least better than plain masked words."""
+    if bert is None or best is bert:
+        return ""
+    if _significant(best.against_bert):
+        return (
+            f"; of the objectives, {best.label} is above {bert.label} ({bert.scores[metric]}, {_p(best.against_bert)})"
+        )
+    return (
+        f"; between {best.label} and {bert.label} ({bert.scores[metric]}) the queries show no difference "
+        f"({_p(best.against_bert)})"
+    )
 
 
 def _significant(p: float | None) -> bool:
@@ -237,6 +254,8 @@ def make_page(
         "Time: wall time of all stages behind a score for one seed, shared ones (the base that all go on from) in full for each; "
         "GPU hours and the largest memory of a stage likewise.",
     ]
+    if len(rows[0].per_query) < FEW:
+        notes.insert(1, f"So few queries show large differences only: judge {FEW} or more before a small one decides.")
     return {
         "folder": request["folder"],
         "sentence": advice.sentence,

@@ -7,6 +7,7 @@ explicit command, into a folder named after date, scale and commit.
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from collections.abc import Iterable, Sequence
@@ -47,8 +48,8 @@ def publish(
     PretrieveError
         when the checkout has no commit or differs from it, or this was published before.
     DataError
-        when a table, a figure, the claims, the report or one of their files is missing, a cell failed, the report is older than
-        a table, or README.md lacks the two markers.
+        when a table, a figure, the claims, the report or one of their files is missing, a cell failed, a table was made by code
+        that no commit has, the report is older than a table, or README.md lacks the two markers.
     """
     commit = _clean_commit(repository)
     for name in tables:
@@ -110,6 +111,13 @@ def _check_table(root: Path, name: str) -> None:
         if not path.is_file():
             table = table_file(str(root), *split_name(name))
             raise DataError(f"{path}: no such file, so {name} is not finished. Make it with: snakemake {table}")
+    manifest = Path(table_file(str(root), *split_name(name), "manifest.json"))
+    git = json.loads(manifest.read_text(encoding="utf-8"))["git"]
+    if git["dirty"]:
+        raise DataError(
+            f"{manifest}: {name} was made by files that differ from commit {(git['commit'] or 'none')[:7]}, so nobody could make "
+            "it again. Commit them, and make the table again from a clean checkout."
+        )
     path = table_file(str(root), *split_name(name))
     failed = [line for line in read_lines(path) if line.status == "failed"]
     if failed:

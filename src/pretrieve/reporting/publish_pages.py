@@ -14,7 +14,7 @@ from pretrieve.reporting.status import split_name
 from pretrieve.reporting.tables import count_statuses, read_lines
 
 #: Files of a table. The CSV comes first: it is the one that is checked.
-EXTENSIONS = ("csv", "md", "html", "manifest.json")
+EXTENSIONS = ("csv", "md", "html", "tex", "manifest.json")
 #: Files of a figure.
 FIGURE_EXTENSIONS = ("svg", "csv", "manifest.json")
 
@@ -56,7 +56,7 @@ def _table_of_tables(root: Path, tables: Sequence[str], folder: str) -> list[str
         manifest = json.loads(
             Path(table_file(str(root), *split_name(name), "manifest.json")).read_text(encoding="utf-8")
         )
-        made = (manifest["git"]["commit"] or "none")[:7] + (" with changes" if manifest["git"]["dirty"] else "")
+        made = manifest["git"]["commit"][:7]  # publish refuses what no commit made
         links = ", ".join(f"[{extension.split('.')[0]}]({folder}{name}.{extension})" for extension in EXTENSIONS)
         lines.append(
             f"| {name} | {sum(counts.values())} | {counts['measured']} | {counts['quoted']} | {counts['not-run']} | "

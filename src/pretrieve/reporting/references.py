@@ -16,6 +16,7 @@ import yaml
 
 from pretrieve.errors import ConfigError, DataError
 from pretrieve.paths import parse_system
+from pretrieve.reporting.cases import is_case
 
 #: Columns of a reference CSV, in this order.
 COLUMNS = ("row", "column", "system", "dataset", "metric", "published", "unit", "marker", "note")
@@ -64,6 +65,11 @@ class Cell:
         return self.unit == TEXT
 
     @property
+    def is_case(self) -> bool:
+        """Whether the cell is about one query of a case study (:mod:`pretrieve.reporting.case_studies`)."""
+        return bool(self.system) and is_case(self.metric)
+
+    @property
     def published_value(self) -> float | None:
         """The published number in the cell's unit, or None when nothing, or a text, was published."""
         return parse_number(self.published) if self.published and not self.is_text else None
@@ -95,6 +101,15 @@ class Table:
         return list(dict.fromkeys(cell.column for cell in self.cells))
 
     @cached_property
+    def case_systems(self) -> list[str]:
+        """The two systems of a table of case studies, the one that wins its cases first; [] of any other table."""
+        return list(dict.fromkeys(cell.system for cell in self.cells if cell.is_case))
+
+    def case_of(self, cell: Cell) -> int:
+        """Which case a cell shows, from 0: a column is a case."""
+        return list(dict.fromkeys(other.column for other in self.cells if other.is_case)).index(cell.column)
+
+    @cached_property
     def measured_on(self) -> frozenset[tuple[str, str]]:
         """(system, role) of every cell that is not quoted."""
         return frozenset((cell.system, cell.dataset) for cell in self.cells if cell.system)
@@ -109,7 +124,7 @@ class Table:
 
     def expected_baseline_of(self, cell: Cell) -> str:
         """``baseline`` with the parts of the cell's own system in its placeholders, whether the table has it or not."""
-        if not self.baseline or not cell.system or cell.is_statistic or cell.is_text:
+        if not self.baseline or not cell.system or cell.is_statistic or cell.is_text or cell.is_case:
             return ""
         baseline = self.baseline.format(**parse_system(cell.system)._asdict())
         return "" if baseline == cell.system else baseline
@@ -257,6 +272,12 @@ def _check_whole(table: Table, paper_file: Path | str) -> None:
     if not table.statistics and any(cell.is_statistic for cell in table.cells):
         raise ConfigError(
             f"{key}: has cells of system '{STATISTICS}' but no 'statistics: pairs' or 'statistics: tasks'."
+        )
+    cases = {(cell.dataset, cell.metric) for cell in table.cells if cell.is_case}
+    if cases and (len(table.case_systems) != 2 or len({role for role, _ in cases}) != 1):
+        raise ConfigError(
+            f"{key}: has cells of a case study ({', '.join(sorted(metric for _, metric in cases))}) of "
+            f"{len(table.case_systems)} system(s); expected two systems on one data set, of which the first wins the cases."
         )
     # A baseline outside the table would be a job that no cell asks for. A named one is there for every cell, or misspelt; one
     # that follows the cell's encoder or recipe need not be there for all of them, but it is for some.

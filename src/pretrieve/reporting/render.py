@@ -69,7 +69,7 @@ def _markdown_row(row: Row, has_wall: bool) -> list[str]:
 def _markdown_cell(cell: Shown | None) -> str:
     if cell is None:
         return ""
-    value = f"**{cell.value}**" if cell.best else cell.value
+    value = f"**{cell.value}**" if cell.best else _plain(cell.value)
     sd = f" ± {cell.sd}" if cell.sd else ""
     published = f" ({_plain(cell.published)})" if cell.published else ""
     return f"{value}{cell.mark}{sd}{published}{' ' + cell.sign if cell.sign else ''}"

@@ -102,7 +102,7 @@ def collect(plan: Plan, root: Path, references: Path = Path("references")) -> Re
     DataError
         when a configured table, its manifest, or the claims are missing or damaged.
     """
-    config, setting = plan.config, Setting.of(plan.setting())
+    config, seeds = plan.config, tuple(plan.seeds)
     findings = read_rows(root / "claims.csv", Finding)
     comparisons = read_rows(root / "claims.groups.csv", Comparison)
     papers = []
@@ -119,7 +119,7 @@ def collect(plan: Plan, root: Path, references: Path = Path("references")) -> Re
     }
     drawn = list(config.get("figures", ()))
     for paper in names:
-        views, lines = [], []
+        views, lines, setting = [], [], Setting.of(plan.setting(paper))
         for table in sorted(tables[paper], key=lambda table: table.name):
             path = Path(paths.table_file(str(root), paper, table.name))
             some = read_lines(path)
@@ -141,7 +141,7 @@ def collect(plan: Plan, root: Path, references: Path = Path("references")) -> Re
                 figures=figures,
                 absent=[_short(name) for name in sorted(known - built)],
                 claims=[_claim(finding, comparisons, addresses) for finding in of_paper],
-                pretraining=_pretraining_curves(root, paper, encoders, setting.seeds),
+                pretraining=_pretraining_curves(root, paper, encoders, seeds),
                 finetuning=_finetuning_curves(root, paper, families, setting),
                 choices=[encoder_choices(config, name) for name in encoders]
                 + [
@@ -154,11 +154,11 @@ def collect(plan: Plan, root: Path, references: Path = Path("references")) -> Re
             )
         )
     return Report(
-        scale=config["scale"],
-        seeds=setting.seeds,
+        scale=plan.scale_name,
+        seeds=seeds,
         papers=papers,
         verdicts=count_verdicts(findings),
-        meaning=what_it_shows(config["scale"], findings),
+        meaning=what_it_shows(plan.scale_name, findings),
         stages=read_stages(root / "benchmarks") if (root / "benchmarks").is_dir() else [],
         made=_made([table.manifest for paper in papers for table in paper.tables]),
         totals=_totals(papers, len(plan.all_tables)),

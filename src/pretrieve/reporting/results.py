@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from pretrieve import paths
 from pretrieve.errors import DataError
+from pretrieve.reporting.cases import case_files, scored_by
 from pretrieve.reporting.references import Cell, Table
 
 
@@ -29,7 +30,9 @@ class Setting:
     ``root`` is ``results/{scale}``; ``roles`` maps a role to a data set; ``trained_on`` maps a data set to the one its
     retrievers are fine-tuned on (itself when absent), ``sizes`` to its training-set sizes and ``metrics`` to what is measured
     on it (any when absent). ``kinds`` maps a recipe to what it trains, and a data set of examples to the kind of recipe that
-    it is for; what is not in it is of retrieval.
+    it is for; what is not in it is of retrieval. ``overlaps`` maps a data set to the file with what its test texts share with
+    the pre-training corpus, where the scale measures that. ``vocabularies`` has those encoders (``encoders.NAME``) and data
+    sets (``datasets.NAME``) whose vocabulary is not the scale's.
     """
 
     root: str
@@ -42,6 +45,8 @@ class Setting:
     sizes: Mapping[str, Collection[str]] = field(default_factory=dict)
     metrics: Mapping[str, Collection[str]] = field(default_factory=dict)
     kinds: Mapping[str, str] = field(default_factory=dict)
+    overlaps: Mapping[str, str] = field(default_factory=dict)
+    vocabularies: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(cls, fields: Mapping[str, Any]) -> Setting:
@@ -66,9 +71,19 @@ class Setting:
         trained, wanted = (self.kinds.get(name, "ranking") for name in (system.recipe, dataset))
         if trained != wanted:
             return f"recipe {system.recipe} trains for {trained}, the data set {dataset} is for {wanted}"
-        if cell.metric and cell.metric not in self.metrics.get(dataset, (cell.metric,)):  # vectors have no metric
-            return f"{cell.metric} is not measured on the data set {dataset}"
-        return "a text, not a number: metrics files have none" if cell.is_text else ""
+        words, theirs = (self.vocabularies.get(name) for name in (f"encoders.{system.encoder}", f"datasets.{dataset}"))
+        if system.encoder != "bm25" and words != theirs:
+            usual = f"the vocabulary of the {self.scale} scale"
+            return f"encoder {system.encoder} reads {words or usual}, the data set {dataset} is made with {theirs or usual}"
+        metric = scored_by(cell.metric)
+        if metric and metric not in self.metrics.get(dataset, (metric,)):  # vectors have no metric
+            return f"{metric} is not measured on the data set {dataset}"
+        return "a text, not a number: metrics files have none" if cell.is_text and not cell.is_case else ""
+
+    def why_not_measured(self, table: Table, cell: Cell) -> str:
+        """The same of a cell of ``table``: a case is a comparison, so its cells need both of the table's systems."""
+        cells = [other for other in table.cells if other.is_case] if cell.is_case else []
+        return next(filter(None, map(self.why_not_run, [cell, *cells])), "")
 
     def seeds_of(self, cell: Cell) -> tuple[int, ...]:
         """The seeds of a cell's system: none for statistics and quoted cells; BM25 draws nothing, so it has one run."""
@@ -77,13 +92,21 @@ class Setting:
         return (0,) if paths.parse_system(cell.system).encoder == "bm25" else self.seeds
 
     def files_of(self, table: Table, cell: Cell) -> list[str]:
-        """The files ``cell`` is measured from: metrics, one for each seed, or one statistics file; [] if not run."""
-        if not cell.system or self.why_not_run(cell):
+        """The files ``cell`` is measured from: metrics, one for each seed, or one statistics file; [] if not run. Of a case
+        study, all that the table is made from."""
+        if not cell.system or self.why_not_measured(table, cell):
             return []
         dataset = self.roles[cell.dataset]
+        if cell.is_case:
+            return case_files(self.root, self.case_seeds(table), dataset)
         if cell.is_statistic:
             return [f"{self.root}/{table.statistics}/{dataset}/stats.json"]
         return [paths.metrics_file(self.root, cell.system, dataset, seed) for seed in self.seeds_of(cell)]
+
+    def case_seeds(self, table: Table) -> dict[str, tuple[int, ...]]:
+        """The two systems of a table of case studies → their seeds, the one that wins first."""
+        cells = {cell.system: cell for cell in table.cells if cell.is_case}
+        return {system: self.seeds_of(cells[system]) for system in table.case_systems}
 
     def cost_files_of(self, cell: Cell, seed: int) -> list[str]:
         """The cost files of the stages behind one run of a cell's system; [] for a cell that is not run."""

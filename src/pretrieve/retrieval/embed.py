@@ -21,13 +21,14 @@ from pretrieve.models.batch import Batch
 from pretrieve.retrieval.shards import Part, ShardWriter
 from pretrieve.text.packing import Packed
 from pretrieve.training.device import Device
+from pretrieve.training.memory import out_of_memory, token_budgets
 from pretrieve.training.processes import Processes
 from pretrieve.training.progress import Progress
 
 #: Rows whose tokens are laid out at once, and sorted by length together.
 CHUNK_ROWS = 8192
 #: Tokens of one forward pass: on a CPU what its caches hold (larger batches are 1.2 times slower), on a GPU what fills it.
-TOKEN_BUDGET = {"cpu": 4096, "cuda": 65_536}
+TOKEN_BUDGET = token_budgets(cpu=4096, cuda=65_536)
 #: Shards that a store has at least, if its rows allow it: work for that many processes.
 SHARDS = 32
 #: Rows and bytes of a shard at most; what a process holds in memory, and what a killed one loses.
@@ -68,8 +69,13 @@ def encode_parts(
             chunk = rows[begin : begin + CHUNK_ROWS]
             packed = pack(chunk)
             for first, last in packed.slices(TOKEN_BUDGET[device.device.type]):
-                with device.autocast():
-                    tensors = compute(Batch.of(packed.part(first, last), device.device))
+                part = packed.part(first, last)
+                try:
+                    with device.autocast():
+                        tensors = compute(Batch.of(part, device.device))
+                except torch.OutOfMemoryError as error:
+                    numbers = sum(parameter.numel() for parameter in module.parameters())
+                    raise out_of_memory("embedding", error, len(part.tokens), last - first, numbers, False) from None
                 for result, tensor in zip(results, tensors, strict=True):
                     # numpy has no bf16
                     tensor = tensor.float() if tensor.is_floating_point() else tensor

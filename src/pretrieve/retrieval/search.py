@@ -4,7 +4,7 @@ faiss gives float32 scores whose last bits depend on where a vector lies in a bl
 equal passages may swap with the batch size, the shards or the number of threads. Here:
 
 1. faiss finds ``depth + MARGIN`` candidates for each query, shard by shard; the best so far are kept, so memory is
-   O(queries x depth) and never grows with the corpus.
+   O(queries x depth) and never grows with the corpus. Without faiss torch does (:mod:`pretrieve.retrieval.first_pass`).
 2. Candidates are scored again in float64 and rounded to float32: equal vectors get equal scores. Ranking is by
    (score descending, document id ascending), see :mod:`pretrieve.retrieval.run`.
 3. A query is settled when its hit number ``depth`` beats the worst candidate by more than the rounding of step 1 could
@@ -25,7 +25,8 @@ import numpy as np
 
 from pretrieve.errors import ConfigError, DataError
 from pretrieve.retrieval.embeddings import EmbeddingReader
-from pretrieve.retrieval.index import is_exact, load_faiss, top_k
+from pretrieve.retrieval.first_pass import top_k
+from pretrieve.retrieval.index import is_exact, load_faiss
 from pretrieve.retrieval.run import Run
 
 #: Candidates beyond ``depth``, so that ties and near ties at the cut are settled without a second pass.

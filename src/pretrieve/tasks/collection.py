@@ -32,7 +32,7 @@ import pyarrow.parquet as pq
 
 from pretrieve.corpora.raw_text import Warnings
 from pretrieve.errors import ConfigError, DataError
-from pretrieve.files import write_json
+from pretrieve.files import unfinished, write_json
 from pretrieve.tasks.collection_tables import SCHEMAS, SPLITS, Collection, Table, read_collection
 from pretrieve.tasks.hashed_ids import HashedIds, hash_ids
 
@@ -84,8 +84,8 @@ class CollectionWriter:
         self.expected = dict(expected or {})
         self.warnings = Warnings()
         self.counts: Counter[str] = Counter()
-        # Beside its place, so that moving the files needs no copying; the process id keeps two jobs apart.
-        self._temporary = self.directory.with_name(f".{self.directory.name}.{os.getpid()}.part")
+        # Beside its place, so that moving the files needs no copying.
+        self._temporary = unfinished(self.directory)
         shutil.rmtree(self._temporary, ignore_errors=True)
         self._temporary.mkdir(parents=True)
         self._tables = {name: Table(self._temporary, name) for name in SCHEMAS}
@@ -288,11 +288,13 @@ class CollectionWriter:
             if kind is None:
                 self._finish()
         finally:
-            for table in self._tables.values():
-                table.close()
-            if kind is None and not self._failed:
-                self._publish()
-            shutil.rmtree(self._temporary, ignore_errors=True)
+            try:
+                for table in self._tables.values():
+                    table.close()
+                if kind is None and not self._failed:
+                    self._publish()
+            finally:  # also of a full disk, where a table cannot be closed
+                shutil.rmtree(self._temporary, ignore_errors=True)
 
     _failed = True
 

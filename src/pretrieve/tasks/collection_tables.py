@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pretrieve.corpora.tables import read_table
+from pretrieve.disk import room_for
 from pretrieve.errors import DataError
 
 SPLITS = ("train", "dev", "test")
@@ -49,14 +50,16 @@ class Table:
             options = {"compression": "zstd", "use_dictionary": few, "write_statistics": False}
             self._writer = pq.ParquetWriter(self.path, self.schema, **options)
         if columns and len(columns[0]):
-            self._writer.write_table(pa.Table.from_arrays(columns, schema=self.schema))
+            with room_for(self.path, remove=[self.path]):
+                self._writer.write_table(pa.Table.from_arrays(columns, schema=self.schema))
             self.rows += len(columns[0])
 
     def close(self) -> None:
         if self._writer is None and self.name in ALWAYS:
             self.write([])
         if self._writer is not None:
-            self._writer.close()
+            with room_for(self.path, remove=[self.path]):
+                self._writer.close()
 
 
 class Collection:

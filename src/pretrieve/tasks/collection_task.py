@@ -118,10 +118,23 @@ def build_collection_task(
                 "dev": contents.dev,
                 "documents": source.document_count,
                 "left_out": contents.left_out,
-            }
+            },
+            **_official_parts(stats.get("counts", {})),
         },
     )
     return write_rows(Path(out), rows, tokenizer)
+
+
+def _official_parts(counts: Mapping[str, int]) -> dict[str, dict[str, int]]:
+    """``queries`` and ``judgements`` of the parts as the publisher ships them, whatever the task draws of them; queries that
+    nobody judged count too, where the files have them. 0 for a part that is not there."""
+    return {
+        part: {
+            "queries": counts.get(f"queries_read.{split}", counts.get(f"queries.{split}", 0)),
+            "judgements": counts.get(f"judgements.{split}", 0),
+        }
+        for part, split in (("train", "train"), ("dev", "dev"), ("eval", "test"))
+    }
 
 
 @dataclass

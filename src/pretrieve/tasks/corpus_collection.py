@@ -31,7 +31,11 @@ if TYPE_CHECKING:
 
 
 def read_corpus(
-    files: Mapping[str, Path], writer: CollectionWriter, words: int = WORDS, regular_expressions: bool = False
+    files: Mapping[str, Path],
+    writer: CollectionWriter,
+    words: int = WORDS,
+    regular_expressions: bool = False,
+    share: float = 1.0,
 ) -> None:
     """Write the collection; texts stream, questions and their answers are held in memory.
 
@@ -43,13 +47,15 @@ def read_corpus(
         words of a passage.
     regular_expressions:
         whether answers are patterns, as those of CuratedTREC are.
+    share:
+        of the articles that are searched, drawn by their titles: a large corpus takes long to embed for every system.
 
     Raises
     ------
     DataError
         when a file is damaged, there is no file of questions, or no question can be answered.
     ConfigError
-        when ``words`` is below 1.
+        when ``words`` is below 1, or ``share`` not above 0 and at most 1.
     """
     paths = question_files(files)
     if not paths:
@@ -59,9 +65,10 @@ def read_corpus(
         query_id: Answers(question.answers, regular_expressions) for query_id, (_, question) in questions.items()
     }
     search = AnswerSearch(answers)
-    writer.variant = f"blocks of {words} words; questions with an answer in a passage"
+    part = "" if share == 1 else f" of {share:g} of the articles"
+    writer.variant = f"blocks of {words} words{part}; questions with an answer in a passage"
     writer.at(files["passages"])
-    for passage in split_articles(files["articles"], files["passages"], words):
+    for passage in split_articles(files["articles"], files["passages"], words, share):
         writer.add_document(passage.id, passage.title, passage.text)
         search.add(passage.text)
     found = search.finish()

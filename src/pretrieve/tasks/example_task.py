@@ -28,7 +28,7 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -170,11 +170,13 @@ def write_example_task(
     tokenizer: Tokenizer,
     classes: Sequence[str] = (),
     about: dict[str, Any] | None = None,
+    counted: Callable[[], Mapping[str, Any]] | None = None,
 ) -> dict[str, Any]:
     """Check a task, write its directory and return its statistics; ``stats.json`` is written last.
 
     ``texts`` are consumed first, then ``examples``, then ``splits``; each may be a generator. ``classes`` are the
-    names of the classes of ``classification``; ``about`` is kept in the statistics (how the task was made).
+    names of the classes of ``classification``; ``about`` is kept in the statistics (how the task was
+    made). ``counted`` is called when all is read, and gives further entries of the statistics.
 
     Raises
     ------
@@ -224,6 +226,7 @@ def write_example_task(
         "history": round(history_seen / len(known), 2),
         "splits": _write_splits(splits, known, directory),
         "about": about or {},
+        **(counted() if counted else {}),
     }
     write_json(directory / "stats.json", statistics | {"class_names": list(classes)})
     return statistics

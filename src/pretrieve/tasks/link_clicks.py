@@ -23,10 +23,14 @@ from tokenizers import Tokenizer
 
 from pretrieve.corpora.tables import read_table
 from pretrieve.errors import ConfigError, DataError
+from pretrieve.tasks.click_statistics import ClickStatistics
 from pretrieve.tasks.example_splits import SHARES, Size, drawn, make_example_splits, parts_of_groups
 from pretrieve.tasks.example_task import Example, TextTable, write_example_task
 from pretrieve.tasks.splits import draw_key
 from pretrieve.tasks.structure_sts import linked_articles
+
+#: Split → part of the statistics; articles are counted once in each (:mod:`pretrieve.tasks.click_statistics`).
+COUNTED = {"train": "train", "valid": "train", "test": "dev"}
 
 
 def impressions(path: list[int], first: int, seed: int, user: int) -> list[tuple[list[int], list[int]]]:
@@ -123,4 +127,24 @@ def build_link_clicks(
         "first": first,
         "seed": seed,
     }
-    return write_example_task(out, "clicks", texts.texts, examples, splits, tokenizer, about=about)
+    counted = _statistics(examples, part_of, texts, titles, tokenizer)
+    return write_example_task(
+        out, "clicks", texts.texts, examples, splits, tokenizer, about=about, counted=counted.summary
+    )
+
+
+def _statistics(
+    examples: list[Example], part_of: Mapping[str, str], texts: TextTable, titles: list[str], tokenizer: Tokenizer
+) -> ClickStatistics:
+    """The counts of what the task has: a user is an article, and so is what is clicked."""
+    counted = ClickStatistics(tokenizer)
+    seen: dict[str, set[int]] = {part: set() for part in COUNTED.values()}
+    for example in examples:
+        if (split := part_of[example.example_id]) in COUNTED:
+            part, user = COUNTED[split], example.example_id.partition("-")[0]
+            counted.impression(part, user, int(sum(example.labels)), len(example.texts), len(example.history))
+            seen[part].update(int(texts.texts[row].text_id[1:]) for row in (*example.texts, *example.history))
+    for part, articles in seen.items():
+        for article in sorted(articles):
+            counted.article(part, titles[article])
+    return counted

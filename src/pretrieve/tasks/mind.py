@@ -26,6 +26,7 @@ from typing import Any, NamedTuple
 
 from pretrieve.corpora.raw_text import read_columns
 from pretrieve.errors import ConfigError, DataError
+from pretrieve.tasks.click_statistics import ClickStatistics
 from pretrieve.tasks.example_reading import Job, held_out
 from pretrieve.tasks.example_splits import make_example_splits
 from pretrieve.tasks.example_task import Example, Text, write_example_task
@@ -53,11 +54,11 @@ class NewsTable:
     counted.
     """
 
-    def __init__(self, job: Job, candidate: str) -> None:
+    def __init__(self, job: Job, candidate: str, counted: ClickStatistics) -> None:
         if candidate not in CANDIDATES:
             raise ConfigError(f"candidate is {candidate!r}; expected one of {', '.join(map(repr, CANDIDATES))}.")
         self.of: dict[str, dict[str, Article]] = {}
-        self._job, self._candidate, self._rows = job, candidate, 0
+        self._job, self._candidate, self._counted, self._rows = job, candidate, counted, 0
         self._known: dict[str, tuple[int, Article]] = {}
 
     def texts(self, name: str, path: Path) -> Iterator[Text]:
@@ -77,6 +78,7 @@ class NewsTable:
                 )
             if len(news_id.split()) != 1:
                 raise DataError(f"{path}: line {line}: news id {news_id!r}; expected an id without blanks.")
+            self._counted.article(name, title)
             key = draw_key(0, f"{title}\t{abstract}")
             known, article = self._known.get(news_id, (None, None))
             if known == key and article is not None:
@@ -117,7 +119,7 @@ def _clicked(path: Path, line: int, impressions: str) -> list[tuple[str, int]]:
 
 
 def read_impressions(
-    path: Path, articles: Mapping[str, Article], job: Job, name: str
+    path: Path, articles: Mapping[str, Article], job: Job, name: str, counted: ClickStatistics
 ) -> Iterator[tuple[int, str, Example]]:
     """Line, user id and example of each impression of a file; ids are ``{name}-{impression id}``.
 
@@ -139,6 +141,7 @@ def read_impressions(
                 f"{path}: line {line}: article {error.args[0]!r} is not in the news file '{name}_news'; expected "
                 "behaviours and news of one folder of MIND."
             ) from None
+        counted.impression(name, user, sum(label for _, label in shown), len(shown), len(past))
         rows = [(row, label) for row, label in rows if row != NOTHING]
         if len({label for _, label in rows}) < 2:
             kind = "impression left out, all or none of it was clicked"
@@ -162,7 +165,8 @@ def build_mind(
     ConfigError
         for another ``candidate``, or a size that cannot be drawn.
     """
-    news = NewsTable(job, candidate)
+    counted = ClickStatistics(job.tokenizer)
+    news = NewsTable(job, candidate, counted)
     user_split = held_out(job.seed, held_out_share, ("valid", "dev"))
     ids: list[str] = []
     split_of: dict[str, str] = {}
@@ -173,7 +177,7 @@ def build_mind(
 
     def examples() -> Iterator[Example]:
         for name in ("train", "dev"):
-            for line, user, example in read_impressions(files[name], news.of[name], job, name):
+            for line, user, example in read_impressions(files[name], news.of[name], job, name, counted):
                 if example.example_id in split_of:
                     raise DataError(
                         f"{files[name]}: line {line}: impression id {example.example_id.removeprefix(f'{name}-')!r} "
@@ -187,4 +191,13 @@ def build_mind(
         yield from make_example_splits(ids, split_of, job.sizes, job.seed)
 
     job.about |= {"candidate": candidate, "left_out": job.warnings.counts}
-    return write_example_task(job.out, "clicks", texts(), examples(), splits(), job.tokenizer, about=job.about)
+    return write_example_task(
+        job.out,
+        "clicks",
+        texts(),
+        examples(),
+        splits(),
+        job.tokenizer,
+        about=job.about,
+        counted=counted.summary,
+    )

@@ -188,6 +188,7 @@ def _add_queries(
         path = files[f"{split}_queries"]
         for line, (query_id, text) in read_columns(path, ["qid", "query"], warnings=writer.warnings):
             writer.at(path, line)
+            writer.counts[f"queries_read.{split}"] += 1
             if split_of.get(query_id) == split:
                 writer.add_query(query_id, text, split)
             else:

@@ -23,6 +23,7 @@ import pyarrow.parquet as pq
 
 from pretrieve.corpora.tables import read_table
 from pretrieve.errors import ConfigError
+from pretrieve.tasks.splits import draw_key
 
 #: Words of a passage.
 WORDS = 100
@@ -46,22 +47,28 @@ def blocks_of_words(text: str, words: int = WORDS) -> list[str]:
     return [" ".join(found[start : start + words]) for start in range(0, len(found), words)]
 
 
-def split_articles(articles: Path, passages: Path, words: int = WORDS) -> Iterator[SplitPassage]:
-    """The blocks of all articles of ``articles.parquet`` and ``passages.parquet`` (:mod:`pretrieve.corpora.tables`), in corpus
+def split_articles(articles: Path, passages: Path, words: int = WORDS, share: float = 1.0) -> Iterator[SplitPassage]:
+    """The blocks of the articles of ``articles.parquet`` and ``passages.parquet`` (:mod:`pretrieve.corpora.tables`), in corpus
     order. Memory is one article and the titles.
+
+    ``share``: of the articles that are taken, about; which ones follows from their titles alone.
 
     Raises
     ------
     DataError
         when a table is missing or damaged.
     ConfigError
-        when ``words`` is below 1.
+        when ``words`` is below 1, or ``share`` not above 0 and at most 1.
     """
     if words < 1:
         raise ConfigError(f"words is {words}; expected at least 1, such as 100.")
+    if not 0 < share <= 1:
+        raise ConfigError(f"share is {share}; expected above 0 and at most 1, such as 0.1 for a tenth of the articles.")
     table = read_table(articles, ["title", "has_page"])
     titles, has_page = table["title"].to_pylist(), table["has_page"].to_pylist()
     for article, paragraphs in groupby(_paragraphs(passages), key=lambda row: row[0]):
+        if draw_key(0, titles[article]) >= share * 2**64:
+            continue
         texts = [text for _, source, text in paragraphs if source != "lead" or not has_page[article]]
         for number, block in enumerate(blocks_of_words(" ".join(texts), words)):
             yield SplitPassage(f"{article}-{number}", titles[article], block)

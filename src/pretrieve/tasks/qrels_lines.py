@@ -37,8 +37,8 @@ class Judged(NamedTuple):
     relevance: int
 
 
-def read_qrels(path: Path, layout: str, warnings: Warnings | None = None) -> Iterator[Judged]:
-    """The judgements of a file in the layout ``beir`` or ``trec``, in file order.
+def read_qrels(path: Path, layout: str, warnings: Warnings | None = None, label: str | None = "") -> Iterator[Judged]:
+    """The judgements of a file in the layout ``beir`` or ``trec``, in file order; ``label``: of the progress, None for none.
 
     Raises
     ------
@@ -48,7 +48,7 @@ def read_qrels(path: Path, layout: str, warnings: Warnings | None = None) -> Ite
     trec = layout == "trec"
     columns = TREC_COLUMNS if trec else BEIR_COLUMNS
     found = False
-    for number, fields in read_columns(path, columns, separator=None if trec else "\t", warnings=warnings):
+    for number, fields in read_columns(path, columns, separator=None if trec else "\t", label=label, warnings=warnings):
         query_id, doc_id, grade = (fields[0], fields[2], fields[3]) if trec else fields
         if number == 1 and not trec:
             if tuple(fields) == BEIR_COLUMNS:

@@ -175,11 +175,13 @@ def write_rows(directory: Path, task: TaskRows, tokenizer: Tokenizer) -> dict[st
 
 
 def task_statistics(task: TaskRows, passages: TokenStore, queries: TokenStore) -> dict[str, Any]:
-    """The columns of Table 2 of paper ``pretraining_tasks``, and how many queries each split has.
+    """The columns of Table 2 of paper ``pretraining_tasks`` and of Table 6 of paper ``seed_encoder``, and how many
+    queries each split has.
 
     ``queries`` · ``candidates`` · ``tuples`` (judgements) · ``query_tokens``: mean word pieces of a query ·
     ``doc_tokens``: mean word pieces of a candidate, its sentence and its passage together; both without special
-    tokens · ``passages`` · ``splits``: size → split → queries · ``titled``: true, only where it is so.
+    tokens · ``passages`` · ``splits``: size → split → queries · ``documents``, ``train``, ``dev`` and ``eval``: see
+    :func:`part_counts` · ``titled``: true, only where it is so.
     """
     number, sentence = task.candidate_passage, task.candidate_sentence
     row = np.where(sentence >= 0, np.asarray(passages.passage_starts)[number] + sentence, 0)
@@ -197,6 +199,30 @@ def task_statistics(task: TaskRows, passages: TokenStore, queries: TokenStore) -
         "doc_tokens": round(float((sentence_tokens + passage_tokens).mean()), 2),
         "passages": passages.n_passages,
         "splits": splits,
+        "documents": len(number),
+        **part_counts(task.splits, task.judgements),
         **({"titled": True} if task.titled else {}),
         **task.about,
     }
+
+
+def part_counts(splits: Sequence[SplitRow], judgements: Sequence[Judgement]) -> dict[str, dict[str, int]]:
+    """``queries`` and ``judgements`` of ``train`` (with what validates), ``dev`` and ``eval`` (the queries that test), in
+    the size that trains on most: the parts of a benchmark as Table 6 of paper ``seed_encoder`` counts them.
+
+    >>> rows = [SplitRow("full", "q1", "train"), SplitRow("full", "q2", "valid"), SplitRow("full", "q3", "test")]
+    >>> part_counts(rows, [Judgement("q1", "d1"), Judgement("q3", "d1"), Judgement("q3", "d2")])["eval"]
+    {'queries': 1, 'judgements': 2}
+    """
+    names = {"train": "train", "valid": "train", "dev": "dev", "test": "eval"}
+    part_of: dict[str, dict[str, str]] = {}
+    for row in splits:
+        part_of.setdefault(row.size, {})[row.query_id] = names[row.split]
+    largest = max(part_of.values(), key=lambda parts: sum(part == "train" for part in parts.values()))
+    counts = {part: {"queries": 0, "judgements": 0} for part in ("train", "dev", "eval")}
+    for part in largest.values():
+        counts[part]["queries"] += 1
+    for judgement in judgements:
+        if judgement.query_id in largest:
+            counts[largest[judgement.query_id]]["judgements"] += 1
+    return counts

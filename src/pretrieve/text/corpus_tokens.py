@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,6 +10,8 @@ import pyarrow.parquet as pq
 from tokenizers import Tokenizer
 
 from pretrieve.corpora.tables import read_table
+from pretrieve.disk import room_for
+from pretrieve.files import unfinished
 from pretrieve.text.token_store import PassageText, TokenStore, write_token_store
 from pretrieve.text.vocabulary import given_tokenizer, load_tokenizer, train_wordpiece
 
@@ -30,8 +33,11 @@ def build_vocabulary(corpus: Path, size: int, given: Path | None, out: Path) -> 
             yield from (title for (title,) in _rows(corpus / "articles.parquet", ["title"]))
 
         tokenizer = train_wordpiece(texts(), size)
-    out.parent.mkdir(parents=True, exist_ok=True)
-    tokenizer.save(str(out))
+    temporary = unfinished(out)
+    with room_for(out, remove=[temporary]):
+        out.parent.mkdir(parents=True, exist_ok=True)
+        tokenizer.save(str(temporary))
+        os.replace(temporary, out)
     return tokenizer
 
 

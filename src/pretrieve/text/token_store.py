@@ -23,12 +23,14 @@ import json
 import os
 from array import array
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 from tokenizers import Tokenizer
 
+from pretrieve.disk import room_for
 from pretrieve.errors import DataError
 from pretrieve.files import write_json
 from pretrieve.text.encode_words import encode_texts
@@ -65,16 +67,24 @@ class _ArrayFile:
         self.path = directory / f"{name}.bin"
         self.dtype = np.dtype(dtype).newbyteorder("<")
         self.length = 0
-        self._stream = open(self.path.with_suffix(".part"), "wb")  # noqa: SIM115 (closed by close())
+        self.part = self.path.with_suffix(".part")
+        self._stream = open(self.part, "wb")  # noqa: SIM115 (closed by close())
 
     def append(self, values: np.ndarray | list[int]) -> None:
         array = np.asarray(values, dtype=self.dtype)
         self.length += len(array)
-        self._stream.write(array.tobytes())
+        with room_for(self.path, remove=[self.part]):
+            self._stream.write(array.tobytes())
 
     def close(self) -> None:
-        self._stream.close()
-        os.replace(self.path.with_suffix(".part"), self.path)
+        with room_for(self.path, remove=[self.part]):
+            self._stream.close()
+            os.replace(self.part, self.path)
+
+    def give_up(self) -> None:
+        with suppress(OSError):
+            self._stream.close()  # what is still in its buffer may not fit, and is not wanted
+        self.part.unlink(missing_ok=True)
 
 
 def _encoded(tokenizer: Tokenizer, texts: Iterable[str]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
@@ -104,15 +114,47 @@ def write_token_store(
     Raises
     ------
     DataError
-        when the sections or articles of ``passages`` are out of order.
+        when the sections or articles of ``passages`` are out of order, or the disk is full.
     """
-    directory.mkdir(parents=True, exist_ok=True)
-    (directory / "meta.json").unlink(missing_ok=True)
     ids = special_ids(tokenizer)
     size = tokenizer.get_vocab_size()
     token_type = np.uint16 if size <= 65_536 else np.uint32
     types = {"tokens": token_type, "title_tokens": token_type, "word_starts": np.uint8}
-    files = {name: _ArrayFile(directory, name, types.get(name, np.int64)) for name in ARRAYS}
+    files: dict[str, _ArrayFile] = {}
+    try:
+        with room_for(directory / "meta.json"):
+            directory.mkdir(parents=True, exist_ok=True)
+            (directory / "meta.json").unlink(missing_ok=True)
+            for name in ARRAYS:
+                files[name] = _ArrayFile(directory, name, types.get(name, np.int64))
+        _write_arrays(files, directory, tokenizer, passages, titles, links, label, section_articles)
+        for file in files.values():
+            file.close()
+    except BaseException:
+        for file in files.values():
+            file.give_up()
+        raise
+    meta = {
+        "vocabulary_size": size,
+        "vocabulary_sha256": vocabulary_sha256(tokenizer),
+        "special_ids": vars(ids),
+        "arrays": {name: {"dtype": file.dtype.str, "length": file.length} for name, file in files.items()},
+    }
+    write_json(directory / "meta.json", meta)
+    return TokenStore(directory)
+
+
+def _write_arrays(
+    files: dict[str, _ArrayFile],
+    directory: Path,
+    tokenizer: Tokenizer,
+    passages: Iterable[PassageText],
+    titles: Iterable[str],
+    links: tuple[np.ndarray, np.ndarray] | None,
+    label: str,
+    section_articles: np.ndarray | None,
+) -> None:
+    """What :func:`write_token_store` appends to its files."""
     for name in ("sentence_starts", "passage_starts", "title_starts"):
         files[name].append([0])
     # 12 bytes a passage stay in memory: its number of sentences, its section and its article.
@@ -158,16 +200,6 @@ def write_token_store(
         files["link_passages"].append(pairs[:, 0])
         files["link_articles"].append(pairs[:, 1])
     files["word_starts"].append(word_starts(tokenizer))
-    for file in files.values():
-        file.close()
-    meta = {
-        "vocabulary_size": size,
-        "vocabulary_sha256": vocabulary_sha256(tokenizer),
-        "special_ids": vars(ids),
-        "arrays": {name: {"dtype": file.dtype.str, "length": file.length} for name, file in files.items()},
-    }
-    write_json(directory / "meta.json", meta)
-    return TokenStore(directory)
 
 
 class TokenStore:
@@ -222,7 +254,10 @@ class TokenStore:
 
     @property
     def key(self) -> str:
-        """Identity of the content (for checkpoints and embedding shards): a hash of the meta data and the arrays."""
+        """Identity of the content (for checkpoints and embedding shards): a hash of the meta data and the arrays. A copy without
+        what is not read (:mod:`pretrieve.bundle.reading`) states that of the whole store."""
+        if "key" in self.meta:
+            return self.meta["key"]
         digest = hashlib.sha256(json.dumps(self.meta, sort_keys=True).encode())
         for name in ARRAYS:
             digest.update(np.ascontiguousarray(getattr(self, name)).data)

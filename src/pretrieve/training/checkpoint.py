@@ -16,6 +16,8 @@ import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
+from pretrieve.disk import room_for
+
 
 @dataclass
 class State:
@@ -43,13 +45,22 @@ class Checkpoints:
         return [*self.directory.glob("*.part"), *self.directory.glob(".tmp*")]
 
     def save(self, state: State) -> None:
-        """Write a checkpoint; it and the one before it stay, all others go (those of a later step are not this run's)."""
-        self.directory.mkdir(parents=True, exist_ok=True)
+        """Write a checkpoint; it and the one before it stay, all others go (those of a later step are not this run's).
+
+        Raises
+        ------
+        DataError
+            when the disk is full; the checkpoints before it stay.
+        """
         path = self.directory / f"step-{state.step:08d}.safetensors"
         temporary = path.with_suffix(".part")
         meta = {"key": self.key, "state": json.dumps({"step": state.step, "info": state.info})}
-        save_file({n: t.detach().cpu().contiguous() for n, t in state.tensors.items()}, temporary, metadata=meta)
-        os.replace(temporary, path)
+        tensors = {n: t.detach().cpu().contiguous() for n, t in state.tensors.items()}
+        size = sum(tensor.nbytes for tensor in tensors.values())
+        with room_for(path, size, remove=[temporary]):
+            self.directory.mkdir(parents=True, exist_ok=True)
+            save_file(tensors, temporary, metadata=meta)
+            os.replace(temporary, path)
         kept = [file for file in self._files() if file <= path][:2]
         for old in {*self._files(), *self._leftovers()} - {*kept}:
             old.unlink()

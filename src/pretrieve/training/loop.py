@@ -24,6 +24,7 @@ from torch import nn
 from pretrieve.errors import PretrieveError
 from pretrieve.training.checkpoint import Checkpoints, State, pack_state, unpack_state
 from pretrieve.training.device import Device
+from pretrieve.training.memory import out_of_memory
 from pretrieve.training.objective import MicroBatch, Objective
 from pretrieve.training.optimiser import OptimiserConfig, learning_rate_at, make_optimiser
 from pretrieve.training.prefetch import Prefetch
@@ -37,6 +38,10 @@ FIRST_LOSS_TOLERANCE = 0.15
 
 class TrainingError(PretrieveError):
     """A loss that is not finite, or not where it should begin: going on would only spend time."""
+
+
+class Stopped(Exception):
+    """Training was asked to stop before its last step; what it did is saved, and the same call goes on from there."""
 
 
 @dataclass
@@ -73,6 +78,7 @@ def train(
     label: str = "training",
     processes: Processes | None = None,
     expected_first: dict[str, float] | None = None,
+    stop: Callable[[], bool] | None = None,
 ) -> Outcome:
     """Train ``objective.module`` in place for ``config.steps`` steps.
 
@@ -86,9 +92,15 @@ def train(
         the group that shares each batch; every member calls this with the same arguments and ends with the same weights.
     expected_first:
         loss term → what it should be at step 0, within :data:`FIRST_LOSS_TOLERANCE`, for fresh weights.
+    stop:
+        asked after every step but the last: whether to save and end here. One process that says yes is enough for all.
 
     Raises
     ------
+    Stopped
+        when ``stop`` said so.
+    OutOfMemory
+        when a micro-batch does not fit into the GPU; the message says how many tokens would.
     TrainingError
         when the loss or its gradient is NaN or infinite; the message has step, learning rate, loss terms and batch ids.
         The weights are then those of the step before. Also when a first loss is not the expected one.
@@ -133,7 +145,13 @@ def train(
                 group["lr"] = rate
             micro_batches = batches_of(step, last=min(config.steps - 1, known_until(step)))
             optimiser.zero_grad(set_to_none=True)
-            done = accumulate(objective, micro_batches, device, processes, (seed, step))
+            try:
+                done = accumulate(objective, micro_batches, device, processes, (seed, step))
+            except torch.OutOfMemoryError as error:
+                largest = max(micro_batches, key=lambda batch: batch.tokens)
+                numbers = sum(parameter.numel() for parameter in module.parameters())
+                examples = max(len(largest.ids), largest.rows)
+                raise out_of_memory(label, error, largest.tokens, examples, numbers) from None
             total = sum(objective.terms[term] * value for term, value in done.means.items())
             _refuse_nan(label, "loss", total, step, seed, rate, done.means, done.bad)
             if step == 0:
@@ -151,10 +169,15 @@ def train(
                 curve.append({**row, "learning_rate": rate, "gradient_norm": norm})
             watcher.after_step(step)
             progress.advance(1, f"loss {total:.3f}")
+            if step == config.steps - 1:
+                break
+            ends = stop is not None and max(processes.every(float(stop()))) > 0
             overdue = time.monotonic() - last_saved >= checkpoint_seconds
-            if checkpoints and processes.first and overdue and step < config.steps - 1:
+            if checkpoints and processes.first and (ends or overdue):
                 save(step + 1)
                 last_saved = time.monotonic()
+            if ends:
+                raise Stopped(f"{label}: stopped after step {step + 1:,} of {config.steps:,}")
     module.eval()
     return Outcome(curve, tokens, spent + time.monotonic() - begun)
 

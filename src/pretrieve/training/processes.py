@@ -16,6 +16,7 @@ import torch
 from torch import distributed, nn
 
 from pretrieve.errors import ConfigError
+from pretrieve.training.parent import die_with_parent
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,7 @@ class Processes:
         """Join the group that ``torchrun`` describes in the environment; alone when there is none.
 
         nccl where there are GPUs, else gloo. Each process takes the GPU of its local rank; call this before anything touches
-        one.
+        one. From then on it ends when torchrun is killed.
 
         Raises
         ------
@@ -48,6 +49,7 @@ class Processes:
             if local >= gpus:
                 raise ConfigError(f"process {local} of this machine finds {gpus} GPUs; use --nproc-per-node {gpus}.")
             torch.cuda.set_device(local)
+        die_with_parent()
         backend = "nccl" if torch.cuda.is_available() else "gloo"
         distributed.init_process_group(backend, timeout=timedelta(seconds=timeout_s))
         return cls(distributed.get_rank(), distributed.get_world_size())

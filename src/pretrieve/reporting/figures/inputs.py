@@ -14,23 +14,27 @@ if TYPE_CHECKING:
 
 def cells_of(figure: Figure) -> list[dict[str, str]]:
     """What a figure needs measured, as cells of a table; a cell of vectors has no metric."""
-    return [{"system": one.system, "dataset": one.role, "metric": one.metric} for one in figure.measures()]
+    return [
+        {"paper": figure.paper, "system": one.system, "dataset": one.role, "metric": one.metric}
+        for one in figure.measures()
+    ]
 
 
 def figure_inputs(plan: Plan, name: str) -> list[str]:
     """Every file that this scale can make for the figure ``{paper}/{figure}``, in reading order."""
-    files = [file for _, series in plan.figures[name].all_series() for file in _of_series(plan, series)]
+    paper = plan.figures[name].paper
+    files = [file for _, series in plan.figures[name].all_series() for file in _of_series(plan, series, paper)]
     return list(dict.fromkeys(files))
 
 
-def _of_series(plan: Plan, series: Series) -> list[str]:
+def _of_series(plan: Plan, series: Series, paper: str) -> list[str]:
     if series.kind == "analysis":
         options = analyses(plan.config).get(series.analysis, {})
         there = series.encoder in options.get("encoders", ()) and (series.stage == PRETRAINED or "finetuned" in options)
         return [paths.analysis_file(plan.root, series.analysis)] if there else []
     files = []
     for measure in series.measures():
-        cell = {"system": measure.system, "dataset": measure.role, "metric": measure.metric}
+        cell = {"paper": paper, "system": measure.system, "dataset": measure.role, "metric": measure.metric}
         dataset = plan.measured(cell)
         if dataset is None:
             continue
@@ -49,7 +53,7 @@ def _of_series(plan: Plan, series: Series) -> list[str]:
     return files
 
 
-def setting_of(plan: Plan) -> dict[str, Any]:
+def setting_of(plan: Plan, paper: str | None = None) -> dict[str, Any]:
     """What ``workflow_scripts/figure.py`` is told about the scale, as JSON: the fields of
-    :class:`pretrieve.reporting.results.Setting`, and ``analyses`` and ``corpus``."""
-    return plan.setting() | {"analyses": dict(analyses(plan.config)), "corpus": plan.scale["corpus"]}
+    :class:`pretrieve.reporting.results.Setting` for the figures of a paper, and ``analyses`` and ``corpus``."""
+    return plan.setting(paper) | {"analyses": dict(analyses(plan.config)), "corpus": plan.scale["corpus"]}

@@ -1,4 +1,4 @@
-"""The first pass of exact search in torch, where there is no faiss.
+"""The first pass of exact search in torch, for machines that have no faiss.
 
 :mod:`pretrieve.retrieval.search` takes candidates from a first pass in float32, scores them again in float64, and settles every
 query that the rounding of the first pass could have changed. So its result does not depend on who makes the first pass, as long
@@ -13,16 +13,15 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from pretrieve.retrieval import search
-
 #: Documents whose scores are held at a time: 1,024 queries x 65,536 float32 are 256 MB.
 SLICE = 65_536
 
 
-def top_k(queries: np.ndarray, block: np.ndarray, k: int, threads: int) -> tuple[np.ndarray, np.ndarray]:
-    """Inner-product top-k of ``queries`` (Q, dim) float32 in ``block`` (n, dim) float32, k <= n; on the GPU where there is one.
+def top_k(queries: np.ndarray, block: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """Inner-product top-k of ``queries`` (Q, dim) float32 in ``block`` (n, dim) float32, k <= n; on the GPU where there is one,
+    else with torch's own number of threads.
 
-    Returns scores (Q, k) float32 descending and rows (Q, k) int64; equal scores in any order. ``threads`` is torch's affair.
+    Returns scores (Q, k) float32 descending and rows (Q, k) int64; equal scores in any order.
     """
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     wanted = torch.tensor(queries, dtype=torch.float32, device=device)
@@ -40,8 +39,3 @@ def top_k(queries: np.ndarray, block: np.ndarray, k: int, threads: int) -> tuple
     finally:
         torch.backends.cuda.matmul.allow_tf32 = tf32
     return best.cpu().numpy(), rows.cpu().numpy()
-
-
-def use_torch() -> None:
-    """Let every exact search of this process make its first pass here: runs, mining, and ANCE's searches while it trains."""
-    search.top_k = top_k

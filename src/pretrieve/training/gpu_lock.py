@@ -1,0 +1,99 @@
+"""One lock for each GPU of a machine, so that no two jobs take the same one.
+
+A lock is the system's, on an empty file (flock): it ends with the process that holds it whatever way that dies, so a killed job
+leaves no GPU behind that nobody can have. The files stand in the machine's folder for temporary files, by user, so all runs of
+one user on one machine see the same locks, in whatever checkout; other users' jobs are not seen.
+
+With ``share`` n a device has n locks, and n jobs may have it at the same time. Standard library only.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import IO
+
+from pretrieve.errors import ConfigError
+
+#: Seconds between two looks for free devices.
+PATIENCE = 1.0
+
+
+def visible_devices(environment: Mapping[str, str] = os.environ, folder: Path = Path("/dev")) -> list[str]:
+    """The NVIDIA devices that this process may use, as ``CUDA_VISIBLE_DEVICES`` names them; none on a machine without."""
+    if "CUDA_VISIBLE_DEVICES" in environment:
+        return [
+            name.strip() for name in environment["CUDA_VISIBLE_DEVICES"].split(",") if name.strip() not in ("", "-1")
+        ]
+    numbers = (re.fullmatch(r"nvidia(\d+)", file.name) for file in folder.glob("nvidia*"))
+    return sorted((match[1] for match in numbers if match), key=int)
+
+
+def lock_folder() -> Path:
+    """Where this user's locks on this machine are."""
+    return Path(tempfile.gettempdir()) / f"pretrieve-gpus-{os.getuid()}"
+
+
+@contextmanager
+def take(count: int, devices: Sequence[str], share: int = 1, folder: Path | None = None) -> Iterator[list[str]]:
+    """Hold ``count`` of ``devices`` (all of them, if there are fewer) until the block ends; waits until they are free.
+
+    All or none are taken, so two jobs cannot wait for each other.
+
+    Raises
+    ------
+    ConfigError
+        when the folder of the locks is not this user's, or cannot be written.
+    """
+    count, folder = min(count, len(devices)), folder or lock_folder()
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if folder.stat().st_uid != os.getuid():
+            raise PermissionError("it is another user's")
+    except OSError as error:
+        raise ConfigError(
+            f"{folder}: locks of the GPUs cannot stand there ({error}); set TMPDIR to a folder of yours."
+        ) from None
+    said = False
+    with ExitStack() as held:
+        while not (taken := _try(count, devices, share, folder, held)):
+            if not said:
+                print(f"waiting for {count} of {len(devices)} GPUs ({folder})", file=sys.stderr)
+                said = True
+            time.sleep(PATIENCE)
+        yield taken
+
+
+def _try(count: int, devices: Sequence[str], share: int, folder: Path, held: ExitStack) -> list[str]:
+    """Take ``count`` free devices, those with the fewest jobs first, or none."""
+    with open(folder / "choosing", "wb") as turn:
+        fcntl.flock(turn, fcntl.LOCK_EX)  # one job chooses at a time
+        free = {device: _free_places(folder, device, share) for device in devices}
+        candidates = sorted((device for device in devices if free[device]), key=lambda device: -len(free[device]))
+        chosen = candidates[:count] if len(candidates) >= count else []
+        for device in chosen:
+            held.enter_context(free[device].pop())
+        for place in (place for places in free.values() for place in places):
+            place.close()
+    return [device for device in devices if device in chosen]
+
+
+def _free_places(folder: Path, device: str, share: int) -> list[IO[bytes]]:
+    """The locks of a device that nobody has, taken."""
+    places = []
+    for number in range(share):
+        place = open(folder / f"{device.replace('/', '_')}.{number}", "ab")  # noqa: SIM115 (open as long as the lock holds)
+        try:
+            fcntl.flock(place, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            place.close()
+        else:
+            places.append(place)
+    return places

@@ -1,0 +1,170 @@
+"""A folder with an odd name, no home, a read-only results folder, a clock that jumps: it works, or says why it does not.
+
+Seen to fail when: see the end of docs/faults.md.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from fault_places import NO_HOME, ODD
+from miniature import Ended, Workflow, clone
+from same_results import without_costs
+
+from pretrieve.before_run import only_looks
+from pretrieve.clock import ALLOWANCE, redate
+from pretrieve.disk import check_writable
+from pretrieve.errors import DataError
+from pretrieve.home import cache_places
+
+DAY = 86_400
+TABLE = "tables/pretraining_tasks/table3.csv"
+
+
+# ------------------------------------------------------------------------------------------------------- name and home
+
+
+def test_a_run_in_a_folder_with_an_odd_name_and_without_a_home_is_whole(undisturbed: Workflow):
+    assert undisturbed.folder.name == ODD
+    rows = without_costs(undisturbed.files(TABLE)[TABLE])
+    assert sum(row["status"] == "scale-differs" for row in rows) == 30
+    assert (undisturbed.folder / "results/demo/report.html").is_file()
+    printed = (undisturbed.folder / "printed.txt").read_text()
+    assert "Traceback" not in printed and "not a writable directory" not in printed
+    assert "Nothing to be done" in undisturbed.plan().text
+
+
+def test_caches_are_in_the_checkout_only_without_a_home(undisturbed: Workflow, tmp_path: Path):
+    assert any((undisturbed.folder / ".snakemake/cache").iterdir())
+    checkout = tmp_path / "check out"
+    own = {"XDG_CACHE_HOME": f"{checkout}/.snakemake/cache", "XDG_CONFIG_HOME": f"{checkout}/.snakemake/config"}
+    assert cache_places(checkout, {"HOME": NO_HOME}) == own
+    assert cache_places(checkout, {"HOME": str(tmp_path)}) == {}
+    given = {"HOME": NO_HOME, "XDG_CACHE_HOME": str(tmp_path)}
+    assert list(cache_places(checkout, given)) == ["XDG_CONFIG_HOME"], "what somebody has set is kept"
+
+
+# ---------------------------------------------------------------------------------------------------------- read-only
+
+
+@pytest.fixture
+def read_only(tmp_path: Path):
+    """``read_only(folder)``: nobody, not even root, can write there any more; undone at the end."""
+    if os.geteuid():
+        pytest.skip("only root can mount a folder read-only")
+    mounted: list[Path] = []
+
+    def close(folder: Path) -> None:
+        bound = subprocess.run(["mount", "--bind", folder, folder], capture_output=True, text=True)
+        if bound.returncode:
+            pytest.skip(f"nothing can be mounted here: {bound.stderr.strip()}")
+        mounted.append(folder)
+        subprocess.run(["mount", "-o", "remount,ro,bind", folder], check=True)
+
+    yield close
+    for folder in mounted:
+        subprocess.run(["umount", "--lazy", folder], check=True)
+
+
+def complaint(ended: Ended) -> str:
+    assert ended.code != 0 and "Traceback" not in ended.text and "Job stats" not in ended.text, ended.text
+    (line,) = [line for line in ended.stderr.splitlines() if line.startswith("DataError: ")]
+    return line
+
+
+def test_a_read_only_results_folder_is_said_before_any_job(untouched: Workflow, fault_folders: Path, read_only):
+    workflow = clone(untouched, fault_folders / "closed")
+    (workflow.folder / "results").mkdir()
+    read_only(workflow.folder / "results")
+    line = complaint(workflow.run("--cores", "1"))
+    assert "results/demo: cannot be written: the file system is read-only" in line
+    assert "let results be a link to a folder that is" in line
+    assert "table3" in workflow.run("-n", "--cores", "1").text, "looking is allowed"
+
+
+def test_a_folder_without_room_or_permission_is_named(small_disk: Path):
+    check_writable([small_disk / "results/demo"])
+    (small_disk / "ballast").write_bytes(bytes(shutil.disk_usage(small_disk).free))
+    with pytest.raises(DataError, match=r"results/demo: no space left on the disk"):
+        check_writable([small_disk / "results/demo"])
+
+
+def test_another_users_folder_is_named(tmp_path: Path):
+    """Asked by a process of somebody else: root may write everywhere."""
+    if os.geteuid():
+        pytest.skip("only root can become somebody else")
+    place = tmp_path / "results"
+    place.mkdir(mode=0o755)
+    pid = os.fork()
+    if not pid:
+        os.setgroups([]), os.setgid(65534), os.setuid(65534)
+        try:
+            os.chdir("/")
+            check_writable([place])
+        except DataError as error:
+            os._exit(7 if "permission denied" in str(error) else 8)
+        os._exit(9)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 7
+
+
+# ------------------------------------------------------------------------------------------------- a clock that jumps
+
+
+def date(path: Path, ahead: float) -> None:
+    moment = time.time() + ahead
+    os.utime(path, (moment, moment))
+
+
+def test_a_clock_that_was_put_back_makes_nothing_again(undisturbed: Workflow, fault_folders: Path):
+    """Half of a finished run is from tomorrow: what was trained from it looks old, and what is made of it now would be older."""
+    workflow = clone(undisturbed, fault_folders / "tomorrow")
+    root = workflow.folder / "results/demo"
+    for number, path in enumerate(sorted((root / "corpora").rglob("*.*")) + sorted((root / "metrics").rglob("*.json"))):
+        date(path, DAY + number)
+    (root / TABLE).unlink()
+    before = workflow.files("encoders/**/*.safetensors")
+
+    ended = workflow.run("--cores", "1")
+
+    assert ended.code == 0, ended.text
+    assert "had a date in the future: the clock was put back" in ended.stderr
+    assert ended.jobs == {"table": 1}, "the table that was missing, and its readers"
+    assert workflow.files("encoders/**/*.safetensors") == before
+    assert without_costs(workflow.files(TABLE)[TABLE]) == without_costs(undisturbed.files(TABLE)[TABLE])
+    assert "Nothing to be done" in workflow.plan().text
+
+
+def test_dates_in_the_future_keep_their_order(tmp_path: Path):
+    names = ["old", "recent", "first", "second", "same as second", "third"]
+    ahead = [-DAY, -60, DAY, DAY + 1, DAY + 1, 400 * DAY]
+    now = time.time()
+    (tmp_path / "a/b").mkdir(parents=True)
+    paths = [tmp_path / ("a/b" if number % 2 else "a") / name for number, name in enumerate(names)]
+    for path, seconds in zip(paths, ahead, strict=True):
+        path.touch()
+        os.utime(path, (now + seconds, now + seconds))
+    kept = [path.stat().st_mtime_ns for path in paths[:2]]
+    assert [path.name for path in redate([tmp_path, tmp_path / "none"])] == [
+        "first",
+        "second",
+        "same as second",
+        "third",
+    ]
+    dates = [path.stat().st_mtime_ns for path in paths]
+    assert dates[:2] == kept
+    assert dates[1] < dates[2] < dates[3] == dates[4] < dates[5] <= time.time_ns()
+    assert redate([tmp_path]) == [], "once is enough"
+    os.utime(paths[0], (time.time() + ALLOWANCE / 2,) * 2)
+    assert redate([tmp_path]) == [], "another machine's clock may be a little ahead"
+
+
+def test_which_commands_only_look():
+    assert all(map(only_looks, [["-n"], ["all", "-np"], ["--dry-run"], ["--report=r.html"], ["--unlock"], ["--lint"]]))
+    assert not any(
+        map(only_looks, [[], ["--cores", "2"], ["-j1", "encoders"], ["--config", "scale=demo"], ["-R", "table"]])
+    )

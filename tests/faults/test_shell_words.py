@@ -1,0 +1,347 @@
+"""Values of the configuration are data: whatever is in them reaches a program as it is, or is refused before any shell sees it.
+
+The workflow runs as it is, but for a ``python`` that writes down what it is given and makes empty outputs. Every value that may
+hold any text holds something that a shell would run, split or expand. A list of all places where the schema lets any text
+pass keeps this complete: a new one fails until it is named here.
+
+Seen to fail when: see the end of docs/faults.md.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from miniature import TIMEOUT, Workflow, clone, environment
+
+from pretrieve.configuration import check_config
+from pretrieve.errors import PretrieveError
+from pretrieve.workflow import Plan
+
+#: What a shell would make of it: a file ``canary-…`` from a substitution, another command, two words, a variable, a pattern.
+POISON = "a  b'\"; touch canary-1; $(touch canary-2) `touch canary-3` $HOME * & \\ é\n| touch canary-4 #"
+#: Stands for ``python`` in the shell lines: writes down arguments and surroundings, and makes the job's outputs, which
+#: stand in a file named by its log.
+RECORDER = """#!/bin/bash
+record=$(mktemp "$RECORDS/call-XXXXXX")
+printf '%s\\0' "$PRETRIEVE_MIRROR" "$@" > "$record"
+previous=
+for word in "$@"; do
+    if [ "$previous" = --log ]; then
+        while IFS= read -r output; do
+            case "${output##*/}" in
+                *.*) mkdir -p "$(dirname "$output")"; : > "$output" ;;
+                *) mkdir -p "$output" ;;
+            esac
+        done < "$RECORDS/$(printf %s "$word" | tr / +)"
+    fi
+    previous=$word
+done
+"""
+#: Behind the Snakefile of the copy: which outputs belong to which log.
+OUTPUTS = """
+
+onstart:
+    for job in workflow.dag.jobs:
+        for log in job.log:
+            with open(os.path.join(os.environ["RECORDS"], log.replace("/", "+")), "w") as stream:
+                stream.writelines(f"{output}\\n" for output in job.output)
+"""
+
+
+@dataclass(frozen=True)
+class Call:
+    """What a program was given."""
+
+    mirror: str
+    words: list[str]
+
+    @property
+    def program(self) -> str:
+        return next((Path(word).name for word in self.words if word.startswith("workflow_scripts/")), "")
+
+    def after(self, option: str) -> list[str]:
+        """The words between an option and the next one."""
+        rest = self.words[self.words.index(option) + 1 :]
+        end = next((place for place, word in enumerate(rest) if re.match(r"--[a-z]", word)), len(rest))
+        return rest[:end]
+
+
+def run_recorded(workflow: Workflow, folder: Path, *targets: str) -> list[Call]:
+    """Run the workflow with :data:`RECORDER`; its calls."""
+    records = folder / "records"
+    (folder / "bin").mkdir(parents=True)
+    records.mkdir()
+    recorder = folder / "bin/python"
+    recorder.write_text(RECORDER)
+    recorder.chmod(0o755)
+    with open(workflow.folder / "Snakefile", "a") as stream:
+        stream.write(OUTPUTS)
+    surroundings = environment() | {"RECORDS": str(records)}
+    surroundings["PATH"] = f"{folder / 'bin'}:{surroundings['PATH']}"
+    ended = subprocess.run(
+        ["snakemake", "--cores", "2", "--latency-wait", "0", *targets],
+        cwd=workflow.folder,
+        env=surroundings,
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT,
+    )
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    calls = []
+    for record in sorted(records.glob("call-*")):
+        mirror, *words = record.read_bytes().decode().split("\0")[:-1]
+        calls.append(Call(mirror, words))
+    return calls
+
+
+def canaries(*folders: Path) -> list[Path]:
+    return [path for folder in folders for path in folder.rglob("canary-*")]
+
+
+@pytest.fixture
+def recorded(untouched: Workflow, fault_folders: Path, tmp_path: Path, request) -> Iterator[Workflow]:
+    workflow = clone(untouched, tmp_path / "project")
+    yield workflow
+    shutil.rmtree(workflow.folder)
+
+
+def poisoned(config: dict[str, Any], project: Path) -> dict[str, Any]:
+    """The miniature's configuration with poison in every value that may hold any text; files are put there."""
+    config = copy.deepcopy(config)
+    odd = project / f"odd {POISON[:30]}"
+    odd.mkdir()
+    place = lambda name: f"{odd.name}/{name} {POISON}"
+
+    def put(name: str, content: str = "{}") -> str:
+        (project / place(name)).write_text(content)
+        return place(name)
+
+    config["mirror"] = f"mirror {POISON} {{x}}"
+    questions = config["datasets"]["questions"]
+    for part, path in questions["files"].items():
+        questions["files"][part] = put(part, (project / path).read_text())
+    corpus = config["corpora"]["encyclopedia-demo"]
+    corpus.pop("dump"), corpus.pop("leads")
+    corpus |= {
+        "reader": "plain",
+        "files": {"text": put("text.txt"), f"text-{POISON}": put("more.txt")},
+        "exclude": put("titles"),
+    }
+    config["scales"]["demo"]["vocabulary_file"] = put("vocab.txt")
+    published = odd / f"published {POISON}"
+    published.mkdir()
+    (published / "config.json").write_text("{}")
+    (published / "model.safetensors").write_bytes(b"")
+    first = next(name for name, encoder in config["encoders"].items() if encoder["body"] == "transformer")
+    config["encoders"][first]["start"] = f"dir:{published.relative_to(project)}"
+    config["datasets"]["reading"] = {
+        "reader": "beir",
+        "files": {name: put(name) for name in ("corpus", "queries", "test")},
+        "trained_on": "questions",
+        "sizes": {"80pct": 0.8},
+    }
+    config["datasets"]["sentences"] = {
+        "reader": "sts-b",
+        "files": {name: put(f"sts-{name}") for name in ("train", "dev", "test")},
+        "metrics": ["spearman"],
+        "sizes": {"full": "all"},
+    }
+    config["datasets"]["one-file"] = {"reader": "squad", "files": {"file": put("one")}, "sizes": {"full": "all"}}
+    return config
+
+
+def test_every_value_reaches_its_program_as_it_is(recorded: Workflow, tmp_path: Path):
+    folder = recorded.folder
+    config = poisoned(yaml.safe_load((folder / "config.yaml").read_text()), folder)
+    (folder / "config.yaml").write_text(yaml.safe_dump(config, sort_keys=False, allow_unicode=True))
+    tasks = [f"results/demo/tasks/{name}/stats.json" for name in ("reading", "sentences", "one-file")]
+    calls = run_recorded(recorded, tmp_path / "calls", "--", "all", *tasks)
+    assert canaries(recorded.folder, tmp_path) == []
+    assert {call.mirror for call in calls} == {config["mirror"]}
+
+    def the(program: str, *words: str) -> Call:
+        (found,) = [call for call in calls if call.program == program and all(word in call.words for word in words)]
+        return found
+
+    corpus, datasets = config["corpora"]["encyclopedia-demo"], config["datasets"]
+    part = the("corpus.py").after("--part")
+    assert part == ["encyclopedia-demo=plain", *(f"{name}={path}" for name, path in corpus["files"].items())]
+    assert the("corpus.py").after("--exclude") == [corpus["exclude"]]
+    assert the("tokens.py", "vocabulary").after("--given") == [config["scales"]["demo"]["vocabulary_file"]]
+    squad = the("task.py", "squad", "results/demo/tasks/questions")
+    for name, path in datasets["questions"]["files"].items():
+        assert squad.after(f"--{name}") == [path]
+    assert the("task.py", "squad", "results/demo/tasks/one-file").after("--file") == [
+        datasets["one-file"]["files"]["file"]
+    ]
+    reading = the("collection.py", "beir").after("--files")
+    assert reading == [f"{name}={path}" for name, path in datasets["reading"]["files"].items()]
+    sentences = the("example_task.py", "sts-b").after("--files")
+    assert sentences == [f"{name}={path}" for name, path in datasets["sentences"]["files"].items()]
+    starts = [call.after("--start") for call in calls if call.program == "pretrain.py" and "--start" in call.words]
+    assert [config["encoders"][name]["start"].removeprefix("dir:") for name in config["encoders"]][:1] in starts
+    options = [json.loads(call.after("--options")[0]) for call in calls if call.program == "pretrain.py"]
+    assert config["encoders"][next(iter(config["encoders"]))]["start"] in [entry.get("start") for entry in options]
+    sources = set(the("table.py").after("--sources"))
+    assert {*corpus["files"].values(), *datasets["questions"]["files"].values()} <= sources
+    assert json.loads(the("report.py").after("--config")[0])["corpora"]["encyclopedia-demo"] == corpus
+
+
+def test_the_path_of_ones_own_corpus_reaches_its_programs_as_it_is(recorded: Workflow, tmp_path: Path):
+    own = tmp_path / f"own {POISON.replace('/', '')}"
+    (own / "qrels").mkdir(parents=True)
+    ids = range(12)
+    document = (
+        '{"_id": "d%d", "title": "T %d", "text": "# One\\nIt stands. It falls %d.\\n\\n# Two\\nIt goes. It comes."}\n'
+    )
+    (own / "corpus.jsonl").write_text("".join(document % (n, n, n) for n in ids))
+    (own / "queries.jsonl").write_text(
+        "".join(json.dumps({"_id": f"q{n}", "text": f"what falls {n}"}) + "\n" for n in ids)
+    )
+    for split, part in (("train", ids[:8]), ("test", ids[8:])):
+        rows = "".join(f"q{n}\td{n}\t1\n" for n in part)
+        (own / f"qrels/{split}.tsv").write_text("query-id\tcorpus-id\tscore\n" + rows)
+    config = yaml.safe_load((recorded.folder / "config.yaml").read_text())
+    config["my_corpus"] = str(own)
+    config["my_corpus_options"] |= {"objectives": ["none", "bert"], "seeds": [1]}
+    (recorded.folder / "config.yaml").write_text(yaml.safe_dump(config, sort_keys=False, allow_unicode=True))
+    calls = run_recorded(recorded, tmp_path / "calls", "my_corpus_report")
+    assert canaries(recorded.folder, tmp_path) == []
+    (table,) = [call for call in calls if call.program == "my_corpus_table.py"]
+    assert json.loads(table.after("--request")[0])["folder"] == str(own)
+    (export,) = [call for call in calls if call.program == "my_corpus_export.py"]
+    assert f"my-corpus: {own}/corpus.jsonl" in export.after("--licences")
+    (corpus,) = [call for call in calls if call.program == "corpus.py"]
+    assert f"corpus={own}/corpus.jsonl" in corpus.after("--part")
+
+
+# ----------------------------------------------------------------------------------------------- which values those are
+
+#: Places of the configuration that take any text (``*``: any name, ``#``: any item). All but the last lines are given
+#: poison above; those are compared with a list, or never reach a shell.
+ANY_TEXT = {
+    "mirror",
+    "my_corpus",
+    "corpora.*.files.*",
+    "corpora.*.exclude",
+    "corpora.*.vocabulary_file",  # as the scale's
+    "corpora.*.dump",  # as files
+    "corpora.*.leads",
+    "scales.*.vocabulary_file",
+    "datasets.*.files.*",
+    "encoders.*.start",
+    # Options of objects that the schema leaves open reach programs as JSON, in one word.
+    "datasets.*.reader_options.*",
+    # Compared with the recipes where there is a corpus of one's own.
+    "my_corpus_options.recipe",
+}
+
+
+def leaves(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, part in items:
+        yield from leaves(part, (*path, key))
+    if isinstance(value, str):
+        yield path, value
+
+
+def general(path: tuple) -> str:
+    """``corpora.small.files.text`` → ``corpora.*.files.*``"""
+    parts = ["#" if isinstance(part, int) else str(part) for part in path]
+    if parts[0] in ("corpora", "datasets", "encoders", "recipes", "scales") and len(parts) > 1:
+        parts[1] = "*"
+    if len(parts) > 3 and parts[2] in ("files", "reader_options"):
+        parts[3:] = ["*"]
+    return ".".join(parts)
+
+
+def with_value(config: dict[str, Any], path: tuple, value: str) -> dict[str, Any]:
+    changed = copy.deepcopy(config)
+    place = changed
+    for part in path[:-1]:
+        place = place[part]
+    place[path[-1]] = value
+    return changed
+
+
+def test_any_other_text_is_refused(untouched: Workflow, monkeypatch):
+    """Poison in every other value of the project's own configuration, one for each kind of place, is a ConfigError."""
+    monkeypatch.chdir(Path(__file__).resolve().parents[2])
+    config = yaml.safe_load(Path("config.yaml").read_text())
+    tables = [f"{file.parent.name}/{file.stem}" for file in Path("references").glob("*/*.csv")]
+    check_config(config, Path("schemas/config.schema.yaml"), tables)
+    scale = config["scale"]
+    passed, seen = set(), set()
+    for path, _ in leaves(config):
+        kind = general(path)
+        # Of scales the one that is in use is checked.
+        if kind in seen or (path[0] in ("scales", "analyses") and path[1] != scale):
+            continue
+        seen.add(kind)
+        try:
+            changed = with_value(config, path, POISON)
+            check_config(changed, Path("schemas/config.schema.yaml"), tables)
+            Plan.load(changed)
+        except PretrieveError:
+            continue
+        passed.add(kind)
+    assert len(seen) > 40
+    assert passed <= ANY_TEXT, f"these take any text, and no test says that a shell does: {sorted(passed - ANY_TEXT)}"
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        ("my_corpus",),
+        ("corpora", "encyclopedia-demo", "dump"),
+        ("datasets", "questions", "files", "train"),
+        ("encoders", "base", "start"),
+        ("scales", "demo", "vocabulary_file"),
+    ],
+)
+def test_braces_of_a_path_are_refused(path):
+    """Snakemake would look for a wildcard between them."""
+    project = Path(__file__).resolve().parents[2]
+    config = yaml.safe_load((project / "config.yaml").read_text())
+    with pytest.raises(PretrieveError, match=rf"config: {'.'.join(path)}: 'a/{{x}}.json' has a brace"):
+        check_config(with_value(config, path, "a/{x}.json"), project / "schemas/config.schema.yaml", config["tables"])
+
+
+@pytest.mark.parametrize("kind", ["scales", "corpora", "datasets", "encoders", "recipes"])
+@pytest.mark.parametrize("name", ["a b", "a;touch canary-5", "$(touch canary-6)", "../up", "name\n", "-n", ""])
+def test_names_are_plain(kind, name):
+    config = yaml.safe_load(Path(__file__).resolve().parents[2].joinpath("config.yaml").read_text())
+    some = next(iter(config[kind].values()))
+    config[kind][name] = some
+    with pytest.raises(PretrieveError, match="names become parts of paths and commands"):
+        check_config(config, Path(__file__).resolve().parents[2] / "schemas/config.schema.yaml", config["tables"])
+
+
+def test_values_of_make_are_words(tmp_path: Path):
+    """``make fetch MIRROR=…`` and the others hand on one word, whatever is in it (a line break ends a recipe line)."""
+    value = POISON.replace("\n", " ").replace("$", "$$").replace("#", "")
+    makefile = Path(__file__).resolve().parents[2] / "Makefile"
+    script = tmp_path / "Makefile"
+    script.write_text(makefile.read_text().split(".PHONY")[0] + "\nshow:\n\t@printf '%s\\n' $(call quoted,$(VALUE))\n")
+    (tmp_path / "envs").mkdir()
+    (tmp_path / "envs/requirements.lock").touch()
+    shown = subprocess.run(
+        ["make", "show", f"VALUE={value}"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        env=os.environ | {"HOME": str(tmp_path)},
+    )
+    assert shown.stdout == value.replace("$$", "$") + "\n", shown.stderr
+    assert canaries(tmp_path) == []

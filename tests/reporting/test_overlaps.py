@@ -1,0 +1,63 @@
+"""What the pre-training corpus holds of the test texts, under each table.
+
+Seen to fail when: a table of counts names an overlap; a data set without a measured score is named; the manifest lacks it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from pretrieve.errors import DataError
+from pretrieve.files import write_json
+from pretrieve.reporting.manifest import make_manifest
+from pretrieve.reporting.overlaps import overlap_lines, overlap_sentence, scored_datasets
+from pretrieve.reporting.render import to_html, to_markdown
+from pretrieve.reporting.tables import fill_table
+
+NUMBERS = {
+    "of": "passages that answer a test question", "corpus": "wiki", "corpus_articles": 16436, "test_paragraphs": 2067,
+    "paragraphs": 1150, "paragraphs_by_title": 1144, "paragraphs_by_text": 366, "articles": 35,
+}  # fmt: skip
+SENTENCE = (
+    "1,150 of 2,067 passages that answer a test question (56%) are in the pre-training corpus wiki: 1,144 by the title of the "
+    "article, 366 by text; 35 of its 16,436 articles, not left out"
+)
+
+
+def test_sentence() -> None:
+    assert overlap_sentence(NUMBERS) == SENTENCE
+
+
+def test_in_markdown_html_and_manifest(table, setting) -> None:
+    places = {name: f"results/demo/overlap/wiki/{name}/stats.json" for name in ("questions", "unused")}
+    Path(places["questions"]).parent.mkdir(parents=True)
+    write_json(Path(places["questions"]), NUMBERS)
+    measured = replace(setting, overlaps=places)
+    lines = fill_table(table, measured)
+    assert overlap_lines(lines, measured) == [("Overlap questions", SENTENCE)]
+    assert f"| Overlap questions | {SENTENCE} |" in to_markdown(table, lines, measured)
+    assert SENTENCE in to_html(table, lines, measured)
+    assert make_manifest(table, lines, measured, "hash")["overlap"] == {"questions": NUMBERS}
+    # At a scale that does not measure it nothing is said.
+    assert "Overlap" not in to_markdown(table, lines, setting)
+    assert make_manifest(table, lines, setting, "hash")["overlap"] == {}
+
+
+def test_counts_of_data_name_none(table, setting) -> None:
+    counts = [line for line in fill_table(table, setting) if line.system == "statistics"]
+    assert counts and scored_datasets(counts) == []
+
+
+def test_only_what_was_measured_is_named(table, setting) -> None:
+    lines = [line for line in fill_table(table, setting) if line.dataset == "questions"]
+    assert scored_datasets(lines) == ["questions"]
+    assert scored_datasets([line._replace(measured="", status="failed") for line in lines]) == []
+
+
+def test_a_missing_file(table, setting) -> None:
+    measured = replace(setting, overlaps={"questions": "results/demo/overlap/wiki/questions/stats.json"})
+    with pytest.raises(DataError, match=r"overlap/wiki/questions/stats\.json: no such file\. Make it with: snakemake"):
+        to_markdown(table, fill_table(table, measured), measured)

@@ -1,0 +1,303 @@
+"""A fresh run beside the published one: the same numbers pass, another one fails, what was not made or was changed is told.
+
+The runs are table 3 and table 1 of pretraining_tasks with made-up scores under the project's own configuration: twenty queries,
+one seed, then published as they are.
+
+Seen to fail when: a difference in the last digit is let through; BM25 or a count is given the tolerance of a training; the
+deviation over seeds is not asked; options that changed are compared; other options of the same system are not seen (its start,
+its training set, the corpus); nothing compared is a success; the older of two published runs is taken.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import yaml
+
+from pretrieve.configuration import with_numbers
+from pretrieve.errors import DataError
+from pretrieve.files import write_json
+from pretrieve.reporting.ingredients import ingredients
+from pretrieve.reporting.manifest import make_manifest
+from pretrieve.reporting.references import load_table
+from pretrieve.reporting.regression import (
+    CHANGED,
+    EQUAL,
+    OFF,
+    WITHIN,
+    Compared,
+    check_comparison,
+    compare_run,
+    format_comparison,
+    newest_published,
+    off_the_paper,
+    open_published,
+    order_as_published,
+)
+from pretrieve.reporting.results import Setting
+from pretrieve.reporting.tables import fill_table, read_lines, write_lines
+from pretrieve.scales import at_scale
+from pretrieve.workflow import Plan
+
+ROOT = Path(__file__).parents[2]
+NAMES = ("pretraining_tasks/table1", "pretraining_tasks/table3")
+FOLDER = Path("results/published/2026-01-02-demo-abc1234")
+MLM = "results/demo/metrics/transformer-mlm.reqa-80pct/questions/seed1.json"
+BM25 = "results/demo/metrics/bm25.reqa-80pct/questions/seed0.json"
+QUERIES = 20
+
+
+def table_of(name: str):
+    return load_table(ROOT / f"references/{name.partition('/')[0]}/paper.yaml", ROOT / f"references/{name}.csv")
+
+
+@pytest.fixture(scope="module")
+def config() -> dict:
+    return with_numbers(yaml.safe_load((ROOT / "config.yaml").read_text(encoding="utf-8"))) | {
+        "scale": "demo",
+        "seeds": [1],
+    }
+
+
+def plan_of(config: dict) -> Plan:
+    return Plan.load(config, ROOT / "references", ROOT / "schemas/config.schema.yaml", ROOT / "resources/sources.tsv")
+
+
+@pytest.fixture(scope="module")
+def plan(config) -> Plan:
+    return plan_of(config)
+
+
+@pytest.fixture(scope="module")
+def setting(plan) -> Setting:
+    return Setting.of(plan.setting("pretraining_tasks"))
+
+
+@pytest.fixture(scope="module")
+def finished(config, setting, tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("published")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        for name in NAMES:
+            table = table_of(name)
+            for cell in table.cells:
+                for path in setting.files_of(table, cell):
+                    there = json.loads(Path(path).read_text()) if Path(path).is_file() else {}
+                    if cell.is_statistic:
+                        inner = there
+                        *above, last = cell.metric.split(".")
+                        for key in above:
+                            inner = inner.setdefault(key, {})
+                        inner[last] = 1234
+                    else:
+                        hits = (len(path) * 7 + len(cell.metric)) % QUERIES
+                        there |= {"n_queries": QUERIES, "n_candidates": 99}
+                        there.setdefault("metrics", {})[cell.metric] = hits / QUERIES
+                        values = {f"q{i}": float(i < hits) for i in range(QUERIES)}
+                        there.setdefault("per_query", {})[cell.metric] = values
+                    write_json(path, there)
+            publish(name, setting)
+        (FOLDER / "config.yaml").write_text(yaml.safe_dump(config))
+    return folder
+
+
+def publish(name: str, setting: Setting) -> None:
+    table = table_of(name)
+    lines = fill_table(table, setting)
+    (FOLDER / name).parent.mkdir(parents=True, exist_ok=True)
+    write_lines(FOLDER / f"{name}.csv", lines)
+    write_json(FOLDER / f"{name}.manifest.json", make_manifest(table, lines, setting, "abc"))
+
+
+@pytest.fixture
+def run(finished, tmp_path, monkeypatch) -> Path:
+    """A copy of the finished folder, which becomes the working one."""
+    shutil.copytree(finished, tmp_path / "run")
+    monkeypatch.chdir(tmp_path / "run")
+    return tmp_path / "run"
+
+
+def compare(plan: Plan) -> dict[str, list[Compared]]:
+    return compare_run(open_published(FOLDER, "demo"), plan, ROOT / "references")
+
+
+def outcomes(compared) -> Counter[str]:
+    return Counter(one.outcome for cells in compared.values() for one in cells)
+
+
+def edit(path: str | Path, change) -> None:
+    value = json.loads(Path(path).read_text())
+    change(value)
+    write_json(path, value)
+
+
+def on_another_machine() -> None:
+    for name in NAMES:
+        edit(FOLDER / f"{name}.manifest.json", lambda manifest: manifest["hardware"].update(cpu="another"))
+
+
+def score(path: str, value: float, metric: str = "recall@10") -> None:
+    edit(path, lambda record: record["metrics"].update({metric: value}))
+
+
+def test_the_same_run_passes(run, plan):
+    compared = compare(plan)
+    assert outcomes(compared) == {EQUAL: 12 + 90}
+    check_comparison(compared, open_published(FOLDER, "demo"), at_least=102)
+    text = format_comparison(compared, open_published(FOLDER, "demo"))
+    assert text.splitlines()[0] == f"against {FOLDER}" and "off:" not in text
+    assert text.splitlines()[3].split()[:6] == ["pretraining_tasks/table3", "90", "0", "0", "0", "0"]
+    with pytest.raises(DataError, match="102 cells compared, expected at least 103"):
+        check_comparison(compared, open_published(FOLDER, "demo"), at_least=103)
+
+
+@pytest.mark.parametrize("path", [MLM, BM25])
+def test_the_last_digit_of_a_number_is_enough(run, plan, path):
+    score(path, json.loads(Path(path).read_text())["metrics"]["recall@10"] + 1e-4)
+    compared = compare(plan)
+    assert outcomes(compared) == {EQUAL: 101, OFF: 1}
+    with pytest.raises(
+        DataError, match=r"1 of 102 cells .*row '80%/20% \| .*column 'R@10': .* expected the same number"
+    ):
+        check_comparison(compared, open_published(FOLDER, "demo"))
+    assert "off: pretraining_tasks/table3, row '80%/20%" in format_comparison(compared, open_published(FOLDER, "demo"))
+
+
+def test_a_published_number_that_was_changed_fails_the_program(run):
+    path = FOLDER / "pretraining_tasks/table1.csv"
+    lines = read_lines(path)
+    write_lines(path, [lines[0]._replace(measured=str(int(lines[0].measured) + 1)), *lines[1:]])
+    for name in ("references", "schemas", "resources"):
+        Path(name).symlink_to(ROOT / name)
+    program = [sys.executable, str(ROOT / "workflow_scripts/compare_runs.py"), "--config", str(ROOT / "config.yaml")]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+    ended = subprocess.run(program, env=environment, capture_output=True, text=True)
+    assert ended.returncode == 1 and "1 of 102 cells" in ended.stderr and "pretraining_tasks/table1" in ended.stderr
+    write_lines(path, lines)
+    ended = subprocess.run(program, env=environment, capture_output=True, text=True)
+    assert (ended.returncode, ended.stderr) == (0, "")
+
+
+def test_another_processor_may_differ_by_noise_where_a_model_was_trained(run, plan):
+    on_another_machine()
+    at = json.loads(Path(MLM).read_text())["metrics"]["recall@10"]
+    # Twice the standard error of hits among twenty queries, in percentage points.
+    allowed = 2 * (at * (1 - at) / (QUERIES - 1)) ** 0.5
+    assert 0.05 < allowed < 0.3
+    for change, outcome in ((0.9, WITHIN), (1.1, OFF)):
+        score(MLM, round(at + change * allowed, 6))
+        assert outcomes(compare(plan)) == {EQUAL: 101, outcome: 1}
+    score(MLM, at)
+    score(BM25, json.loads(Path(BM25).read_text())["metrics"]["recall@10"] + 1e-4)
+    assert outcomes(compare(plan)) == {EQUAL: 101, OFF: 1}, "BM25 trains nothing"
+    edit("results/demo/pairs/encyclopedia-demo/stats.json", lambda stats: stats["ict"].update(pairs=1235))
+    assert outcomes(compare(plan))[OFF] == 2, "neither does a count"
+
+
+def test_with_several_seeds_their_deviation_is_the_noise(run, plan, setting):
+    several = replace(setting, seeds=(1, 2))
+    for path in Path("results/demo/metrics").glob("[!b]*/*/seed1.json"):
+        record = json.loads(path.read_text())
+        record["metrics"] = {name: value + 0.02 for name, value in record["metrics"].items()}
+        write_json(path.with_name("seed2.json"), record)
+    for path in Path("results/demo/metrics").glob("bow*/*/seed1.json"):
+        shutil.copy(path, path.with_name("seed2.json"))
+    publish(NAMES[1], several)
+    on_another_machine()
+    at = json.loads(Path(MLM).read_text())["metrics"]["recall@10"]
+    # Seeds at x and x + 2: deviation 1.41 points, twice that is 2.83. Their mean moves by half of what one of them does.
+    for change, outcome in ((0.055, WITHIN), (0.058, OFF)):
+        score(MLM, at + change)
+        assert outcomes(compare(plan))[outcome] == 1, "the seeds are those of the published run"
+
+
+def test_what_was_changed_on_purpose_is_not_compared(run, config, plan):
+    now = copy.deepcopy(config)
+    now["scales"]["demo"]["pretraining"]["budgets"]["pairs"]["steps"] += 1
+    compared = compare(plan_of(now))
+    assert outcomes(compared) == {EQUAL: 12 + 15 + 2 * 15, CHANGED: 3 * 15}, "BM25, and what is not pre-trained, stay"
+    now["scales"]["demo"]["vocabulary_size"] += 1
+    compared = compare(plan_of(now))
+    with pytest.raises(DataError, match="0 cells compared, expected at least 1; 102 have other options"):
+        check_comparison(compared, open_published(FOLDER, "demo"))
+    # A configuration of another layout cannot be asked.
+    old = {key: value for key, value in config.items() if key != "recipes"}
+    (FOLDER / "config.yaml").write_text(yaml.safe_dump(old))
+    assert outcomes(compare(plan))[CHANGED] == 75
+
+
+def test_what_was_not_made_is_told(run, plan):
+    Path(MLM).unlink()
+    compared = compare(plan)
+    assert outcomes(compared) == {EQUAL: 97, "absent": 5}
+    check_comparison(compared, open_published(FOLDER, "demo"), at_least=97)
+
+
+@pytest.mark.parametrize(
+    ("change", "differs"),
+    [
+        (lambda c: c["encoders"]["base"].update(budget="pairs"), "bert.dpr-hard-full"),  # its start
+        (
+            lambda c: c["recipes"]["dpr-bm25"].update(options={"epochs": 3}),
+            "bert.dpr-hard-full",
+        ),  # its negatives' retriever
+        (lambda c: c["datasets"]["questions"].update(files={"file": "x"}), "bert.dpr-hard-full"),
+        (lambda c: c["datasets"]["questions"]["sizes"].update(full=7), "bert.dpr-hard-full"),
+        (lambda c: c["corpora"]["encyclopedia-demo"].update(dump="another"), "bert.dpr-hard-full"),
+        (lambda c: c["bm25"].update(k1=2.0), "bm25.reqa-full"),
+        (lambda c: c["datasets"]["questions"]["sizes"].update({"1k": 7}), None),
+        (lambda c: c["datasets"]["questions"]["metrics"].append("map"), None),
+        (lambda c: c["encoders"].update(another=c["encoders"]["condenser"]), None),
+        (lambda c: c["corpora"]["encyclopedia-demo"].update(expect={}), None),
+        (lambda c: c["scales"]["small"].update(vocabulary_size=7), None),
+    ],
+)
+def test_ingredients_are_what_a_system_is_made_of_and_no_more(config, change, differs):
+    now = copy.deepcopy(config)
+    change(now)
+    for system in ("bert.dpr-hard-full", "bm25.reqa-full"):
+        same = ingredients(at_scale(config), system, "questions") == ingredients(at_scale(now), system, "questions")
+        assert same or differs is not None
+        if system == differs:
+            assert not same
+
+
+def test_the_newest_published_run_is_meant(run):
+    older, other = FOLDER.with_name("2025-12-31-demo-fffffff"), FOLDER.with_name("2026-02-01-small-abc1234")
+    for folder in (older, other):
+        shutil.copytree(FOLDER, folder)
+    assert newest_published(FOLDER.parent, "demo").folder == FOLDER
+    assert newest_published(FOLDER.parent, "small").folder == other
+    shutil.copytree(FOLDER, FOLDER.with_name("2026-01-02-demo-fffffff"))
+    with pytest.raises(DataError, match="are 2026-01-02-demo-abc1234, 2026-01-02-demo-fffffff; expected one"):
+        newest_published(FOLDER.parent, "demo")
+    with pytest.raises(DataError, match="of the paper scale are none"):
+        newest_published(FOLDER.parent, "paper")
+
+
+def test_the_paper_is_compared_loosely(run):
+    lines = [line for line in read_lines(FOLDER / "pretraining_tasks/table3.csv") if line.column == "R@1"][:6]
+    printed = [float(line.published) for line in lines]
+    assert (
+        order_as_published([Compared(line, EQUAL, 2 * value) for line, value in zip(lines, printed, strict=True)]) == 1
+    )
+    reverse = [Compared(line, EQUAL, -value) for line, value in zip(lines, printed, strict=True)]
+    assert order_as_published(reverse) == -1 and order_as_published(reverse[:2]) is None
+    assert len(off_the_paper(reverse, "demo")) == 0
+    # The tolerance of this table is one point; five are let through at paper scale.
+    near = [
+        Compared(line, EQUAL, value + d)
+        for line, value, d in zip(lines, printed, (0, 4.9, -4.9, 5.1, -6, 0), strict=True)
+    ]
+    assert [one.line.row for one in off_the_paper(near, "paper")] == [lines[3].row, lines[4].row]
+    with pytest.raises(DataError, match="2 of 6 cells are far from the paper's"):
+        check_comparison({"pretraining_tasks/table3": near}, replace(open_published(FOLDER, "demo"), scale="paper"))

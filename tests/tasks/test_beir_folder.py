@@ -1,0 +1,131 @@
+"""What a folder of one's own is found to have, and what is said of every kind of bad input, before any job starts.
+
+Seen to fail when: judgements are not compared with ids; a fixed number of documents with sections is asked for in place of a
+share; a relevance below zero counts as relevant; ids are only collected, so that one may stand twice; the whole of a large
+corpus is read; progress is shown.
+"""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from pretrieve.corpora import raw_text
+from pretrieve.errors import DataError
+from pretrieve.tasks import beir_folder
+from pretrieve.tasks.beir_folder import look_at
+
+DOCUMENTS = 30
+HEADER = "query-id\tcorpus-id\tscore\n"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """With a byte order mark, line ends of Windows, a blank line and an id that is a number: none of it is wrong."""
+    folder = tmp_path / "mine"
+    (folder / "qrels").mkdir(parents=True)
+    with open(folder / "corpus.jsonl", "w", encoding="utf-8-sig", newline="") as stream:
+        for number in range(DOCUMENTS):
+            text = f"Word {number}. End."
+            if number < 3:
+                text = f"A sentence about {number}. Another one.\n\n## Part\n\nMore of it."
+            stream.write(json.dumps({"_id": f"d{number}", "text": text}) + "\r\n")
+    (folder / "queries.jsonl").write_text('{"_id": "q1", "text": "one?"}\n\n{"_id": 2, "text": "two?"}\n')
+    (folder / "qrels/test.tsv").write_text("query-id\tcorpus-id\tscore\r\nq1\td0\t1\r\n2\td29\t0\r\n")
+    return folder
+
+
+def test_a_folder_is_looked_at(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(raw_text, "SHOWN_FROM", 10)  # bytes of a file whose reading is shown
+    found = look_at(folder)
+    assert set(found.files) == {"corpus", "queries", "test"} and found.has_queries and not found.has_train
+    assert found.has_sections and found.has_sentences, "three of thirty have sections: above five percent"
+    for suffix, pack in ((".bz2", bz2.compress), (".gz", gzip.compress)):
+        packed = pack((folder / "corpus.jsonl").read_bytes())
+        (folder / f"corpus.jsonl{suffix}").write_bytes(packed)
+    (folder / "corpus.jsonl").unlink()
+    assert look_at(folder).files["corpus"].endswith(".gz")
+    (folder / "corpus.jsonl.gz").unlink()
+    assert look_at(folder).files["corpus"].endswith(".bz2")
+    assert capsys.readouterr() == ("", ""), "every call of Snakemake looks at the folder, and says nothing of it"
+
+
+def test_a_share_of_the_documents_decides(folder: Path) -> None:
+    with open(folder / "corpus.jsonl", "a") as stream:
+        for number in range(DOCUMENTS, 100):
+            stream.write(json.dumps({"_id": f"d{number}", "text": f"Only {number}"}) + "\n")
+    found = look_at(folder)
+    assert not found.has_sections and found.has_sentences, "3 and 30 of 100"
+
+
+def test_of_a_large_corpus_the_first_documents_are_read(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with open(folder / "corpus.jsonl", "a") as stream:
+        stream.write("no JSON\n")
+    monkeypatch.setattr(beir_folder, "SAMPLE", DOCUMENTS)
+    monkeypatch.setattr(beir_folder, "LOOKED_AT", 100)
+    assert look_at(folder).has_sections
+    monkeypatch.setattr(beir_folder, "SAMPLE", DOCUMENTS + 1)
+    with pytest.raises(DataError, match=r"corpus.jsonl: line 31: not JSON"):
+        look_at(folder)
+
+
+def change(name: str, content: bytes | str) -> Callable[[Path], None]:
+    return lambda folder: (folder / name).write_bytes(content if isinstance(content, bytes) else content.encode())
+
+
+DOCUMENT = '{"_id": "a", "text": "b"}\n'
+JUDGED = "q1\td0\t1\n"
+
+
+@pytest.mark.parametrize(
+    ("spoil", "words"),
+    [
+        (shutil.rmtree, "is no directory; expected one with corpus.jsonl"),
+        (lambda f: (f / "corpus.jsonl").unlink(), "corpus.jsonl: no such file .*/make_corpus.py"),
+        (lambda f: (f / "queries.jsonl").unlink(), "queries.jsonl: no such file, but there is qrels/test.tsv"),
+        (lambda f: (f / "qrels/test.tsv").rename(f / "qrels/train.tsv"), "test.tsv: no such file, and no dev.tsv"),
+        (change("corpus.jsonl", ""), "corpus.jsonl: has no document"),
+        # packed, and cut
+        (change("corpus.jsonl", gzip.compress(DOCUMENT.encode() * 99)[:-9]), "corpus.jsonl: not a whole gzip file: it ends in"),
+        (change("corpus.jsonl", bz2.compress(DOCUMENT.encode() * 99)[:-9]), "corpus.jsonl: not a whole bzip2 file: it ends in"),
+        (change("corpus.jsonl", b"PK\x03\x04...."), "corpus.jsonl: a zip file; expected plain, gzip or bzip2"),
+        # lines
+        (change("corpus.jsonl", f'{DOCUMENT}{{"_id"'), "corpus.jsonl: line 2: not JSON"),
+        (change("corpus.jsonl", f"{DOCUMENT}[]\n"), "corpus.jsonl: line 2: found list .*; expected a JSON object"),
+        (change("corpus.jsonl", '{"id": "a", "text": "b"}\n'), "corpus.jsonl: line 1: no key '_id'; it has 'id', 'text'"),
+        (change("corpus.jsonl", b'{"_id": "\xe9", "text": "b"}\n'), "corpus.jsonl: line 1, byte 10: 0xe9 is not UTF-8"),
+        (change("corpus.jsonl", b"x" * (17 << 20)), "corpus.jsonl: line 1: at least .* bytes; expected at most 16,777,216"),
+        (change("corpus.jsonl", DOCUMENT * 2), "corpus.jsonl: line 2: _id 'a' was used before, in line 1"),
+        (change("queries.jsonl", '{"_id": 1, "text": "x"}\n{"_id": "1", "text": "y"}\n'), "line 2: _id '1' was used before"),
+        # judgements
+        (change("qrels/test.tsv", f"{JUDGED}q1\tx9\t1\n"), "test.tsv: line 2: 'x9' is no _id of a document in .*corpus.jsonl"),
+        (change("qrels/test.tsv", "q7\td0\t1\n"), "test.tsv: line 1: 'q7' is no _id of a query in .*queries.jsonl"),
+        (change("qrels/test.tsv", "q1 d0 1\n"), "test.tsv: line 1: 1 fields; expected 3, .* 'query-id', 'corpus-id', 'score'"),
+        (change("qrels/test.tsv", "q1\td0\t1\t0\n"), "test.tsv: line 1: 4 fields; expected 3"),
+        (change("qrels/test.tsv", f"{HEADER}q1\td0\thigh\n"), "test.tsv: line 2: found 'q1', 'd0', 'high'; expected .*whole"),
+        (change("qrels/test.tsv", f"{HEADER}q1\td0\t-1\n"), "test.tsv: line 2: relevance -1 of document 'd0' for query 'q1' is"),
+        (change("qrels/test.tsv", b"q1\td\xff\t1\n"), "test.tsv: line 1, byte 5: 0xff is not UTF-8"),
+        (change("qrels/test.tsv", HEADER), "test.tsv: no judgement in it"),
+        (change("qrels/train.tsv", ""), "train.tsv: no judgement in it.*leave an empty split out"),
+        (change("qrels/dev.tsv", "q1\td0\t0\n"), "dev.tsv: no judgement above 0 in it"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_said_in_one_sentence(folder: Path, spoil: Callable[[Path], None], words: str) -> None:
+    spoil(folder)
+    with pytest.raises(DataError, match=words) as raised:
+        look_at(folder)
+    assert "\n" not in str(raised.value) and str(folder) in str(raised.value)
+
+
+def test_a_line_of_ten_megabytes_is_a_line(folder: Path) -> None:
+    with open(folder / "corpus.jsonl", "a") as stream:
+        stream.write(json.dumps({"_id": "long", "text": "x" * 10_000_000}) + "\n")
+    assert look_at(folder).has_sections

@@ -1,0 +1,152 @@
+"""A scale's own entries, the roles of one paper, and vocabularies: what is laid over what, and what does not go together.
+
+Seen to fail when: an entry of a scale takes the place of the general one as a whole, and null is kept as a value; a start or a
+training task with another vocabulary is let through.
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+
+from pretrieve.errors import ConfigError
+from pretrieve.reporting.references import Cell
+from pretrieve.reporting.results import Setting
+from pretrieve.scales import (
+    at_scale,
+    check_scale,
+    corpus_of,
+    reads,
+    roles_of,
+    used_corpora,
+    vocabulary_corpus,
+    vocabulary_of,
+)
+
+CONFIG: dict[str, Any] = {
+    "scale": "big",
+    "scales": {
+        "tiny": {"corpus": "leads", "vocabulary_size": 100, "roles": {"dev": "mine"}},
+        "big": {
+            "corpus": "wiki",
+            "vocabulary_size": 200,
+            "vocabulary_file": "bert.txt",
+            "roles": {"dev": "titled", "seed/dev": "untitled", "old": "kept"},
+            "corpora": {
+                "wiki": {"dump": "d"},
+                "books": {"dump": "b", "vocabulary_size": 300},
+                "same": {"dump": "c", "vocabulary_file": "bert.txt"},
+            },
+            "datasets": {
+                "titled": {"title": "separate"},
+                "untitled": {"reader": "x", "vocabulary": "books", "trained_on": "trainer"},
+            },
+            "encoders": {"a": {"start": None, "budget": "long"}, "b": None, "c": {"body": "t", "corpus": "books"}},
+            "recipes": {"r": {"options": {"top": 260}}},
+        },
+    },
+    "corpora": {"leads": {"dump": "l"}},
+    "datasets": {
+        "mine": {"reader": "x"},
+        "titled": {"reader": "x", "title": "none"},
+        "kept": {"reader": "x"},
+        "trainer": {"reader": "x", "vocabulary": "books"},
+    },
+    "encoders": {"a": {"body": "t", "start": "b", "budget": "short"}, "b": {"body": "t"}},
+    "recipes": {"r": {"recipe": "base", "options": {"top": 43, "parts": "ot"}}, "s": {}},
+}
+
+
+@pytest.fixture
+def config() -> dict[str, Any]:
+    return copy.deepcopy(CONFIG)
+
+
+def test_entries_are_laid_over_key_by_key_and_null_takes_away(config) -> None:
+    made = at_scale(config)
+    assert made["encoders"] == {"a": {"body": "t", "budget": "long"}, "c": {"body": "t", "corpus": "books"}}
+    assert made["recipes"] == {"r": {"recipe": "base", "options": {"top": 260}}, "s": {}}
+    assert made["datasets"]["titled"] == {"reader": "x", "title": "separate"}
+    assert list(made["corpora"]) == ["leads", "wiki", "books", "same"]
+    assert config == CONFIG, "the configuration that was given stays as it is"
+    assert at_scale(made) == made
+
+
+def test_a_scale_with_data_sets_keeps_of_the_others_what_it_needs(config) -> None:
+    assert set(at_scale(config)["datasets"]) == {"titled", "untitled", "kept", "trainer"}
+
+
+def test_a_scale_without_own_entries_is_the_configuration_itself(config) -> None:
+    config["scale"] = "tiny"
+    assert at_scale(config) is config
+
+
+@pytest.mark.parametrize("wrong", [3, ["a"], {"a": 3}])
+def test_what_is_no_entry_is_refused(config, wrong) -> None:
+    config["scales"]["big"]["encoders"] = wrong
+    with pytest.raises(ConfigError, match=r"scales\.big\.encoders.* is not allowed; expected keys"):
+        at_scale(config)
+
+
+def test_a_role_of_one_paper_goes_before_the_general_one(config) -> None:
+    assert roles_of(config, "seed") == {"dev": "untitled", "old": "kept"}
+    assert roles_of(config, "other") == roles_of(config, None) == {"dev": "titled", "old": "kept"}
+
+
+def test_vocabularies(config) -> None:
+    made = at_scale(config)
+    assert (corpus_of(made, "a"), corpus_of(made, "c")) == ("wiki", "books")
+    assert (vocabulary_corpus(made, "titled"), vocabulary_corpus(made, "untitled")) == ("wiki", "books")
+    assert vocabulary_of(made, "wiki") == (200, "bert.txt", "bert.txt")
+    assert vocabulary_of(made, "books") == (300, "", "trained on books"), "its own size is without the scale's file"
+    assert vocabulary_of(made, "same").name == vocabulary_of(made, "wiki").name
+    readable = {(encoder, data): reads(made, encoder, data) for encoder in "ac" for data in ("titled", "untitled")}
+    assert [pair for pair, answer in readable.items() if answer] == [("a", "titled"), ("c", "untitled")]
+    assert used_corpora(made) == ["wiki", "books"]
+    check_scale(made)
+
+
+@pytest.mark.parametrize(
+    ("section", "name", "change", "words"),
+    [
+        (
+            "encoders",
+            "a",
+            {"start": "c"},
+            "encoders.a.corpus: 'wiki' has the vocabulary 'bert.txt', but its start 'c' has 'trained on books'",
+        ),
+        ("encoders", "a", {"corpus": "wikki"}, "encoders.a.corpus: 'wikki' is not allowed; allowed: leads, wiki"),
+        (
+            "datasets",
+            "untitled",
+            {"vocabulary": "same"},
+            "datasets.untitled.vocabulary: 'same' has the vocabulary 'bert.txt', but 'trainer'",
+        ),
+        ("datasets", "kept", {"vocabulary": "no"}, "datasets.kept.vocabulary: 'no' is not allowed"),
+    ],
+)
+def test_what_does_not_go_together(config, section, name, change, words) -> None:
+    made = dict(at_scale(config))
+    made[section] = made[section] | {name: made[section][name] | change}
+    with pytest.raises(ConfigError) as caught:
+        check_scale(made)
+    assert words in str(caught.value)
+
+
+def test_a_cell_of_two_vocabularies_is_not_run_and_says_why() -> None:
+    setting = Setting(
+        "results/big", "big", (1,), {"dev": "untitled"}, frozenset({"a", "c"}), frozenset({"r"}),
+        vocabularies={"encoders.c": "trained on books", "datasets.untitled": "trained on books"},
+    )  # fmt: skip
+
+    def why(system: str) -> str:
+        cell = Cell("", "", system, "dev", "mrr@10", "", "", "", "")
+        return setting.why_not_run(cell)
+
+    assert (
+        why("a.r-full")
+        == "encoder a reads the vocabulary of the big scale, the data set untitled is made with trained on books"
+    )
+    assert why("c.r-full") == why("bm25.r-full") == ""

@@ -1,0 +1,43 @@
+"""With `--software-deployment-method apptainer`, jobs reach a container with the image, the folder and the whole command.
+
+Apptainer itself is played by a program that writes down how it was called, and then runs the command outside of any container.
+
+Seen to fail when: no image is declared; the image is resolved against the folder of the rules.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+PLAYED = """#!/usr/bin/env bash
+if [ "$1" = --version ]; then echo "apptainer version 1.3.4"; exit; fi
+printf '%s\\n' "$@" > "$CALLS/$(ls "$CALLS" | wc -l)"
+exec "${@: -3}"
+"""
+CORPUS = "results/demo/corpora/encyclopedia-demo/stats.json"
+
+
+def test_every_job_runs_in_the_projects_image(cold, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "calls").mkdir()
+    played = tmp_path / "bin/apptainer"
+    played.write_text(PLAYED)
+    played.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/usr/bin:/bin")
+    monkeypatch.setenv("CALLS", str(tmp_path / "calls"))
+    wanted = ["--software-deployment-method", "apptainer", "--apptainer-args=--nv --bind /mirror", CORPUS]
+    ended = cold.run("--cores", "1", *wanted)
+    assert ended.code == 0, ended.text
+    assert (cold.folder / CORPUS).is_file()
+    calls = [file.read_text() for file in sorted((tmp_path / "calls").iterdir())]
+    programs = ("fetch.py", "corpus.py")
+    assert len(calls) >= 2 and all(any(name in call for call in calls) for name in programs)
+    for call in calls:
+        words = call.splitlines()
+        assert words[0] == "exec" and words[words.index("--home") + 1] == str(cold.folder)
+        place, own = words.index("containers/pretrieve.sif"), words.index("--nv")
+        assert own < place and words[own : own + 3] == ["--nv", "--bind", "/mirror"]
+        assert words[place + 1 : place + 3] == ["bash", "-c"]
+        assert "PYTHONPATH=src" in call  # the environment is a part of the command, and reaches the container

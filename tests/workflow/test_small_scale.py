@@ -1,0 +1,109 @@
+"""The scale ``small`` as the workflow plans it: roles, questions over its own corpus, overlap, statistics tables.
+
+Everything is asked of the plan, no job is run; what needs the real files is skipped where they are not there.
+
+Seen to fail when: a data set of the scale is left out of ``overlap``; a table of counts waits for an overlap; the tables of the
+corpus are not given to its questions; a role of counts is not played; demo's plan has the data sets of ``small``.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+import yaml
+from miniature import PROJECT
+
+from pretrieve.corpora.overlap import read_test_paragraphs
+from pretrieve.errors import ConfigError
+from pretrieve.workflow import Plan
+
+MIRROR = Path(os.environ.get("PRETRIEVE_TEST_MIRROR", PROJECT.parent / "shared/mirror"))
+STATISTICS = ("seed_encoder/table6", "seed_encoder/table7", "pretraining_tasks/table1", "pretraining_tasks/table2")
+
+
+def plan_of(scale: str, **changes: object) -> Plan:
+    config = yaml.safe_load((PROJECT / "config.yaml").read_text()) | {"scale": scale} | changes
+    places = (PROJECT / "references", PROJECT / "schemas/config.schema.yaml", PROJECT / "resources/sources.tsv")
+    return Plan.load(config, *places)
+
+
+@pytest.fixture(scope="module")
+def small() -> Plan:
+    return plan_of("small")
+
+
+@pytest.fixture(scope="module")
+def demo() -> Plan:
+    return plan_of("demo")
+
+
+def test_questions_are_asked_of_the_scales_own_corpus(small: Plan) -> None:
+    corpus = "results/small/corpora/wikipedia-small"
+    for name, file in (("nq-wikipedia", "topics.dpr.nq.test"), ("trivia-wikipedia", "topics.dpr.trivia.test")):
+        files = small.dataset_files(name)
+        assert (files["articles"], files["passages"]) == (f"{corpus}/articles.parquet", f"{corpus}/passages.parquet")
+        assert list(files) == ["articles", "passages", "test"] and file in files["test"]
+    for role, dataset in (("nq-open", "nq-wikipedia"), ("trivia-open", "trivia-wikipedia")):
+        cell = {"system": "bert.dpr-bm25-full", "dataset": role, "metric": "hits@20", "paper": "condenser"}
+        assert small.measured(cell) == dataset and small.trained_on(dataset) == "squad-open"
+    assert small.dataset_files("scifact").keys() == {"corpus", "queries", "test"}
+
+
+def test_every_table_has_a_row_at_this_scale_that_its_data_allow(small: Plan) -> None:
+    """Tables that nothing at this scale can fill, by name: documents alone play none of their roles."""
+    empty = {name for name in small.config["tables"] if not small.table_inputs(*name.split("/"))}
+    assert empty == {"seed_encoder/table2", "seed_encoder/table5", "condenser/table8", "pretrieve/transfer",
+                     "pretraining_tasks/table4", "pretraining_tasks/table5", "pretraining_tasks/table6"}  # fmt: skip
+
+
+@pytest.mark.parametrize("scale", ["demo", "small"])
+def test_counts_come_from_what_plays_the_role(scale: str, demo: Plan, small: Plan) -> None:
+    plan = {"demo": demo, "small": small}[scale]
+    expected = {
+        "demo": {"tasks/questions", "tasks/questions-paragraphs", "tasks/link-clicks", "tasks/descriptions",
+                 "pairs/encyclopedia-demo"},
+        "small": {"tasks/squad-passages", "tasks/wikipedia-links", "tasks/squad-reqa", "pairs/wikipedia-small"},
+    }[scale]  # fmt: skip
+    files = {file for name in STATISTICS for file in plan.table_inputs(*name.split("/"))}
+    assert files == {f"results/{scale}/{place}/stats.json" for place in expected}
+
+
+def test_the_overlap_of_every_scored_data_set_is_measured(small: Plan, demo: Plan) -> None:
+    overlaps = small.overlaps()
+    assert set(overlaps) == set(small.scale["roles"].values()) - {"wikipedia-small"}
+    assert overlaps["scifact"] == "results/small/overlap/wikipedia-small/scifact/stats.json"
+    assert small.setting()["overlaps"] == overlaps
+    assert small.table_overlaps("condenser", "table1") == [overlaps["sts-b"]]
+    assert set(small.table_overlaps("condenser", "table5")) == {
+        overlaps["squad-passages"],
+        overlaps["msmarco-mini-dl19"],
+    }
+    assert [small.table_overlaps(*name.split("/")) for name in STATISTICS] == [[]] * 4
+    assert small.overlapping_files("sts-b") == ("texts", "examples", "splits")
+    assert demo.overlaps() == {} and demo.setting()["overlaps"] == {}
+
+
+def test_a_scale_has_its_own_data_sets(small: Plan, demo: Plan) -> None:
+    assert not {"scifact", "squad-open", "wikipedia-links"} & set(demo.config["datasets"])
+    assert not {"questions", "descriptions"} & set(small.config["datasets"])
+
+
+def test_negatives_that_nobody_ships(small: Plan) -> None:
+    recipes = small.config["recipes"] | {"shipped": {"recipe": "dpr-bm25", "options": {"negatives": ["published"]}}}
+    with pytest.raises(
+        ConfigError, match=r"recipes\.shipped\.negatives: 'published', but the data set squad-open ships"
+    ):
+        plan_of("small", recipes=recipes).made_of("bert.shipped", "squad-open", "full", 1)
+    files = {"train": "dpr-nq-train", "test": "openqa-nq-test"}
+    scales = yaml.safe_load((PROJECT / "config.yaml").read_text())["scales"]
+    scales["small"]["datasets"]["nq"] = {"reader": "dpr", "files": files, "sizes": {"full": "all"}}
+    made = plan_of("small", recipes=recipes, scales=scales).made_of("bert.shipped", "nq", "full", 3)
+    assert made["negatives"] == {"published": "results/small/negatives/published/nq/seed0.jsonl.gz"}
+
+
+@pytest.mark.skipif(not (MIRROR / "squad").is_dir(), reason="the real files are not there")
+def test_paragraphs_of_the_real_squad_file() -> None:
+    found = read_test_paragraphs(MIRROR / "squad/dev-v1.1.reconstructed.json.gz")
+    assert len(found) == 2067 and len({paragraph.title for paragraph in found}) == 48

@@ -1,0 +1,41 @@
+"""Compare a fresh run with the published one, cell by cell, and with the papers: exit 1 where a cell is another."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import yaml
+
+from pretrieve.cli import run_program
+from pretrieve.configuration import with_numbers
+from pretrieve.reporting.regression import (
+    check_comparison,
+    compare_run,
+    format_comparison,
+    newest_published,
+    open_published,
+)
+from pretrieve.workflow import Plan
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--scale", default="demo", help="compares results/SCALE")
+    parser.add_argument("--config", type=Path, default=Path("config.yaml"), metavar="YAML", help="of the fresh run")
+    parser.add_argument("--published", type=Path, metavar="FOLDER", help="instead of the newest of results/published")
+    parser.add_argument("--at-least", type=int, default=1, metavar="N", help="cells that have to be compared")
+    options = parser.parse_args()
+    config = with_numbers(yaml.safe_load(options.config.read_text(encoding="utf-8"))) | {"scale": options.scale}
+    published = (
+        open_published(options.published, options.scale)
+        if options.published
+        else newest_published(Path("results/published"), options.scale)
+    )
+    compared = compare_run(published, Plan.load(config))
+    print(format_comparison(compared, published), end="")
+    check_comparison(compared, published, options.at_least)
+
+
+if __name__ == "__main__":
+    run_program(main)
