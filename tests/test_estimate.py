@@ -1,8 +1,8 @@
 """The estimate's numbers: schedules against bounds and by hand, sizes from their three places, rates and their file.
 
-Seen to fail when: a schedule with one GPU more is taken although it is slower; a job starts before what it needs; a job takes one
-GPU where it asks for two; cores do not limit; an archive counts for each of its members; a file in place is downloaded; the
-counts of a finished task are not looked at; threads divide what cannot be shared; a GPU's name is not checked.
+Seen to fail when: a schedule with one GPU more is taken although it is slower; a job starts before what it needs; a job takes
+one GPU where it asks for two; cores do not limit; an archive counts for each of its members; the counts of a finished task are
+not looked at; threads divide what cannot be shared; a GPU's name is not checked.
 """
 
 from __future__ import annotations

@@ -20,6 +20,11 @@ import pytest
 from miniature import TIMEOUT, Workflow, clone, environment
 from tiny_science import CHAINS, ENCODERS, change_config
 
+from pretrieve.bundle.contents import Asked, remaining
+from pretrieve.bundle.jobs import Job
+from pretrieve.bundle.results import read_manifest, slices_in
+from pretrieve.bundle.unpack import choose
+
 MLM = ENCODERS[0]
 ROOT = "results/demo"
 FILES = [f"{ROOT}/metrics/{name}/seed1.json" for name in CHAINS]
@@ -94,14 +99,19 @@ def run_there(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]
     )
 
 
+def forget(workflow: Workflow) -> None:
+    """Remove all that comes of one encoder."""
+    for place in (workflow.folder / ROOT).glob(f"*/{MLM}*"):
+        shutil.rmtree(place)
+
+
 @pytest.fixture(scope="module")
-def home(finished: Workflow, folders: Path) -> Workflow:
-    """A miniature with everything but what comes of one encoder."""
-    workflow = clone(finished, folders / "bundle_home")
-    for stage in ("encoders", "retrievers", "embeddings", "runs", "metrics"):
-        for folder in (workflow.folder / ROOT / stage).glob(f"{MLM}*"):
-            shutil.rmtree(folder)
-    shutil.rmtree(workflow.folder / ROOT / "tables")
+def home(chained: Workflow, folders: Path) -> Workflow:
+    """A miniature with everything but what comes of one encoder, the tables, and a task that has to be built for it."""
+    workflow = clone(chained, folders / "bundle_home")
+    forget(workflow)
+    for place in ("tables", "tasks/question-entailment"):
+        shutil.rmtree(workflow.folder / ROOT / place)
     return workflow
 
 
@@ -155,8 +165,7 @@ def test_weights_and_runs_are_those_of_the_workflow(unbundled: Workflow, chained
 
 
 def test_only_tables_are_left(unbundled: Workflow) -> None:
-    assert set(unbundled.plan().jobs) <= {"table"}
-    assert "Nothing to be done" in unbundled.plan(*FILES).text
+    assert set(unbundled.plan("all", *FILES).jobs) == {"table"}
 
 
 def test_where_and_how_it_was_made_is_kept(unbundled: Workflow) -> None:
@@ -182,14 +191,22 @@ def test_a_change_afterwards_is_seen(unbundled: Workflow, folders: Path) -> None
 
 
 def test_results_of_other_settings_or_data_are_not_taken(
-    home: Workflow, there: Path, unbundled: Workflow, folders: Path
+    there: Path, unbundled: Workflow, folders: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    other = clone(home, folders / "bundle_other")
-    for stage in ("encoders", "retrievers", "embeddings", "runs", "metrics"):
-        for folder in (other.folder / ROOT / stage).glob(f"{MLM}*"):
-            shutil.rmtree(folder)
+    other = clone(unbundled, folders / "bundle_other")
+    forget(other)
     change_config(other.folder, "scales", "demo", "finetuning", "reqa", "learning_rate", to=0.01)
-    done = program(other, "unbundle", "--file", str(there / "out"))
-    assert "is not asked for with these arguments any more" in done.stdout
-    assert (other.folder / ROOT / f"encoders/{MLM}/seed1/model.safetensors").is_file()
-    assert not list((other.folder / ROOT / "runs").glob(f"{MLM}.reqa-*/questions/*"))
+    task = other.folder / ROOT / "tasks/question-entailment/splits.parquet"
+    task.write_bytes(task.read_bytes() + b" ")
+    (slice_,) = slices_in(there / "out")
+    manifest = read_manifest(slice_)
+    about = manifest["bundle"]
+    monkeypatch.chdir(other.folder)
+    asked = Asked(about["scale"], *(tuple(about[key]) for key in ("tables", "config", "files")))
+    jobs = [Job.from_json(entry["job"]) for entry in manifest["jobs"].values()]
+    taken = choose(jobs, remaining(asked, asked.cells(asked.plan())), about)
+    assert {job.name for job in taken.jobs} >= {f"pretrain {MLM}/seed1"}
+    assert not [job for job in taken.jobs if ".reqa-" in job.name or ".glue-" in job.name]
+    reasons = set(taken.refused.values())
+    assert "is not asked for with these arguments any more" in reasons
+    assert [why for why in reasons if why.startswith(f"was made from other data than {ROOT}/tasks/question-entailment")]

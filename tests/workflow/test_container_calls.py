@@ -2,7 +2,7 @@
 
 Apptainer itself is played by a program that writes down how it was called, and then runs the command outside of any container.
 
-Seen to fail when: no image is declared; the image is resolved against the folder of the rules.
+Seen to fail when: no image is declared.
 """
 
 from __future__ import annotations

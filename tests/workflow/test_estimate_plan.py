@@ -1,8 +1,7 @@
 """The estimate's jobs are Snakemake's, shared ones count once, and more work is never cheaper.
 
-Seen to fail when: a retriever's start, teacher or negatives are forgotten; a data set's texts are tokenised with the scale's
-vocabulary instead of their own; BM25 runs once a seed; a total adds up the tables; steps are not multiplied; the name of a table
-is not checked.
+Seen to fail when: a retriever's start, teacher and negatives are forgotten; a data set's texts are tokenised with the scale's
+vocabulary instead of their own; a total adds up what tables share; steps are not multiplied; a table's name is not checked.
 """
 
 from __future__ import annotations
