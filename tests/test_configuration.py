@@ -120,7 +120,7 @@ def test_the_repositorys_configuration(config) -> None:
         (
             "recipes.ance.options",
             {"negatives": ["bm24"]},
-            ["ance.options.negatives: ['bm24']", "bm25|published|mined:"],
+            ["ance.options.negatives: ['bm24']", "bm25|mined:", "published"],
         ),
         ("recipes.ance.options", {"start": "seed-pair"}, ["recipes.ance.options", "'seed-pair'", "'seed-pairwise'?"]),
         ("recipes.dpr-bm25.options", {"start": "dpr-bm25"}, ["recipes.dpr-bm25: goes in a circle through itself"]),

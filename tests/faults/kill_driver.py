@@ -31,6 +31,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent / "workflow"), str(HERE.parent.parent / "src")]
 
+import miniature  # noqa: E402
 from miniature import Workflow, clone, copy_project, environment  # noqa: E402
 from same_results import assert_same_results  # noqa: E402
 from tiny_science import change_config, write_config, write_raw_files  # noqa: E402
@@ -38,8 +39,8 @@ from tiny_science import change_config, write_config, write_raw_files  # noqa: E
 from pretrieve import finished_work  # noqa: E402
 
 KINDS = ("everything", "snakemake", "job")
-#: Seconds until a run that hangs is given up.
-TIMEOUT = 600
+#: Seconds until a run that hangs is given up, also on a busy machine.
+TIMEOUT = 3600
 COMMAND = ("snakemake", "--cores", "2", "--config", "checkpoint_seconds=0")
 
 
@@ -221,6 +222,7 @@ def main() -> None:
     parser.add_argument("--kills", type=int, default=20)
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
+    miniature.TIMEOUT = TIMEOUT
     with tempfile.TemporaryDirectory(prefix="kills-") as name:
         folder = Path(name)
         first = copy_project(folder / "first")

@@ -199,11 +199,20 @@ class Cluster:
             except subprocess.TimeoutExpired:
                 daemon.kill()
                 daemon.wait()
+        self._kill_orphans()
         if CONFIGURATION.is_symlink() and CONFIGURATION.readlink().parent == self.folder:
             CONFIGURATION.unlink()
             with contextlib.suppress(OSError):
                 CONFIGURATION.parent.rmdir()  # stays where packages have put something into it
         shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _kill_orphans(self) -> None:
+        """Processes of jobs whose slurmd was killed: without cgroups, the next slurmd ends not all of them."""
+        mark = f"SLURM_CONF={self.environment['SLURM_CONF']}".encode()
+        for place in Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):
+                if mark in (place / "environ").read_bytes().split(b"\0"):
+                    os.kill(int(place.name), signal.SIGKILL)
 
     def _run(self, *words: str) -> subprocess.CompletedProcess[str]:
         environment = os.environ | {"PATH": PATH} | self.environment

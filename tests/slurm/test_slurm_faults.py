@@ -3,7 +3,7 @@
 Two encoders are pre-trained side by side. What happens to them, in this order::
 
     encoder A   kill -9 of the training process │ node lost, then back │ kill -9 of Snakemake │ to its end
-    encoder B   hangs until its time limit      │ node lost, then back │ kill -9 of Snakemake, who never hears of its end
+    encoder B   hangs until its time limit      │ node lost, then back │ kill -9 of Snakemake, which never hears of its end
 
 The node is lost by ``kill -9`` of slurmd. After that of Snakemake, the same command is given again. A process that hangs is
 one that was sent SIGSTOP: so the test decides how far a training run gets before its fault. Checkpoints are written at every
@@ -180,20 +180,17 @@ def test_each_attempt_has_more_memory_than_the_one_before(story):
 
 def test_no_step_is_trained_twice_beyond_the_last_checkpoint(story):
     assert len(story.saved) == 3 and story.saved[0] >= AT_LEAST and story.resumed[0] == 0
-    # B's end was not heard of, so its last step is trained once more.
-    log = (story.checkout.folder / f"results/demo/logs/pretrain/{B}/seed1.log").read_text()
-    assert re.search(r"going on from step [1-9]", log), log
     # A went on from its newest checkpoint each time, or from one that became whole after the test had looked.
     assert all(0 <= now - before <= 1 for before, now in zip(story.saved, story.resumed[1:], strict=True)), story
 
 
 def test_no_other_stage_runs_twice(story):
-    """Beside the encoders, each job of the plan was submitted once, over both calls."""
+    """Beside the encoders each job of the plan was submitted once, over both calls. B's end counts, though nobody heard of it."""
     plan = {rule: count for rule, count in planned(story.first).items() if rule not in ("all", "total", "pretrain")}
     ran = Counter(job.rule for job in story.jobs)
-    assert ran.pop("pretrain") == len(story.a) + len(story.b) + 1, "one more for B"
+    assert ran.pop("pretrain") == len(story.a) + len(story.b)
     assert ran and dict(ran) == {rule: plan[rule] for rule in ran}
-    assert finished(story.first) + finished(story.second) == Counter(plan) + Counter({"pretrain": 2})
+    assert finished(story.first) + finished(story.second) == Counter(plan) + Counter({"pretrain": 1})
 
 
 def test_heavy_rules_are_submitted_and_small_ones_are_not(story):

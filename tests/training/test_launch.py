@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -219,10 +220,13 @@ def test_a_killed_launcher_takes_everything_along(store, tmp_path: Path) -> None
         assert len(left) == 3
     finally:
         process.kill()
-    process.communicate()
+        process.wait()  # not communicate(): what outlives it keeps its output open
     patience = time.monotonic() + 120
-    while any(running(pid) for pid in left):
-        assert time.monotonic() < patience, "a process outlived the launcher"
+    while outlived := [pid for pid in left if running(pid)]:
+        if time.monotonic() > patience:
+            for pid in outlived:
+                os.kill(pid, signal.SIGKILL)
+            pytest.fail(f"{len(outlived)} processes outlived the launcher")
         time.sleep(0.05)
 
 
