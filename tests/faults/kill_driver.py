@@ -130,22 +130,25 @@ class Watched:
 def steps_of(folder: Path) -> dict[str, int]:
     """Folder of checkpoints → the newest step in it."""
     found: dict[str, int] = {}
-    for path in folder.glob("results/demo/checkpoints/**/step-*.safetensors"):
-        place = str(path.parent.relative_to(folder))
-        found[place] = max(found.get(place, 0), int(path.stem.removeprefix("step-")))
+    # os.walk passes over folders that go while it looks; Path.glob does not.
+    for place, _, names in os.walk(folder / "results/demo/checkpoints"):
+        steps = [int(name[5:-12]) for name in names if re.fullmatch(r"step-\d+\.safetensors", name)]
+        if steps:
+            found[str(Path(place).relative_to(folder))] = max(steps)
     return found
 
 
 def recorded(folder: Path) -> dict[str, int]:
     """What Snakemake has recorded as done among what is trained, embedded and searched → time of its file."""
-    root, mark = folder / "results/demo", folder / ".snakemake/incomplete"
-    names = ("encoders/**/model.safetensors", "retrievers/**/model.safetensors", "runs/**/*.trec.gz")
-    files = [file for name in names for file in root.glob(name)]
-    return {
-        str(file.relative_to(folder)): file.stat().st_mtime_ns
-        for file in files
-        if mark.is_dir() and not (mark / finished_work.marker_name(str(file.relative_to(folder)), 254)).exists()
-    }
+    mark, found = folder / ".snakemake/incomplete", {}
+    for stage in ("encoders", "retrievers", "runs") if mark.is_dir() else ():
+        for place, _, names in os.walk(folder / "results/demo" / stage):
+            for file in (Path(place, name) for name in names if name.endswith(("model.safetensors", ".trec.gz"))):
+                name = str(file.relative_to(folder))
+                with suppress(FileNotFoundError):  # a job that lives on may remove it
+                    if not (mark / finished_work.marker_name(name, 254)).exists():
+                        found[name] = file.stat().st_mtime_ns
+    return found
 
 
 def moments(rng: random.Random, longest: float) -> Iterator[Callable[[Watched], bool]]:
