@@ -6,10 +6,12 @@ docs/faults.md.
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 from kill_driver import KINDS, Watched, kill_often, steps_of
 from miniature import Workflow, clone
+from tiny_science import ENCODERS
 
 
 def test_a_run_that_is_killed_again_and_again_ends_as_if_nothing_was(untouched, undisturbed, fault_folders):
@@ -18,9 +20,10 @@ def test_a_run_that_is_killed_again_and_again_ends_as_if_nothing_was(untouched, 
     assert outcome.runs >= 1
 
 
-def test_a_job_that_outlives_snakemake_is_ended_and_its_work_is_not_lost(untouched: Workflow, fault_folders: Path):
+def test_a_job_that_outlives_snakemake_is_ended_and_its_work_is_not_lost(undisturbed: Workflow, fault_folders: Path):
     """Snakemake alone is killed while a training goes on; the next run finds that at work."""
-    workflow = clone(untouched, fault_folders / "outlived")
+    workflow = clone(undisturbed, fault_folders / "outlived")
+    shutil.rmtree(workflow.folder / f"results/demo/encoders/{ENCODERS[0]}")
     first = Watched(workflow, workflow.folder / "first.txt")
     try:
         while not any(step >= 5 for step in steps_of(workflow.folder).values()):
