@@ -24,7 +24,7 @@ def _process_age() -> float:
 
 
 class Log:
-    """A log file that is begun anew, and held as long as the process lives (:mod:`pretrieve.job_lock`).
+    """A log file that is begun anew; its job is held as long as the process lives (:mod:`pretrieve.job_lock`).
 
     It never ends a program: on a full disk what does not fit is lost, which is said once. Nothing is buffered, so that a
     reader follows it, and nothing is left to be written at the end.
@@ -34,9 +34,8 @@ class Log:
         self._path, self._complete = path, True
         with room_for(path):
             path.parent.mkdir(parents=True, exist_ok=True)
-            self._file = os.open(path, os.O_WRONLY | os.O_CREAT, 0o666)
-        hold_job(self._file, path)
-        os.ftruncate(self._file, 0)
+            hold_job(path)
+            self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666)
 
     def write(self, text: str) -> None:
         data = text.encode("utf-8", "backslashreplace")

@@ -1,8 +1,8 @@
 """One process for each job, also when what started the first one was killed. Standard library only.
 
 ``kill -9`` of Snakemake ends Snakemake alone: its jobs live on, and the same command starts them a second time, while the first
-ones still write the same files. So every program holds its log file, which no other job has, with a lock of the system that ends
-with the process. Who finds it held
+ones still write the same files. So every program holds a file beside its log, which no other job has, with a lock of the system
+that ends with the process; the log itself will not do, because Snakemake removes that before it starts a job. Who finds it held
 
 * ends the other process where that is left over from a run that is dead (its Snakemake is named in ``PRETRIEVE_RUN``, see
   ``rules/common.smk``): what it trained is in its last checkpoint, and this process goes on from there;
@@ -37,12 +37,18 @@ def process_name(process: int) -> str:
     return "" if stat[0] == "Z" else f"{process}-{stat[19]}"
 
 
-def hold_job(file: int, path: Path) -> None:
-    """Lock the open file descriptor ``file`` of the log ``path`` until this process ends; see the module for what is done about
-    another process that has it."""
+def lock_file(log: Path) -> Path:
+    """The file that the job with this log holds. It stays when the job has ended: removing it would let two processes hold it."""
+    return log.with_name(f".{log.name}.lock")
+
+
+def hold_job(path: Path) -> None:
+    """Hold the job with the log ``path`` until this process ends; see the module for what is done about another process that
+    has it."""
     try:
         import fcntl
 
+        file = os.open(lock_file(path), os.O_WRONLY | os.O_CREAT, 0o666)
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         return
     except BlockingIOError:

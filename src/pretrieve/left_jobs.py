@@ -22,6 +22,8 @@ from pathlib import Path
 
 #: The executor names its jobs by a random UUID, behind a prefix if it has one.
 RUN_ID = re.compile(r"(^|_)[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$")
+#: Where the executor keeps what Slurm prints: there is none before the first job was submitted from a folder.
+SUBMITTED = Path(".snakemake/slurm_logs")
 #: For an answer of one of Slurm's commands. A controller that does not answer must not keep a local run from starting.
 ANSWER_SECONDS = 20
 #: For the end of cancelled jobs: Slurm's KillWait is 30 seconds, and file systems lag.
@@ -50,15 +52,15 @@ def left_jobs(folder: Path) -> list[str]:
 def cancel_left_jobs(alone: bool, folder: Path = Path()) -> list[str]:
     """Cancel the jobs that a killed run has left, and wait until they have ended; returns their Slurm ids.
 
-    Where there is no Slurm, nothing happens. Where Slurm does not answer, or jobs do not end, one line on standard error
-    says so and the run goes on.
+    Where there is no Slurm, or nothing was ever submitted from the folder, nothing happens. Where Slurm does not answer, or
+    jobs do not end, one line on standard error says so and the run goes on.
 
     Parameters
     ----------
     alone:
         whether no other run is alive in the folder; if there may be one, the jobs are named and left.
     """
-    if not (shutil.which("squeue") and shutil.which("scancel")):
+    if not ((folder / SUBMITTED).is_dir() and shutil.which("squeue") and shutil.which("scancel")):
         return []
     try:
         jobs = left_jobs(folder)

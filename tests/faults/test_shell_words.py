@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import copy
 import json
-import os
 import re
 import shutil
 import subprocess
@@ -344,7 +343,7 @@ def test_values_of_make_are_words(tmp_path: Path):
         cwd=tmp_path,
         capture_output=True,
         text=True,
-        env=os.environ | {"HOME": str(tmp_path)},
+        env=environment() | {"HOME": str(tmp_path)},
     )
     assert shown.stdout == value.replace("$$", "$") + "\n", shown.stderr
     assert canaries(tmp_path) == []

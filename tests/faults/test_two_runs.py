@@ -23,13 +23,15 @@ from pretrieve.pretraining.presets import resolve
 from pretrieve.pretraining.run import pretrain
 
 SOURCE = Path(finished_work.__file__).parents[1]
-#: Holds a log file as a program does, says so, and stays.
+#: Holds a job as a program does, says so, and stays; Snakemake removes the log of a job before it starts the job.
 HOLDER = """
-import os, sys, time
+import sys, time
 from pathlib import Path
 from pretrieve.job_lock import hold_job
 path = Path(sys.argv[1])
-hold_job(os.open(path, os.O_WRONLY | os.O_CREAT), path)
+path.unlink(missing_ok=True)
+hold_job(path)
+path.touch()
 print("held", flush=True)
 time.sleep(float(sys.argv[2]))
 """

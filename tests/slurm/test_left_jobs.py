@@ -45,7 +45,7 @@ def queue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 def test_only_jobs_of_snakemake_in_this_folder_are_cancelled(queue, tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("SLURM_JOB_ID", "9")
     here = tmp_path / "a check|out"
-    here.mkdir()
+    (here / left_jobs.SUBMITTED).mkdir(parents=True)
     cancelled = queue(
         [
             f"7|{RUN}|{here}",
@@ -63,12 +63,20 @@ def test_only_jobs_of_snakemake_in_this_folder_are_cancelled(queue, tmp_path, mo
 
 
 def test_an_empty_queue_is_left_alone(queue, tmp_path, capsys):
+    (tmp_path / left_jobs.SUBMITTED).mkdir(parents=True)
     cancelled = queue([])
     assert cancel_left_jobs(True, tmp_path) == []
     assert not cancelled.exists() and capsys.readouterr().err == ""
 
 
+def test_where_nothing_was_submitted_slurm_is_not_asked(queue, tmp_path, capsys):
+    queue([f"7|{RUN}|{tmp_path}"], squeue="exit 1")
+    assert cancel_left_jobs(True, tmp_path) == []
+    assert capsys.readouterr().err == ""
+
+
 def test_a_slurm_that_does_not_answer_is_said_and_passed_over(queue, tmp_path, capsys):
+    (tmp_path / left_jobs.SUBMITTED).mkdir(parents=True)
     queue([], squeue="echo slurm_load_jobs error: Unable to contact slurm controller >&2; exit 1")
     assert cancel_left_jobs(True, tmp_path) == []
     assert "Unable to contact slurm controller" in capsys.readouterr().err
@@ -81,6 +89,7 @@ def test_without_slurm_nothing_is_said(monkeypatch, tmp_path, capsys):
 
 
 def test_beside_a_living_run_jobs_are_named_and_left(queue, tmp_path, capsys):
+    (tmp_path / left_jobs.SUBMITTED).mkdir(parents=True)
     cancelled = queue([f"7|{RUN}|{tmp_path}"])
     assert cancel_left_jobs(False, tmp_path) == []
     assert not cancelled.exists()

@@ -58,10 +58,10 @@ class Ended:
 
 
 def environment() -> dict[str, str]:
-    """The environment of a user who has made the virtual environment and nothing else."""
-    kept = {
-        name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "PRETRIEVE", "SNAKEMAKE"))
-    }
+    """The environment of a user who has made the virtual environment and nothing else; not that of ``make test``, whose
+    variables would make an inner make print where it is."""
+    other = ("PYTHON", "PRETRIEVE", "SNAKEMAKE", "MAKE", "MFLAGS")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(other)}
     return kept | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "OMP_NUM_THREADS": "1"}
 
 
