@@ -4,11 +4,11 @@
 MY_CORPUS = my_corpus.table_request(config, ROOT) if my_corpus.compares(config) else {}
 
 
-localrules:
-    my_corpus_report,
-
-
 if MY_CORPUS:
+
+    localrules:
+        my_corpus_report,
+
     my_corpus.say_what_is_left_out(config)
 
     rule my_corpus_table:
