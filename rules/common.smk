@@ -195,7 +195,7 @@ def official_options(dataset):
 def task_files(dataset):
     """What every later stage reads of a task."""
     directory = paths.task_dir(ROOT, dataset)
-    names = PLAN.EXAMPLE_FILES if PLAN.is_examples(dataset) else PLAN.TASK_FILES
+    names = paths.EXAMPLE_FILES if PLAN.is_examples(dataset) else paths.TASK_FILES
     if dataset in datasets_read_by("squad"):
         names = (*names, "answers.parquet")
     return [f"{directory}/{name}" for name in names]

@@ -1,7 +1,7 @@
 # Benchmarks → tasks (Parquet and token stores): one rule for each reader, one job for each data set.
 
-TASK_OUTPUTS = [f"{ROOT}/tasks/{{dataset}}/{name}" for name in PLAN.TASK_FILES]
-EXAMPLE_OUTPUTS = [f"{ROOT}/tasks/{{dataset}}/{name}" for name in PLAN.EXAMPLE_FILES]
+TASK_OUTPUTS = [f"{ROOT}/tasks/{{dataset}}/{name}" for name in paths.TASK_FILES]
+EXAMPLE_OUTPUTS = [f"{ROOT}/tasks/{{dataset}}/{name}" for name in paths.EXAMPLE_FILES]
 
 
 rule task_squad:

@@ -9,6 +9,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+#: What a task of queries and passages is, and one of examples.
+TASK_FILES = ("corpus.parquet", "queries.parquet", "qrels.parquet", "splits.parquet", "stats.json")
+TASK_FILES += ("passages/meta.json", "queries/meta.json")
+EXAMPLE_FILES = ("texts.parquet", "examples.parquet", "splits.parquet", "stats.json", "texts/meta.json")
+
 
 class System(NamedTuple):
     """A system's name taken apart: ``transformer-mlm.reqa-quarter-1pct`` → encoder, recipe, size."""

@@ -1,5 +1,5 @@
-"""What the workflow asks about the configuration: tables, cells, systems, files. Imported by rules/common.smk, so it must
-load fast: standard library, yaml and jsonschema only."""
+"""What the workflow asks about the configuration: tables, cells, systems, sizes; files are in ``workflow_files.py``. Imported
+by rules/common.smk, so it must load fast: standard library, yaml and jsonschema only."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import json
 import re
 import shlex
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -17,28 +17,24 @@ from pretrieve import paths
 from pretrieve.analysis.plan import analyses
 from pretrieve.configuration import (
     EXAMPLE_READERS,
-    PUBLISHED,
     chain_of,
     check_config,
     fits,
     recipe_kind,
     recipe_options,
 )
-from pretrieve.corpora.readers import Part, is_path, parts_of
+from pretrieve.corpora.readers import is_path, parts_of
 from pretrieve.errors import ConfigError, nearest
 from pretrieve.rehearsal import overrides
-from pretrieve.reporting.cases import case_files, is_case, scored_by
+from pretrieve.reporting.cases import scored_by
 from pretrieve.reporting.figures.inputs import cells_of
 from pretrieve.reporting.figures.reference import Figure, load_figures
-from pretrieve.scales import at_scale, corpus_of, reads, roles_of, used_corpora, vocabulary_corpus, vocabulary_of
-from pretrieve.tasks.collection_formats import LAYOUTS, ships_negatives
-
-#: Readers that make a task of the scale's own corpus.
-OF_CORPUS = ("descriptions", "fanoutqa", "structure-sts", "section-triplets", "link-clicks", "corpus")
+from pretrieve.scales import at_scale, corpus_of, reads, roles_of, vocabulary_corpus, vocabulary_of
+from pretrieve.workflow_files import PlanFiles
 
 
 @dataclass(frozen=True)
-class Plan:
+class Plan(PlanFiles):
     """The checked configuration, and every name and path that follows from it and from ``references/``."""
 
     config: Mapping[str, Any]
@@ -46,21 +42,6 @@ class Plan:
     cells: Mapping[str, list[dict[str, str]]]
     sources: Mapping[str, dict[str, str]]
     figures: Mapping[str, Figure] = field(default_factory=dict)
-    TASK_FILES: tuple[str, ...] = field(
-        default=(
-            "corpus.parquet",
-            "queries.parquet",
-            "qrels.parquet",
-            "splits.parquet",
-            "stats.json",
-            "passages/meta.json",
-            "queries/meta.json",
-        ),
-        init=False,
-    )
-    EXAMPLE_FILES: tuple[str, ...] = field(
-        default=("texts.parquet", "examples.parquet", "splits.parquet", "stats.json", "texts/meta.json"), init=False
-    )
 
     @classmethod
     def load(
@@ -147,36 +128,6 @@ class Plan:
         sizes = self.alternation(size for options in self.config["datasets"].values() for size in options["sizes"])
         product = rf"(?!(?:{_by_recipe(others)})-(?:{sizes})/)(?:{self.alternation(encoders)})\.(?:{self.alternation(recipes)})"
         return min(exact, product, key=len)
-
-    def table_files(self) -> list[str]:
-        """CSV of every table that is to be built."""
-        return [paths.table_file(self.root, *name.split("/")) for name in self.config["tables"]]
-
-    def figure_files(self) -> list[str]:
-        """SVG of every figure that is to be built."""
-        return [paths.figure_file(self.root, *name.split("/")) for name in self.config.get("figures", ())]
-
-    def check_targets(self, words: Iterable[str]) -> None:
-        """Check the names of table and figure files among the words of a command line.
-
-        Raises
-        ------
-        ConfigError
-            for a file that looks like a table's or figure's and is none; it names the nearest one that exists.
-        """
-        places = (
-            ("table", paths.table_file, list(self.all_tables), ("csv", "md", "html", "tex", "manifest.json")),
-            ("figure", paths.figure_file, list(self.figures), ("svg", "csv", "manifest.json")),
-        )
-        for what, file_of, names, extensions in places:
-            known = [file_of(self.root, *name.split("/"), kind) for name in names for kind in extensions]
-            for word in words:
-                if re.match(rf"results/[^/]+/{what}s/", word) and word not in known:
-                    folder = file_of(self.root, "PAPER", what.upper())
-                    raise ConfigError(
-                        f"target {word}: no such {what}; {folder} with PAPER/{what.upper()} one of {', '.join(names)}"
-                        f"{nearest(word, known)}"
-                    )
 
     def dataset_of(self, role: str, paper: str | None = None) -> str | None:
         """The data set that plays a role at this scale in the tables of a paper, or None."""
@@ -277,16 +228,6 @@ class Plan:
                         sizes_of[f"{encoder}.{recipe}", task] = sizes or whole
         return {key: self._in_order(key[1], sizes) for key, sizes in sizes_of.items()}
 
-    def retrievers(self) -> list[str]:
-        """Directories of everything that tables, figures and analyses have fine-tuned at this scale, and of what that is made
-        from."""
-        return [
-            paths.retriever_dir(self.root, f"{family}-{size}", task, seed)
-            for family, task in self.asked_sizes
-            for size in self.trained_sizes[family, task]
-            for seed in self.seeds
-        ]
-
     def _steps(self, recipe: str, task: str) -> list[str]:
         """A recipe's chain to its end."""
         return [name for step in self.chain(recipe, task) for name in (step, *self._steps(step, task))]
@@ -358,161 +299,6 @@ class Plan:
     def metrics_of(self, dataset: str) -> list[str]:
         """What is measured on a data set."""
         return list(self.config["datasets"][dataset].get("metrics", self.config["metrics"]))
-
-    def made_of(self, family: str, task: str, size: str, seed: int | str) -> dict[str, Any]:
-        """What a retriever is made of beside its encoder, as finetune.py takes it: the directories of its start and of its
-        teacher (or None), and negatives, source → file."""
-        encoder, _, recipe = family.partition(".")
-        options = recipe_options(self.config, recipe, task)
-
-        def directory(name: str) -> str:
-            return paths.retriever_dir(self.root, f"{encoder}.{name}-{size}", task, seed)
-
-        negatives = {}
-        for source in options.get("negatives", []):
-            system, number = source, 0
-            if source == PUBLISHED and not ships_negatives(self.config["datasets"][task]):
-                raise ConfigError(
-                    f"config: recipes.{recipe}.negatives: {PUBLISHED!r}, but the data set {task} ships none; take bm25 or "
-                    "mined:RECIPE, or name its file of negatives in datasets."
-                )
-            if source.startswith("mined:"):
-                system, number = f"{encoder}.{source.removeprefix('mined:')}-{size}", seed
-            negatives[source] = paths.negatives_file(self.root, system, task, number)
-        start, teacher = options.get("start", "encoder"), options.get("teacher", "")
-        return {
-            "start": None if start == "encoder" else directory(start),
-            "teacher": directory(teacher) if teacher else None,
-            "negatives": negatives,
-        }
-
-    def made_of_files(self, family: str, task: str, size: str, seed: int | str) -> list[str]:
-        """The files behind :meth:`made_of`: a rule's input."""
-        made = self.made_of(family, task, size, seed)
-        places = [made[key] for key in ("start", "teacher") if made[key]]
-        return [*made["negatives"].values(), *(f"{place}/pretrieve.json" for place in places)]
-
-    def table_inputs(self, paper: str, table: str) -> list[str]:
-        """Metrics and statistics files behind a table; of case studies, the runs and texts too."""
-        files: dict[str, None] = {}
-        cells = self.cells[f"{paper}/{table}"]
-        cases = [cell for cell in cells if cell["system"] and is_case(cell["metric"])]
-        for cell in cells:
-            dataset = self.measured(cell)
-            if dataset is None:
-                continue
-            if cell in cases:
-                if None not in map(self.measured, cases):  # a case compares two systems
-                    systems = {case["system"]: self.seeds_of(case["system"]) for case in cases}
-                    files.update(dict.fromkeys(case_files(self.root, systems, dataset)))
-                continue
-            if cell["system"] == "statistics":
-                kind = "pairs" if dataset in self.config["corpora"] else "tasks"
-                files[f"{self.root}/{kind}/{dataset}/stats.json"] = None
-                continue
-            for seed in self.seeds_of(cell["system"]):
-                files[paths.metrics_file(self.root, cell["system"], dataset, seed)] = None
-        return list(files)
-
-    def overlaps(self) -> dict[str, str]:
-        """Data set → the file with what its test texts share with the pre-training corpus, of every data set that plays a role;
-        none unless the scale asks for it (``overlap: true``)."""
-        if not self.scale.get("overlap"):
-            return {}
-        played = dict.fromkeys(name for name in self.scale["roles"].values() if name in self.config["datasets"])
-        return {name: paths.overlap_file(self.root, self.scale["corpus"], name) for name in played}
-
-    def overlapping_files(self, dataset: str) -> tuple[str, ...]:
-        """The tables of a task that have its test texts."""
-        return ("texts", "examples", "splits") if self.is_examples(dataset) else ("corpus", "qrels", "splits")
-
-    def table_overlaps(self, paper: str, table: str) -> list[str]:
-        """Those of the data sets that a table measures scores on."""
-        overlaps = self.overlaps()
-        scored = (cell for cell in self.cells[f"{paper}/{table}"] if cell["system"] != "statistics")
-        return sorted({overlaps[name] for name in map(self.measured, scored) if name in overlaps})
-
-    def table_sources(self, paper: str, table: str) -> list[str]:
-        """The raw files behind a table, for its manifest."""
-        return self.raw_files(self.cells[f"{paper}/{table}"])
-
-    def figure_sources(self, paper: str, figure: str) -> list[str]:
-        """The raw files behind a figure; every encoder comes from the corpus."""
-        return self.raw_files(cells_of(self.figures[f"{paper}/{figure}"]), corpus=True)
-
-    def raw_files(self, cells: Iterable[Mapping[str, str]], corpus: bool = False) -> list[str]:
-        """The raw files that some cells are measured from, and with ``corpus`` its own in any case."""
-        names: set[str] = set()
-        corpora = {self.scale["corpus"]} if corpus else set[str]()
-        for cell in cells:
-            dataset = self.measured(cell)
-            if dataset is not None:  # every system's vocabulary, and every pair, comes from a corpus
-                corpora |= self.corpora_behind(cell["system"], dataset)
-            tasks = {dataset, self.trained_on(dataset)} if dataset in self.config["datasets"] else ()
-            for options in (self.config["datasets"][task] for task in tasks):
-                names.update(options.get("files", {}).values())
-                if options.get("reader") == "fanoutqa":
-                    names.add("fanoutqa-dev")
-        return sorted(map(self.raw_file, names.union(*map(self._corpus_sources, corpora))))
-
-    def corpora_behind(self, system: str, dataset: str) -> set[str]:
-        """The corpora behind a cell: the one whose vocabulary its data set has, and those that its encoder, and every encoder
-        that this one goes on from, are pre-trained on. Of statistics of pairs, the corpus that is counted."""
-        if dataset in self.config["corpora"]:
-            return {dataset}
-        names = {vocabulary_corpus(self.config, dataset)}
-        if self.config["datasets"][dataset]["reader"] in OF_CORPUS:
-            names.add(self.scale["corpus"])
-        encoder = None if system == "statistics" else paths.parse_system(system).encoder
-        while encoder in self.config["encoders"]:
-            names.add(corpus_of(self.config, encoder))
-            encoder = self.config["encoders"][encoder].get("start")
-        return names
-
-    def _corpus_sources(self, name: str) -> list[str]:
-        """The raw files of a corpus and of its parts, with a vocabulary that is given as a file: names of sources, or paths."""
-        corpus = self.config["corpora"][name]
-        own = [*(corpus.get(key) for key in ("dump", "leads")), *(corpus.get("files") or {}).values()]
-        if not (given := vocabulary_of(self.config, name).file).startswith("hub:"):
-            own.append(given)
-        return [
-            *filter(None, own),
-            *(file for part in corpus.get("parts") or () for file in self._corpus_sources(part)),
-        ]
-
-    def hub_starts(self) -> list[str]:
-        """Every published checkpoint that an encoder starts from or a vocabulary is taken from (``hub:OWNER/NAME``)."""
-        named = [entry.get("start", "") for entry in self.config["encoders"].values()]
-        named += [vocabulary_of(self.config, corpus).file for corpus in used_corpora(self.config)]
-        return sorted({start for start in named if start.startswith("hub:")})
-
-    def corpus_parts(self, name: str) -> list[Part]:
-        """The parts of a corpus, with the paths of their files."""
-        parts = parts_of(self.config["corpora"], name)
-        return [replace(part, files={key: self.raw_file(file) for key, file in part.files.items()}) for part in parts]
-
-    def licences(self, task: str) -> list[str]:
-        """Where the texts that a retriever was trained on come from, and their licences."""
-        names = [*self._corpus_sources(self.scale["corpus"]), *self.config["datasets"][task].get("files", {}).values()]
-        named = [f"{name}: {self.sources[name]['licence']}" for name in names if name in self.sources]
-        return named + [f"{task}: {name}" for name in names if name not in self.sources]
-
-    def dataset_files(self, dataset: str) -> dict[str, str]:
-        """Name → path of a data set's files. A layout that asks questions of the scale's own corpus gets its tables."""
-        options = self.config["datasets"][dataset]
-        layout = LAYOUTS.get(options["reader"])
-        directory = paths.corpus_dir(self.root, self.scale["corpus"])
-        files = {name: f"{directory}/{name}.parquet" for name in (layout.from_corpus if layout else ())}
-        return files | {name: self.raw_file(value) for name, value in options.get("files", {}).items()}
-
-    def raw_file(self, value: str) -> str:
-        """A file of the configuration: the name of a source, or a path."""
-        return self.source_file(value) if value in self.sources else value
-
-    def source_file(self, name: str) -> str:
-        """Where a raw file stands once it is checked."""
-        folder = f"{overrides.FOLDER}/sources" if self.config.get("rehearsal") else "data/sources"
-        return f"{folder}/{self.sources[name]['file']}"
 
 
 def _by_recipe(families: Iterable[str]) -> str:

@@ -20,7 +20,8 @@ from pretrieve.errors import ConfigError, nearest
 from pretrieve.reporting.figures.inputs import figure_inputs
 from pretrieve.scales import corpus_of, vocabulary_corpus, vocabulary_of
 from pretrieve.tasks.collection_formats import LAYOUTS
-from pretrieve.workflow import OF_CORPUS, Plan
+from pretrieve.workflow import Plan
+from pretrieve.workflow_files import OF_CORPUS
 
 _SEED = re.compile(r"/seed(\d+)[/.]")
 #: Stages that run on a GPU where there is one.

@@ -49,7 +49,7 @@ def _of_series(plan: Plan, series: Series, paper: str) -> list[str]:
             elif series.kind in ("map", "separation"):
                 store = paths.embedding_dir(plan.root, measure.system, dataset, seed)
                 files += [f"{store}/corpus.json", f"{store}/queries.json"]
-                files += [f"{task}/{file}" for file in plan.TASK_FILES if file.endswith(".parquet")]
+                files += [f"{task}/{file}" for file in paths.TASK_FILES if file.endswith(".parquet")]
     return files
 
 
