@@ -24,7 +24,7 @@ from pathlib import Path
 import wikitextparser
 
 from pretrieve.corpora.mediawiki import read_pages
-from pretrieve.corpora.raw_text import open_raw
+from pretrieve.corpora.raw_bytes import open_raw
 from pretrieve.corpora.wikitext import Section, normalise_title, parse_page
 
 PAGES = 40

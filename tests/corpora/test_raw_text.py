@@ -18,8 +18,9 @@ from pathlib import Path
 
 import pytest
 
-from pretrieve.corpora import raw_text
-from pretrieve.corpora.raw_text import Line, Warnings, open_raw, read_columns, read_json_lines, read_lines
+from pretrieve.corpora import raw_bytes, raw_text
+from pretrieve.corpora.raw_bytes import open_raw
+from pretrieve.corpora.raw_text import Line, Warnings, read_columns, read_json_lines, read_lines
 from pretrieve.errors import DataError
 
 TEXT = "".join(f"{number}\tnaïve Ω 𝄞 line {number}\n" for number in range(5000)).encode()
@@ -48,10 +49,11 @@ def message(run: Callable[[], object]) -> str:
     return str(caught.value)
 
 
-@pytest.mark.parametrize("block", [7, 1000, raw_text.BLOCK])
+@pytest.mark.parametrize("block", [7, 1000, raw_bytes.BLOCK])
 @pytest.mark.parametrize("kind", PACKED)
 def test_packing_is_told_by_content(tmp_path: Path, kind: str, block: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(raw_text, "BLOCK", block)
+    for module in (raw_bytes, raw_text):
+        monkeypatch.setattr(module, "BLOCK", block)
     path = write(tmp_path, PACKED[kind], "misleading.bz2.gz.txt")
     with open_raw(path) as stream:
         assert stream.read() == TEXT

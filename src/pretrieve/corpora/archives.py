@@ -6,7 +6,7 @@ harm. Nothing but plain files is ever taken out, with the content alone: no owne
 
 Formats: zip (https://pkware.cachefly.net/webdocs/casestudies/APPNOTE.TXT), and tar, plain or packed with gzip or bzip2
 (https://www.gnu.org/software/tar/manual/html_node/Standard.html). ``tarfile`` takes the end of a cut archive for its end; so
-packed ones are read through :func:`~pretrieve.corpora.raw_text.open_raw`, to the last byte, whose checksums tell.
+packed ones are read through :func:`~pretrieve.corpora.raw_bytes.open_raw`, to the last byte, whose checksums tell.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-from pretrieve.corpora.raw_text import open_raw
+from pretrieve.corpora.raw_bytes import open_raw
 from pretrieve.errors import DataError
 from pretrieve.files import whole_file
 

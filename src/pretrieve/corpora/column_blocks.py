@@ -19,7 +19,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv
 
-from pretrieve.corpora.raw_text import LONGEST, Warnings, open_raw, read_columns
+from pretrieve.corpora.raw_bytes import open_raw
+from pretrieve.corpora.raw_text import LONGEST, Warnings, read_columns
 from pretrieve.training.progress import Progress
 
 #: Bytes that are looked at together.

@@ -2,7 +2,7 @@
 
 Format: https://www.mediawiki.org/wiki/Help:Export#Export_format. A dump is one ``<mediawiki>`` element with a
 ``<page>`` for each page; multistream dumps are many bz2 streams behind one another, which are read as one
-(:func:`~pretrieve.corpora.raw_text.open_raw`).
+(:func:`~pretrieve.corpora.raw_bytes.open_raw`).
 Only one page is in memory at a time, so a 20 GB dump needs as much memory as a small one.
 """
 
@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from pretrieve.corpora.raw_text import open_raw
+from pretrieve.corpora.raw_bytes import open_raw
 from pretrieve.errors import DataError
 
 

@@ -31,7 +31,7 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 
-from pretrieve.corpora.raw_text import open_raw
+from pretrieve.corpora.raw_bytes import open_raw
 from pretrieve.corpora.tables import read_table
 from pretrieve.corpora.wikitext import normalise_title
 from pretrieve.errors import DataError

@@ -123,7 +123,7 @@ class _Candidate:
     def open(self) -> BinaryIO:
         if not self.packed:
             return open(self.path, "rb")
-        from pretrieve.corpora.raw_text import open_raw
+        from pretrieve.corpora.raw_bytes import open_raw
 
         return open_raw(self.path)
 

@@ -48,7 +48,8 @@ from pathlib import Path
 from urllib.parse import unquote
 
 from pretrieve.corpora.builder import Article, UnplacedLink
-from pretrieve.corpora.raw_text import Warnings, open_raw, read_lines
+from pretrieve.corpora.raw_bytes import open_raw
+from pretrieve.corpora.raw_text import Warnings, read_lines
 from pretrieve.corpora.wikitext import NON_PROSE_HEADINGS, Link, Paragraph, Section, is_prose, normalise_title, tidy
 from pretrieve.errors import DataError
 
@@ -98,7 +99,7 @@ def read_links(path: Path) -> dict[str, list[str]]:
 
 def read_texts(path: Path) -> Iterator[tuple[str, str]]:
     """(encoded title, text) of each ``TITLE.txt``, from the tar file as it is (any packing that
-    :func:`~pretrieve.corpora.raw_text.open_raw` knows) or from its unpacked folder. Nothing is unpacked to the disk.
+    :func:`~pretrieve.corpora.raw_bytes.open_raw` knows) or from its unpacked folder. Nothing is unpacked to the disk.
 
     Raises
     ------

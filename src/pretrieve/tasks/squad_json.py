@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pretrieve.corpora.raw_text import open_raw
+from pretrieve.corpora.raw_bytes import open_raw
 from pretrieve.errors import DataError
 
 
