@@ -18,8 +18,8 @@ import pytest
 from pretrieve.errors import ConfigError, DataError
 from pretrieve.evaluation.conventions import CQADUPSTACK, beir_split
 from pretrieve.tasks.beir import SETS, beir_files
-from pretrieve.tasks.collection import Collection
 from pretrieve.tasks.collection_readers import build_collection
+from pretrieve.tasks.collection_tables import Collection
 from pretrieve.tasks.qrels_lines import read_qrels
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -20,8 +20,8 @@ from pretrieve.corpora.tables import SCHEMAS, TableWriter
 from pretrieve.errors import ConfigError, DataError
 from pretrieve.evaluation.answers import TaskAnswers
 from pretrieve.retrieval.run import Run
-from pretrieve.tasks.collection import Collection
 from pretrieve.tasks.collection_readers import build_collection
+from pretrieve.tasks.collection_tables import Collection
 from pretrieve.tasks.collection_task import build_collection_task
 from pretrieve.tasks.passage_split import blocks_of_words, split_articles
 

@@ -15,8 +15,8 @@ import pytest
 
 from pretrieve.corpora.raw_text import Warnings
 from pretrieve.errors import ConfigError, DataError
-from pretrieve.tasks.collection import Collection
 from pretrieve.tasks.collection_readers import build_collection
+from pretrieve.tasks.collection_tables import Collection
 from pretrieve.tasks.dpr_training import TrainingPassage, read_training
 from pretrieve.tasks.dpr_wikipedia import WikipediaPassage, read_passages
 

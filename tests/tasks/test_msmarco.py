@@ -17,8 +17,8 @@ import pytest
 from pretrieve.corpora import column_blocks
 from pretrieve.errors import ConfigError, DataError
 from pretrieve.tasks import msmarco
-from pretrieve.tasks.collection import Collection
 from pretrieve.tasks.collection_readers import build_collection
+from pretrieve.tasks.collection_tables import Collection
 from pretrieve.tasks.qrels_lines import read_qrels
 
 ROOT = Path(__file__).resolve().parents[2]

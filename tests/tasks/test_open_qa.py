@@ -17,7 +17,8 @@ import pytest
 from pretrieve.corpora.raw_text import Warnings
 from pretrieve.errors import DataError
 from pretrieve.tasks.answers import Answers, has_answer
-from pretrieve.tasks.collection import CollectionWriter, read_collection
+from pretrieve.tasks.collection import CollectionWriter
+from pretrieve.tasks.collection_tables import read_collection
 from pretrieve.tasks.open_qa import OFFICIAL_COUNTS, OpenQuestion, add_questions, read_questions
 
 ROOT = Path(__file__).resolve().parents[2]

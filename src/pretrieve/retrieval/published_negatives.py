@@ -1,9 +1,10 @@
 """Negatives that a benchmark's publisher ships → the file of negatives that training reads.
 
 MS MARCO ships triples (``qidpidtriples.train.full.2.tsv``: a query, a relevant passage, one that BM25 found), DPR a list of hard
-negatives with each training question. Both are ``negatives.parquet`` of a collection (:mod:`pretrieve.tasks.collection`), in the
-publisher's order. Of each query that may train, the first ``depth`` distinct documents are kept that the task has and nobody
-judged relevant to it. Nobody scored them, so the score of place n is −n: only the order means anything.
+negatives with each training question. Both are ``negatives.parquet`` of a collection
+(:mod:`pretrieve.tasks.collection_tables`), in the publisher's order. Of each query that may train, the first ``depth`` distinct
+documents are kept that the task has and nobody judged relevant to it. Nobody scored them, so the score of place n is −n: only
+the order means anything.
 
 Rows stream, 400 million of MS MARCO. In memory are 4 bytes for each negative that is kept, and the ids of the task's documents.
 """

@@ -1,19 +1,9 @@
-"""A collection directory: documents, queries and judgements of any benchmark, in one form, whatever its publisher ships.
-
-====================  =====================================================================================
-collection.parquet    doc_id · title · text                       (string), in the order of the file
-queries.parquet       query_id · text · split ('train' | 'dev' | 'test')
-qrels.parquet         query_id · doc_id · relevance int32 · split (0: judged and not relevant)
-answers.parquet       query_id · answers list<string> · regex bool     only of sets with answers to match
-negatives.parquet     query_id · doc_id                           only of sets that ship them
-stats.json            counts (read), kept (rows of each file), warnings, variant (what was done to the texts),
-                      reader, licence
-====================  =====================================================================================
+"""Writing a collection directory: documents, queries and judgements of any benchmark, in one form.
 
 A reader (:mod:`pretrieve.tasks.collection_readers`) puts what it reads into a :class:`CollectionWriter`, which checks
 it. Texts are never held: memory is 12 bytes for each id (:mod:`pretrieve.tasks.hashed_ids`), one block of rows, and
-about 100 bytes for each judgement. :func:`read_collection` reads a directory back, and
-:mod:`pretrieve.tasks.collection_task` makes a task of it.
+about 100 bytes for each judgement. What stands in the directory, and how it is read back:
+:mod:`pretrieve.tasks.collection_tables`; :mod:`pretrieve.tasks.collection_task` makes a task of it.
 """
 
 from __future__ import annotations
@@ -22,6 +12,7 @@ import os
 import shutil
 from collections import Counter
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 
@@ -33,15 +24,12 @@ import pyarrow.parquet as pq
 from pretrieve.corpora.raw_text import Warnings
 from pretrieve.errors import ConfigError, DataError
 from pretrieve.files import unfinished, write_json
-from pretrieve.tasks.collection_tables import SCHEMAS, SPLITS, Collection, Table, read_collection
-from pretrieve.tasks.hashed_ids import HashedIds, hash_ids
-
-__all__ = ["Collection", "CollectionWriter", "read_collection"]
+from pretrieve.tasks.collection_ids import CollectionIds, where
+from pretrieve.tasks.collection_tables import SCHEMAS, SPLITS, Table
+from pretrieve.tasks.hashed_ids import hash_ids
 
 #: Rows, and bytes of text, that are written at a time.
 BLOCK_ROWS, BLOCK_BYTES = 20_000, 16 << 20
-#: Of references to ids that did not come yet, so many are remembered.
-_PENDING = 1_000_000
 
 
 class CollectionWriter:
@@ -92,11 +80,9 @@ class CollectionWriter:
         self._rows: dict[str, list[tuple]] = {name: [] for name in SCHEMAS}
         self._row_lines: dict[str, list[int]] = {name: [] for name in SCHEMAS}
         self._bytes = 0
-        self._ids = {"document": HashedIds(), "query": HashedIds()}
-        self._files: dict[str, list[tuple[int, str]]] = {"document": [], "query": []}
+        self._ids = {kind: CollectionIds(kind) for kind in ("document", "query")}
         self._empty: set[int] = set()
         self._pairs: dict[int, int] = {}
-        self._pending: dict[str, list[tuple[int, str, str]]] = {"document": [], "query": []}
         self._given: Path | str = ""
         self._path, self._line = "", 0
 
@@ -191,8 +177,7 @@ class CollectionWriter:
     # -------------------------------------------------------------------------------------------------- blocks and checks
 
     def _where(self, line: int | None = None) -> str:
-        line = self._line if line is None else line
-        return f"{self._path}: " + (f"line {line}: " if line else "") if self._path else ""
+        return where(self._path, self._line if line is None else line)
 
     def _append(self, name: str, row: tuple) -> None:
         rows = self._rows[name]
@@ -222,7 +207,7 @@ class CollectionWriter:
 
     def _write_documents(self, doc_ids: pa.Array, titles: pa.Array, texts: pa.Array, lines: np.ndarray) -> None:
         self.counts["documents"] += len(doc_ids)
-        hashes = self._known("document", doc_ids, lines)
+        hashes = self._ids["document"].add(doc_ids, self._path, lines)
         no_text, no_title = _blank(texts), None
         if no_text.any():
             no_title = _blank(titles)
@@ -235,17 +220,6 @@ class CollectionWriter:
                 keep = pa.array(~empty)
                 doc_ids, titles, texts = (column.filter(keep) for column in (doc_ids, titles, texts))
         self._tables["collection"].write([doc_ids, titles, texts])
-
-    def _known(self, kind: str, ids: pa.Array, lines: np.ndarray) -> np.ndarray:
-        """Take ids in; their hashes (n,)."""
-        files = self._files[kind]
-        if not files or files[-1][1] != self._path:
-            files.append((len(self._ids[kind]), self._path))
-        hashes = hash_ids(ids)
-        self._ids[kind].add(hashes, lines)
-        if kind == "document" and (missing := int(pc.sum(pc.equal(pc.binary_length(ids), 0)).as_py() or 0)):
-            raise DataError(f"{self._where(int(lines[0]))}{missing} of the documents from here on have an empty id.")
-        return hashes
 
     def _flush_all(self) -> None:
         self._flush_documents()
@@ -260,23 +234,12 @@ class CollectionWriter:
     def _write_rows(self, name: str, columns: list[pa.Array], lines: np.ndarray) -> None:
         """Write rows of any table but the documents'; references are checked now or, if not known yet, at the end."""
         if name == "queries":
-            self._known("query", columns[0], lines)
+            self._ids["query"].add(columns[0], self._path, lines)
         else:
-            hashes = hash_ids(columns[0])
-            self._refer("query", columns[0], hashes, name, lines)
+            self._ids["query"].refer(columns[0], name, self._path, lines)
             if name != "answers":
-                self._refer("document", columns[1], hash_ids(columns[1]), name, lines)
+                self._ids["document"].refer(columns[1], name, self._path, lines)
         self._tables[name].write(columns)
-
-    def _refer(self, kind: str, ids: pa.Array, hashes: np.ndarray, name: str, lines: np.ndarray) -> None:
-        pending = self._pending[kind]
-        for row in np.flatnonzero(~self._ids[kind].contains(hashes)):
-            if len(pending) >= _PENDING:
-                raise DataError(
-                    f"{self._where(int(lines[row]))}more than {_PENDING:,} rows of {name} name a {kind} that was not "
-                    f"read, the last {ids[int(row)].as_py()!r}; do these files belong together?"
-                )
-            pending.append((int(hashes[row]), ids[int(row)].as_py(), f"{self._where(int(lines[row]))}{name}"))
 
     # -------------------------------------------------------------------------------------------------------- the end
 
@@ -300,29 +263,13 @@ class CollectionWriter:
 
     def _finish(self) -> None:
         self._flush_all()
-        for kind in ("document", "query"):
-            self._check_unique(kind)
-            self._check_known(kind)
+        for kind, ids in self._ids.items():
+            ids.check(partial(self._id_of, kind))
         self._leave_out_empty()
         for name in ("queries", "answers"):
             self.counts[name] = self._tables[name].rows
         self._check_expected()
         self._failed = False
-
-    def _check_unique(self, kind: str) -> None:
-        count, first = self._ids[kind].repeated()
-        if first is not None:
-            places = [self._place(kind, *pair) for pair in zip(first[:2], first[2:], strict=True)]
-            more = f"; {count - 1} more ids stand twice" if count > 1 else ""
-            raise DataError(
-                f"{places[1]}: {kind} id {self._id_of(kind, first.row)}was used before, by {places[0]}; "
-                f"expected every id once{more}."
-            )
-
-    def _place(self, kind: str, row: int, line: int) -> str:
-        path = [path for start, path in self._files[kind] if start <= row][-1]
-        place = f"line {line}" if line else f"{kind} {row + 1}"
-        return f"{path}: {place}" if path else place
 
     def _id_of(self, kind: str, row: int) -> str:
         """The id of a row, read back; '' where rows were left out, so that numbers do not fit."""
@@ -331,19 +278,7 @@ class CollectionWriter:
             return ""
         self._tables[name].close()
         column = pq.read_table(self._temporary / f"{name}.parquet", columns=[SCHEMAS[name].names[0]])[0]
-        return f"{column[row].as_py()!r} "
-
-    def _check_known(self, kind: str) -> None:
-        pending = self._pending[kind]
-        known = self._ids[kind].contains(np.array([entry[0] for entry in pending], dtype=np.uint64))
-        unknown = [entry for entry, there in zip(pending, known, strict=True) if not there]
-        if unknown:
-            _, name, where = unknown[0]
-            more = f" (and {len(unknown) - 1} more such rows)" if len(unknown) > 1 else ""
-            raise DataError(
-                f"{where} name {kind} {name!r}, which is not among the {len(self._ids[kind]):,} that were read{more}; do "
-                "these files belong together?"
-            )
+        return column[row].as_py()
 
     def _leave_out_empty(self) -> None:
         """Write judgements and negatives once more without those of documents that were left out."""

@@ -15,7 +15,8 @@ from typing import Any
 
 from pretrieve.errors import ConfigError, DataError, nearest
 from pretrieve.tasks import beir, dpr_wikipedia, msmarco
-from pretrieve.tasks.collection import Collection, CollectionWriter, read_collection
+from pretrieve.tasks.collection import CollectionWriter
+from pretrieve.tasks.collection_tables import Collection, read_collection
 from pretrieve.tasks.corpus_collection import read_corpus
 from pretrieve.tasks.dpr_collection import read_dpr
 from pretrieve.tasks.inverse_cloze import read_inverse_cloze

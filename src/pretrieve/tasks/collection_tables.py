@@ -1,6 +1,16 @@
 """The files of a collection directory: their columns, a writer of one table, and the reader of the whole.
 
-Columns and their meaning: :mod:`pretrieve.tasks.collection`.
+====================  =====================================================================================
+collection.parquet    doc_id · title · text                       (string), in the order of the file
+queries.parquet       query_id · text · split ('train' | 'dev' | 'test')
+qrels.parquet         query_id · doc_id · relevance int32 · split (0: judged and not relevant)
+answers.parquet       query_id · answers list<string> · regex bool     only of sets with answers to match
+negatives.parquet     query_id · doc_id                           only of sets that ship them
+stats.json            counts (read), kept (rows of each file), warnings, variant (what was done to the texts),
+                      reader, licence
+====================  =====================================================================================
+
+All of it is checked as it is written: :mod:`pretrieve.tasks.collection`.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ from tokenizers import Tokenizer
 
 from pretrieve.errors import ConfigError, DataError
 from pretrieve.tasks.answers import Answers
-from pretrieve.tasks.collection import Collection, read_collection
+from pretrieve.tasks.collection_tables import Collection, read_collection
 from pretrieve.tasks.splits import VALID_SHARE, SplitRow, all_test, draw_key, make_splits, rounded, shuffled
 from pretrieve.tasks.task_rows import Judgement, Query, TaskRows, check_rows, write_rows
 from pretrieve.text.token_store import PassageText
@@ -60,7 +60,7 @@ def build_collection_task(
     Parameters
     ----------
     collection:
-        a collection directory (:mod:`pretrieve.tasks.collection`).
+        a collection directory (:mod:`pretrieve.tasks.collection_tables`).
     sizes, seed, valid_share:
         see :func:`pretrieve.tasks.splits.make_splits`; shares are of the train queries. ``seed`` draws the dev queries too
         where there are none, and the documents.
