@@ -20,7 +20,7 @@ from pretrieve.tasks.fanoutqa import build_fanoutqa
 from pretrieve.tasks.multireqa import build_multireqa
 from pretrieve.tasks.natural_questions import build_natural_questions
 from pretrieve.tasks.splits import VALID_SHARE, parse_sizes
-from pretrieve.tasks.squad_reqa import build_squad, build_squad_file
+from pretrieve.tasks.squad_reqa import build_squad
 from pretrieve.text.vocabulary import load_tokenizer
 
 
@@ -75,12 +75,10 @@ def parse_arguments() -> argparse.Namespace:
 
 
 def _squad(args: argparse.Namespace, tokenizer: Tokenizer, sizes: Mapping[str, float | str]) -> dict[str, Any]:
-    more = (tokenizer, args.out, sizes, args.seed, args.open, args.max_extra)
-    if args.file is not None and not (args.train or args.test or args.dev):
-        return build_squad_file(args.file, *more)
-    if args.file is not None or args.train is None or args.test is None:
+    files = {name: path for name in ("train", "test", "dev", "file") if (path := getattr(args, name)) is not None}
+    if set(files) not in ({"file"}, {"train", "test"}, {"train", "test", "dev"}):
         raise ConfigError("squad needs --train and --test (and may have --dev), or --file alone.")
-    return build_squad(args.train, args.test, args.dev, *more)
+    return build_squad(files, tokenizer, args.out, sizes, args.seed, args.open, args.max_extra)
 
 
 def main() -> None:

@@ -27,7 +27,7 @@ from pretrieve.tasks.fanoutqa import build_fanoutqa
 from pretrieve.tasks.multireqa import build_multireqa
 from pretrieve.tasks.natural_questions import build_natural_questions
 from pretrieve.tasks.splits import parse_sizes
-from pretrieve.tasks.squad_reqa import build_squad_file
+from pretrieve.tasks.squad_reqa import build_squad
 from pretrieve.text.vocabulary import from_vocab_file, given_tokenizer, vocabulary_sha256
 from pretrieve.workflow import Plan
 
@@ -95,7 +95,7 @@ def test_every_data_set_of_the_paper_scale_is_read_from_made_files(plan, made, t
                 files["candidates"], files["texts"], tokenizer, out, sizes, more.get("role", "test")
             )
         elif reader == "squad":
-            stats = build_squad_file(files["file"], tokenizer, out, sizes, 1)
+            stats = build_squad(files, tokenizer, out, sizes, 1)
         else:
             stats = build_natural_questions(files["file"], tokenizer, out, sizes, 1)
         assert stats["splits"].keys() == sizes.keys(), name

@@ -25,7 +25,7 @@ from pretrieve.errors import DataError
 from pretrieve.tasks.natural_questions import build_natural_questions, page_title, read_paragraphs
 from pretrieve.tasks.open_qa import OpenQuestion, read_questions
 from pretrieve.tasks.squad_json import Answer, Question
-from pretrieve.tasks.squad_reqa import build_squad_file
+from pretrieve.tasks.squad_reqa import build_squad
 
 ROOT = Path(__file__).resolve().parents[2]
 MIRROR = Path(os.environ.get("PRETRIEVE_TEST_MIRROR", ROOT.parent / "shared/mirror"))
@@ -188,7 +188,7 @@ def test_the_task(tmp_path: Path, tokenizer: Tokenizer) -> None:
 def test_one_file_of_squad_plays_every_part(tmp_path: Path, tokenizer: Tokenizer, corpus: Path) -> None:
     file = MIRROR / "squad/dev-v1.1.reconstructed.json.gz"
     sizes = {"1pct": 0.01, "5pct": 0.05, "80pct": 0.8}
-    statistics = build_squad_file(file, tokenizer, tmp_path / "reqa", sizes, seed=1)
+    statistics = build_squad({"file": file}, tokenizer, tmp_path / "reqa", sizes, seed=1)
     assert statistics["passages"] == 2_067
     assert statistics["queries"] == 10_533  # of 10,570; the others are asked in the same words
     assert abs(statistics["candidates"] - 10_250) < 25  # squad_eval.py of google/retrieval-qa-eval counts 10,250
@@ -202,7 +202,7 @@ def test_one_file_of_squad_plays_every_part(tmp_path: Path, tokenizer: Tokenizer
         assert training == round(sizes[size] * pool)
     trained = {size: {query for query, value in part.items() if value == "train"} for size, part in parts.items()}
     assert trained["1pct"] < trained["5pct"] < trained["80pct"]
-    open_qa = build_squad_file(file, tokenizer, tmp_path / "open", {"80pct": 0.8}, 1, corpus)
+    open_qa = build_squad({"file": file}, tokenizer, tmp_path / "open", {"80pct": 0.8}, 1, corpus)
     assert open_qa["candidates"] == open_qa["passages"] > 2_067
     assert (tmp_path / "open/answers.parquet").is_file()
 

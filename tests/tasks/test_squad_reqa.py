@@ -43,8 +43,9 @@ def train_questions() -> dict[str, dict[str, list[tuple[str, str, str]]]]:
 def task(squad_file: Callable[..., Path], tokenizer: Tokenizer, tmp_path: Path) -> Task:
     test = {"Arrow": {BOW: [("e0", "What shoots it?", "bow"), ("e1", "What are bows of?", "wood")]}}
     dev = {"Copy": {DIG: [("d0", "When does it sleep?", "by day")]}}  # an identical context under another title
-    files = squad_file("train", train_questions()), squad_file("test", test), squad_file("dev", dev)
-    build_squad(*files, tokenizer, tmp_path / "task", SIZES, seed=1)
+    texts = {"train": train_questions(), "test": test, "dev": dev}
+    files = {name: squad_file(name, questions) for name, questions in texts.items()}
+    build_squad(files, tokenizer, tmp_path / "task", SIZES, seed=1)
     return Task(tmp_path / "task")
 
 
@@ -85,10 +86,11 @@ def test_answers_are_kept(task: Task, tmp_path: Path) -> None:
 def test_open_domain_has_whole_passages_and_those_of_a_corpus(
     squad_file: Callable[..., Path], tokenizer: Tokenizer, tmp_path: Path, corpus: Path
 ) -> None:
-    files = squad_file("train", train_questions()), squad_file("test", {"Arrow": {BOW: [("e0", "What?", "bow")]}}), None
+    texts = {"train": train_questions(), "test": {"Arrow": {BOW: [("e0", "What?", "bow")]}}}
+    files = {name: squad_file(name, questions) for name, questions in texts.items()}
 
     def built(limit: int | None) -> Task:
-        build_squad(*files, tokenizer, tmp_path / f"open{limit}", SIZES, 1, corpus, limit)
+        build_squad(files, tokenizer, tmp_path / f"open{limit}", SIZES, 1, corpus, limit)
         return Task(tmp_path / f"open{limit}")
 
     whole, cut = built(None), built(2)
@@ -152,7 +154,7 @@ def test_same_input_same_bytes(squad_file: Callable[..., Path], tokenizer: Token
     train = squad_file("train", train_questions())
     test = squad_file("test", {"Arrow": {BOW: [("e0", "What shoots it?", "bow")]}})
     for name in ("one", "two"):
-        build_squad(train, test, None, tokenizer, tmp_path / name, SIZES, seed=1)
+        build_squad({"train": train, "test": test}, tokenizer, tmp_path / name, SIZES, seed=1)
     files = sorted(path.relative_to(tmp_path / "one") for path in (tmp_path / "one").rglob("*") if path.is_file())
     assert len(files) > 20
     for path in files:
@@ -163,7 +165,7 @@ def test_same_words_are_one_query(squad_file: Callable[..., Path], tokenizer: To
     """A test question in the words of a training question must not be asked again: it adds its sentence to that one."""
     train = squad_file("train", train_questions())
     test = squad_file("test", {"Arrow": {BOW: [("e0", "Question 1?", "wood"), ("e1", "What shoots it?", "bow")]}})
-    build_squad(train, test, None, tokenizer, tmp_path / "task", SIZES, seed=1)
+    build_squad({"train": train, "test": test}, tokenizer, tmp_path / "task", SIZES, seed=1)
     task = Task(tmp_path / "task")
     assert task.relevant()["t1"] == {"0-1": 1, "2-1": 1}
     assert "e0" not in task.queries["query_id"].to_pylist()
@@ -204,7 +206,7 @@ def test_faults_name_file_article_and_question(
     planted(train, change)
     test = squad_file("test", {"Arrow": {BOW: [("e0", "What shoots it?", "bow")]}})
     with pytest.raises(DataError, match=message):
-        build_squad(train, test, None, tokenizer, tmp_path / "task", SIZES, seed=1)
+        build_squad({"train": train, "test": test}, tokenizer, tmp_path / "task", SIZES, seed=1)
     assert not (tmp_path / "task" / "stats.json").exists()
 
 
@@ -212,16 +214,16 @@ def test_not_json_names_the_line(squad_file: Callable[..., Path], tokenizer: Tok
     broken = tmp_path / "broken.json"
     broken.write_text('{"data": [\n oops]}')
     with pytest.raises(DataError, match=r"broken.json: line 2, column 2: not valid JSON"):
-        build_squad(broken, broken, None, tokenizer, tmp_path / "task", SIZES, seed=1)
+        build_squad({"train": broken, "test": broken}, tokenizer, tmp_path / "task", SIZES, seed=1)
     with pytest.raises(DataError, match=r"absent.json: no such file"):
-        build_squad(tmp_path / "absent.json", broken, None, tokenizer, tmp_path / "task", SIZES, seed=1)
+        build_squad({"train": tmp_path / "absent.json", "test": broken}, tokenizer, tmp_path / "task", SIZES, seed=1)
 
 
 def test_a_size_that_train_cannot_give(squad_file: Callable[..., Path], tokenizer: Tokenizer, tmp_path: Path) -> None:
     train = squad_file("train", train_questions())
     test = squad_file("test", {"Arrow": {BOW: [("e0", "What shoots it?", "bow"), ("e1", "Of what?", "wood")]}})
     with pytest.raises(ConfigError, match="needs 9 training questions of the pool's 10, but only 8"):
-        build_squad(train, test, None, tokenizer, tmp_path / "task", {"most": 0.9}, seed=1)
+        build_squad({"train": train, "test": test}, tokenizer, tmp_path / "task", {"most": 0.9}, seed=1)
 
 
 @pytest.mark.parametrize(

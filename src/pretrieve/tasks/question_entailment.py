@@ -22,7 +22,7 @@ from pretrieve.errors import DataError
 from pretrieve.tasks.example_splits import Size, hold_out, make_example_splits
 from pretrieve.tasks.example_task import Example, TextTable, write_example_task
 from pretrieve.tasks.overlap import content_words
-from pretrieve.tasks.squad_json import Paragraph, Question, read_squad
+from pretrieve.tasks.squad_json import Question, squad_paragraphs
 from pretrieve.text.sentences import sentence_of, sentence_spans
 
 #: In the order of GLUE's labels.
@@ -39,13 +39,6 @@ def hardest_other(question: Question, sentences: list[str], answered: set[int]) 
     ]
     words = content_words(question.text)
     return max(others, key=lambda number: (len(words & content_words(sentences[number])), -number), default=None)
-
-
-def _paragraphs(path: Path) -> list[Paragraph]:
-    paragraphs, problems = read_squad(path)
-    if problems:
-        raise DataError(problems[0] + (f" ({len(problems) - 1} more faults in this file)" if problems[1:] else ""))
-    return paragraphs
 
 
 def build_question_entailment(
@@ -67,7 +60,7 @@ def build_question_entailment(
     contexts: dict[str, int] = {}
     left_out = 0
     for part, path in (("train", train), ("test", test), ("dev", dev)):
-        for paragraph in _paragraphs(path) if path else ():
+        for paragraph in squad_paragraphs(path) if path else ():
             if home.setdefault(paragraph.article, path) != path:
                 raise DataError(
                     f"{path}: article '{paragraph.article}' is in {home[paragraph.article]} too; "

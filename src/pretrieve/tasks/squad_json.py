@@ -135,9 +135,24 @@ class _Reader:
 def read_squad(path: Path) -> tuple[list[Paragraph], list[str]]:
     """All paragraphs of a SQuAD v1.1 file in file order, and a line for every fault found in it.
 
-    What is faulty is left out of the paragraphs. Nothing is raised: a check wants every fault, a task reader raises
-    the first (:func:`pretrieve.tasks.squad_reqa.read_reqa`).
+    What is faulty is left out of the paragraphs. Nothing is raised: a check wants every fault; a task is made of
+    :func:`squad_paragraphs`, which raises the first.
     """
     reader = _Reader(Path(path))
     reader.file()
     return reader.paragraphs, reader.problems
+
+
+def squad_paragraphs(path: Path) -> list[Paragraph]:
+    """All paragraphs of a SQuAD v1.1 file in file order.
+
+    Raises
+    ------
+    DataError
+        with the first fault of the file (naming file, article and question), and how many more there are.
+    """
+    paragraphs, problems = read_squad(path)
+    if problems:
+        more = f" ({len(problems) - 1} more faults in this file)" if len(problems) > 1 else ""
+        raise DataError(problems[0] + more)
+    return paragraphs

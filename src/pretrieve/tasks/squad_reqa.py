@@ -20,7 +20,7 @@ from pretrieve.errors import DataError
 from pretrieve.tasks.answers import Answers
 from pretrieve.tasks.descriptions import passages_of
 from pretrieve.tasks.splits import draw_key, draw_pools, make_splits
-from pretrieve.tasks.squad_json import Paragraph, read_squad
+from pretrieve.tasks.squad_json import Paragraph, squad_paragraphs
 from pretrieve.tasks.task import Candidate, Judgement, Passage, Query, TaskContents, make_passage, write_task
 from pretrieve.text.sentences import sentence_of
 
@@ -36,25 +36,8 @@ class Source(NamedTuple):
     paragraphs: Iterable[Paragraph]
 
 
-def squad_source(pool: str, path: Path) -> Source:
-    """A SQuAD v1.1 file, packed or not.
-
-    Raises
-    ------
-    DataError
-        with the first fault of the file.
-    """
-    paragraphs, problems = read_squad(path)
-    if problems:
-        more = f" ({len(problems) - 1} more faults in this file)" if len(problems) > 1 else ""
-        raise DataError(problems[0] + more)
-    return Source(pool, str(path), paragraphs)
-
-
 def build_squad(
-    train: Path,
-    test: Path,
-    dev: Path | None,
+    files: Mapping[str, Path],
     tokenizer: Tokenizer,
     out: Path,
     sizes: Mapping[str, float | str],
@@ -62,7 +45,11 @@ def build_squad(
     corpus: Path | None = None,
     max_extra: int | None = None,
 ) -> dict[str, Any]:
-    """Write the task of three SQuAD files and return its statistics; ``dev`` may be None. See :func:`build_reqa`.
+    """Write the task of SQuAD v1.1 files, packed or not, and return its statistics. See :func:`build_reqa`.
+
+    files: ``train``, ``test`` and, where there is one, ``dev``; or ``file`` alone, which plays all three: questions are
+    drawn, not articles (paper ``pretraining_tasks`` §4.1; :func:`pretrieve.tasks.splits.draw_pools`), so paragraphs of
+    test questions may be seen in training.
 
     Raises
     ------
@@ -71,23 +58,16 @@ def build_squad(
     ConfigError
         when a size cannot be drawn.
     """
-    files = {"train": train, "test": test, "dev": dev}
-    sources = (squad_source(pool, path) for pool, path in files.items() if path)
+    pools = {
+        "train": "train",
+        "test": "test",
+        "dev": "dev",
+        "file": DRAWN,
+    }  # in this order: candidates are numbered by it
+    sources = (
+        Source(pool, str(files[name]), squad_paragraphs(files[name])) for name, pool in pools.items() if name in files
+    )
     return build_reqa(sources, tokenizer, out, sizes, seed, corpus, max_extra)
-
-
-def build_squad_file(
-    file: Path,
-    tokenizer: Tokenizer,
-    out: Path,
-    sizes: Mapping[str, float | str],
-    seed: int,
-    corpus: Path | None = None,
-    max_extra: int | None = None,
-) -> dict[str, Any]:
-    """The same where one file plays train, dev and test: questions are drawn, not articles (paper ``pretraining_tasks``
-    §4.1; :func:`pretrieve.tasks.splits.draw_pools`), so paragraphs of test questions may be seen in training."""
-    return build_reqa([squad_source(DRAWN, file)], tokenizer, out, sizes, seed, corpus, max_extra)
 
 
 def build_reqa(
