@@ -20,11 +20,11 @@ from pathlib import Path
 import numpy as np
 import yaml
 
-from pretrieve.configuration import encoder_options, recipe_options, started_from
 from pretrieve.finetuning.groups import Groups, steps_for
 from pretrieve.finetuning.ranking import RankingObjective
 from pretrieve.finetuning.run import optimiser_config
 from pretrieve.finetuning.validation import BestSnapshot
+from pretrieve.job_options import encoder_options, recipe_options, started_from
 from pretrieve.models.dual_encoder import DualEncoder
 from pretrieve.models.encoder import Encoder
 from pretrieve.pretraining.objectives import build_objective

@@ -19,9 +19,9 @@ import numpy as np
 import yaml
 
 from pretrieve import paths
-from pretrieve.configuration import recipe_options
 from pretrieve.finetuning.fine_tuning import FineTuning
 from pretrieve.finetuning.run import finetune
+from pretrieve.job_options import recipe_options
 from pretrieve.models.retriever_files import load_retriever
 from pretrieve.retrieval.embed import encode
 from pretrieve.tasks.dataset import Dataset

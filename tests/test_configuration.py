@@ -15,16 +15,16 @@ from typing import Any
 import pytest
 import yaml
 
-from pretrieve.configuration import (
+from pretrieve.configuration import config_hash
+from pretrieve.errors import ConfigError, nearest
+from pretrieve.job_options import (
     chain_of,
-    config_hash,
     encoder_options,
     fits,
     from_outside,
     recipe_options,
     started_from,
 )
-from pretrieve.errors import ConfigError, nearest
 from pretrieve.models.config import BodyConfig
 from pretrieve.pretraining.presets import resolve
 from pretrieve.workflow import Plan, as_argument

@@ -13,8 +13,9 @@ import pytest
 import yaml
 
 from pretrieve import my_corpus
-from pretrieve.configuration import check_config, encoder_options
+from pretrieve.configuration import check_config
 from pretrieve.errors import ConfigError, PretrieveError
+from pretrieve.job_options import encoder_options
 
 PROJECT = Path(__file__).resolve().parents[1]
 SCHEMA = PROJECT / "schemas/config.schema.yaml"

@@ -1,8 +1,7 @@
-"""The configuration: checked before any job starts, and turned into the options of single jobs.
+"""The configuration, checked before any job starts.
 
 A mistake ends with one line that names the key, the value, what is allowed and, where a name is nearly right, the name that
-was probably meant. What a job gets is as small as its work: an encoder's options hold no seed, no label and no table, so
-that adding one of these trains nothing again.
+was probably meant. What single jobs get of it: :mod:`pretrieve.job_options`.
 """
 
 from __future__ import annotations
@@ -20,9 +19,10 @@ from jsonschema.exceptions import ValidationError, best_match
 
 from pretrieve.analysis.plan import check_analyses
 from pretrieve.errors import ConfigError, nearest
-from pretrieve.finetuning.recipes import KIND_OF, RECIPES, RETRIEVAL_KINDS, VARIANTS, resolve_recipe
-from pretrieve.pretraining.presets import OPTIONS, resolve
-from pretrieve.scales import check_scale, corpus_of, vocabulary_of
+from pretrieve.finetuning.recipes import RECIPES, VARIANTS, resolve_recipe
+from pretrieve.job_options import chain_of, encoder_options, from_outside
+from pretrieve.pretraining.presets import OPTIONS
+from pretrieve.scales import check_scale
 from pretrieve.tasks.collection_formats import LAYOUTS, check_files
 from pretrieve.tasks.example_readers import READERS, check_request
 
@@ -30,13 +30,6 @@ from pretrieve.tasks.example_readers import READERS, check_request
 MAX_TRAIN_SHARE = 0.805
 
 PAIR_TASKS = ("ict", "bfs", "wlp")
-#: Readers of tasks of examples → the kind of recipe that they are for; all other readers make retrieval tasks.
-EXAMPLE_READERS = {name: reader.kind for name, reader in READERS.items()} | {
-    "structure-sts": "regression",
-    "section-triplets": "triplet",
-    "question-entailment": "classification",
-    "link-clicks": "clicks",
-}
 #: Names of the files of the readers of questions; one ``file`` plays train, dev and test.
 QUESTION_FILES = {
     "squad": (("train", "dev", "test"), ("file",)),
@@ -44,8 +37,6 @@ QUESTION_FILES = {
     "natural-questions": (("file",),),
     "multireqa": (("candidates", "texts"),),
 }
-#: The source of negatives that a data set's publisher ships.
-PUBLISHED = "published"
 #: Objectives that are named by a word; a list of pair tasks is the objective ``pairs``.
 OBJECTIVES = tuple(name for name in OPTIONS if name != "pairs")
 
@@ -223,11 +214,6 @@ def _check_encoder(name: str, encoder: Mapping[str, Any], config: Mapping[str, A
     encoder_options(config, name)
 
 
-def from_outside(start: str) -> bool:
-    """Whether a ``start`` is a published checkpoint (``hub:OWNER/NAME``) or a local directory (``dir:PATH``)."""
-    return start.startswith(("hub:", "dir:"))
-
-
 def _check_dataset(name: str, dataset: Mapping[str, Any], datasets: Mapping[str, Any]) -> None:
     reader, files = dataset["reader"], dataset.get("files", {})
     if reader in READERS:
@@ -316,89 +302,6 @@ def _check_shape(config: Mapping[str, Any], recipe: str, variant: str | None) ->
                 f"config: recipes.{recipe}.options.{key}: {asked.get(key)!r}{where}, but its start {start!r} has "
                 f"{has.get(key)!r}; a retriever keeps its shape: give both the same value, or set start: encoder"
             )
-
-
-def chain_of(options: Mapping[str, Any]) -> list[str]:
-    """The recipes whose retrievers (of the same encoder, task, size and seed) a recipe needs."""
-    given = ("bm25", PUBLISHED)
-    mined = [source.removeprefix("mined:") for source in options.get("negatives", []) if source not in given]
-    names = [options.get("start", "encoder"), options.get("teacher", ""), *mined]
-    return [name for name in dict.fromkeys(names) if name not in ("", "encoder")]
-
-
-def encoder_options(config: Mapping[str, Any], encoder: str) -> dict[str, Any]:
-    """Everything that decides what one encoder is (without the seed): body, pooling, dimension, start, objective, budget.
-
-    ``objective`` has its name and every option that follows from preset, scale and encoder; ``budget`` the steps, the batch
-    and the optimiser, which encoders share that are compared.
-    """
-    scale = config["scales"][config["scale"]]
-    entry = config["encoders"][encoder]
-    body = {"kind": entry["body"], "vocabulary_size": vocabulary_of(config, corpus_of(config, encoder)).size}
-    if entry["body"] == "transformer":
-        body |= scale["body"] | ({"layers": scale["layers"][entry["layers"]]} if "layers" in entry else {})
-    elif entry["body"] == "t5":
-        shape = scale["t5"][entry["layers"]] if "layers" in entry else {}
-        body |= {"max_positions": scale["body"]["max_positions"]} | shape
-    else:
-        body |= scale["bow_mlp"] | {"heads": 1}
-    tasks = None if isinstance(entry["objective"], str) else list(entry["objective"])
-    objective = {"name": "pairs" if tasks else entry["objective"]} | objective_options(config, encoder)
-    if tasks:
-        lengths = {key: scale[key] for key in ("query_length", "passage_length")}
-        objective |= {"tasks": tasks} | lengths
-    elif objective["name"] != "none":
-        objective |= {"length": entry.get("length", scale["passage_length"])}
-    options = {
-        "body": body,
-        "pooling": "mean" if entry["body"] == "t5" else scale["pooling"],
-        "dim": scale["dims"][entry.get("dim", "full")],
-        "similarity": objective.get("similarity", scale["similarity"]),
-        "head": objective.get("head", "linear"),
-        "objective": objective,
-    }
-    if "start" in entry:
-        options["start"] = entry["start"]
-    if "budget" in entry:
-        options["budget"] = dict(scale["pretraining"]["budgets"][entry["budget"]])
-    return options
-
-
-def objective_options(config: Mapping[str, Any], encoder: str) -> dict[str, Any]:
-    """The options of an encoder's objective: preset, then the scale's, then the encoder's own."""
-    scale, entry = config["scales"][config["scale"]], config["encoders"][encoder]
-    name = entry["objective"] if isinstance(entry["objective"], str) else "pairs"
-    more = dict(scale["pretraining"]["options"].get(name, {}))
-    if "examples" in OPTIONS[name] and "examples" in scale["pretraining"]:
-        more.setdefault("examples", scale["pretraining"]["examples"])
-    if name == "pairs":
-        more = {key: scale[key] for key in ("similarity", "temperature")} | more
-    return resolve(name, entry.get("preset"), entry.get("options", {}), f"encoders.{encoder}", more)
-
-
-def started_from(config: Mapping[str, Any], encoder: str) -> str | None:
-    """The encoder of this configuration that an encoder goes on from, or None."""
-    start = config["encoders"][encoder].get("start")
-    return None if start is None or from_outside(start) else start
-
-
-def recipe_options(config: Mapping[str, Any], recipe: str, dataset: str) -> dict[str, Any]:
-    """Everything that decides how an encoder is fine-tuned on a data set (without seed and training-set size)."""
-    scale = config["scales"][config["scale"]]
-    variant = config["datasets"][dataset].get("variant")
-    options = resolve_recipe(recipe, config["recipes"][recipe], scale["finetuning"], variant)
-    return options | ({"dim": scale["dims"].get(options["dim"], options["dim"])} if "dim" in options else {})
-
-
-def recipe_kind(config: Mapping[str, Any], recipe: str) -> str:
-    """What a recipe of the configuration trains: one of :data:`pretrieve.finetuning.recipes.KINDS`."""
-    return KIND_OF[config["recipes"][recipe].get("recipe", recipe)]
-
-
-def fits(config: Mapping[str, Any], recipe: str, dataset: str) -> bool:
-    """Whether a recipe can be trained on a data set, and its retriever scored there."""
-    wanted, kind = EXAMPLE_READERS.get(config["datasets"][dataset]["reader"]), recipe_kind(config, recipe)
-    return kind == wanted if wanted else kind in RETRIEVAL_KINDS
 
 
 def config_hash(config: Mapping[str, Any]) -> str:

@@ -23,9 +23,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pretrieve import paths
-from pretrieve.configuration import chain_of, check_config, recipe_options
+from pretrieve.configuration import check_config
 from pretrieve.errors import ConfigError, DataError
 from pretrieve.finetuning.recipes import resolve_recipe
+from pretrieve.job_options import chain_of, recipe_options
 
 if TYPE_CHECKING:
     from pretrieve.tasks.beir_folder import Folder

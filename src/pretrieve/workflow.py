@@ -15,16 +15,10 @@ from typing import Any
 
 from pretrieve import paths
 from pretrieve.analysis.plan import analyses
-from pretrieve.configuration import (
-    EXAMPLE_READERS,
-    chain_of,
-    check_config,
-    fits,
-    recipe_kind,
-    recipe_options,
-)
+from pretrieve.configuration import check_config
 from pretrieve.corpora.readers import is_path, parts_of
 from pretrieve.errors import ConfigError, nearest
+from pretrieve.job_options import EXAMPLE_READERS, chain_of, fits, recipe_kind, recipe_options
 from pretrieve.rehearsal import overrides
 from pretrieve.reporting.cases import scored_by
 from pretrieve.reporting.figures.inputs import cells_of

@@ -9,9 +9,9 @@ from dataclasses import replace
 from typing import Any
 
 from pretrieve import paths
-from pretrieve.configuration import PUBLISHED, recipe_options
 from pretrieve.corpora.readers import Part, parts_of
 from pretrieve.errors import ConfigError, nearest
+from pretrieve.job_options import PUBLISHED, recipe_options
 from pretrieve.rehearsal import overrides
 from pretrieve.reporting.cases import case_files, is_case
 from pretrieve.reporting.figures.inputs import cells_of

@@ -18,8 +18,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from pretrieve.configuration import EXAMPLE_READERS
 from pretrieve.errors import DataError
+from pretrieve.job_options import EXAMPLE_READERS
 from pretrieve.paths import parse_system
 from pretrieve.reporting.cases import scored_by
 from pretrieve.reporting.manifest import make_manifest, row_commands

@@ -18,10 +18,11 @@ import yaml
 from official_files import put
 from tokenizers import Tokenizer
 
-from pretrieve.configuration import EXAMPLE_READERS, check_config, fits
+from pretrieve.configuration import check_config
 from pretrieve.errors import ConfigError
 from pretrieve.evaluation.example_metrics import METRICS
 from pretrieve.finetuning.recipes import KIND_OF
+from pretrieve.job_options import EXAMPLE_READERS, fits
 from pretrieve.tasks.example_readers import READERS, builder_of
 from pretrieve.tasks.example_task import KINDS
 

@@ -20,7 +20,7 @@ import pytest
 import yaml
 from miniature import Workflow, copy_project
 
-from pretrieve.configuration import encoder_options, recipe_options
+from pretrieve.job_options import encoder_options, recipe_options
 from pretrieve.paths import parse_system
 from pretrieve.rehearsal.made import FORMS
 from pretrieve.rehearsal.overrides import BATCH, FOLDER, STEPS, WIDTH, rehearsed

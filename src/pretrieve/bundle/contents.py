@@ -26,12 +26,13 @@ import yaml
 
 from pretrieve.bundle.archive import Content
 from pretrieve.bundle.jobs import SIDE_BY_SIDE, Call, Job, calls_in, makers
-from pretrieve.configuration import from_outside, with_numbers
+from pretrieve.configuration import with_numbers
 from pretrieve.corpora import hub
 from pretrieve.corpora.tables import read_table
 from pretrieve.errors import ConfigError, DataError, nearest
 from pretrieve.files import sha256_of
 from pretrieve.finetuning.recipes import trainer_of
+from pretrieve.job_options import from_outside
 from pretrieve.paths import parse_system
 from pretrieve.stage_sources import stage_sources
 from pretrieve.workflow import Plan

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pretrieve import paths
-from pretrieve.configuration import started_from
 from pretrieve.corpora import hub
 from pretrieve.corpora.checksums import digests_of
 from pretrieve.corpora.sources import RECORDS, SOURCES, Source, candidates, recorded, source_of
 from pretrieve.errors import DataError
+from pretrieve.job_options import started_from
 from pretrieve.scales import vocabulary_of
 from pretrieve.workflow import Plan
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pretrieve.configuration import encoder_options, from_outside
 from pretrieve.corpora import hub
+from pretrieve.job_options import encoder_options, from_outside
 from pretrieve.models.config import BodyConfig
 from pretrieve.workflow import Plan
 

@@ -14,9 +14,9 @@ from functools import cached_property
 
 from pretrieve import paths
 from pretrieve.analysis.plan import analyses, models
-from pretrieve.configuration import PUBLISHED, from_outside, started_from
 from pretrieve.corpora import hub
 from pretrieve.errors import ConfigError, nearest
+from pretrieve.job_options import PUBLISHED, from_outside, started_from
 from pretrieve.reporting.figures.inputs import figure_inputs
 from pretrieve.scales import corpus_of, vocabulary_corpus, vocabulary_of
 from pretrieve.tasks.collection_formats import LAYOUTS

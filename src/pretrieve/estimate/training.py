@@ -63,7 +63,7 @@ def pretraining_step(
 ) -> Step:
     """A step of an encoder's objective.
 
-    encoder: of :func:`pretrieve.configuration.encoder_options`; batch: of its budget; budget: tokens of a micro-batch.
+    encoder: of :func:`pretrieve.job_options.encoder_options`; batch: of its budget; budget: tokens of a micro-batch.
 
     Raises
     ------
@@ -208,7 +208,7 @@ def embedding(options: Mapping[str, Any], body: BodyConfig, texts: Texts) -> flo
 def finetuning_step(
     options: Mapping[str, Any], body: BodyConfig, lengths: TaskLengths, examples: float, budget: float = 65_536
 ) -> Step:
-    """A step of a recipe (:func:`pretrieve.configuration.recipe_options`) on a task with so many training examples."""
+    """A step of a recipe (:func:`pretrieve.job_options.recipe_options`) on a task with so many training examples."""
     batch, kind = min(options["batch"], max(1.0, examples)), options["kind"]
     if kind == "cross-encoder" or kind == "classification":
         return _cross_encoder(options, body, lengths, batch)

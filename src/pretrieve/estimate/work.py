@@ -1,6 +1,6 @@
 """What one job has to do, whatever the machine: FLOPs, passes, seconds of a core, and bytes that it leaves on the disk.
 
-FLOPs of training and encoding follow from the options that the job gets (:mod:`pretrieve.configuration`). What is not matrix
+FLOPs of training and encoding follow from the options that the job gets (:mod:`pretrieve.job_options`). What is not matrix
 products is taken at rates of one CPU core that this project measured, each with its source below; they are a small part where
 models are large.
 """
@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pretrieve.configuration import encoder_options, recipe_options
 from pretrieve.corpora import hub
 from pretrieve.estimate.bodies import body_of
 from pretrieve.estimate.flops import Texts, parameters, product
@@ -27,6 +26,7 @@ from pretrieve.estimate.training import (
     pretraining_step,
     score_pairs,
 )
+from pretrieve.job_options import encoder_options, recipe_options
 from pretrieve.models.config import BodyConfig
 from pretrieve.scales import corpus_of, vocabulary_of
 

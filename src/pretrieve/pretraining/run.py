@@ -116,7 +116,7 @@ def pretrain(
 ) -> Outcome:
     """Pre-train (or only initialise) an encoder and write its directory and learning curve.
 
-    ``options`` are those of :func:`pretrieve.configuration.encoder_options`; ``start_dir`` is the directory of their ``start``. A
+    ``options`` are those of :func:`pretrieve.job_options.encoder_options`; ``start_dir`` is the directory of their ``start``. A
     killed run goes on from ``checkpoint_dir``, which is emptied when the encoder is written
     (under Snakemake somewhat later: :mod:`pretrieve.finished_work`). Of several ``processes`` the first
     writes. compiled: see :mod:`pretrieve.models.compiled`; it changes no result but for rounding. stop: see

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from pretrieve.configuration import encoder_options, recipe_options
 from pretrieve.finetuning import recipes
+from pretrieve.job_options import encoder_options, recipe_options
 from pretrieve.options import Option
 from pretrieve.pretraining import presets
 

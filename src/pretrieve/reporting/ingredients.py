@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pretrieve.configuration import chain_of, encoder_options, recipe_options, started_from
+from pretrieve.job_options import chain_of, encoder_options, recipe_options, started_from
 from pretrieve.paths import parse_system
 from pretrieve.reporting.references import STATISTICS
 from pretrieve.scales import corpus_of, vocabulary_corpus, vocabulary_of
