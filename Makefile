@@ -9,7 +9,7 @@
 # make report    build everything of one scale, and the report on it: results/SCALE/report.html
 # make my-corpus compare pre-training objectives on your own corpus: make my-corpus DIR=path/to/dir
 # make compare  a few rows made anew (all that is there, with another SCALE), and compared with the published run
-# make publish   copy a finished run to results/published/ and refresh README
+# make publish   copy a finished run to results/published/ and refresh README [SCALE=small] [MIRROR=DIR] [ONLY=bm25,bert]
 # make dag       draw docs/rulegraph.svg (needs graphviz)
 # make lock      write envs/requirements.lock anew from the .in files
 # make clean     remove everything that was built (results, data); make clean-venv removes the environment
@@ -86,8 +86,8 @@ compare: $(STAMP)
 	@$(BIN)/python workflow_scripts/compare_runs.py --scale $(SCALE) --at-least $(if $(COMPARED),70,1)
 
 publish: $(STAMP)
-	$(SNAKEMAKE) --config scale=$(SCALE)
-	$(BIN)/python workflow_scripts/publish.py --scale $(SCALE)
+	$(SNAKEMAKE) --config scale=$(SCALE) $(if $(MIRROR),$(call quoted,mirror=$(MIRROR))) $(if $(ONLY),$(call quoted,only=[$(ONLY)]) 'figures=[]')
+	$(BIN)/python workflow_scripts/publish.py --scale $(SCALE) $(if $(ONLY),--figures)
 
 dag: $(STAMP)   # needs graphviz
 	$(SNAKEMAKE) --rulegraph dot results/demo/tables/pretraining_tasks/table3.csv 2>/dev/null \

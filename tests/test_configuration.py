@@ -2,7 +2,8 @@
 
 Seen to fail when: the schema is not consulted; names are not compared with what they refer to; the nearest name is left out;
 the seed or the list of tables gets into a job's options; a circle of starts is followed for ever, or a start of another shape let
-through; an encoder's options come before the scale's; a budget is not looked for.
+through; `only` changes what jobs make, or is not looked at; an encoder's options come before the scale's; a budget is not looked
+for.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Any
 import pytest
 import yaml
 
+from pretrieve import paths
 from pretrieve.configuration import config_hash
 from pretrieve.errors import ConfigError, nearest
 from pretrieve.job_options import (
@@ -27,6 +29,8 @@ from pretrieve.job_options import (
 )
 from pretrieve.models.config import BodyConfig
 from pretrieve.pretraining.presets import resolve
+from pretrieve.reporting.references import load_table
+from pretrieve.reporting.results import DEFAULT_SCALE, Setting, expected_files
 from pretrieve.workflow import Plan, as_argument
 
 ROOT = Path(__file__).parents[1]
@@ -218,6 +222,8 @@ def test_the_repositorys_configuration(config) -> None:
             "enwiki-fragmnt",
             ["dump: 'enwiki-fragmnt'", "no file, and no name in", "did you mean 'enwiki-fragment'?"],
         ),
+        ("only", ["bm52"], ["only: 'bm52'", "did you mean 'bm25'?"]),
+        ("only", [], ["only: []"]),
         ("seeds", [], ["seeds: []"]),
         ("seeds", [1, 1], ["seeds: [1, 1]", "non-unique"]),
         ("seeds", [-1], ["seeds.0: -1", "minimum of 0"]),
@@ -436,6 +442,33 @@ def test_table_inputs(config) -> None:
     assert {
         file.split("/")[3].rpartition("-")[2] for file in with_sizes.table_inputs("pretraining_tasks", "table3")
     } == {"1pct"}
+
+
+def test_only_some_rows(config) -> None:
+    """What is left out is not measured and not fine-tuned; what a job makes does not depend on it, so nothing runs again."""
+    whole, some = load(config), load(changed(config, "only", ["bm25", "transformer-mlm"]))
+    files = some.table_inputs("pretraining_tasks", "table3")
+    assert {paths.parse_system(file.split("/")[3]).encoder for file in files} == {"bm25", "transformer-mlm"}
+    assert set(files) < set(whole.table_inputs("pretraining_tasks", "table3"))
+    assert some.table_inputs("pretraining_tasks", "table1") == whole.table_inputs("pretraining_tasks", "table1")
+    kept = [place for place in whole.retrievers() if "/transformer-mlm." in place]
+    assert kept and some.retrievers() == kept
+    for what in ("asked_sizes", "trained_sizes", "watched_sizes"):
+        assert getattr(some, what) == getattr(whole, what)
+    assert all(some.bm25_systems(name) == whole.bm25_systems(name) for name in config["datasets"])
+    setting = Setting.of(some.setting("pretraining_tasks"))
+    table = load_table(*(ROOT / f"references/pretraining_tasks/{name}" for name in ("paper.yaml", "table3.csv")))
+    reasons = {setting.why_not_measured(table, cell) for cell in table.cells if cell.system}
+    left = ("bow-mlp-none", "bow-mlp-ict-bfs-wlp", "transformer-none", "transformer-ict-bfs-wlp")
+    assert reasons == {"", *(f"encoder {name} was left out of this run (only)" for name in left)}
+    assert expected_files(table, setting) == files
+
+
+def test_commands_name_what_is_not_the_default(config) -> None:
+    assert config["scale"] == DEFAULT_SCALE and "only" not in config
+    assert Setting.of(load(config).setting()).command("a", "b") == "snakemake a b"
+    other = changed(changed(config, "scale", "paper"), "rehearsal", True)
+    assert Setting.of(load(other).setting()).command("a") == "snakemake a --config scale=paper rehearsal=1"
 
 
 def test_alternation() -> None:

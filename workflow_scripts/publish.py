@@ -17,6 +17,7 @@ def main() -> None:
     parser.add_argument("--scale", required=True, help="publishes results/SCALE")
     parser.add_argument("--config", type=Path, default=Path("config.yaml"), metavar="YAML", help="of the run")
     parser.add_argument("--tables", nargs="+", metavar="PAPER/TABLE", help="instead of those of the configuration")
+    parser.add_argument("--figures", nargs="*", metavar="PAPER/FIGURE", help="instead of those of the configuration")
     parser.add_argument("--repository", type=Path, default=Path("."), metavar="FOLDER", help="checkout with README.md")
     parser.add_argument("--date", type=datetime.date.fromisoformat, default=datetime.date.today(), metavar="YYYY-MM-DD")
     parser.add_argument("--readme-table", default="pretraining_tasks/table3", metavar="PAPER/TABLE")
@@ -28,7 +29,7 @@ def main() -> None:
         options.repository,
         options.date.isoformat(),
         options.readme_table,
-        configured_figures(options.config),
+        configured_figures(options.config) if options.figures is None else options.figures,
     )
     print(f"published to {target}; docs/results.md and README.md show it. All of it is yours to commit.")
 

@@ -118,6 +118,9 @@ def check_config(config: Mapping[str, Any], schema_file: Path, table_names: Iter
     for table in config["tables"]:
         if table not in set(table_names):
             raise _refuse("tables", table, table_names)
+    for name in config.get("only", ()):
+        if name not in {"bm25", *config["encoders"]}:
+            raise _refuse("only", name, ["bm25", *config["encoders"]])
     scale = config["scales"][config["scale"]]
     where = f"scales.{config['scale']}"
     if scale["corpus"] not in config["corpora"]:

@@ -135,8 +135,20 @@ class Plan(PlanFiles):
         """Seeds a system is run with; BM25 draws nothing, so one run is all there is."""
         return [0] if paths.parse_system(system).encoder == "bm25" else self.seeds
 
+    def left_out(self, encoder: str) -> bool:
+        """Whether ``only`` leaves the rows of an encoder out of this run."""
+        return encoder not in self.config.get("only", (encoder,))
+
     def measured(self, cell: Mapping[str, str]) -> str | None:
-        """The data set that a cell is measured on, or None when it is quoted, or this scale cannot measure it."""
+        """The data set that a cell is measured on, or None when it is quoted, this scale cannot measure it, or its encoder is
+        left out of this run."""
+        of_encoder = cell["system"] and cell["system"] != "statistics"
+        if of_encoder and self.left_out(paths.parse_system(cell["system"]).encoder):
+            return None
+        return self.measurable(cell)
+
+    def measurable(self, cell: Mapping[str, str]) -> str | None:
+        """The same without ``only``: what a job makes must not depend on which others are asked for."""
         if not cell["system"]:
             return None
         dataset = self.dataset_of(cell["dataset"], cell.get("paper"))
@@ -178,7 +190,7 @@ class Plan(PlanFiles):
 
         for rows in (*self.cells.values(), *map(cells_of, self.figures.values())):
             for cell in rows:
-                dataset = self.measured(cell)
+                dataset = self.measurable(cell)
                 if dataset is None or cell["system"] == "statistics":
                     continue
                 system = paths.parse_system(cell["system"])
@@ -198,7 +210,7 @@ class Plan(PlanFiles):
         for figure in self.figures.values():
             for _, series in figure.all_series():
                 for system, role, metric in series.measures() if series.kind == "steps" else ():
-                    dataset = self.measured(
+                    dataset = self.measurable(
                         {"paper": figure.paper, "system": system, "dataset": role, "metric": metric}
                     )
                     if dataset is not None and self.trained_on(dataset) == dataset:
@@ -244,7 +256,7 @@ class Plan(PlanFiles):
         """BM25's rows on a data set: those of the tables. Where its hits are ranked again, and where no table has it, one row
         for each training-set size."""
         cells = (cell for rows in self.cells.values() for cell in rows if cell["system"].startswith("bm25."))
-        systems = [cell["system"] for cell in cells if self.measured(cell) == dataset]
+        systems = [cell["system"] for cell in cells if self.measurable(cell) == dataset]
         options = self.config["datasets"][dataset]
         if options.get("rerank") or not systems:
             systems += [f"bm25.reqa-{size}" for size in options["sizes"]]
@@ -261,6 +273,7 @@ class Plan(PlanFiles):
             "roles": roles_of(self.config, paper),
             "encoders": sorted(self.config["encoders"]),
             "recipes": sorted(self.config["recipes"]),
+            **({"only": sorted(self.config["only"])} if "only" in self.config else {}),
             "trained_on": {name: self.trained_on(name) for name in datasets},
             "sizes": {name: list(options["sizes"]) for name, options in datasets.items()},
             "metrics": {name: self.metrics_of(name) for name in datasets},

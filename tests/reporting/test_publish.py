@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -112,6 +113,16 @@ def test_the_results_page_links_what_is_there(finished):
     )
     assert f"../{target.as_posix()}/figures/tiny/figure1.svg" in links
     assert "| supported | A \\| b. |" in page and "Untested" not in page
+
+
+def test_another_scale_has_a_page_of_its_own(finished):
+    readme = Path("README.md").read_text()
+    shutil.copytree("results/demo", "results/small")
+    target = publish(Path("results/small"), TABLES, Path("config.yaml"), Path("."), "2026-01-02")
+    assert (target / "tiny/table9.csv").is_file() and target.name.startswith("2026-01-02-small-")
+    assert Path("README.md").read_text() == readme and not Path("docs/results.md").exists()
+    page = Path("docs/results-small.md").read_text()
+    assert f"../{target.as_posix()}/tiny/table9.md" in page
 
 
 def test_publishing_again_replaces_the_section(finished):

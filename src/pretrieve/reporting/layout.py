@@ -88,7 +88,7 @@ def make_page(table: Table, lines: Sequence[Line], setting: Setting) -> Page:
         notes=table.notes,
         legend=_legend(table, lines),
         provenance=_provenance(table, lines, setting),
-        command=f"snakemake {setting.root}/tables/{table.paper}/{table.name}.csv",
+        command=setting.command(f"{setting.root}/tables/{table.paper}/{table.name}.csv"),
     )
 
 

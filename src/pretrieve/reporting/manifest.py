@@ -57,7 +57,7 @@ def make_manifest(
         **made_with(config_hash, lock, sources),
         "cost": total_cost(table, setting),
         "commands": {
-            "table": f"snakemake {setting.root}/tables/{table.paper}/{table.name}.csv",
+            "table": setting.command(f"{setting.root}/tables/{table.paper}/{table.name}.csv"),
             "rows": row_commands(table, setting),
         },
     }
@@ -90,7 +90,7 @@ def row_commands(table: Table, setting: Setting) -> dict[str, str]:
     files: dict[str, list[str]] = {}
     for cell in table.cells:
         files.setdefault(cell.row, []).extend(setting.files_of(table, cell))
-    return {row: f"snakemake {' '.join(dict.fromkeys(paths))}" for row, paths in files.items() if paths}
+    return {row: setting.command(*dict.fromkeys(paths)) for row, paths in files.items() if paths}
 
 
 def total_cost(table: Table, setting: Setting) -> dict[str, Any]:

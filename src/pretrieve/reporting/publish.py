@@ -1,5 +1,6 @@
 """Publish a finished run: a committed copy of its tables, figures, claims and report with an index, ``docs/results.md``, and
-the section of README.md that shows one table.
+the section of README.md that shows one table. A run at another scale than config.yaml's own gets a page beside that,
+``docs/results-{scale}.md``, and leaves README.md as it is.
 
 Rule outputs are never committed (a fresh clone would have "nothing to be done"), so results are published by an
 explicit command, into a folder named after date, scale and commit.
@@ -19,6 +20,7 @@ from pretrieve.paths import figure_file, table_file
 from pretrieve.reporting.ledger import Finding
 from pretrieve.reporting.publish_pages import EXTENSIONS, FIGURE_EXTENSIONS, index_page, readme_section, results_page
 from pretrieve.reporting.repository import changed_files, version_of
+from pretrieve.reporting.results import DEFAULT_SCALE
 from pretrieve.reporting.rows import read_rows
 from pretrieve.reporting.status import split_name
 from pretrieve.reporting.tables import read_lines
@@ -39,7 +41,8 @@ def publish(
 ) -> Path:
     """Copy ``tables`` (PAPER/TABLE), ``figures`` (PAPER/FIGURE), claims and report of ``root`` (``results/{scale}``), and
     ``config``, to ``repository/results/published/{date}-{scale}-{commit}``; write ``repository/docs/results.md``, and show the
-    table ``shown`` in ``repository/README.md``.
+    table ``shown`` in ``repository/README.md``. Of another scale than the configuration's, write the page
+    ``docs/results-{scale}.md`` only.
 
     Nothing is written unless everything is in order. Returns the new folder.
 
@@ -57,7 +60,8 @@ def publish(
     for name in figures:
         _there(Path(figure_file(str(root), *split_name(name), kind)) for kind in FIGURE_EXTENSIONS)
     _check_ledger(root, tables)
-    if shown not in tables:
+    main = root.name == DEFAULT_SCALE
+    if main and shown not in tables:
         raise DataError(f"README.md shows {shown}, which is not among the tables to publish: {', '.join(tables)}.")
     if not config.is_file():
         raise DataError(f"{config}: no such file; expected the configuration of the run.")
@@ -66,7 +70,7 @@ def publish(
         raise PretrieveError(f"{target}: exists already; this run is published. Remove the folder to publish it again.")
     readme = repository / "README.md"
     folder = target.relative_to(repository).as_posix()
-    text = _replace_section(readme, readme_section(root, shown, folder))
+    text = _replace_section(readme, readme_section(root, shown, folder)) if main else readme.read_text(encoding="utf-8")
     results = results_page(root, tables, figures, folder, date, commit)
 
     part = target.with_name(f".{target.name}.part")
@@ -87,7 +91,8 @@ def publish(
     curves = _copy_curves(root, part / "curves")
     (part / "README.md").write_text(index_page(root, tables, figures, curves, date, commit), encoding="utf-8")
     os.replace(part, target)
-    for page, content in ((repository / "docs" / "results.md", results), (readme, text)):
+    own = "results.md" if main else f"results-{root.name}.md"
+    for page, content in ((repository / "docs" / own, results), (readme, text)):
         with whole_file(page) as stream:
             stream.write(content.encode())
     return target

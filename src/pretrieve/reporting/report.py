@@ -200,7 +200,7 @@ def _figure(root: Path, plan: Plan, name: str) -> FigureView:
         raise DataError(f"{path}: no such file. Make it with: snakemake {path}")
     heading, caption, anchor = _short(name).capitalize(), plan.figures[name].caption, anchor_of(paper, figure)
     svg = inline_svg(path.read_text(encoding="utf-8"), anchor, f"{heading}. {caption}")
-    return FigureView(anchor, heading, caption, svg, f"snakemake {path}")
+    return FigureView(anchor, heading, caption, svg, Setting.of(plan.setting(paper)).command(str(path)))
 
 
 def _claim(finding: Finding, comparisons: Sequence[Comparison], addresses: Mapping[str, str]) -> ClaimView:

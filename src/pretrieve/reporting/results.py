@@ -14,6 +14,9 @@ from pretrieve.errors import DataError
 from pretrieve.reporting.cases import case_files, scored_by
 from pretrieve.reporting.references import Cell, Table
 
+#: The scale of config.yaml as it comes; every other one is told on the command line.
+DEFAULT_SCALE = "demo"
+
 
 class Cost(NamedTuple):
     """Wall seconds and GPU hours, added up over stages; ``peak_gb`` of the largest stage (1 GB = 1e9 bytes)."""
@@ -32,7 +35,8 @@ class Setting:
     on it (any when absent). ``kinds`` maps a recipe to what it trains, and a data set of examples to the kind of recipe that
     it is for; what is not in it is of retrieval. ``overlaps`` maps a data set to the file with what its test texts share with
     the pre-training corpus, where the scale measures that. ``vocabularies`` has those encoders (``encoders.NAME``) and data
-    sets (``datasets.NAME``) whose vocabulary is not the scale's.
+    sets (``datasets.NAME``) whose vocabulary is not the scale's. ``only`` has the encoders whose rows this run measures (None:
+    all).
     """
 
     root: str
@@ -47,11 +51,13 @@ class Setting:
     kinds: Mapping[str, str] = field(default_factory=dict)
     overlaps: Mapping[str, str] = field(default_factory=dict)
     vocabularies: Mapping[str, str] = field(default_factory=dict)
+    only: frozenset[str] | None = None
 
     @classmethod
     def of(cls, fields: Mapping[str, Any]) -> Setting:
         """From the fields as JSON holds them (``Plan.setting``): lists for tuples and sets."""
-        sets = {"seeds": tuple(fields["seeds"]), **{key: frozenset(fields[key]) for key in ("encoders", "recipes")}}
+        named = [key for key in ("encoders", "recipes", "only") if fields.get(key) is not None]
+        sets = {"seeds": tuple(fields["seeds"]), **{key: frozenset(fields[key]) for key in named}}
         return cls(**{**fields, **sets})
 
     def why_not_run(self, cell: Cell) -> str:
@@ -78,12 +84,26 @@ class Setting:
         metric = scored_by(cell.metric)
         if metric and metric not in self.metrics.get(dataset, (metric,)):  # vectors have no metric
             return f"{metric} is not measured on the data set {dataset}"
+        if self.only is not None and system.encoder not in self.only:
+            return f"encoder {system.encoder} was left out of this run (only)"
         return "a text, not a number: metrics files have none" if cell.is_text and not cell.is_case else ""
 
     def why_not_measured(self, table: Table, cell: Cell) -> str:
         """The same of a cell of ``table``: a case is a comparison, so its cells need both of the table's systems."""
         cells = [other for other in table.cells if other.is_case] if cell.is_case else []
         return next(filter(None, map(self.why_not_run, [cell, *cells])), "")
+
+    def command(self, *files: str) -> str:
+        """The command that makes some of this scale's files, for a checkout as it comes.
+
+        >>> Setting("results/small", "small", (1,), {}, frozenset(), frozenset(), only=frozenset(["bm25"])).command("a.csv")
+        "snakemake a.csv --config scale=small 'only=[bm25]'"
+        """
+        scale = self.scale.removesuffix("-rehearsal")
+        told = [] if scale == DEFAULT_SCALE else [f"scale={scale}"]
+        told += [] if scale == self.scale else ["rehearsal=1"]
+        told += [] if self.only is None else [f"'only=[{','.join(sorted(self.only))}]'"]
+        return " ".join(["snakemake", *files, *(["--config", *told] if told else [])])
 
     def seeds_of(self, cell: Cell) -> tuple[int, ...]:
         """The seeds of a cell's system: none for statistics and quoted cells; BM25 draws nothing, so it has one run."""

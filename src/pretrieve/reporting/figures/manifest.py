@@ -39,7 +39,7 @@ def make_manifest(
         **made_with(config_hash, lock, sources),
         "cost": _cost(figure, setting),
         "commands": {
-            "figure": f"snakemake {paths.figure_file(tables.root, figure.paper, figure.name)}",
+            "figure": tables.command(paths.figure_file(tables.root, figure.paper, figure.name)),
             "series": series_commands(figure, setting),
         },
     }
@@ -52,7 +52,7 @@ def series_commands(figure: Figure, setting: FigureSetting) -> dict[str, str]:
         parts = [other for other in panel.series if other.name in series.of] or [series]
         files = [file for part in parts for file in _files_of(part, setting)]
         if files:
-            commands[f"{panel.name}: {series.name}"] = f"snakemake {' '.join(dict.fromkeys(files))}"
+            commands[f"{panel.name}: {series.name}"] = setting.tables.command(*dict.fromkeys(files))
     return commands
 
 
