@@ -59,6 +59,8 @@ rule all:
             f"{ROOT}/claims.csv",
             f"{ROOT}/report.html",
         ],
+    message:
+        f"All is there: {ROOT}"
 
 
 rule encoders:
@@ -68,11 +70,15 @@ rule encoders:
             for encoder in config["encoders"]
             for seed in SEEDS
         ],
+    message:
+        f"All encoders are there: {ROOT}/encoders"
 
 
 rule retrievers:
     input:
         [f"{directory}/pretrieve.json" for directory in PLAN.retrievers()],
+    message:
+        f"All that tables and figures have fine-tuned is there: {ROOT}/retrievers"
 
 
 onstart:

@@ -11,6 +11,8 @@ localrules:
 rule analyses:
     input:
         [paths.analysis_file(ROOT, name) for name in ANALYSES],
+    message:
+        f"All analyses are there: {ROOT}/analyses"
 
 
 for analysis_name in ANALYSES:

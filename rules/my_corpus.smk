@@ -69,3 +69,5 @@ if MY_CORPUS:
     rule my_corpus_report:
         input:
             my_corpus_files(),
+        message:
+            f"The comparison is there: {ROOT}/table.md"
