@@ -19,6 +19,8 @@ from pretrieve.reporting.repository import version_of
 from pretrieve.reporting.results import ResultFiles, Setting
 from pretrieve.reporting.tables import Line, count_statuses
 
+#: Instructions by which matrix libraries choose how they add.
+VECTOR_SETS = ("avx2", "fma", "avx512f", "avx512_vnni", "avx512_bf16", "amx_bf16")
 #: Package as imported → names it may be installed under, tried in order.
 _PACKAGES = {
     "faiss": ("faiss-cpu", "faiss-gpu"),
@@ -148,12 +150,15 @@ def hardware() -> dict[str, Any]:
 
 
 def _cpu_model() -> str:
+    """The processor's name, and which of :data:`VECTOR_SETS` it has: clouds give one name to different processors, and sums are
+    rounded by what these sets can do."""
     cpuinfo = Path("/proc/cpuinfo")
     if cpuinfo.is_file():
-        for line in cpuinfo.read_text().splitlines():
-            key, _, value = line.partition(":")
-            if key.strip() == "model name":
-                return value.strip()
+        first = cpuinfo.read_text().partition("\n\n")[0]
+        fields = {key.strip(): value.strip() for key, _, value in (line.partition(":") for line in first.splitlines())}
+        if name := fields.get("model name"):
+            flags = fields.get("flags", "").split()
+            return " ".join([name, *(f"+{each}" for each in VECTOR_SETS if each in flags)])
     return platform.processor() or platform.machine()
 
 
