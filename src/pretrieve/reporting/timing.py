@@ -138,7 +138,7 @@ def format_report(stages: list[Stage], elapsed: float | None = None, startup: tu
             else "no log says how long its program took to start"
         )
     if cpu:
-        text.append("cpu seconds are those of Snakemake's last look at a job, up to 30 s before its end: cost.json has them whole")
+        text.append("cpu seconds are those of Snakemake's last look at a job; cost.json has all of them")
     if unsampled := sum(stage.unsampled for stage in stages):
         text.append(f"{unsampled} job(s) ended before they were sampled: their cpu seconds and memory count as 0")
     return "\n".join(text).rstrip() + "\n"
