@@ -9,6 +9,7 @@ from pathlib import Path
 
 from pretrieve.cli import run_program
 from pretrieve.reporting.publish import publish
+from pretrieve.reporting.results import DEFAULT_SCALE
 from pretrieve.reporting.status import configured_figures, configured_tables
 
 
@@ -31,7 +32,12 @@ def main() -> None:
         options.readme_table,
         configured_figures(options.config) if options.figures is None else options.figures,
     )
-    print(f"published to {target}; docs/results.md and README.md show it. All of it is yours to commit.")
+    shown = (
+        "docs/results.md and README.md show"
+        if options.scale == DEFAULT_SCALE
+        else f"docs/results-{options.scale}.md shows"
+    )
+    print(f"published to {target}; {shown} it. All of it is yours to commit.")
 
 
 if __name__ == "__main__":
