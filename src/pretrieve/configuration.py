@@ -308,8 +308,17 @@ def _check_shape(config: Mapping[str, Any], recipe: str, variant: str | None) ->
 
 
 def config_hash(config: Mapping[str, Any]) -> str:
-    """A short hash of the configuration, for manifests; where files come from, which tables, figures and analyses are asked
-    for and how often training saves is no part of it."""
-    practical = ("mirror", "tables", "figures", "checkpoint_seconds", "analyses", "my_corpus", "my_corpus_options")
+    """A short hash of the configuration, for manifests; where files come from, which tables, rows, figures and analyses are
+    asked for and how often training saves is no part of it."""
+    practical = (
+        "mirror",
+        "tables",
+        "only",
+        "figures",
+        "checkpoint_seconds",
+        "analyses",
+        "my_corpus",
+        "my_corpus_options",
+    )
     science = {key: value for key, value in config.items() if key not in practical}
     return hashlib.sha256(json.dumps(science, sort_keys=True).encode()).hexdigest()[:16]

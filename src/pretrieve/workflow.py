@@ -273,7 +273,7 @@ class Plan(PlanFiles):
             "roles": roles_of(self.config, paper),
             "encoders": sorted(self.config["encoders"]),
             "recipes": sorted(self.config["recipes"]),
-            **({"only": sorted(self.config["only"])} if "only" in self.config else {}),
+            "only": self.config.get("only"),
             "trained_on": {name: self.trained_on(name) for name in datasets},
             "sizes": {name: list(options["sizes"]) for name, options in datasets.items()},
             "metrics": {name: self.metrics_of(name) for name in datasets},

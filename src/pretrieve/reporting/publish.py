@@ -70,8 +70,12 @@ def publish(
         raise PretrieveError(f"{target}: exists already; this run is published. Remove the folder to publish it again.")
     readme = repository / "README.md"
     folder = target.relative_to(repository).as_posix()
-    text = _replace_section(readme, readme_section(root, shown, folder)) if main else readme.read_text(encoding="utf-8")
+    docs = repository / "docs"
     results = results_page(root, tables, figures, folder, date, commit)
+    if main:
+        pages = {docs / "results.md": results, readme: _replace_section(readme, readme_section(root, shown, folder))}
+    else:
+        pages = {docs / f"results-{root.name}.md": results}
 
     part = target.with_name(f".{target.name}.part")
     shutil.rmtree(part, ignore_errors=True)  # left by a publication that was killed
@@ -91,8 +95,7 @@ def publish(
     curves = _copy_curves(root, part / "curves")
     (part / "README.md").write_text(index_page(root, tables, figures, curves, date, commit), encoding="utf-8")
     os.replace(part, target)
-    own = "results.md" if main else f"results-{root.name}.md"
-    for page, content in ((repository / "docs" / own, results), (readme, text)):
+    for page, content in pages.items():
         with whole_file(page) as stream:
             stream.write(content.encode())
     return target

@@ -126,7 +126,7 @@ def collect(plan: Plan, root: Path, references: Path = Path("references")) -> Re
             lines += some
             views.append(view_table(table, some, setting, _manifest(path)))
         about = load_paper(references / paper / "paper.yaml")
-        figures = [_figure(root, plan, name) for name in sorted(drawn) if name.startswith(f"{paper}/")]
+        figures = [_figure(root, plan, name, setting) for name in sorted(drawn) if name.startswith(f"{paper}/")]
         of_paper = [finding for finding in findings if finding.paper == paper]
         known = {name for name in (*plan.all_tables, *plan.figures) if name.split("/")[0] == paper}
         built = {*config["tables"], *drawn}
@@ -193,14 +193,14 @@ def _short(name: str) -> str:
     return f"{table.rstrip('0123456789')} {table.lstrip('abcdefghijklmnopqrstuvwxyz')}".strip()
 
 
-def _figure(root: Path, plan: Plan, name: str) -> FigureView:
+def _figure(root: Path, plan: Plan, name: str, setting: Setting) -> FigureView:
     paper, figure = name.split("/")
     path = Path(paths.figure_file(str(root), paper, figure))
     if not path.is_file():
         raise DataError(f"{path}: no such file. Make it with: snakemake {path}")
     heading, caption, anchor = _short(name).capitalize(), plan.figures[name].caption, anchor_of(paper, figure)
     svg = inline_svg(path.read_text(encoding="utf-8"), anchor, f"{heading}. {caption}")
-    return FigureView(anchor, heading, caption, svg, Setting.of(plan.setting(paper)).command(str(path)))
+    return FigureView(anchor, heading, caption, svg, setting.command(str(path)))
 
 
 def _claim(finding: Finding, comparisons: Sequence[Comparison], addresses: Mapping[str, str]) -> ClaimView:

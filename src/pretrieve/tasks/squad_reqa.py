@@ -58,12 +58,8 @@ def build_squad(
     ConfigError
         when a size cannot be drawn.
     """
-    pools = {
-        "train": "train",
-        "test": "test",
-        "dev": "dev",
-        "file": DRAWN,
-    }  # in this order: candidates are numbered by it
+    # In this order: candidates are numbered by it.
+    pools = {"train": "train", "test": "test", "dev": "dev", "file": DRAWN}
     sources = (
         Source(pool, str(files[name]), squad_paragraphs(files[name])) for name, pool in pools.items() if name in files
     )
