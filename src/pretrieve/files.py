@@ -7,12 +7,16 @@ import json
 import os
 import re
 import shutil
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from pretrieve.disk import room_for
+
+#: What reading a text file raises, plain or gzip, when its bytes are damaged.
+DAMAGED_TEXT = (EOFError, OSError, UnicodeDecodeError, zlib.error)
 
 
 def unfinished(path: Path) -> Path:

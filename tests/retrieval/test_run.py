@@ -2,7 +2,8 @@
 
 Seen to fail when: the id is left out of ``rank_order``'s key; ids are sorted descending; scores are printed with %.6g;
 ``mtime=0`` is removed; the GzipFile is given its file's name; the repeated-document check of ``read_trec`` is removed;
-``whole_file`` writes in place.
+``whole_file`` writes in place; ``_read_columns`` keeps the file's order of queries apart, takes 'nan' for a missing value, or
+lets ids with white space through; damage that zlib finds is not caught.
 """
 
 import gzip
@@ -14,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pretrieve.errors import ConfigError, DataError
+from pretrieve.retrieval import run as run_module
 from pretrieve.retrieval.run import Run, read_trec, write_trec
 
 WORDS = st.text(st.characters(blacklist_categories=("Cs", "Cc", "Zs", "Zl", "Zp")), min_size=1, max_size=6).filter(
@@ -58,6 +60,37 @@ def test_trec_round_trip_keeps_every_bit(tmp_path_factory, rankings):
         assert (a + 0.0).tobytes() == (b + 0.0).tobytes()
 
 
+@settings(deadline=None, max_examples=60)
+@given(rankings=RANKINGS.filter(bool), seed=st.integers(0, 5))
+def test_columns_and_lines_are_read_alike_in_any_order(tmp_path_factory, rankings, seed):
+    path = tmp_path_factory.mktemp("run") / "run.trec"
+    write_trec(path, make(rankings), "tag")
+    lines = path.read_bytes().splitlines(keepends=True)
+    np.random.default_rng(seed).shuffle(lines)
+    path.write_bytes(b"".join(lines))
+    assert rows(run_module._read_columns(path)) == rows(run_module._read_lines(path))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "q\tQ0\td\t1\t0.5\tt\n",
+        "q Q0  d 1 0.5 t\n",
+        "\ufeffq Q0 d 1 0.5 t\r\n",
+        "q Q0 d +1 0.5 t",
+        'q Q0 "d 1 0.5 t\n',
+        "q Q0 NA 1 0.5 t\n",
+        "",
+    ],
+    ids=["tabs", "two spaces", "BOM and CRLF", "plus", "quote", "NA", "empty"],
+)
+def test_what_other_programs_write_is_read(tmp_path, text):
+    path = tmp_path / "run.trec"
+    path.write_text(text, encoding="utf-8", newline="")
+    word = '"d' if '"' in text else "NA" if "NA" in text else "d"
+    assert rows(read_trec(path)) == rows(make({"q": {word: 0.5}} if text else {}))
+
+
 def test_a_query_without_hits_has_no_line(tmp_path):
     write_trec(tmp_path / "run", make({"a": {"d": 1.0}, "b": {}}), "t")
     assert (tmp_path / "run").read_text() == "a Q0 d 1 1 t\n"
@@ -81,6 +114,9 @@ def test_bytes_depend_on_the_run_only(tmp_path, monkeypatch):
         ("q Q0 d2 two 0.5 t", "two"),
         ("q Q0 d2 2 high t", "high"),
         ("q Q0 d1 2 0.5 t", "document 'd1' occurs twice for query 'q'"),
+        ("q Q0 d2 2 nan t", "finite score"),
+        ("q Q0 d2 2 1e39 t", "1e39"),
+        ("q Q0 d\u00a02 2 0.5 t", "expected 6 columns"),
         ("", "expected 6 columns"),
     ],
 )
@@ -97,6 +133,11 @@ def test_damaged_and_missing_files_are_named(tmp_path):
     write_trec(path, make({"q": {f"d{i}": float(i) for i in range(1000)}}), "t")
     path.write_bytes(path.read_bytes()[:-20])
     with pytest.raises(DataError, match="damaged"):
+        read_trec(path)
+    data = bytearray(path.read_bytes())
+    data[20:400] = b"\xff" * 380
+    path.write_bytes(data)
+    with pytest.raises(DataError, match="damaged after line 0: Error -3"):
         read_trec(path)
     with pytest.raises(DataError, match="no such file"):
         read_trec(tmp_path / "none.trec")

@@ -30,6 +30,7 @@ from pathlib import Path
 from typing import Any
 
 from pretrieve.errors import ConfigError, DataError
+from pretrieve.files import DAMAGED_TEXT
 from pretrieve.retrieval.run import Run
 
 #: Names that a task may list.
@@ -153,7 +154,7 @@ def read_ranks(path: Path | str) -> dict[str, list[tuple[int, str]]]:
                 hits.setdefault(words[0], []).append((int(words[rank]), words[doc]))
     except FileNotFoundError:
         raise DataError(f"{path}: no such file, expected a run.") from None
-    except (EOFError, OSError, UnicodeDecodeError) as error:
+    except DAMAGED_TEXT as error:
         raise DataError(
             f"{path}: damaged after line {number}: {error}. Expected UTF-8 text (gzip for .gz); write the run again."
         ) from error

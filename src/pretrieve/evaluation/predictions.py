@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pretrieve.errors import DataError
-from pretrieve.files import whole_file
+from pretrieve.files import DAMAGED_TEXT, whole_file
 
 HEADER = "example_id\tscores\tlabels"
 
@@ -82,6 +82,6 @@ def read_predictions(path: Path) -> list[Prediction]:
                 found[example_id] = Prediction(example_id, *values)
     except FileNotFoundError:
         raise DataError(f"{path}: no such file, expected predictions.") from None
-    except (EOFError, OSError, UnicodeDecodeError) as error:
+    except DAMAGED_TEXT as error:
         raise DataError(f"{path}: damaged after line {number}: {error}. Predict again.") from error
     return list(found.values())

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from pretrieve.errors import DataError
-from pretrieve.files import whole_file
+from pretrieve.files import DAMAGED_TEXT, whole_file
 from pretrieve.retrieval.run import Run
 
 #: Version of the format: the value of ``negatives`` in the header.
@@ -156,7 +156,7 @@ def read_negatives(path: Path | str) -> Negatives:
                 scores.append(values)
     except FileNotFoundError:
         raise DataError(f"{path}: no such file, expected negatives; mine them first.") from None
-    except (EOFError, OSError, UnicodeDecodeError) as error:
+    except DAMAGED_TEXT as error:
         raise DataError(
             f"{path}: damaged after line {number}: {error}. Expected gzip'd UTF-8 text; mine the negatives again."
         ) from error

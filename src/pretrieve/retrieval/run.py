@@ -8,22 +8,32 @@ ranking is a function of its scores alone: never of thread count, shard size or 
 from __future__ import annotations
 
 import gzip
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+from pyarrow import csv
 
 from pretrieve.errors import ConfigError, DataError
-from pretrieve.files import whole_file
+from pretrieve.files import DAMAGED_TEXT, whole_file
 
+#: What is smaller than this becomes a finite float32.
+_LIMIT = float(np.finfo(np.float32).max) + 2.0**103
 _COLUMNS = "6 columns 'query_id Q0 doc_id rank score tag'"
 
 
-def rank_order(scores: np.ndarray, doc_ids: Sequence[str]) -> list[int]:
-    """Positions that sort one query's hits: by score (n,) descending, then by document id ascending."""
-    values = scores.tolist()
-    return sorted(range(len(values)), key=lambda i: (-values[i], doc_ids[i]))
+def rank_order(scores: np.ndarray, id_of: Callable[[int], str]) -> np.ndarray:
+    """Positions (n,) int64 that sort one query's hits: by score (n,) descending, then by ``id_of(position)`` ascending."""
+    order = np.argsort(-scores, kind="stable")
+    ranked = scores[order]
+    falls = np.flatnonzero(ranked[1:] != ranked[:-1]) + 1
+    starts, ends = np.append(0, falls), np.append(falls, len(order))
+    for i in np.flatnonzero(ends - starts > 1):  # only equal scores need a look at the ids
+        tied = order[starts[i] : ends[i]]
+        tied[:] = sorted(tied.tolist(), key=id_of)
+    return order
 
 
 @dataclass
@@ -68,8 +78,8 @@ class Run:
                     "give each document once."
                 )
             if not (np.diff(scores) < 0).all():  # strictly falling scores need no look at the ids
-                order = rank_order(scores, doc_ids)
-                self.doc_ids[i] = [doc_ids[j] for j in order]
+                order = rank_order(scores, doc_ids.__getitem__)
+                self.doc_ids[i] = [doc_ids[j] for j in order.tolist()]
                 self.scores[i] = scores[order]
 
     def __len__(self) -> int:
@@ -107,8 +117,9 @@ def write_trec(path: Path | str, run: Run, tag: str) -> None:
         raise ConfigError(f"{path}: run tag '{tag}' must be one word without white space.")
     with whole_file(path) as raw:
         if path.name.endswith(".gz"):
-            # No name and no time in the gzip header: the bytes depend on the run only.
-            with gzip.GzipFile(filename="", mode="wb", compresslevel=6, fileobj=raw, mtime=0) as stream:
+            # No name and no time in the gzip header: the bytes depend on the run only. Level 3 takes a third of the time of 6,
+            # and the file is a tenth larger.
+            with gzip.GzipFile(filename="", mode="wb", compresslevel=3, fileobj=raw, mtime=0) as stream:
                 stream.writelines(_lines(path, run, tag))
         else:
             raw.writelines(_lines(path, run, tag))
@@ -116,12 +127,13 @@ def write_trec(path: Path | str, run: Run, tag: str) -> None:
 
 def _lines(path: Path, run: Run, tag: str) -> Iterable[bytes]:
     for query_id, doc_ids, scores in zip(run.query_ids, run.doc_ids, run.scores, strict=True):
-        for word in (query_id, *doc_ids):
-            if word.split() != [word]:
-                raise DataError(
-                    f"{path}: id '{word}' (query '{query_id}') is empty or has white space, "
-                    "which a TREC run cannot hold; rename it."
-                )
+        words = [query_id, *doc_ids]
+        if " ".join(words).split() != words:
+            word = next(word for word in words if word.split() != [word])
+            raise DataError(
+                f"{path}: id '{word}' (query '{query_id}') is empty or has white space, "
+                "which a TREC run cannot hold; rename it."
+            )
         hits = zip(doc_ids, scores.tolist(), strict=True)
         block = [f"{query_id} Q0 {doc_id} {i} {score:.9g} {tag}\n" for i, (doc_id, score) in enumerate(hits, 1)]
         yield "".join(block).encode()
@@ -137,19 +149,54 @@ def read_trec(path: Path | str) -> Run:
         when the file is missing or damaged, or a line is malformed or repeats a document; file and line are named.
     """
     path = Path(path)
+    run = _read_columns(path)
+    return _read_lines(path) if run is None else run
+
+
+def _read_columns(path: Path) -> Run | None:
+    """The run of a file as :func:`write_trec` makes it, single spaces between the columns, several times faster than line by
+    line; None where the file is another, or wrong: then the lines say where."""
+    reading = csv.ReadOptions(use_threads=False, column_names=["query", "q0", "document", "rank", "score", "tag"])
+    parsing = csv.ParseOptions(delimiter=" ", quote_char=False, ignore_empty_lines=False)
+    word = pa.dictionary(pa.int32(), pa.string())
+    types = {"query": word, "q0": word, "document": word, "rank": pa.int64(), "score": pa.float64(), "tag": word}
+    converting = csv.ConvertOptions(column_types=types, null_values=[])
+    try:
+        with pa.input_stream(path, compression="gzip" if path.name.endswith(".gz") else None) as stream:
+            table = csv.read_csv(stream, reading, parsing, converting).unify_dictionaries().combine_chunks()
+        query, document = (table[name].combine_chunks() for name in ("query", "document"))
+        query_ids, doc_ids = query.dictionary.to_pylist(), np.array(document.dictionary.to_pylist(), dtype=object)
+        if any(word.split() != [word] for word in (*query_ids, *doc_ids)):
+            return None
+        numbers = query.indices.to_numpy()
+        order = np.argsort(numbers, kind="stable")  # a query's lines need not stand together
+        ends = np.cumsum(np.bincount(numbers, minlength=len(query_ids)))[:-1]
+        ranked = np.split(doc_ids[document.indices.to_numpy()[order]], ends)
+        with np.errstate(over="ignore"):  # then it is infinite, which Run refuses
+            scores = np.split(table["score"].to_numpy()[order].astype(np.float32), ends)
+        return Run(query_ids, [ids.tolist() for ids in ranked], scores)
+    except (pa.ArrowException, OSError, DataError):
+        return None
+
+
+def _read_lines(path: Path) -> Run:
     hits: dict[str, dict[str, float]] = {}
     number = 0
     try:
-        with (gzip.open if path.name.endswith(".gz") else open)(path, "rt", encoding="utf-8", newline="\n") as stream:
+        with (gzip.open if path.name.endswith(".gz") else open)(
+            path, "rt", encoding="utf-8-sig", newline="\n"
+        ) as stream:
             for number, line in enumerate(stream, 1):
                 try:
                     query_id, _, doc_id, rank, score, _ = line.split()
                     int(rank)
                     value = float(score)
+                    if not abs(value) < _LIMIT:
+                        raise ValueError("not a float32")
                 except ValueError:
                     raise DataError(
                         f"{path}, line {number}: found '{line.rstrip()[:120]}', expected {_COLUMNS} with a "
-                        "whole-number rank and a decimal score. Write the run again."
+                        "whole-number rank and a finite score. Write the run again."
                     ) from None
                 ranking = hits.setdefault(query_id, {})
                 if doc_id in ranking:
@@ -160,7 +207,7 @@ def read_trec(path: Path | str) -> Run:
                 ranking[doc_id] = value
     except FileNotFoundError:
         raise DataError(f"{path}: no such file, expected a TREC run.") from None
-    except (EOFError, OSError, UnicodeDecodeError) as error:
+    except DAMAGED_TEXT as error:
         raise DataError(
             f"{path}: damaged after line {number}: {error}. Expected UTF-8 text (gzip for .gz); write the run again."
         ) from error

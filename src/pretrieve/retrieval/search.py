@@ -27,7 +27,7 @@ from pretrieve.errors import ConfigError, DataError
 from pretrieve.retrieval.embeddings import EmbeddingReader
 from pretrieve.retrieval.first_pass import top_k
 from pretrieve.retrieval.index import is_exact, load_faiss
-from pretrieve.retrieval.run import Run
+from pretrieve.retrieval.run import Run, rank_order
 
 #: Candidates beyond ``depth``, so that ties and near ties at the cut are settled without a second pass.
 MARGIN = 32
@@ -279,11 +279,9 @@ def _rank_batch(scorer: Scorer, part: np.ndarray, depth: int, names: Sequence[st
 
 def best_first(scores: np.ndarray, rows: np.ndarray, names: Sequence[str] | None) -> np.ndarray:
     """Positions (n,) that sort hits by score descending, then by name, or by row where there are no names."""
-    order = np.lexsort((rows, -scores))
-    ranked = scores[order]
-    if names is None or (ranked[1:] < ranked[:-1]).all():
-        return order
-    return np.array(sorted(order.tolist(), key=lambda i: (-scores[i], names[rows[i]])))
+    if names is None:
+        return np.lexsort((rows, -scores))
+    return rank_order(scores, lambda position: names[rows[position]])
 
 
 def _merge(parts: Iterator[tuple[np.ndarray, np.ndarray]], count: int, k: int) -> tuple[np.ndarray, np.ndarray]:
