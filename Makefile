@@ -1,5 +1,6 @@
 # make tables    set up .venv and build every table of the demo scale
 # make test      set up .venv and run the tests
+# make test-slurm the tests on a real Slurm of this machine: needs root, and installs Debian's packages
 # make lint      format and lint checks
 # make status    cells measured, quoted, not run and failed, by table
 # make fetch     get the raw files of one table: make fetch TABLE=condenser/table5 [SCALE=paper] [MIRROR=DIR] [DRY=1]
@@ -26,7 +27,7 @@ quoted = '$(subst ','\'',$(1))'
 HOMELESS := $(shell d="$${XDG_CACHE_HOME:-$${HOME:-/nonexistent}/.cache}"; mkdir -p "$$d" 2>/dev/null && test -w "$$d" || echo yes)
 SNAKEMAKE := PATH="$(CURDIR)/$(BIN):$$PATH" $(if $(HOMELESS),XDG_CACHE_HOME="$(CURDIR)/.snakemake/cache") $(BIN)/snakemake
 
-.PHONY: tables test lint status fetch estimate bundle unbundle report my-corpus compare publish lock clean clean-venv venv dag
+.PHONY: tables test test-slurm lint status fetch estimate bundle unbundle report my-corpus compare publish lock clean clean-venv venv dag
 .DEFAULT_GOAL := tables
 
 venv: $(STAMP)
@@ -45,6 +46,10 @@ tables: $(STAMP)
 
 test: $(STAMP)
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest --doctest-modules src tests
+
+test-slurm: $(STAMP)
+	$(BIN)/python tests/slurm/slurm_packages.py
+	PATH="$(CURDIR)/$(BIN):$$PATH" PRETRIEVE_SLURM_TESTS=1 $(BIN)/python -m pytest -rs tests/slurm
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

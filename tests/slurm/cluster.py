@@ -22,10 +22,11 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import pytest
 from slurm_packages import PATH, installed
 
 CONFIGURATION = Path("/etc/slurm/slurm.conf")
@@ -369,3 +370,21 @@ class Cluster:
         for what in (["cluster", "test"], ["account", ACCOUNT, "Cluster=test"]):
             self.command("sacctmgr", "--immediate", "add", *what)
         self._run("sacctmgr", "--immediate", "add", "user", "root", f"Account={ACCOUNT}", f"DefaultAccount={ACCOUNT}")
+
+
+@contextlib.contextmanager
+def started(accounting: bool = False, beside_another: bool = False) -> Iterator[Cluster]:
+    """A cluster for as long as the block lasts. What uses it is skipped, with the reason, where none can be had: see
+    :func:`why_not`, or a container that forbids what Slurm's daemons do."""
+    reason = why_not(accounting, beside_another)
+    if reason:
+        pytest.skip(reason)
+    made = Cluster(accounting)
+    try:
+        made.start()
+    except (AssertionError, OSError, subprocess.SubprocessError) as error:
+        pytest.skip(f"Slurm does not start on this machine: {error}")
+    try:
+        yield made
+    finally:
+        made.stop()

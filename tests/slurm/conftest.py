@@ -26,27 +26,17 @@ def slurm_folders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @pytest.fixture(scope="session")
 def cluster(slurm_folders: Path) -> Iterator:
-    """A running cluster; without root, the packages or the executor, every test that asks for it is skipped.
-
-    So it is without PRETRIEVE_SLURM_TESTS=1: together they take more than five minutes on two cores, which is not proved to be
-    within what a test run may take.
+    """A running cluster; where it cannot be started (no root, packages, executor, or a machine whose container forbids what
+    Slurm's daemons do), every test that asks for it is skipped, with the reason. So it is without PRETRIEVE_SLURM_TESTS=1:
+    together they take five minutes, a quarter of all other tests' time.
     """
     if os.environ.get("PRETRIEVE_SLURM_TESTS") != "1":
-        pytest.skip(
-            "a real Slurm is started with PRETRIEVE_SLURM_TESTS=1 only (python3 tests/slurm/slurm_packages.py first)"
-        )
+        pytest.skip("tests on a real Slurm: make test-slurm")
     pytest.importorskip("snakemake_executor_plugin_slurm", reason="snakemake-executor-plugin-slurm is not installed")
-    from cluster import Cluster, why_not
+    from cluster import started
 
-    reason = why_not()
-    if reason:
-        pytest.skip(reason)
-    made = Cluster()
-    made.start()
-    try:
+    with started() as made:
         yield made
-    finally:
-        made.stop()
 
 
 @pytest.fixture(scope="session")

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from cluster import ACCOUNT, Cluster, why_not
+from cluster import ACCOUNT, Cluster, started
 from miniature import Workflow, clone
 from slurm_runs import PROFILE, TARGET, user_environment
 
@@ -16,15 +16,8 @@ from slurm_runs import PROFILE, TARGET, user_environment
 @pytest.fixture(scope="module")
 def with_accounts() -> Iterator[Cluster]:
     """A second controller, with a database of accounts and without a node: nothing is run on it."""
-    reason = why_not(accounting=True, beside_another=True)
-    if reason:
-        pytest.skip(reason)
-    made = Cluster(accounting=True)
-    made.start()
-    try:
+    with started(accounting=True, beside_another=True) as made:
         yield made
-    finally:
-        made.stop()
 
 
 @pytest.fixture(scope="module")
