@@ -23,6 +23,10 @@ SCALE ?= demo
 STAMP := $(VENV)/.installed-$(shell sha256sum envs/requirements.lock | cut -c1-16)
 # A value of the command line as one word of the shell, whatever is in it.
 quoted = '$(subst ','\'',$(1))'
+# An option that has a value, each word of a list, and the scale, all of them quoted.
+option = $(if $(2),$(1) $(call quoted,$(2)))
+each_quoted = $(foreach word,$(1),$(call quoted,$(word)))
+SCALED = --config $(call quoted,scale=$(SCALE))
 # Snakemake keeps a cache in the home directory; where that cannot be written, in the checkout.
 HOMELESS := $(shell d="$${XDG_CACHE_HOME:-$${HOME:-/nonexistent}/.cache}"; mkdir -p "$$d" 2>/dev/null && test -w "$$d" || echo yes)
 SNAKEMAKE := PATH="$(CURDIR)/$(BIN):$$PATH" $(if $(HOMELESS),XDG_CACHE_HOME="$(CURDIR)/.snakemake/cache") $(BIN)/snakemake
@@ -34,6 +38,7 @@ venv: $(STAMP)
 
 $(STAMP): envs/requirements.lock
 	@command -v $(PYTHON) >/dev/null || { echo "$(PYTHON) not found: install CPython 3.11, or name it: make PYTHON=/path/to/python3.11"; exit 1; }
+	@test ! -L $(VENV) || { echo "$(VENV) is a link to $$(readlink $(VENV)), which would be emptied. Remove the link (rm $(VENV)), or bring it up to date in its own checkout."; exit 1; }
 	$(PYTHON) -m venv --clear $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c envs/requirements.lock "$$(grep '^torch==' envs/requirements.lock)"
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -r envs/requirements.lock
@@ -42,7 +47,7 @@ $(STAMP): envs/requirements.lock
 	@touch $@
 
 tables: $(STAMP)
-	@$(SNAKEMAKE) --config scale=$(SCALE)
+	@$(SNAKEMAKE) $(SCALED)
 
 test: $(STAMP)
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest --doctest-modules src tests
@@ -58,27 +63,27 @@ lint: $(STAMP)
 	$(SNAKEMAKE) --lint
 
 status: $(STAMP)
-	@$(BIN)/python workflow_scripts/status.py --results results/$(SCALE)
+	@$(BIN)/python workflow_scripts/status.py --results $(call quoted,results/$(SCALE))
 
 fetch: $(STAMP)
-	@$(BIN)/python workflow_scripts/fetch_table.py --table $(call quoted,$(TABLE)) --scale $(SCALE) $(if $(MIRROR),--mirror $(call quoted,$(MIRROR))) $(if $(DRY),--dry-run)
+	@$(BIN)/python workflow_scripts/fetch_table.py --table $(call quoted,$(TABLE)) --scale $(call quoted,$(SCALE)) $(call option,--mirror,$(MIRROR)) $(if $(DRY),--dry-run)
 
 estimate: $(STAMP)
-	@$(BIN)/python workflow_scripts/estimate.py --scale $(call quoted,$(SCALE)) $(if $(TABLE),--tables $(TABLE)) $(if $(GPUS),--gpus $(call quoted,$(GPUS))) \
-	  $(if $(GPU),--gpu $(call quoted,$(GPU))) $(if $(RATES),--rates $(RATES)) $(if $(MIRROR),--config $(call quoted,mirror=$(MIRROR)))
+	@$(BIN)/python workflow_scripts/estimate.py --scale $(call quoted,$(SCALE)) $(if $(TABLE),--tables $(call each_quoted,$(TABLE))) $(call option,--gpus,$(GPUS)) \
+	  $(call option,--gpu,$(GPU)) $(call option,--rates,$(RATES)) $(if $(MIRROR),--config $(call quoted,mirror=$(MIRROR)))
 
 bundle: $(STAMP)
-	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python workflow_scripts/bundle.py --scale $(SCALE) $(if $(TABLE),--tables $(TABLE)) \
-	  $(if $(MIRROR),--config $(call quoted,mirror=$(MIRROR))) $(if $(LIMIT),--limit $(LIMIT)) $(if $(OUT),--out $(call quoted,$(OUT)))
+	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python workflow_scripts/bundle.py --scale $(call quoted,$(SCALE)) $(if $(TABLE),--tables $(call each_quoted,$(TABLE))) \
+	  $(if $(MIRROR),--config $(call quoted,mirror=$(MIRROR))) $(call option,--limit,$(LIMIT)) $(call option,--out,$(OUT))
 
 unbundle: $(STAMP)
 	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python workflow_scripts/unbundle.py --file $(call quoted,$(FILE))
 
 report: $(STAMP)
-	@$(SNAKEMAKE) --config scale=$(SCALE) -- results/$(SCALE)/report.html
+	@$(SNAKEMAKE) $(SCALED) -- $(call quoted,results/$(SCALE)/report.html)
 
 my-corpus: $(STAMP)
-	@$(SNAKEMAKE) my_corpus_report --config scale=$(SCALE) $(call quoted,my_corpus=$(DIR))
+	@$(SNAKEMAKE) my_corpus_report $(SCALED) $(call quoted,my_corpus=$(DIR))
 
 # Rows of table 3 with every kind of stage behind them, and what tables 1 and 2 count: some minutes on two cores.
 COMPARED := $(if $(filter demo,$(SCALE)),$(foreach size,1pct 5pct 80pct,\
@@ -87,12 +92,12 @@ COMPARED := $(if $(filter demo,$(SCALE)),$(foreach size,1pct 5pct 80pct,\
   results/demo/pairs/encyclopedia-demo/stats.json)
 
 compare: $(STAMP)
-	@$(if $(COMPARED),$(SNAKEMAKE) --config scale=$(SCALE) -- $(COMPARED))
-	@$(BIN)/python workflow_scripts/compare_runs.py --scale $(SCALE) --at-least $(if $(COMPARED),70,1)
+	@$(if $(COMPARED),$(SNAKEMAKE) $(SCALED) -- $(COMPARED))
+	@$(BIN)/python workflow_scripts/compare_runs.py --scale $(call quoted,$(SCALE)) --at-least $(if $(COMPARED),70,1)
 
 publish: $(STAMP)
-	$(SNAKEMAKE) --config scale=$(SCALE) $(if $(MIRROR),$(call quoted,mirror=$(MIRROR))) $(if $(ONLY),$(call quoted,only=[$(ONLY)]) 'figures=[]')
-	$(BIN)/python workflow_scripts/publish.py --scale $(SCALE) $(if $(ONLY),--figures)
+	$(SNAKEMAKE) $(SCALED) $(if $(MIRROR),$(call quoted,mirror=$(MIRROR))) $(if $(ONLY),$(call quoted,only=[$(ONLY)]) 'figures=[]')
+	$(BIN)/python workflow_scripts/publish.py --scale $(call quoted,$(SCALE)) $(if $(ONLY),--figures)
 
 dag: $(STAMP)   # needs graphviz
 	$(SNAKEMAKE) --rulegraph dot results/demo/tables/pretraining_tasks/table3.csv 2>/dev/null \
@@ -108,7 +113,8 @@ lock:
 	sed -i "s/^# lock: .*/# lock: $$(sha256sum envs/requirements.lock | cut -c1-64)/" envs/cpu.yaml envs/gpu.yaml
 
 clean:
-	rm -rf results/$(SCALE) data
+	@case $(call quoted,$(SCALE)) in ""|.*|*/*) echo "SCALE="$(call quoted,$(SCALE))" is no name of a scale, such as demo"; exit 1;; esac
+	rm -rf $(call quoted,results/$(SCALE)) data
 
 clean-venv:
 	rm -rf $(VENV)

@@ -12,6 +12,7 @@ from __future__ import annotations
 import copy
 import json
 import re
+import shlex
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -347,3 +348,67 @@ def test_values_of_make_are_words(tmp_path: Path):
     )
     assert shown.stdout == value.replace("$$", "$") + "\n", shown.stderr
     assert canaries(tmp_path) == []
+
+
+VALUES = {
+    "tables": ["SCALE"],
+    "status": ["SCALE"],
+    "fetch": ["TABLE", "SCALE", "MIRROR"],
+    "estimate": ["TABLE", "SCALE", "GPUS", "GPU", "RATES", "MIRROR"],
+    "bundle": ["TABLE", "SCALE", "MIRROR", "LIMIT", "OUT"],
+    "unbundle": ["FILE"],
+    "report": ["SCALE"],
+    "my-corpus": ["SCALE", "DIR"],
+    "compare": ["SCALE"],
+    "publish": ["SCALE", "MIRROR", "ONLY"],
+    "clean": ["SCALE"],
+}
+
+
+@pytest.mark.parametrize(("goal", "name"), [(goal, name) for goal, names in VALUES.items() for name in names])
+def test_every_value_of_every_goal_is_a_word(goal, name):
+    value = "a';touch$IFS-canary;`id`;\"&|x"
+    project = Path(__file__).resolve().parents[2]
+    told = subprocess.run(
+        ["make", "-n", goal, f"{name}={value.replace('$', '$$')}"],
+        cwd=project,
+        capture_output=True,
+        text=True,
+        check=True,
+        env=environment(),
+    )
+    assert any(value in word for word in shlex.split(told.stdout)), told.stdout
+
+
+def test_all_values_of_the_makefile_are_looked_at():
+    makefile = Path(__file__).resolve().parents[2].joinpath("Makefile").read_text()
+    recipes = makefile.partition(".DEFAULT_GOAL")[2]
+    names = set(re.findall(r"\$\(([A-Z]+)\)", recipes)) | {"SCALE"}
+    own = {"STAMP", "VENV", "BIN", "PYTHON", "SNAKEMAKE", "CURDIR", "SCALED", "COMPARED", "DRY"}
+    assert names - own == {name for names in VALUES.values() for name in names}
+
+
+@pytest.mark.parametrize("scale", ["../..", ".", "", "a/b"])
+def test_clean_removes_the_folder_of_a_scale_and_nothing_else(scale, tmp_path):
+    makefile = Path(__file__).resolve().parents[2] / "Makefile"
+    shutil.copy(makefile, tmp_path)
+    (tmp_path / "envs").mkdir()
+    (tmp_path / "envs/requirements.lock").touch()
+    (tmp_path / "results/demo").mkdir(parents=True)
+    ended = subprocess.run(
+        ["make", "clean", f"SCALE={scale}"], cwd=tmp_path, capture_output=True, text=True, env=environment()
+    )
+    assert ended.returncode != 0 and f"SCALE={scale} is no name of a scale" in ended.stdout
+    assert (tmp_path / "results/demo").is_dir()
+
+
+def test_a_linked_environment_is_not_emptied(tmp_path):
+    shutil.copy(Path(__file__).resolve().parents[2] / "Makefile", tmp_path)
+    (tmp_path / "envs").mkdir()
+    (tmp_path / "envs/requirements.lock").touch()
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other/kept").touch()
+    (tmp_path / ".venv").symlink_to("other")
+    ended = subprocess.run(["make", "venv"], cwd=tmp_path, capture_output=True, text=True, env=environment())
+    assert ended.returncode != 0 and ".venv is a link to other" in ended.stdout
+    assert (tmp_path / "other/kept").exists()
