@@ -135,7 +135,7 @@ def test_record_and_file(tmp_path: Path) -> None:
     assert paths[0].read_bytes() == paths[1].read_bytes() and paths[0].read_bytes()[4:8] == b"\0\0\0\0"
     assert gzip.decompress(paths[0].read_bytes()).decode().splitlines()[0] == "example_id\tscores\tlabels"
     record = example_record(paths[0], "clicks", ["mrr", "auc"])
-    assert set(record) == {"run", "run_sha256", "n_queries", "n_candidates", "metrics", "per_query"}
+    assert set(record) == {"run", "run_sha256", "n_queries", "n_candidates", "metrics", "chance", "per_query"}
     assert record["n_queries"] == 300 and record["n_candidates"] == round(np.mean([len(p.scores) for p in some]), 10)
     means, per_example = evaluate_examples("clicks", some)
     assert record["metrics"] == {name: pytest.approx(means[name], abs=1e-9) for name in ("mrr", "auc")}

@@ -67,6 +67,20 @@ def test_a_score_worked_by_hand(table, setting):
     assert line.note == "a note"
 
 
+@pytest.mark.parametrize(
+    ("level", "note"),
+    [
+        # 45 % of ten queries, hits of two seeds: an error of 16 points, so 20 % is not beyond reach of guessing, and 10 % is.
+        (0.10, "a note"),
+        (0.20, "a note; not beyond guessing, which scores 20.00"),
+    ],
+)
+def test_a_value_that_guessing_reaches_is_noted(table, setting, level, note):
+    for path in Path("results/demo/metrics").rglob("*.json"):
+        edit(str(path), lambda value: value.update(chance={"recall@5": level}))
+    assert at(fill_table(table, setting), "1% | Ours", "R@5").note == note
+
+
 def test_significance_worked_by_hand(table, setting):
     lines = fill_table(table, setting)
     # All ten queries differ by 1: only the two uniform ones of 2 ** 10 sign patterns are as extreme.

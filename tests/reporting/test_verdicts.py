@@ -3,7 +3,8 @@
 Seen to fail when: a tie counts as ahead; the margin is taken as the binary number it is read as; the share is rounded down; p is
 not corrected; a paired test takes the margin in other units than the scores; deviations are added and not their squares; an
 order goes by its most certain pair; what is not measured counts as a comparison; ``each`` takes an x that one series lacks; a
-table older than its metrics is believed; BM25 lacks a deviation; one seed has deviation 0.
+table older than its metrics is believed; BM25 lacks a deviation; one seed has deviation 0; values at the level of
+guessing decide.
 """
 
 from __future__ import annotations
@@ -126,8 +127,10 @@ def test_share_of_the_groups(folder):
     assert judge(lines, cells, share=0.76).verdict == "contradicted"
 
 
-def with_queries(hits: dict[str, list[tuple[int, ...]]], n: int = 20) -> tuple[list[Line], list[dict[str, str]]]:
-    """Rows with metrics files: for each seed which of n queries are hits."""
+def with_queries(
+    hits: dict[str, list[tuple[int, ...]]], n: int = 20, chance: float | None = None
+) -> tuple[list[Line], list[dict[str, str]]]:
+    """Rows with metrics files: for each seed which of n queries are hits. chance: what guessing scores."""
     lines = []
     for row, seeds in hits.items():
         for seed, hit in enumerate(seeds, 1):
@@ -135,7 +138,8 @@ def with_queries(hits: dict[str, list[tuple[int, ...]]], n: int = 20) -> tuple[l
             path.parent.mkdir(parents=True, exist_ok=True)
             scores = {f"q{i}": float(i in hit) for i in range(n)}
             mean = sum(scores.values()) / n
-            path.write_text(json.dumps({"metrics": {"recall@1": mean}, "per_query": {"recall@1": scores}}))
+            record = {"n_queries": n, "metrics": {"recall@1": mean}, "per_query": {"recall@1": scores}}
+            path.write_text(json.dumps(record | ({} if chance is None else {"chance": {"recall@1": chance}})))
         mean = 100 * sum(len(hit) for hit in seeds) / n / len(seeds)
         lines.append(line(row, "x", f"{mean:.2f}", system=f"{row}.r-1k", dataset="qa", metric="recall@1"))
     return lines, [{"row": row, "column": "x"} for row in hits]
@@ -217,6 +221,56 @@ def test_paired_test_of_other_queries_or_an_older_table_is_none(folder):
     path.unlink()
     found = judge(lines, cells, test="paired")
     assert found.verdict == "inconclusive" and "seed1.json is not there" in found.note
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "chance", "check", "verdict", "note"),
+    [
+        # 12 of 20, 0.60, has an error of 0.112: it is not beyond 0.5; 16 of 20 is, with 0.092.
+        (12, 6, 0.5, {}, "inconclusive", "all values are at the level of guessing"),
+        (12, 6, 0.1, {}, "supported", ""),
+        (12, 6, None, {}, "supported", ""),
+        (6, 12, 0.5, {}, "inconclusive", "all values are at the level of guessing"),
+        (16, 6, 0.5, {}, "supported", ""),  # ahead of a system that guesses
+        (6, 16, 0.5, {}, "contradicted", ""),
+        (12, 12, 0.5, {"type": "close", "margin": 5}, "inconclusive", "all values are at the level of guessing"),
+        (16, 16, 0.5, {"type": "close", "margin": 5}, "supported", ""),
+        (15, 12, 0.5, {"type": "close", "margin": 20}, "inconclusive", "a value is at the level of guessing"),
+        (6, 16, 0.5, {"type": "close", "margin": 5}, "contradicted", ""),
+        (12, 16, 0.5, {"type": "ratio", "margin": 0.7}, "inconclusive", "a value is at the level of guessing"),
+        (16, 16, 0.5, {"type": "ratio", "margin": 0.6}, "inconclusive", "guessing would pass this check too"),
+        (16, 16, 0.5, {"type": "ratio", "margin": 0.7}, "supported", ""),
+        (16, 16, 0.5, {"margin": -40}, "inconclusive", "guessing would pass this check too"),
+        (16, 16, 0.5, {"margin": -20}, "supported", ""),
+        (2, 18, 0.5, {"type": "correlation", "margin": 0.9, "with": [1, 2]}, "supported", ""),
+        (2, 9, 0.5, {"type": "correlation", "margin": 0.9, "with": [1, 2]}, "inconclusive", "all values are at"),
+    ],
+)
+def test_what_guessing_would_score_decides_nothing(folder, a, b, chance, check, verdict, note):
+    lines, cells = with_queries({"a": [tuple(range(a))], "b": [tuple(range(b))]}, chance=chance)
+    found = judge(lines, cells, **check)
+    assert found.verdict == verdict and note in found.note and ("guessing" in found.note) == bool(note)
+
+
+def test_values_alone_are_of_the_queries_that_both_have(folder):
+    lines, cells = with_queries({"a": [tuple(range(10, 20))], "b": [tuple(range(8))]})
+    path = ROOT / "metrics/b.r-1k/qa/seed1.json"
+    record = json.loads(path.read_text())
+    asked = {query: score for query, score in record["per_query"]["recall@1"].items() if score}
+    path.write_text(json.dumps({"metrics": {"recall@1": 1.0}, "per_query": {"recall@1": asked}}))
+    lines[1] = lines[1]._replace(measured="100.00")
+    found = judge(lines, cells, type="ratio", margin=0.3)  # 50 of 100 would do
+    assert found.verdict == "contradicted" and found.effect == 0
+    assert found.note == "on the 8 queries that all of its cells were tested on"
+
+
+def test_deviations_of_other_queries_are_said(folder):
+    lines, cells = with_queries({"a": [(1,), (2,)], "b": [(3,), (4,)]})
+    for seed in (1, 2):
+        path = ROOT / f"metrics/b.r-1k/qa/seed{seed}.json"
+        path.write_text(json.dumps({"metrics": {"recall@1": 0.05}, "per_query": {"recall@1": {"q1": 0.05}}}))
+    lines = [line._replace(sd="1") for line in lines]
+    assert "cells are tested on 1 and 20 queries" in judge(lines, cells, seeds=(1, 2), test="seeds").note
 
 
 @pytest.mark.parametrize(
@@ -311,7 +365,8 @@ def test_the_ledger_is_read_as_it_was_written(folder):
     assert (findings[0].groups, findings[0].effect, findings[0].values) == ("1/1/1", "1", "2.00 > 1.00")
     assert json.loads(comparisons[0].cells) == ["tiny/table1: a, x", "tiny/table1: b, x"]
     page = to_markdown(findings, "demo")
-    assert "**1** supported, **0** contradicted" in page and "| **supported** | It is so. |" in page
+    assert "**1** supported, **0** contradicted" in page
+    assert "| **supported** | It is so. | §1, table1 | table1: a, b × x | none | 1/1/1 | 1 % |  |  |  |" in page
     assert "Measured at the demo scale" in page and "demo" not in to_markdown(findings, "paper")
     with pytest.raises(DataError, match="line 1: columns are id,number"):
         read_rows("claims.groups.csv", Finding)

@@ -27,6 +27,7 @@ import numpy as np
 from scipy.stats import rankdata, spearmanr
 
 from pretrieve.errors import ConfigError, DataError
+from pretrieve.evaluation.chance import example_chance
 from pretrieve.evaluation.predictions import Prediction, read_predictions
 from pretrieve.files import sha256_of
 
@@ -158,13 +159,14 @@ def example_record(path: Path, kind: str, metrics: Sequence[str] = ()) -> dict:
     """
     predictions = read_predictions(path)
     means, per_example = evaluate_examples(kind, predictions, metrics)
-    sizes = np.array([len(p.scores) for p in predictions])
+    sizes, levels = np.array([len(p.scores) for p in predictions]), example_chance(kind, predictions)
     return {
         "run": Path(path).as_posix(),
         "run_sha256": sha256_of(Path(path)),
         "n_queries": len(predictions),
         "n_candidates": round(float(sizes.mean()), 10),
         "metrics": {name: round(value, 10) for name, value in means.items()},
+        "chance": {name: round(value, 10) for name, value in levels.items() if name in means},
         "per_query": {
             name: {example_id: round(value, 10) for example_id, value in values.items()}
             for name, values in per_example.items()

@@ -36,6 +36,7 @@ import numpy as np
 from pretrieve.corpora.tables import read_table
 from pretrieve.errors import ConfigError, DataError
 from pretrieve.evaluation.answers import TaskAnswers
+from pretrieve.evaluation.chance import chance_levels
 from pretrieve.evaluation.conventions import (
     capped_recall,
     check_conventions,
@@ -270,12 +271,15 @@ def metrics_record(
     for variant in ("passage", "document"):
         if f"msmarco-{variant}-mrr" in conventions:
             _count_as_msmarco(scores, run_path, judged, variant)
+    # Of candidate lists that another system chose, nothing is known about what guessing would score.
+    levels = {} if isinstance(candidates, Mapping) else chance_levels(judged, candidates, metrics)
     record = {
         "run": Path(run_path).as_posix(),
         "run_sha256": hashlib.sha256(Path(run_path).read_bytes()).hexdigest(),
         "n_queries": len(query_ids),
         **_pool(run_path, candidates, query_ids),
         "metrics": {name: round(value, 10) for name, value in scores.mean.items()},
+        "chance": {name: round(value, 10) for name, value in levels.items()},
         "per_query": {
             name: {query_id: round(value, 10) for query_id, value in values.items()}
             for name, values in scores.per_query.items()

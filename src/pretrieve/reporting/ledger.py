@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from pretrieve.reporting.claims import Place
 from pretrieve.reporting.verdicts import LEVEL, VERDICTS, Outcome, Verdict
 
 #: What a claim's check asks for, in words; {m} is the margin.
@@ -29,7 +30,8 @@ class Finding(NamedTuple):
     """One line of ``claims.csv``, every field as text.
 
     ``groups``: comparisons for the claim / measured / all; ``pointing``: measured ones whose values alone pass; ``needed``: how
-    many must be for it; ``effect``: median over the measured, in ``unit``; ``values``: of every measured comparison.
+    many must be for it; ``effect``: median over the measured, in ``unit``; ``cells``: rows and columns, or panels and series,
+    that the claim looks at; ``values``: of every measured comparison.
     """
 
     id: str
@@ -49,6 +51,7 @@ class Finding(NamedTuple):
     check: str
     test: str
     seeds: str
+    cells: str
     values: str
     note: str
 
@@ -98,9 +101,20 @@ def _finding(verdict: Verdict, scale: str) -> Finding:
         check=check_in_words(verdict),
         test=claim.test,
         seeds=" ".join(sorted({value.n_seeds for o in measured for value in o.values if value.n_seeds})),
+        cells=_cells([place for outcome in verdict.outcomes for place in outcome.places]),
         values="; ".join(sign.join(str(value.number) for value in outcome.values) for outcome in measured),
         note=verdict.note,
     )
+
+
+def _cells(places: Sequence[Place]) -> str:
+    """``table3: Condenser, BERT × Top-20 1K, Top-20 10K``: tables (figures), their rows (panels) and columns (series)."""
+    parts = []
+    for of in dict.fromkeys((place.paper, place.of) for place in places):
+        here = [place.where for place in places if (place.paper, place.of) == of]
+        words = (", ".join(dict.fromkeys(where[i] for where in here)) for i in (0, 1))
+        parts.append(f"{of[1]}: {' × '.join(words)}")
+    return "; ".join(parts)
 
 
 def check_in_words(verdict: Verdict) -> str:
@@ -163,8 +177,9 @@ def what_it_shows(scale: str, findings: Sequence[Finding] = ()) -> list[str]:
         said = [
             f"Measured at the {scale} scale: small models, little data, short training. A verdict says what happens here, and "
             "not whether the paper is right.",
-            "A supported claim shows that the effect needs no large model. A contradicted one shows that it is not there at "
-            "this scale: with more data, more layers or longer training it may appear.",
+            "A claim that a test supports shows that the effect needs no large model; where the values alone decide, it shows "
+            "less. A contradicted one shows that it is not there at this scale: with more data, more layers or longer training "
+            "it may appear.",
         ]
     if scale == "demo":
         said.append(
@@ -188,22 +203,25 @@ def to_markdown(findings: Sequence[Finding], scale: str) -> str:
         f"# Claims at the {scale} scale",
         ", ".join(f"**{n}** {word}" for word, n in counts.items()) + f", of {len(findings)}.",
         " ".join(what_it_shows(scale, findings)),
-        f"*For* is a comparison of cells that passes the claim's check beyond chance (p < {LEVEL} where queries are tested, "
-        "corrected for the claim's comparisons). *Groups* is: for / measured / all. *Effect* is the median over the measured "
-        "comparisons. *p* is that of the weakest comparison which the verdict needs. What each comparison gave is in "
-        "claims.groups.csv.",
+        "*For* is a comparison of cells that passes the claim's check: beyond chance where it is tested (*queries*: "
+        f"randomisation test on the same queries, p < {LEVEL}, corrected for the claim's comparisons; *seeds*: against the "
+        "deviation over seeds), by its values alone where *Test* is none. Values that guessing would have too speak neither for "
+        "nor against a claim. *Groups* is: for / measured / all. *Effect* is the median over the measured comparisons. *p* is "
+        "that of the weakest comparison which the verdict needs. What each comparison gave is in claims.groups.csv.",
     ]
     for paper in dict.fromkeys(finding.paper for finding in findings):
         lines = [
             f"## {paper}",
             "",
-            "| Verdict | Finding | Where | Groups | Effect | p | Note |",
-            "|:--|:--|:--|--:|--:|--:|:--|",
+            "| Verdict | Finding | Where | Cells | Test | Groups | Effect | p | Seeds | Note |",
+            "|:--|:--|:--|:--|:--|--:|--:|--:|--:|:--|",
         ]
         for f in findings:
             if f.paper == paper:
                 effect = f"{f.effect} {f.unit}".strip() if f.effect else ""
-                cells = (f"**{f.verdict}**", f.claim, f"{f.section}, {f.table}", f.groups, effect, f.p, f.note)
+                test = {"paired": "queries"}.get(f.test, f.test)
+                told = (f.claim, f"{f.section}, {f.table}", f.cells, test, f.groups, effect, f.p, f.seeds, f.note)
+                cells = (f"**{f.verdict}**", *told)
                 lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
         blocks.append("\n".join(lines))
     return "\n\n".join(blocks) + "\n"

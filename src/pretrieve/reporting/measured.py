@@ -14,6 +14,7 @@ from pathlib import Path
 from statistics import fmean
 
 from pretrieve.errors import DataError
+from pretrieve.evaluation.chance import beyond_chance
 from pretrieve.paths import figure_file, metrics_file, parse_system, table_file
 from pretrieve.reporting.claims import Place
 from pretrieve.reporting.figures.points import Point, read_points
@@ -29,7 +30,8 @@ FIRST, LAST, MEAN, EACH = "first", "last", "mean", "each"
 class Value:
     """A measured value. ``sd``: over seeds, 0 where nothing is drawn at random, None with a single seed.
 
-    ``files`` are the metrics files behind it, one for each seed; ``factor`` turns what they hold (0..1) into the unit.
+    ``files`` are the metrics files behind it, one for each seed; ``factor`` turns what they hold (0..1) into the unit. ``parts``:
+    of the mean of a series, the values it is the mean of.
     """
 
     number: Decimal
@@ -39,6 +41,7 @@ class Value:
     metric: str
     factor: int
     files: tuple[str, ...]
+    parts: tuple[Value, ...] = ()
 
 
 class Measurements:
@@ -78,6 +81,24 @@ class Measurements:
                     f"{path}: its queries are not those of {value.files[0]}; expected the same. Evaluate again."
                 )
         return {query: fmean(seed[query] for seed in seeds) for query in seeds[0]}
+
+    def chance(self, value: Value) -> float | None:
+        """What guessing is expected to score where ``value`` was measured, in its unit; None where that is not known."""
+        there = [path for path in value.files if Path(path).is_file()]
+        level = self._files.chance(there[0], value.metric) if there else None
+        return None if level is None else level * value.factor
+
+    def at_chance(self, value: Value) -> bool:
+        """Whether a value is known not to be beyond what guessing scores; the mean of a series, when all its points are not."""
+        if value.parts:
+            return all(self.at_chance(part) for part in value.parts)
+        level = self.chance(value)
+        if level is None:
+            return False
+        scores = self.per_query(value)
+        number = self._files.number(value.files[0], "n_queries")
+        known = None if isinstance(scores, str) else list(scores.values())
+        return not beyond_chance(level / value.factor, float(value.number) / value.factor, known, int(number))
 
     def shared_x(self, group: Sequence[Place]) -> list[str]:
         """Every x that all series of a group of points have, in the order of the first; [] where a figure is not there."""
@@ -152,7 +173,8 @@ class Measurements:
         sds = [value.sd for value in values]
         mean = sum(value.number for value in values) / len(values)
         sd = None if None in sds else fmean(sds)
-        return Value(mean, sd, values[0].n_seeds, values[0].unit, values[0].metric, values[0].factor, ())
+        one = values[0]
+        return Value(mean, sd, one.n_seeds, one.unit, one.metric, one.factor, (), tuple(values))
 
     def _series(self, place: Place) -> list[Point] | None:
         """The points of a place's series; None where the figure is not there."""

@@ -182,6 +182,10 @@ class ResultFiles:
         """Query id → value 0..1, or None when the file keeps no values per query for this metric."""
         return self.read(path).get("per_query", {}).get(metric)
 
+    def chance(self, path: str, metric: str) -> float | None:
+        """What guessing scores, 0..1; None when the file does not say (:mod:`pretrieve.evaluation.chance`)."""
+        return self.read(path).get("chance", {}).get(metric)
+
     def cost(self, files: Iterable[str]) -> Cost:
         """The sum of several stages and of all that stands behind them, each once. Raises DataError when a file is missing or
         lacks a key."""

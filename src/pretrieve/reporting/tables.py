@@ -9,6 +9,7 @@ from statistics import fmean, stdev
 from typing import NamedTuple
 
 from pretrieve.errors import DataError
+from pretrieve.evaluation.chance import beyond_chance
 from pretrieve.evaluation.significance import holm, paired_randomisation_test
 from pretrieve.reporting.case_studies import CaseStudies
 from pretrieve.reporting.cases import RECIPROCAL_RANK
@@ -129,7 +130,8 @@ def _fill(table: Table, cell: Cell, setting: Setting, files: ResultFiles, cases:
     if cell.is_statistic:  # statistics depend on no seed, have no queries to test on and no cost of their own
         return line
     p_value, reason = _significance(table, cell, setting, files)
-    line = line._replace(n_seeds=str(len(values)), p_value=p_value, note=_join(cell.note, reason))
+    guessed = _guessed(cell, paths, files)
+    line = line._replace(n_seeds=str(len(values)), p_value=p_value, note=_join(cell.note, guessed, reason))
     return _with_context(line, cell, paths, setting, files)
 
 
@@ -219,6 +221,19 @@ def _significance(table: Table, cell: Cell, setting: Setting, files: ResultFiles
         )
     ids = sorted(a)
     return f"{paired_randomisation_test([a[i] for i in ids], [b[i] for i in ids], rounds=ROUNDS, seed=0):.4f}", ""
+
+
+def _guessed(cell: Cell, paths: Sequence[str], files: ResultFiles) -> str:
+    """A note where the value is no better than what guessing scores (:mod:`pretrieve.evaluation.chance`), else ''."""
+    level = files.chance(paths[0], cell.metric)
+    if level is None:
+        return ""
+    scores, factor = _per_query_mean(paths, cell.metric, files), 100 if cell.unit == "%" else 1
+    mean = fmean(values_of(cell, paths, files)) / factor
+    n = round(files.number(paths[0], "n_queries"))
+    if beyond_chance(level, mean, None if scores is None else list(scores.values()), n):
+        return ""
+    return f"not beyond guessing, which scores {level * factor:.{UNITS[cell.unit]}f}"
 
 
 def _per_query_mean(paths: Sequence[str], metric: str, files: ResultFiles) -> dict[str, float] | None:

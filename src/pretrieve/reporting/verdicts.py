@@ -12,7 +12,11 @@ value. What is more than chance:
     the contrast of the means is further from its bound than its own deviation, the root of the summed squares of the cells'
     deviations over seeds. With one seed there is none, and the group stays open.
 ``none``
-    the values alone decide; nothing stays open.
+    the values alone decide, on the queries that all cells were tested on.
+
+Values that guessing would have (:mod:`pretrieve.evaluation.chance`) are no findings: a group all of whose values are at that
+level stays open whatever its test says, and a check that asks for little (``close``, ``ratio``, a negative margin) is not passed
+by a value at that level, nor when guessing in place of the first cell would pass as well.
 
 A group with several contrasts (``close``, ``order``) is for the claim by the largest of their p-values, against it by the
 smallest of those that fail, times the number of contrasts (Bonferroni).
@@ -104,7 +108,7 @@ def judge_claim(claim: Claim, measurements: Measurements) -> Verdict:
     outcomes = [
         _outcome(claim, places, measurements) for group in claim.groups for places in _each_x(group, measurements)
     ]
-    outcomes = _corrected(outcomes)
+    outcomes = [_beyond_guessing(outcome, claim, measurements) for outcome in _corrected(outcomes)]
     counts = Counter(outcome.outcome for outcome in outcomes)
     n = len(outcomes) - counts[NOT_TESTED]
     needed = math.ceil(claim.share * n - 1e-9)
@@ -144,9 +148,10 @@ def _outcome(claim: Claim, places: tuple[Place, ...], measurements: Measurements
     points = all(contrast.met(values) for contrast in contrasts)
     outcome = Outcome(places, tuple(found), _effect(claim.type, values), points)
     if claim.test == "none":
-        return replace(outcome, outcome=FOR if points else AGAINST)
+        outcome = _on_common(outcome, contrasts, claim, measurements)
+        return replace(outcome, outcome=FOR if outcome.points else AGAINST)
     if claim.test == "seeds":
-        return _by_seeds(outcome, contrasts)
+        return _by_seeds(outcome, contrasts, measurements)
     return _by_queries(outcome, contrasts, claim, measurements)
 
 
@@ -176,9 +181,47 @@ def _correlation(claim: Claim, places: tuple[Place, ...], found: list[Value]) ->
     return Outcome(places, tuple(found), rho, points, outcome=FOR if points else AGAINST)
 
 
-def _by_seeds(outcome: Outcome, contrasts: Sequence[Contrast]) -> Outcome:
+def _beyond_guessing(outcome: Outcome, claim: Claim, measurements: Measurements) -> Outcome:
+    """A decided outcome, open again where the check cannot tell a system that has learnt from one that guesses."""
+    if outcome.outcome not in (FOR, AGAINST):
+        return outcome
+    guesses = [measurements.at_chance(value) for value in outcome.values]
+    if all(guesses):
+        return _opened(outcome, "all values are at the level of guessing")
+    lenient = claim.type in ("close", "ratio") or (claim.type != "correlation" and claim.margin < 0)
+    if outcome.outcome == AGAINST or not lenient:
+        return outcome
+    if any(guesses):
+        return _opened(outcome, "a value is at the level of guessing")
+    level = measurements.chance(outcome.values[0])
+    if level is not None:
+        numbers = [Decimal(repr(level)), *(value.number for value in outcome.values[1:])]
+        if all(contrast.met(numbers) for contrast in claim.contrasts(len(numbers))):
+            return _opened(outcome, "guessing would pass this check too")
+    return outcome
+
+
+def _opened(outcome: Outcome, why: str) -> Outcome:
+    return replace(outcome, outcome=OPEN, note="; ".join(filter(None, (outcome.note, why))))
+
+
+def _on_common(outcome: Outcome, contrasts: Sequence[Contrast], claim: Claim, measurements: Measurements) -> Outcome:
+    """The same values on the queries that all cells were tested on, where each has its own; else as it is."""
+    scores = [measurements.per_query(value) for value in outcome.values]
+    if any(isinstance(score, str) for score in scores):
+        return outcome
+    common = set.intersection(*(set(score) for score in scores))
+    differ = any(len(score) > len(common) for score in scores)
+    return _on(outcome, common, scores, contrasts, claim) if differ and common else outcome
+
+
+def _by_seeds(outcome: Outcome, contrasts: Sequence[Contrast], measurements: Measurements) -> Outcome:
+    scores = [measurements.per_query(value) for value in outcome.values]
+    numbers = {len(score) for score in scores if not isinstance(score, str)}
+    note = f"cells are tested on {' and '.join(map(str, sorted(numbers)))} queries" if len(numbers) > 1 else ""
+    outcome = replace(outcome, note=note)
     if any(value.sd is None for value in outcome.values):
-        return replace(outcome, outcome=OPEN, note="one seed, so no deviation to compare the difference with")
+        return _opened(outcome, "one seed, so no deviation to compare the difference with")
     numbers = [value.number for value in outcome.values]
     beyond = {True: [], False: []}  # whether the contrast is met → is it further from its bound than its deviation?
     for contrast in contrasts:
