@@ -84,13 +84,14 @@ def test_the_repositorys_configuration(config) -> None:
         (f"{BUDGETS}.base.step", 3, [f"{BUDGETS}.base.step: unknown key", "did you mean 'steps'?"]),
         (f"{MLM}.lyers", "deep", [f"{MLM}.lyers: unknown key", "did you mean 'layers'?"]),
         ("scale", "dmo", ["scale: 'dmo' is not allowed", "allowed: demo", "did you mean 'demo'?"]),
-        ("scale", 3, ["scale: 3 is not allowed", "string"]),
+        ("scale", 3, ["scale: 3 is not allowed; expected a text"]),
+        ("mirror", [1, 2], ["mirror: [1, 2] is not allowed; expected a text or nothing"]),
         (
             "tables",
             ["pretraining_tasks/tabel3"],
             ["'pretraining_tasks/tabel3'", "did you mean 'pretraining_tasks/table3'?"],
         ),
-        ("tables", "claims", ["tables: 'claims' is not allowed", "array"]),
+        ("tables", "claims", ["tables: 'claims' is not allowed; expected a list"]),
         (f"{MLM}.objective", "mml", [f"{MLM}.objective: 'mml'", "allowed: none, mlm, ", "did you mean 'mlm'?"]),
         (
             f"{MLM}.objective",
@@ -160,8 +161,8 @@ def test_the_repositorys_configuration(config) -> None:
         ("datasets.fanoutqa.trained_on", "description", ["trained_on: 'description'", "did you mean 'descriptions'?"]),
         ("datasets.fanoutqa.sizes", {"2pct": 0.1}, ["datasets.fanoutqa.sizes: '2pct'", "allowed: 10pct"]),
         (f"{BUDGETS}.base.batch", 1, [f"{BUDGETS}.base.batch: 1", "minimum of 2"]),
-        (f"{BUDGETS}.base.batch", 2.5, ["batch: 2.5", "integer"]),
-        (f"{BUDGETS}.base.batch", True, ["batch: True", "integer"]),
+        (f"{BUDGETS}.base.batch", 2.5, ["batch: 2.5", "a whole number"]),
+        (f"{BUDGETS}.base.batch", True, ["batch: True", "a whole number"]),
         (f"{BUDGETS}.base.steps", DELETED, [f"{BUDGETS}.base", "'steps' is a required property"]),
         (f"{BUDGETS}.base.learning_rate", 0, ["learning_rate: 0", "minimum of 0"]),
         (f"{BUDGETS}.base.warmup", 1.5, ["warmup: 1.5", "maximum of 1"]),
@@ -172,8 +173,8 @@ def test_the_repositorys_configuration(config) -> None:
         ("encoders.transformer-none.budget", "pairs", ["transformer-none.budget: objective none trains nothing"]),
         # presets and options
         (f"{RETROMAE}.preset", "papre", [f"{RETROMAE}.preset: 'papre'", "did you mean 'paper'?"]),
-        (f"{RETROMAE}.preset", 5, [f"{RETROMAE}.preset: 5", "string"]),
-        (f"{RETROMAE}.options", ["rate"], [f"{RETROMAE}.options: ['rate']", "object"]),
+        (f"{RETROMAE}.preset", 5, [f"{RETROMAE}.preset: 5", "a text"]),
+        (f"{RETROMAE}.options", ["rate"], [f"{RETROMAE}.options: ['rate']", "keys and values"]),
         (
             f"{RETROMAE}.options",
             {"decoder_rat": 0.5},
@@ -230,7 +231,7 @@ def test_the_repositorys_configuration(config) -> None:
         ("seeds", DELETED, ["'seeds' is a required property"]),
         ("metrics", ["recal@1"], ["metrics.0: 'recal@1'", "recall|mrr"]),
         ("datasets.questions.metrics", ["recal@1"], ["datasets.questions.metrics.0: 'recal@1'"]),
-        ("scales", None, ["scales: None", "object"]),
+        ("scales", None, ["scales: None", "keys and values"]),
     ],
 )
 def test_mistakes(config, path: str, value: Any, parts: list[str]) -> None:

@@ -53,7 +53,9 @@ def test_the_configuration_is_the_folders(folder: Path, config: dict) -> None:
     assert request["lengths"] == {"query_length": 32, "passage_length": options["passage_length"]}
     rows, seeds = len(request["rows"]) - 1, len(options["seeds"])
     assert len(my_corpus.table_inputs(request)) == 1 + rows * seeds + 2
-    (folder / "qrels/train.tsv").write_text("q1\td1\t1\n")
+    with open(folder / "queries.jsonl", "a") as stream:
+        stream.writelines(f'{{"_id": "t{n}", "text": "what?"}}\n' for n in range(4))
+    (folder / "qrels/train.tsv").write_text("".join(f"t{n}\td1\t1\n" for n in range(4)))
     made = my_corpus.with_my_corpus(config | {"my_corpus": str(folder)}, [], SCHEMA)
     assert set(made["datasets"]) == {"my-corpus"} and "trained_on" not in made["datasets"]["my-corpus"]
 
@@ -84,4 +86,15 @@ def test_texts_of_single_sentences_cannot_train_without_questions(folder: Path, 
         for number in range(30):
             stream.write(json.dumps({"_id": f"d{number}", "text": f"Only {number}"}) + "\n")
     with pytest.raises(PretrieveError, match="nothing to make training pairs of; give qrels/train.tsv"):
+        my_corpus.with_my_corpus(config | {"my_corpus": str(folder)}, [my_corpus.TARGET], SCHEMA)
+
+
+def test_fewer_pairs_than_make_a_training_set_are_refused(folder: Path, config: dict) -> None:
+    with open(folder / "corpus.jsonl", "w") as stream:
+        for number in range(30):
+            text = f"A sentence about {number}. Another one." if number < 9 else "One. Two."
+            stream.write(json.dumps({"_id": f"d{number}", "text": text}) + "\n")
+    with pytest.raises(
+        PretrieveError, match=r"corpus.jsonl: too few documents have two sentences.*give qrels/train.tsv"
+    ):
         my_corpus.with_my_corpus(config | {"my_corpus": str(folder)}, [my_corpus.TARGET], SCHEMA)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 
 from pretrieve.cli import run_program
@@ -16,6 +17,7 @@ def main() -> None:
     parser.add_argument("--documents", default="files", help=f"what a document is: {' or '.join(DOCUMENTS)}")
     parser.add_argument("--out", type=Path, required=True, metavar="DIR/corpus.jsonl")
     args = parser.parse_args()
+    sys.stdout.reconfigure(errors="backslashreplace")  # a path may be of bytes that no text has
     warnings = Warnings()
     count = write_documents(args.out, folder_documents(args.folder, args.documents, warnings))
     if warnings.counts:

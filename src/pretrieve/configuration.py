@@ -41,6 +41,18 @@ QUESTION_FILES = {
 OBJECTIVES = tuple(name for name in OPTIONS if name != "pairs")
 
 
+#: JSON Schema's types in words.
+_TYPES = {
+    "string": "a text",
+    "integer": "a whole number",
+    "number": "a number",
+    "boolean": "true or false",
+    "array": "a list",
+    "object": "keys and values",
+    "null": "nothing",
+}
+
+
 def _refuse(key: str, value: object, allowed: Iterable[str]) -> ConfigError:
     allowed = sorted(allowed)
     return ConfigError(
@@ -77,6 +89,10 @@ def _explain(error: ValidationError) -> ConfigError:
         )
     if error.validator == "oneOf":
         return _refuse_objective(path, error.instance)
+    if error.validator == "type":
+        types = [error.validator_value] if isinstance(error.validator_value, str) else error.validator_value
+        expected = " or ".join(_TYPES[name] for name in types)
+        return ConfigError(f"config: {path}: {error.instance!r} is not allowed; expected {expected}")
     return ConfigError(f"config: {path}: {error.instance!r} is not allowed: {error.message}")
 
 

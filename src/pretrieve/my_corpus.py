@@ -143,6 +143,11 @@ def _datasets(folder: Folder, options: Mapping[str, Any]) -> dict[str, Any]:
             f"{folder.files['corpus']}: hardly a document has two sentences, so there is nothing to make training pairs of; "
             "give qrels/train.tsv."
         )
+    if not folder.has_pairs:
+        raise DataError(
+            f"{folder.files['corpus']}: too few documents have two sentences, one of them of ordinary length, to make training "
+            "pairs of; give qrels/train.tsv, or more and longer documents."
+        )
     pairs = {
         "reader": "inverse-cloze",
         "files": {"corpus": folder.files["corpus"]},

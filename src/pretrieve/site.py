@@ -23,6 +23,8 @@ SCHEDULERS = ("none", "slurm")
 GPUS_BY = ("gpus", "gres", "none")
 #: Seconds that Slurm's commands may take to answer; a login node may be slow, and a controller away.
 PATIENCE = 20
+#: Behind every message about the key ``site``.
+WHERE = "The key stands in site.yaml of the profile, such as profiles/slurm/site.yaml."
 _NAME = r"[A-Za-z0-9_.,:+][A-Za-z0-9_.,:+-]*"
 _FEATURES = r"[A-Za-z0-9_.(\[][A-Za-z0-9_.,:&|*()\[\]-]*"
 

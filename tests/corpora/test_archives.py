@@ -1,7 +1,7 @@
 """Members of tar and zip archives, good and evil, made byte by byte.
 
 Seen to fail when: names with .. pass; absolute names pass; a link passes in a tar, or in a zip; a pattern that fits two names
-passes; a packed tar is not read to its end; the target is written in place.
+passes; a packed tar is not read to its end; a tar may end at any member; the target is written in place.
 """
 
 from __future__ import annotations
@@ -155,6 +155,76 @@ def test_a_cut_archive(tmp_path: Path, kind: str, share: float) -> None:
     assert (tmp_path / "file").read_bytes() == b"old"
     message(lambda: extract_folder(archive, "", tmp_path / "out"))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["archive", "file"]
+
+
+def headers(archive: bytes) -> list[int]:
+    """Where the members of a plain tar begin, and where its end does."""
+    with tarfile.open(fileobj=io.BytesIO(archive)) as source:
+        infos = source.getmembers()
+    return [*(info.offset for info in infos), infos[-1].offset_data + -(-infos[-1].size // 512) * 512]
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+@pytest.mark.parametrize(
+    ("end", "told"),
+    [
+        (b"", "it stops without a tar file's end"),
+        (bytes(512), "one block of zeros where a tar file's end has two"),
+        (bytes(700), "one block of zeros"),
+        (b"\0" * 512 + b"x" * 512, "one block of zeros"),
+        (b"x" * 100, "no header of a member at byte"),
+        (b"x" * 10240, "no header of a member at byte"),
+    ],
+)
+def test_a_tar_without_its_end(tmp_path: Path, end: bytes, told: str, pack: Callable[[bytes], bytes]) -> None:
+    archive = tmp_path / "archive"
+    whole = make_tar(archive, {"first": b"whole", **FILES}, "w:").read_bytes()
+    for place in headers(whole)[1:]:
+        archive.write_bytes(pack(whole[:place] + end))
+        for run in (
+            lambda: extract_member(archive, "first", tmp_path / "file"),
+            lambda: extract_folder(archive, "", tmp_path / "out"),
+        ):
+            text = message(run)
+            assert f"{archive}: not a whole archive" in text and told in text and "fetch it again" in text
+    assert [path.name for path in tmp_path.iterdir()] == ["archive"]
+    archive.write_bytes(pack(whole[:place] + bytes(1024)))  # what fills up the last record is not needed
+    assert extract_folder(archive, "", tmp_path / "out") == 5
+
+
+@pytest.mark.parametrize("kind", [tarfile.GNU_FORMAT, tarfile.PAX_FORMAT])
+def test_long_names_and_an_empty_tar(tmp_path: Path, kind: int) -> None:
+    name = "set/" + "é" * 120
+    with tarfile.open(tmp_path / "a.tar", "w", format=kind) as archive:
+        info = tarfile.TarInfo(name)
+        info.size = 3
+        archive.addfile(info, io.BytesIO(b"one"))
+    extract_member(tmp_path / "a.tar", name, tmp_path / "file")
+    assert (tmp_path / "file").read_bytes() == b"one"
+    (tmp_path / "a.tar").write_bytes(bytes(10240))
+    assert "nothing under its root" in message(lambda: extract_folder(tmp_path / "a.tar", "", tmp_path / "out"))
+
+
+def test_a_damaged_zip(tmp_path: Path) -> None:
+    """``zipfile`` raises six kinds of exceptions."""
+    whole = make_zip(tmp_path / "a.zip", {"set/é": b"x" * 40, "b": b"y"}).read_bytes()
+    table = whole.index(b"PK\x01\x02")
+    told = 0
+    for place in range(table, len(whole)):
+        for byte in (0, 0x80, 0xFF):
+            (tmp_path / "a.zip").write_bytes(whole[:place] + bytes([byte]) + whole[place + 1 :])
+            try:
+                extract_folder(tmp_path / "a.zip", "", tmp_path / f"out{place}-{byte}")
+            except DataError as error:
+                told += str(error).startswith(f"{tmp_path / 'a.zip'}: ")
+    assert told > 50
+
+
+@pytest.mark.parametrize("name", ["set/empty/below", "x" * 300])
+def test_names_that_no_folder_has(tmp_path: Path, make, name: str) -> None:
+    archive = make({**FILES, name: b"x"})
+    assert f"{archive}: not a whole archive" in message(lambda: extract_folder(archive, "", tmp_path / "out"))
+    assert [path.name for path in tmp_path.iterdir()] == ["archive.bin"]
 
 
 def test_no_archive(tmp_path: Path) -> None:

@@ -265,6 +265,12 @@ def test_test_paragraphs_of_tasks_and_collections(tmp_path: Path) -> None:
     (tmp_path / "x.json").write_text('{"data": [{"title": "x"}]}')
     with pytest.raises(DataError, match=r"x\.json: KeyError.*SQuAD's layout"):
         measure_overlap(built, tmp_path / "x.json")
+    (tmp_path / "x.json").write_text('{"data": [{"title": 5, "paragraphs": [{"context": "x"}]}]}')
+    with pytest.raises(DataError, match=r"x\.json: TypeError: a title or context is no text"):
+        measure_overlap(built, tmp_path / "x.json")
+    (tmp_path / "x.json").write_text("[" * 100_000)
+    with pytest.raises(DataError, match=r"x\.json: not valid JSON: too many values within each other"):
+        measure_overlap(built, tmp_path / "x.json")
     with pytest.raises(DataError, match="no paragraph in it"):
         measure_overlap(built, squad(tmp_path / "none.gz", []))
     assert np.array_equal(grams(""), np.empty(0, np.uint64))

@@ -153,10 +153,15 @@ def test_leads(tmp_path: Path, leads_file: Path) -> None:
     assert list(leads) == ["Seabed", "Boat", "Yacht"]  # without the one that has no text
     assert leads["Yacht"].text == "A yacht is a boat for pleasure." and leads["Yacht"].topic == "sea"
     for content, message in [
-        (b'{"a": ', r":1:7: not valid JSON"),
+        (b'{"a": ', r"line 1, column 7: not valid JSON"),
         (b"[1]", "holds a list"),
         (b'{"A": {"text": "x"}}', "entry 'A' has no text field 'extract'"),
-        (b'{"\xff": 1}', "not UTF-8 at byte 2"),
+        (b'{"A": {"extract": "x", "description": 5}}', "entry 'A': description '5'; expected text"),
+        (b'{"A": {"extract": "x", "topic": ["y"]}}', "entry 'A': topic .*; expected text"),
+        (b"[" * 100_000, "leads.json: not valid JSON: too many values within each other"),
+        (b'{"A": ' + b"1" * 5_000 + b"}", "line 1, column 7: a number of 5,000 digits"),
+        (b'{"A": {"extract": "\\ud800"}}', "line 1, column 20: .*surrogate pair"),
+        (b'{"\xff": 1}', "line 1, byte 3: 0xff is not UTF-8"),
     ]:
         path = tmp_path / "leads.json"
         path.write_bytes(content)
@@ -164,3 +169,11 @@ def test_leads(tmp_path: Path, leads_file: Path) -> None:
             read_leads(path)
     with pytest.raises(DataError, match="no such file"):
         read_leads(tmp_path / "none.json")
+    with pytest.raises(DataError, match="Is a directory"):
+        read_leads(tmp_path)
+
+
+def test_leads_behind_a_byte_order_mark(tmp_path: Path, leads_file: Path) -> None:
+    marked = tmp_path / "marked.json"
+    marked.write_bytes(b"\xef\xbb\xbf" + leads_file.read_bytes())
+    assert read_leads(marked) == read_leads(leads_file)

@@ -98,6 +98,8 @@ def test_headings(line: str, wanted: bool) -> None:
         ("\nAnarchism is a …\n", ["line 2", "'Anarchism is a …' outside", "WikiExtractor"]),
         ("</doc>\n", ["line 1", "without a <doc"]),
         ('<doc id="1">\n</doc>', ["line 1", "expected <doc id="]),
+        (f'<doc id="{10**22}" title="A">\nA\n</doc>', ["line 1", f"id '{10**22}' has 23 digits", "at most 18"]),
+        (f'<doc id="{"9" * 5000}" title="A">\nA\n</doc>', ["line 1", "has 5,000 digits"]),
         (b'<doc id="1" title="\xff">\n</doc>', ["line 1, byte 20", "not UTF-8"]),
     ],
 )

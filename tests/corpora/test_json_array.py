@@ -91,6 +91,8 @@ def test_messages(tmp_path: Path) -> None:
     assert "more than 50 characters" in message(path, b'["' + b"x" * 500 + b'"]', longest=50, block=16)
     assert "within bytes 1 to 6: not UTF-8" in message(path, b'["\xe9 "]')
     assert "too many values within each other" in message(path, b"[" + b"[" * 100_000 + b"]" * 100_001)
+    digits = message(path, b'[1,\n{"question": ' + b"9" * 5_000 + b"}]")
+    assert "element 1, from line 2: a number of more than 4,300 digits" in digits
 
 
 def test_a_truncated_gzip_file(tmp_path: Path) -> None:

@@ -1,7 +1,8 @@
 """The dump reader: containers, damage, and memory.
 
 Seen to fail when: ``root.clear()`` is left out (memory grows with the dump); the namespace is not looked at; the reader
-goes by the file's name instead of its first bytes; ``EOFError`` or ``zlib.error`` is not caught; ``last`` is not kept.
+goes by the file's name instead of its first bytes; ``EOFError`` or ``zlib.error`` is not caught; ``last`` is not kept; a page
+without ``<ns>`` is in namespace 0; ``<redirect />`` without a title leads to ''; numbers and encodings are not looked at.
 """
 
 from __future__ import annotations
@@ -107,6 +108,85 @@ def test_not_a_dump(tmp_path: Path, content: bytes, message: str) -> None:
     with pytest.raises(DataError, match=message) as error:
         list(read_pages(path))
     assert str(path) in str(error.value)
+
+
+NAMESPACES = (
+    '<siteinfo><namespaces><namespace key="-1">Special</namespace><namespace key="0" />'
+    '<namespace key="1">Talk</namespace><namespace key="10">Template</namespace></namespaces></siteinfo>'
+)
+ROME = "<page><title>Rome</title>{}<revision><text>Rome, see #REDIRECT [[Paris]].</text></revision></page>"
+
+
+def export(folder: Path, pages: str, version: str = "0.3", siteinfo: str = NAMESPACES, begin: str = "") -> Path:
+    path = folder / "dump.xml"
+    head = f'<mediawiki xmlns="http://www.mediawiki.org/xml/export-{version}/" version="{version}">'
+    path.write_text(f"{begin}{head}{siteinfo}\n{pages}</mediawiki>\n", encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("flag", ["", "<redirect />"])
+@pytest.mark.parametrize(
+    ("text", "target"),
+    [
+        ("#REDIRECT [[Rome]]", "Rome"),
+        ("\n#redirect: [[ Rome (city)|Rome]] {{R}} [[Paris]]", "Rome (city)"),
+        ("#Redirect[[Rome#Begin]]", "Rome#Begin"),
+    ],
+)
+def test_pages_before_0_6_have_no_namespace(tmp_path: Path, text: str, target: str, flag: str) -> None:
+    """Export-0.3 has neither <ns> nor <redirect>, 0.4 and 0.5 have <redirect /> without a title."""
+    titles = ("2001: A Space Odyssey", "Talk", "Talk:Rome", "Template:Foo")
+    pages = "".join(
+        f"<page><title>{title}</title><id>{number}</id><revision><text>A text.</text></revision></page>"
+        for number, title in enumerate(titles)
+    )
+    pages += f"<page><title>Roma</title><id>8</id>{flag}<revision><text>{text}</text></revision></page>"
+    pages += f"<page><title>Talk:Roma</title>{flag}<revision><text>{text}</text></revision></page>"
+    path = export(tmp_path, ROME.format("<id>9</id>") + pages)
+    found = [(page.title, page.redirect) for page in read_pages(path)]
+    assert found == [("Rome", None), ("2001: A Space Odyssey", None), ("Talk", None), ("Roma", target)]
+    found = [(page.title, page.redirect) for page in read_pages(path, namespace=1)]
+    assert found == [("Talk:Rome", None), ("Talk:Roma", target)]
+
+
+def test_another_language_s_redirect_before_0_6(tmp_path: Path) -> None:
+    page = "<page><title>Roma</title>{}<revision><text>#WEITERLEITUNG [[Rom]]</text></revision></page>"
+    assert next(read_pages(export(tmp_path, page.format("<redirect />"), "0.5"))).redirect == "Rom"
+    assert next(read_pages(export(tmp_path, page.format("")))).redirect is None  # as the docstring says
+    empty = "<page><title>Roma</title><redirect /><revision><text /></revision></page>"
+    assert next(read_pages(export(tmp_path, empty, "0.4"))).redirect == ""
+
+
+def test_what_a_page_says_of_itself_counts(tmp_path: Path) -> None:
+    """Since 0.6: neither the text nor the title's prefix is looked at."""
+    text = "<revision><text>#REDIRECT [[Rome]]</text></revision>"
+    pages = f"<page><title>Talk:R</title><ns>0</ns><id>1</id>{text}</page>"
+    for siteinfo in (NAMESPACES, ""):
+        assert list(read_pages(export(tmp_path, pages, "0.6", siteinfo))) == [
+            Page(1, "Talk:R", None, "#REDIRECT [[Rome]]")
+        ]
+
+
+@pytest.mark.parametrize(
+    ("element", "options", "told"),
+    [
+        ("<ns>x</ns><id>1</id>", {}, ["page 'Rome': <ns> is 'x'; expected a whole number"]),
+        ("<ns>0</ns><id>1x</id>", {}, ["page 'Rome': <id> is '1x'; expected a whole number of at most"]),
+        (f"<ns>0</ns><id>{10**23}</id>", {}, [f"<id> is '{10**23}'", "at most 9,223,372,036,854,775,807"]),
+        (f"<ns>0</ns><id>{'9' * 5000}</id>", {}, ["<id> is '9999"]),
+        ("<id>1</id>", {"siteinfo": "<siteinfo/>"}, ["'Rome' has no <ns>, and the dump no <siteinfo><namespaces>"]),
+        ("<ns>0</ns>", {"siteinfo": NAMESPACES.replace('"10"', '"x"')}, ["<namespace key='x'>Template"]),
+        ("<ns>0</ns>", {"begin": '<?xml version="1.0" encoding="foo"?>'}, ["unknown encoding: foo", "expected UTF-8"]),
+        ("<ns>0</ns>", {"begin": '<?xml version="1.0" encoding="utf-7"?>'}, ["encoding", "expected UTF-8"]),
+    ],
+)
+def test_a_page_that_no_dump_has(tmp_path: Path, element: str, options: dict[str, str], told: list[str]) -> None:
+    path = export(tmp_path, ROME.format(element), **options)
+    with pytest.raises(DataError) as error:
+        list(read_pages(path))
+    for words in (f"{path}: ", "fetch", *told):
+        assert words in str(error.value)
+    assert len(str(error.value)) < 400
 
 
 def test_missing_file(tmp_path: Path) -> None:

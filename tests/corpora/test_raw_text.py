@@ -3,7 +3,8 @@
 Seen to fail when: bzip2 is opened by Python's own module; the end of a file within a stream passes; what follows the first
 stream is dropped; a carriage return is looked for in the new block only; lines are cut with ``splitlines``; the byte order mark
 is dropped from later lines; the number of a line restarts with a block; the length of a line is taken of its characters; half
-a surrogate pair passes; a record over several lines has the number of its last line; blank lines are not counted.
+a surrogate pair passes; a record over several lines has the number of its last line; blank lines are not counted; what a
+damaged bzip2 block unpacks to is given out before its checksum is compared.
 """
 
 from __future__ import annotations
@@ -87,6 +88,24 @@ def test_a_damaged_stream_is_named(tmp_path: Path, content: bytes, stream: int) 
     path = write(tmp_path, content)
     text = message(lambda: open_raw(path).read())
     assert f"{path}: not a whole" in text and f"stream {stream} is damaged" in text
+
+
+@pytest.mark.parametrize("streams", [1, 3])
+def test_a_flipped_byte_is_told_before_what_it_unpacks_to(tmp_path: Path, streams: int) -> None:
+    """A line that is no JSON would be met long before the checksum behind it."""
+    lines = [json.dumps({"_id": str(n), "text": f"{n * n} line {n**3}"}).encode() + b"\n" for n in range(90_000)]
+    parts = [b"".join(lines[n::streams]) for n in range(streams)]
+    packed = [bz2.compress(part) for part in parts]
+    assert len(parts[-1]) > 1_000_000  # more than a block
+    before, last = b"".join(packed[:-1]), packed[-1]
+    for place in (len(last) // 5, len(last) // 3, len(last) // 2, len(last) - 2000, len(last) - 8):
+        path = write(tmp_path, before + last[:place] + bytes([last[place] ^ 0x10]) + last[place + 1 :])
+        seen = []
+        text = message(lambda: seen.extend(number for number, _ in read_json_lines(path, ["_id", "text"])))  # noqa: B023
+        assert f"{path}: not a whole bzip2 file: stream {streams} is damaged" in text
+        assert len(seen) > (streams - 1) * 90_000 // streams - 20_000, "what is known to be whole is read"
+        given = int(re.search(r"after ([\d,]+) unpacked bytes", text)[1].replace(",", ""))
+        assert sum(map(len, parts[:-1])) <= given <= sum(map(len, parts))
 
 
 def test_other_packings_and_missing_files(tmp_path: Path) -> None:

@@ -122,6 +122,52 @@ def test_a_list_of_the_older_form(tmp_path: Path) -> None:
             read_sources(table)
 
 
+OLDER = "name\tfile\tpackage\tpath\tsha256\tbytes\tlicence\tneeded_by\n"
+ROW = f"a\tf\tp\tq\t{'0' * 64}\t12\tCC0\tall\n"
+
+
+@pytest.mark.parametrize("begin", ["# comment\n", "", "\n\n#\n"])
+def test_a_list_behind_a_byte_order_mark(tmp_path: Path, begin: str) -> None:
+    table = tmp_path / "sources.tsv"
+    table.write_text("\ufeff" + begin + OLDER + ROW)
+    assert list(read_sources(table)) == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (OLDER + ROW.replace("12", "many"), "line 2|column 'bytes': 'many', expected a whole number"),
+        (OLDER + ROW.replace("12", "-1"), "line 2|column 'bytes': '-1', expected a whole number"),
+        (OLDER + "\n" + ROW.replace("12", "1" * 5_000), "line 3|column 'bytes': '1111|expected a whole number"),
+        (OLDER + ROW.replace("\tall", ""), "line 2|7 fields, expected 8 separated by tabs"),
+        (OLDER.replace("licence", "license") + ROW, "line 1|column 'license' is unknown; did you mean 'licence'?"),
+        (OLDER.replace("path", "file") + ROW, "line 1|column 'file' stands twice"),
+        (OLDER.replace("\tbytes", "") + ROW, "line 1|no column 'bytes'; expected a header, separated by tabs"),
+        (OLDER.replace("\tsha256", "") + ROW, "line 1|no column 'checksum'"),
+        (
+            OLDER.replace("\t", ",") + ROW,
+            "line 1|column 'name,file,package,path,sha256,bytes,licence,needed_by' is unknown",
+        ),
+        ("# comment\n", "no column 'name', 'file'"),
+    ],
+)
+def test_a_list_that_is_none(tmp_path: Path, content: str, words: str) -> None:
+    table = tmp_path / "sources.tsv"
+    table.write_text(content)
+    with pytest.raises(DataError) as caught:
+        read_sources(table)
+    assert str(caught.value).startswith(f"{table}: ") and all(word in str(caught.value) for word in words.split("|"))
+
+
+def test_a_list_that_cannot_be_read(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="Is a directory; expected the list of raw files"):
+        read_sources(tmp_path)
+    table = tmp_path / "sources.tsv"
+    table.write_bytes(b"name\tf\xff\n")
+    with pytest.raises(DataError, match=r"sources\.tsv: not UTF-8"):
+        read_sources(table)
+
+
 @pytest.mark.parametrize(
     ("second", "words"),
     [

@@ -153,6 +153,13 @@ def test_markdown() -> None:
     assert [s.heading for s in sections_of(["---", "title: T", "---", "# A", "More."])[1]] == ["", "A"]
 
 
+def test_markdown_keeps_private_characters() -> None:
+    text = "An icon \U000f0041, \U00100041 and &#xf0041;, \\*escaped\\* \\A [a\\_b](a\\_b%20c.md)."
+    _, (section,) = sections_of([text], lambda address: address)
+    assert section.paragraphs[0].text == "An icon \U000f0041, \U00100041 and \U000f0041, *escaped* \\A a_b."
+    assert [link.target for link in section.paragraphs[0].links] == ["A b%20c.md"]
+
+
 def test_folder_and_its_links(tmp_path: Path) -> None:
     folder = tmp_path / "docs"
     (folder / "guide").mkdir(parents=True)
@@ -212,7 +219,9 @@ def test_beir(tmp_path: Path) -> None:
     for record, told in [
         ({"_id": "1", "title": "x"}, "line 1: no key 'text'"),
         ({"_id": 1, "text": "x"}, "line 1: '_id' is int '1'"),
+        ({"_id": "", "text": "x"}, "line 1: '_id' is ''; expected a text that is not empty"),
         ({"_id": "1", "text": ["x"]}, "line 1: 'text' is list"),
+        ({"_id": "1", "text": "x", "title": False}, "line 1: 'title' is bool 'False'"),
         ({"_id": "1", "text": "x", "title": 3}, "line 1: 'title' is int '3'"),
     ]:
         with pytest.raises(DataError, match=r"corpus\.jsonl: " + told):

@@ -2,7 +2,8 @@
 
 Seen to fail when: every line goes on in the next; a caption that ran on with the prose is kept; the footer stays; lists count
 as prose; "Ireland" is placed in "Northern Ireland"; lower case moves offsets; titles without their bracket come before others'
-own; a part of a word is a place; symbolic links in the archive are followed; links to articles that are not there pass.
+own; a part of a word is a place; symbolic links in the archive are followed; links to articles that are not there pass; a cut
+archive or a member outside of its folder passes.
 """
 
 from __future__ import annotations
@@ -183,6 +184,9 @@ def other(name: str, kind: bytes) -> tarfile.TarInfo:
         ({}, "Queen\tKing\n", [], ["names 'Queen'"]),
         ({"q/King.txt": article("King")}, "", [], ["King.txt is there a second time"]),
         ({"p/B%FF.txt": article("B")}, "", [], ["B%FF.txt: the name"]),
+        ({"p/B\udcff.txt": article("B")}, "", [], [".txt: the name is not URL-encoded UTF-8"]),
+        ({"../../Rome.txt": article("Rome")}, "", [], ["member '../../Rome.txt' would leave the directory"]),
+        ({"/Rome.txt": article("Rome")}, "", [], ["member '/Rome.txt' would leave"]),
         ({"p/B.txt": b"\xff"}, "", [], ["p/B.txt: byte 1 is not UTF-8"]),
         ({"p/B.html": "x"}, "", [], ["member 'p/B.html'", "TITLE.txt only"]),
         ({}, "", [other("p/evil.txt", tarfile.SYMTYPE)], ["member 'p/evil.txt'"]),
@@ -199,9 +203,17 @@ def test_damage(tmp_path: Path, texts, links: str, members, told: list[str]) -> 
 def test_cut_archive(tmp_path: Path) -> None:
     archive, links = write(tmp_path, TEXTS, "")
     whole = archive.read_bytes()
-    for content in (whole[: len(whole) // 2], gzip.compress(gzip.decompress(whole)[:700]), b"no tar file at all" * 99):
+    plain = gzip.decompress(whole)
+    for content, told in (
+        (whole[: len(whole) // 2], "ends in the middle of a stream"),
+        (whole[:-8], "ends in the middle of a stream"),  # all of the texts are there
+        (gzip.compress(plain[:700]), "unexpected end of data"),
+        (gzip.compress(plain[:1024]), "stops without a tar file's end"),  # after the first article
+        (plain[:1024], "stops without a tar file's end"),
+        (b"no tar file at all" * 99, "not a whole archive"),
+    ):
         archive.write_bytes(content)
-        with pytest.raises(DataError, match=r"a\.tar\.gz"):
+        with pytest.raises(DataError, match=rf"a\.tar\.gz: .*{told}.*fetch it again"):
             list(read_wikispeedia(archive, links, Warnings()))
 
 

@@ -174,6 +174,13 @@ def test_a_query_without_answer_is_named(changed_task) -> None:
         make(Dataset(changed_task("qrels", relevance=relevance)), 1)
 
 
+def test_without_a_training_query_or_example_nothing_is_divided(task: Dataset) -> None:
+    with pytest.raises(DataError, match=r"splits.parquet: no training query; expected one or more"):
+        make(task, 1, [], rows=np.empty(0, np.int64))
+    with pytest.raises(DataError, match="no example to train on; expected one or more"):
+        steps_for(0, {"batch": 16, "steps": 60, "epochs": 10})
+
+
 def test_ids_that_stand_twice_and_a_missing_positive_are_named(changed_task, task: Dataset) -> None:
     with pytest.raises(DataError, match=r"corpus.parquet: document 'd0' stands twice"):
         Dataset(changed_task("corpus", doc_id=["x", "d0", "d0", *(f"d{k}" for k in range(2, 8))]))

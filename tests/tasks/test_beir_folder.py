@@ -1,8 +1,9 @@
 """What a folder of one's own is found to have, and what is said of every kind of bad input, before any job starts.
 
 Seen to fail when: judgements are not compared with ids; a fixed number of documents with sections is asked for in place of a
-share; a relevance below zero counts as relevant; ids are only collected, so that one may stand twice; the whole of a large
-corpus is read; progress is shown.
+share; documents, queries and judgements are only looked at for their ids; a split counts as one of which every query is
+judged in another, or has documents without text only; a query that nobody judged is refused; a relevance below zero counts
+as relevant; ids are only collected, so that one may stand twice; the whole of a large corpus is read; progress is shown.
 """
 
 from __future__ import annotations
@@ -15,11 +16,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tokenizers import Tokenizer
 
 from pretrieve.corpora import raw_text
-from pretrieve.errors import DataError
+from pretrieve.errors import ConfigError, DataError
 from pretrieve.tasks import beir_folder
 from pretrieve.tasks.beir_folder import look_at
+from pretrieve.tasks.collection_readers import build_collection
+from pretrieve.tasks.collection_task import build_collection_task
 
 DOCUMENTS = 30
 HEADER = "query-id\tcorpus-id\tscore\n"
@@ -83,6 +87,18 @@ def change(name: str, content: bytes | str) -> Callable[[Path], None]:
 
 DOCUMENT = '{"_id": "a", "text": "b"}\n'
 JUDGED = "q1\td0\t1\n"
+BLANK = "".join(f'{{"_id": "d{number}", "title": "", "text": " "}}\n' for number in range(DOCUMENTS))
+
+
+def blank_first(folder: Path) -> None:
+    """The document that is relevant has no text; the others have."""
+    lines = (folder / "corpus.jsonl").read_text(encoding="utf-8").splitlines()
+    (folder / "corpus.jsonl").write_text("\n".join([BLANK.splitlines()[0], *lines[1:]]))
+
+
+def blank_beside_dev(folder: Path) -> None:
+    blank_first(folder)
+    (folder / "qrels/dev.tsv").write_text("2\td1\t1\n")
 
 
 @pytest.mark.parametrize(
@@ -105,6 +121,14 @@ JUDGED = "q1\td0\t1\n"
         (change("corpus.jsonl", b"x" * (17 << 20)), "corpus.jsonl: line 1: at least .* bytes; expected at most 16,777,216"),
         (change("corpus.jsonl", DOCUMENT * 2), "corpus.jsonl: line 2: _id 'a' was used before, in line 1"),
         (change("queries.jsonl", '{"_id": 1, "text": "x"}\n{"_id": "1", "text": "y"}\n'), "line 2: _id '1' was used before"),
+        (change("corpus.jsonl", f'{DOCUMENT}{{"_id": 0, "text": "b"}}\n'), "line 2: '_id' is int '0'; expected .*: write \"0\""),
+        (change("corpus.jsonl", '{"_id": "", "text": "b"}\n'), "corpus.jsonl: line 1: '_id' is ''; expected a text that is not"),
+        (change("corpus.jsonl", '{"_id": "a", "text": null}\n'), "line 1: 'text' is NoneType 'None'; expected a text"),
+        (change("corpus.jsonl", '{"_id": "a", "text": ["b"]}\n'), "corpus.jsonl: line 1: 'text' is list .*; expected a text"),
+        (change("corpus.jsonl", '{"_id": "a", "title": 5, "text": "b"}\n'), "line 1: 'title' is int '5'; expected a text"),
+        (change("corpus.jsonl", BLANK), "corpus.jsonl: none of its 30 documents has a text beside headings"),
+        (change("queries.jsonl", '{"_id": "q1", "text": " "}\n{"_id": 2, "text": "x"}\n'), "line 1: query 'q1' has the text ' '"),
+        (change("queries.jsonl", '{"_id": "q1", "text": 1}\n{"_id": 2, "text": "x"}\n'), "line 1: 'text' is int '1'; expected"),
         # judgements
         (change("qrels/test.tsv", f"{JUDGED}q1\tx9\t1\n"), "test.tsv: line 2: 'x9' is no _id of a document in .*corpus.jsonl"),
         (change("qrels/test.tsv", "q7\td0\t1\n"), "test.tsv: line 1: 'q7' is no _id of a query in .*queries.jsonl"),
@@ -116,6 +140,18 @@ JUDGED = "q1\td0\t1\n"
         (change("qrels/test.tsv", HEADER), "test.tsv: no judgement in it"),
         (change("qrels/train.tsv", ""), "train.tsv: no judgement in it.*leave an empty split out"),
         (change("qrels/dev.tsv", "q1\td0\t0\n"), "dev.tsv: no judgement above 0 in it"),
+        (change("qrels/test.tsv", f"{JUDGED}q1\td0\t2\n"), "test.tsv: line 2: document 'd0' has relevance 2 .* had 1 before"),
+        (change("qrels/test.tsv", f"{HEADER}q1\td0\t2147483648\n"), "line 2: the relevance .* is 2147483648; expected .* up to"),
+        (change("qrels/test.tsv", f"q1\td0\t{'9' * 5000}\n"), "line 1: the relevance of document 'd0' .* is 9{20}…; "),
+        (change("qrels/test.tsv", f"\n{HEADER}{JUDGED}"), "line 2: the header stands here, for line 1 is empty; expected"),
+        (change("qrels/test.tsv", f"\n\n{HEADER}{JUDGED}"), "line 3: the header stands here, for lines 1 to 2 are empty"),
+        (change("qrels/test.tsv", f"{HEADER}{JUDGED}{HEADER}"), "line 3: the header stands below other lines; expected"),
+        # splits of which nothing is left
+        (change("qrels/train.tsv", JUDGED), r"train.tsv: 0 of its 1 queries .* \(1 are judged in test.tsv too"),
+        (change("qrels/train.tsv", "2\td1\t1\n"), r"train.tsv: 0 of its 1 queries .*; expected 4 or more: .* leave the file out"),
+        (change("qrels/dev.tsv", JUDGED), r"dev.tsv: 0 of its 1 queries .* \(1 are judged in test.tsv too"),
+        (blank_first, r"test.tsv: 0 of its 1 queries .* \(the relevant documents of 1 have no text and no title\)"),
+        (blank_beside_dev, r"test.tsv: 0 of its 1 queries .* expected 1 or more: correct it\."),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_said_in_one_sentence(folder: Path, spoil: Callable[[Path], None], words: str) -> None:
@@ -129,3 +165,45 @@ def test_a_line_of_ten_megabytes_is_a_line(folder: Path) -> None:
     with open(folder / "corpus.jsonl", "a") as stream:
         stream.write(json.dumps({"_id": "long", "text": "x" * 10_000_000}) + "\n")
     assert look_at(folder).has_sections
+
+
+def test_what_is_odd_is_not_refused(folder: Path) -> None:
+    """A query without text that nobody judged, a document without text, a title that is null, and in train another judgement of a
+    query that tests."""
+    with open(folder / "queries.jsonl", "a") as stream:
+        stream.write('{"_id": "q9", "text": " "}\n')
+        stream.writelines(f'{{"_id": "t{number}", "text": "what?"}}\n' for number in range(4))
+    with open(folder / "corpus.jsonl", "a") as stream:
+        stream.write('{"_id": "blank", "title": null, "text": " "}\n')
+    judged = "".join(f"t{number}\td{number}\t1\n" for number in range(4))
+    (folder / "qrels/train.tsv").write_text(f"q1\td0\t3\nt0\tblank\t1\n{judged}")
+    found = look_at(folder)
+    assert found.has_train
+    files = {name: Path(path) for name, path in found.files.items()}
+    assert build_collection("beir", files, folder.parent / "c").stats["kept"]["queries"] == 6
+
+
+@pytest.mark.parametrize("dev", [False, True])
+def test_the_smallest_train_split_is_the_smallest_that_the_task_takes(
+    folder: Path, dev: bool, tokenizer: Tokenizer
+) -> None:
+    if dev:
+        (folder / "qrels/dev.tsv").write_text("d\td1\t1\n")
+    least = 3 if dev else 4
+    with open(folder / "queries.jsonl", "a") as stream:
+        stream.writelines(f'{{"_id": "{name}", "text": "what?"}}\n' for name in ["d", *(f"t{n}" for n in range(least))])
+    for count in (least, least - 1):
+        (folder / "qrels/train.tsv").write_text("".join(f"t{number}\td{number}\t1\n" for number in range(count)))
+        files = {"corpus": folder / "corpus.jsonl", "queries": folder / "queries.jsonl"}
+        files |= {split.stem: split for split in (folder / "qrels").iterdir()}
+        collection = build_collection("beir", files, folder.parent / "c")
+        if count == least:
+            assert look_at(folder).has_train
+            build_collection_task(collection.directory, tokenizer, folder.parent / "t", {"full": "all"}, 1)
+        else:
+            with pytest.raises(
+                DataError, match=rf"train.tsv: {count} of its {count} queries .* expected {least} or more"
+            ):
+                look_at(folder)
+            with pytest.raises(ConfigError, match="too few questions to train on"):
+                build_collection_task(collection.directory, tokenizer, folder.parent / "t", {"full": "all"}, 1)

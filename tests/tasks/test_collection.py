@@ -123,6 +123,14 @@ def test_judgements_of_documents_without_text_go_with_them(tmp_path: Path) -> No
     }
 
 
+def test_documents_that_all_lack_a_text_are_no_collection(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="reader r read 2 documents, none of which has a text or a title"):  # noqa: SIM117
+        with CollectionWriter(tmp_path / "c", "r") as writer:
+            writer.add_document("d1", "", " ")
+            writer.add_document("d2", "", "")
+    assert list(tmp_path.iterdir()) == []
+
+
 def again(method: str, *values: object) -> Callable[[CollectionWriter], None]:
     return lambda writer: getattr(writer, method)(*values)
 

@@ -169,6 +169,14 @@ def test_what_cannot_be_built(tmp_path: Path, tokenizer: Tokenizer) -> None:
     collection = make(tmp_path / "c", dev=0, test=0)
     with pytest.raises(ConfigError, match=r"split 'dev' is to play test and has no queries .*train 40, dev 0, test 0"):
         build_collection_task(collection, tokenizer, tmp_path / "t", {"full": "all"}, 1)
+    with CollectionWriter(tmp_path / "lost", "made up") as writer:
+        writer.add_document("d1", "", "It digs.")
+        writer.add_document("d2", "", " ")
+        for split, doc_id in (("train", "d1"), ("test", "d2")):
+            writer.add_query(f"{split} query", "what digs?", split)
+            writer.add_judgement(f"{split} query", doc_id, 1, split)
+    with pytest.raises(ConfigError, match=r"split 'test' is to play test and has no queries .*train 1, dev 0, test 0"):
+        build_collection_task(tmp_path / "lost", tokenizer, tmp_path / "t", {"full": "all"}, 1)
     with pytest.raises(ConfigError, match="split 'train' is to play test"):
         build_collection_task(collection, tokenizer, tmp_path / "t", {"full": "all"}, 1, test="train")
     collection = make(tmp_path / "d")

@@ -129,6 +129,9 @@ def test_a_labelled_test_file_tests(tmp_path: Path, tokenizer: Tokenizer) -> Non
         ("sst-2", tsv("text | label", "good | 1"), r"no columns 'sentence'; expected one.* has 'text', 'label'"),
         ("sst-2", tsv("sentence | label | label", "good | 1 | 1"), r"2 columns 'label'; expected one"),
         ("sst-2", "", r"line 1: nothing; expected a header"),
+        ("sst-2", sst(), r"no record that can be used in the file 'dev'; expected one or more"),
+        ("sst-2", sst(" | 1", "  | 0"), r"no record that can be used in the file 'dev': a text of all 2 is blank"),
+        ("qqp", tsv(QQP, "1 | 1 | 2 | a"), r"no record that can be used in the file 'dev'"),
         ("sst-2", sst("good | 1").encode("latin-1") + b"caf\xe9\t1\n", r"line 3, byte 4: 0xe9 is not UTF-8"),
         ("mnli-matched", tsv(MNLI, mnli(1, "a", "b", "-")), r"line 2: label '-'; expected one of 'entailment'"),
         (

@@ -94,6 +94,7 @@ def test_the_task(tmp_path: Path, tokenizer: Tokenizer) -> None:
         ({"response_start": 6, "response_end": 9}, "characters 6 to 9; expected none before 9"),
         ({"candidate_id": "SQuAD_zz/_0"}, "question 'zz' and 0 more are not in"),
         ({"response_start": "6"}, "characters '6' to"),
+        ({"candidate_id": "SQuAD_q1/_" + "1" * 5_000}, "expected DATASET_QID/QID/…/_NUMBER"),
     ],
 )
 def test_messages_of_candidates(tmp_path: Path, tokenizer: Tokenizer, changes: dict[str, Any], part: str) -> None:
@@ -115,6 +116,19 @@ def test_messages_of_candidates(tmp_path: Path, tokenizer: Tokenizer, changes: d
             },
             "question 'a': answer at characters 0 to 1; the context has 1",
         ),
+        (
+            {
+                "context": "x",
+                "qas": [
+                    {
+                        "qid": "a",
+                        "question": "?",
+                        "detected_answers": [{"text": "x", "char_spans": [[0, float("inf")]]}],
+                    }
+                ],
+            },
+            "expected 'qid', 'question' and 'detected_answers'",
+        ),
     ],
 )
 def test_messages_of_texts(tmp_path: Path, tokenizer: Tokenizer, line: dict[str, Any], part: str) -> None:
@@ -123,6 +137,51 @@ def test_messages_of_texts(tmp_path: Path, tokenizer: Tokenizer, line: dict[str,
     with pytest.raises(DataError) as caught:
         build(tmp_path, tokenizer, (candidates, texts))
     assert part in str(caught.value)
+
+
+BLANK_QUESTION = {"qid": "zz", "question": " \u00a0", "detected_answers": [{"text": "dig", "char_spans": [[17, 19]]}]}
+
+
+def with_questions(texts: Path, *more: dict[str, Any]) -> None:
+    lines = [{"header": {}}, {"context": CONTEXT, "qas": [*more, *QUESTIONS]}]
+    texts.write_text("\n".join(map(json.dumps, lines)))
+
+
+def test_blank_questions_are_left_out_and_counted(tmp_path: Path, tokenizer: Tokenizer) -> None:
+    candidates, texts = write(tmp_path)
+    build(tmp_path / "without", tokenizer, (candidates, texts))
+    with_questions(texts, BLANK_QUESTION, BLANK_QUESTION | {"qid": "yy"})
+    warnings = Warnings()
+    task = build(tmp_path, tokenizer, (candidates, texts), warnings=warnings)
+    assert warnings.counts == {"blank question left out": 2, "question whose answer begins in no candidate": 1}
+    assert warnings.examples["blank question left out"] == f"{texts}: line 2, question 'zz'"
+    assert sorted(task.relevant()) == ["q1", "q2", "q5"]
+    for file in (tmp_path / "without/task").rglob("*.parquet"):
+        assert (tmp_path / "task" / file.name).read_bytes() == file.read_bytes()
+
+
+@pytest.mark.parametrize(("answer", "found"), [(5, "'5'"), (None, "'None'"), (" ", "' '"), (["dig"], "['dig']")])
+def test_an_answer_that_is_no_text_is_found_in_its_line(
+    tmp_path: Path, tokenizer: Tokenizer, answer: Any, found: str
+) -> None:
+    candidates, texts = write(tmp_path)
+    entry = {"qid": "zz", "question": "?", "detected_answers": [{"text": answer, "char_spans": [[17, 19]]}]}
+    with_questions(texts, entry)
+    with pytest.raises(DataError) as caught:
+        build(tmp_path, tokenizer, (candidates, texts))
+    assert str(caught.value).startswith(f"{texts}: line 2: question 'zz': answer ") and found in str(caught.value)
+
+
+def test_no_question_that_can_be_used(tmp_path: Path, tokenizer: Tokenizer) -> None:
+    candidates, texts = write(tmp_path)
+    for entry in (entries := json.loads(texts.read_text().splitlines()[1])["qas"]):
+        entry["question"] = ""
+    texts.write_text(json.dumps({"context": CONTEXT, "qas": entries}))
+    with pytest.raises(
+        DataError, match=r"texts\.jsonl: no question that can be used; .*blank question left out: 5, the first"
+    ):
+        build(tmp_path, tokenizer, (candidates, texts))
+    assert not (tmp_path / "task").exists()
 
 
 def test_roles(tmp_path: Path, tokenizer: Tokenizer) -> None:

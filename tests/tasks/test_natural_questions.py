@@ -129,6 +129,20 @@ def test_the_original_form_keeps_the_spaces_of_the_page(tmp_path: Path) -> None:
     assert paragraph.questions[0].answers == (Answer("1971", 16),)
 
 
+HTML = "<P>A caf\u00e9 <I>\u00e9</I> b c</P>"
+WORDS = ["<P>", "A", "café", "<I>", "é", "</I>", "b", "c", "</P>"]
+
+
+def damaged(place: int, **changes: Any) -> dict[str, Any]:
+    """A record of the original form with a change to one token; ``...`` takes the key away."""
+    made = original(HTML, WORDS, (0, 9), (7, 8))
+    made["document_tokens"][place] |= changes
+    made["document_tokens"][place] = {
+        key: value for key, value in made["document_tokens"][place].items() if value is not ...
+    }
+    return made
+
+
 def test_open_questions(tmp_path: Path) -> None:
     in_1971 = span(TOKENS.index("in"), TOKENS.index("in") + 2)
     dev = record()
@@ -153,6 +167,16 @@ def test_open_questions(tmp_path: Path) -> None:
         (record(annotations=[{"long_answer": span(3, 9)}]), "annotations without 'long_answer' and 'short_answers'"),
         (record(document_text=None), "no page; expected 'document_text'"),
         (record(question_text=" "), "question_text ' '; expected text"),
+        (annotated(long_answer=span(3, float("inf"))), "expected 'start_token' and 'end_token', whole numbers"),
+        (damaged(6, token=None), "token 6 is \"{'token': None"),
+        (damaged(6, html_token=...), "token 6 is \"{'token': 'b'"),
+        (damaged(6, start_byte="20"), "token 6 is \"{'token': 'b', 'start_byte': '20'"),
+        (damaged(6, start_byte=999), "within the 28 bytes of 'document_html'"),
+        (damaged(4, end_byte=1.5), "token 4 is"),
+        (damaged(4, end_byte=...), "token 4 is"),
+        (damaged(4, end_byte=15), "bytes 15 to 21 of document_html, between the tokens 4 and 6, begin or end within a"),
+        (damaged(0, token=5), "token 0 is"),
+        (original(HTML, WORDS, (0, 8), (6, 7)) | {"document_tokens": ["<P>"] * 9}, "token 0 is '<P>'"),
         ({"question_text": "q", "annotations": []}, "no key 'example_id'"),
     ],
 )
@@ -164,9 +188,19 @@ def test_messages(tmp_path: Path, made: dict[str, Any], part: str) -> None:
     assert part in str(caught.value)
 
 
+def test_a_blank_paragraph_is_left_out(tmp_path: Path) -> None:
+    """Tokens of the simplified form are what stands between blanks, which may be nothing, or other white space."""
+    blanks = record(document_text="<P>  \u00a0 </P>")
+    blanks["annotations"][0] |= {"long_answer": span(0, 4), "short_answers": [span(1, 3)]}
+    warnings = Warnings()
+    assert len(list(read_paragraphs(write(tmp_path / "nq.jsonl.gz", [blanks, record(), blanks]), warnings))) == 1
+    assert warnings.counts == {"the short answer is blank": 2}
+
+
 def test_titles() -> None:
     assert page_title({"document_url": "https://en.wikipedia.org//w/index.php?title=AT%26T&amp;oldid=1"}) == "AT&T"
     assert page_title({"document_url": "https://example.org/?oldid=1&amp;title=Rock_%26_Roll"}) == "Rock & Roll"
+    assert page_title({"document_url": "http://[example.org/?title=x"}) == ""
     assert page_title({"document_url": "https://example.org/"}) == page_title({}) == ""
 
 

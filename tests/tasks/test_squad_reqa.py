@@ -21,6 +21,7 @@ from tokenizers import Tokenizer
 from pretrieve.corpora.tables import read_table
 from pretrieve.errors import ConfigError, DataError
 from pretrieve.tasks.answers import Answers, read_answers
+from pretrieve.tasks.squad_json import read_squad
 from pretrieve.tasks.squad_reqa import build_squad
 from pretrieve.tasks.task import Candidate, Judgement, Query, SplitRow, TaskContents, make_passage, write_task
 
@@ -217,6 +218,21 @@ def test_not_json_names_the_line(squad_file: Callable[..., Path], tokenizer: Tok
         build_squad({"train": broken, "test": broken}, tokenizer, tmp_path / "task", SIZES, seed=1)
     with pytest.raises(DataError, match=r"absent.json: no such file"):
         build_squad({"train": tmp_path / "absent.json", "test": broken}, tokenizer, tmp_path / "task", SIZES, seed=1)
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("[" * 100_000, "too many values within each other"),
+        ('{"data":\n' + "1" * 5_000 + "}", "line 2, column 1: a number of 5,000 digits"),
+        ('{"data": [{"title": "\\ud800"}]}', r"line 1, column 22: \ud800 without the other half of its surrogate pair"),
+    ],
+)
+def test_json_that_no_text_can_be_made_of(tmp_path: Path, content: str, words: str) -> None:
+    broken = tmp_path / "broken.json"
+    broken.write_text(content)
+    paragraphs, (problem,) = read_squad(broken)
+    assert not paragraphs and problem.startswith(f"{broken}: ") and words in problem
 
 
 def test_a_size_that_train_cannot_give(squad_file: Callable[..., Path], tokenizer: Tokenizer, tmp_path: Path) -> None:

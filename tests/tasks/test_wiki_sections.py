@@ -50,6 +50,10 @@ def test_task(tmp_path: Path, tokenizer: Tokenizer) -> None:
     ("content", "message"),
     [
         (written(("a", "b", "c")).replace("Sentence3", "Other"), r"line 1: no columns 'Sentence3'; expected one"),
+        (
+            "Sentence1,Sentence2\r,Sentence3\na,b,c\n",
+            r"line 1: header 'Sentence1,Sentence2\\r,Sentence3'; expected columns",
+        ),
         (written(("a", "b", "c")) + "x,a,b,c\n", r"line 3: 4 fields; expected 5"),
         (written(("a", "b", "c")) + 'x,"a,b,c,d\n', r"line 3: the quotes of this record do not fit"),
     ],

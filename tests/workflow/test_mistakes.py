@@ -39,7 +39,7 @@ def complaint(ended) -> str:
                 "did you mean 'pretraining_tasks/table",
             ],
         ),
-        ("seeds=[1,x]", ["seeds.1", "'x'", "integer"]),
+        ("seeds=[1,x]", ["seeds.1", "'x'", "a whole number"]),
         ("seeds=[-1]", ["seeds.0", "-1", "minimum"]),
         ("bm25={b: 2}", ["bm25.b", "2", "maximum"]),
         ("recipes={reqa: {options: {dim: ful}}}", ["recipes.reqa.options.dim", "'ful'", "or full or half or quarter"]),

@@ -5,17 +5,20 @@ behind that link. Such an archive is refused as a whole: no publisher of a data 
 harm. Nothing but plain files is ever taken out, with the content alone: no owners, no permissions, no times.
 
 Formats: zip (https://pkware.cachefly.net/webdocs/casestudies/APPNOTE.TXT), and tar, plain or packed with gzip or bzip2
-(https://www.gnu.org/software/tar/manual/html_node/Standard.html). ``tarfile`` takes the end of a cut archive for its end; so
-packed ones are read through :func:`~pretrieve.corpora.raw_bytes.open_raw`, to the last byte, whose checksums tell.
+(https://www.gnu.org/software/tar/manual/html_node/Standard.html). ``tarfile`` takes the end of a cut archive, and a damaged
+header, for the archive's end. Here a tar must have its end of two blocks of zeros, and packed ones are read through
+:func:`~pretrieve.corpora.raw_bytes.open_raw`, to the last byte, whose checksums tell.
 """
 
 from __future__ import annotations
 
+import errno
 import fnmatch
 import os
 import re
 import shutil
 import stat
+import struct
 import tarfile
 import tempfile
 import zipfile
@@ -30,7 +33,12 @@ from pretrieve.errors import DataError
 from pretrieve.files import whole_file
 
 #: What reading a damaged archive raises.
-_DAMAGE = (tarfile.TarError, zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError)
+_DAMAGE = (
+    *(tarfile.TarError, zipfile.BadZipFile, zlib.error, struct.error, EOFError, OSError),
+    *(RuntimeError, ValueError, IndexError, OverflowError),  # of zipfile, for numbers and names that are damaged
+)
+#: Of an OSError, what wrong places within the archive and impossible names lead to; all others are of the disk.
+_ODD = {None, errno.EINVAL, errno.ENAMETOOLONG, errno.ENOTDIR, errno.EISDIR, errno.EEXIST}
 
 
 def extract_member(archive: Path, member: str, target: Path) -> None:
@@ -80,7 +88,7 @@ def extract_folder(archive: Path, folder: str, target: Path) -> int:
     temporary = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
     count = 0
     try:
-        with _explained(archive):
+        with damage_told(archive):
             for name, stream in _files(archive):
                 if not name.startswith(prefix):
                     continue
@@ -101,14 +109,15 @@ def extract_folder(archive: Path, folder: str, target: Path) -> int:
 
 
 @contextmanager
-def _explained(archive: Path) -> Iterator[None]:
+def damage_told(archive: Path) -> Iterator[None]:
+    """What reading a damaged archive raises becomes a DataError that names it."""
     try:
         yield
     except DataError:
         raise
     except _DAMAGE as error:
-        if isinstance(error, OSError) and error.errno:
-            raise  # of the disk, not of the archive
+        if isinstance(error, OSError) and error.errno not in _ODD:
+            raise
         raise DataError(
             f"{archive}: not a whole archive ({type(error).__name__}: {error}), {archive.stat().st_size:,} bytes; expected "
             f"tar or zip. Delete it and fetch it again."
@@ -118,7 +127,7 @@ def _explained(archive: Path) -> Iterator[None]:
 @contextmanager
 def _whole_or_nothing(archive: Path, target: Path) -> Iterator:
     # Copying goes to the file at once; it takes its place after the whole archive was looked through.
-    with _explained(archive), whole_file(target) as out:
+    with damage_told(archive), whole_file(target) as out:
         yield lambda stream: shutil.copyfileobj(stream, out, 1 << 20)
 
 
@@ -143,19 +152,50 @@ def _files(archive: Path) -> Iterator[tuple[str, BinaryIO]]:
                     with source.open(info) as stream:
                         yield _plain(info.filename), stream
         return
-    # Read from front to back: a compressed archive has no index, and one of many GB is not read twice.
-    with open_raw(archive) as unpacked, tarfile.open(fileobj=unpacked, mode="r|") as source:
+    for info, content in tar_members(archive):
+        if content is not None:
+            yield _plain(info.name), content
+        elif not info.isdir():
+            raise DataError(
+                f"{archive}: {info.name} is a link or a device"
+                f"{f', to {info.linkname}' if info.linkname else ''}; expected plain files: not unpacked."
+            )
+
+
+class _Header(tarfile.TarInfo):
+    """A member's header that tells the end of the archive from the end of a file that is cut off."""
+
+    @classmethod
+    def fromtarfile(cls, source: tarfile.TarFile) -> tarfile.TarInfo:
+        try:
+            return super().fromtarfile(source)
+        except tarfile.EOFHeaderError:
+            if source.fileobj.read(tarfile.BLOCKSIZE) != tarfile.NUL * tarfile.BLOCKSIZE:
+                raise tarfile.ReadError("one block of zeros where a tar file's end has two") from None
+            raise  # a block of zeros: the first of the two
+        except tarfile.EmptyHeaderError:
+            raise tarfile.ReadError("it stops without a tar file's end, two blocks of zeros") from None
+        except tarfile.HeaderError as error:
+            raise tarfile.ReadError(f"no header of a member at byte {source.offset:,}: {error}") from None
+
+
+def tar_members(archive: Path) -> Iterator[tuple[tarfile.TarInfo, BinaryIO | None]]:
+    """Every member of a tar file (plain or packed, told by its content) and what is in it: None for all but plain files.
+
+    It is read from front to back: a packed archive has no index, and one of many GB is not read twice. A member's content is
+    there until the next one is asked for. To be used within :func:`damage_told`, as the contents are read by the caller.
+
+    Raises
+    ------
+    DataError
+        for a name that leaves the directory it is unpacked to, and what :func:`~pretrieve.corpora.raw_bytes.open_raw` raises.
+    tarfile.TarError
+        for a damaged or cut archive.
+    """
+    with open_raw(archive) as unpacked, tarfile.open(fileobj=unpacked, mode="r|", tarinfo=_Header) as source:
         for info in source:
             _check_name(archive, info.name)
-            if info.isfile():
-                stream = source.extractfile(info)
-                assert stream is not None
-                yield _plain(info.name), stream
-            elif not info.isdir():
-                raise DataError(
-                    f"{archive}: {info.name} is a link or a device"
-                    f"{f', to {info.linkname}' if info.linkname else ''}; expected plain files: not unpacked."
-                )
+            yield info, source.extractfile(info) if info.isfile() else None
         while unpacked.read(1 << 20):
             pass
 

@@ -8,9 +8,11 @@ a title (the passages of one page do). There are no links, so no WLP.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 from pretrieve.corpora.builder import Article
 from pretrieve.corpora.raw_text import Warnings, read_json_lines
@@ -41,25 +43,47 @@ def sections_of(text: str) -> list[Section]:
     return [first, *(section for section in rest if section.paragraphs)]
 
 
+def document_fields(record: dict[str, Any], path: Path, line: int) -> tuple[str, str, str]:
+    """Id, title ('' for none) and text of a document.
+
+    Raises
+    ------
+    DataError
+        when one of them is no text, or the id is empty.
+    """
+    doc_id, title, text = record["_id"], text_of(record, "title", path, line), text_of(record, "text", path, line)
+    if not isinstance(doc_id, str) or not doc_id:
+        found = f"{type(doc_id).__name__} {str(doc_id)[:60]!r}" if doc_id != "" else "''"
+        raise DataError(
+            f"{path}: line {line}: '_id' is {found}; expected a text that is not empty"
+            f"{f': write {json.dumps(str(doc_id))}' if isinstance(doc_id, int | float) else ''}."
+        )
+    return doc_id, title, text
+
+
+def text_of(record: dict[str, Any], key: str, path: Path, line: int) -> str:
+    """The text of a key; '' for a title that is missing or null. Raises DataError where it is no text."""
+    value = record.get(key)
+    if value is None and key == "title":
+        return ""
+    if not isinstance(value, str):
+        raise DataError(f"{path}: line {line}: {key!r} is {type(value).__name__} {str(value)[:60]!r}; expected a text.")
+    return value
+
+
 def read_beir_documents(paths: Iterable[Path], warnings: Warnings) -> Iterator[Article]:
     """One article for each document with text; the others are counted.
 
     Raises
     ------
     DataError
-        for a document whose ``_id``, ``title`` or ``text`` is no text, and what
-        :func:`~pretrieve.corpora.raw_text.read_json_lines` raises.
+        what :func:`document_fields` and :func:`~pretrieve.corpora.raw_text.read_json_lines` raise.
     """
     for path in paths:
         for number, record in read_json_lines(path, ("_id", "text"), warnings=warnings):
-            title, text = record.get("title") or "", record["text"]
-            for key, value in (("_id", record["_id"]), ("title", title), ("text", text)):
-                if not isinstance(value, str):
-                    raise DataError(
-                        f"{path}: line {number}: {key!r} is {type(value).__name__} {str(value)[:60]!r}; expected a text."
-                    )
+            doc_id, title, text = document_fields(record, path, number)
             sections = sections_of(text)
             if any(section.paragraphs for section in sections):
                 yield Article(" ".join(title.split()), sections)
             else:
-                warnings.add("document without text, left out", f"{path}, line {number}: {record['_id']!r}")
+                warnings.add("document without text, left out", f"{path}, line {number}: {doc_id!r}")

@@ -12,8 +12,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from pretrieve.corpora.builder import Article, Redirect
-from pretrieve.corpora.folder import read_folder
+from pretrieve.corpora.builder import Article
+from pretrieve.corpora.folder import SUFFIXES, read_files
+from pretrieve.corpora.plain_text import passed_over
 from pretrieve.corpora.raw_text import Warnings
 from pretrieve.corpora.wikitext import Section
 from pretrieve.errors import ConfigError, DataError
@@ -36,7 +37,7 @@ def folder_documents(folder: Path, documents: str, warnings: Warnings) -> Iterat
 
     ``documents``: ``files``: id is the file's name within the folder, sections stand in the text under their headings.
     ``sections``: one document each, id ``name#2``, title ``Title: Heading``; for files that are longer than what a model
-    reads.
+    reads. Files of other kinds are counted in ``warnings``.
 
     Raises
     ------
@@ -47,14 +48,10 @@ def folder_documents(folder: Path, documents: str, warnings: Warnings) -> Iterat
     """
     if documents not in DOCUMENTS:
         raise ConfigError(f"documents {documents!r} is not allowed; allowed: {', '.join(DOCUMENTS)}.")
-    article: Article | None = None
-    for item in read_folder([folder], warnings):
-        if isinstance(item, Article):
-            article = item
-        elif isinstance(item, Redirect) and article is not None:
-            # The first other name of an article is the name of its file.
-            yield from _of_file(item.title, article, documents)
-            article = None
+    for file, article in read_files([folder], warnings):
+        yield from _of_file(file.as_posix(), article, documents)
+    for file in passed_over(folder, SUFFIXES):
+        warnings.add(f"no {', '.join(SUFFIXES)} file, passed over", str(folder / file))
 
 
 def _of_file(name: str, article: Article, documents: str) -> Iterator[Document]:

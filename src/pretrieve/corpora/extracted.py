@@ -48,6 +48,8 @@ from pretrieve.errors import DataError
 _ATTRIBUTE = re.compile(r'(\w+)="(.*?)"(?=\s+\w+="|\s*>$)')
 _ANCHOR = re.compile(r'<a href="([^"]*)">(.*?)</a>', re.I)
 _TAG = re.compile(r"</?[a-zA-Z][^<>]*>")
+#: Numbers of so many digits are sure to fit the corpus's column; Wikipedia's have 8.
+_ID_DIGITS = 18
 _INNER_STOP = re.compile(r"[a-z)]{2}[.;] ")
 #: Verbs that make a short line a sentence. Headings have participles, but hardly ever one of these.
 VERBS = frozenset(
@@ -118,7 +120,7 @@ def read_extracted(paths: Iterable[Path], warnings: Warnings) -> Iterator[Articl
     Raises
     ------
     DataError
-        for text between the blocks, a block that does not end, and what
+        for text between the blocks, a block that does not end, an ``id`` no page can have, and what
         :func:`~pretrieve.corpora.raw_text.read_lines` raises.
     """
     for path in paths:
@@ -158,4 +160,9 @@ def _article(path: Path, begin: int, attributes: dict[str, str], lines: list[str
     if not any(section.paragraphs for section in sections):
         warnings.add("article without a paragraph", f"{path}, line {begin}: {title}")
     number = attributes.get("id", "")
+    if number.isdecimal() and len(number) > _ID_DIGITS:
+        raise DataError(
+            f"{path}: line {begin}: id {number[:40]!r} has {len(number):,} digits; expected the number of a page, at most "
+            f"{_ID_DIGITS} digits."
+        )
     return Article(title, sections, int(number) if number.isdecimal() else -1)

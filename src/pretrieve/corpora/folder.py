@@ -37,9 +37,8 @@ def _linked_file(file: Path, address: str) -> str | None:
     return posixpath.normpath(joined)
 
 
-def read_folder(paths: Iterable[Path], warnings: Warnings) -> Iterator[Article | Redirect]:
-    """The articles of the files; behind each Markdown file its places as other names, which links to files lead
-    through.
+def read_files(paths: Iterable[Path], warnings: Warnings) -> Iterator[tuple[Path, Article]]:
+    """The files with text in them, by their places in the folder, and the article of each.
 
     Raises
     ------
@@ -48,7 +47,6 @@ def read_folder(paths: Iterable[Path], warnings: Warnings) -> Iterator[Article |
     """
     for folder, file in text_files(paths, SUFFIXES):
         texts = (line.text for line in read_lines(folder / file))
-        name = stem(file, SUFFIXES)
         title, sections = "", [Section("", 1)]
         if file.name.lower().endswith(MARKDOWN):
             title, sections = sections_of(texts, partial(_linked_file, file))
@@ -57,9 +55,21 @@ def read_folder(paths: Iterable[Path], warnings: Warnings) -> Iterator[Article |
         if not any(section.paragraphs for section in sections):
             warnings.add("file without text, left out", str(folder / file))
             continue
-        title = title or name
-        yield Article(title, sections)
+        yield file, Article(title or stem(file, SUFFIXES), sections)
+
+
+def read_folder(paths: Iterable[Path], warnings: Warnings) -> Iterator[Article | Redirect]:
+    """The articles of the files; behind each its places as other names, which links to files lead through.
+
+    Raises
+    ------
+    DataError
+        what :func:`read_files` raises.
+    """
+    for file, article in read_files(paths, warnings):
+        yield article
+        name = stem(file, SUFFIXES)
         # [text](guide/setup.md), [[guide/setup]] and, as note-taking programs write it, [[setup]].
         for other in dict.fromkeys((file.as_posix(), name, posixpath.basename(name))):
-            if other != title:
-                yield Redirect(other, title)
+            if other != article.title:
+                yield Redirect(other, article.title)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import codecs
 import json
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -143,6 +144,9 @@ def _element(text: _Text, number: int, longest: int) -> Any:
                 reason = "the file ends within it" if cut else f"not JSON ({error.msg})"
                 raise _fault(text, number, reason) from None
             continue
+        except ValueError:  # the only one that is no JSONDecodeError
+            most = sys.get_int_max_str_digits()
+            raise _fault(text, number, f"a number of more than {most:,} digits") from None
         # A number at the end of what was read may go on in the next block ("-0" and ".5"): what ends it must be seen.
         behind = end
         while text.text[behind : behind + 1] in (" ", "\t", "\n", "\r"):

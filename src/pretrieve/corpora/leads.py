@@ -6,10 +6,11 @@ Format (the file ``summaries_en-us.json`` of the package ``ovos-skill-wiki-offli
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from pretrieve.corpora.json_file import read_json
 from pretrieve.errors import DataError
 
 
@@ -29,17 +30,10 @@ def read_leads(path: Path) -> dict[str, Lead]:
     Raises
     ------
     DataError
-        when the file is not JSON (with line and column), not an object, or an entry lacks a text field.
+        when the file is not an object, an entry lacks its text or has a field that is no text, and what
+        :func:`~pretrieve.corpora.json_file.read_json` raises.
     """
-    try:
-        with open(path, encoding="utf-8") as stream:
-            entries = json.load(stream)
-    except FileNotFoundError:
-        raise DataError(f"{path}: no such file, expected the encyclopaedia's leads as JSON.") from None
-    except UnicodeDecodeError as error:
-        raise DataError(f"{path}: not UTF-8 at byte {error.start}. Fetch it again.") from error
-    except json.JSONDecodeError as error:
-        raise DataError(f"{path}:{error.lineno}:{error.colno}: not valid JSON: {error.msg}. Fetch it again.") from error
+    entries = read_json(path, "the encyclopaedia's leads as JSON")
     if not isinstance(entries, dict):
         raise DataError(f"{path}: holds a {type(entries).__name__}, expected one object of title → lead.")
     leads = {}
@@ -48,7 +42,13 @@ def read_leads(path: Path) -> dict[str, Lead]:
             raise DataError(f"{path}: entry {title!r} has no text field 'extract'; found {str(entry)[:80]!r}.")
         text = " ".join(entry["extract"].split())
         if text:
-            leads[title] = Lead(
-                title, text, (entry.get("description") or "").strip(), (entry.get("topic") or "").strip()
-            )
+            description, topic = (_optional(path, title, entry, key) for key in ("description", "topic"))
+            leads[title] = Lead(title, text, description, topic)
     return leads
+
+
+def _optional(path: Path, title: str, entry: dict[str, Any], key: str) -> str:
+    value = entry.get(key)
+    if value is not None and not isinstance(value, str):
+        raise DataError(f"{path}: entry {title!r}: {key} {str(value)[:80]!r}; expected text, or leave the key out.")
+    return (value or "").strip()

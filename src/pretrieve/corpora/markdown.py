@@ -29,8 +29,8 @@ _EMPHASIS = re.compile(r"(?<![\w*])(\*{1,3})(?=\S)(.+?)(?<=\S)\1(?![\w*])|(?<!\w
 _CODE = re.compile(r"(`+)(.+?)\1")
 _TAG = re.compile(r"</?[a-zA-Z][^<>]*>")
 _ESCAPE = re.compile(r"\\([!-/:-@\[-`{-~])")
-#: Where Unicode has no characters of its own.
-_PRIVATE = 0xF0000
+#: What no file's text has: halves of surrogate pairs.
+_PRIVATE = 0xD800
 _ESCAPED = re.compile(f"[{chr(_PRIVATE + 33)}-{chr(_PRIVATE + 126)}]")
 _TITLE = re.compile(r"title:\s*(.+?)\s*$")
 

@@ -4,17 +4,29 @@ Format: https://www.mediawiki.org/wiki/Help:Export#Export_format. A dump is one 
 ``<page>`` for each page; multistream dumps are many bz2 streams behind one another, which are read as one
 (:func:`~pretrieve.corpora.raw_bytes.open_raw`).
 Only one page is in memory at a time, so a 20 GB dump needs as much memory as a small one.
+
+Since export-0.6 a page says what it is, in ``<ns>`` and ``<redirect title="…">``. A page without ``<ns>`` (0.3 to 0.5) is in the
+namespace whose name in ``<siteinfo><namespaces>`` stands in front of the first colon of its title (``Talk:Rome``), or else in
+0. It is a redirect when it has ``<redirect />``, which 0.3 lacks, or its text begins with ``#REDIRECT [[Rome]]``, letters of
+either case; the target is the text's first link. So in a 0.3 dump a redirect that has the word of another language
+(``#WEITERLEITUNG``) is an article.
 """
 
 from __future__ import annotations
 
+import re
 import xml.etree.ElementTree as ElementTree
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from pretrieve.corpora.raw_bytes import open_raw
 from pretrieve.errors import DataError
+
+_REDIRECT = re.compile(r"\s*#REDIRECT\s*:?\s*\[\[", re.I)
+_TARGET = re.compile(r"\[\[([^\[\]|\n]+)")
+#: Numbers of pages are a column of 64 bits.
+_LARGEST = (1 << 63) - 1
 
 
 @dataclass(frozen=True)
@@ -37,11 +49,13 @@ def read_pages(path: Path, namespace: int = 0) -> Iterator[Page]:
     Raises
     ------
     DataError
-        when the file is truncated, is not bz2/gzip/XML, or holds no ``<mediawiki>`` element; the message names the
-        file, the line (of the XML) and the last page that was read whole.
+        when the file is truncated, is not bz2/gzip/XML, holds no ``<mediawiki>`` element, has a page whose ``<id>`` or
+        ``<ns>`` is no number, or one without ``<ns>`` and no table of namespaces; the message names the file, the line (of
+        the XML) and the last page that was read whole.
     """
     last = "none"
     root, seen_root = None, False
+    namespaces: dict[str, int] | None = None
     try:
         with open_raw(path) as stream:
             for event, element in ElementTree.iterparse(stream, events=("start", "end")):
@@ -58,7 +72,12 @@ def read_pages(path: Path, namespace: int = 0) -> Iterator[Page]:
                     continue
                 if tag != "page":
                     continue
-                page = _page(element)
+                if namespaces is None:
+                    namespaces = _namespaces(path, root)
+                try:
+                    page = _page(path, element, namespaces)
+                except ValueError:
+                    raise _bad_number(path, element) from None
                 root.clear()  # what has been read is freed, or memory grows with the dump
                 last = page[1].title
                 if page[0] == namespace:
@@ -68,6 +87,12 @@ def read_pages(path: Path, namespace: int = 0) -> Iterator[Page]:
             f"{path}: not well-formed XML at line {error.position[0]} (last whole page: {last}): {error}. "
             "The file is damaged or truncated; fetch it again."
         ) from error
+    except (LookupError, ValueError) as error:
+        # The parser's, which leaves all but the most common encodings to Python.
+        raise DataError(
+            f"{path}: its first line names an encoding that XML cannot be read in ({error}); expected UTF-8, as in every "
+            f"MediaWiki export: convert the file, or fetch it again."
+        ) from None
     except DataError as error:
         if root is not None and not seen_root:
             raise
@@ -76,8 +101,23 @@ def read_pages(path: Path, namespace: int = 0) -> Iterator[Page]:
         raise DataError(f"{path}: empty file, expected a MediaWiki XML export.")
 
 
-def _page(element: ElementTree.Element) -> tuple[int, Page]:
-    title, text, redirect, page_id, namespace = "", "", None, -1, 0
+def _namespaces(path: Path, root: ElementTree.Element) -> dict[str, int]:
+    """Name → number of each namespace in what comes before the first page; {} where there is no table of them."""
+    found: dict[str, int] = {}
+    for element in root.iter():
+        if _local(element.tag) == "namespace":
+            key = element.get("key", "0")
+            try:
+                found[element.text or ""] = int(key)
+            except ValueError:
+                raise DataError(
+                    f"{path}: <namespace key={key[:40]!r}>{element.text or ''}; expected a whole number: fetch the file again."
+                ) from None
+    return found
+
+
+def _page(path: Path, element: ElementTree.Element, namespaces: Mapping[str, int]) -> tuple[int, Page]:
+    title, text, redirect, page_id, namespace = "", "", None, -1, None
     for child in element:
         tag = _local(child.tag)
         if tag == "title":
@@ -92,4 +132,31 @@ def _page(element: ElementTree.Element) -> tuple[int, Page]:
             for part in child:
                 if _local(part.tag) == "text":
                     text = part.text or ""
+    if namespace is None:
+        if not namespaces:
+            raise DataError(
+                f"{path}: page {title!r} has no <ns>, and the dump no <siteinfo><namespaces> to tell its namespace by; "
+                f"expected one of the two, as in every MediaWiki export: fetch another one."
+            )
+        name, colon, _ = title.partition(":")
+        namespace = namespaces.get(name, 0) if colon else 0
+        if redirect == "" or (redirect is None and _REDIRECT.match(text)):
+            link = _TARGET.search(text)
+            redirect = link[1].strip() if link else ""
+    if page_id > _LARGEST:
+        raise ValueError
     return namespace, Page(page_id, title, redirect, text)
+
+
+def _bad_number(path: Path, element: ElementTree.Element) -> DataError:
+    """What is said of a page in which :func:`_page` met a ValueError."""
+    values = {_local(child.tag): child.text or "" for child in element}
+    tag = "id"
+    try:
+        int(values.get("ns") or 0)
+    except ValueError:
+        tag = "ns"
+    return DataError(
+        f"{path}: page {values.get('title', '')!r}: <{tag}> is {values.get(tag, '')[:40]!r}; expected a whole number"
+        f"{f' of at most {_LARGEST:,}' if tag == 'id' else ''}: fetch the file again."
+    )

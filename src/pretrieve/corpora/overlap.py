@@ -20,7 +20,6 @@ group by row group; in memory are the titles and the hashes of the test paragrap
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -31,7 +30,7 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 
-from pretrieve.corpora.raw_bytes import open_raw
+from pretrieve.corpora.json_file import read_json
 from pretrieve.corpora.tables import read_table
 from pretrieve.corpora.wikitext import normalise_title
 from pretrieve.errors import DataError
@@ -147,15 +146,17 @@ def read_test_paragraphs(path: Path) -> list[TestParagraph]:
 
 
 def _of_squad(path: Path) -> list[TestParagraph]:
-    with open_raw(path) as stream:
-        content = stream.read()
+    root = read_json(path, "SQuAD's layout, or a directory")
     try:
-        return [
+        found = [
             TestParagraph(article["title"], paragraph["context"])
-            for article in json.loads(content)["data"]
+            for article in root["data"]
             for paragraph in article["paragraphs"]
         ]
-    except (ValueError, KeyError, TypeError) as error:
+        if not all(isinstance(text, str) for paragraph in found for text in (paragraph.title, paragraph.text)):
+            raise TypeError("a title or context is no text")
+        return found
+    except (KeyError, TypeError) as error:
         raise DataError(
             f"{path}: {type(error).__name__}: {error}; expected SQuAD's layout (data, title, "
             "paragraphs, context), or a directory."

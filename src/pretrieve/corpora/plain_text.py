@@ -13,6 +13,7 @@ in the "first section"); there are no links.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
 from itertools import chain
 from pathlib import Path
@@ -35,7 +36,7 @@ def text_files(paths: Iterable[Path], suffixes: tuple[str, ...] = SUFFIXES) -> l
     Raises
     ------
     DataError
-        for a path that is not there, and a folder without such a file.
+        for a folder without such a file, and a file whose name is not UTF-8: titles and ids are made of it.
     """
     found: list[tuple[Path, Path]] = []
     for path in map(Path, paths):
@@ -47,7 +48,24 @@ def text_files(paths: Iterable[Path], suffixes: tuple[str, ...] = SUFFIXES) -> l
         if not inside:
             raise DataError(f"{path}: no file in this folder ends in {', '.join(suffixes)}; expected texts.")
         found += [(path, file) for file in sorted(inside, key=lambda file: file.parts)]
+    for folder, file in found:
+        try:
+            file.as_posix().encode()
+        except UnicodeEncodeError:
+            raise DataError(
+                f"{folder}: the file name {os.fsencode(file)!r} is not UTF-8; expected one that can be written in a corpus: "
+                f"rename the file."
+            ) from None
     return found
+
+
+def passed_over(folder: Path, suffixes: tuple[str, ...] = SUFFIXES) -> list[Path]:
+    """What :func:`text_files` leaves out of a folder, in the order of the names: files with other suffixes, links that lead
+    nowhere or to folders; nothing hidden."""
+    taken = {file for _, file in text_files([folder], suffixes)} if folder.is_dir() else set()
+    inside = [file.relative_to(folder) for file in folder.rglob("*") if file.is_symlink() or not file.is_dir()]
+    left = [file for file in inside if file not in taken and not any(part[0] == "." for part in file.parts)]
+    return sorted(left, key=lambda file: file.parts)
 
 
 def stem(file: Path, suffixes: tuple[str, ...] = SUFFIXES) -> str:

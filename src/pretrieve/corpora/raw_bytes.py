@@ -4,6 +4,10 @@ What a file is packed with is told by its first bytes, not by its name: ``1f 8b`
 formats allow several streams one after another, which Wikipedia's multistream dumps consist of. Bytes behind the last stream
 that are no stream are an error: Python's own ``bz2.open`` ends there in silence, and the rest of the file is lost.
 
+The checksum of a bzip2 block stands for all of it. What a damaged block unpacks to would be read before the damage is known, and
+its reader would complain of a bad line; so nothing is given out until a block's length is unpacked behind it (:data:`HELD`).
+gzip has one checksum for a whole stream, which is too long to be waited for.
+
 Its lines, JSON and columns: :mod:`pretrieve.corpora.raw_text`. Archives of several files: :mod:`pretrieve.corpora.archives`.
 """
 
@@ -19,6 +23,9 @@ from pretrieve.errors import DataError
 
 #: Bytes that are read at a time.
 BLOCK = 1 << 18
+#: Bytes that a bzip2 block unpacks to at most. More than five equal bytes in a row count as five, so that a block of long rows
+#: is longer: then its begin is given out before its checksum is compared.
+HELD = 900_000
 _OTHER_PACKING = {b"\xfd7zXZ": "xz", b"\x28\xb5\x2f\xfd": "zstd", b"PK\x03\x04": "zip", b"7z\xbc\xaf": "7z"}
 
 
@@ -31,6 +38,8 @@ class _Unpacked(io.RawIOBase):
         self._decoder: Any = None
         self._input = b""
         self._streams = self._unpacked = 0
+        # Unpacked, not given out yet; so many bytes of it are known to be whole; what came behind them.
+        self._held, self._whole, self._fault = bytearray(), 0, None
 
     def readable(self) -> bool:
         return True
@@ -59,30 +68,62 @@ class _Unpacked(io.RawIOBase):
 
     def readinto(self, buffer: Any) -> int:
         size = len(buffer)
-        while size:
-            if self._decoder is None and not self._next_stream():
-                return 0
-            decoder = self._decoder
+        data: bytes | bytearray | None = b""
+        if self._kind == "bzip2":
+            data = self._checked(size)
+        else:
+            while size and data is not None and not data:
+                data = self._unpack(size)
+        if not data:
+            return 0
+        buffer[: len(data)] = data
+        self._unpacked += len(data)
+        return len(data)
+
+    def _checked(self, size: int) -> bytearray:
+        """At most ``size`` bytes of blocks whose checksums were compared; none at the end of the file."""
+        while self._fault is None and len(self._held) < size + HELD:
             try:
-                data = decoder.decompress(self._input, size)
-            except (OSError, zlib.error, EOFError) as error:
-                raise self._damaged(f"stream {self._streams} is damaged ({error})") from None
-            self._input = decoder.unconsumed_tail if self._kind == "gzip" else b""
-            if decoder.eof:
-                self._input, self._decoder = decoder.unused_data, None
-            elif not data and not self._input and (self._kind == "gzip" or decoder.needs_input):
-                self._input = self._packed.read(BLOCK)
-                if not self._input:
-                    raise self._damaged("it ends in the middle of a stream")
-            if data:
-                buffer[: len(data)] = data
-                self._unpacked += len(data)
-                return len(data)
-        return 0
+                data = self._unpack(HELD)
+            except DataError as error:
+                self._fault = error
+                del self._held[self._whole :]
+                break
+            if data is None:
+                break
+            self._held += data
+            if self._decoder is None:
+                self._whole = len(self._held)
+        if self._fault is not None and not self._held:
+            raise self._fault
+        data = self._held[:size]
+        del self._held[:size]
+        self._whole = max(0, self._whole - size)
+        return data
+
+    def _unpack(self, size: int) -> bytes | None:
+        """The next at most ``size`` bytes, maybe none yet; None at the end of the file."""
+        if self._decoder is None and not self._next_stream():
+            return None
+        decoder = self._decoder
+        try:
+            data = decoder.decompress(self._input, size)
+        except (OSError, zlib.error, EOFError) as error:
+            raise self._damaged(f"stream {self._streams} is damaged ({error})") from None
+        self._input = decoder.unconsumed_tail if self._kind == "gzip" else b""
+        if decoder.eof:
+            self._input, self._decoder = decoder.unused_data, None
+        elif not data and not self._input and (self._kind == "gzip" or decoder.needs_input):
+            self._input = self._packed.read(BLOCK)
+            if not self._input:
+                self._whole = len(self._held)  # of a block that is cut off nothing is unpacked
+                raise self._damaged("it ends in the middle of a stream")
+        return data
 
     def _damaged(self, what: str) -> DataError:
+        given = self._unpacked + self._whole
         return DataError(
-            f"{self._path}: not a whole {self._kind} file: {what}, after {self._unpacked:,} unpacked bytes, within the "
+            f"{self._path}: not a whole {self._kind} file: {what}, after {given:,} unpacked bytes, within the "
             f"first {self._packed.tell():,} of {self._path.stat().st_size:,} bytes of the file; delete it and fetch it again."
         )
 

@@ -7,13 +7,12 @@ unchecked, and a good file is never replaced by a bad one.
 
 from __future__ import annotations
 
-import csv
 import importlib.util
 import os
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from pretrieve.corpora.checksums import RECORDS as RECORDS
 from pretrieve.corpora.checksums import Checksum, Digests, digests_of, locked, read_records, record
@@ -62,33 +61,37 @@ def read_sources(table: Path) -> dict[str, Source]:
     Raises
     ------
     DataError
-        when a line lacks a column or has one too many, a checksum or an archive is none, or two have one name or one file; the
-        message has the file and the line.
+        when the list cannot be read, a column is unknown or missing, a line has more or fewer fields, a number, a checksum or
+        an archive is none, or two have one name or one file; the message has the file and the line.
     """
     sources: dict[str, Source] = {}
-    with open(table, newline="", encoding="utf-8") as stream:
-        lines = [(number, line) for number, line in enumerate(stream, start=1) if not line.startswith("#")]
-    rows = csv.DictReader((line for _, line in lines), delimiter="\t", quoting=csv.QUOTE_NONE)
+    lines = _lines(table)
+    header = lines[0][1] if lines else []
+    _check_header(f"{table}: line {lines[0][0]}" if lines else f"{table}", header)
     files: dict[str, str] = {}
-    for number, row in enumerate(rows, start=1):
+    for number, (line, values) in enumerate(lines[1:], start=1):
+        row: dict[str, Any] = dict(zip(header, values, strict=False))
         where = f"{table}: source {number} ({row.get('name')!r})"
         try:
-            if None in row.values() or None in row:
-                raise ValueError("a column is missing or too many")
-            source = Source(**{"checksum": row.pop("sha256", None), **row, "bytes": int(row["bytes"] or 0)})
+            if len(values) != len(header):
+                raise ValueError(f"{len(values)} fields, expected {len(header)} separated by tabs")
+            size = row["bytes"] or "0"
+            if not (size.isascii() and size.isdecimal() and len(size) < 20):
+                raise ValueError(
+                    f"column 'bytes': {size[:40]!r}, expected a whole number, or nothing where it is not known"
+                )
+            source = Source(**{"checksum": row.pop("sha256", None), **row, "bytes": int(size)})
             if not source.name or (not source.expected.algorithm and source.checksum != "first-use"):
                 raise ValueError("a name and a checksum are needed")
         except (KeyError, TypeError, ValueError) as error:
-            raise DataError(f"{where} is not complete: {error}; line {lines[number][0]}") from None
+            raise DataError(f"{where} is not complete: {error}; line {line}") from None
         if Path(source.file).is_absolute() or ".." in Path(source.file).parts:
-            raise DataError(
-                f"{where}: line {lines[number][0]}: file {source.file!r}; expected a place below {SOURCES}."
-            )
+            raise DataError(f"{where}: line {line}: file {source.file!r}; expected a place below {SOURCES}.")
         if source.name in sources or source.file in files:
             other = source.name if source.name in sources else files[source.file]
             what = "its name" if source.name in sources else f"its file {source.file!r}"
             raise DataError(
-                f"{where}: line {lines[number][0]}: {what} is that of {other!r} too; expected each name and each file once."
+                f"{where}: line {line}: {what} is that of {other!r} too; expected each name and each file once."
             )
         sources[source.name] = source
         files[source.file] = source.name
@@ -98,6 +101,39 @@ def read_sources(table: Path) -> dict[str, Source]:
                 f"{table}: source {source.name!r}: archive {source.archive!r} is no source{nearest(source.archive, sources)}"
             )
     return sources
+
+
+def _lines(table: Path) -> list[tuple[int, list[str]]]:
+    """Number and fields of the lines that are no comments and not blank; a byte order mark is dropped."""
+    try:
+        with open(table, newline="", encoding="utf-8-sig") as stream:
+            lines = list(enumerate(stream, start=1))
+    except OSError as error:
+        raise DataError(f"{table}: cannot be read: {error.strerror}; expected the list of raw files.") from None
+    except UnicodeDecodeError as error:
+        raise DataError(
+            f"{table}: not UTF-8 ({error.reason}); expected a UTF-8 file of columns separated by tabs."
+        ) from None
+    texts = [(number, line.strip("\r\n")) for number, line in lines if not line.startswith("#")]
+    return [(number, text.split("\t")) for number, text in texts if text]
+
+
+def _check_header(where: str, header: Sequence[str]) -> None:
+    """Raise :class:`DataError` unless every column is a field of :class:`Source`, once, and no needed one is missing."""
+    known = {field.name: field.default is MISSING for field in fields(Source)}
+    needed = [name for name in known if known[name] and name != "checksum"]
+    for name in header:
+        if (name not in known and name != "sha256") or header.count(name) > 1:
+            what = "stands twice" if header.count(name) > 1 else f"is unknown{nearest(name, known)}"
+            raise DataError(f"{where}: column {name!r} {what}; expected each of {', '.join(known)} at most once.")
+    missing = [name for name in needed if name not in header]
+    if not missing and "checksum" not in header and "sha256" not in header:
+        missing = ["checksum"]
+    if missing:
+        raise DataError(
+            f"{where}: no column {', '.join(map(repr, missing))}; expected a header, separated by tabs, with the columns "
+            f"{', '.join((*needed, 'checksum'))}."
+        )
 
 
 def source_of(sources: Mapping[str, Source], name: str) -> Source:

@@ -39,7 +39,6 @@ the first passage, say, it would make WLP pairs of a passage and a page that it 
 from __future__ import annotations
 
 import re
-import tarfile
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
@@ -47,8 +46,8 @@ from itertools import accumulate
 from pathlib import Path
 from urllib.parse import unquote
 
+from pretrieve.corpora.archives import damage_told, tar_members
 from pretrieve.corpora.builder import Article, UnplacedLink
-from pretrieve.corpora.raw_bytes import open_raw
 from pretrieve.corpora.raw_text import Warnings, read_lines
 from pretrieve.corpora.wikitext import NON_PROSE_HEADINGS, Link, Paragraph, Section, is_prose, normalise_title, tidy
 from pretrieve.errors import DataError
@@ -69,7 +68,9 @@ def decode_title(name: str) -> str:
     >>> decode_title("%C3%89douard_Manet"), decode_title("Mercury_%28planet%29")
     ('Édouard Manet', 'Mercury (planet)')
     """
-    return unquote(name, errors="strict").replace("_", " ")
+    title = unquote(name, errors="strict").replace("_", " ")
+    title.encode()  # a file's name may be of bytes that no text has
+    return title
 
 
 def read_links(path: Path) -> dict[str, list[str]]:
@@ -89,7 +90,7 @@ def read_links(path: Path) -> dict[str, list[str]]:
             raise DataError(f"{path}: line {number}: found {line[:80]!r}; expected two titles, separated by a tab.")
         try:
             source, target = map(decode_title, fields)
-        except UnicodeDecodeError:
+        except UnicodeError:
             raise DataError(f"{path}: line {number}: {line[:80]!r} is not URL-encoded UTF-8.") from None
         if target in links.setdefault(source, {}):
             raise DataError(f"{path}: line {number}: the link {source!r} → {target!r} is there a second time.")
@@ -104,25 +105,20 @@ def read_texts(path: Path) -> Iterator[tuple[str, str]]:
     Raises
     ------
     DataError
-        for a damaged tar file, a member that is no ``.txt`` file, and text that is not UTF-8.
+        for a damaged or cut tar file, a member that is no ``.txt`` file or would leave the folder it is unpacked to, and text
+        that is not UTF-8.
     """
     if path.is_dir():
         for file in sorted(path.rglob("*.txt")):
             yield file.stem, _decode(path, file.name, file.read_bytes())
         return
-    with open_raw(path) as stream:
-        try:
-            with tarfile.open(fileobj=stream, mode="r|") as archive:
-                for member in archive:
-                    if member.isdir():
-                        continue
-                    content = archive.extractfile(member) if member.isreg() and member.name.endswith(".txt") else None
-                    if content is None:
-                        raise DataError(f"{path}: member {member.name!r}; expected plain files TITLE.txt only.")
-                    name = member.name.rpartition("/")[2].removesuffix(".txt")
-                    yield name, _decode(path, member.name, content.read())
-        except tarfile.TarError as error:
-            raise DataError(f"{path}: not a whole tar file: {error}. Fetch it again.") from error
+    with damage_told(path):
+        for member, content in tar_members(path):
+            if member.isdir():
+                continue
+            if content is None or not member.name.endswith(".txt"):
+                raise DataError(f"{path}: member {member.name!r}; expected plain files TITLE.txt only.")
+            yield member.name.rpartition("/")[2].removesuffix(".txt"), _decode(path, member.name, content.read())
 
 
 def _decode(path: Path, name: str, content: bytes) -> str:
@@ -271,7 +267,7 @@ def read_wikispeedia(articles: Path, links: Path, warnings: Warnings) -> Iterato
     for name, text in read_texts(articles):
         try:
             title = decode_title(name)
-        except UnicodeDecodeError:
+        except UnicodeError:
             raise DataError(f"{articles}: {name}.txt: the name is not URL-encoded UTF-8.") from None
         if title in seen:
             raise DataError(f"{articles}: {name}.txt is there a second time.")

@@ -41,7 +41,14 @@ def steps_for(examples: int, options: Mapping[str, Any]) -> int:
 
     >>> steps_for(24, {"batch": 16, "steps": 60, "epochs": 10})
     15
+
+    Raises
+    ------
+    DataError
+        when there is no example.
     """
+    if not examples:
+        raise DataError("there is no example to train on; expected one or more: take a larger training-set size.")
     batch = min(options["batch"], examples)
     return max(1, min(options["steps"], round(options["epochs"] * examples / batch)))
 
@@ -73,13 +80,18 @@ class Groups:
     Raises
     ------
     DataError
-        when a query has no relevant document or no negative, or a file names a query or a document that the task does
-        not have; the message has the id and the file.
+        when there is no query, a query has no relevant document or no negative, or a file names a query or a document
+        that the task does not have; the message has the id and the file.
     """
 
     def __init__(
         self, data: Dataset, rows: np.ndarray, options: Mapping[str, Any], negatives: Sequence[Negatives], seed: int
     ) -> None:
+        if not len(rows):
+            raise DataError(
+                f"{data.directory}/splits.parquet: no training query; expected one or more with a relevant document: take a "
+                "larger training-set size, or train on another data set."
+            )
         refuse_unanswered(data, rows)
         self.group, self._data, self._seed = options["group"], data, seed
         counts = np.array([len(data.relevant[row]) for row in rows], dtype=np.int64)

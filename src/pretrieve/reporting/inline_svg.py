@@ -1,8 +1,7 @@
 """An SVG file as a part of an HTML page: no prolog, no metadata, no style that reaches out, ids of its own.
 
-Matplotlib's files stand alone. Inside a page their ``<style>*{...}</style>`` would apply to the whole page, equal ids of two
-figures would mix them up (a clip path of the first would cut the second), and black on nothing
-would vanish in a dark page. SVG 2: https://www.w3.org/TR/SVG2/.
+Matplotlib's files stand alone. Inside a page their ``<style>*{...}</style>`` would apply to the whole page, and equal ids of two
+figures would mix them up (a clip path of the first would cut the second). SVG 2: https://www.w3.org/TR/SVG2/.
 """
 
 from __future__ import annotations
@@ -13,17 +12,16 @@ import xml.etree.ElementTree as ET
 from pretrieve.errors import DataError
 
 _SVG, _XLINK = "http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"
-#: Colours of paper and ink → what the page's style sheet sets for light and dark.
-_COLOURS = {"#ffffff": "var(--figure-back)", "#000000": "var(--figure-ink)"}
+#: Part of its own width below which a picture does not shrink: words of 10 points would be smaller than 10 pixels.
+_LEAST = 0.75
 _DROPPED = {f"{{{_SVG}}}metadata", f"{{{_SVG}}}style"}
 _DANGEROUS = {"script", "foreignObject", "iframe", "object", "embed"}
 
 
-def inline_svg(text: str, prefix: str, label: str, themed: bool = False) -> str:
+def inline_svg(text: str, prefix: str, label: str) -> str:
     """The ``<svg>`` element of an SVG file. ``prefix`` goes before every id, ``label`` is read out for the picture.
 
-    ``themed``: black and white become the page's ink and ground, light or dark. Not for a picture whose other colours are
-    chosen for a white ground.
+    On a narrow screen it keeps a least width, so what it stands in has to scroll sideways.
 
     Raises
     ------
@@ -48,18 +46,19 @@ def inline_svg(text: str, prefix: str, label: str, themed: bool = False) -> str:
         for name, value in list(element.attrib.items()):
             del element.attrib[name]
             name = name.replace(f"{{{_XLINK}}}", "")
-            element.set(name, _attribute(name, value, prefix, themed))
-    # The view box and the page's style decide on the size; a small picture is not blown up to the page's width.
+            element.set(name, _attribute(name, value, prefix))
+    # The view box and the page's style decide on the size between these two widths.
     width = root.attrib.pop("width", "100%")
     root.attrib.pop("height", None)
     root.set("role", "img")
     root.set("aria-label", label)
-    root.set("style", f"stroke-linejoin: round; stroke-linecap: butt; max-width: {width}")
+    least = f"; min-width: calc({_LEAST} * {width})" if not width.endswith("%") else ""
+    root.set("style", f"stroke-linejoin: round; stroke-linecap: butt; max-width: {width}{least}")
     ET.register_namespace("", _SVG)
     return ET.tostring(root, encoding="unicode")
 
 
-def _attribute(name: str, value: str, prefix: str, themed: bool) -> str:
+def _attribute(name: str, value: str, prefix: str) -> str:
     if name == "id":
         return f"{prefix}-{value}"
     if name == "href":
@@ -69,8 +68,4 @@ def _attribute(name: str, value: str, prefix: str, themed: bool) -> str:
             raise DataError(f"figure {prefix}: refers to {value}; expected nothing outside of the figure.")
     if name.startswith("on"):
         raise DataError(f"figure {prefix}: has the attribute {name}; expected no script.")
-    value = re.sub(r"url\(#", f"url(#{prefix}-", value)
-    for colour, variable in _COLOURS.items() if themed else ():
-        if name in ("style", "fill", "stroke", "stop-color"):
-            value = value.replace(colour, variable)
-    return value
+    return re.sub(r"url\(#", f"url(#{prefix}-", value)

@@ -17,6 +17,7 @@ import jinja2
 from pretrieve import paths
 from pretrieve.errors import DataError
 from pretrieve.reporting.fidelity import Choices, encoder_choices, recipe_choices
+from pretrieve.reporting.figures.palette import look_of
 from pretrieve.reporting.inline_svg import inline_svg
 from pretrieve.reporting.learning_curves import Curve, draw_curves, read_curve
 from pretrieve.reporting.ledger import Comparison, Finding, count_verdicts, what_it_shows
@@ -118,6 +119,7 @@ def collect(plan: Plan, root: Path, references: Path = Path("references")) -> Re
         for (row, column), anchor in cell_anchors(table).items()
     }
     drawn = list(config.get("figures", ()))
+    figure_addresses = {name: anchor_of(*name.split("/")) for name in drawn}
     for paper in names:
         views, lines, setting = [], [], Setting.of(plan.setting(paper))
         for table in sorted(tables[paper], key=lambda table: table.name):
@@ -140,7 +142,7 @@ def collect(plan: Plan, root: Path, references: Path = Path("references")) -> Re
                 tables=views,
                 figures=figures,
                 absent=[_short(name) for name in sorted(known - built)],
-                claims=[_claim(finding, comparisons, addresses) for finding in of_paper],
+                claims=[_claim(finding, comparisons, addresses, figure_addresses) for finding in of_paper],
                 pretraining=_pretraining_curves(root, paper, encoders, seeds),
                 finetuning=_finetuning_curves(root, paper, families, setting),
                 choices=[encoder_choices(config, name) for name in encoders]
@@ -203,15 +205,17 @@ def _figure(root: Path, plan: Plan, name: str, setting: Setting) -> FigureView:
     return FigureView(anchor, heading, caption, svg, setting.command(str(path)))
 
 
-def _claim(finding: Finding, comparisons: Sequence[Comparison], addresses: Mapping[str, str]) -> ClaimView:
+def _claim(
+    finding: Finding, comparisons: Sequence[Comparison], cells: Mapping[str, str], figures: Mapping[str, str]
+) -> ClaimView:
+    """``cells``: ``{paper}/{table}: {row}, {column}`` → address; ``figures``: ``{paper}/{figure}`` → address, for its points."""
+
+    def linked(place: str) -> tuple[str, str]:
+        of, _, where = place.partition(": ")
+        return where, cells.get(place) or figures.get(of, "")
+
     mine = [comparison for comparison in comparisons if comparison.id == finding.id]
-    return ClaimView(
-        finding,
-        [
-            (comparison, [(cell.partition(": ")[2], addresses.get(cell, "")) for cell in json.loads(comparison.cells)])
-            for comparison in mine
-        ],
-    )
+    return ClaimView(finding, [(one, [linked(place) for place in json.loads(one.cells)]) for one in mine])
 
 
 def _systems(
@@ -236,7 +240,7 @@ def _pretraining_curves(root: Path, paper: str, encoders: Sequence[str], seeds: 
     panels = []
     for encoder in encoders:
         files = [(seed, Path(paths.encoder_dir(str(root), encoder, seed), "curve.csv")) for seed in seeds[:SEEDS_SHOWN]]
-        curves = [read_curve(path, f"seed {seed}") for seed, path in files if path.is_file()]
+        curves = [read_curve(path, f"seed {seed}", look_of(encoder)) for seed, path in files if path.is_file()]
         panels.append((encoder, [curve for curve in curves if curve]))
     return _picture(panels, f"{paper}-pretraining", "Loss of every encoder's pre-training over steps")
 
@@ -247,7 +251,7 @@ def _finetuning_curves(root: Path, paper: str, families: Sequence[tuple[str, str
     for encoder, recipe, dataset, size in families:
         system = f"{encoder}.{recipe}-{size}"
         path = Path(paths.retriever_dir(str(root), system, dataset, setting.seeds[0]), "curve.csv")
-        curve = read_curve(path, encoder) if path.is_file() else None
+        curve = read_curve(path, encoder, look_of(recipe, encoder)) if path.is_file() else None
         if curve:
             panels.setdefault(f"{recipe}, {dataset}", {}).setdefault(size, []).append(curve)
     chosen = []
@@ -259,7 +263,7 @@ def _finetuning_curves(root: Path, paper: str, families: Sequence[tuple[str, str
 
 def _picture(panels: Sequence[tuple[str, Sequence[Curve]]], name: str, label: str) -> str:
     panels = [(title, curves) for title, curves in panels if curves]
-    return inline_svg(draw_curves(panels, name), name, label, themed=True) if panels else ""
+    return inline_svg(draw_curves(panels, name), name, label) if panels else ""
 
 
 def _made(manifests: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:

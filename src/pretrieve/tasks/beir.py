@@ -20,7 +20,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pretrieve.corpora.raw_text import read_json_lines
+from pretrieve.corpora.beir_documents import text_of
+from pretrieve.corpora.raw_text import Warnings, read_json_lines
 from pretrieve.errors import ConfigError, DataError, nearest
 from pretrieve.tasks.collection import CollectionWriter
 from pretrieve.tasks.qrels_lines import add_judgements, splits_of_queries
@@ -157,9 +158,9 @@ def read_beir(files: Mapping[str, Path], writer: CollectionWriter, name: str = "
     path = files["queries"]
     for line, record in read_json_lines(path, ["_id", "text"], warnings=writer.warnings):
         writer.at(path, line)
-        query_id = _id(record, path, line, writer)
+        query_id = id_of(record, path, line, writer.warnings)
         if query_id in split_of:
-            writer.add_query(query_id, _text(record, "text", path, line), split_of[query_id])
+            writer.add_query(query_id, text_of(record, "text", path, line), split_of[query_id])
         else:
             writer.warnings.add("query that is not judged, left out", f"{path}: line {line}: {query_id!r}")
     add_judgements(writer, qrels, "beir", split_of, below_zero)
@@ -167,23 +168,16 @@ def read_beir(files: Mapping[str, Path], writer: CollectionWriter, name: str = "
 
 def document_fields(record: dict[str, Any], path: Path, line: int, writer: CollectionWriter) -> tuple[str, str, str]:
     """Id, title ('' for none) and text of a document. Raises DataError where one of them is no text."""
-    return _id(record, path, line, writer), _text(record, "title", path, line), _text(record, "text", path, line)
+    doc_id = id_of(record, path, line, writer.warnings)
+    return doc_id, text_of(record, "title", path, line), text_of(record, "text", path, line)
 
 
-def _id(record: dict[str, Any], path: Path, line: int, writer: CollectionWriter) -> str:
+def id_of(record: dict[str, Any], path: Path, line: int, warnings: Warnings) -> str:
+    """The id of a document or query; a number is read as text, and counted. Raises DataError where there is none."""
     value = record["_id"]
     if isinstance(value, int) and not isinstance(value, bool):
-        writer.warnings.add("id that is a number, read as text", f"{path}: line {line}: {value}")
+        warnings.add("id that is a number, read as text", f"{path}: line {line}: {value}")
         value = str(value)
     if not isinstance(value, str) or not value:
         raise DataError(f"{path}: line {line}: '_id' is {value!r}; expected a text that is not empty.")
-    return value
-
-
-def _text(record: dict[str, Any], key: str, path: Path, line: int) -> str:
-    value = record.get(key)
-    if value is None and key == "title":
-        return ""
-    if not isinstance(value, str):
-        raise DataError(f"{path}: line {line}: '{key}' is {str(value)[:60]!r}; expected a text.")
     return value

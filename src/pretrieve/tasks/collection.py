@@ -27,6 +27,7 @@ from pretrieve.files import unfinished, write_json
 from pretrieve.tasks.collection_ids import CollectionIds, where
 from pretrieve.tasks.collection_tables import SCHEMAS, SPLITS, Table
 from pretrieve.tasks.hashed_ids import hash_ids
+from pretrieve.tasks.record_checks import check_query, is_new_judgement
 
 #: Rows, and bytes of text, that are written at a time.
 BLOCK_ROWS, BLOCK_BYTES = 20_000, 16 << 20
@@ -54,9 +55,9 @@ class CollectionWriter:
     ------
     DataError
         for an id that stands twice, a judgement, answer or negative of an unknown id, a query without text, a relevance
-        below zero, two judgements of one pair that differ, or counts that are not the expected ones. The message names
-        the file and line given to :meth:`at`. What can only be known at the end, such as an unknown id, is raised when
-        the block ends.
+        below zero, two judgements of one pair that differ, documents none of which has a text or a title, or counts that are
+        not the expected ones. The message names the file and line given to :meth:`at`. What can only be known at the end,
+        such as an unknown id, is raised when the block ends.
     """
 
     def __init__(
@@ -119,11 +120,7 @@ class CollectionWriter:
         """One query; ``split`` is train, dev or test."""
         if split not in SPLITS:
             raise ValueError(f"split {split!r}; expected one of {SPLITS}")
-        if not query_id or not text.strip():
-            raise DataError(
-                f"{self._where()}query {query_id!r} has the text {text!r}; expected an id and words to search for: "
-                "correct it or leave the query out."
-            )
+        check_query(self._where, query_id, text)
         self.counts[f"queries.{split}"] += 1
         self._append("queries", (query_id, text, split))
 
@@ -134,24 +131,12 @@ class CollectionWriter:
         """
         if split not in SPLITS:
             raise ValueError(f"split {split!r}; expected one of {SPLITS}")
-        if relevance < 0:
-            raise DataError(
-                f"{self._where()}relevance {relevance} of document {doc_id!r} for query {query_id!r} is below zero; "
-                "expected 0 (judged, not relevant), 1 or more."
-            )
-        pair = hash((query_id, doc_id))
-        known = self._pairs.get(pair)
-        if known is not None and known != relevance:
-            raise DataError(
-                f"{self._where()}document {doc_id!r} has relevance {relevance} for query {query_id!r}, and had {known} "
-                "before; expected one judgement: remove the wrong one."
-            )
+        new = is_new_judgement(self._where, self._pairs, query_id, doc_id, relevance)
         self.counts[f"judgements.{split}"] += 1
         self.counts["judgements"] += 1
-        if known is not None:
+        if not new:
             self.warnings.add("judgement that was there before, left out", f"{self._where()}{query_id} {doc_id}")
             return
-        self._pairs[pair] = relevance
         self._append("qrels", (query_id, doc_id, relevance, split))
 
     def add_answers(self, query_id: str, answers: list[str], regex: bool = False) -> None:
@@ -266,6 +251,11 @@ class CollectionWriter:
         for kind, ids in self._ids.items():
             ids.check(partial(self._id_of, kind))
         self._leave_out_empty()
+        if self.counts["documents"] and not self._tables["collection"].rows:
+            raise DataError(
+                f"{self.directory}: reader {self.reader} read {self.counts['documents']:,} documents, none of which has a "
+                "text or a title; expected documents to search in."
+            )
         for name in ("queries", "answers"):
             self.counts[name] = self._tables[name].rows
         self._check_expected()

@@ -166,6 +166,8 @@ class _Contents:
             groups[split].append(query_id)
             texts[query_id] = text
         self.test = test or ("test" if groups["test"] else "dev")
+        if test is None and not groups["dev"] and "test queries without a relevant document" in self.left_out:
+            self.test = "test"
         if self.test not in ("test", "dev") or not groups[self.test]:
             counts = ", ".join(f"{split} {len(ids):,}" for split, ids in groups.items())
             raise ConfigError(

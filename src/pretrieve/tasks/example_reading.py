@@ -187,8 +187,8 @@ def write_records(
     Raises
     ------
     DataError
-        for an id that stands twice in a file, or another number of records than the publisher's; and what the records'
-        iterators and :func:`pretrieve.tasks.example_task.write_example_task` raise.
+        for an id that stands twice in a file, a file without a usable record, or another number of records than the
+        publisher's; and what the records' iterators and :func:`pretrieve.tasks.example_task.write_example_task` raise.
     ConfigError
         when a size cannot be drawn.
     """
@@ -198,7 +198,7 @@ def write_records(
 
     def texts() -> Iterator[Text]:
         for part in parts:
-            count = 0
+            count, before = 0, len(ids)
             for record in part.records:
                 count += 1
                 example_id = f"{part.name}-{record.record_id}"
@@ -216,6 +216,12 @@ def write_records(
                     labels.append(record.label)
                 for place, text in enumerate(record.texts):
                     yield Text(f"{example_id}/{place}", text)
+            if len(ids) == before:
+                blank = f": a text of all {count:,} is blank" if count else ""
+                raise DataError(
+                    f"{part.path}: no record that can be used in the file '{part.name}'{blank}; expected one or more. Fetch "
+                    "the file again."
+                )
             job.check_count(part.name, part.path, count)
 
     def examples() -> Iterator[Example]:

@@ -12,13 +12,13 @@ questions that keep none. No question is for training: every one is ``test``.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from tokenizers import Tokenizer
 
+from pretrieve.corpora.json_file import read_json
 from pretrieve.corpora.tables import read_table
 from pretrieve.corpora.wikitext import normalise_title
 from pretrieve.errors import DataError
@@ -41,14 +41,10 @@ def read_fanoutqa(path: Path) -> list[PageQuestion]:
     Raises
     ------
     DataError
-        when the file is not JSON or a question lacks a field; the message names the file and the question.
+        when a question lacks a field, naming the file and the question, and what
+        :func:`pretrieve.corpora.json_file.read_json` raises.
     """
-    try:
-        entries = json.loads(Path(path).read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise DataError(f"{path}: no such file; expected a FanOutQA dev or test file.") from None
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise DataError(f"{path}: not valid JSON: {error}. Fetch it again.") from error
+    entries = read_json(path, "a FanOutQA dev or test file")
     if not isinstance(entries, list) or not entries:
         raise DataError(f"{path}: holds {str(entries)[:60]!r}, expected a list of FanOutQA questions.")
     return [
@@ -58,20 +54,24 @@ def read_fanoutqa(path: Path) -> list[PageQuestion]:
 
 def _questions(path: Path, where: str, entry: Any) -> Iterator[PageQuestion]:
     if not isinstance(entry, dict) or not all(
-        isinstance(entry.get(key), str) and entry[key] for key in ("id", "question")
+        isinstance(entry.get(key), str) and entry[key].strip() for key in ("id", "question")
     ):
         raise DataError(f"{path}: {where}: expected an object with 'id' and 'question', found {str(entry)[:80]!r}.")
     where = f"question '{entry['id']}'"
     if "necessary_evidence" in entry:
         evidence = entry["necessary_evidence"]
-    elif entry.get("decomposition"):
-        for part in entry["decomposition"]:
+    elif parts := entry.get("decomposition"):
+        if not isinstance(parts, list):
+            raise DataError(f"{path}: {where}: decomposition {str(parts)[:80]!r}; expected a list of questions.")
+        for part in parts:
             yield from _questions(path, f"{where}, part", part)
         return
     else:
         evidence = [entry.get("evidence")]
     try:
         titles = [page["title"] for page in evidence]
+        if not all(isinstance(title, str) for title in titles):
+            raise TypeError
     except (TypeError, KeyError):
         raise DataError(
             f"{path}: {where}: expected pages with a 'title' in 'evidence' (dev) or 'necessary_evidence' (test), found "

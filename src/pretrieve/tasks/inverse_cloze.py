@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 #: Words of a sentence that is a query: a shorter one says too little, a longer one is no sentence.
 SHORTEST, LONGEST = 4, 64
+#: Fewer pairs are no training set.
+LEAST_PAIRS = 10
 #: Share of the pairs that choose hyper-parameters, and that test; both were never seen in training.
 APART = 0.1
 
@@ -60,9 +62,9 @@ def read_inverse_cloze(
             f"inverse-cloze: pairs {pairs} and keep {keep}; expected 10 or more, and a share from 0 to 1."
         )
     path = files["corpus"]
-    usable = ((draw_key(seed, doc_id), doc_id) for _, doc_id, _, text in _documents(path, writer) if _queries_of(text))
+    usable = ((draw_key(seed, doc_id), doc_id) for _, doc_id, _, text in _documents(path, writer) if queries_of(text))
     drawn = [doc_id for _, doc_id in heapq.nsmallest(pairs, usable)]
-    if len(drawn) < 10:
+    if len(drawn) < LEAST_PAIRS:
         raise DataError(
             f"{path}: {len(drawn)} documents have two sentences, one of them of {SHORTEST} to {LONGEST} words; expected 10 "
             "or more to make training pairs of: give qrels/train.tsv, or longer documents."
@@ -77,7 +79,7 @@ def read_inverse_cloze(
         writer.at(path, line)
         split = split_of.pop(doc_id, None)
         if split is not None:
-            spans = _queries_of(text)
+            spans = queries_of(text)
             start, end = spans[draw_key(seed, f"sentence of {doc_id}") % len(spans)]
             pairs_of.append((doc_id, text[start:end], split))
             text = text if doc_id in kept else f"{text[:start].rstrip()} {text[end:].lstrip()}".strip()
@@ -92,7 +94,7 @@ def _documents(path: Path, writer: CollectionWriter) -> Iterator[tuple[int, str,
         yield line, *document_fields(record, path, line, writer)
 
 
-def _queries_of(text: str) -> list[tuple[int, int]]:
+def queries_of(text: str) -> list[tuple[int, int]]:
     """Offsets of the sentences that can be a query; none of a text of one sentence, for nothing would remain."""
     spans = sentence_spans(text)
     return [(a, b) for a, b in spans if SHORTEST <= len(text[a:b].split()) <= LONGEST] if len(spans) > 1 else []

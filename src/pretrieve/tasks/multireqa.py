@@ -10,9 +10,9 @@ MultiReQA (Guo et al. 2021) redistributes no texts. A task needs two files of on
     a header, then one context a line with ``qas``: ``qid``, ``question``, ``detected_answers`` with ``char_spans``, whose
     end is **inclusive**, unlike that of the candidates.
 
-A candidate is the pair (sentence, context). Relevant are the candidates in which a detected answer begins; a question
-none of whose answers begins in a candidate is left out and counted. What of a context is in no candidate stays part of
-its passage: an encoder reads the whole context.
+A candidate is the pair (sentence, context). Relevant are the candidates in which a detected answer begins; a question that is
+blank, or none of whose answers begins in a candidate, is left out and counted. What of a context is in no candidate stays part
+of its passage: an encoder reads the whole context.
 
 Counts of candidates in the README there agree with the dev files; ``train/SQuAD`` has 95,659, the README says 87,133.
 """
@@ -34,6 +34,8 @@ from pretrieve.tasks.task import Candidate, Judgement, Passage, Query, TaskConte
 #: Candidates of the published files: of the README, and of train/SQuAD as it is.
 OFFICIAL_COUNTS = {"dev/SQuAD": 10_642, "dev/NaturalQuestions": 22_118, "train/SQuAD": 95_659}
 ROLES = ("train", "test", "draw")
+#: Kind of the warning for a question without words: all of them would be one query, with the answers of each.
+BLANK = "blank question left out"
 
 
 class SentenceCandidate(NamedTuple):
@@ -67,7 +69,8 @@ def read_candidates(path: Path | str) -> Iterator[SentenceCandidate]:
         name, start, end = record["candidate_id"], record["response_start"], record["response_end"]
         questions, _, number = str(name).rpartition("/_")
         questions = questions.partition("_")[2]
-        if not questions or not number.isdecimal():
+        # A longer number is none that a context could have, and more than Python reads.
+        if not questions or not number.isdecimal() or len(number) > 9:
             raise DataError(f"{path}: line {line}: candidate_id {name!r}; expected DATASET_QID/QID/…/_NUMBER.")
         if not (isinstance(start, int) and isinstance(end, int) and 0 <= start < end):
             raise DataError(
@@ -77,12 +80,12 @@ def read_candidates(path: Path | str) -> Iterator[SentenceCandidate]:
 
 
 def read_mrqa(path: Path | str) -> Iterator[tuple[int, str, list[MrqaQuestion]]]:
-    """Line, context and questions of each line of an MRQA file but the header.
+    """Line, context and questions of each line of an MRQA file but the header; a question's text may be blank.
 
     Raises
     ------
     DataError
-        for a context, question or answer that lacks a part, or an answer outside of its context.
+        for a context, question or answer that lacks a part, an answer that is no text, or one outside of its context.
     """
     for line, record in read_json_lines(path):
         if "header" in record:
@@ -101,23 +104,20 @@ def _question(where: str, context: str, entry: Any) -> MrqaQuestion:
             for answer in entry["detected_answers"]
             for start, end in answer["char_spans"]
         ]
-        question = MrqaQuestion(
-            str(entry["qid"]),
-            entry["question"].strip(),
-            list(dict.fromkeys(span[0] for span in spans)),
-            [s for _, s, _ in spans],
-        )
-    except (TypeError, KeyError, ValueError, AttributeError) as error:
+        qid, question = str(entry["qid"]), entry["question"].strip()
+    except (TypeError, KeyError, ValueError, OverflowError, AttributeError) as error:
         raise DataError(
             f"{where}: question {str(entry)[:80]!r} ({error!r}); expected 'qid', 'question' and "
             "'detected_answers' with 'char_spans'."
         ) from None
-    for _, start, end in spans:
+    for text, start, end in spans:
+        if not isinstance(text, str) or not text.strip():
+            raise DataError(f"{where}: question '{qid}': answer {str(text)[:80]!r}; expected text.")
         if not 0 <= start <= end < len(context):
             raise DataError(
-                f"{where}: question '{question.id}': answer at characters {start} to {end}; the context has {len(context)}."
+                f"{where}: question '{qid}': answer at characters {start} to {end}; the context has {len(context)}."
             )
-    return question
+    return MrqaQuestion(qid, question, list(dict.fromkeys(span[0] for span in spans)), [start for _, start, _ in spans])
 
 
 def _spans(where: str, context: str, candidates: list[SentenceCandidate]) -> tuple[list[tuple[int, int]], list[int]]:
@@ -190,6 +190,9 @@ def build_multireqa(
             number = contents.add_passage(Passage("", context, spans))
             contents.candidates += [Candidate(c.id, number, i) for c, i in zip(own, index, strict=True)]
         for question in questions:
+            if not question.text:
+                warnings.add(BLANK, f"{where}, question '{question.id}'")
+                continue
             gold = [c.id for start in question.starts for c in own if c.start <= start < c.end]
             if not gold:
                 warnings.add("question whose answer begins in no candidate", f"{where}, question '{question.id}'")
@@ -204,6 +207,11 @@ def build_multireqa(
         raise DataError(
             f"{candidates}: question '{next(iter(of_question))}' and {len(of_question) - 1} more are not in {texts}; expected "
             "the MRQA file of the same data set and split."
+        )
+    if not contents.queries:
+        raise DataError(
+            f"{texts}: no question that can be used; expected one whose answer begins in a candidate of {candidates}."
+            + "".join(f" {line}." for line in warnings.summary().splitlines())
         )
     contents.judgements = list(judged)
     query_ids = [query.query_id for query in contents.queries]

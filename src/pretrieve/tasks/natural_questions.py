@@ -71,7 +71,13 @@ class _Page:
         token = self.tokens[place]
         if self.simplified:
             return token if _TAG.fullmatch(token) else ""
-        return token["token"] if token["html_token"] else ""
+        try:
+            tag = token["token"] if token["html_token"] else ""
+        except (KeyError, TypeError):
+            raise self._fault(place) from None
+        if not isinstance(tag, str):
+            raise self._fault(place)
+        return tag
 
     def words(self, start: int, end: int) -> list[int]:
         """Places of the tokens of a span that are no tags."""
@@ -84,7 +90,10 @@ class _Page:
             if last is not None and self._apart(last, place):
                 text += " "
             begin[place] = len(text)
-            text += self.tokens[place] if self.simplified else self.tokens[place]["token"]
+            word = self.tokens[place] if self.simplified else self.tokens[place].get("token")
+            if not isinstance(word, str):
+                raise self._fault(place)
+            text += word
             last = place
         return text, begin
 
@@ -92,16 +101,32 @@ class _Page:
         """Whether white space stands between two tokens, outside of tags."""
         if self.simplified:
             return True
-        between = self._bytes[self.tokens[left]["end_byte"] : self.tokens[right]["start_byte"]].decode()
+        begin, end = self.tokens[left].get("end_byte"), self.tokens[right].get("start_byte")
+        for place, byte in ((left, begin), (right, end)):
+            if not isinstance(byte, int) or not 0 <= byte <= len(self._bytes):
+                raise self._fault(place)
+        try:
+            between = self._bytes[begin:end].decode()
+        except UnicodeDecodeError:
+            raise DataError(
+                f"{self.where}: bytes {begin:,} to {end:,} of document_html, between the tokens {left:,} and {right:,}, begin "
+                "or end within a character; expected the offsets of this page."
+            ) from None
         return _SPACE.search(re.sub(r"<[^>]*>", "", between)) is not None
+
+    def _fault(self, place: int) -> DataError:
+        return DataError(
+            f"{self.where}: token {place:,} is {str(self.tokens[place])[:80]!r}; expected an object with 'token' (text), "
+            f"'html_token', and 'start_byte' and 'end_byte' within the {len(self._bytes):,} bytes of 'document_html'."
+        )
 
     def span(self, entry: Any) -> tuple[int, int]:
         """Start and end token of an answer."""
         try:
             start, end = int(entry["start_token"]), int(entry["end_token"])
-        except (TypeError, KeyError, ValueError):
+        except (TypeError, KeyError, ValueError, OverflowError):
             raise DataError(
-                f"{self.where}: answer {str(entry)[:80]!r}; expected 'start_token' and 'end_token'."
+                f"{self.where}: answer {str(entry)[:80]!r}; expected 'start_token' and 'end_token', whole numbers."
             ) from None
         if not (start == -1 or 0 <= start < end <= len(self.tokens)):
             raise DataError(
@@ -131,7 +156,10 @@ def page_title(record: dict[str, Any]) -> str:
     if record.get("document_title"):
         return str(record["document_title"])
     address = html.unescape(str(record.get("document_url", "")))
-    titles = parse_qs(urlsplit(address).query).get("title") or [""]
+    try:
+        titles = parse_qs(urlsplit(address).query).get("title") or [""]
+    except ValueError:  # no address, such as one with a single bracket
+        return ""
     return titles[0].replace("_", " ").strip()
 
 
@@ -173,6 +201,8 @@ def _paragraph(record: dict[str, Any], where: str) -> Paragraph | str:
     if not words or words[0] not in begin:
         return "the short answer is not in the paragraph"
     text = page.text(first, last)[0]
+    if not text.strip():
+        return "the short answer is blank"
     question = _question(record, where)
     answer = Answer(text, begin[words[0]])
     return Paragraph(page_title(record), context, [Question(str(record["example_id"]), question, (answer,))])

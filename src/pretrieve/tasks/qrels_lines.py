@@ -26,6 +26,8 @@ BEIR_COLUMNS = ("query-id", "corpus-id", "score")
 TREC_COLUMNS = ("topic", "iteration", "document", "grade")
 #: A query that is judged in two splits belongs to the first of these: nothing is trained on what is tested.
 PRECEDENCE = ("test", "dev", "train")
+#: What a collection's column of relevance can hold.
+LARGEST = 2**31 - 1
 
 
 class Judged(NamedTuple):
@@ -43,34 +45,59 @@ def read_qrels(path: Path, layout: str, warnings: Warnings | None = None, label:
     Raises
     ------
     DataError
-        for another number of columns, a relevance that is no whole number, an empty id, or a file without judgements.
+        for another number of columns, a relevance that is no whole number or above :data:`LARGEST`, an empty id, or a file
+        without judgements.
     """
     trec = layout == "trec"
     columns = TREC_COLUMNS if trec else BEIR_COLUMNS
-    found = False
+    found = header = False
     for number, fields in read_columns(path, columns, separator=None if trec else "\t", label=label, warnings=warnings):
         query_id, doc_id, grade = (fields[0], fields[2], fields[3]) if trec else fields
         if number == 1 and not trec:
-            if tuple(fields) == BEIR_COLUMNS:
+            if header := tuple(fields) == BEIR_COLUMNS:
                 continue
             if warnings is not None and _whole(grade):
                 warnings.add("judgements without the header line", f"{path}: line 1: {fields}")
         if not _whole(grade) or not query_id or not doc_id:
-            header = f" or the header {', '.join(BEIR_COLUMNS)}" if number == 1 and not trec else ""
+            raise _not_a_judgement(path, number, fields, columns, found or header)
+        try:
+            relevance = int(grade)
+        except ValueError:  # thousands of digits
+            relevance = LARGEST + 1
+        if relevance > LARGEST:
             raise DataError(
-                f"{path}: line {number}: found {', '.join(map(repr, fields))}; expected {', '.join(columns)}, the last a "
-                f"whole number{header}."
+                f"{path}: line {number}: the relevance of document {doc_id!r} for query {query_id!r} is {grade[:20]}"
+                f"{'…' if len(grade) > 20 else ''}; expected a whole number up to {LARGEST:,}."
             )
         found = True
-        yield Judged(number, query_id, doc_id, int(grade))
+        yield Judged(number, query_id, doc_id, relevance)
     if not found:
         raise DataError(
             f"{path}: no judgement in it; expected lines of {', '.join(columns)}: leave an empty split out."
         )
 
 
+def _not_a_judgement(path: Path, number: int, fields: list[str], columns: tuple[str, ...], below: bool) -> DataError:
+    """below: the header or a judgement was read before."""
+    place, beir = f"{path}: line {number}: ", columns == BEIR_COLUMNS
+    if beir and number > 1 and tuple(fields) == BEIR_COLUMNS:
+        if below:
+            return DataError(
+                f"{place}the header stands below other lines; expected it in line 1 only: remove this line."
+            )
+        above = "line 1 is empty" if number == 2 else f"lines 1 to {number - 1} are empty"
+        return DataError(
+            f"{place}the header stands here, for {above}; expected it in line 1: remove what is empty above it."
+        )
+    header = f" or the header {', '.join(BEIR_COLUMNS)}" if beir and number == 1 else ""
+    return DataError(
+        f"{place}found {', '.join(map(repr, fields))}; expected {', '.join(columns)}, the last a whole number{header}."
+    )
+
+
 def _whole(text: str) -> bool:
-    return text.removeprefix("-").isascii() and text.removeprefix("-").isdigit()
+    digits = text.removeprefix("-")
+    return digits.isascii() and digits.isdigit()
 
 
 def splits_of_queries(files: Mapping[str, Path], layout: str, warnings: Warnings) -> dict[str, str]:

@@ -7,12 +7,11 @@ https://rajpurkar.github.io/SQuAD-explorer/). Further keys are ignored. The file
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pretrieve.corpora.raw_bytes import open_raw
+from pretrieve.corpora.json_file import read_json
 from pretrieve.errors import DataError
 
 
@@ -70,18 +69,9 @@ class _Reader:
             self.fault("", "no such file; expected SQuAD v1.1 JSON. Fetch it, or correct the path.")
             return
         try:
-            with open_raw(self.path) as stream:
-                root = json.loads(stream.read().decode("utf-8-sig"))
-        except DataError as error:  # packed files that are damaged; it names the file
+            root = read_json(self.path, "SQuAD v1.1 JSON")
+        except DataError as error:  # it names the file
             self.problems.append(str(error))
-            return
-        except json.JSONDecodeError as error:
-            self.fault(
-                f"line {error.lineno}, column {error.colno}", f"not valid JSON: {error.msg}. Mend or fetch it again."
-            )
-            return
-        except UnicodeDecodeError as error:
-            self.fault("", f"not UTF-8 text ({error.reason} at byte {error.start}). Fetch it again.")
             return
         for number, article in enumerate(self.get(root, "data", list, "") or []):
             self.article(article, f"article {number}")

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from pretrieve.corpora.raw_text import Warnings
+from pretrieve.errors import DataError
 from pretrieve.tasks.example_reading import Job, Part, Record, always, header_of, read_named, write_records
 
 COLUMNS = ("Sentence1", "Sentence2", "Sentence3")
@@ -34,7 +35,13 @@ def read_wiki_sections(path: Path, warnings: Warnings) -> Iterator[Record]:
     DataError
         when a column is missing, a record has another number of fields than the header, or its quotes do not fit.
     """
-    header = next(csv.reader(["\t".join(header_of(path))]))
+    line = "\t".join(header_of(path))
+    try:
+        header = next(csv.reader([line]))
+    except csv.Error:  # a carriage return that ends no line
+        raise DataError(
+            f"{path}: line 1: header {line[:80]!r}; expected columns separated by commas, in one line."
+        ) from None
     rows = read_named(path, COLUMNS, warnings, header, separator=",", quoted=True)
     for number, (line, sentences) in enumerate(rows):
         yield Record(str(number), tuple(sentences), None, line)

@@ -14,15 +14,17 @@ import io
 import math
 import textwrap
 from collections.abc import Sequence
+from dataclasses import replace
 from xml.sax.saxutils import escape
 
 import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
-from pretrieve.reporting.figures.marks import GREY, PUBLISHED, Legend, draw_panel
-from pretrieve.reporting.figures.points import Point, is_measured
-from pretrieve.reporting.figures.reference import Figure, Panel
+from pretrieve.reporting.figures.marks import GREY, Legend, draw_panel
+from pretrieve.reporting.figures.points import AS_PUBLISHED, Point, is_measured
+from pretrieve.reporting.figures.reference import Axis, Figure, Panel
+from pretrieve.reporting.figures.stars import PUBLISHED
 
 #: Inches. At half size the base font of 12 points is one of 6.
 PANEL_WIDTH, PANEL_HEIGHT, SQUARE, MIN_WIDTH = 4.3, 3.3, 3.1, 6.4
@@ -67,7 +69,7 @@ def _named(svg: bytes, title: str, description: str) -> bytes:
 
 def draw(figure: Figure, points: Sequence[Point], scale: str) -> Canvas:
     """The figure on a canvas of matplotlib, without its global state."""
-    axes_of = [(panel, published) for panel in figure.panels for published in _views(panel, points)]
+    axes_of = _views(figure, points)
     columns = min(figure.columns, len(axes_of))
     rows = math.ceil(len(axes_of) / columns)
     square = any(panel.draw == "scatter" for panel in figure.panels)
@@ -80,7 +82,8 @@ def draw(figure: Figure, points: Sequence[Point], scale: str) -> Canvas:
     shown = Legend()
     for place, (panel, published) in enumerate(axes_of):
         axes = grid[place // columns, place % columns]
-        own = [point for point in points if point.panel == panel.name]
+        names = {name for series in panel.series for name in (series.name, series.name + AS_PUBLISHED)}
+        own = [point for point in points if point.panel == panel.name and point.series in names]
         draw_panel(axes, panel, own, published, shown, lettered=len(figure.panels) > 1)
     for axes in grid.flat[len(axes_of) :]:
         axes.set_visible(False)
@@ -109,10 +112,40 @@ def draw(figure: Figure, points: Sequence[Point], scale: str) -> Canvas:
     return canvas
 
 
-def _views(panel: Panel, points: Sequence[Point]) -> list[bool]:
-    """Whether a panel's axes show what the paper has: [measured], or [measured, published]."""
-    there = any(point.published for point in points if point.panel == panel.name)
-    return [False, True] if panel.published_panel and there else [False]
+def _views(figure: Figure, points: Sequence[Point]) -> list[tuple[Panel, bool]]:
+    """What every axes shows: (panel with the series of these axes, whether as published).
+
+    Published values may have axes beside the measured ones. Changes have axes behind all others: they are far smaller than
+    what they are the difference of, and would press it together.
+    """
+    views, changes = [], []
+    for panel in figure.panels:
+        change = tuple(series for series in panel.series if series.kind == "change")
+        rest = tuple(series for series in panel.series if series.kind != "change")
+        if change and rest:
+            axis = Axis("Absolute change", panel.y.unit)
+            changes.append((replace(panel, title=f"{panel.title}: change", y=axis, series=change), False))
+            panel = replace(panel, series=rest)
+        views.append((panel, False))
+        if panel.published_panel and any(point.published for point in points if point.panel == panel.name):
+            views.append((panel, True))
+    return views + changes
+
+
+def _drawn(figure: Figure, points: Sequence[Point]) -> str:
+    """How many texts the maps show, in a sentence: of a small data set fewer than the paper's."""
+    maps = [(panel, series) for panel, series in figure.all_series() if series.kind == "map"]
+    counts: dict[str, int] = {}
+    for panel, series in maps:
+        own = [p for p in points if (p.panel, p.series) == (panel.name, series.name) and is_measured(p)]
+        counts[series.label] = max(counts.get(series.label, 0), len(own))
+    if not any(counts.values()):
+        return ""
+    words = f"Drawn: {' and '.join(f'{n} {label}' for label, n in counts.items())}"
+    wanted = figure.map["texts"]
+    if min(counts.values()) < wanted:
+        words += f", for the data set has no more to test; the paper has {wanted} of each"
+    return f"{words}."
 
 
 def _texts(
@@ -132,6 +165,7 @@ def _texts(
                 f"Measured at the {scale} scale (scale-differs): less data, smaller models. Compare methods with each other. "
                 + words
             )
+        words = " ".join(filter(None, (words, _drawn(figure, points))))
         above += [(line, False) for line in textwrap.wrap(words, characters)]
     below = []
     for reason, places in _missing(figure, points).items():
@@ -175,8 +209,12 @@ def _share_y(figure: Figure, grid: Sequence[Axes], axes_of: Sequence[tuple[Panel
     groups: dict[tuple, list[Axes]] = {}
     for axes, (panel, published) in zip(grid, axes_of, strict=True):
         if panel.draw == "line" and axes.lines:
-            groups.setdefault((panel.y, panel.x, published), []).append(axes)
+            groups.setdefault((panel.y, panel.x, published, axes.get_yscale()), []).append(axes)
     for group in groups.values():
         low, high = min(axes.get_ylim()[0] for axes in group), max(axes.get_ylim()[1] for axes in group)
+        if (
+            len(group) > 1 and group[0].get_yscale() == "linear"
+        ):  # a margin of the range that they share, for the markers
+            low, high = low - 0.03 * (high - low), high + 0.03 * (high - low)
         for axes in group:
             axes.set_ylim(low, high)

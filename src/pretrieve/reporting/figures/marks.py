@@ -1,7 +1,7 @@
 """Marks on the axes of a figure: lines with error bars, bars, the dots of maps, and what the paper published.
 
 A method looks the same everywhere (:mod:`pretrieve.reporting.figures.palette`). What has no value is said and not left
-blank; a published value far from everything measured stands at the edge, for it would flatten the rest.
+blank; bars have their value beside them, for one near 0 cannot be seen beside what the paper published.
 """
 
 from __future__ import annotations
@@ -16,14 +16,18 @@ from matplotlib.lines import Line2D
 from pretrieve.reporting.figures.palette import METHODS, Look
 from pretrieve.reporting.figures.points import AS_PUBLISHED, Point, is_measured
 from pretrieve.reporting.figures.reference import Panel, Series
+from pretrieve.reporting.figures.stars import PUBLISHED, draw_stars, star
 
 #: From so many points on a line has no markers, and a band in place of error bars.
 MANY_POINTS = 20
 #: Up to so many points each x has a tick.
 FEW_POINTS = 8
 GREY = "#555555"
-#: The legend's word for points of the paper.
-PUBLISHED = "published"
+#: An axis of relative changes is logarithmic beyond ± so many per cent where the largest is more than ``TOO_FAR`` and the
+#: smallest less than a twentieth of it: on a linear one the small changes would all lie on 0.
+LINEAR, TOO_FAR, FLATTENED = 10, 100, 20
+#: Up to so many bars there is room for a number across each.
+FEW_BARS = 6
 
 
 @dataclass
@@ -54,7 +58,7 @@ def draw_panel(
     if panel.draw == "bar":
         _bars(axes, panel, points, names, shown)
     else:
-        _lines(axes, panel, points, names, published, shown)
+        stars = _lines(axes, panel, points, names, published, shown)
     if panel.x.scale == "category":
         axes.set_xticks(range(len(names)), names)
         axes.set_xlim(-0.5, len(names) - 0.5)
@@ -72,6 +76,9 @@ def draw_panel(
         if panel.x.scale == "log2" or len(ticks) <= FEW_POINTS:
             axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
         axes.margins(x=0.08)
+    if panel.draw == "line" and stars:
+        draw_stars(axes, stars, points)  # at the edge by where x lies on the axes, so these are ready
+        shown.add(PUBLISHED, Line2D([], [], **star(Look(GREY, "*"))))
     if not any(_shown(point, published) for point in points):
         axes.set_yticks([])
         axes.text(0.5, 0.5, _instead(points), transform=axes.transAxes, ha="center", va="center", color=GREY)
@@ -100,9 +107,12 @@ def _of(series: Series, points: Sequence[Point]) -> list[Point]:
 
 def _lines(
     axes: Axes, panel: Panel, points: Sequence[Point], names: Sequence[str], published: bool, shown: Legend
-) -> None:
+) -> list[tuple[float, Point, Look]]:
+    """Draw the lines. Returns the published values that are to stand among them."""
     if panel.y.unit == "%" and any(series.relative_to for series in panel.series):
         axes.axhline(0, color=GREY, linewidth=1)
+        if not published:
+            _spread(axes, [float(point.y) for point in points if is_measured(point)])
     stars: list[tuple[float, Point, Look]] = []
     for order, series in enumerate(panel.series):
         look, own = METHODS[series.method], _of(series, points)
@@ -129,33 +139,20 @@ def _lines(
             shown.add(series.label, axes.plot(xs, ys, **line)[0])
         if not panel.published_panel:
             stars += [(_at(point.x, names), point, look) for point in own if point.published]
-    if stars:
-        _draw_stars(axes, stars, points)
-        shown.add(PUBLISHED, Line2D([], [], **_star(Look(GREY, "*"))))
+    return stars
 
 
-def _draw_stars(axes: Axes, stars: Sequence[tuple[float, Point, Look]], points: Sequence[Point]) -> None:
-    """Published points. One far from everything measured stands at the edge with its number: it would flatten the rest."""
-    measured = [float(point.y) for point in points if is_measured(point)]
-    low, high = (min(measured), max(measured)) if measured else (float("-inf"), float("inf"))
-    room = 2 * (high - low)
-    for x, point, look in stars:
-        y = float(point.published)
-        if low - room <= y <= high + room:
-            axes.plot([x], [y], **_star(look))
-            continue
-        edge, arrow = (0.93, "↑") if y > high else (0.07, "↓")
-        axes.plot([x], [edge], **_star(look), transform=axes.get_xaxis_transform())
-        axes.annotate(
-            f"{point.published} {arrow}",
-            (x, edge),
-            xycoords=axes.get_xaxis_transform(),
-            xytext=(0, -19 if y > high else 12),
-            textcoords="offset points",
-            ha="center",
-            color=look.colour,
-            fontsize=10,
-        )
+def _spread(axes: Axes, values: Sequence[float]) -> None:
+    """Make y logarithmic beyond ± ``LINEAR`` where few large values would flatten the rest, and say so."""
+    sizes = [abs(value) for value in values if value]
+    if not sizes or max(sizes) <= TOO_FAR or min(sizes) * FLATTENED >= max(sizes):
+        return
+    axes.set_yscale("symlog", linthresh=LINEAR)
+    powers = [10.0**n for n in range(1, len(f"{max(sizes):.0f}") + 1)]
+    ticks = [*(-power for power in reversed(powers)), 0.0, *powers]
+    axes.set_yticks(ticks, [f"{tick:,.0f}".replace("-", "−") for tick in ticks])
+    axes.set_ylim(min([0.0, *values]) * 2 - LINEAR / 2, max([0.0, *values]) * 2 + LINEAR / 2)
+    axes.set_ylabel(f"{axes.get_ylabel()},\nlogarithmic beyond ±{LINEAR}")
 
 
 def _style(series: Series, look: Look) -> dict:
@@ -171,20 +168,9 @@ def _style(series: Series, look: Look) -> dict:
     return line
 
 
-def _star(look: Look) -> dict:
-    return {
-        "linestyle": "none",
-        "marker": "*",
-        "markersize": 15,
-        "markerfacecolor": "white",
-        "markeredgecolor": look.colour,
-        "markeredgewidth": 1.5,
-        "zorder": 4,
-    }
-
-
 def _bars(axes: Axes, panel: Panel, points: Sequence[Point], names: Sequence[str], shown: Legend) -> None:
-    wide = 0.8 / len(panel.series)
+    wide = 0.88 / len(panel.series)
+    tops: list[tuple[float, Point, list[float]]] = []  # place, point, what must not lie under its number
     for order, series in enumerate(panel.series):
         look, own = METHODS[series.method], _of(series, points)
         shift = wide * (order - (len(panel.series) - 1) / 2)
@@ -212,10 +198,36 @@ def _bars(axes: Axes, panel: Panel, points: Sequence[Point], names: Sequence[str
                     elinewidth=1.2,
                     capsize=4,
                 )
+            for x, point in zip(xs, there, strict=True):
+                tops.append((x, point, [float(point.published)] if point.published else []))
         stated = [(_at(point.x, names) + shift, float(point.published)) for point in own if point.published]
         if stated:
-            axes.plot(*zip(*stated, strict=True), **(_star(look) | {"markersize": 12}))
-            shown.add(PUBLISHED, Line2D([], [], **_star(Look(GREY, "*"))))
+            axes.plot(*zip(*stated, strict=True), **(star(look) | {"markersize": 12}))
+            shown.add(PUBLISHED, Line2D([], [], **star(Look(GREY, "*"))))
+    _numbers(axes, tops)
+
+
+def _numbers(axes: Axes, tops: Sequence[tuple[float, Point, list[float]]]) -> None:
+    """The value of each bar above it, or above the star that would lie on it. ``tops``: place, point, its stars."""
+    axes.margins(y=0.2)
+    low, high = axes.get_ylim()
+    upright = len(tops) > FEW_BARS
+    need = (0.26 if upright else 0.13) * (high - low)
+    for x, point, stars in tops:
+        y = max(0.0, float(point.y) + float(point.sd or 0))
+        for at in stars:
+            y = at + 0.03 * (high - low) if y - 0.05 * (high - low) < at < y + need else y
+        text = point.y if abs(float(point.y)) < 0.1 else f"{float(point.y):.3g}"
+        axes.annotate(
+            text.replace("-", "−"),
+            (x, y),
+            xytext=(0, 3),
+            textcoords="offset points",
+            ha="center",
+            va="bottom",
+            rotation=90 if upright else 0,
+            fontsize=9,
+        )
 
 
 def _mark_missing(axes: Axes, panel: Panel, points: Sequence[Point], names: Sequence[str], published: bool) -> None:

@@ -1,4 +1,4 @@
-"""How a method looks: one colour, marker and dash for each, in every figure.
+"""How a method looks: one colour, marker and dash for each, in every figure; learning curves have the same colours.
 
 Colours are those of Okabe and Ito (2008, https://jfly.uni-koeln.de/color/) for encoders, and of Paul Tol's "muted" scheme
 (https://personal.sron.nl/~pault/) for ways to share parameters: both can be told apart by colour-blind readers. In grey
@@ -9,7 +9,9 @@ Standard library only: a figure's description is checked against the names.
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
+from zlib import crc32
 
 
 class Look(NamedTuple):
@@ -47,4 +49,50 @@ METHODS: dict[str, Look] = {
     "answers": Look("#EE7733", "^"),
     "separation": Look("#222222", "o"),
     "separation-vectors": Look("#888888", "D", (1.5, 1.5)),
+    # objectives that only learning curves show
+    "none": Look("#A6761D", "X", (1.5, 1.5)),
+    "mlm": Look("#AA3377", "s", (4, 2)),
+    "bfs": Look("#EE3377", "v", (6, 2, 1.5, 2)),
+    "wlp": Look("#CC3311", "^", (4, 2)),
+    "ict-bfs-wlp": Look("#E69F00", "o"),
+    "cocondenser": Look("#AA4499", "P", (4, 2)),
+    "retromae": Look("#B8A100", "v", (6, 2, 1.5, 2)),
+    "dupmae": Look("#117733", "o"),
+    "t5": Look("#6B6ECF", "o"),
 }
+#: Names of encoders and recipes of the configuration, as far as the method goes by them → method. The first that fits.
+_NAMES = tuple(
+    (re.compile(pattern), method)
+    for pattern, method in {
+        r"dual-t5-(?P<own>sde|ade|ade-ste|ade-fte|ade-spl)": "",
+        r"(transformer|bow-mlp)-none": "none",
+        r"transformer-mlm": "mlm",
+        r"(transformer|shallow|bow-mlp)-(?P<own>ict-bfs-wlp|ict|bfs|wlp)(-half|-quarter)?": "",
+        r"base|bert": "bert",
+        r"seed-mlm": "bert-ours",
+        r"seed-3-2": "seed",
+        r"seed-1-\w+": "decoder-1",
+        r"seed-3-\w+": "decoder-3",
+        r"seed-5-\w+": "decoder-5",
+        r"dupmae(-\w+)?": "dupmae",
+        r"t5-\w+": "t5",
+        r"(?P<own>condenser|cocondenser|retromae|optimus)": "",
+    }.items()
+)
+#: Colours for encoders of one's own: Paul Tol's "bright" scheme.
+_OTHERS = ("#4477AA", "#EE6677", "#228833", "#66CCEE", "#AA3377", "#BBBBBB")
+
+
+def look_of(*names: str) -> Look:
+    """The look of what ``names`` (an encoder; or a recipe, then its encoder) are called: of the first name with a method.
+
+    What has none gets a colour by the last name, the same wherever it is drawn.
+
+    >>> look_of("dual-t5-sde", "t5-base") == METHODS["sde"], look_of("reqa", "shallow-ict") == METHODS["ict"]
+    (True, True)
+    """
+    for name in names:
+        for pattern, method in _NAMES:
+            if found := pattern.fullmatch(name):
+                return METHODS[method or found["own"]]
+    return Look(_OTHERS[crc32(names[-1].encode()) % len(_OTHERS)], "o")
