@@ -28,6 +28,7 @@ from pretrieve.errors import PretrieveError
 from pretrieve.finished_work import KEEP, forget_finished
 from pretrieve.finetuning.recipes import trainer_of
 from pretrieve.home import cache_places
+from pretrieve.idle_timers import watch_timers
 from pretrieve.job_lock import RUN, process_name
 from pretrieve.job_options import (
     PUBLISHED,
@@ -70,6 +71,7 @@ try:
     hub.check_starts(config, PLAN.sources)
     NEEDS = Needs(config, SITE)
     if workflow.is_main_process:
+        watch_timers()
         SITE.check_cluster()
         prepare_run(PLAN.root, sys.argv[1:])
 except PretrieveError as error:
