@@ -264,6 +264,18 @@ def test_values_alone_are_of_the_queries_that_both_have(folder):
     assert found.note == "on the 8 queries that all of its cells were tested on"
 
 
+@pytest.mark.parametrize("test", ["none", "paired"])
+def test_guessing_is_looked_for_in_all_queries_of_a_value(folder, test):
+    """The values that are compared are those of the 8 queries that both were tested on, which no table shows."""
+    lines, cells = with_queries({"a": [tuple(range(10, 20))], "b": [tuple(range(8))]}, chance=0.1)
+    path = ROOT / "metrics/b.r-1k/qa/seed1.json"
+    record = json.loads(path.read_text())
+    asked = {query: score for query, score in record["per_query"]["recall@1"].items() if score}
+    path.write_text(json.dumps(record | {"metrics": {"recall@1": 1.0}, "per_query": {"recall@1": asked}}))
+    lines[1] = lines[1]._replace(measured="100.00")
+    assert judge(lines, cells, test=test).verdict == "contradicted"
+
+
 def test_deviations_of_other_queries_are_said(folder):
     lines, cells = with_queries({"a": [(1,), (2,)], "b": [(3,), (4,)]})
     for seed in (1, 2):
@@ -341,6 +353,15 @@ POINTS = [
 def test_points_of_figures(folder, cells, effects):
     found = judge([line("a", "x", "1")], cells, points=POINTS)
     assert [outcome.effect for outcome in found.outcomes] == [pytest.approx(effect) for effect in effects]
+
+
+def test_points_are_compared_as_they_are_drawn(folder):
+    """A figure may show a value of some of the queries, which is not the one of the metrics file."""
+    with_queries({"a": [(1, 2)], "b": [(1,)]})
+    fields = {"dataset": "qa", "metric": "recall@1", "unit": "%"}
+    points = [point(name, "1", y, system=f"{name}.r-1k", **fields) for name, y in (("a", "30.00"), ("b", "20.00"))]
+    found = judge([line("a", "x", "1")], [at("a", "1"), at("b", "1")], points=points)
+    assert found.verdict == "supported" and found.effect == 10
 
 
 def test_a_series_that_was_not_run_and_a_figure_that_is_not_there(folder):

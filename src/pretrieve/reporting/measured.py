@@ -72,6 +72,9 @@ class Measurements:
                 f"{value.files[0]}: {value.metric} is {shown:.6g} and {value.number} in the table or figure; expected the "
                 "same number. Run snakemake again: one of them is older."
             )
+        return self._per_query(value)
+
+    def _per_query(self, value: Value) -> dict[str, float] | str:
         seeds = [self._files.per_query(path, value.metric) for path in value.files]
         if any(seed is None for seed in seeds):
             return f"no values per query for {value.metric}"
@@ -95,7 +98,7 @@ class Measurements:
         level = self.chance(value)
         if level is None:
             return False
-        scores = self.per_query(value)
+        scores = self._per_query(value)  # of all its queries, also where a comparison is about some of them
         number = self._files.number(value.files[0], "n_queries")
         known = None if isinstance(scores, str) else list(scores.values())
         return not beyond_chance(level / value.factor, float(value.number) / value.factor, known, int(number))

@@ -206,7 +206,10 @@ def _opened(outcome: Outcome, why: str) -> Outcome:
 
 
 def _on_common(outcome: Outcome, contrasts: Sequence[Contrast], claim: Claim, measurements: Measurements) -> Outcome:
-    """The same values on the queries that all cells were tested on, where each has its own; else as it is."""
+    """The same values on the queries that all cells were tested on, where each has its own; else as it is. Points of a figure
+    are compared as they are drawn: on which queries, the figure has decided."""
+    if any(place.is_point for place in outcome.places):
+        return outcome
     scores = [measurements.per_query(value) for value in outcome.values]
     if any(isinstance(score, str) for score in scores):
         return outcome
@@ -216,7 +219,8 @@ def _on_common(outcome: Outcome, contrasts: Sequence[Contrast], claim: Claim, me
 
 
 def _by_seeds(outcome: Outcome, contrasts: Sequence[Contrast], measurements: Measurements) -> Outcome:
-    scores = [measurements.per_query(value) for value in outcome.values]
+    cells = [value for place, value in zip(outcome.places, outcome.values, strict=True) if not place.is_point]
+    scores = [measurements.per_query(value) for value in cells]
     numbers = {len(score) for score in scores if not isinstance(score, str)}
     note = f"cells are tested on {' and '.join(map(str, sorted(numbers)))} queries" if len(numbers) > 1 else ""
     outcome = replace(outcome, note=note)
