@@ -42,7 +42,7 @@ from pretrieve.pretraining.presets import resolve
 from pretrieve.reporting.figures import inputs as figure_plan
 from pretrieve.resources import Needs
 from pretrieve.scales import corpus_of, vocabulary_corpus, vocabulary_of
-from pretrieve.site import WHERE as SITE_FILE, Site
+from pretrieve.site import Site
 from pretrieve.stage_sources import stage_sources
 from pretrieve.tasks.collection_formats import LAYOUTS, ships_negatives
 from pretrieve.tasks.example_readers import READERS as OFFICIAL_READERS
@@ -76,8 +76,7 @@ try:
         prepare_run(PLAN.root, sys.argv[1:])
 except PretrieveError as error:
     # One line, no traceback: the message names the key, the value and what is allowed.
-    where = f" {SITE_FILE}" if str(error).startswith("site: ") else ""
-    print(f"{type(error).__name__}: {error}{where}", file=sys.stderr)
+    print(f"{type(error).__name__}: {error}", file=sys.stderr)
     sys.exit(1)
 
 ROOT = PLAN.root

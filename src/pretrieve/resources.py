@@ -25,8 +25,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from pretrieve.errors import ConfigError, nearest
-from pretrieve.site import Site
+from pretrieve.errors import nearest
+from pretrieve.site import Site, site_error
 
 COLUMNS = ("demo", "small", "paper")
 #: No job asks for less: the two Snakemakes inside a cluster's job take 257 MB before the program starts.
@@ -128,15 +128,15 @@ def _check_stages(site: Site) -> None:
         for stage, number in values.items():
             allowed = [name for name, needs in STAGES.items() if needs[0].gpus]
             if stage not in allowed:
-                raise ConfigError(
-                    f"site: {key}.{stage}: no stage that uses a GPU; allowed: {', '.join(allowed)}{nearest(stage, allowed)}"
+                raise site_error(
+                    f"{key}.{stage}: no stage that uses a GPU; allowed: {', '.join(allowed)}{nearest(stage, allowed)}"
                 )
             if stage not in SHARED_BY_GPUS and number > 1:
-                raise ConfigError(
-                    f"site: {key}.{stage}: {number}, but {stage} runs on one GPU; only {', '.join(SHARED_BY_GPUS)} share "
+                raise site_error(
+                    f"{key}.{stage}: {number}, but {stage} runs on one GPU; only {', '.join(SHARED_BY_GPUS)} share "
                     "their work."
                 )
             if key == "gpus" and number > MOST_GPUS:
-                raise ConfigError(
-                    f"site: gpus.{stage}: {number} is more than {MOST_GPUS} GPUs of one node; set nodes.{stage} as well."
+                raise site_error(
+                    f"gpus.{stage}: {number} is more than {MOST_GPUS} GPUs of one node; set nodes.{stage} as well."
                 )

@@ -23,10 +23,13 @@ SCHEDULERS = ("none", "slurm")
 GPUS_BY = ("gpus", "gres", "none")
 #: Seconds that Slurm's commands may take to answer; a login node may be slow, and a controller away.
 PATIENCE = 20
-#: Behind every message about the key ``site``.
-WHERE = "The key stands in site.yaml of the profile, such as profiles/slurm/site.yaml."
 _NAME = r"[A-Za-z0-9_.,:+][A-Za-z0-9_.,:+-]*"
 _FEATURES = r"[A-Za-z0-9_.(\[][A-Za-z0-9_.,:&|*()\[\]-]*"
+
+
+def site_error(what: str) -> ConfigError:
+    """What is wrong with the key ``site``, and where it stands."""
+    return ConfigError(f"site: {what} The key stands in site.yaml of the profile, such as profiles/slurm/site.yaml.")
 
 
 @dataclass(frozen=True)
@@ -59,13 +62,11 @@ class Site:
         """
         known = {entry.name: entry for entry in fields(cls)}
         if values is not None and not isinstance(values, Mapping):
-            raise ConfigError(
-                f"site: {values!r} is not allowed; expected keys and values, as in profiles/slurm/site.yaml."
-            )
+            raise site_error(f"{values!r} is not allowed; expected keys and values, as in profiles/slurm/site.yaml.")
         given = {name: value for name, value in (values or {}).items() if value is not None}
         for name in given:
             if name not in known:
-                raise ConfigError(f"site: {name}: unknown key; allowed: {', '.join(known)}{nearest(name, known)}")
+                raise site_error(f"{name}: unknown key; allowed: {', '.join(known)}{nearest(name, known)}")
         checked: dict[str, Any] = {}
         for name, value in given.items():
             if name in ("gpus", "nodes"):
@@ -77,14 +78,14 @@ class Site:
         site = cls(**checked)
         for name, allowed in (("scheduler", SCHEDULERS), ("gpus_by", GPUS_BY)):
             if getattr(site, name) and getattr(site, name) not in allowed:
-                raise ConfigError(
-                    f"site: {name}: {getattr(site, name)!r} is not allowed; allowed: {', '.join(allowed)}"
+                raise site_error(
+                    f"{name}: {getattr(site, name)!r} is not allowed; allowed: {', '.join(allowed)}"
                     f"{nearest(getattr(site, name), allowed)}"
                 )
         if site.gpus_by == "none" and site.gpu_model:
-            raise ConfigError(f"site: gpu_model: {site.gpu_model!r} beside gpus_by: none; leave one of them out.")
+            raise site_error(f"gpu_model: {site.gpu_model!r} beside gpus_by: none; leave one of them out.")
         if site.max_mem_mb and site.max_mem_mb < 500:
-            raise ConfigError(f"site: max_mem_mb: {site.max_mem_mb} is less than the 500 MB that every job takes.")
+            raise site_error(f"max_mem_mb: {site.max_mem_mb} is less than the 500 MB that every job takes.")
         return site
 
     def resources(self, gpus: int, nodes: int) -> dict[str, int | str]:
@@ -124,16 +125,16 @@ class Site:
         for key in ("partition", "cpu_partition"):
             for name in filter(None, getattr(self, key).split(",")):
                 if partitions and name not in partitions:
-                    raise ConfigError(
-                        f"site: {key}: {name!r} is no partition of this cluster; it has {', '.join(sorted(partitions))}"
+                    raise site_error(
+                        f"{key}: {name!r} is no partition of this cluster; it has {', '.join(sorted(partitions))}"
                         f"{nearest(name, partitions)}"
                     )
         user = getpass.getuser()
         # Slurm writes account names in small letters.
         accounts = _listed(["sacctmgr", "-n", "-P", "list", "associations", f"user={user}", "format=account"])
         if self.account and accounts and self.account.lower() not in {name.lower() for name in accounts}:
-            raise ConfigError(
-                f"site: account: {self.account!r} is no account of user {user}; allowed: {', '.join(sorted(accounts))}"
+            raise site_error(
+                f"account: {self.account!r} is no account of user {user}; allowed: {', '.join(sorted(accounts))}"
                 f"{nearest(self.account, accounts)}"
             )
 
@@ -149,15 +150,13 @@ def _listed(command: list[str]) -> set[str]:
 
 def _count(name: str, value: Any, least: int = 0) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise ConfigError(f"site: {name}: {value!r} is not allowed; expected a whole number, {least} or more.")
+        raise site_error(f"{name}: {value!r} is not allowed; expected a whole number, {least} or more.")
     return value
 
 
 def _counts(name: str, value: Any) -> dict[str, int]:
     if not isinstance(value, Mapping):
-        raise ConfigError(
-            f"site: {name}: {value!r} is not allowed; expected stages and numbers, such as {{pretrain: 4}}."
-        )
+        raise site_error(f"{name}: {value!r} is not allowed; expected stages and numbers, such as {{pretrain: 4}}.")
     return {str(stage): _count(f"{name}.{stage}", number, least=1) for stage, number in value.items()}
 
 
@@ -165,5 +164,5 @@ def _word(name: str, value: Any) -> str:
     word = str(value)
     pattern = _FEATURES if name == "constraint" else _NAME
     if isinstance(value, bool | float | list | dict) or not re.fullmatch(pattern, word):
-        raise ConfigError(f"site: {name}: {value!r} is not allowed; expected a name as Slurm has it, without spaces.")
+        raise site_error(f"{name}: {value!r} is not allowed; expected a name as Slurm has it, without spaces.")
     return word

@@ -1,8 +1,8 @@
 """What guessing scores, against all orders of a few documents that the metrics themselves score.
 
-Seen to fail when: the cut is not limited by the number of candidates; relevant documents are drawn with replacement; the best DCG
-has more documents than are relevant; a grade of 0 counts as relevant; the rarest class is taken; the error of a mean is that of
-one query.
+Seen to fail when: the cut is not limited by the number of candidates, or by the run's depth; relevant documents are drawn with
+replacement; the best DCG has more documents than are relevant; a grade of 0 counts as relevant; the rarest class is taken; the
+error of a mean is that of one query.
 """
 
 from __future__ import annotations
@@ -42,16 +42,19 @@ def test_the_mean_over_all_orders(grades):
     scores = np.arange(len(DOCUMENTS), 0, -1)
     run = Run(ids, [list(order) for order in orders], [scores] * len(orders))
     expected = evaluate(run, dict.fromkeys(ids, grades), METRICS).mean
-    assert chance_levels({"q": grades}, len(DOCUMENTS), METRICS) == pytest.approx(expected)
+    assert chance_levels({"q": grades}, len(DOCUMENTS), METRICS, 1000) == pytest.approx(expected)
+    cut = evaluate(run.cut(3), dict.fromkeys(ids, grades), METRICS).mean
+    assert chance_levels({"q": grades}, len(DOCUMENTS), METRICS, 3) == pytest.approx(cut)
 
 
 def test_queries_are_averaged_and_what_has_no_level_is_left_out():
     one, other = {"a": 1}, {"a": 1, "b": 1}
-    levels = [chance_levels({"q": grades}, 10, ["mrr@3"])["mrr@3"] for grades in (one, other)]
-    both = chance_levels({"p": one, "q": other}, 10, ["mrr@3", "map", "hits@20", "recall_cap@3", "mrr@3-l2"])
+    levels = [chance_levels({"q": grades}, 10, ["mrr@3"], 10)["mrr@3"] for grades in (one, other)]
+    both = chance_levels({"p": one, "q": other}, 10, ["mrr@3", "map", "hits@20", "recall_cap@3", "mrr@3-l2"], 10)
     assert both == {"mrr@3": pytest.approx(fmean(levels))}
-    assert chance_levels({}, 10, ["mrr"]) == chance_levels({"q": one}, 0, ["mrr"]) == {}
-    assert chance_levels({"q": {"a": 0}}, 10, ["mrr", "ndcg@3"]) == {"mrr": 0, "ndcg@3": 0}
+    assert chance_levels({}, 10, ["mrr"], 10) == chance_levels({"q": one}, 0, ["mrr"], 10) == {}
+    assert chance_levels({"q": one}, 10, ["mrr"], 0) == {}  # a run without a hit
+    assert chance_levels({"q": {"a": 0}}, 10, ["mrr", "ndcg@3"], 10) == {"mrr": 0, "ndcg@3": 0}
 
 
 def test_examples():

@@ -2,11 +2,11 @@
 
 A small model after a short training may have learnt nothing. Then the differences of its scores are noise whatever their ratio
 is, so metrics files carry these levels, and :mod:`pretrieve.reporting.verdicts` takes no value for a finding that is not beyond
-them. With N candidates of which R are relevant, in random order:
+them. With N candidates of which R are relevant, in random order; k is at most the depth of the run, which is that of ``mrr``:
 
 ===============  ===============================================================================================================
-``recall@k``     min(k, N) / N
-``precision@k``  R/N · min(k, N)/k
+``recall@k``     k / N
+``precision@k``  R/N, less where the run is shorter than k
 ``hit_rate@k``   1 − C(N − R, k) / C(N, k)
 ``mrr``,         Σ_{r ≤ k} P(r)/r with P(r), that the first relevant one stands at rank r,
 ``mrr@k``        R/(N − r + 1) · Π_{i < r} (N − R − i + 1)/(N − i + 1)
@@ -36,18 +36,21 @@ _NAME = re.compile(r"(recall|precision|hit_rate|mrr|ndcg)(?:@([1-9][0-9]*))?")
 _BEYOND = 1.645
 
 
-def chance_levels(qrels: Mapping[str, Mapping[str, int]], candidates: int, metrics: Sequence[str]) -> dict[str, float]:
+def chance_levels(
+    qrels: Mapping[str, Mapping[str, int]], candidates: int, metrics: Sequence[str], depth: int
+) -> dict[str, float]:
     """Metric → its expected mean over the queries of the qrels, for those of ``metrics`` that have a level.
 
-    candidates: documents that every query is ranked against.
+    candidates: documents that every query is ranked against; depth: so many of them a ranking has at most.
     """
-    if not qrels or not candidates:
+    depth = min(depth, candidates)
+    if not qrels or not depth:
         return {}
     grades = Counter(tuple(sorted((g for g in judged.values() if g > 0), reverse=True)) for judged in qrels.values())
     levels = {}
     for name in metrics:
         if match := _NAME.fullmatch(name):
-            kind, cut = match[1], min(int(match[2] or candidates), candidates)
+            kind, cut = match[1], min(int(match[2] or depth), depth)
             sums = (n * _level(kind, cut, int(match[2] or cut), relevant, candidates) for relevant, n in grades.items())
             levels[name] = sum(sums) / len(qrels)
     return levels
@@ -63,7 +66,7 @@ def _level(kind: str, cut: int, k: int, grades: Sequence[int], n: int) -> float:
         return relevant / n * cut / k
     if kind == "ndcg":
         discounts = 1 / np.log2(np.arange(2, cut + 2))
-        best = sum(grade / math.log2(rank + 1) for rank, grade in enumerate(grades[:cut], 1))
+        best = sum(grade / math.log2(rank + 1) for rank, grade in enumerate(grades[:k], 1))
         return float(sum(grades) / n * discounts.sum() / best)
     ranks = np.arange(1, cut + 1)
     # The chance that none of the first r is relevant: falls to 0 where fewer others are left.

@@ -272,7 +272,8 @@ def metrics_record(
         if f"msmarco-{variant}-mrr" in conventions:
             _count_as_msmarco(scores, run_path, judged, variant)
     # Of candidate lists that another system chose, nothing is known about what guessing would score.
-    levels = {} if isinstance(candidates, Mapping) else chance_levels(judged, candidates, metrics)
+    depth = max(map(len, run.doc_ids), default=0)
+    levels = {} if isinstance(candidates, Mapping) else chance_levels(judged, candidates, metrics, depth)
     record = {
         "run": Path(run_path).as_posix(),
         "run_sha256": hashlib.sha256(Path(run_path).read_bytes()).hexdigest(),

@@ -14,7 +14,6 @@ from pathlib import Path
 from statistics import fmean
 
 from pretrieve.errors import DataError
-from pretrieve.evaluation.chance import beyond_chance
 from pretrieve.paths import figure_file, metrics_file, parse_system, table_file
 from pretrieve.reporting.claims import Place
 from pretrieve.reporting.figures.points import Point, read_points
@@ -72,9 +71,6 @@ class Measurements:
                 f"{value.files[0]}: {value.metric} is {shown:.6g} and {value.number} in the table or figure; expected the "
                 "same number. Run snakemake again: one of them is older."
             )
-        return self._per_query(value)
-
-    def _per_query(self, value: Value) -> dict[str, float] | str:
         seeds = [self._files.per_query(path, value.metric) for path in value.files]
         if any(seed is None for seed in seeds):
             return f"no values per query for {value.metric}"
@@ -87,21 +83,18 @@ class Measurements:
 
     def chance(self, value: Value) -> float | None:
         """What guessing is expected to score where ``value`` was measured, in its unit; None where that is not known."""
-        there = [path for path in value.files if Path(path).is_file()]
-        level = self._files.chance(there[0], value.metric) if there else None
+        level = self._files.chance(value.files[0], value.metric) if self._there(value) else None
         return None if level is None else level * value.factor
 
     def at_chance(self, value: Value) -> bool:
         """Whether a value is known not to be beyond what guessing scores; the mean of a series, when all its points are not."""
         if value.parts:
             return all(self.at_chance(part) for part in value.parts)
-        level = self.chance(value)
-        if level is None:
-            return False
-        scores = self._per_query(value)  # of all its queries, also where a comparison is about some of them
-        number = self._files.number(value.files[0], "n_queries")
-        known = None if isinstance(scores, str) else list(scores.values())
-        return not beyond_chance(level / value.factor, float(value.number) / value.factor, known, int(number))
+        # On all its queries, also where a comparison is about some of them.
+        return self._there(value) and self._files.guessed(value.files, value.metric)
+
+    def _there(self, value: Value) -> bool:
+        return bool(value.files) and all(Path(path).is_file() for path in value.files)
 
     def shared_x(self, group: Sequence[Place]) -> list[str]:
         """Every x that all series of a group of points have, in the order of the first; [] where a figure is not there."""

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from statistics import fmean
 from typing import Any, NamedTuple
 
 from pretrieve import paths
 from pretrieve.errors import DataError
+from pretrieve.evaluation.chance import beyond_chance
 from pretrieve.reporting.cases import case_files, scored_by
 from pretrieve.reporting.references import Cell, Table
 
@@ -185,6 +187,18 @@ class ResultFiles:
     def chance(self, path: str, metric: str) -> float | None:
         """What guessing scores, 0..1; None when the file does not say (:mod:`pretrieve.evaluation.chance`)."""
         return self.read(path).get("chance", {}).get(metric)
+
+    def guessed(self, paths: Sequence[str], metric: str) -> bool:
+        """Whether a mean over seeds, a file for each, is known not to be beyond what guessing scores."""
+        level = self.chance(paths[0], metric) if paths else None
+        if level is None:
+            return False
+        seeds = [self.per_query(path, metric) for path in paths]
+        scores = None
+        if None not in seeds:
+            scores = [fmean(seed[query] for seed in seeds if query in seed) for query in seeds[0]]
+        mean = fmean(self.number(path, "metrics", metric) for path in paths)
+        return not beyond_chance(level, mean, scores, round(self.number(paths[0], "n_queries")))
 
     def cost(self, files: Iterable[str]) -> Cost:
         """The sum of several stages and of all that stands behind them, each once. Raises DataError when a file is missing or

@@ -9,7 +9,6 @@ from statistics import fmean, stdev
 from typing import NamedTuple
 
 from pretrieve.errors import DataError
-from pretrieve.evaluation.chance import beyond_chance
 from pretrieve.evaluation.significance import holm, paired_randomisation_test
 from pretrieve.reporting.case_studies import CaseStudies
 from pretrieve.reporting.cases import RECIPROCAL_RANK
@@ -225,15 +224,10 @@ def _significance(table: Table, cell: Cell, setting: Setting, files: ResultFiles
 
 def _guessed(cell: Cell, paths: Sequence[str], files: ResultFiles) -> str:
     """A note where the value is no better than what guessing scores (:mod:`pretrieve.evaluation.chance`), else ''."""
-    level = files.chance(paths[0], cell.metric)
-    if level is None:
+    if not files.guessed(paths, cell.metric):
         return ""
-    scores, factor = _per_query_mean(paths, cell.metric, files), 100 if cell.unit == "%" else 1
-    mean = fmean(values_of(cell, paths, files)) / factor
-    n = round(files.number(paths[0], "n_queries"))
-    if beyond_chance(level, mean, None if scores is None else list(scores.values()), n):
-        return ""
-    return f"not beyond guessing, which scores {level * factor:.{UNITS[cell.unit]}f}"
+    level = files.chance(paths[0], cell.metric) * (100 if cell.unit == "%" else 1)
+    return f"not beyond guessing, which scores {level:.{UNITS[cell.unit]}f}"
 
 
 def _per_query_mean(paths: Sequence[str], metric: str, files: ResultFiles) -> dict[str, float] | None:

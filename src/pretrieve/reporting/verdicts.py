@@ -214,8 +214,7 @@ def _on_common(outcome: Outcome, contrasts: Sequence[Contrast], claim: Claim, me
     if any(isinstance(score, str) for score in scores):
         return outcome
     common = set.intersection(*(set(score) for score in scores))
-    differ = any(len(score) > len(common) for score in scores)
-    return _on(outcome, common, scores, contrasts, claim) if differ and common else outcome
+    return _on(outcome, common, scores, contrasts, claim) if common else outcome
 
 
 def _by_seeds(outcome: Outcome, contrasts: Sequence[Contrast], measurements: Measurements) -> Outcome:
@@ -243,8 +242,7 @@ def _by_queries(outcome: Outcome, contrasts: Sequence[Contrast], claim: Claim, m
     common = set.intersection(*(set(score) for score in scores))
     if not common:
         return replace(outcome, outcome=OPEN, note="not tested on queries: none is common to all cells")
-    if any(len(score) > len(common) for score in scores):
-        outcome = _on(outcome, common, scores, contrasts, claim)
+    outcome = _on(outcome, common, scores, contrasts, claim)
     queries, factor = sorted(common), outcome.values[0].factor
     numbers = [value.number for value in outcome.values]
     met, unmet = [], []
@@ -264,6 +262,8 @@ def _on(
 
     Values are means over these queries, rounded as the tables are, for other questions may be harder ones.
     """
+    if all(len(score) == len(common) for score in scores):
+        return outcome
     values = []
     for value, score in zip(outcome.values, scores, strict=True):
         mean = Decimal(repr(fmean(score[query] for query in sorted(common)) * value.factor))

@@ -212,9 +212,8 @@ def _share_y(figure: Figure, grid: Sequence[Axes], axes_of: Sequence[tuple[Panel
             groups.setdefault((panel.y, panel.x, published, axes.get_yscale()), []).append(axes)
     for group in groups.values():
         low, high = min(axes.get_ylim()[0] for axes in group), max(axes.get_ylim()[1] for axes in group)
-        if (
-            len(group) > 1 and group[0].get_yscale() == "linear"
-        ):  # a margin of the range that they share, for the markers
+        if len(group) > 1 and group[0].get_yscale() == "linear":
+            # A margin of the range that they share, for the markers.
             low, high = low - 0.03 * (high - low), high + 0.03 * (high - low)
         for axes in group:
             axes.set_ylim(low, high)
