@@ -125,17 +125,23 @@ def finetuned(encoder: Encoder, data: Dataset, size: str, recipe: dict, seed: in
 
 
 def run_setting(
-    config: dict, rows: tuple[str, ...], store: TokenStore, tasks: dict[str, Dataset], seed: int, known: dict
+    config: dict,
+    rows: tuple[str, ...],
+    store: TokenStore,
+    tasks: dict[str, Dataset],
+    seed: int,
+    known: dict,
+    sizes: tuple[str, ...] = SIZES,
 ) -> dict:
     """Dev recall@100 by row, task and size. ``known`` keeps what other settings have in common with this one."""
     device = choose_device("auto", 1)
-    recipe = recipe_options(config, "reqa", "questions")
+    recipe = recipe_options(config, "reqa", next(iter(tasks)))
     recalls = {}
     for row in rows:
         options = encoder_options(config, row)
         encoder, _ = pretrained(config, row, store, seed, device, known)
         for task, data in tasks.items():
-            for size in SIZES:
+            for size in sizes:
                 cell = content_key(options, recipe, task, size)
                 if cell not in known:
                     retriever = finetuned(encoder, data, size, recipe, seed, device)

@@ -4,10 +4,10 @@ Goes on where ``demo_settings.py`` ends: the encoders are those of a run, seed a
 fine-tunes every row of its group on all training questions and scores the *dev* questions, which no table uses: recall@100
 over all candidates. The setting with the highest mean over the rows is the demo's: never one setting for one row.
 
-    snakemake encoders results/demo/tasks/questions/stats.json results/demo/negatives/bm25/questions/seed0.jsonl.gz
+    snakemake retrievers
     PYTHONPATH=src python benchmarks/recipe_settings.py [--only GROUP ...]
 
-Prints a table and adds to benchmarks/results/recipe_settings.json. About 6 minutes on one core.
+Prints a table and adds to benchmarks/results/recipe_settings.json. About 20 minutes on one core.
 """
 
 import argparse
@@ -32,6 +32,12 @@ DEPTH = 100
 
 T5_ROWS = tuple(f"t5-small.dual-t5-{sharing}" for sharing in ("sde", "ade", "ade-fte", "ade-spl"))
 BERT_ROWS = tuple(f"{encoder}.{recipe}" for encoder in ("bert", "retromae") for recipe in ("dpr-bm25", "seed-pairwise"))
+DUPMAE_ROWS = (
+    "retromae.dupmae-1stage-cls",
+    "dupmae.dupmae-1stage-cls",
+    "dupmae.dupmae-1stage-ot",
+    "dupmae.dupmae-1stage",
+)
 
 #: group → rows, and name → changed options of their recipes.
 GROUPS: dict[str, tuple[tuple[str, ...], dict[str, dict]]] = {
@@ -55,6 +61,20 @@ GROUPS: dict[str, tuple[tuple[str, ...], dict[str, dict]]] = {
             "1e-3": {"learning_rate": 1e-3},
         },
     ),
+    # Inner products of small models' [CLS] states are up to 128, those of word weights more: a temperature of 1 is steep.
+    "dupmae": (
+        DUPMAE_ROWS,
+        {
+            f"{rate}, temperature {temperature}": {"learning_rate": float(rate), "temperature": temperature}
+            for temperature in (1.0, 6.0, 30.0)
+            for rate in ("1e-4", "5e-4")
+        },
+    ),
+    # Goes on from what the run trained with the setting above: measure that first.
+    "dupmae-3stage": (
+        ("retromae.dupmae-3stage-cls", "dupmae.dupmae-3stage"),
+        {rate: {"learning_rate": float(rate)} for rate in ("5e-4", "1e-4", "2.5e-5", "5e-6")},
+    ),
 }
 
 
@@ -71,15 +91,27 @@ def dev_recall(retriever: Path, task: Path, size: str, options: dict, device: De
     return float(((scores > right[:, None]).sum(axis=1) < DEPTH).mean())
 
 
+def negatives_of(encoder: str, source: str, root: Path) -> Path:
+    """BM25's file of the run, or what a retriever of the encoder found in it."""
+    mined = source.startswith("mined:")
+    system = f"{encoder}.{source.removeprefix('mined:')}-full" if mined else source
+    return Path(paths.negatives_file(str(root), system, TASK, 1 if mined else 0))
+
+
 def score(config: dict, row: str, changes: dict, root: Path, seed: int, device: Device) -> float:
     """Fine-tune one row with some options changed; its dev recall."""
     encoder, recipe = row.split(".")
     options = recipe_options(config, recipe, TASK) | changes | {"curve": 0}
-    negatives = {source: Path(paths.negatives_file(str(root), source, TASK, 0)) for source in options["negatives"]}
-    task = Path(paths.task_dir(str(root), TASK))
+    negatives = {source: negatives_of(encoder, source, root) for source in options["negatives"]}
+    task, begin = Path(paths.task_dir(str(root), TASK)), Path(paths.encoder_dir(str(root), encoder, 1))
+    made = {
+        name: Path(paths.retriever_dir(str(root), f"{encoder}.{options[name]}-full", TASK, 1))
+        for name in ("start", "teacher")
+        if options.get(name, "encoder") != "encoder"
+    }
     with tempfile.TemporaryDirectory() as scratch:
-        start = Path(paths.encoder_dir(str(root), encoder, 1))
-        run = FineTuning(options, start, task, "full", seed, device, Path(scratch) / "work", negatives=negatives)
+        work = Path(scratch) / "work"
+        run = FineTuning(options, begin, task, "full", seed, device, work, negatives=negatives, **made)
         finetune(run, Path(scratch) / row / TASK / "seed")
         return dev_recall(Path(scratch) / row / TASK / "seed", task, "full", options, device)
 

@@ -1,0 +1,54 @@
+"""How the rate of pre-training at the scale ``small`` was chosen: a grid on the dev questions, one rate for all objectives.
+
+The rule of ``demo_settings.py``, with less of everything: each rate pre-trains ICT+BFS+WLP and MLM with the scale's own steps,
+fine-tunes both on 5 % of the training questions of SQuAD as ReQA, and scores the *dev* questions, which no table uses:
+recall@100 over all candidates. The rate with the highest mean is the scale's.
+
+    snakemake results/small/corpora/wikipedia-small/tokens/meta.json results/small/tasks/squad-reqa/stats.json \\
+        --cores all --config scale=small mirror=DIR
+    PYTHONPATH=src python benchmarks/small_settings.py [--only RATE ...]
+
+Prints a table and adds to benchmarks/results/small_settings.json. About 35 minutes for each rate on one core.
+"""
+
+import argparse
+import json
+from pathlib import Path
+
+import yaml
+from demo_settings import run_setting, with_changes
+
+from pretrieve.scales import at_scale
+from pretrieve.tasks.dataset import Dataset
+from pretrieve.text.token_store import TokenStore
+
+ROWS = ("transformer-ict-bfs-wlp", "transformer-mlm")
+TASK, SIZE = "squad-reqa", "5pct"
+RATES = ("1e-4", "2e-4", "5e-4")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", nargs="*", choices=RATES, default=RATES)
+    parser.add_argument("--root", type=Path, default=Path("results/small"))
+    parser.add_argument("--seed", type=int, default=11, help="not a seed of the tables")
+    parser.add_argument("--out", type=Path, default=Path("benchmarks/results/small_settings.json"))
+    arguments = parser.parse_args()
+    config = at_scale(yaml.safe_load(Path("config.yaml").read_text()) | {"scale": "small"})
+    store = TokenStore(arguments.root / "corpora/wikipedia-small/tokens")
+    tasks = {TASK: Dataset(arguments.root / "tasks" / TASK)}
+    known: dict = {}
+    for rate in arguments.only:
+        changes = {"pretraining.budgets.pairs.learning_rate": float(rate)}
+        outcome = run_setting(with_changes(config, changes), ROWS, store, tasks, arguments.seed, known, sizes=(SIZE,))
+        # Read again each time: several of these may run side by side.
+        results = json.loads(arguments.out.read_text()) if arguments.out.exists() else {}
+        results[rate] = {"changes": changes, **outcome}
+        arguments.out.write_text(json.dumps(dict(sorted(results.items())), indent=1) + "\n")
+        print(f"{rate:6} mean {outcome['mean']:.3f}", flush=True)
+        for row, value in outcome["recall@100"].items():
+            print(f"    {value:.3f}  {row}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
