@@ -50,7 +50,7 @@ tables: $(STAMP)
 	@$(SNAKEMAKE) $(SCALED)
 
 test: $(STAMP)
-	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest --doctest-modules src tests
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest -rs --doctest-modules src tests
 
 test-slurm: $(STAMP)
 	$(BIN)/python tests/slurm/slurm_packages.py
