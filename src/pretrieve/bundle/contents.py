@@ -108,8 +108,12 @@ class Asked:
 def _parts(file: str, plan: Plan) -> list[str]:
     """The metrics files that a bundle's searches make for one that is asked for: itself, or those of a mean's data sets; the mean
     is taken at home."""
-    *above, dataset, name = Path(file).parts
-    return [str(Path(*above, part, name)) for part in plan.parts(dataset)]
+    path = Path(file)
+    return (
+        [str(path.parents[1] / part / path.name) for part in plan.parts(path.parent.name)]
+        if path.parent.name
+        else [file]
+    )
 
 
 def snakemake(asked: Asked, *arguments: str, quiet: bool = False) -> str:
