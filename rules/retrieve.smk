@@ -215,11 +215,11 @@ rule mean:
         f"{ROOT}/logs/mean/{{mean}}/{{system}}/seed{{seed}}.log",
     benchmark:
         f"{ROOT}/benchmarks/mean/{{mean}}-{{system}}-seed{{seed}}.tsv"
-    localrule: True
     wildcard_constraints:
         system="[^/]+",
         mean=PLAN.alternation(PLAN.means),
         seed=SEED_OR_BM25,
+    localrule: True
     conda:
         "../envs/cpu.yaml"
     threads: NEEDS["mean"].threads
