@@ -201,6 +201,38 @@ for dataset_name in config["datasets"]:
                 " --conventions {params.conventions} --log {log}"
 
 
+# A mean of data sets that plays a role: the parts' metrics → one file, for every system.
+rule mean:
+    input:
+        parts=lambda wildcards: [
+            paths.metrics_file(ROOT, wildcards.system, part, wildcards.seed)
+            for part in PLAN.means[wildcards.mean]
+        ],
+        code=stage_sources("mean.py"),
+    output:
+        paths.metrics_file(ROOT, "{system}", "{mean}", "{seed}"),
+    log:
+        f"{ROOT}/logs/mean/{{mean}}/{{system}}/seed{{seed}}.log",
+    benchmark:
+        f"{ROOT}/benchmarks/mean/{{mean}}-{{system}}-seed{{seed}}.tsv"
+    wildcard_constraints:
+        system="[^/]+",
+        mean=PLAN.alternation(PLAN.means),
+        seed=SEED_OR_BM25,
+    localrule: True
+    conda:
+        "../envs/cpu.yaml"
+    threads: NEEDS["mean"].threads
+    resources:
+        **NEEDS["mean"].resources,
+    params:
+        parts=lambda wildcards: PLAN.means[wildcards.mean],
+    message:
+        "The mean {wildcards.mean} of {wildcards.system}, seed {wildcards.seed}"
+    shell:
+        "python workflow_scripts/mean.py --parts {params.parts} --metrics {input.parts} --out {output} --log {log}"
+
+
 # Tasks of examples: predictions of the test examples, and their metrics.
 for dataset_name in filter(PLAN.is_examples, config["datasets"]):
     for sizes, families in PLAN.families(dataset_name).items():

@@ -69,6 +69,23 @@ def test_no_encoder_is_the_alias_of_another() -> None:
     assert len({id(entry) for entry in encoders.values()}) == len(encoders) > 20
 
 
+def test_parts_of_a_mean_share_their_retriever_and_their_conventions(config) -> None:
+    """Also the parts of the means in it."""
+    config["datasets"]["again"] = config["datasets"]["descriptions"] | {"trained_on": "questions"}
+    sizes = {size: config["datasets"]["questions"]["sizes"][size] for size in ("1pct", "full")}
+    config["datasets"]["again"]["sizes"] = config["datasets"]["descriptions"]["sizes"] = sizes
+    for name in ("descriptions-open", "fanoutqa"):
+        config["datasets"][name] |= {"trained_on": "questions", "sizes": sizes}
+    config["scales"]["demo"]["means"] = {"all": ["again", "more"], "more": ["descriptions"]}
+    with pytest.raises(ConfigError) as error:
+        load(config)
+    expected = "config: scales.demo.means.all: 'descriptions' has trained_on 'descriptions', 'again' has 'questions'"
+    assert str(error.value).startswith(expected)
+    config["datasets"]["again"] |= {"trained_on": "descriptions", "conventions": ["drop-identical-ids"]}
+    with pytest.raises(ConfigError, match=r"'descriptions' has conventions \[\], 'again' has \['drop-identical-ids'\]"):
+        load(config)
+
+
 def test_the_repositorys_configuration(config) -> None:
     plan = load(config)
     assert plan.root == "results/demo" and plan.table_files()
@@ -217,6 +234,39 @@ def test_the_repositorys_configuration(config) -> None:
             "scales.demo.roles.reqa-squadd",
             "questions",
             ["'reqa-squadd' is a role of no table", "did you mean 'reqa-squad'?"],
+        ),
+        ("scales.demo.means", ["questions"], ["scales.demo.means: ['questions'] is not allowed; expected keys"]),
+        ("scales.demo.means", {"all": []}, ["scales.demo.means.all: [] is not allowed", "non-empty"]),
+        ("scales.demo.means", {"all": 2 * ["questions"]}, ["scales.demo.means.all: ", "non-unique"]),
+        (
+            "scales.demo.means",
+            {"all": ["question"]},
+            ["scales.demo.means.all: 'question' is not allowed", "did you mean 'questions'?"],
+        ),
+        (
+            "scales.demo.means",
+            {"questions": ["descriptions"]},
+            ["scales.demo.means.questions: 'questions' stands in datasets too", "another name"],
+        ),
+        ("scales.demo.means", {"encyclopedia-demo": ["questions"]}, ["'encyclopedia-demo' stands in corpora too"]),
+        ("scales.demo.means", {"a": ["b"], "b": ["a"]}, ["scales.demo.means.a: 'a' is a part of itself"]),
+        (
+            "scales.demo.means",
+            {"all": ["structure-sts"]},
+            ["scales.demo.means.all: 'structure-sts' has the reader 'structure-sts'", "are not ranked"],
+        ),
+        (
+            "scales.demo.means",
+            {"all": ["descriptions", "questions-rerank"]},
+            [
+                "means.all: 'questions-rerank' has metrics ['mrr@10', 'recall@10'], 'descriptions' has ['mrr', ",
+                "the same",
+            ],
+        ),
+        (
+            "scales.demo.means",
+            {"all": ["descriptions", "descriptions-open"]},
+            ["means.all: 'descriptions-open' has sizes ['1pct', '5pct', '80pct'], 'descriptions' has ['10pct', "],
         ),
         (
             "corpora.encyclopedia-demo.dump",

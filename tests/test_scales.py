@@ -1,7 +1,7 @@
 """A scale's own entries, the roles of one paper, and vocabularies: what is laid over what, and what does not go together.
 
-Seen to fail when: an entry of a scale takes the place of the general one as a whole, and null is kept as a value; a start or a
-training task with another vocabulary is let through.
+Seen to fail when: an entry of a scale takes the place of the general one as a whole, and null is kept as a value; parts
+of means are left out; a start or a training task with another vocabulary is let through.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from pretrieve.scales import (
     at_scale,
     check_scale,
     corpus_of,
+    datasets_behind,
     reads,
     roles_of,
     used_corpora,
@@ -76,6 +77,17 @@ def test_entries_are_laid_over_key_by_key_and_null_takes_away(config) -> None:
 
 def test_a_scale_with_data_sets_keeps_of_the_others_what_it_needs(config) -> None:
     assert set(at_scale(config)["datasets"]) == {"titled", "untitled", "kept", "trainer"}
+
+
+def test_a_scale_with_data_sets_keeps_the_parts_of_its_means(config) -> None:
+    config["datasets"]["part"] = {"reader": "x", "trained_on": "mine"}
+    config["scales"]["big"]["means"] = {"all": ["titled", "more"], "more": ["part", "kept"]}
+    made = at_scale(config)
+    assert set(made["datasets"]) == {"titled", "untitled", "kept", "trainer", "part", "mine"}
+    assert datasets_behind(made, "all") == ("titled", "part", "kept") and datasets_behind(made, "kept") == ("kept",)
+    for wrong in (3, ["a"], {"all": 3}, {"all": [{}]}):
+        config["scales"]["big"]["means"] = wrong
+        assert "titled" in at_scale(config)["datasets"], "what is wrong with it, the schema's check says"
 
 
 def test_a_scale_without_own_entries_is_the_configuration_itself(config) -> None:

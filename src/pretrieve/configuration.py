@@ -20,9 +20,9 @@ from jsonschema.exceptions import ValidationError, best_match
 from pretrieve.analysis.plan import check_analyses
 from pretrieve.errors import ConfigError, nearest
 from pretrieve.finetuning.recipes import RECIPES, VARIANTS, resolve_recipe
-from pretrieve.job_options import chain_of, encoder_options, from_outside
+from pretrieve.job_options import EXAMPLE_READERS, chain_of, encoder_options, from_outside
 from pretrieve.pretraining.presets import OPTIONS
-from pretrieve.scales import check_scale
+from pretrieve.scales import check_scale, datasets_behind, means_of
 from pretrieve.tasks.collection_formats import LAYOUTS, check_files
 from pretrieve.tasks.example_readers import READERS, check_request
 
@@ -150,9 +150,11 @@ def check_config(config: Mapping[str, Any], schema_file: Path, table_names: Iter
             raise ConfigError(
                 f"config: {where}.{key}: {scale[key]} is more than body.max_positions={scale['body']['max_positions']}"
             )
+    _check_means(config)
     for role, name in scale["roles"].items():
-        if name not in {*config["datasets"], *config["corpora"]}:
-            raise _refuse(f"{where}.roles.{role}", name, [*config["datasets"], *config["corpora"]])
+        played = [*config["datasets"], *config["corpora"], *means_of(config)]
+        if name not in played:
+            raise _refuse(f"{where}.roles.{role}", name, played)
     check_scale(config)
     for option in sorted(set(scale["pretraining"]["options"]) - set(OPTIONS)):
         raise _refuse(f"{where}.pretraining.options", option, OPTIONS)
@@ -182,6 +184,60 @@ def _check_paths(config: Mapping[str, Any]) -> None:
                 f"config: {where}: {value!r} has a brace, which Snakemake takes for a wildcard; expected a path without: rename "
                 "it, or make a link with another name"
             )
+
+
+def _check_means(config: Mapping[str, Any]) -> None:
+    """That the parts of every mean exist, and that their scores can be averaged: one system is one retriever on all of them, and
+    is measured alike."""
+    means, datasets = means_of(config), config["datasets"]
+    for name, parts in means.items():
+        where = f"scales.{config['scale']}.means.{name}"
+        for section in ("datasets", "corpora"):
+            if name in config[section]:
+                raise ConfigError(
+                    f"config: {where}: {name!r} stands in {section} too, and results of both would have one path; expected "
+                    "another name for the mean"
+                )
+        for part in parts:
+            if part not in datasets and part not in means:
+                raise _refuse(where, part, [*datasets, *(other for other in means if other != name)])
+        waiting, seen = list(parts), set[str]()
+        while waiting:
+            part = waiting.pop()
+            if part == name:
+                raise ConfigError(f"config: {where}: {name!r} is a part of itself; expected data sets or other means")
+            if part not in seen:
+                seen.add(part)
+                waiting += means.get(part, ())
+    for name in means:
+        _check_parts(f"scales.{config['scale']}.means.{name}", datasets_behind(config, name), config)
+
+
+def _check_parts(where: str, parts: tuple[str, ...], config: Mapping[str, Any]) -> None:
+    """That data sets are ranked, and have in common what a mean of their scores needs."""
+
+    def shared(part: str) -> dict[str, Any]:
+        own = config["datasets"][part]
+        return {
+            "metrics": sorted(own.get("metrics", config["metrics"])),
+            "sizes": sorted(own["sizes"]),
+            "trained_on": own.get("trained_on", part),
+            "conventions": sorted(own.get("conventions", ())),
+        }
+
+    for part in parts:
+        reader = config["datasets"][part]["reader"]
+        if reader in EXAMPLE_READERS:
+            raise ConfigError(
+                f"config: {where}: {part!r} has the reader {reader!r}, whose examples are not ranked; expected data sets with "
+                "queries and documents"
+            )
+        for key, value in shared(part).items():
+            if value != (first := shared(parts[0])[key]):
+                raise ConfigError(
+                    f"config: {where}: {part!r} has {key} {value!r}, {parts[0]!r} has {first!r}; expected the same for all parts "
+                    "of a mean"
+                )
 
 
 def _check_encoder(name: str, encoder: Mapping[str, Any], config: Mapping[str, Any]) -> None:

@@ -99,6 +99,7 @@ def _configured(config: Mapping[str, Any], folder: Folder) -> dict[str, Any]:
             f"config: my_corpus_options.passage_length: {options['passage_length']} is more than the body's {room} positions."
         )
     scale |= {"corpus": NAME, "roles": {}, "passage_length": options["passage_length"]}
+    scale.pop("means", None)  # of data sets that are not there any more
     pretraining = scale["pretraining"]
     pretraining |= {"budgets": dict(options["budgets"]), "examples": options["examples"]}
     base = config["recipes"][options["recipe"]].get("recipe", options["recipe"])

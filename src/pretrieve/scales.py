@@ -8,6 +8,8 @@ So a scale of ``config.yaml`` may have
   role there or is trained on for one: a rule is made for each data set, and reading rules takes time in every job.
 * ``roles`` of one paper, ``PAPER/ROLE: DATASET``, which go before the role's own: SEED-Encoder reads MS MARCO's passages without
   titles, Condenser with them, and scores on the two are not to be compared.
+* ``means``, ``NAME: [DATASET, …]``, which play roles as data sets do: the score on one is the mean of the scores on its parts,
+  each with equal weight, as BEIR counts CQADupStack's twelve forums. A part may be another mean.
 
 An encoder is pre-trained on its ``corpus``, by default the scale's. A corpus has its vocabulary, by default the scale's; the
 texts of a data set are tokenised with that of the corpus which its key ``vocabulary`` names. An encoder can only read what is
@@ -16,7 +18,7 @@ made with its own vocabulary. Standard library only, for the workflow reads it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from pretrieve.errors import ConfigError
@@ -61,7 +63,8 @@ def at_scale(config: Mapping[str, Any]) -> Mapping[str, Any]:
     left = {key: value for key, value in scale.items() if key not in OWN}
     merged["scales"] = {**scales, name: left}
     if "datasets" in own:
-        merged["datasets"] = _needed(merged["datasets"], own["datasets"], left.get("roles", {}))
+        named = [*own["datasets"], *left.get("roles", {}).values(), *_listed(left.get("means"))]
+        merged["datasets"] = _needed(merged["datasets"], named)
     return merged
 
 
@@ -76,9 +79,16 @@ def _laid_over(general: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, 
     return {key: value for key, value in {**general, **own}.items() if value is not None}
 
 
-def _needed(datasets: Mapping[str, Any], own: Mapping[str, Any], roles: Mapping[str, str]) -> dict[str, Any]:
-    """The data sets of the scale's own list, those that play a role, and those that one of these is trained on."""
-    wanted, waiting = set[str](), [*own, *roles.values()]
+def _listed(means: object) -> list[str]:
+    """The parts of all means; of a shape that the schema refuses, whatever is a name."""
+    lists = means.values() if isinstance(means, Mapping) else ()
+    return [part for parts in lists if isinstance(parts, list) for part in parts if isinstance(part, str)]
+
+
+def _needed(datasets: Mapping[str, Any], named: Iterable[str]) -> dict[str, Any]:
+    """The data sets of the scale's own list, those that play a role or are part of a mean (all of them ``named``), and those
+    that one of these is trained on."""
+    wanted, waiting = set[str](), list(named)
     while waiting:
         name = waiting.pop()
         if isinstance(datasets.get(name), Mapping) and name not in wanted:
@@ -98,6 +108,25 @@ def roles_of(config: Mapping[str, Any], paper: str | None) -> dict[str, str]:
     general = {role: name for role, name in every.items() if "/" not in role}
     special = {role.partition("/")[2]: name for role, name in every.items() if role.partition("/")[0] == paper}
     return general | {role: name for role, name in special.items() if role}
+
+
+def means_of(config: Mapping[str, Any]) -> Mapping[str, list[str]]:
+    """Mean → its parts, data sets or other means, in the order of the configuration."""
+    return config["scales"][config["scale"]].get("means", {})
+
+
+def datasets_behind(config: Mapping[str, Any], name: str) -> tuple[str, ...]:
+    """The data sets behind what plays a role: those of a mean and of the means in it, each once; else itself alone.
+
+    >>> scale = {"means": {"all": ["a", "forums"], "forums": ["b", "c"]}}
+    >>> config = {"scale": "paper", "scales": {"paper": scale}}
+    >>> datasets_behind(config, "all"), datasets_behind(config, "a")
+    (('a', 'b', 'c'), ('a',))
+    """
+    means = means_of(config)
+    if name not in means:
+        return (name,)
+    return tuple(dict.fromkeys(leaf for part in means[name] for leaf in datasets_behind(config, part)))
 
 
 def corpus_of(config: Mapping[str, Any], encoder: str) -> str:

@@ -20,10 +20,19 @@ from pretrieve.corpora.readers import is_path, parts_of
 from pretrieve.errors import ConfigError, nearest
 from pretrieve.job_options import EXAMPLE_READERS, chain_of, fits, recipe_kind, recipe_options
 from pretrieve.rehearsal import overrides
-from pretrieve.reporting.cases import scored_by
+from pretrieve.reporting.cases import is_case, scored_by
 from pretrieve.reporting.figures.inputs import cells_of
 from pretrieve.reporting.figures.reference import Figure, load_figures
-from pretrieve.scales import at_scale, corpus_of, reads, roles_of, vocabulary_corpus, vocabulary_of
+from pretrieve.scales import (
+    at_scale,
+    corpus_of,
+    datasets_behind,
+    means_of,
+    reads,
+    roles_of,
+    vocabulary_corpus,
+    vocabulary_of,
+)
 from pretrieve.workflow_files import PlanFiles
 
 
@@ -124,12 +133,23 @@ class Plan(PlanFiles):
         return min(exact, product, key=len)
 
     def dataset_of(self, role: str, paper: str | None = None) -> str | None:
-        """The data set that plays a role at this scale in the tables of a paper, or None."""
+        """The data set, or mean of data sets, that plays a role at this scale in the tables of a paper, or None."""
         return roles_of(self.config, paper).get(role)
 
+    @property
+    def means(self) -> Mapping[str, list[str]]:
+        """Mean → its parts: data sets, or other means."""
+        return means_of(self.config)
+
+    def parts(self, name: str) -> tuple[str, ...]:
+        """The data sets behind what plays a role: itself, or those of a mean. They have training data, sizes, metrics and
+        vocabulary in common (:func:`pretrieve.configuration.check_config`), so that the first stands for all."""
+        return datasets_behind(self.config, name)
+
     def trained_on(self, dataset: str) -> str:
-        """The task whose training questions a data set's retrievers are fine-tuned on."""
-        return self.config["datasets"][dataset].get("trained_on", dataset)
+        """The task whose training questions the retrievers of a data set, or of a mean, are fine-tuned on."""
+        first = self.parts(dataset)[0]
+        return self.config["datasets"][first].get("trained_on", first)
 
     def seeds_of(self, system: str) -> list[int]:
         """Seeds a system is run with; BM25 draws nothing, so one run is all there is."""
@@ -140,8 +160,8 @@ class Plan(PlanFiles):
         return encoder not in self.config.get("only", (encoder,))
 
     def measured(self, cell: Mapping[str, str]) -> str | None:
-        """The data set that a cell is measured on, or None when it is quoted, this scale cannot measure it, or its encoder is
-        left out of this run."""
+        """The data set or mean that a cell is measured on, or None when it is quoted, this scale cannot measure it, or its
+        encoder is left out of this run."""
         of_encoder = cell["system"] and cell["system"] != "statistics"
         if of_encoder and self.left_out(paths.parse_system(cell["system"]).encoder):
             return None
@@ -154,16 +174,19 @@ class Plan(PlanFiles):
         dataset = self.dataset_of(cell["dataset"], cell.get("paper"))
         if dataset is None:
             return None
+        if dataset in self.means and (cell["system"] == "statistics" or not cell["metric"] or is_case(cell["metric"])):
+            return None  # it has scores, and no counts, vectors or runs of its own
         if cell["system"] == "statistics":
             return dataset
         system = paths.parse_system(cell["system"])
+        part = self.parts(dataset)[0]
         known = system.encoder == "bm25" or system.encoder in self.config["encoders"]
-        sized = system.size in self.config["datasets"].get(dataset, {}).get("sizes", {})
+        sized = system.size in self.config["datasets"].get(part, {}).get("sizes", {})
         if not known or not sized or system.recipe not in self.config["recipes"]:
             return None
         if cell["metric"] and scored_by(cell["metric"]) not in self.metrics_of(dataset):  # vectors have no metric
             return None
-        if system.encoder != "bm25" and not reads(self.config, system.encoder, dataset):
+        if system.encoder != "bm25" and not reads(self.config, system.encoder, part):
             return None
         return dataset if fits(self.config, system.recipe, self.trained_on(dataset)) else None
 
@@ -253,10 +276,11 @@ class Plan(PlanFiles):
         return groups
 
     def bm25_systems(self, dataset: str) -> list[str]:
-        """BM25's rows on a data set: those of the tables. Where its hits are ranked again, and where no table has it, one row
-        for each training-set size."""
+        """BM25's rows on a data set: those of the tables, and of means that it is a part of. Where its hits are ranked again, and
+        where no table has it, one row for each training-set size."""
         cells = (cell for rows in self.cells.values() for cell in rows if cell["system"].startswith("bm25."))
-        systems = [cell["system"] for cell in cells if self.measurable(cell) == dataset]
+        played = ((cell["system"], self.measurable(cell)) for cell in cells)
+        systems = [system for system, name in played if name is not None and dataset in self.parts(name)]
         options = self.config["datasets"][dataset]
         if options.get("rerank") or not systems:
             systems += [f"bm25.reqa-{size}" for size in options["sizes"]]
@@ -266,6 +290,7 @@ class Plan(PlanFiles):
         """What the scale makes, as JSON: the fields of :class:`pretrieve.reporting.results.Setting`, with the roles as they
         are played in the tables of a paper."""
         datasets = self.config["datasets"]
+        first_of = {name: self.parts(name)[0] for name in (*datasets, *self.means)}
         return {
             "root": self.root,
             "scale": self.scale_name,
@@ -274,18 +299,21 @@ class Plan(PlanFiles):
             "encoders": sorted(self.config["encoders"]),
             "recipes": sorted(self.config["recipes"]),
             "only": self.config.get("only"),
-            "trained_on": {name: self.trained_on(name) for name in datasets},
-            "sizes": {name: list(options["sizes"]) for name, options in datasets.items()},
-            "metrics": {name: self.metrics_of(name) for name in datasets},
+            "trained_on": {name: self.trained_on(name) for name in first_of},
+            "sizes": {name: list(datasets[first]["sizes"]) for name, first in first_of.items()},
+            "metrics": {name: self.metrics_of(name) for name in first_of},
+            "parts": {name: list(self.parts(name)) for name in self.means},
             "kinds": self.kinds,
             "overlaps": self.overlaps(),
             "vocabularies": self._other_vocabularies(),
         }
 
     def _other_vocabularies(self) -> dict[str, str]:
-        """Encoders and data sets (``encoders.NAME``, ``datasets.NAME``) whose vocabulary is not the scale's, and its name."""
+        """Encoders, data sets and means (``encoders.NAME``, ``datasets.NAME``) whose vocabulary is not the scale's, and
+        its name."""
         named = {f"encoders.{name}": corpus_of(self.config, name) for name in self.config["encoders"]}
-        named |= {f"datasets.{name}": vocabulary_corpus(self.config, name) for name in self.config["datasets"]}
+        tested = (*self.config["datasets"], *self.means)
+        named |= {f"datasets.{name}": vocabulary_corpus(self.config, self.parts(name)[0]) for name in tested}
         names = {key: vocabulary_of(self.config, corpus).name for key, corpus in named.items()}
         usual = vocabulary_of(self.config, self.scale["corpus"]).name
         return {key: name for key, name in names.items() if name != usual}
@@ -304,8 +332,8 @@ class Plan(PlanFiles):
         return {name: kind for name, kind in {**recipes, **datasets}.items() if kind != "ranking"}
 
     def metrics_of(self, dataset: str) -> list[str]:
-        """What is measured on a data set."""
-        return list(self.config["datasets"][dataset].get("metrics", self.config["metrics"]))
+        """What is measured on a data set, or on the parts of a mean."""
+        return list(self.config["datasets"][self.parts(dataset)[0]].get("metrics", self.config["metrics"]))
 
 
 def _by_recipe(families: Iterable[str]) -> str:

@@ -128,11 +128,12 @@ class PlanFiles:
         return list(files)
 
     def overlaps(self) -> dict[str, str]:
-        """Data set → the file with what its test texts share with the pre-training corpus, of every data set that plays a role;
-        none unless the scale asks for it (``overlap: true``)."""
+        """Data set → the file with what its test texts share with the pre-training corpus, of every data set that plays a role
+        or is part of a mean that does; none unless the scale asks for it (``overlap: true``)."""
         if not self.scale.get("overlap"):
             return {}
-        played = dict.fromkeys(name for name in self.scale["roles"].values() if name in self.config["datasets"])
+        parts = (part for name in self.scale["roles"].values() for part in self.parts(name))
+        played = dict.fromkeys(part for part in parts if part in self.config["datasets"])
         return {name: paths.overlap_file(self.root, self.scale["corpus"], name) for name in played}
 
     def overlapping_files(self, dataset: str) -> tuple[str, ...]:
@@ -143,7 +144,8 @@ class PlanFiles:
         """Those of the data sets that a table measures scores on."""
         overlaps = self.overlaps()
         scored = (cell for cell in self.cells[f"{paper}/{table}"] if cell["system"] != "statistics")
-        return sorted({overlaps[name] for name in map(self.measured, scored) if name in overlaps})
+        parts = (part for name in map(self.measured, scored) if name is not None for part in self.parts(name))
+        return sorted({overlaps[part] for part in parts if part in overlaps})
 
     def table_sources(self, paper: str, table: str) -> list[str]:
         """The raw files behind a table, for its manifest."""
@@ -159,9 +161,13 @@ class PlanFiles:
         corpora = {self.scale["corpus"]} if corpus else set[str]()
         for cell in cells:
             dataset = self.measured(cell)
-            if dataset is not None:  # every system's vocabulary, and every pair, comes from a corpus
-                corpora |= self.corpora_behind(cell["system"], dataset)
-            tasks = {dataset, self.trained_on(dataset)} if dataset in self.config["datasets"] else ()
+            if dataset is None:
+                continue
+            corpora |= self.corpora_behind(
+                cell["system"], dataset
+            )  # every vocabulary, and every pair, comes from a corpus
+            tested = [part for part in self.parts(dataset) if part in self.config["datasets"]]
+            tasks = {*tested, *map(self.trained_on, tested)}
             for options in (self.config["datasets"][task] for task in tasks):
                 names.update(options.get("files", {}).values())
                 if options.get("reader") == "fanoutqa":
@@ -173,8 +179,9 @@ class PlanFiles:
         that this one goes on from, are pre-trained on. Of statistics of pairs, the corpus that is counted."""
         if dataset in self.config["corpora"]:
             return {dataset}
-        names = {vocabulary_corpus(self.config, dataset)}
-        if self.config["datasets"][dataset]["reader"] in OF_CORPUS:
+        parts = self.parts(dataset)
+        names = {vocabulary_corpus(self.config, part) for part in parts}
+        if any(self.config["datasets"][part]["reader"] in OF_CORPUS for part in parts):
             names.add(self.scale["corpus"])
         encoder = None if system == "statistics" else paths.parse_system(system).encoder
         while encoder in self.config["encoders"]:

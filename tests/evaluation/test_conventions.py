@@ -168,9 +168,25 @@ def test_mean_of_twelve_means_by_hand():
     joined = mean_of_means(parts)
     assert joined["metrics"] == {"ndcg@10": round(0.9 / 12, 10)}  # and not 5.7 / 20
     assert joined["n_queries"] == 20 and joined["n_candidates"] == 14.5
-    assert len(joined["per_query"]["ndcg@10"]) == 20 and joined["per_query"]["ndcg@10"]["tex/q8"] == 0.6
+    values = joined["per_query"]["ndcg@10"]
+    assert len(values) == 20 and sum(values.values()) / 20 == pytest.approx(0.9 / 12, abs=1e-9)
+    assert values["tex/q8"] == round(0.6 * 20 / (12 * 9), 10) and values["gis/q0"] == 0.5, "0.3 · 20 / (12 · 1)"
     assert list(joined["parts"]) == list(CQADUPSTACK) and joined["parts"]["gis"]["metrics"] == {"ndcg@10": 0.3}
     assert mean_of_means({"b": forum(3, 1.0), "a": forum(1, 0.0)}, ["a", "b"])["metrics"] == {"ndcg@10": 0.5}
+
+
+def test_a_mean_in_a_mean_weighs_like_any_other_part():
+    """As BEIR's mean takes CQADupStack; levels of guessing are averaged where every part has one."""
+    levels = [{"chance": {"ndcg@10": level}} for level in (0.1, 0.3, 0.5)]
+    inner = mean_of_means({"a": forum(3, 0.2) | levels[0], "b": forum(1, 0.6) | levels[1]}, ["a", "b"])
+    outer = mean_of_means({"c": forum(2, 0.9) | levels[2], "both": inner}, ["c", "both"])
+    assert inner["metrics"] == {"ndcg@10": 0.4} and inner["chance"] == {"ndcg@10": 0.2}
+    assert outer["metrics"] == {"ndcg@10": 0.65} and outer["chance"] == {"ndcg@10": 0.35}
+    assert outer["n_queries"] == 6 and list(outer["parts"]["both"]["parts"]) == ["a", "b"]
+    # a: 0.2 · 4/(2 · 3) in `both`, and then · 6/(2 · 4)
+    assert outer["per_query"]["ndcg@10"]["both/a/q2"] == pytest.approx(0.1)
+    assert sum(outer["per_query"]["ndcg@10"].values()) / 6 == pytest.approx(0.65)
+    assert mean_of_means({"c": forum(2, 0.9), "both": inner}, ["c", "both"])["chance"] == {}
 
 
 def test_a_mean_of_means_is_of_all_parts():
@@ -182,6 +198,8 @@ def test_a_mean_of_means_is_of_all_parts():
         mean_of_means(parts | {"tex": forum(1, 0.5) | {"metrics": {"mrr": 1.0}}})
     with pytest.raises(DataError, match=r"'tex' has conventions \['drop-identical-ids'\]"):
         mean_of_means(parts | {"tex": forum(1, 0.5) | {"conventions": ["drop-identical-ids"]}})
+    with pytest.raises(DataError, match=r"'tex' has no per_query; expected a metrics record"):
+        mean_of_means(parts | {"tex": {**forum(1, 0.5), "per_query": {}}})
     same = {name: record | {"conventions": ["drop-identical-ids"]} for name, record in parts.items()}
     assert mean_of_means(same)["conventions"] == ["drop-identical-ids"]
 

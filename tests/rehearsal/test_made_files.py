@@ -56,7 +56,7 @@ def tokenizer(made):
 
 
 def distinct(plan: Plan) -> list[str]:
-    """A data set for each way of reading: the thirteen of BEIR are read in one."""
+    """A data set for each way of reading: the twenty-five of BEIR are read in one."""
     datasets = plan.config["datasets"]
     kinds = {}
     for name, options in datasets.items():

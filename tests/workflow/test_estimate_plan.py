@@ -43,6 +43,7 @@ STAGES = (
     "task",
     "pretrain",
     "finetune",
+    "mean",
     "mine",
     "embed",
     "search",
@@ -98,12 +99,17 @@ def test_the_jobs_are_those_that_snakemake_plans(project, monkeypatch) -> None:
     assert ours["pretrain"] > 30 and ours["finetune"] > 100
 
 
-def test_the_jobs_of_a_paper_scale_table_too(project, monkeypatch) -> None:
-    """One whose encoders and texts have a vocabulary of their own, so that nothing of the scale's corpus is needed."""
-    plan, name = plan_of(monkeypatch, configuration(scale="paper")), "dual_encoders/table3"
+@pytest.mark.parametrize(
+    ("name", "stage", "number"), [("dual_encoders/table3", "corpus", 1), ("dupmae/table2", "mean", 5)]
+)
+def test_the_jobs_of_a_paper_scale_table_too(project, monkeypatch, name: str, stage: str, number: int) -> None:
+    """One whose encoders and texts have a vocabulary of their own, so that nothing of the scale's corpus is needed, and one with
+    a mean of data sets."""
+    plan = plan_of(monkeypatch, configuration(scale="paper"))
     estimate = estimate_of(plan)
     ours = estimate.stages([estimate.graph.table(name)])
-    assert ours["corpus"] == 1 and ours == planned(project, f"{plan.root}/tables/{name}.csv", "--config", "scale=paper")
+    theirs = planned(project, f"{plan.root}/tables/{name}.csv", "--config", "scale=paper")
+    assert ours[stage] == number and ours == theirs
 
 
 def test_shared_stages_count_once_in_the_total(monkeypatch) -> None:

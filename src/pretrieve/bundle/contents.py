@@ -33,7 +33,7 @@ from pretrieve.errors import ConfigError, DataError, nearest
 from pretrieve.files import sha256_of
 from pretrieve.finetuning.recipes import trainer_of
 from pretrieve.job_options import from_outside
-from pretrieve.paths import parse_system
+from pretrieve.paths import metrics_file, parse_system
 from pretrieve.stage_sources import stage_sources
 from pretrieve.workflow import Plan
 
@@ -70,21 +70,21 @@ class Asked:
         return Plan.load(with_numbers(config))
 
     def cells(self, plan: Plan) -> Counter[str]:
-        """Metrics file → how many cells of the tables it is behind; those of trained systems only.
+        """Metrics file → how many cells of the tables it is behind; those of trained systems only, and of a mean its parts'.
 
         Raises
         ------
         ConfigError
             for an unknown table, and where no cell of the tables has to be trained at this scale.
         """
-        counts: Counter[str] = Counter(self.files)
+        counts: Counter[str] = Counter(part for file in self.files for part in _parts(file, plan))
         tables = self.tables or (() if self.files else tuple(plan.config["tables"]))
         for table in tables:
             if table not in plan.cells:
                 raise ConfigError(
                     f"table {table!r}: no such table; allowed: {', '.join(plan.cells)}{nearest(table, plan.cells)}"
                 )
-            known = [file for file in plan.table_inputs(*table.split("/")) if "/metrics/" in file]
+            known = {file for file in plan.table_inputs(*table.split("/")) if "/metrics/" in file}
             for cell in plan.cells[table]:
                 if (
                     not cell["system"]
@@ -93,12 +93,27 @@ class Asked:
                 ):
                     continue
                 dataset = plan.measured(cell)
-                counts.update(file for file in known if f"/metrics/{cell['system']}/{dataset}/" in file)
+                if dataset is None:
+                    continue
+                for seed in plan.seeds_of(cell["system"]):
+                    file = metrics_file(plan.root, cell["system"], dataset, seed)
+                    counts.update(_parts(file, plan) if file in known else ())
         if not counts:
             raise ConfigError(
                 f"tables {', '.join(tables)}: no cell has to be trained at scale {self.scale}; nothing to bundle."
             )
         return counts
+
+
+def _parts(file: str, plan: Plan) -> list[str]:
+    """The metrics files that a bundle's searches make for one that is asked for: itself, or those of a mean's data sets; the mean
+    is taken at home."""
+    path = Path(file)
+    return (
+        [str(path.parents[1] / part / path.name) for part in plan.parts(path.parent.name)]
+        if path.parent.name
+        else [file]
+    )
 
 
 def snakemake(asked: Asked, *arguments: str, quiet: bool = False) -> str:

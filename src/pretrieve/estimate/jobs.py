@@ -127,6 +127,8 @@ class Graph:
         return self._of_system(kind, rest[0], rest[1], seed)
 
     def _of_system(self, kind: str, system: str, dataset: str, seed: int) -> Job:
+        if dataset in self.plan.means:
+            return Job("mean", system, dataset, seed)
         if system == PUBLISHED:
             return Job("published_negatives", "", dataset)
         if system == "bm25" or system.startswith("bm25."):
@@ -262,6 +264,10 @@ class Graph:
     def _of_evaluate_bm25(self, job: Job) -> Iterator[str]:
         yield self._task(job.place)
         yield f"{self.plan.root}/runs/bm25.x-x/{job.place}/seed0.trec.gz"
+
+    def _of_mean(self, job: Job) -> Iterator[str]:
+        for part in self.plan.means[job.place]:
+            yield paths.metrics_file(self.plan.root, job.subject, part, job.seed)
 
     def _of_analyse(self, job: Job) -> Iterator[str]:
         if job.subject in analyses(self.plan.config):

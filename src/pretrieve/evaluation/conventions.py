@@ -194,13 +194,20 @@ def mean_of_means(parts: Mapping[str, Mapping[str, Any]], expected: Sequence[str
     """Join the metrics records of several tasks: each task weighs the same, however many queries it has.
 
     So CQADupStack is the sum of twelve nDCG@10 divided by 12 (github.com/beir-cellar/beir/issues/9), and not the mean
-    over its 13,145 queries. ``per_query`` keeps every query's value under ``part/query_id``; its mean is therefore
-    **not** the metric, and a paired test on it weighs queries, not tasks. ``n_candidates`` is the mean over queries.
+    over its 13,145 queries. A record of this kind may be a part as well. ``n_candidates`` is the mean over queries;
+    ``chance`` the mean of the parts' levels, where all of them have one.
+
+    ``per_query`` has every query under ``part/query_id``. With N queries in all and K parts, a value of a part with n
+    queries is multiplied by N/(K·n), so that the mean over all queries **is** the metric: a paired test on these values,
+    whose statistic is the mean difference, tests the mean of means, and weighs tasks as it does. Such a value is no
+    score of a query; that is in the part's own record. The standard error that their spread gives is never too small:
+    it has the spread of the parts' means in it.
 
     Raises
     ------
     DataError
-        when a part of ``expected`` is missing, one too many is there, or their metrics or conventions differ.
+        when a part of ``expected`` is missing, one too many is there, a part lacks a number, or their metrics or
+        conventions differ.
     """
     if set(parts) != set(expected):
         missing, extra = sorted(set(expected) - set(parts)), sorted(set(parts) - set(expected))
@@ -208,6 +215,10 @@ def mean_of_means(parts: Mapping[str, Mapping[str, Any]], expected: Sequence[str
     records = {name: parts[name] for name in expected}
     first = records[expected[0]]
     for name, record in records.items():
+        if lacking := [key for key in ("n_queries", "n_candidates", "metrics", "per_query") if not record.get(key)]:
+            raise DataError(
+                f"mean of means: '{name}' has no {lacking[0]}; expected a metrics record. Evaluate it again."
+            )
         for key in ("metrics", "conventions"):
             ours, theirs = (list(r.get(key, ())) for r in (record, first))
             if ours != theirs:
@@ -216,20 +227,24 @@ def mean_of_means(parts: Mapping[str, Mapping[str, Any]], expected: Sequence[str
                 )
     n_queries = sum(record["n_queries"] for record in records.values())
     pool = sum(record["n_candidates"] * record["n_queries"] for record in records.values()) / n_queries
+    weights = {name: n_queries / (len(records) * record["n_queries"]) for name, record in records.items()}
+    levels = [name for name in first["metrics"] if all(name in r.get("chance", {}) for r in records.values())]
+    kept = ("run", "run_sha256", "parts", "n_queries", "n_candidates", "metrics")
     joined = {
-        "parts": {
-            name: {key: record[key] for key in ("run", "run_sha256", "n_queries", "n_candidates", "metrics")}
-            for name, record in records.items()
-        },
+        "parts": {name: {key: record[key] for key in kept if key in record} for name, record in records.items()},
         "n_queries": n_queries,
         "n_candidates": int(pool) if pool == int(pool) else round(pool, 10),
         "metrics": {
             name: round(sum(record["metrics"][name] for record in records.values()) / len(records), 10)
             for name in first["metrics"]
         },
+        "chance": {
+            name: round(sum(record["chance"][name] for record in records.values()) / len(records), 10)
+            for name in levels
+        },
         "per_query": {
             name: {
-                f"{part}/{query_id}": value
+                f"{part}/{query_id}": round(weights[part] * value, 10)
                 for part, record in records.items()
                 for query_id, value in record["per_query"][name].items()
             }

@@ -29,6 +29,18 @@ BEIR = [
     "fever",
     "climate-fever",
     "scifact",
+    "cqadupstack-android",
+    "cqadupstack-english",
+    "cqadupstack-gaming",
+    "cqadupstack-gis",
+    "cqadupstack-mathematica",
+    "cqadupstack-physics",
+    "cqadupstack-programmers",
+    "cqadupstack-stats",
+    "cqadupstack-tex",
+    "cqadupstack-unix",
+    "cqadupstack-webmasters",
+    "cqadupstack-wordpress",
 ]
 
 

@@ -12,11 +12,11 @@ from typing import Any
 from pretrieve.job_options import chain_of, encoder_options, recipe_options, started_from
 from pretrieve.paths import parse_system
 from pretrieve.reporting.references import STATISTICS
-from pretrieve.scales import corpus_of, vocabulary_corpus, vocabulary_of
+from pretrieve.scales import corpus_of, means_of, vocabulary_corpus, vocabulary_of
 
 
 def ingredients(config: Mapping[str, Any], system: str, dataset: str) -> dict[str, Any]:
-    """Every option behind one system on one data set, or behind counts of it (``statistics``). ``config``: of one scale
+    """Every option behind one system on one data set or mean, or behind counts of it (``statistics``). ``config``: of one scale
     (:func:`pretrieve.scales.at_scale`).
 
     Raises
@@ -30,6 +30,8 @@ def ingredients(config: Mapping[str, Any], system: str, dataset: str) -> dict[st
     if dataset in config["corpora"]:  # of pairs
         options = scale["pretraining"]["options"].get("pairs")
         return {"pairs": _corpus(config, dataset), "words": list(vocabulary_of(config, dataset)), "options": options}
+    if dataset in means_of(config):
+        return {"mean": {part: ingredients(config, system, part) for part in means_of(config)[dataset]}}
     words = vocabulary_corpus(config, dataset)
     made: dict[str, Any] = {"words": [_corpus(config, words), list(vocabulary_of(config, words))]}
     if system == STATISTICS:

@@ -289,7 +289,9 @@ def _reason(line: Line, note: str, setting: Setting) -> str:
 
 def _role(role: str, lines: Sequence[Line], setting: Setting) -> str:
     of_role = [line for line in lines if line.role == role and line.queries]
-    text = f"data set {setting.roles[role]}"
+    name = setting.roles[role]
+    means = len(setting.parts.get(name, ()))
+    text = f"{name}, the mean of {means} data sets" if means else f"data set {name}"
     sizes = {parse_system(line.system).size: line.queries for line in of_role}
     if sizes:
         text += ", test queries " + ", ".join(f"{int(n):,} ({size})" for size, n in sizes.items())

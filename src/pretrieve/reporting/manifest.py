@@ -66,11 +66,15 @@ def make_manifest(
 
 
 def measured_with(setting: Setting, roles: Set[str]) -> dict[str, Any]:
-    """The part of a manifest that says what was measured: scale, seeds, and the data sets that play ``roles``."""
+    """The part of a manifest that says what was measured: scale, seeds, and the data sets that play ``roles``; ``means`` only
+    where a mean of data sets plays one."""
+    played = {role: setting.roles[role] for role in sorted(roles & set(setting.roles))}
+    means = {name: list(setting.parts[name]) for name in sorted(set(played.values()) & set(setting.parts))}
     return {
         "scale": setting.scale,
         "seeds": list(setting.seeds),
-        "roles": {role: setting.roles[role] for role in sorted(roles & set(setting.roles))},
+        "roles": played,
+        **({"means": means} if means else {}),
     }
 
 

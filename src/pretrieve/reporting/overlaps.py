@@ -20,7 +20,7 @@ def scored_datasets(lines: Sequence[Line]) -> list[str]:
 
 
 def overlaps_of(datasets: Iterable[str], setting: Setting) -> dict[str, dict[str, Any]]:
-    """Data set → its numbers, of those whose overlap the scale measures, in the given order.
+    """Data set → its numbers, of those whose overlap the scale measures, in the given order; for a mean, its data sets.
 
     Raises
     ------
@@ -28,7 +28,8 @@ def overlaps_of(datasets: Iterable[str], setting: Setting) -> dict[str, dict[str
         when a file is missing or damaged.
     """
     files = ResultFiles()
-    return {name: files.read(setting.overlaps[name]) for name in dict.fromkeys(datasets) if name in setting.overlaps}
+    parts = dict.fromkeys(part for name in datasets for part in setting.parts.get(name, (name,)))
+    return {part: files.read(setting.overlaps[part]) for part in parts if part in setting.overlaps}
 
 
 def overlap_lines(lines: Sequence[Line], setting: Setting) -> list[tuple[str, str]]:

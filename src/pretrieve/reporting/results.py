@@ -32,13 +32,13 @@ class Cost(NamedTuple):
 class Setting:
     """What a scale makes: which data set plays which role, and which systems exist.
 
-    ``root`` is ``results/{scale}``; ``roles`` maps a role to a data set; ``trained_on`` maps a data set to the one its
-    retrievers are fine-tuned on (itself when absent), ``sizes`` to its training-set sizes and ``metrics`` to what is measured
-    on it (any when absent). ``kinds`` maps a recipe to what it trains, and a data set of examples to the kind of recipe that
-    it is for; what is not in it is of retrieval. ``overlaps`` maps a data set to the file with what its test texts share with
-    the pre-training corpus, where the scale measures that. ``vocabularies`` has those encoders (``encoders.NAME``) and data
-    sets (``datasets.NAME``) whose vocabulary is not the scale's. ``only`` has the encoders whose rows this run measures (None:
-    all).
+    ``root`` is ``results/{scale}``; ``roles`` maps a role to a data set or a mean, ``parts`` a mean to its data sets;
+    ``trained_on`` maps a data set or a mean to the data set its retrievers are fine-tuned on (itself when absent), ``sizes`` to
+    its training-set sizes and ``metrics`` to what is measured on it (any when absent). ``kinds`` maps a recipe to what it
+    trains, and a data set of examples to the kind of recipe that it is for; what is not in it is of retrieval. ``overlaps`` maps
+    a data set to the file with what its test texts share with the pre-training corpus, where the scale measures that.
+    ``vocabularies`` has those encoders (``encoders.NAME``), data sets and means (``datasets.NAME``) whose vocabulary is not the
+    scale's. ``only`` has the encoders whose rows this run measures (None: all).
     """
 
     root: str
@@ -50,6 +50,7 @@ class Setting:
     trained_on: Mapping[str, str] = field(default_factory=dict)
     sizes: Mapping[str, Collection[str]] = field(default_factory=dict)
     metrics: Mapping[str, Collection[str]] = field(default_factory=dict)
+    parts: Mapping[str, Sequence[str]] = field(default_factory=dict)
     kinds: Mapping[str, str] = field(default_factory=dict)
     overlaps: Mapping[str, str] = field(default_factory=dict)
     vocabularies: Mapping[str, str] = field(default_factory=dict)
@@ -66,6 +67,8 @@ class Setting:
         """The reason why this scale does not measure ``cell``; empty when it does."""
         if cell.dataset not in self.roles:
             return f"the {self.scale} scale has no data set for the role {cell.dataset}"
+        if self.roles[cell.dataset] in self.parts and (cell.is_statistic or not cell.metric or cell.is_case):
+            return f"{self.roles[cell.dataset]} is a mean of data sets: it has scores, and no counts, vectors or runs of its own"
         if cell.is_statistic:
             return ""
         system = paths.parse_system(cell.system)
@@ -131,13 +134,19 @@ class Setting:
         return {system: self.seeds_of(cells[system]) for system in table.case_systems}
 
     def cost_files_of(self, cell: Cell, seed: int) -> list[str]:
-        """The cost files of the stages behind one run of a cell's system; [] for a cell that is not run."""
+        """The cost files of the stages behind one run of a cell's system, on a mean of those of all its data sets, each once; []
+        for a cell that is not run."""
         if self.why_not_run(cell):
             return []
         dataset = self.roles[cell.dataset]
         trained_on = self.trained_on.get(dataset, dataset)
         examples = dataset in self.kinds
-        return list(paths.cost_files(self.root, cell.system, dataset, trained_on, seed, examples).values())
+        files: dict[str, None] = {}
+        for part in self.parts.get(dataset, (dataset,)):
+            files.update(
+                dict.fromkeys(paths.cost_files(self.root, cell.system, part, trained_on, seed, examples).values())
+            )
+        return list(files)
 
 
 def expected_files(table: Table, setting: Setting) -> list[str]:
