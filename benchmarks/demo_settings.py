@@ -150,6 +150,17 @@ def run_setting(
     return {"recall@100": recalls, "mean": float(np.mean(list(recalls.values())))}
 
 
+def add_result(out: Path, name: str, changes: dict, outcome: dict) -> None:
+    """Print what a setting came to, and add it to the file, which is read again each time: several may run side by side."""
+    results = json.loads(out.read_text()) if out.exists() else {}
+    results[name] = {"changes": changes, **outcome}
+    out.parent.mkdir(parents=True, exist_ok=True)
+    out.write_text(json.dumps(results, indent=1) + "\n")
+    print(f"{name:22} mean {outcome['mean']:.3f}", flush=True)
+    for row, value in outcome["recall@100"].items():
+        print(f"    {value:.3f}  {row}", flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", nargs="*", choices=[*SETTINGS, *CONTINUED_SETTINGS])
@@ -160,19 +171,13 @@ def main() -> None:
     config = yaml.safe_load(Path("config.yaml").read_text())
     store = TokenStore(arguments.root / "corpora/encyclopedia-demo/tokens")
     tasks = {name: Dataset(arguments.root / "tasks" / name) for name in ("questions", "descriptions")}
-    results = json.loads(arguments.out.read_text()) if arguments.out.exists() else {}
     known: dict = {}
     everything = {name: (ROWS, changes) for name, changes in SETTINGS.items()}
     everything |= {name: (CONTINUED_ROWS, changes) for name, changes in CONTINUED_SETTINGS.items()}
     for name in arguments.only or everything:
         rows, changes = everything[name]
         outcome = run_setting(with_changes(config, changes), rows, store, tasks, arguments.seed, known)
-        results[name] = {"changes": changes, **outcome}
-        arguments.out.parent.mkdir(parents=True, exist_ok=True)
-        arguments.out.write_text(json.dumps(results, indent=1) + "\n")
-        print(f"{name:22} mean {outcome['mean']:.3f}", flush=True)
-        for row, value in outcome["recall@100"].items():
-            print(f"    {value:.3f}  {row}", flush=True)
+        add_result(arguments.out, name, changes, outcome)
 
 
 if __name__ == "__main__":

@@ -61,7 +61,7 @@ GROUPS: dict[str, tuple[tuple[str, ...], dict[str, dict]]] = {
             "1e-3": {"learning_rate": 1e-3},
         },
     ),
-    # Inner products of small models' [CLS] states are up to 128, those of word weights more: a temperature of 1 is steep.
+    # The paper's temperature is 1, of inner products that nothing bounds.
     "dupmae": (
         DUPMAE_ROWS,
         {

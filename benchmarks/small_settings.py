@@ -12,11 +12,10 @@ Prints a table and adds to benchmarks/results/small_settings.json. About 35 minu
 """
 
 import argparse
-import json
 from pathlib import Path
 
 import yaml
-from demo_settings import run_setting, with_changes
+from demo_settings import add_result, run_setting, with_changes
 
 from pretrieve.scales import at_scale
 from pretrieve.tasks.dataset import Dataset
@@ -41,13 +40,7 @@ def main() -> None:
     for rate in arguments.only:
         changes = {"pretraining.budgets.pairs.learning_rate": float(rate)}
         outcome = run_setting(with_changes(config, changes), ROWS, store, tasks, arguments.seed, known, sizes=(SIZE,))
-        # Read again each time: several of these may run side by side.
-        results = json.loads(arguments.out.read_text()) if arguments.out.exists() else {}
-        results[rate] = {"changes": changes, **outcome}
-        arguments.out.write_text(json.dumps(dict(sorted(results.items())), indent=1) + "\n")
-        print(f"{rate:6} mean {outcome['mean']:.3f}", flush=True)
-        for row, value in outcome["recall@100"].items():
-            print(f"    {value:.3f}  {row}", flush=True)
+        add_result(arguments.out, rate, changes, outcome)
 
 
 if __name__ == "__main__":

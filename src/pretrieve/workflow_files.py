@@ -163,9 +163,8 @@ class PlanFiles:
             dataset = self.measured(cell)
             if dataset is None:
                 continue
-            corpora |= self.corpora_behind(
-                cell["system"], dataset
-            )  # every vocabulary, and every pair, comes from a corpus
+            # Every system's vocabulary, and every pair, comes from a corpus.
+            corpora |= self.corpora_behind(cell["system"], dataset)
             tested = [part for part in self.parts(dataset) if part in self.config["datasets"]]
             tasks = {*tested, *map(self.trained_on, tested)}
             for options in (self.config["datasets"][task] for task in tasks):

@@ -109,11 +109,9 @@ def _parts(file: str, plan: Plan) -> list[str]:
     """The metrics files that a bundle's searches make for one that is asked for: itself, or those of a mean's data sets; the mean
     is taken at home."""
     path = Path(file)
-    return (
-        [str(path.parents[1] / part / path.name) for part in plan.parts(path.parent.name)]
-        if path.parent.name
-        else [file]
-    )
+    if path.parent.name not in plan.means:
+        return [file]
+    return [str(path.parents[1] / part / path.name) for part in plan.parts(path.parent.name)]
 
 
 def snakemake(asked: Asked, *arguments: str, quiet: bool = False) -> str:
