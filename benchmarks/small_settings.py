@@ -23,7 +23,7 @@ from pretrieve.text.token_store import TokenStore
 
 ROWS = ("transformer-ict-bfs-wlp", "transformer-mlm")
 TASK, SIZE = "squad-reqa", "5pct"
-RATES = ("1e-4", "2e-4", "5e-4")
+RATES = ("5e-5", "1e-4", "2e-4", "5e-4")
 
 
 def main() -> None:

@@ -41,7 +41,7 @@ from pretrieve.left_jobs import cancel_left_jobs
 from pretrieve.pretraining.presets import resolve
 from pretrieve.reporting.figures import inputs as figure_plan
 from pretrieve.resources import Needs
-from pretrieve.scales import corpus_of, vocabulary_corpus, vocabulary_of
+from pretrieve.scales import articles_of, corpus_of, vocabulary_corpus, vocabulary_of
 from pretrieve.site import Site
 from pretrieve.stage_sources import stage_sources
 from pretrieve.tasks.collection_formats import LAYOUTS, ships_negatives

@@ -109,19 +109,23 @@ def size_arguments(dataset):
 
 
 def open_corpus(dataset):
-    """Tables of the corpus whose passages an open-domain task of questions adds to its own; none for another task."""
+    """Tables of the corpus whose texts an open-domain task of questions adds to its own; none for another task."""
     is_open = config["datasets"][dataset].get("open")
-    return corpus_files(CORPUS, "articles", "passages") if is_open else []
+    corpus = articles_of(config, dataset)
+    return corpus_files(corpus, "articles", "passages") if is_open else []
 
 
 def open_argument(dataset, corpus):
     """The options of an open-domain task of questions, or nothing."""
     if not corpus:
         return ""
-    limit = config["datasets"][dataset].get("max_extra")
-    return f"--open {shlex.quote(folder_of(corpus))}" + (
-        f" --max-extra {limit}" if limit else ""
-    )
+    options = config["datasets"][dataset]
+    words = [f"--open {shlex.quote(folder_of(corpus))}"]
+    if options["open"] == "articles":
+        words.append("--articles")
+    if "max_extra" in options:
+        words.append(f"--max-extra {options['max_extra']}")
+    return " ".join(words)
 
 
 def task_files(dataset):

@@ -114,7 +114,9 @@ rule task_multireqa:
 rule task_descriptions:
     input:
         tokenizer=lambda wildcards: tokenizer_of(wildcards.dataset),
-        tables=corpus_files(CORPUS, "articles", "sections", "passages"),
+        tables=lambda wildcards: corpus_files(
+            articles_of(config, wildcards.dataset), "articles", "sections", "passages"
+        ),
         code=stage_sources("task.py"),
     output:
         TASK_OUTPUTS,
@@ -144,7 +146,9 @@ rule task_descriptions:
 rule task_fanoutqa:
     input:
         tokenizer=lambda wildcards: tokenizer_of(wildcards.dataset),
-        tables=corpus_files(CORPUS, "articles", "sections", "passages"),
+        tables=lambda wildcards: corpus_files(
+            articles_of(config, wildcards.dataset), "articles", "sections", "passages"
+        ),
         questions=PLAN.source_file("fanoutqa-dev"),
         code=stage_sources("task.py"),
     output:
@@ -174,7 +178,13 @@ rule task_fanoutqa:
 rule example_task_corpus:
     input:
         tokenizer=lambda wildcards: tokenizer_of(wildcards.dataset),
-        tables=corpus_files(CORPUS, "articles", "sections", "passages", "links"),
+        tables=lambda wildcards: corpus_files(
+            articles_of(config, wildcards.dataset),
+            "articles",
+            "sections",
+            "passages",
+            "links",
+        ),
         code=stage_sources("example_task.py"),
     output:
         EXAMPLE_OUTPUTS,

@@ -163,6 +163,15 @@ def test_the_repositorys_configuration(config) -> None:
         (f"{FINETUNING}.dpr-bm25.bath", 8, [f"{FINETUNING}.dpr-bm25.bath: unknown option", "did you mean 'batch'?"]),
         (f"{FINETUNING}.all.clas", 8, [f"{FINETUNING}.all.clas: unknown option"]),
         (f"{FINETUNING}.dpr-bm25.batch", 0, ["dpr-bm25.options.batch: 0", "a whole number from 1"]),
+        (
+            "datasets.descriptions-open.open",
+            "articles",
+            [
+                "datasets.descriptions-open.open: 'articles'",
+                "'descriptions' has no articles",
+                "squad, natural-questions",
+            ],
+        ),
         ("datasets.questions-open.variant", "open", ["datasets.questions-open.variant: 'open'", "open-qa"]),
         ("encoders.t5-base.layers", "bse", ["encoders.t5-base.layers: 'bse'", "did you mean 'base'?"]),
         ("datasets.questions.reader", "sqad", ["datasets.questions.reader: 'sqad'", "did you mean 'squad'?"]),

@@ -15,6 +15,7 @@ from pretrieve.errors import ConfigError
 from pretrieve.reporting.references import Cell
 from pretrieve.reporting.results import Setting
 from pretrieve.scales import (
+    articles_of,
     at_scale,
     check_scale,
     corpus_of,
@@ -24,6 +25,7 @@ from pretrieve.scales import (
     used_corpora,
     vocabulary_corpus,
     vocabulary_of,
+    wants_corpus,
 )
 
 CONFIG: dict[str, Any] = {
@@ -137,6 +139,8 @@ def test_vocabularies(config) -> None:
             "datasets.untitled.vocabulary: 'same' has the vocabulary 'bert.txt', but 'trainer'",
         ),
         ("datasets", "kept", {"vocabulary": "no"}, "datasets.kept.vocabulary: 'no' is not allowed"),
+        ("datasets", "kept", {"corpus": "no"}, "datasets.kept.corpus: 'no' is not allowed; allowed: leads, wiki"),
+        ("datasets", "kept", {"corpus": "wiki"}, "datasets.kept.corpus: the reader 'x' takes nothing from a corpus"),
     ],
 )
 def test_what_does_not_go_together(config, section, name, change, words) -> None:
@@ -145,6 +149,18 @@ def test_what_does_not_go_together(config, section, name, change, words) -> None
     with pytest.raises(ConfigError) as caught:
         check_scale(made)
     assert words in str(caught.value)
+
+
+def test_a_data_set_is_made_of_its_own_corpus_or_the_scales(config) -> None:
+    made = dict(at_scale(config))
+    own = {"reader": "descriptions", "corpus": "books"}
+    made["datasets"] = made["datasets"] | {"own": own, "asked": {"reader": "x", "open": True}}
+    check_scale(made)
+    assert [(name, articles_of(made, name)) for name in made["datasets"] if wants_corpus(made, name)] == [
+        ("own", "books"),
+        ("asked", "wiki"),
+    ]
+    assert vocabulary_corpus(made, "own") == "wiki", "its words are the scale's all the same"
 
 
 def test_a_cell_of_two_vocabularies_is_not_run_and_says_why() -> None:

@@ -47,6 +47,7 @@ def parse_arguments() -> argparse.Namespace:
     for questions in (squad, natural):
         questions.add_argument("--open", type=Path, metavar="CORPUS", help="whole passages, among all of this corpus")
         questions.add_argument("--max-extra", type=int, help="with --open: add only so many, drawn by the seed")
+        questions.add_argument("--articles", action="store_true", help="with --open: whole articles, not passages")
         questions.add_argument("--seed", type=int, default=1)
     multireqa = kinds.add_parser("multireqa", parents=[shared], help="sentences of MultiReQA")
     multireqa.add_argument("--candidates", type=Path, required=True, help="candidates.json.gz of a data set and split")
@@ -78,7 +79,7 @@ def _squad(args: argparse.Namespace, tokenizer: Tokenizer, sizes: Mapping[str, f
     files = {name: path for name in ("train", "test", "dev", "file") if (path := getattr(args, name)) is not None}
     if set(files) not in ({"file"}, {"train", "test"}, {"train", "test", "dev"}):
         raise ConfigError("squad needs --train and --test (and may have --dev), or --file alone.")
-    return build_squad(files, tokenizer, args.out, sizes, args.seed, args.open, args.max_extra)
+    return build_squad(files, tokenizer, args.out, sizes, args.seed, args.open, args.max_extra, args.articles)
 
 
 def main() -> None:
@@ -88,7 +89,7 @@ def main() -> None:
     if args.kind == "squad":
         statistics = _squad(args, tokenizer, sizes)
     elif args.kind == "natural-questions":
-        more = (args.open, args.max_extra, warnings)
+        more = (args.open, args.max_extra, warnings, args.articles)
         statistics = build_natural_questions(args.file, tokenizer, args.out, sizes, args.seed, *more)
     elif args.kind == "multireqa":
         files = (args.candidates, args.texts)

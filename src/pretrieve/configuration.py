@@ -37,6 +37,8 @@ QUESTION_FILES = {
     "natural-questions": (("file",),),
     "multireqa": (("candidates", "texts"),),
 }
+#: Readers with ``open: articles``.
+WHOLE_ARTICLES = ("squad", "natural-questions")
 #: Objectives that are named by a word; a list of pair tasks is the objective ``pairs``.
 OBJECTIVES = tuple(name for name in OPTIONS if name != "pairs")
 
@@ -305,6 +307,11 @@ def _check_dataset(name: str, dataset: Mapping[str, Any], datasets: Mapping[str,
         needed = ", or ".join(" and ".join(", ".join(names).rsplit(", ", 1)) for names in QUESTION_FILES[reader])
         raise ConfigError(
             f"config: datasets.{name}.files: the {reader} reader needs {needed}; found {', '.join(files) or 'none'}"
+        )
+    if dataset.get("open") == "articles" and reader not in WHOLE_ARTICLES:
+        raise ConfigError(
+            f"config: datasets.{name}.open: 'articles', but the reader {reader!r} has no articles with questions; expected one "
+            f"of {', '.join(WHOLE_ARTICLES)}, or open: true"
         )
     trained_on = dataset.get("trained_on")
     if trained_on is not None:

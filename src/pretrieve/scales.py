@@ -13,7 +13,8 @@ So a scale of ``config.yaml`` may have
 
 An encoder is pre-trained on its ``corpus``, by default the scale's. A corpus has its vocabulary, by default the scale's; the
 texts of a data set are tokenised with that of the corpus which its key ``vocabulary`` names. An encoder can only read what is
-made with its own vocabulary. Standard library only, for the workflow reads it.
+made with its own vocabulary. A data set that is made of a corpus, or searched in one, is made of its ``corpus``, by default the
+scale's. Standard library only, for the workflow reads it.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ from pretrieve.errors import ConfigError
 
 #: The sections that a scale may lay its own entries over.
 OWN = ("corpora", "datasets", "encoders", "recipes")
+#: Readers that make a data set of a corpus.
+OF_CORPUS = ("descriptions", "fanoutqa", "structure-sts", "section-triplets", "link-clicks", "corpus")
 
 
 class Vocabulary(NamedTuple):
@@ -147,6 +150,17 @@ def vocabulary_corpus(config: Mapping[str, Any], dataset: str) -> str:
     return config["datasets"][dataset].get("vocabulary", config["scales"][config["scale"]]["corpus"])
 
 
+def wants_corpus(config: Mapping[str, Any], dataset: str) -> bool:
+    """Whether a data set is made of a corpus, or searched in one."""
+    options = config["datasets"][dataset]
+    return bool(options.get("open")) or options["reader"] in OF_CORPUS
+
+
+def articles_of(config: Mapping[str, Any], dataset: str) -> str:
+    """The corpus whose articles a data set is made of or searched in, if it :func:`wants_corpus`."""
+    return config["datasets"][dataset].get("corpus", config["scales"][config["scale"]]["corpus"])
+
+
 def reads(config: Mapping[str, Any], encoder: str, dataset: str) -> bool:
     """Whether an encoder can read a data set: both are made with one vocabulary."""
     corpora = corpus_of(config, encoder), vocabulary_corpus(config, dataset)
@@ -169,11 +183,17 @@ def check_scale(config: Mapping[str, Any]) -> None:
     ConfigError
         for the first thing that is wrong, in one line.
     """
-    for section, key in (("encoders", "corpus"), ("datasets", "vocabulary")):
+    for section, key in (("encoders", "corpus"), ("datasets", "corpus"), ("datasets", "vocabulary")):
         for name, entry in config[section].items():
             if key in entry and entry[key] not in config["corpora"]:
                 known = ", ".join(config["corpora"])
                 raise ConfigError(f"config: {section}.{name}.{key}: {entry[key]!r} is not allowed; allowed: {known}")
+    for name, entry in config["datasets"].items():
+        if "corpus" in entry and not wants_corpus(config, name):
+            raise ConfigError(
+                f"config: datasets.{name}.corpus: the reader {entry['reader']!r} takes nothing from a corpus; expected one of "
+                f"{', '.join(OF_CORPUS)}, or open: true; leave corpus out"
+            )
     for name, entry in config["encoders"].items():
         start = entry.get("start")
         if start in config["encoders"]:

@@ -16,11 +16,8 @@ from pretrieve.rehearsal import overrides
 from pretrieve.reporting.cases import case_files, is_case
 from pretrieve.reporting.figures.inputs import cells_of
 from pretrieve.reporting.figures.reference import Figure
-from pretrieve.scales import corpus_of, used_corpora, vocabulary_corpus, vocabulary_of
+from pretrieve.scales import articles_of, corpus_of, used_corpora, vocabulary_corpus, vocabulary_of, wants_corpus
 from pretrieve.tasks.collection_formats import LAYOUTS, ships_negatives
-
-#: Readers that make a task of the scale's own corpus.
-OF_CORPUS = ("descriptions", "fanoutqa", "structure-sts", "section-triplets", "link-clicks", "corpus")
 
 
 class PlanFiles:
@@ -180,8 +177,7 @@ class PlanFiles:
             return {dataset}
         parts = self.parts(dataset)
         names = {vocabulary_corpus(self.config, part) for part in parts}
-        if any(self.config["datasets"][part]["reader"] in OF_CORPUS for part in parts):
-            names.add(self.scale["corpus"])
+        names.update(articles_of(self.config, part) for part in parts if wants_corpus(self.config, part))
         encoder = None if system == "statistics" else paths.parse_system(system).encoder
         while encoder in self.config["encoders"]:
             names.add(corpus_of(self.config, encoder))
@@ -212,15 +208,17 @@ class PlanFiles:
 
     def licences(self, task: str) -> list[str]:
         """Where the texts that a retriever was trained on come from, and their licences."""
-        names = [*self._corpus_sources(self.scale["corpus"]), *self.config["datasets"][task].get("files", {}).values()]
+        corpora = [self.scale["corpus"], *([articles_of(self.config, task)] if wants_corpus(self.config, task) else [])]
+        names = [file for corpus in dict.fromkeys(corpora) for file in self._corpus_sources(corpus)]
+        names += self.config["datasets"][task].get("files", {}).values()
         named = [f"{name}: {self.sources[name]['licence']}" for name in names if name in self.sources]
         return named + [f"{task}: {name}" for name in names if name not in self.sources]
 
     def dataset_files(self, dataset: str) -> dict[str, str]:
-        """Name → path of a data set's files. A layout that asks questions of the scale's own corpus gets its tables."""
+        """Name → path of a data set's files. A layout that asks questions of a corpus gets its tables."""
         options = self.config["datasets"][dataset]
         layout = LAYOUTS.get(options["reader"])
-        directory = paths.corpus_dir(self.root, self.scale["corpus"])
+        directory = paths.corpus_dir(self.root, articles_of(self.config, dataset))
         files = {name: f"{directory}/{name}.parquet" for name in (layout.from_corpus if layout else ())}
         return files | {name: self.raw_file(value) for name, value in options.get("files", {}).items()}
 

@@ -17,6 +17,7 @@ from miniature import PROJECT
 
 from pretrieve.corpora.overlap import read_test_paragraphs
 from pretrieve.errors import ConfigError
+from pretrieve.scales import articles_of
 from pretrieve.workflow import Plan
 
 MIRROR = Path(os.environ.get("PRETRIEVE_TEST_MIRROR", PROJECT.parent / "shared/mirror"))
@@ -52,10 +53,19 @@ def test_questions_are_asked_of_the_scales_own_corpus(small: Plan) -> None:
 
 
 def test_every_table_has_a_row_at_this_scale_that_its_data_allow(small: Plan) -> None:
-    """Tables that nothing at this scale can fill, by name: documents alone play none of their roles."""
-    empty = {name for name in small.config["tables"] if not small.table_inputs(*name.split("/"))}
-    assert empty == {"seed_encoder/table2", "seed_encoder/table5", "condenser/table8", "pretrieve/transfer",
-                     "pretraining_tasks/table4", "pretraining_tasks/table5", "pretraining_tasks/table6"}  # fmt: skip
+    assert all(small.table_inputs(*name.split("/")) for name in small.config["tables"])
+
+
+def test_a_data_set_is_made_of_the_corpus_it_names(small: Plan) -> None:
+    """And in the scale's vocabulary; a table's raw files are those of both corpora."""
+    assert articles_of(small.config, "descriptions") == "encyclopedia-demo"
+    assert articles_of(small.config, "fanoutqa") == "wikipedia-small"
+    assert small.corpora_behind("transformer-mlm.reqa-5pct", "descriptions") == {"encyclopedia-demo", "wikipedia-small"}
+    assert small.corpora_behind("transformer-mlm.reqa-5pct", "squad-reqa") == {"wikipedia-small"}
+    raw = {small.source_file(name) for name in ("encyclopaedia-leads", "wikispeedia-articles")}
+    assert raw <= set(small.table_sources("pretraining_tasks", "table4"))
+    licences = " ".join(small.licences("descriptions"))
+    assert "encyclopaedia-leads" in licences and "wikispeedia-articles" in licences
 
 
 @pytest.mark.parametrize("scale", ["demo", "small"])
@@ -64,7 +74,8 @@ def test_counts_come_from_what_plays_the_role(scale: str, demo: Plan, small: Pla
     expected = {
         "demo": {"tasks/questions", "tasks/questions-paragraphs", "tasks/link-clicks", "tasks/descriptions",
                  "pairs/encyclopedia-demo"},
-        "small": {"tasks/squad-passages", "tasks/wikipedia-links", "tasks/squad-reqa", "pairs/wikipedia-small"},
+        "small": {"tasks/squad-passages", "tasks/squad-articles", "tasks/wikipedia-links", "tasks/squad-reqa",
+                  "tasks/descriptions", "pairs/wikipedia-small"},
     }[scale]  # fmt: skip
     files = {file for name in STATISTICS for file in plan.table_inputs(*name.split("/"))}
     assert files == {f"results/{scale}/{place}/stats.json" for place in expected}
@@ -87,7 +98,7 @@ def test_the_overlap_of_every_scored_data_set_is_measured(small: Plan, demo: Pla
 
 def test_a_scale_has_its_own_data_sets(small: Plan, demo: Plan) -> None:
     assert not {"scifact", "squad-open", "wikipedia-links"} & set(demo.config["datasets"])
-    assert not {"questions", "descriptions"} & set(small.config["datasets"])
+    assert not {"questions", "questions-open"} & set(small.config["datasets"])
 
 
 def test_negatives_that_nobody_ships(small: Plan) -> None:

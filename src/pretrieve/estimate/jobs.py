@@ -18,10 +18,9 @@ from pretrieve.corpora import hub
 from pretrieve.errors import ConfigError, nearest
 from pretrieve.job_options import PUBLISHED, from_outside, started_from
 from pretrieve.reporting.figures.inputs import figure_inputs
-from pretrieve.scales import corpus_of, vocabulary_corpus, vocabulary_of
+from pretrieve.scales import articles_of, corpus_of, vocabulary_corpus, vocabulary_of, wants_corpus
 from pretrieve.tasks.collection_formats import LAYOUTS
 from pretrieve.workflow import Plan
-from pretrieve.workflow_files import OF_CORPUS
 
 _SEED = re.compile(r"/seed(\d+)[/.]")
 #: Stages that run on a GPU where there is one.
@@ -212,8 +211,8 @@ class Graph:
         yield from self.plan.dataset_files(job.place).values()
         if options["reader"] == "fanoutqa":
             yield self.plan.source_file("fanoutqa-dev")
-        if options.get("open") or options["reader"] in OF_CORPUS:
-            yield self._of_corpora(self.plan.scale["corpus"], "articles.parquet")
+        if wants_corpus(self.plan.config, job.place):
+            yield self._of_corpora(articles_of(self.plan.config, job.place), "articles.parquet")
 
     def _of_pretrain(self, job: Job) -> Iterator[str]:
         yield self._of_corpora(corpus_of(self.plan.config, job.subject), "tokens/meta.json")

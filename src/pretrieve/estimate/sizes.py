@@ -22,6 +22,7 @@ from pretrieve import paths
 from pretrieve.corpora.sources import Source, source_of
 from pretrieve.errors import DataError
 from pretrieve.estimate.training import CorpusLengths, TaskLengths
+from pretrieve.scales import articles_of
 from pretrieve.tasks.example_readers import READERS
 from pretrieve.workflow import Plan
 
@@ -184,10 +185,12 @@ class Sizes:
             known = {"documents": 2 * sum(counts.values()), "train": counts["train"]} | known
             known.setdefault("queries", sum(count for name, count in counts.items() if "news" not in name))
         if (options.get("open") or options["reader"] == "corpus") and dataset not in self.counts:
-            more = self.corpus(self.plan.scale["corpus"])
-            extra = min(more.passages * reader.get("share", 1.0), options.get("max_extra") or more.passages)
+            more = self.corpus(articles_of(self.plan.config, dataset))
+            whole = options.get("open") == "articles"
+            texts, tokens = (more.articles, more.lengths.article) if whole else (more.passages, more.lengths.passage)
+            extra = min(texts * reader.get("share", 1.0), options.get("max_extra") or texts)
             known["documents"] = known.get("documents", 0) + extra
-            known.setdefault("document_tokens", more.lengths.passage)
+            known.setdefault("document_tokens", tokens)
         if not known.get("documents"):
             origin = "guessed from bytes"
             self.guessed.add(dataset)

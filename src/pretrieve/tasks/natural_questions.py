@@ -224,9 +224,11 @@ def build_natural_questions(
     corpus: Path | None = None,
     max_extra: int | None = None,
     warnings: Warnings | None = None,
+    articles: bool = False,
 ) -> dict[str, Any]:
     """Write the ReQA task of one file, whose questions are drawn into train, dev and test, and return its statistics
-    (:func:`pretrieve.tasks.squad_reqa.build_reqa`, with ``corpus`` and ``max_extra``). The paper uses the training file.
+    (:func:`pretrieve.tasks.squad_reqa.build_reqa`, with ``corpus``, ``max_extra`` and ``articles``). The paper uses the training
+    file.
 
     Raises
     ------
@@ -236,7 +238,7 @@ def build_natural_questions(
         when a size cannot be drawn.
     """
     source = Source(DRAWN, str(file), read_paragraphs(file, warnings))
-    return build_reqa([source], tokenizer, out, sizes, seed, corpus, max_extra)
+    return build_reqa([source], tokenizer, out, sizes, seed, corpus, max_extra, articles)
 
 
 def open_question(record: dict[str, Any], where: str) -> tuple[str, list[str]] | None:

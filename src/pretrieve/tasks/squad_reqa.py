@@ -16,12 +16,13 @@ from typing import Any, NamedTuple
 from tokenizers import Tokenizer
 
 from pretrieve.corpora.tables import read_table
-from pretrieve.errors import DataError
+from pretrieve.errors import ConfigError, DataError
 from pretrieve.tasks.answers import Answers
 from pretrieve.tasks.descriptions import passages_of
 from pretrieve.tasks.splits import draw_key, draw_pools, make_splits
 from pretrieve.tasks.squad_json import Paragraph, squad_paragraphs
 from pretrieve.tasks.task import Candidate, Judgement, Passage, Query, TaskContents, make_passage, write_task
+from pretrieve.tasks.whole_articles import add_corpus_articles, join_articles
 from pretrieve.text.sentences import sentence_of
 
 #: The pool of what one file plays: train, dev and test are drawn.
@@ -44,6 +45,7 @@ def build_squad(
     seed: int,
     corpus: Path | None = None,
     max_extra: int | None = None,
+    articles: bool = False,
 ) -> dict[str, Any]:
     """Write the task of SQuAD v1.1 files, packed or not, and return its statistics. See :func:`build_reqa`.
 
@@ -63,7 +65,7 @@ def build_squad(
     sources = (
         Source(pool, str(files[name]), squad_paragraphs(files[name])) for name, pool in pools.items() if name in files
     )
-    return build_reqa(sources, tokenizer, out, sizes, seed, corpus, max_extra)
+    return build_reqa(sources, tokenizer, out, sizes, seed, corpus, max_extra, articles)
 
 
 def build_reqa(
@@ -74,6 +76,7 @@ def build_reqa(
     seed: int,
     corpus: Path | None = None,
     max_extra: int | None = None,
+    articles: bool = False,
 ) -> dict[str, Any]:
     """Write the task of paragraphs with questions and return its statistics; answers go to ``answers.parquet``.
 
@@ -84,15 +87,18 @@ def build_reqa(
 
     corpus: a directory of :mod:`pretrieve.corpora.tables` makes it open-domain retrieval instead: candidates are whole
     passages, those of the sources (``doc_id`` is the passage number) and all others of the corpus (``c{passage_id}``),
-    or ``max_extra`` that are drawn of them.
+    or ``max_extra`` that are drawn of them. With ``articles`` too, candidates are whole articles
+    (:mod:`pretrieve.tasks.whole_articles`).
 
     Raises
     ------
     DataError
         when one id stands for two questions, or there is no question.
     ConfigError
-        when a size cannot be drawn.
+        when a size cannot be drawn, or ``articles`` are asked for without a corpus.
     """
+    if articles and corpus is None:
+        raise ConfigError("articles are what an open task searches in; expected open (a corpus) too.")
     contents = TaskContents()
     number_of: dict[str, int] = {}
     query_of: dict[str, str] = {}
@@ -128,9 +134,12 @@ def build_reqa(
                     doc_id = str(number) if corpus is not None else f"{number}-{sentence_of(spans, answer.start)}"
                     judged[Judgement(query_id, doc_id)] = None
                     answers.setdefault(query_id, {})[answer.text] = None
-    if corpus is not None:
-        _add_corpus(contents, corpus, set(number_of), max_extra, seed)
     contents.judgements = list(judged)
+    if corpus is not None and articles:
+        join_articles(contents)
+        add_corpus_articles(contents, corpus, max_extra, seed)
+    elif corpus is not None:
+        _add_corpus(contents, corpus, set(number_of), max_extra, seed)
     for pool, drawn in zip(("dev", "train", "test"), draw_pools(pools[DRAWN], seed), strict=True):
         pools[pool] += drawn
     query_ids = [query.query_id for query in contents.queries]
