@@ -1,14 +1,18 @@
 """Whole articles as documents: what they are joined of, which article answers, and which of the corpus are added.
 
 Seen to fail when: spans are not moved; an article is split at each paragraph; a judgement keeps its passage; the corpus's own
-version of an article with questions stays in; the draw ignores its seed or its limit.
+version of an article with questions stays in; the draw ignores its seed or its limit, or takes articles without
+text.
 """
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from task_reader import Task
 from tokenizers import Tokenizer
@@ -88,6 +92,18 @@ def test_so_many_are_drawn_by_the_seed(
     some = drawn(1)
     assert len(some) == 4 and some == [doc_id for doc_id in every if doc_id in some]
     assert len({tuple(drawn(seed)) for seed in range(1, 6)}) > 1
+
+
+def test_an_article_without_a_passage_is_not_drawn(
+    files: dict[str, Path], tokenizer: Tokenizer, tmp_path: Path, corpus: Path
+) -> None:
+    own = Path(shutil.copytree(corpus, tmp_path / "corpus"))
+    articles = pq.read_table(own / "articles.parquet")
+    titles = [f"Nothing {number}" for number in range(50)]
+    rows = articles.take([0] * len(titles)).set_column(articles.schema.get_field_index("title"), "title", [titles])
+    pq.write_table(pa.concat_tables([articles, rows.cast(articles.schema)]), own / "articles.parquet")
+    rows = built(files, tokenizer, tmp_path / "task", own, 4).corpus.to_pylist()
+    assert len(rows) == 7 and all(row["passage"] for row in rows)
 
 
 def test_articles_need_a_corpus(files: dict[str, Path], tokenizer: Tokenizer, tmp_path: Path) -> None:

@@ -52,11 +52,12 @@ def join_articles(contents: TaskContents) -> None:
 
 def add_corpus_articles(contents: TaskContents, corpus: Path, limit: int | None, seed: int) -> None:
     """Add the articles of a corpus with a title that no passage of the task has, compared as MediaWiki normalises titles; or
-    ``limit`` that are drawn of them. ``doc_id`` is ``a{article_id}``, in corpus order. An article without text is none.
+    ``limit`` that are drawn of them. ``doc_id`` is ``a{article_id}``, in corpus order. One without a passage is no article.
     """
     titles = read_table(Path(corpus) / "articles.parquet", ["title"])["title"].to_pylist()
+    written = set(read_table(Path(corpus) / "passages.parquet", ["article_id"])["article_id"].to_pylist())
     taken = {normalise_title(passage.title) for passage in contents.passages}
-    others = [article for article, title in enumerate(titles) if normalise_title(title) not in taken]
+    others = [article for article in sorted(written) if normalise_title(titles[article]) not in taken]
     drawn = heapq.nsmallest(
         len(others) if limit is None else limit, others, key=lambda article: draw_key(seed, f"a{article}")
     )
@@ -65,6 +66,5 @@ def add_corpus_articles(contents: TaskContents, corpus: Path, limit: int | None,
         if article in parts:
             parts[article].append(passage)
     for article, passages in parts.items():
-        if passages:
-            number = contents.add_passage(joined(titles[article], passages))
-            contents.candidates.append(Candidate(f"a{article}", number, -1))
+        number = contents.add_passage(joined(titles[article], passages))
+        contents.candidates.append(Candidate(f"a{article}", number, -1))
