@@ -58,13 +58,13 @@ def test_every_table_has_a_row_at_this_scale_that_its_data_allow(small: Plan) ->
 
 def test_a_data_set_is_made_of_the_corpus_it_names(small: Plan) -> None:
     """And in the scale's vocabulary; a table's raw files are those of both corpora."""
-    assert articles_of(small.config, "descriptions") == "encyclopedia-demo"
-    assert articles_of(small.config, "fanoutqa") == "wikipedia-small"
-    assert small.corpora_behind("transformer-mlm.reqa-5pct", "descriptions") == {"encyclopedia-demo", "wikipedia-small"}
+    assert articles_of(small.config, "vital-descriptions") == "encyclopedia-demo"
+    assert articles_of(small.config, "fanoutqa-wikipedia") == "wikipedia-small"
+    assert small.corpora_behind("transformer-mlm.reqa-5pct", "vital-descriptions") == {"encyclopedia-demo", "wikipedia-small"}
     assert small.corpora_behind("transformer-mlm.reqa-5pct", "squad-reqa") == {"wikipedia-small"}
     raw = {small.source_file(name) for name in ("encyclopaedia-leads", "wikispeedia-articles")}
     assert raw <= set(small.table_sources("pretraining_tasks", "table4"))
-    licences = " ".join(small.licences("descriptions"))
+    licences = " ".join(small.licences("vital-descriptions"))
     assert "encyclopaedia-leads" in licences and "wikispeedia-articles" in licences
 
 
@@ -75,7 +75,7 @@ def test_counts_come_from_what_plays_the_role(scale: str, demo: Plan, small: Pla
         "demo": {"tasks/questions", "tasks/questions-paragraphs", "tasks/link-clicks", "tasks/descriptions",
                  "pairs/encyclopedia-demo"},
         "small": {"tasks/squad-passages", "tasks/squad-articles", "tasks/wikipedia-links", "tasks/squad-reqa",
-                  "tasks/descriptions", "pairs/wikipedia-small"},
+                  "tasks/vital-descriptions", "pairs/wikipedia-small"},
     }[scale]  # fmt: skip
     files = {file for name in STATISTICS for file in plan.table_inputs(*name.split("/"))}
     assert files == {f"results/{scale}/{place}/stats.json" for place in expected}
@@ -98,7 +98,7 @@ def test_the_overlap_of_every_scored_data_set_is_measured(small: Plan, demo: Pla
 
 def test_a_scale_has_its_own_data_sets(small: Plan, demo: Plan) -> None:
     assert not {"scifact", "squad-open", "wikipedia-links"} & set(demo.config["datasets"])
-    assert not {"questions", "questions-open"} & set(small.config["datasets"])
+    assert not {"questions", "descriptions"} & set(small.config["datasets"])
 
 
 def test_negatives_that_nobody_ships(small: Plan) -> None:
