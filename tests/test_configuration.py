@@ -283,6 +283,7 @@ def test_the_repositorys_configuration(config) -> None:
             ["dump: 'enwiki-fragmnt'", "no file, and no name in", "did you mean 'enwiki-fragment'?"],
         ),
         ("only", ["bm52"], ["only: 'bm52'", "did you mean 'bm25'?"]),
+        ("only", ["bert.stss"], ["only: 'stss'", "did you mean 'sts'?"]),
         ("only", [], ["only: []"]),
         ("seeds", [], ["seeds: []"]),
         ("seeds", [1, 1], ["seeds: [1, 1]", "non-unique"]),
@@ -522,6 +523,23 @@ def test_only_some_rows(config) -> None:
     left = ("bow-mlp-none", "bow-mlp-ict-bfs-wlp", "transformer-none", "transformer-ict-bfs-wlp")
     assert reasons == {"", *(f"encoder {name} was left out of this run (only)" for name in left)}
     assert expected_files(table, setting) == files
+
+
+def test_only_some_recipes_of_an_encoder(config) -> None:
+    """``ENCODER.RECIPE`` keeps the rows of one recipe; the encoder's others say that they are not it that is missing."""
+    plan = load(changed(config, "only", ["bert.sts", "condenser"]))
+    files = plan.table_inputs("condenser", "table1") + plan.table_inputs("condenser", "table2")
+    assert {paths.parse_system(file.split("/")[3]).family for file in files} == {
+        "bert.sts",
+        "condenser.sts",
+        "condenser.sections",
+    }
+    assert [place for place in plan.retrievers() if "/bert." in place]
+    assert all("/bert.sts-" in place for place in plan.retrievers() if "/bert." in place)
+    setting = Setting.of(plan.setting("condenser"))
+    table = load_table(*(ROOT / f"references/condenser/{name}" for name in ("paper.yaml", "table2.csv")))
+    reasons = {setting.why_not_measured(table, cell) for cell in table.cells if cell.system}
+    assert reasons == {"", "bert.sections was left out of this run (only)"}
 
 
 def test_commands_name_what_is_not_the_default(config) -> None:

@@ -137,8 +137,11 @@ def check_config(config: Mapping[str, Any], schema_file: Path, table_names: Iter
         if table not in set(table_names):
             raise _refuse("tables", table, table_names)
     for name in config.get("only", ()):
-        if name not in {"bm25", *config["encoders"]}:
-            raise _refuse("only", name, ["bm25", *config["encoders"]])
+        encoder, dot, recipe = name.partition(".")
+        if encoder not in {"bm25", *config["encoders"]}:
+            raise _refuse("only", encoder, ["bm25", *config["encoders"]])
+        if dot and recipe not in config["recipes"]:
+            raise _refuse("only", recipe, config["recipes"])
     scale = config["scales"][config["scale"]]
     where = f"scales.{config['scale']}"
     if scale["corpus"] not in config["corpora"]:

@@ -155,15 +155,15 @@ class Plan(PlanFiles):
         """Seeds a system is run with; BM25 draws nothing, so one run is all there is."""
         return [0] if paths.parse_system(system).encoder == "bm25" else self.seeds
 
-    def left_out(self, encoder: str) -> bool:
-        """Whether ``only`` leaves the rows of an encoder out of this run."""
-        return encoder not in self.config.get("only", (encoder,))
+    def left_out(self, family: str) -> bool:
+        """Whether ``only``, with names of encoders and of families (``ENCODER.RECIPE``), leaves a family out of this run."""
+        return {family, family.partition(".")[0]}.isdisjoint(self.config.get("only", (family,)))
 
     def measured(self, cell: Mapping[str, str]) -> str | None:
         """The data set or mean that a cell is measured on, or None when it is quoted, this scale cannot measure it, or its
-        encoder is left out of this run."""
+        rows are left out of this run."""
         of_encoder = cell["system"] and cell["system"] != "statistics"
-        if of_encoder and self.left_out(paths.parse_system(cell["system"]).encoder):
+        if of_encoder and self.left_out(paths.parse_system(cell["system"]).family):
             return None
         return self.measurable(cell)
 

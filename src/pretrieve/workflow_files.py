@@ -42,7 +42,7 @@ class PlanFiles:
         return [
             paths.retriever_dir(self.root, f"{family}-{size}", task, seed)
             for family, task in self.asked_sizes
-            if not self.left_out(family.partition(".")[0])
+            if not self.left_out(family)
             for size in self.trained_sizes[family, task]
             for seed in self.seeds
         ]

@@ -60,7 +60,10 @@ def test_a_data_set_is_made_of_the_corpus_it_names(small: Plan) -> None:
     """And in the scale's vocabulary; a table's raw files are those of both corpora."""
     assert articles_of(small.config, "vital-descriptions") == "encyclopedia-demo"
     assert articles_of(small.config, "fanoutqa-wikipedia") == "wikipedia-small"
-    assert small.corpora_behind("transformer-mlm.reqa-5pct", "vital-descriptions") == {"encyclopedia-demo", "wikipedia-small"}
+    assert small.corpora_behind("transformer-mlm.reqa-5pct", "vital-descriptions") == {
+        "encyclopedia-demo",
+        "wikipedia-small",
+    }
     assert small.corpora_behind("transformer-mlm.reqa-5pct", "squad-reqa") == {"wikipedia-small"}
     raw = {small.source_file(name) for name in ("encyclopaedia-leads", "wikispeedia-articles")}
     assert raw <= set(small.table_sources("pretraining_tasks", "table4"))

@@ -89,8 +89,10 @@ class Setting:
         metric = scored_by(cell.metric)
         if metric and metric not in self.metrics.get(dataset, (metric,)):  # vectors have no metric
             return f"{metric} is not measured on the data set {dataset}"
-        if self.only is not None and system.encoder not in self.only:
-            return f"encoder {system.encoder} was left out of this run (only)"
+        if self.only is not None and self.only.isdisjoint({system.encoder, system.family}):
+            partly = any(name.startswith(f"{system.encoder}.") for name in self.only)
+            what = f"{system.family}" if partly else f"encoder {system.encoder}"
+            return f"{what} was left out of this run (only)"
         return "a text, not a number: metrics files have none" if cell.is_text and not cell.is_case else ""
 
     def why_not_measured(self, table: Table, cell: Cell) -> str:
