@@ -52,6 +52,15 @@ def test_a_damaged_archive_is_named(tmp_path: Path) -> None:
         read_archive(path, tmp_path / "here")
 
 
+def test_a_second_copy_takes_no_room_however_far_away(tmp_path: Path) -> None:
+    content, between = os.urandom(300_000), os.urandom(9 << 20)  # more than xz's own 8 MiB
+    once = write_archive(tmp_path / "once.tar.xz", {"a": content, "b": between})
+    twice = write_archive(tmp_path / "twice.tar.xz", {"a": content, "b": between, "c": content})
+    assert twice - once < 3_000
+    assert read_archive(tmp_path / "twice.tar.xz", tmp_path / "out") == ["a", "b", "c"]
+    assert (tmp_path / "out/c").read_bytes() == content
+
+
 def test_packed_size_is_near_the_real_one(tmp_path: Path) -> None:
     content = os.urandom(200_000) + bytes(500_000)
     (tmp_path / "f").write_bytes(content)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -80,6 +81,16 @@ def test_the_largest_is_left_out_with_its_jobs(project: list[Job]) -> None:
     manifest = json.loads(Path("there/manifest.json").read_text())
     assert manifest["left_out"] == made.left_out and len(json.loads(Path("there/jobs.json").read_text())) == 7
     assert list(manifest["data"]) == [STORE, f"{ROOT}/tasks/small"]
+
+
+def test_a_copy_of_a_data_set_takes_no_room(project: list[Job]) -> None:
+    """As a set and the same set re-ranked have; without the copy's room both fit."""
+    shutil.copytree(f"{ROOT}/tasks/large", f"{ROOT}/tasks/again")
+    jobs = list({one.id: one for one in [*project, *chain("again")]}.values())
+    made = pack.write_bundle(Asked("demo"), jobs, scores_of(jobs), Path("out.tar.xz"), 400 << 10)
+    assert made.left_out == [] and len(made.jobs) == len(jobs) and made.size <= 400 << 10
+    names = read_archive(Path("out.tar.xz"), Path("there"))
+    assert {f"{ROOT}/tasks/{name}/passages/tokens.bin" for name in ("large", "again")} <= set(names)
 
 
 def test_nothing_fits(project: list[Job]) -> None:

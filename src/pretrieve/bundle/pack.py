@@ -96,10 +96,11 @@ def write_bundle(asked: Asked, jobs: Sequence[Job], cells: Mapping[str, int], ou
 
 
 class _Sizes:
-    """About how many bytes the data of jobs take in a bundle; each piece is packed once, quickly, to see."""
+    """About how many bytes the data of jobs take in a bundle; each piece is packed once, quickly, to see. Equal files count
+    once, at the first place that has them."""
 
     def __init__(self) -> None:
-        self._known: dict[str, int] = {}
+        self._known: dict[str, dict[bytes, int]] = {}
         self._thin: tuple[frozenset[str], dict[str, bytes]] = (frozenset(), {})
         self._of_stores: dict[tuple[frozenset[str], str], int] = {}
 
@@ -112,18 +113,29 @@ class _Sizes:
 
     def __call__(self, jobs: Sequence[Job]) -> dict[str, int]:
         """Place → bytes."""
-        return {place: self._size(place, jobs) for place in data_places(jobs)}
+        counted: set[bytes] = set()
+        return {place: self._size(place, jobs, counted) for place in data_places(jobs)}
 
-    def _size(self, place: str, jobs: Sequence[Job]) -> int:
+    def _size(self, place: str, jobs: Sequence[Job], counted: set[bytes]) -> int:
         thin = self.thin(jobs)
         files = data_files(place)
         whole = {name: file for name, file in files.items() if name not in thin}
         if place not in self._known:
-            self._known[place] = sum(packed_size(content_of(file)) for file in whole.values())
+            contents = map(content_of, whole.values())
+            self._known[place] = {_digest(content): packed_size(content) for content in contents}
         key = (self._thin[0], place)
         if key not in self._of_stores:
             self._of_stores[key] = sum(packed_size(thin[name]) for name in files if name in thin)
-        return self._known[place] + self._of_stores[key]
+        own = {name: size for name, size in self._known[place].items() if name not in counted}
+        counted.update(own)
+        return sum(own.values()) + self._of_stores[key]
+
+
+def _digest(content: Content) -> bytes:
+    if isinstance(content, bytes):
+        return hashlib.sha256(content).digest()
+    with open(content, "rb") as stream:
+        return hashlib.file_digest(stream, "sha256").digest()
 
 
 def members(
