@@ -7,14 +7,13 @@ blank line between them; relevant to a question is the article of its paragraph.
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Iterable
 from pathlib import Path
 
 from pretrieve.corpora.tables import read_table
 from pretrieve.corpora.wikitext import normalise_title
 from pretrieve.tasks.descriptions import passages_of
-from pretrieve.tasks.splits import draw_key
+from pretrieve.tasks.splits import shuffled
 from pretrieve.tasks.task import Candidate, Judgement, Passage, TaskContents
 
 BETWEEN = "\n\n"
@@ -35,16 +34,14 @@ def join_articles(contents: TaskContents) -> None:
 
     ``doc_id`` is the article's number, from 0. Judgements of passages become those of their articles.
     """
-    number_of: dict[str, int] = {}
+    parts: dict[str, list[Passage]] = {}
     for passage in contents.passages:
-        number_of.setdefault(passage.title, len(number_of))
+        parts.setdefault(passage.title, []).append(passage)
+    number_of = {title: number for number, title in enumerate(parts)}
     article_of = {
         candidate.doc_id: number_of[contents.passages[candidate.passage].title] for candidate in contents.candidates
     }
-    parts: list[list[Passage]] = [[] for _ in number_of]
-    for passage in contents.passages:
-        parts[number_of[passage.title]].append(passage)
-    contents.passages = [joined(title, parts[number]) for title, number in number_of.items()]
+    contents.passages = [joined(title, passages) for title, passages in parts.items()]
     contents.candidates = [Candidate(str(number), number, -1) for number in number_of.values()]
     judged = (Judgement(query_id, str(article_of[doc_id]), *more) for query_id, doc_id, *more in contents.judgements)
     contents.judgements = list(dict.fromkeys(judged))
@@ -57,11 +54,9 @@ def add_corpus_articles(contents: TaskContents, corpus: Path, limit: int | None,
     titles = read_table(Path(corpus) / "articles.parquet", ["title"])["title"].to_pylist()
     written = set(read_table(Path(corpus) / "passages.parquet", ["article_id"])["article_id"].to_pylist())
     taken = {normalise_title(passage.title) for passage in contents.passages}
-    others = [article for article in sorted(written) if normalise_title(titles[article]) not in taken]
-    drawn = heapq.nsmallest(
-        len(others) if limit is None else limit, others, key=lambda article: draw_key(seed, f"a{article}")
-    )
-    parts: dict[int, list[Passage]] = {article: [] for article in sorted(drawn)}
+    others = {f"a{article}": article for article in sorted(written) if normalise_title(titles[article]) not in taken}
+    drawn = set(shuffled(others, seed)[:limit])
+    parts: dict[int, list[Passage]] = {article: [] for doc_id, article in others.items() if doc_id in drawn}
     for _, article, _, passage in passages_of(Path(corpus), titles):
         if article in parts:
             parts[article].append(passage)
