@@ -101,3 +101,23 @@ def test_attention_is_torchs(monkeypatch, name: str) -> None:
     assert torch.allclose(attend(*given, mask, 0.0, causal), theirs, atol=1e-6)
     dropped = attend(*given, mask, 0.3, causal)
     assert not torch.isclose(dropped, theirs).all(-1).any() or causal
+
+
+@pytest.mark.parametrize("masked", [True, False])
+def test_attention_in_bf16_is_that_in_float32_but_for_rounding(masked: bool) -> None:
+    """Without dropout too it is written out on a CPU; a weight of bf16 has 8 bits, so 2 % of the largest entry."""
+    given = inputs(5, 9)
+    mask = torch.ones(3, 1, 1, 9, dtype=torch.bool)
+    if masked:
+        mask[1, ..., 4:] = False
+    upstream = torch.randn(3, 2, 5, given[0].shape[-1], generator=seeded(7))
+    results = []
+    for kind in (torch.bfloat16, torch.float32):
+        leaves = [tensor.detach().to(torch.bfloat16).to(kind).requires_grad_() for tensor in given]
+        mixed = attend(*leaves, mask if masked else None)
+        assert mixed.dtype == kind
+        results.append([mixed, *torch.autograd.grad(mixed, leaves, upstream.to(kind))])
+    for low, exact in zip(*results, strict=True):
+        assert float((low.float() - exact).abs().max()) < 0.02 * float(exact.abs().max())
+    if masked:
+        assert not results[0][2][1, :, 4:].any()  # keys that nobody may look at get no gradient

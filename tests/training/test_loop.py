@@ -298,3 +298,15 @@ def test_device() -> None:
         device = choose_device("bf16").device
         product = torch.ones(2, 2, device=device) @ torch.ones(2, 2, device=device)
     assert product.dtype == torch.bfloat16
+
+
+@pytest.mark.parametrize("having", [set(), {"_is_amx_tile_supported"}, {"_is_avx512_bf16_supported"}])
+def test_a_cpu_takes_bf16_where_it_multiplies_it(monkeypatch, having: set[str]) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    for name in ("_is_amx_tile_supported", "_is_avx512_bf16_supported"):
+        monkeypatch.setattr(torch.cpu, name, lambda name=name: name in having)
+    assert choose_device("auto").bf16 is bool(having)
+    assert choose_device("fp32").bf16 is False and choose_device("bf16").bf16 is True
+    for name in ("_is_amx_tile_supported", "_is_avx512_bf16_supported"):
+        monkeypatch.delattr(torch.cpu, name)
+    assert choose_device("auto").bf16 is False  # a torch that cannot be asked

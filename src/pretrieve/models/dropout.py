@@ -85,16 +85,17 @@ def attend(
     p: float = 0.0,
     causal: bool = False,
 ) -> torch.Tensor:
-    """``dropout(softmax(Q·Kᵀ/√d + M))·V``: torch's scaled dot-product attention, with this dropout on a CPU.
+    """``dropout(softmax(Q·Kᵀ/√d + M))·V``: torch's scaled dot-product attention, with this dropout on a CPU; there in bf16
+    it is written out, as torch's own backward pass takes five times as long (``benchmarks/attention.py``).
 
     query (..., m, d), key and value (..., L, d); mask: bool, broadcast to (..., m, L), True where a row may look, at one
     column at least; causal: row i looks at columns 0 … i, with no mask.
     """
-    if not p or query.device.type != "cpu":
+    if query.device.type != "cpu" or not (p or query.dtype == torch.bfloat16):
         return functional.scaled_dot_product_attention(query, key, value, attn_mask=mask, dropout_p=p, is_causal=causal)
     scores = (query * query.shape[-1] ** -0.5) @ key.transpose(-2, -1)
     if causal:
         mask = torch.ones(scores.shape[-2:], dtype=torch.bool).tril()
     if mask is not None:
         scores = scores.masked_fill(~mask, -torch.inf)
-    return dropout(scores.softmax(-1), p) @ value
+    return dropout(scores.softmax(-1, torch.float32).to(value.dtype), p) @ value

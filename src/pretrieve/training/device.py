@@ -33,8 +33,9 @@ class Device:
 def choose_device(precision: str = "auto", threads: int = 1) -> Device:
     """CUDA when there is a GPU, else the CPU with ``threads`` threads.
 
-    ``auto`` takes bf16 on a GPU that has it and on CPUs with AMX tiles; on other CPUs bf16 is emulated and slower than
-    fp32. The number of threads is part of what makes a CPU run repeatable: sums are split differently by another number.
+    ``auto`` takes bf16 where the hardware multiplies it: on such a GPU, and on CPUs with AMX tiles or AVX512-BF16; on other
+    CPUs bf16 is emulated and slower than fp32. The number of threads is part of what makes a CPU run repeatable: sums are
+    split differently by another number.
     """
     if precision not in PRECISIONS:
         raise ConfigError(f"precision {precision!r} is not allowed; choose from {list(PRECISIONS)}.")
@@ -44,5 +45,11 @@ def choose_device(precision: str = "auto", threads: int = 1) -> Device:
         return Device(torch.device("cuda"), bf16)
     # Denormal numbers slow some CPUs down by a factor of four; nothing here needs them.
     torch.set_flush_denormal(True)
-    amx = getattr(torch.cpu, "_is_amx_tile_supported", lambda: False)()
-    return Device(torch.device("cpu"), precision == "bf16" or (precision == "auto" and amx))
+    return Device(torch.device("cpu"), precision == "bf16" or (precision == "auto" and cpu_multiplies_bf16()))
+
+
+def cpu_multiplies_bf16() -> bool:
+    """Whether this CPU has instructions for products of bf16: AMX tiles (Intel) or AVX512-BF16 (Intel, AMD from Zen 4 on)."""
+    # torch has no public name for these two; where they are gone it is fp32, which is right everywhere.
+    questions = ("_is_amx_tile_supported", "_is_avx512_bf16_supported")
+    return any(getattr(torch.cpu, name, lambda: False)() for name in questions)
