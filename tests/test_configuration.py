@@ -288,7 +288,8 @@ def test_the_repositorys_configuration(config) -> None:
         ("seeds", [], ["seeds: []"]),
         ("seeds", [1, 1], ["seeds: [1, 1]", "non-unique"]),
         ("seeds", [-1], ["seeds.0: -1", "minimum of 0"]),
-        ("seeds", DELETED, ["'seeds' is a required property"]),
+        ("scales.demo.seeds", DELETED, ["scales.demo: no seeds", "such as seeds: [1, 2, 3]"]),
+        ("scales.demo.seeds", [1.5], ["seeds.0: 1.5"]),
         ("metrics", ["recal@1"], ["metrics.0: 'recal@1'", "recall|mrr"]),
         ("datasets.questions.metrics", ["recal@1"], ["datasets.questions.metrics.0: 'recal@1'"]),
         ("scales", None, ["scales: None", "keys and values"]),
@@ -325,6 +326,13 @@ def test_what_a_job_gets_is_as_small_as_its_work(config) -> None:
         )
     assert config_hash(changed(config, "mirror", "/somewhere")) == config_hash(config)
     assert config_hash(changed(config, "seeds", [1, 2])) != config_hash(config)
+
+
+def test_seeds_are_the_scales_unless_the_run_names_others(config) -> None:
+    assert load(config).seeds == config["scales"]["demo"]["seeds"] == [1]
+    small = load(changed(config, "scale", "small"))
+    assert small.seeds == config["scales"]["small"]["seeds"] == [1, 2, 3]
+    assert load(changed(config, "seeds", [4, 2])).seeds == [4, 2]
 
 
 def test_options_by_hand(config) -> None:

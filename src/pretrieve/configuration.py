@@ -132,6 +132,8 @@ def check_config(config: Mapping[str, Any], schema_file: Path, table_names: Iter
         raise _explain(first[0] if first else best_match(errors))
     if config["scale"] not in config["scales"]:
         raise _refuse("scale", config["scale"], config["scales"])
+    if "seeds" not in config and "seeds" not in config["scales"][config["scale"]]:
+        raise ConfigError(f"config: scales.{config['scale']}: no seeds; expected a list such as seeds: [1, 2, 3]")
     _check_paths(config)
     for table in config["tables"]:
         if table not in set(table_names):
