@@ -1,16 +1,16 @@
-# make tables    set up .venv and build every table of the demo scale
+# make tables    set up .venv and build every table of the demo scale, or of [SCALE=small] [MIRROR=DIR] [SEEDS=1,2]
 # make test      set up .venv and run the tests
 # make test-slurm the tests on a real Slurm of this machine: needs root, and installs Debian's packages
 # make lint      format and lint checks
 # make status    cells measured, quoted, not run and failed, by table
 # make fetch     get the raw files of one table: make fetch TABLE=condenser/table5 [SCALE=paper] [MIRROR=DIR] [DRY=1]
-# make estimate  what tables cost before anything runs: make estimate SCALE=paper [TABLE="condenser/table5 …"] [GPUS=8] [GPU=a100] [RATES=FILE]
-# make bundle    what tables still need, for a GPU machine without a network: make bundle SCALE=small [TABLE="condenser/table5 …"] [OUT=FILE]
+# make estimate  what tables cost before anything runs: make estimate SCALE=paper [TABLE="condenser/table5 …"] [SEEDS=1,2] [GPUS=8] [GPU=a100] [RATES=FILE]
+# make bundle    what tables still need, for a GPU machine without a network: make bundle SCALE=small [TABLE="condenser/table5 …"] [MIRROR=DIR] [SEEDS=1] [OUT=FILE]
 # make unbundle  take home what was made there: make unbundle FILE=DIR
-# make report    build everything of one scale, and the report on it: results/SCALE/report.html
+# make report    build everything of one scale, and the report on it: results/SCALE/report.html [MIRROR=DIR] [SEEDS=1,2]
 # make my-corpus compare pre-training objectives on your own corpus: make my-corpus DIR=path/to/dir
 # make compare  a few rows made anew (all that is there, with another SCALE), and compared with the published run
-# make publish   copy a finished run to results/published/ and refresh README [SCALE=small] [MIRROR=DIR] [ONLY=bm25,bert]
+# make publish   copy a finished run to results/published/ and refresh README [SCALE=small] [MIRROR=DIR] [SEEDS=1,2] [ONLY=bm25,bert]
 # make dag       draw docs/rulegraph.svg (needs graphviz)
 # make lock      write envs/requirements.lock anew from the .in files
 # make clean     remove everything that was built (results, data); make clean-venv removes the environment
@@ -26,7 +26,9 @@ quoted = '$(subst ','\'',$(1))'
 # An option that has a value, each word of a list, and the scale, all of them quoted.
 option = $(if $(2),$(1) $(call quoted,$(2)))
 each_quoted = $(foreach word,$(1),$(call quoted,$(word)))
-SCALED = --config $(call quoted,scale=$(SCALE))
+# What a run is told beside its scale: where raw files are, and seeds other than the scale's.
+SETTINGS = $(if $(MIRROR),$(call quoted,mirror=$(MIRROR))) $(if $(SEEDS),$(call quoted,seeds=[$(SEEDS)]))
+SCALED = --config $(call quoted,scale=$(SCALE)) $(SETTINGS)
 # Snakemake keeps a cache in the home directory; where that cannot be written, in the checkout.
 HOMELESS := $(shell d="$${XDG_CACHE_HOME:-$${HOME:-/nonexistent}/.cache}"; mkdir -p "$$d" 2>/dev/null && test -w "$$d" || echo yes)
 SNAKEMAKE := PATH="$(CURDIR)/$(BIN):$$PATH" $(if $(HOMELESS),XDG_CACHE_HOME="$(CURDIR)/.snakemake/cache") $(BIN)/snakemake
@@ -70,11 +72,11 @@ fetch: $(STAMP)
 
 estimate: $(STAMP)
 	@$(BIN)/python workflow_scripts/estimate.py --scale $(call quoted,$(SCALE)) $(if $(TABLE),--tables $(call each_quoted,$(TABLE))) $(call option,--gpus,$(GPUS)) \
-	  $(call option,--gpu,$(GPU)) $(call option,--rates,$(RATES)) $(if $(MIRROR),--config $(call quoted,mirror=$(MIRROR)))
+	  $(call option,--gpu,$(GPU)) $(call option,--rates,$(RATES)) $(if $(MIRROR)$(SEEDS),--config $(SETTINGS))
 
 bundle: $(STAMP)
 	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python workflow_scripts/bundle.py --scale $(call quoted,$(SCALE)) $(if $(TABLE),--tables $(call each_quoted,$(TABLE))) \
-	  $(if $(MIRROR),--config $(call quoted,mirror=$(MIRROR))) $(call option,--limit,$(LIMIT)) $(call option,--out,$(OUT))
+	  $(if $(MIRROR)$(SEEDS),--config $(SETTINGS)) $(call option,--limit,$(LIMIT)) $(call option,--out,$(OUT))
 
 unbundle: $(STAMP)
 	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python workflow_scripts/unbundle.py --file $(call quoted,$(FILE))
@@ -96,7 +98,7 @@ compare: $(STAMP)
 	@$(BIN)/python workflow_scripts/compare_runs.py --scale $(call quoted,$(SCALE)) --at-least $(if $(COMPARED),70,1)
 
 publish: $(STAMP)
-	$(SNAKEMAKE) $(SCALED) $(if $(MIRROR),$(call quoted,mirror=$(MIRROR))) $(if $(ONLY),$(call quoted,only=[$(ONLY)]) 'figures=[]')
+	$(SNAKEMAKE) $(SCALED) $(if $(ONLY),$(call quoted,only=[$(ONLY)]) 'figures=[]')
 	$(BIN)/python workflow_scripts/publish.py --scale $(call quoted,$(SCALE)) $(if $(ONLY),--figures)
 
 dag: $(STAMP)   # needs graphviz

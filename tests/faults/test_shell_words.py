@@ -351,16 +351,16 @@ def test_values_of_make_are_words(tmp_path: Path):
 
 
 VALUES = {
-    "tables": ["SCALE"],
+    "tables": ["SCALE", "MIRROR", "SEEDS"],
     "status": ["SCALE"],
     "fetch": ["TABLE", "SCALE", "MIRROR"],
-    "estimate": ["TABLE", "SCALE", "GPUS", "GPU", "RATES", "MIRROR"],
-    "bundle": ["TABLE", "SCALE", "MIRROR", "LIMIT", "OUT"],
+    "estimate": ["TABLE", "SCALE", "GPUS", "GPU", "RATES", "MIRROR", "SEEDS"],
+    "bundle": ["TABLE", "SCALE", "MIRROR", "SEEDS", "LIMIT", "OUT"],
     "unbundle": ["FILE"],
-    "report": ["SCALE"],
+    "report": ["SCALE", "MIRROR", "SEEDS"],
     "my-corpus": ["SCALE", "DIR"],
     "compare": ["SCALE"],
-    "publish": ["SCALE", "MIRROR", "ONLY"],
+    "publish": ["SCALE", "MIRROR", "SEEDS", "ONLY"],
     "clean": ["SCALE"],
 }
 
@@ -384,7 +384,7 @@ def test_all_values_of_the_makefile_are_looked_at():
     makefile = Path(__file__).resolve().parents[2].joinpath("Makefile").read_text()
     recipes = makefile.partition(".DEFAULT_GOAL")[2]
     names = set(re.findall(r"\$\(([A-Z]+)\)", recipes)) | {"SCALE"}
-    own = {"STAMP", "VENV", "BIN", "PYTHON", "SNAKEMAKE", "CURDIR", "SCALED", "COMPARED", "DRY"}
+    own = {"STAMP", "VENV", "BIN", "PYTHON", "SNAKEMAKE", "CURDIR", "SCALED", "SETTINGS", "COMPARED", "DRY"}
     assert names - own == {name for names in VALUES.values() for name in names}
 
 
