@@ -1,8 +1,9 @@
 """Dropout on a CPU: shares, draws and gradients; and attention with it, against torch's.
 
 Seen to fail when: the lowest bit of the 64 is not shifted in (one of four entries is dropped by half as often); the scale is
-1/(1 − p) of another p; the gradient has a mask of its own; the mask of attention is left
-out or turned over; scores are not divided by √d; the causal mask leaves out the diagonal; dropout acts outside training.
+1/(1 − p) of another p; the gradient has a mask of its own; the mask of attention is left out or turned over; scores are not
+divided by √d; autocast stays on where attention in bf16 is computed in float32; the causal mask leaves out the diagonal; dropout
+acts outside training.
 """
 
 from __future__ import annotations
@@ -103,21 +104,26 @@ def test_attention_is_torchs(monkeypatch, name: str) -> None:
     assert not torch.isclose(dropped, theirs).all(-1).any() or causal
 
 
+@pytest.mark.parametrize("written_out", [True, False])
 @pytest.mark.parametrize("masked", [True, False])
-def test_attention_in_bf16_is_that_in_float32_but_for_rounding(masked: bool) -> None:
-    """Without dropout too it is written out on a CPU; a weight of bf16 has 8 bits, so 2 % of the largest entry."""
+def test_attention_in_bf16_is_that_in_float32_but_for_rounding(monkeypatch, masked: bool, written_out: bool) -> None:
+    """A weight of bf16 has 8 bits, so 2 % of the largest entry where it is written out, on a CPU; small ones are computed in
+    float32 although autocast is on, so nothing but the results is rounded."""
     given = inputs(5, 9)
+    monkeypatch.setattr(module, "SCORES_IN_BF16", 3 * 2 * 5 * 9 + (not written_out))
     mask = torch.ones(3, 1, 1, 9, dtype=torch.bool)
     if masked:
         mask[1, ..., 4:] = False
-    upstream = torch.randn(3, 2, 5, given[0].shape[-1], generator=seeded(7))
+    upstream = torch.randn(3, 2, 5, given[0].shape[-1], generator=seeded(7)).to(torch.bfloat16)
     results = []
     for kind in (torch.bfloat16, torch.float32):
         leaves = [tensor.detach().to(torch.bfloat16).to(kind).requires_grad_() for tensor in given]
-        mixed = attend(*leaves, mask if masked else None)
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=kind == torch.bfloat16):
+            mixed = attend(*leaves, mask if masked else None)
         assert mixed.dtype == kind
         results.append([mixed, *torch.autograd.grad(mixed, leaves, upstream.to(kind))])
     for low, exact in zip(*results, strict=True):
         assert float((low.detach().float() - exact.detach()).abs().max()) < 0.02 * float(exact.detach().abs().max())
+        assert torch.equal(low, exact.to(low.dtype)) != written_out
     if masked:
         assert not results[0][2][1, :, 4:].any()  # keys that nobody may look at get no gradient

@@ -17,6 +17,8 @@ from torch.nn import functional
 
 #: Shares that a decision can have: 15 bits, as the lowest of the 64 is always 0 (see :func:`kept_entries`).
 STEPS = 1 << 15
+#: On a CPU, attention of fewer scores (sequences · heads · m · L) than this is computed in float32, if it comes in bf16.
+SCORES_IN_BF16 = 1 << 19
 
 
 def _random_bits(size: int) -> torch.Tensor:
@@ -85,13 +87,20 @@ def attend(
     p: float = 0.0,
     causal: bool = False,
 ) -> torch.Tensor:
-    """``dropout(softmax(Q·Kᵀ/√d + M))·V``: torch's scaled dot-product attention, with this dropout on a CPU; there in bf16
-    it is written out, as torch's own backward pass takes five times as long (``benchmarks/attention.py``).
+    """``dropout(softmax(Q·Kᵀ/√d + M))·V``: torch's scaled dot-product attention, with this dropout on a CPU.
+
+    In bf16 on a CPU, small ones are computed in float32: oneDNN makes a kernel for every shape of a product in bf16, which takes
+    longer than to use it, and packed batches have hundreds. Large ones are written out, as torch's own backward pass takes
+    up to five times as long (``benchmarks/attention.py``).
 
     query (..., m, d), key and value (..., L, d); mask: bool, broadcast to (..., m, L), True where a row may look, at one
     column at least; causal: row i looks at columns 0 … i, with no mask.
     """
-    if query.device.type != "cpu" or not (p or query.dtype == torch.bfloat16):
+    low = query.device.type == "cpu" and query.dtype == torch.bfloat16
+    if low and query.shape[:-1].numel() * key.shape[-2] < SCORES_IN_BF16:
+        with torch.autocast("cpu", enabled=False):
+            return attend(query.float(), key.float(), value.float(), mask, p, causal).to(query.dtype)
+    if query.device.type != "cpu" or not (p or low):
         return functional.scaled_dot_product_attention(query, key, value, attn_mask=mask, dropout_p=p, is_causal=causal)
     scores = (query * query.shape[-1] ** -0.5) @ key.transpose(-2, -1)
     if causal:
