@@ -41,20 +41,24 @@ def kept_entries(shape: torch.Size, p: float) -> tuple[torch.Tensor, float]:
     return (bits.view(torch.int16)[:size] >= 2 * lost - STEPS).view(shape), 1 - lost / STEPS
 
 
+def _keep(x: torch.Tensor, kept: torch.Tensor, scale: float) -> torch.Tensor:
+    # torch.where and products with bool take 3 to 6 times as long. The scale comes last: rounded to bf16 it would be biased.
+    return kept.view(torch.uint8).to(x.dtype).mul_(x).mul_(scale)
+
+
 class _Dropout(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, p):
         kept, q = kept_entries(x.shape, p)
         ctx.save_for_backward(kept)
         ctx.scale = 1 / q
-        # Not a product: that would turn the mask to x's type first.
-        return torch.where(kept, x, 0.0).mul_(ctx.scale)
+        return _keep(x, kept, ctx.scale)
 
     @staticmethod
     @once_differentiable
     def backward(ctx, upstream):
         (kept,) = ctx.saved_tensors
-        return torch.where(kept, upstream, 0.0).mul_(ctx.scale), None
+        return _keep(upstream, kept, ctx.scale), None
 
 
 def dropout(x: torch.Tensor, p: float) -> torch.Tensor:
