@@ -136,11 +136,12 @@ def test_a_second_derivative_is_refused() -> None:
         gradient.sum().backward()
 
 
-def test_under_autocast() -> None:
-    """bf16 products, float32 sums: near the float32 result, whatever the chunk."""
+def test_under_autocast(monkeypatch) -> None:
+    """bf16 products, float32 sums: near the float32 result, whatever the chunk of rows or of words."""
     given = inputs()
     exact = both(given)[1]
-    for at_once in (4 * WORDS, None):
+    for at_once, words in ((4 * WORDS, WORDS), (None, WORDS), (4 * WORDS, 7)):
+        monkeypatch.setitem(module.WORDS_AT_ONCE, "cpu", words)
         with torch.autocast("cpu", dtype=torch.bfloat16):
             ours = both(given, at_once)[0]
         assert ours[0].item() != exact[0].item()  # the products were made in bf16

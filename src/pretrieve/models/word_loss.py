@@ -17,6 +17,8 @@ from torch.nn import functional
 LOGITS_AT_ONCE = {"cpu": 1 << 20, "cuda": 1 << 27}
 #: But never fewer rows than this: each time, W is read anew. With 34 rows of 30,522 words it takes a third longer.
 ROWS_AT_LEAST = 128
+#: Words whose gradient is added at once where products are bf16: what a CPU's cache holds, or all on a GPU.
+WORDS_AT_ONCE = {"cpu": 2048, "cuda": 1 << 30}
 
 
 class _WordLoss(torch.autograd.Function):
@@ -27,6 +29,7 @@ class _WordLoss(torch.autograd.Function):
         state_grad = torch.empty_like(states) if wanted else None
         word_grad = torch.zeros_like(words) if wanted else None
         bias_grad = torch.zeros_like(bias) if wanted and bias is not None else None
+        words_at_once = WORDS_AT_ONCE[states.device.type]
         low = torch.get_autocast_dtype(states.device.type) if torch.is_autocast_enabled(states.device.type) else None
         matrix = words if low is None else words.to(low)
         total = torch.zeros(
@@ -52,7 +55,9 @@ class _WordLoss(torch.autograd.Function):
                 if low is None:
                     word_grad.addmm_(share.T, x)
                 else:
-                    word_grad += share.T @ x
+                    # Some words at a time: the sum of two types makes a copy, which for all words is fresh memory each time.
+                    for part, grad in zip(share.T.split(words_at_once), word_grad.split(words_at_once), strict=True):
+                        grad += part @ x
         ctx.save_for_backward(state_grad, word_grad, bias_grad)
         return total.to(torch.float32)
 
