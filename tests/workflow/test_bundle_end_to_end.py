@@ -17,6 +17,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from miniature import TIMEOUT, Workflow, clone, environment
 from tiny_science import CHAINS, ENCODERS, change_config
 
@@ -24,6 +25,7 @@ from pretrieve.bundle.contents import Asked, remaining
 from pretrieve.bundle.jobs import Job
 from pretrieve.bundle.results import read_manifest, slices_in
 from pretrieve.bundle.unpack import choose
+from pretrieve.training.device import cpu_multiplies_bf16
 
 MLM = ENCODERS[0]
 ROOT = "results/demo"
@@ -171,7 +173,8 @@ def test_only_tables_are_left(unbundled: Workflow) -> None:
 def test_where_and_how_it_was_made_is_kept(unbundled: Workflow) -> None:
     (file,) = (unbundled.folder / ROOT / "bundles").glob("*.json")
     manifest = json.loads(file.read_text())
-    assert manifest["machine"]["precision"] == "fp32" and manifest["machine"]["torch"]
+    usual = "bf16" if cpu_multiplies_bf16() else "fp32"
+    assert manifest["machine"]["precision"] == usual and manifest["machine"]["torch"]
     made = {entry["job"]["call"]["program"]: entry["made"] for entry in manifest["jobs"].values()}
     assert set(made) == {"pretrain", "finetune", "embed", "search", "mine", "predict"}
     assert made["pretrain"]["seconds"] > 0 and made["pretrain"]["started"] <= made["pretrain"]["ended"]
