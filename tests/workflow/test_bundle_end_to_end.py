@@ -17,7 +17,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 from miniature import TIMEOUT, Workflow, clone, environment
 from tiny_science import CHAINS, ENCODERS, change_config
 
