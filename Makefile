@@ -33,6 +33,9 @@ SCALED = --config $(call quoted,scale=$(SCALE)) $(SETTINGS)
 HOMELESS := $(shell d="$${XDG_CACHE_HOME:-$${HOME:-/nonexistent}/.cache}"; mkdir -p "$$d" 2>/dev/null && test -w "$$d" || echo yes)
 SNAKEMAKE := PATH="$(CURDIR)/$(BIN):$$PATH" $(if $(HOMELESS),XDG_CACHE_HOME="$(CURDIR)/.snakemake/cache") $(BIN)/snakemake
 
+# What python runs when it starts: of all programs only snakemake gets its targets sorted (src/pretrieve/targets_last.py).
+AT_START := import sys; sys.argv[0].endswith("/snakemake") and __import__("pretrieve.targets_last")
+
 .PHONY: tables test test-slurm lint status fetch estimate bundle unbundle report my-corpus compare publish lock clean clean-venv venv dag
 .DEFAULT_GOAL := tables
 
@@ -44,7 +47,7 @@ $(STAMP): envs/requirements.lock
 	$(PYTHON) -m venv --clear $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c envs/requirements.lock "$$(grep '^torch==' envs/requirements.lock)"
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -r envs/requirements.lock
-	echo "$(CURDIR)/src" > "$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/pretrieve.pth"
+	printf '%s\n' "$(CURDIR)/src" $(call quoted,$(AT_START)) > "$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/pretrieve.pth"
 	$(BIN)/python workflow_scripts/warm_up.py
 	@touch $@
 
