@@ -4,8 +4,8 @@ Snakemake's ``--config`` takes every word up to the next option, so a target beh
 before any file of ours is read. Such a command never means anything else; here its targets are moved to the end, behind ``--``,
 where Snakemake itself says that they belong. Commands without such a word stay as they are.
 
-Importing this module changes ``sys.argv``. The environment that ``make venv`` makes does so when ``snakemake`` starts, by the line
-of a ``.pth`` file (Makefile); everywhere else, write ``--`` in front of the target.
+Importing this module changes ``sys.argv``. The environment that ``make venv`` makes does so when ``snakemake`` starts, by the
+line of a ``.pth`` file (Makefile); everywhere else, write ``--`` in front of the target.
 """
 
 from __future__ import annotations
