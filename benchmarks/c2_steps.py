@@ -17,6 +17,10 @@ another step: without what the C library keeps of freed memory, which nearly all
 would gain at equal speed and precision (``--count`` counts them again, into the results that are there).
 ``ours, 1280`` is ours with micro-batches of at most that many tokens: two or three a step instead of one.
 
+Where the CPU multiplies bf16 (AMX or AVX512-BF16), the project uses it, and ``ours, bf16`` is what is compared (its micro-batches
+too, and ``ours`` is fp32). Targets are for the faster, and the smaller, of the peers as they come, in fp32; ``plain, bf16`` and
+``pretense, bf16`` are the same peers in autocast, with the same loss to one part in a hundred.
+
     PRETRIEVE_PEERS=DIR PYTHONPATH=src python benchmarks/c2_steps.py --vocabulary 8192
 """
 
@@ -45,7 +49,7 @@ from torch.nn import functional
 
 from pretrieve.models.random import seeded
 from pretrieve.models.word_loss import word_loss
-from pretrieve.training.device import choose_device
+from pretrieve.training.device import choose_device, cpu_multiplies_bf16
 from pretrieve.training.objective import Objective
 from pretrieve.training.optimiser import OptimiserConfig
 
@@ -53,7 +57,8 @@ TARGETS = {"condenser": 7.0, "retromae": 3.0, "dupmae": 3.0, "seed-encoder": 3.0
 MEMORY_TARGET = 4.0
 #: Another token budget than the default, for its peak and its price.
 BUDGET = 1280
-SMALL = f"ours, {BUDGET}"
+#: What a variant in bf16 autocast has behind its name.
+BF16 = ", bf16"
 #: What differs from the default preset: half of our 4 layers are early.
 CHANGES: dict[str, dict[str, Any]] = {"condenser": {"skip_layer": 2}}
 PRETENSE = {
@@ -78,35 +83,45 @@ def pretense_loss(model: torch.nn.Module, batch: dict[str, torch.Tensor]) -> tor
     return model(**batch).loss
 
 
+def names_of(bf16: bool) -> tuple[list[str], str, str]:
+    """All variants, ours that is compared, and the same with the small budget."""
+    every = ["ours", "plain", "pretense"]
+    best = "ours" + BF16 * bf16
+    small = f"ours, {BUDGET}" + BF16 * bf16
+    return [*every, *(name + BF16 for name in every if bf16), small], best, small
+
+
 def make_variants(name: str, vocabulary: int, rounds: int, directory: Path, names: list[str]) -> dict[str, Any]:
-    """The steppers of ``names``, and the objective and store behind them."""
+    """The steppers of ``names``, and the objective of ours in fp32."""
     rng = np.random.default_rng(steps.SEED)
     lengths = steps.web_lengths(steps.BATCH * rounds, rng) - 2
     store = steps.random_store(directory, vocabulary, lengths, rng)
     config, changes = steps.body(vocabulary), CHANGES.get(name)
     objective = steps.make(name, config, store, changes)
+    wanted = {variant.split(",")[0] for variant in names}
+    batches = [plain_hf.batch_of(name, objective, s) for s in range(rounds)] if wanted & {"plain", "pretense"} else []
+    package = common.peer("pretense") if "pretense" in wanted and name in PRETENSE else None
+    ready = [pretense_batch(name, batch) for batch in batches] if package is not None else []
     found: dict[str, Any] = {"objective": objective}
-    batches = (
-        [plain_hf.batch_of(name, objective, step) for step in range(rounds)] if {"plain", "pretense"} & {*names} else []
-    )
-    if "ours" in names:
-        found["ours"] = steps.Stepper(objective, OptimiserConfig(rounds, 1e-4))
-    if SMALL in names:
-        cut = steps.make(name, config, store, changes, budget=BUDGET)
-        found[SMALL] = steps.Stepper(cut, OptimiserConfig(rounds, 1e-4))
-    if "plain" in names:
-        found["plain"] = steps.TrainerStepper(plain_hf.make(name, objective), plain_hf.weighted(objective), batches)
-    package = common.peer("pretense") if "pretense" in names and name in PRETENSE else None
-    if package is not None:
-        config = package.MethodConfig(name=name, **PRETENSE[name])
-        model = package.create_pretraining_model(config, plain_hf.as_bert(objective))
-        ready = [pretense_batch(name, batch) for batch in batches]
-        found["pretense"] = steps.TrainerStepper(model, pretense_loss, ready)
+    for variant in names:
+        bf16 = variant.endswith(BF16)
+        kind = variant.removesuffix(BF16)
+        if kind == "plain":
+            model, loss = plain_hf.make(name, objective), plain_hf.weighted(objective)
+            found[variant] = steps.TrainerStepper(model, loss, batches, bf16)
+        elif kind == "pretense" and package is not None:
+            method = package.MethodConfig(name=name, **PRETENSE[name])
+            model = package.create_pretraining_model(method, plain_hf.as_bert(objective))
+            found[variant] = steps.TrainerStepper(model, pretense_loss, ready, bf16)
+        elif kind != "pretense":
+            budget = None if kind == "ours" else BUDGET
+            own = objective if variant == "ours" else steps.make(name, config, store, changes, budget=budget)
+            found[variant] = steps.Stepper(own, OptimiserConfig(rounds, 1e-4), bf16)
     return found
 
 
-def check(objective: Objective, plain: steps.TrainerStepper) -> dict[str, Any]:
-    """The losses of the first step, and the gradient of the word embeddings, without dropout."""
+def check(objective: Objective, plain: steps.TrainerStepper, bf16: bool) -> dict[str, Any]:
+    """The losses of the first step, and the gradient of the word embeddings, without dropout; and the losses in bf16."""
     ours = steps.mean_loss(objective, 0)
     model = plain.model.eval()
     terms = model(**plain.batches[0])
@@ -126,10 +141,19 @@ def check(objective: Objective, plain: steps.TrainerStepper) -> dict[str, Any]:
     difference = float((gradient - expected).norm() / expected.norm())
     if not difference <= 1e-3:
         raise SystemExit(f"gradients of the word embeddings differ by {difference:.1e} of their norm")
+    low = {}
+    if bf16:
+        with torch.no_grad(), torch.autocast("cpu", dtype=torch.bfloat16):
+            low["ours"] = steps.mean_loss(objective, 0)
+            low["plain"] = {term: float(value) for term, value in model(**plain.batches[0]).items()}
+        if any(
+            abs(value - ours[term]) > 0.01 * ours[term] for losses in low.values() for term, value in losses.items()
+        ):
+            raise SystemExit(f"losses in bf16 differ: {low}, in fp32 {ours}")
     for module in (objective.module, model):
         module.zero_grad(set_to_none=True)
         module.train()
-    return {"ours": ours, "plain": theirs, "gradient_difference": difference}
+    return {"ours": ours, "plain": theirs, "gradient_difference": difference, "bf16": low}
 
 
 def _status(field: str) -> int:
@@ -175,37 +199,45 @@ def peaks(name: str, vocabulary: int, variants: list[str]) -> tuple[dict[str, in
     return {v: two[0] for v, two in found.items()}, {v: two[1] for v, two in found.items()}
 
 
-def run(name: str, vocabulary: int, rounds: int) -> tuple[dict[str, Any], list[list]]:
+def run(name: str, vocabulary: int, rounds: int, bf16: bool) -> tuple[dict[str, Any], list[list]]:
     """Check and measure one objective."""
+    names, best, small = names_of(bf16)
     with tempfile.TemporaryDirectory() as directory:
-        variants = make_variants(name, vocabulary, rounds, Path(directory), ["ours", SMALL, "plain", "pretense"])
+        variants = make_variants(name, vocabulary, rounds, Path(directory), names)
         objective = variants.pop("objective")
-        losses = check(objective, variants["plain"])
+        losses = check(objective, variants["plain"], bf16)
         tokens = [sum(b.tokens for b in objective.micro_batches(step, 1)) for step in range(rounds)]
         times = common.interleave({n: v.step for n, v in variants.items()}, rounds)
-    ratio = common.ratios(times, "ours")
-    price = common.ratios({n: times[n] for n in ("ours", SMALL)}, "ours")[SMALL]
-    ratio.pop(SMALL)
+    ratio = common.ratios(times, best)
+    price = ratio.pop(small)
     resident, tensors = peaks(name, vocabulary, list(variants))
-    less = {mine: {peer: round(resident[peer] / resident[mine], 3) for peer in ratio} for mine in ("ours", SMALL)}
-    rows = []
+    peers = [variant for variant in times if not variant.startswith("ours")]
+
+    def less(peak: dict[str, int]) -> dict[str, dict[str, float]]:
+        return {mine: {peer: round(peak[peer] / peak[mine], 3) for peer in peers} for mine in (best, small)}
+
+    smaller, rows = less(resident), []
     for variant, values in times.items():
         rate = statistics.median(n / t for n, t in zip(tokens, values, strict=True))
         row = [f"{name}, {variant}", rate, "", "", resident[variant] / 1000, tensors[variant] / 1000, "", "", ""]
         if variant in ratio:
-            factor = ratio[variant]["median"]
-            row[2:4] = factor, common.verdict(factor, TARGETS[name])
-            row[6:] = less["ours"][variant], less[SMALL][variant], common.verdict(less["ours"][variant], MEMORY_TARGET)
+            row[2] = ratio[variant]["median"]
+        if variant in peers:
+            row[6:8] = smaller[best][variant], smaller[small][variant]
+            if not variant.endswith(BF16):
+                row[3] = common.verdict(row[2], TARGETS[name])
+                row[8] = common.verdict(row[6], MEMORY_TARGET)
         rows.append(row)
     return {
         "loss": losses,
         "tokens_per_cpu_s": {row[0].removeprefix(f"{name}, "): round(row[1], 1) for row in rows},
+        "ours": best,
         "ratio": ratio,
         "target": TARGETS[name],
         "peak_kb": resident,
         "held_kb": tensors,
-        "peak_ratio": less,
-        "held_ratio": {mine: {p: round(tensors[p] / tensors[mine], 3) for p in ratio} for mine in ("ours", SMALL)},
+        "peak_ratio": smaller,
+        "held_ratio": less(tensors),
         "peak_target": MEMORY_TARGET,
         "time_of_small_budget": price,
     }, rows
@@ -253,6 +285,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=common.RESULTS)
     args = parser.parse_args()
     choose_device("fp32", 1)
+    bf16 = cpu_multiplies_bf16()
     if args.count:
         path = args.out / f"c2_steps_{args.vocabulary}.json"
         body = json.loads(path.read_text())
@@ -263,7 +296,7 @@ def main() -> None:
         return
     results, rows = {}, []
     for name in args.only or TARGETS:
-        results[name], more = run(name, args.vocabulary, args.rounds)
+        results[name], more = run(name, args.vocabulary, args.rounds, bf16)
         results[name]["products"] = count(name, args.vocabulary)
         print(name, results[name]["products"])
         rows += more
@@ -277,7 +310,7 @@ def main() -> None:
             "peak MB",
             "held MB",
             "ours takes less by",
-            SMALL,
+            f"ours, {BUDGET}",
             "target",
         ],
         rows,
@@ -290,6 +323,7 @@ def main() -> None:
         ("torch", "transformers"),
         vocabulary=args.vocabulary,
         small_budget=BUDGET,
+        multiplies_bf16=bf16,
         peers={"pretense": getattr(common.peer("pretense"), "__version__", None)},
         results=results,
         word_loss_alone=head,

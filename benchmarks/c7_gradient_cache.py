@@ -8,6 +8,9 @@ micro-batches the cache costs a factor of 1 + (m − 1)/3m in arithmetic: 7/6 wi
 padded ready-made, with the same weights; ``mini_batch_size`` 32 is their default, 128 the faster one. First, equality:
 gradients of all parameters, cached and direct, to 1e-5 of the largest; and of the word embeddings, theirs, to 1e-4.
 
+Where the CPU multiplies bf16 (AMX or AVX512-BF16), the project uses it: there ours is compared in bf16, and peers are measured
+as they come, in fp32, and in bf16 autocast, their second pass too. Gradients in bf16 are within 0.1 of those in fp32, in norm.
+
     PRETRIEVE_PEERS=DIR PYTHONPATH=src python benchmarks/c7_gradient_cache.py
 """
 
@@ -15,6 +18,7 @@ from __future__ import annotations
 
 import common  # isort: skip  (sets thread counts)
 
+import contextlib
 import importlib
 import statistics
 import tempfile
@@ -35,7 +39,7 @@ from pretrieve.pretraining.contrastive import Contrastive
 from pretrieve.text.packing import Packed
 from pretrieve.text.token_store import TokenStore
 from pretrieve.text.vocabulary import SPECIAL_TOKENS, from_vocab_file
-from pretrieve.training.device import Device, choose_device
+from pretrieve.training.device import Device, choose_device, cpu_multiplies_bf16
 from pretrieve.training.processes import Processes
 from pretrieve.training.step import accumulate
 
@@ -43,6 +47,8 @@ BATCHES = (64, 256, 1024)
 BUDGETS = (4096, 16384)
 QUERY_LENGTH, PASSAGE_LENGTH, VOCABULARY, DIM, TEMPERATURE = 32, 64, 8192, 128, 0.05
 DIRECT, MINI_BATCHES = 1 << 60, (32, 128)
+#: What a variant in bf16 has behind its name.
+BF16 = ", bf16"
 TARGET_DIRECT, TARGET_PEER = 1.25, 2.0
 #: Wide enough at the start for texts to have different vectors, and so gradients to compare.
 CONFIG = BodyConfig(
@@ -76,7 +82,8 @@ class Once:
 class Ours:
     """The gradients of a step, cut at ``budget`` tokens."""
 
-    def __init__(self, encoder: Encoder, store: TokenStore, batch: int, budget: int) -> None:
+    def __init__(self, encoder: Encoder, store: TokenStore, batch: int, budget: int, bf16: bool = False) -> None:
+        self.device = Device(steps.CPU, bf16)
         self.objective = Contrastive(
             encoder, store, Once(store), 1, batch, QUERY_LENGTH, PASSAGE_LENGTH, TEMPERATURE, budget=budget
         )
@@ -84,7 +91,7 @@ class Ours:
     def step(self, step: int) -> float:
         self.objective.module.zero_grad(set_to_none=True)
         batches = self.objective.micro_batches(step)
-        done = accumulate(self.objective, batches, Device(steps.CPU, False), Processes(), (1, step))
+        done = accumulate(self.objective, batches, self.device, Processes(), (1, step))
         return done.means["contrastive"]
 
     def gradients(self) -> dict[str, torch.Tensor]:
@@ -123,8 +130,8 @@ def peer_model(package: Any, encoder: Encoder, directory: Path) -> torch.nn.Modu
     return model.train()
 
 
-def peer_variants(model: torch.nn.Module, objective: Contrastive, rounds: int) -> dict[str, Callable[[int], float]]:
-    """sentence-transformers' losses, forward and backward."""
+def peer_variants(model: torch.nn.Module, objective: Contrastive, rounds: int, bf16: bool) -> dict[str, Callable]:
+    """sentence-transformers' losses, forward and backward; in fp32, and in bf16 too if asked for."""
     losses = importlib.import_module("sentence_transformers.sentence_transformer.losses")
     batches = []
     for step in range(rounds):
@@ -133,23 +140,30 @@ def peer_variants(model: torch.nn.Module, objective: Contrastive, rounds: int) -
             [features(p) for p in pack_pairs(objective.store, objective._articles, pairs, QUERY_LENGTH, PASSAGE_LENGTH)]
         )
 
-    def variant(loss: torch.nn.Module) -> Callable[[int], float]:
+    def variant(loss: torch.nn.Module, low: bool) -> Callable[[int], float]:
         def call(step: int) -> float:
             model.zero_grad(set_to_none=True)
-            value = loss([dict(feature) for feature in batches[step]], None)
-            value.backward()
+            # The backward pass as well: the cached loss encodes a second time in there.
+            with torch.autocast("cpu", dtype=torch.bfloat16) if low else contextlib.nullcontext():
+                value = loss([dict(feature) for feature in batches[step]], None)
+                value.backward()
             return float(value.detach())
 
         return call
 
     found = {
-        f"ST cached, {size}": variant(
-            losses.CachedMultipleNegativesRankingLoss(model, scale=1 / TEMPERATURE, mini_batch_size=size)
+        f"ST cached, {size}": losses.CachedMultipleNegativesRankingLoss(
+            model, scale=1 / TEMPERATURE, mini_batch_size=size
         )
         for size in MINI_BATCHES
     }
-    found["ST direct"] = variant(losses.MultipleNegativesRankingLoss(model, scale=1 / TEMPERATURE))
-    return found
+    found["ST direct"] = losses.MultipleNegativesRankingLoss(model, scale=1 / TEMPERATURE)
+    return {
+        name + BF16 * low: variant(loss, low)
+        for low in (False, True)
+        if bf16 or not low
+        for name, loss in found.items()
+    }
 
 
 def check(ours: dict[str, Ours], peers: dict[str, Callable], model: torch.nn.Module | None) -> dict[str, float]:
@@ -159,9 +173,22 @@ def check(ours: dict[str, Ours], peers: dict[str, Callable], model: torch.nn.Mod
     largest = max(float(g.abs().max()) for g in direct.values())
     if not largest > 1e-4:
         raise SystemExit("the gradient is zero; there is nothing to compare.")
+
+    def in_bf16(name: str, gradients: dict[str, torch.Tensor]) -> None:
+        off, whole = (
+            torch.cat([part.flatten() for part in parts]).norm()
+            for parts in ([g - direct[n] for n, g in gradients.items()], [direct[n] for n in gradients])
+        )
+        found[name] = float(off / whole)
+        if not found[name] <= 0.1:
+            raise SystemExit(f"{name}: the gradient differs by {found[name]:.1e} of its norm; expected at most 0.1.")
+
     for name, variant in ours.items():
         variant.step(0)
         gradients = variant.gradients()
+        if name.endswith(BF16):
+            in_bf16(name, gradients)
+            continue
         found[name] = max(float((gradients[n] - g).abs().max()) for n, g in direct.items()) / largest
         if gradients.keys() != direct.keys() or not found[name] <= 1e-5:
             raise SystemExit(f"{name}: the gradient differs by {found[name]:.1e}; expected at most 1e-5.")
@@ -169,6 +196,9 @@ def check(ours: dict[str, Ours], peers: dict[str, Callable], model: torch.nn.Mod
     for name, call in peers.items():
         call(0)
         grad = next(p.grad for n, p in model.named_parameters() if n.endswith("word_embeddings.weight"))
+        if name.endswith(BF16):
+            in_bf16(name, {"body.words.weight": torch.cat([words[:1], grad[1:]])})
+            continue
         # The row of [PAD]: transformers keeps its gradient at zero, and we never read it.
         found[name] = float((grad[1:] - words[1:]).abs().max() / words.abs().max())
         if not found[name] <= 1e-4:
@@ -176,7 +206,7 @@ def check(ours: dict[str, Ours], peers: dict[str, Callable], model: torch.nn.Mod
     return found
 
 
-def run(batch: int, rounds: int, package: Any) -> dict[str, Any]:
+def run(batch: int, rounds: int, package: Any, bf16: bool) -> dict[str, Any]:
     """Check, measure and print one batch size."""
     with tempfile.TemporaryDirectory() as name:
         directory, rng = Path(name), np.random.default_rng(1)
@@ -185,19 +215,21 @@ def run(batch: int, rounds: int, package: Any) -> dict[str, Any]:
         encoder = Encoder(CONFIG, DIM, "cls", 1, similarity="cosine")
         ours = {"direct": Ours(encoder, store, batch, DIRECT)}
         tokens = [sum(b.tokens for b in ours["direct"].objective.micro_batches(s)) for s in range(rounds)]
-        parts = {}
+        suffix, parts = BF16 * bf16, {}
         for budget in BUDGETS:
             # At least two micro-batches, or nothing is cached.
-            variant = Ours(encoder, store, batch, min(budget, max(tokens) * 11 // 20))
-            parts[f"cached, {budget}"] = len(variant.objective.micro_batches(0))
-            ours[f"cached, {budget}"] = variant
+            most = min(budget, max(tokens) * 11 // 20)
+            for low in sorted({False, bf16}):
+                variant = Ours(encoder, store, batch, most, low)
+                ours[f"cached, {budget}{BF16 * low}"] = variant
+            parts[f"cached, {budget}{suffix}"] = len(variant.objective.micro_batches(0))
+        direct = f"direct{suffix}"
+        ours[direct] = Ours(encoder, store, batch, DIRECT, bf16)
         model = peer_model(package, encoder, directory / "model") if package else None
-        peers = peer_variants(model, ours["direct"].objective, rounds) if package else {}
+        peers = peer_variants(model, ours["direct"].objective, rounds, bf16) if package else {}
         differences = check(ours, peers, model)
         times = common.interleave({n: v.step for n, v in ours.items()} | peers, rounds)
-    against_direct = {
-        name: common.ratios({name: times[name], "direct": times["direct"]}, "direct")[name] for name in parts
-    }
+    against_direct = {name: common.ratios({name: times[name], direct: times[direct]}, direct)[name] for name in parts}
     fastest = min(parts, key=lambda name: statistics.median(times[name]))
     against_peers = common.ratios({n: v for n, v in times.items() if n in peers or n == fastest}, fastest)
     rows = []
@@ -206,7 +238,8 @@ def run(batch: int, rounds: int, package: Any) -> dict[str, Any]:
         over = against_direct.get(name, {}).get("median", "")
         verdict = common.verdict(-over, -TARGET_DIRECT).replace(">= -", "<= ") if over else ""
         faster = against_peers.get(name, {}).get("median", "")
-        target = common.verdict(faster, TARGET_PEER) if name.startswith("ST cached") else ""
+        as_it_comes = name.startswith("ST cached") and not name.endswith(BF16)
+        target = common.verdict(faster, TARGET_PEER) if as_it_comes else ""
         rows.append([name, parts.get(name, ""), rate, over, verdict, faster, target])
     common.table(
         f"C7: B={batch}, {sum(tokens) // rounds:,} tokens a step",
@@ -227,13 +260,14 @@ def run(batch: int, rounds: int, package: Any) -> dict[str, Any]:
 def main() -> None:
     args = common.arguments(__doc__, rounds=7)
     choose_device("fp32", 1)
-    package = common.peer("sentence_transformers")
-    results = {str(batch): run(batch, args.rounds, package) for batch in BATCHES}
+    package, bf16 = common.peer("sentence_transformers"), cpu_multiplies_bf16()
+    results = {str(batch): run(batch, args.rounds, package, bf16) for batch in BATCHES}
     versions = {} if package is None else {"sentence_transformers": package.__version__}
     common.write(
         "c7_gradient_cache",
         args,
         ("torch", "transformers"),
+        multiplies_bf16=bf16,
         peers=versions,
         targets={"of_direct": TARGET_DIRECT, "ratio": TARGET_PEER},
         results=results,

@@ -94,8 +94,8 @@ def attend(
     """``dropout(softmax(Q·Kᵀ/√d + M))·V``: torch's scaled dot-product attention, with this dropout on a CPU.
 
     In bf16 on a CPU, small ones are computed in float32: oneDNN makes a kernel for every shape of a product in bf16, which takes
-    longer than to use it, and packed batches have hundreds. Large ones are written out, as torch's own backward pass takes
-    up to five times as long (``benchmarks/attention.py``).
+    longer than to use it, and packed batches have hundreds. Large ones are written out: torch's own, with its gradient, takes
+    three to four times as long on passages of 72 to 128 tokens, and as long on 512 (``benchmarks/attention.py``).
 
     query (..., m, d), key and value (..., L, d); mask: bool, broadcast to (..., m, L), True where a row may look, at one
     column at least; causal: row i looks at columns 0 … i, with no mask.

@@ -3,8 +3,8 @@
 For states h_i, output matrix W, bias b and targets t_i: ``L = Σ_i (log Σ_v exp(W_v·h_i + b_v) − W_{t_i}·h_i − b_{t_i})``.
 The gradient of the logits is ``softmax − onehot``, known as soon as the logits are; so rows are taken a few at a time, their
 part of the gradients is added up in the forward pass, and their logits are forgotten. Memory is that of a few rows instead of
-all; on a CPU the rows stay in its cache, which makes it 1.1 (V = 8,192) to 1.4 times (V = 30,522) faster than logits for all
-(``benchmarks/c2_steps.py``).
+all; on a CPU the rows stay in its cache, which makes it 0.9 to 1.1 (V = 8,192) and 1.2 to 1.4 times (V = 30,522) as fast as
+logits for all, by CPU (``benchmarks/c2_steps.py``).
 """
 
 from __future__ import annotations
