@@ -13,7 +13,7 @@ from pretrieve.errors import ConfigError
 
 PRECISIONS = ("auto", "fp32", "bf16")
 #: Kernels of oneDNN that are kept. It makes one for every shape of a product in bf16, and a packed batch has new shapes in each
-#: step, so its 1,024 held half a gigabyte that nobody used again. Read at the first product; the variable's own value goes before.
+#: step, so its 1,024 held half a gigabyte that nobody used again. Read at the first product; an environment's value goes before.
 KERNELS_KEPT = 64
 
 
