@@ -57,8 +57,6 @@ TARGETS = {"condenser": 7.0, "retromae": 3.0, "dupmae": 3.0, "seed-encoder": 3.0
 MEMORY_TARGET = 4.0
 #: Another token budget than the default, for its peak and its price.
 BUDGET = 1280
-#: What a variant in bf16 autocast has behind its name.
-BF16 = ", bf16"
 #: What differs from the default preset: half of our 4 layers are early.
 CHANGES: dict[str, dict[str, Any]] = {"condenser": {"skip_layer": 2}}
 PRETENSE = {
@@ -86,9 +84,9 @@ def pretense_loss(model: torch.nn.Module, batch: dict[str, torch.Tensor]) -> tor
 def names_of(bf16: bool) -> tuple[list[str], str, str]:
     """All variants, ours that is compared, and the same with the small budget."""
     every = ["ours", "plain", "pretense"]
-    best = "ours" + BF16 * bf16
-    small = f"ours, {BUDGET}" + BF16 * bf16
-    return [*every, *(name + BF16 for name in every if bf16), small], best, small
+    best = "ours" + common.BF16 * bf16
+    small = f"ours, {BUDGET}" + common.BF16 * bf16
+    return [*every, *(name + common.BF16 for name in every if bf16), small], best, small
 
 
 def make_variants(name: str, vocabulary: int, rounds: int, directory: Path, names: list[str]) -> dict[str, Any]:
@@ -104,8 +102,8 @@ def make_variants(name: str, vocabulary: int, rounds: int, directory: Path, name
     ready = [pretense_batch(name, batch) for batch in batches] if package is not None else []
     found: dict[str, Any] = {"objective": objective}
     for variant in names:
-        bf16 = variant.endswith(BF16)
-        kind = variant.removesuffix(BF16)
+        bf16 = variant.endswith(common.BF16)
+        kind = variant.removesuffix(common.BF16)
         if kind == "plain":
             model, loss = plain_hf.make(name, objective), plain_hf.weighted(objective)
             found[variant] = steps.TrainerStepper(model, loss, batches, bf16)
@@ -224,7 +222,7 @@ def run(name: str, vocabulary: int, rounds: int, bf16: bool) -> tuple[dict[str, 
             row[2] = ratio[variant]["median"]
         if variant in peers:
             row[6:8] = smaller[best][variant], smaller[small][variant]
-            if not variant.endswith(BF16):
+            if not variant.endswith(common.BF16):
                 row[3] = common.verdict(row[2], TARGETS[name])
                 row[8] = common.verdict(row[6], MEMORY_TARGET)
         rows.append(row)

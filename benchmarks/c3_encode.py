@@ -173,7 +173,7 @@ def main() -> None:
     lengths = np.array([len(text) for text in texts.values()])
     padded = sum(int(lengths[i : i + BATCH].max()) * len(lengths[i : i + BATCH]) for i in range(0, len(lengths), BATCH))
     fill = float(lengths.sum() / padded)
-    suffix = ", bf16" if multiplies_bf16 else ""
+    suffix = common.BF16 * multiplies_bf16
     best = f"ours{suffix}"
     ratio = common.ratios(times, best)
     if "ours, from text" in times:  # who is given texts is compared with ours given texts

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import common  # isort: skip  (sets thread counts)
 
-import contextlib
 import importlib
 import statistics
 import tempfile
@@ -47,8 +46,6 @@ BATCHES = (64, 256, 1024)
 BUDGETS = (4096, 16384)
 QUERY_LENGTH, PASSAGE_LENGTH, VOCABULARY, DIM, TEMPERATURE = 32, 64, 8192, 128, 0.05
 DIRECT, MINI_BATCHES = 1 << 60, (32, 128)
-#: What a variant in bf16 has behind its name.
-BF16 = ", bf16"
 TARGET_DIRECT, TARGET_PEER = 1.25, 2.0
 #: Wide enough at the start for texts to have different vectors, and so gradients to compare.
 CONFIG = BodyConfig(
@@ -144,7 +141,7 @@ def peer_variants(model: torch.nn.Module, objective: Contrastive, rounds: int, b
         def call(step: int) -> float:
             model.zero_grad(set_to_none=True)
             # The backward pass as well: the cached loss encodes a second time in there.
-            with torch.autocast("cpu", dtype=torch.bfloat16) if low else contextlib.nullcontext():
+            with torch.autocast("cpu", dtype=torch.bfloat16, enabled=low):
                 value = loss([dict(feature) for feature in batches[step]], None)
                 value.backward()
             return float(value.detach())
@@ -159,7 +156,7 @@ def peer_variants(model: torch.nn.Module, objective: Contrastive, rounds: int, b
     }
     found["ST direct"] = losses.MultipleNegativesRankingLoss(model, scale=1 / TEMPERATURE)
     return {
-        name + BF16 * low: variant(loss, low)
+        name + common.BF16 * low: variant(loss, low)
         for low in (False, True)
         if bf16 or not low
         for name, loss in found.items()
@@ -186,7 +183,7 @@ def check(ours: dict[str, Ours], peers: dict[str, Callable], model: torch.nn.Mod
     for name, variant in ours.items():
         variant.step(0)
         gradients = variant.gradients()
-        if name.endswith(BF16):
+        if name.endswith(common.BF16):
             in_bf16(name, gradients)
             continue
         found[name] = max(float((gradients[n] - g).abs().max()) for n, g in direct.items()) / largest
@@ -196,7 +193,7 @@ def check(ours: dict[str, Ours], peers: dict[str, Callable], model: torch.nn.Mod
     for name, call in peers.items():
         call(0)
         grad = next(p.grad for n, p in model.named_parameters() if n.endswith("word_embeddings.weight"))
-        if name.endswith(BF16):
+        if name.endswith(common.BF16):
             in_bf16(name, {"body.words.weight": torch.cat([words[:1], grad[1:]])})
             continue
         # The row of [PAD]: transformers keeps its gradient at zero, and we never read it.
@@ -215,13 +212,13 @@ def run(batch: int, rounds: int, package: Any, bf16: bool) -> dict[str, Any]:
         encoder = Encoder(CONFIG, DIM, "cls", 1, similarity="cosine")
         ours = {"direct": Ours(encoder, store, batch, DIRECT)}
         tokens = [sum(b.tokens for b in ours["direct"].objective.micro_batches(s)) for s in range(rounds)]
-        suffix, parts = BF16 * bf16, {}
+        suffix, parts = common.BF16 * bf16, {}
         for budget in BUDGETS:
             # At least two micro-batches, or nothing is cached.
             most = min(budget, max(tokens) * 11 // 20)
             for low in sorted({False, bf16}):
                 variant = Ours(encoder, store, batch, most, low)
-                ours[f"cached, {budget}{BF16 * low}"] = variant
+                ours[f"cached, {budget}{common.BF16 * low}"] = variant
             parts[f"cached, {budget}{suffix}"] = len(variant.objective.micro_batches(0))
         direct = f"direct{suffix}"
         ours[direct] = Ours(encoder, store, batch, DIRECT, bf16)
@@ -238,7 +235,7 @@ def run(batch: int, rounds: int, package: Any, bf16: bool) -> dict[str, Any]:
         over = against_direct.get(name, {}).get("median", "")
         verdict = common.verdict(-over, -TARGET_DIRECT).replace(">= -", "<= ") if over else ""
         faster = against_peers.get(name, {}).get("median", "")
-        as_it_comes = name.startswith("ST cached") and not name.endswith(BF16)
+        as_it_comes = name.startswith("ST cached") and not name.endswith(common.BF16)
         target = common.verdict(faster, TARGET_PEER) if as_it_comes else ""
         rows.append([name, parts.get(name, ""), rate, over, verdict, faster, target])
     common.table(

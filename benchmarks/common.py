@@ -32,6 +32,8 @@ from types import ModuleType  # noqa: E402
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benchmarks" / "results"
 VOCABULARY = 8192  # the demo's
+#: What a variant in bf16 has behind its name.
+BF16 = ", bf16"
 
 
 def arguments(doc: str, rounds: int, **sizes: int) -> argparse.Namespace:

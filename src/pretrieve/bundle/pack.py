@@ -27,6 +27,7 @@ from pretrieve.bundle.fit import fit
 from pretrieve.bundle.jobs import Job, in_order
 from pretrieve.bundle.reading import thin_stores
 from pretrieve.errors import ConfigError
+from pretrieve.files import sha256_of
 from pretrieve.reporting.repository import version_of
 
 #: Largest bundle, unless said otherwise.
@@ -100,7 +101,7 @@ class _Sizes:
     once, at the first place that has them."""
 
     def __init__(self) -> None:
-        self._known: dict[str, dict[bytes, int]] = {}
+        self._known: dict[str, dict[str, int]] = {}
         self._thin: tuple[frozenset[str], dict[str, bytes]] = (frozenset(), {})
         self._of_stores: dict[tuple[frozenset[str], str], int] = {}
 
@@ -113,29 +114,21 @@ class _Sizes:
 
     def __call__(self, jobs: Sequence[Job]) -> dict[str, int]:
         """Place → bytes."""
-        counted: set[bytes] = set()
+        counted: set[str] = set()
         return {place: self._size(place, jobs, counted) for place in data_places(jobs)}
 
-    def _size(self, place: str, jobs: Sequence[Job], counted: set[bytes]) -> int:
+    def _size(self, place: str, jobs: Sequence[Job], counted: set[str]) -> int:
         thin = self.thin(jobs)
         files = data_files(place)
         whole = {name: file for name, file in files.items() if name not in thin}
         if place not in self._known:
-            contents = map(content_of, whole.values())
-            self._known[place] = {_digest(content): packed_size(content) for content in contents}
+            self._known[place] = {sha256_of(file): packed_size(content_of(file)) for file in whole.values()}
         key = (self._thin[0], place)
         if key not in self._of_stores:
             self._of_stores[key] = sum(packed_size(thin[name]) for name in files if name in thin)
         own = {name: size for name, size in self._known[place].items() if name not in counted}
         counted.update(own)
         return sum(own.values()) + self._of_stores[key]
-
-
-def _digest(content: Content) -> bytes:
-    if isinstance(content, bytes):
-        return hashlib.sha256(content).digest()
-    with open(content, "rb") as stream:
-        return hashlib.file_digest(stream, "sha256").digest()
 
 
 def members(

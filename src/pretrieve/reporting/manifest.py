@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import platform
 import shutil
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from pretrieve.errors import DataError
+from pretrieve.files import sha256_of
 from pretrieve.reporting.overlaps import overlaps_of, scored_datasets
 from pretrieve.reporting.references import Table
 from pretrieve.reporting.repository import version_of
@@ -169,8 +169,7 @@ def _cpu_model() -> str:
 def file_sha256(path: Path | str) -> str:
     """SHA-256 of a file as 64 hexadecimal digits. Raises DataError when there is no such file."""
     try:
-        with open(path, "rb") as stream:
-            return hashlib.file_digest(stream, "sha256").hexdigest()
+        return sha256_of(Path(path))
     except FileNotFoundError:
         raise DataError(
             f"{path}: no such file; expected a lock or data file whose checksum the manifest keeps."
