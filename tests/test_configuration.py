@@ -29,8 +29,9 @@ from pretrieve.job_options import (
 )
 from pretrieve.models.config import BodyConfig
 from pretrieve.pretraining.presets import resolve
+from pretrieve.reporting.commands import DEFAULT_SCALE
 from pretrieve.reporting.references import load_table
-from pretrieve.reporting.results import DEFAULT_SCALE, Setting, expected_files
+from pretrieve.reporting.results import Setting, expected_files
 from pretrieve.workflow import Plan, as_argument
 
 ROOT = Path(__file__).parents[1]
@@ -553,6 +554,9 @@ def test_only_some_recipes_of_an_encoder(config) -> None:
 def test_commands_name_what_is_not_the_default(config) -> None:
     assert config["scale"] == DEFAULT_SCALE and "only" not in config
     assert Setting.of(load(config).setting()).command("a", "b") == "snakemake a b"
+    usual, others = (load(changed(config, "seeds", seeds)).setting() for seeds in ([1], [4, 2]))
+    assert Setting.of(usual).command("a") == "snakemake a"  # as the scale has them
+    assert Setting.of(others).command("a") == "snakemake a --config 'seeds=[4,2]'"
     other = changed(changed(config, "scale", "paper"), "rehearsal", True)
     assert Setting.of(load(other).setting()).command("a") == "snakemake a --config scale=paper rehearsal=1"
 

@@ -8,8 +8,8 @@ import datetime
 from pathlib import Path
 
 from pretrieve.cli import run_program
+from pretrieve.reporting.commands import DEFAULT_SCALE
 from pretrieve.reporting.publish import publish
-from pretrieve.reporting.results import DEFAULT_SCALE
 from pretrieve.reporting.status import configured_figures, configured_tables
 
 

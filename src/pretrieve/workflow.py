@@ -299,6 +299,7 @@ class Plan(PlanFiles):
             "encoders": sorted(self.config["encoders"]),
             "recipes": sorted(self.config["recipes"]),
             "only": self.config.get("only"),
+            "own_seeds": self.seeds == self.scale.get("seeds", self.seeds),
             "trained_on": {name: self.trained_on(name) for name in first_of},
             "sizes": {name: list(datasets[first]["sizes"]) for name, first in first_of.items()},
             "metrics": {name: self.metrics_of(name) for name in first_of},

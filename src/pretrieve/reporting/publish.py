@@ -17,10 +17,10 @@ from pathlib import Path
 from pretrieve.errors import DataError, PretrieveError
 from pretrieve.files import whole_file
 from pretrieve.paths import figure_file, table_file
+from pretrieve.reporting.commands import DEFAULT_SCALE, make_it
 from pretrieve.reporting.ledger import Finding
 from pretrieve.reporting.publish_pages import EXTENSIONS, FIGURE_EXTENSIONS, index_page, readme_section, results_page
 from pretrieve.reporting.repository import changed_files, version_of
-from pretrieve.reporting.results import DEFAULT_SCALE
 from pretrieve.reporting.rows import read_rows
 from pretrieve.reporting.status import split_name
 from pretrieve.reporting.tables import read_lines
@@ -118,7 +118,7 @@ def _check_table(root: Path, name: str) -> None:
         path = Path(table_file(str(root), *split_name(name), extension))
         if not path.is_file():
             table = table_file(str(root), *split_name(name))
-            raise DataError(f"{path}: no such file, so {name} is not finished. Make it with: snakemake {table}")
+            raise DataError(f"{path}: no such file, so {name} is not finished. {make_it(table)}")
     manifest = Path(table_file(str(root), *split_name(name), "manifest.json"))
     git = json.loads(manifest.read_text(encoding="utf-8"))["git"]
     if git["dirty"]:
@@ -144,15 +144,13 @@ def _check_ledger(root: Path, tables: Sequence[str]) -> None:
         path = Path(table_file(str(root), *split_name(name)))
         for page in (root / "claims.csv", root / "report.html"):
             if page.stat().st_mtime < path.stat().st_mtime:
-                raise DataError(
-                    f"{page}: older than {path}, so it may show other numbers. Make it again: snakemake {page}"
-                )
+                raise DataError(f"{page}: older than {path}, so it may show other numbers. {make_it(page)}")
 
 
 def _there(files: Iterable[Path]) -> None:
     for path in files:
         if not path.is_file():
-            raise DataError(f"{path}: no such file, so the run is not finished. Make it with: snakemake {path}")
+            raise DataError(f"{path}: no such file, so the run is not finished. {make_it(path)}")
 
 
 def _copy_curves(root: Path, target: Path) -> list[str]:

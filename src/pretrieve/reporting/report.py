@@ -16,6 +16,7 @@ import jinja2
 
 from pretrieve import paths
 from pretrieve.errors import DataError
+from pretrieve.reporting.commands import make_it
 from pretrieve.reporting.fidelity import Choices, encoder_choices, recipe_choices
 from pretrieve.reporting.figures.palette import look_of
 from pretrieve.reporting.inline_svg import inline_svg
@@ -185,7 +186,7 @@ def _manifest(table: Path) -> Mapping[str, Any]:
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise DataError(f"{path}: no such file. Make it with: snakemake {table}") from None
+        raise DataError(f"{path}: no such file. {make_it(table)}") from None
     except json.JSONDecodeError as error:
         raise DataError(f"{path}: not readable as JSON: {error}. Delete {table} and make it again.") from None
 
@@ -199,7 +200,7 @@ def _figure(root: Path, plan: Plan, name: str, setting: Setting) -> FigureView:
     paper, figure = name.split("/")
     path = Path(paths.figure_file(str(root), paper, figure))
     if not path.is_file():
-        raise DataError(f"{path}: no such file. Make it with: snakemake {path}")
+        raise DataError(f"{path}: no such file. {make_it(path)}")
     heading, caption, anchor = _short(name).capitalize(), plan.figures[name].caption, anchor_of(paper, figure)
     svg = inline_svg(path.read_text(encoding="utf-8"), anchor, f"{heading}. {caption}")
     return FigureView(anchor, heading, caption, svg, setting.command(str(path)))

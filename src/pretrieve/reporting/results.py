@@ -14,10 +14,8 @@ from pretrieve import paths
 from pretrieve.errors import DataError
 from pretrieve.evaluation.chance import beyond_chance
 from pretrieve.reporting.cases import case_files, scored_by
+from pretrieve.reporting.commands import command, make_it
 from pretrieve.reporting.references import Cell, Table
-
-#: The scale of config.yaml as it comes; every other one is told on the command line.
-DEFAULT_SCALE = "demo"
 
 
 class Cost(NamedTuple):
@@ -38,7 +36,8 @@ class Setting:
     trains, and a data set of examples to the kind of recipe that it is for; what is not in it is of retrieval. ``overlaps`` maps
     a data set to the file with what its test texts share with the pre-training corpus, where the scale measures that.
     ``vocabularies`` has those encoders (``encoders.NAME``), data sets and means (``datasets.NAME``) whose vocabulary is not the
-    scale's. ``only`` has the encoders whose rows this run measures (None: all).
+    scale's. ``only`` has the encoders whose rows this run measures (None: all), and ``own_seeds`` is False where this run was
+    given other seeds than the scale has.
     """
 
     root: str
@@ -55,6 +54,7 @@ class Setting:
     overlaps: Mapping[str, str] = field(default_factory=dict)
     vocabularies: Mapping[str, str] = field(default_factory=dict)
     only: frozenset[str] | None = None
+    own_seeds: bool = True
 
     @classmethod
     def of(cls, fields: Mapping[str, Any]) -> Setting:
@@ -106,11 +106,7 @@ class Setting:
         >>> Setting("results/small", "small", (1,), {}, frozenset(), frozenset(), only=frozenset(["bm25"])).command("a.csv")
         "snakemake a.csv --config scale=small 'only=[bm25]'"
         """
-        scale = self.scale.removesuffix("-rehearsal")
-        told = [] if scale == DEFAULT_SCALE else [f"scale={scale}"]
-        told += [] if scale == self.scale else ["rehearsal=1"]
-        told += [] if self.only is None else [f"'only=[{','.join(sorted(self.only))}]'"]
-        return " ".join(["snakemake", *files, *(["--config", *told] if told else [])])
+        return command(files, self.scale, () if self.own_seeds else self.seeds, self.only)
 
     def seeds_of(self, cell: Cell) -> tuple[int, ...]:
         """The seeds of a cell's system: none for statistics and quoted cells; BM25 draws nothing, so it has one run."""
@@ -168,7 +164,7 @@ class ResultFiles:
             try:
                 value = json.loads(Path(path).read_text(encoding="utf-8"))
             except FileNotFoundError:
-                raise DataError(f"{path}: no such file. Make it with: snakemake {path}") from None
+                raise DataError(f"{path}: no such file. {make_it(path)}") from None
             except (json.JSONDecodeError, UnicodeDecodeError) as error:
                 raise DataError(f"{path}: not readable as JSON: {error}. Delete it and run snakemake again.") from None
             if not isinstance(value, dict):

@@ -10,6 +10,7 @@ from typing import NamedTuple, TypeVar
 
 from pretrieve.errors import DataError
 from pretrieve.files import whole_file
+from pretrieve.reporting.commands import make_it
 
 Row = TypeVar("Row", bound=NamedTuple)
 
@@ -35,7 +36,7 @@ def read_rows(path: Path | str, kind: type[Row], what: str = "file") -> list[Row
     try:
         text = Path(path).read_text(encoding="utf-8")
     except FileNotFoundError:
-        raise DataError(f"{path}: no such {what}. Make it with: snakemake {path}") from None
+        raise DataError(f"{path}: no such {what}. {make_it(path)}") from None
     reader = csv.reader(io.StringIO(text))
     header = next(reader, [])
     if header != list(kind._fields):
