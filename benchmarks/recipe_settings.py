@@ -1,19 +1,22 @@
-"""How the demo's settings of fine-tuning recipes were chosen: a grid on the dev questions, one setting for all rows.
+"""How a scale's settings of fine-tuning recipes were chosen: a grid on the dev questions, one setting for all rows.
 
 Goes on where ``demo_settings.py`` ends: the encoders are those of a run, seed and training questions are its own. Each setting
 fine-tunes every row of its group on all training questions and scores the *dev* questions, which no table uses: recall@100
-over all candidates. The setting with the highest mean over the rows is the demo's: never one setting for one row.
+over all candidates. The setting with the highest mean over the rows is the scale's: never one setting for one row.
 
     snakemake retrievers
     PYTHONPATH=src python benchmarks/recipe_settings.py [--only GROUP ...]
+    PYTHONPATH=src python benchmarks/recipe_settings.py --scale small      # after a run of that scale
 
-Prints a table and adds to benchmarks/results/recipe_settings.json. About 20 minutes on one core.
+Prints a table and adds to benchmarks/results/recipe_settings.json, or recipe_settings_small.json. About 20 minutes on one core.
 """
 
 import argparse
 import json
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import yaml
@@ -24,10 +27,12 @@ from pretrieve.finetuning.run import finetune
 from pretrieve.job_options import recipe_options
 from pretrieve.models.retriever_files import load_retriever
 from pretrieve.retrieval.embed import encode
+from pretrieve.scales import at_scale
 from pretrieve.tasks.dataset import Dataset
 from pretrieve.training.device import Device, choose_device
 
-TASK = "questions"
+#: Scale → the task whose questions train and choose.
+TASKS = {"demo": "questions", "small": "squad-passages"}
 DEPTH = 100
 
 T5_ROWS = tuple(f"t5-small.dual-t5-{sharing}" for sharing in ("sde", "ade", "ade-fte", "ade-spl"))
@@ -39,8 +44,9 @@ DUPMAE_ROWS = (
     "dupmae.dupmae-1stage",
 )
 
-#: group → rows, and name → changed options of their recipes.
-GROUPS: dict[str, tuple[tuple[str, ...], dict[str, dict]]] = {
+#: A group: rows, and name → changed options of their recipes.
+Group = tuple[tuple[str, ...], dict[str, dict]]
+DEMO: dict[str, Group] = {
     "dual-t5": (
         T5_ROWS,
         {
@@ -76,6 +82,18 @@ GROUPS: dict[str, tuple[tuple[str, ...], dict[str, dict]]] = {
         {rate: {"learning_rate": float(rate)} for rate in ("5e-4", "1e-4", "2.5e-5", "5e-6")},
     ),
 }
+SMALL: dict[str, Group] = {
+    "bm25": (
+        ("bert.dpr-bm25", "seed-3-2.seed-pairwise"),
+        {rate: {"learning_rate": float(rate)} for rate in ("2e-4", "5e-4", "1e-3", "5e-5")},
+    ),
+    # Goes on from what the run trained with the setting above: measure that first.
+    "ance": (
+        ("seed-mlm.ance", "seed-3-2.ance"),
+        {rate: {"learning_rate": float(rate)} for rate in ("2e-4", "5e-5", "1e-5", "2e-6")},
+    ),
+}
+GROUPS = {"demo": DEMO, "small": SMALL}
 
 
 def dev_recall(retriever: Path, task: Path, size: str, options: dict, device: Device) -> float:
@@ -91,51 +109,56 @@ def dev_recall(retriever: Path, task: Path, size: str, options: dict, device: De
     return float(((scores > right[:, None]).sum(axis=1) < DEPTH).mean())
 
 
-def negatives_of(encoder: str, source: str, root: Path) -> Path:
+def negatives_of(encoder: str, source: str, task: str, root: Path) -> Path:
     """BM25's file of the run, or what a retriever of the encoder found in it."""
     mined = source.startswith("mined:")
     system = f"{encoder}.{source.removeprefix('mined:')}-full" if mined else source
-    return Path(paths.negatives_file(str(root), system, TASK, 1 if mined else 0))
+    return Path(paths.negatives_file(str(root), system, task, 1 if mined else 0))
 
 
-def score(config: dict, row: str, changes: dict, root: Path, seed: int, device: Device) -> float:
+def score(config: Mapping[str, Any], row: str, changes: dict, root: Path, seed: int, device: Device) -> float:
     """Fine-tune one row with some options changed; its dev recall."""
     encoder, recipe = row.split(".")
-    options = recipe_options(config, recipe, TASK) | changes | {"curve": 0}
-    negatives = {source: negatives_of(encoder, source, root) for source in options["negatives"]}
-    task, begin = Path(paths.task_dir(str(root), TASK)), Path(paths.encoder_dir(str(root), encoder, 1))
+    name = TASKS[config["scale"]]
+    options = recipe_options(config, recipe, name) | changes | {"curve": 0}
+    negatives = {source: negatives_of(encoder, source, name, root) for source in options["negatives"]}
+    task, begin = Path(paths.task_dir(str(root), name)), Path(paths.encoder_dir(str(root), encoder, 1))
     made = {
-        name: Path(paths.retriever_dir(str(root), f"{encoder}.{options[name]}-full", TASK, 1))
-        for name in ("start", "teacher")
-        if options.get(name, "encoder") != "encoder"
+        key: Path(paths.retriever_dir(str(root), f"{encoder}.{options[key]}-full", name, 1))
+        for key in ("start", "teacher")
+        if options.get(key, "encoder") != "encoder"
     }
     with tempfile.TemporaryDirectory() as scratch:
         work = Path(scratch) / "work"
         run = FineTuning(options, begin, task, "full", seed, device, work, negatives=negatives, **made)
-        finetune(run, Path(scratch) / row / TASK / "seed")
-        return dev_recall(Path(scratch) / row / TASK / "seed", task, "full", options, device)
+        finetune(run, Path(scratch) / row / name / "seed")
+        return dev_recall(Path(scratch) / row / name / "seed", task, "full", options, device)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", nargs="*", choices=list(GROUPS))
-    parser.add_argument("--root", type=Path, default=Path("results/demo"))
+    parser.add_argument("--scale", choices=list(GROUPS), default="demo")
+    parser.add_argument("--only", nargs="*", choices=[*DEMO, *SMALL])
+    parser.add_argument("--root", type=Path, help="by default results/SCALE")
     parser.add_argument("--seed", type=int, default=11, help="not a seed of the tables")
-    parser.add_argument("--out", type=Path, default=Path("benchmarks/results/recipe_settings.json"))
+    parser.add_argument("--out", type=Path)
     arguments = parser.parse_args()
-    config = yaml.safe_load(Path("config.yaml").read_text())
+    suffix = "" if arguments.scale == "demo" else f"_{arguments.scale}"
+    out = arguments.out or Path(f"benchmarks/results/recipe_settings{suffix}.json")
+    root = arguments.root or Path("results") / arguments.scale
+    config = at_scale(yaml.safe_load(Path("config.yaml").read_text()) | {"scale": arguments.scale})
     device = choose_device("auto", 1)
-    results = json.loads(arguments.out.read_text()) if arguments.out.exists() else {}
-    for group in arguments.only or GROUPS:
-        rows, settings = GROUPS[group]
+    results = json.loads(out.read_text()) if out.exists() else {}
+    for group in arguments.only or GROUPS[arguments.scale]:
+        rows, settings = GROUPS[arguments.scale][group]
         for name, changes in settings.items():
             if name in results.get(group, {}):  # delete the file to measure anew
                 continue
-            recalls = {row: score(config, row, changes, arguments.root, arguments.seed, device) for row in rows}
+            recalls = {row: score(config, row, changes, root, arguments.seed, device) for row in rows}
             mean = float(np.mean(list(recalls.values())))
             results.setdefault(group, {})[name] = {"changes": changes, "recall@100": recalls, "mean": mean}
-            arguments.out.parent.mkdir(parents=True, exist_ok=True)
-            arguments.out.write_text(json.dumps(results, indent=1) + "\n")
+            out.parent.mkdir(parents=True, exist_ok=True)
+            out.write_text(json.dumps(results, indent=1) + "\n")
             print(
                 f"{group:8} {name:16} mean {mean:.3f}  " + "  ".join(f"{v:.3f}" for v in recalls.values()), flush=True
             )
