@@ -138,19 +138,22 @@ def score(config: Mapping[str, Any], row: str, changes: dict, root: Path, seed: 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--scale", choices=list(GROUPS), default="demo")
-    parser.add_argument("--only", nargs="*", choices=[*DEMO, *SMALL])
+    parser.add_argument("--only", nargs="*", help="groups; by default all of the scale")
     parser.add_argument("--root", type=Path, help="by default results/SCALE")
     parser.add_argument("--seed", type=int, default=11, help="not a seed of the tables")
     parser.add_argument("--out", type=Path)
     arguments = parser.parse_args()
+    groups = GROUPS[arguments.scale]
+    if unknown := {*(arguments.only or ())} - {*groups}:
+        parser.error(f"--only: {', '.join(sorted(unknown))}; the scale {arguments.scale} has {', '.join(groups)}")
     suffix = "" if arguments.scale == "demo" else f"_{arguments.scale}"
     out = arguments.out or Path(f"benchmarks/results/recipe_settings{suffix}.json")
     root = arguments.root or Path("results") / arguments.scale
     config = at_scale(yaml.safe_load(Path("config.yaml").read_text()) | {"scale": arguments.scale})
     device = choose_device("auto", 1)
     results = json.loads(out.read_text()) if out.exists() else {}
-    for group in arguments.only or GROUPS[arguments.scale]:
-        rows, settings = GROUPS[arguments.scale][group]
+    for group in arguments.only or groups:
+        rows, settings = groups[group]
         for name, changes in settings.items():
             if name in results.get(group, {}):  # delete the file to measure anew
                 continue

@@ -21,6 +21,7 @@ from pretrieve.errors import ConfigError, nearest
 from pretrieve.job_options import EXAMPLE_READERS, chain_of, fits, recipe_kind, recipe_options
 from pretrieve.rehearsal import overrides
 from pretrieve.reporting.cases import is_case, scored_by
+from pretrieve.reporting.commands import REHEARSAL
 from pretrieve.reporting.figures.inputs import cells_of
 from pretrieve.reporting.figures.reference import Figure, load_figures
 from pretrieve.scales import (
@@ -107,7 +108,7 @@ class Plan(PlanFiles):
     @property
     def scale_name(self) -> str:
         """The scale's name; of a rehearsal another one, for its numbers are those of no scale."""
-        return f"{self.config['scale']}{'-rehearsal' if self.config.get('rehearsal') else ''}"
+        return f"{self.config['scale']}{REHEARSAL if self.config.get('rehearsal') else ''}"
 
     @property
     def seeds(self) -> list[int]:

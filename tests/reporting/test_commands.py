@@ -1,6 +1,7 @@
-"""The commands that pages and messages name, against what Snakemake is really told.
+"""The commands that pages and messages name.
 
-Seen to fail when: a scale, seeds or rows that are not those of config.yaml are left out; a path's scale is not read off it.
+Seen to fail when: a scale, a rehearsal, seeds or rows that are not those of config.yaml are left out; a path's scale is not read
+off it, or read off a path that is not in results/.
 """
 
 from __future__ import annotations

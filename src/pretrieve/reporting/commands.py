@@ -7,6 +7,7 @@ from pathlib import Path
 
 #: The scale of config.yaml as it comes; every other one is told on the command line.
 DEFAULT_SCALE = "demo"
+#: What the name of a rehearsed scale ends in.
 REHEARSAL = "-rehearsal"
 
 
