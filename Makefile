@@ -11,6 +11,7 @@
 # make my-corpus compare pre-training objectives on your own corpus: make my-corpus DIR=path/to/dir
 # make compare  a few rows made anew (all that is there, with another SCALE), and compared with the published run
 # make publish   copy a finished run to results/published/ and refresh README [SCALE=small] [MIRROR=DIR] [SEEDS=1,2] [ONLY=bm25,bert]
+#                or these tables alone [TABLES=dupmae/table1,dupmae/table2]
 # make dag       draw docs/rulegraph.svg (needs graphviz)
 # make lock      write envs/requirements.lock anew from the .in files
 # make clean     remove everything that was built (results, data); make clean-venv removes the environment
@@ -21,6 +22,7 @@ BIN := $(VENV)/bin
 SCALE ?= demo
 # The lock's checksum is in the stamp's name: a changed lock installs anew, an unchanged one installs nothing.
 STAMP := $(VENV)/.installed-$(shell sha256sum envs/requirements.lock | cut -c1-16)
+comma := ,
 # A value of the command line as one word of the shell, whatever is in it.
 quoted = '$(subst ','\'',$(1))'
 # An option that has a value, each word of a list, and the scale, all of them quoted.
@@ -101,8 +103,10 @@ compare: $(STAMP)
 	@$(BIN)/python workflow_scripts/compare_runs.py --scale $(call quoted,$(SCALE)) --at-least $(if $(COMPARED),70,1)
 
 publish: $(STAMP)
-	$(SNAKEMAKE) $(SCALED) $(if $(ONLY),$(call quoted,only=[$(ONLY)]) 'figures=[]')
-	$(BIN)/python workflow_scripts/publish.py --scale $(call quoted,$(SCALE)) $(if $(ONLY),--figures)
+	$(SNAKEMAKE) $(SCALED) $(if $(ONLY),$(call quoted,only=[$(ONLY)])) $(if $(TABLES),$(call quoted,tables=[$(TABLES)])) \
+	  $(if $(ONLY)$(TABLES),'figures=[]')
+	$(BIN)/python workflow_scripts/publish.py --scale $(call quoted,$(SCALE)) $(if $(ONLY)$(TABLES),--figures) \
+	  $(if $(TABLES),--tables $(call each_quoted,$(subst $(comma), ,$(TABLES))))
 
 dag: $(STAMP)   # needs graphviz
 	$(SNAKEMAKE) --rulegraph dot results/demo/tables/pretraining_tasks/table3.csv 2>/dev/null \

@@ -360,7 +360,7 @@ VALUES = {
     "report": ["SCALE", "MIRROR", "SEEDS"],
     "my-corpus": ["SCALE", "DIR"],
     "compare": ["SCALE"],
-    "publish": ["SCALE", "MIRROR", "SEEDS", "ONLY"],
+    "publish": ["SCALE", "MIRROR", "SEEDS", "ONLY", "TABLES"],
     "clean": ["SCALE"],
 }
 

@@ -3,7 +3,8 @@
 Tolerance: 1e-5 of the largest entry in float32; under bf16 autocast, 2 % of it, against the same in float32.
 
 Seen to fail when: the last rows are left out; the bias is not added, or has no gradient; targets are counted twice; the upstream
-gradient is not multiplied in; the gradient of the words is that of the last rows; gradients are made where none is wanted.
+gradient is not multiplied in; the gradient of the words is that of the last rows; gradients are made where none is wanted;
+blocks of words are not put together by their greatest logits; a target is looked for in another block.
 """
 
 from __future__ import annotations
@@ -58,6 +59,13 @@ def assert_close(ours, reference, tolerance: float = 1e-5) -> None:
 def test_against_cross_entropy(at_once: int | None, bias: bool) -> None:
     """One row at a time, several, all but one, all."""
     assert_close(*both(inputs(bias=bias), at_once))
+
+
+@pytest.mark.parametrize("words", [1, 7, WORDS - 1])
+def test_blocks_of_words(monkeypatch, words: int) -> None:
+    """One word at a time, several with a smaller last block, all but one; targets are in several blocks."""
+    monkeypatch.setitem(module.WORDS_AT_ONCE, "cpu", words)
+    assert_close(*both(inputs(), 5 * WORDS))
 
 
 @pytest.mark.parametrize(("least", "expected"), [(1, 3), (5, 5)])

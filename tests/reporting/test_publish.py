@@ -125,6 +125,29 @@ def test_another_scale_has_a_page_of_its_own(finished):
     assert f"../{target.as_posix()}/tiny/table9.md" in page
 
 
+def test_the_page_names_tables_that_only_earlier_runs_have(finished):
+    """A run of some tables leaves those of earlier runs findable: each once, where it is newest."""
+    shutil.copytree("results/demo", "results/small")
+    for run_of, names in {
+        "2025-01-01-small-1111111": ["tiny/table9", "tiny/table8", "other/table1"],
+        "2025-01-02-small-2222222": ["tiny/table8"],
+        "2025-01-03-demo-3333333": ["tiny/table7"],
+    }.items():
+        for name in names:
+            for extension in ("csv", "tex", "manifest.json"):
+                file = Path("results/published", run_of, f"{name}.{extension}")
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.touch()
+    git("add", "-f", "results/published")
+    git("commit", "-q", "-m", "earlier")
+    publish(Path("results/small"), TABLES, Path("config.yaml"), Path("."), "2026-01-02")
+    lines = [line for line in Path("docs/results-small.md").read_text().splitlines() if line.startswith("- [20")]
+    assert lines == [
+        "- [2025-01-02-small-2222222](../results/published/2025-01-02-small-2222222/README.md): tiny/table8",
+        "- [2025-01-01-small-1111111](../results/published/2025-01-01-small-1111111/README.md): other/table1",
+    ]
+
+
 def test_publishing_again_replaces_the_section(finished):
     run()
     once = Path("README.md").read_text()

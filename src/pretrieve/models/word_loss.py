@@ -3,61 +3,52 @@
 For states h_i, output matrix W, bias b and targets t_i: ``L = Σ_i (log Σ_v exp(W_v·h_i + b_v) − W_{t_i}·h_i − b_{t_i})``.
 The gradient of the logits is ``softmax − onehot``, known as soon as the logits are; so rows are taken a few at a time, their
 part of the gradients is added up in the forward pass, and their logits are forgotten. Memory is that of a few rows instead of
-all; on a CPU the rows stay in its cache, which makes it 0.9 to 1.1 (V = 8,192) and 1.2 to 1.4 times (V = 30,522) as fast as
-logits for all, by CPU (``benchmarks/c2_steps.py``).
+all.
+
+Of these rows' logits a few words at a time are worked on, so that what is added, exponentiated and summed stays in a CPU's
+cache: exp against the greatest logit of each block, which the sum over all blocks puts right (as in Milakov & Gimelshein 2018,
+*Online normalizer calculation for softmax*). By ``benchmarks/c2_steps.py`` that is faster than logits for all rows.
 """
 
 from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
 
 import torch
 from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
-#: Logits that are held at once: what a CPU's cache holds, or what fills a GPU.
+#: Logits that are held at once, by device.
 LOGITS_AT_ONCE = {"cpu": 1 << 20, "cuda": 1 << 27}
-#: But never fewer rows than this: each time, W is read anew. With 34 rows of 30,522 words it takes a third longer.
-ROWS_AT_LEAST = 128
-#: Words whose gradient is added at once where products are bf16: what a CPU's cache holds, or all on a GPU.
+#: But never fewer rows than this: each time, W is read anew, and its gradient added to.
+ROWS_AT_LEAST = 256
+#: Words of a block: with its rows, what a CPU's cache holds, or all on a GPU.
 WORDS_AT_ONCE = {"cpu": 2048, "cuda": 1 << 30}
 
 
 class _WordLoss(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, states, words, bias, targets, at_once, wanted):
-        parts = max(1, -(-len(states) * len(words) // at_once))
-        rows = max(1, -(-len(states) // parts))  # parts of nearly the same size
+    def forward(ctx, states, words, bias, targets, rows, wanted):
         state_grad = torch.empty_like(states) if wanted else None
         word_grad = torch.zeros_like(words) if wanted else None
         bias_grad = torch.zeros_like(bias) if wanted and bias is not None else None
-        words_at_once = WORDS_AT_ONCE[states.device.type]
-        low = torch.get_autocast_dtype(states.device.type) if torch.is_autocast_enabled(states.device.type) else None
-        matrix = words if low is None else words.to(low)
-        total = torch.zeros(
-            (), dtype=torch.float64 if states.device.type == "cpu" else torch.float32, device=states.device
-        )
-        with torch.autocast(states.device.type, enabled=False):
+        device = states.device.type
+        dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else words.dtype
+        size = WORDS_AT_ONCE[device]
+        blocks = words.to(dtype).split(size)
+        biases = [None] * len(blocks) if bias is None else bias.split(size)
+        if wanted:
+            of_words = word_grad.split(size)
+            of_biases = [None] * len(blocks) if bias_grad is None else bias_grad.split(size)
+        total = torch.zeros((), dtype=torch.float64 if device == "cpu" else torch.float32, device=states.device)
+        with torch.autocast(device, enabled=False):
             for first in range(0, len(states), rows):
-                x, target = states[first : first + rows].to(matrix.dtype), targets[first : first + rows, None]
-                logits = functional.linear(x, matrix).float()
-                if bias is not None:
-                    logits += bias
-                top, right = logits.amax(1), logits.gather(1, target)[:, 0]
-                share = torch.softmax(logits, dim=-1)
-                # log Σ exp = max − log softmax(max), and the largest share is never near 0.
-                total += (top - share.amax(1).log() - right).sum()
-                if not wanted:
-                    continue
-                share.scatter_add_(1, target, share.new_full((), -1.0).expand(target.shape))
-                if bias_grad is not None:
-                    bias_grad += share.sum(0)
-                share = share.to(matrix.dtype)
-                state_grad[first : first + rows] = share @ matrix
-                if low is None:
-                    word_grad.addmm_(share.T, x)
-                else:
-                    # Some words at a time: the sum of two types makes a copy, which for all words is fresh memory each time.
-                    for part, grad in zip(share.T.split(words_at_once), word_grad.split(words_at_once), strict=True):
-                        grad += part @ x
+                x = states[first : first + rows].to(dtype)
+                softmax = _Softmax(x, blocks, biases, targets[first : first + rows])
+                total += softmax.losses.sum()
+                if wanted:
+                    state_grad[first : first + rows] = softmax.gradients(of_words, of_biases)
         ctx.save_for_backward(state_grad, word_grad, bias_grad)
         return total.to(torch.float32)
 
@@ -67,6 +58,57 @@ class _WordLoss(torch.autograd.Function):
         # In place, for words is the largest gradient there is. torch refuses a second backward pass after that.
         states, words, bias = (None if grad is None else grad.mul_(upstream) for grad in ctx.saved_tensors)
         return states, words, bias, None, None, None
+
+
+class _Softmax:
+    """Of a few rows x (n, d) with targets (n,) over all words, block by block."""
+
+    def __init__(
+        self,
+        x: torch.Tensor,
+        blocks: Sequence[torch.Tensor],
+        biases: Sequence[torch.Tensor | None],
+        targets: torch.Tensor,
+    ) -> None:
+        self.x, self.blocks = x, blocks
+        # For each block, the targets' columns (n, 1) in it and whether they are in it at all: no block is looked up by target,
+        # which on a GPU would wait for the targets.
+        self.places = []
+        for block, begin in zip(blocks, itertools.accumulate(map(len, blocks), initial=0), strict=False):
+            column = targets[:, None] - begin
+            self.places.append((column.clamp(0, len(block) - 1), (column >= 0) & (column < len(block))))
+        self.exps, tops, sums, right = [], [], [], x.new_zeros(len(x), 1, dtype=torch.float32)
+        for block, bias, (column, inside) in zip(blocks, biases, self.places, strict=True):
+            logits = functional.linear(x, block).float()
+            if bias is not None:
+                logits += bias
+            right = torch.where(inside, logits.gather(1, column), right)
+            tops.append(logits.amax(1, keepdim=True))
+            self.exps.append(logits.sub_(tops[-1]).exp_())
+            sums.append(self.exps[-1].sum(1, keepdim=True))
+        top = torch.stack(tops).amax(0)
+        self.scales = [(own - top).exp_() for own in tops]
+        self.total = sum(own * scale for own, scale in zip(sums, self.scales, strict=True))
+        #: (n,) ``log Σ exp − logit``: no term of it is negative, so neither is it.
+        self.losses = (top - right + self.total.log())[:, 0]
+
+    def gradients(self, of_words: Sequence[torch.Tensor], of_biases: Sequence[torch.Tensor | None]) -> torch.Tensor:
+        """Adds to the gradients of words and bias, blocks of them, in place; returns that of the states, (n, d). Once."""
+        of_states = torch.zeros(self.x.shape, dtype=torch.float32, device=self.x.device)
+        for block, share, scale, (column, inside), of_block, of_bias in zip(
+            self.blocks, self.exps, self.scales, self.places, of_words, of_biases, strict=True
+        ):
+            share.mul_(scale / self.total).scatter_add_(1, column, -inside.to(share.dtype))
+            if of_bias is not None:
+                of_bias += share.sum(0)
+            share = share.to(block.dtype)
+            if block.dtype == torch.float32:
+                of_states.addmm_(share, block)
+                of_block.addmm_(share.T, self.x)
+            else:
+                of_states += share @ block
+                of_block += share.T @ self.x
+        return of_states
 
 
 def word_loss(
@@ -86,5 +128,5 @@ def word_loss(
     # The function itself always runs without a graph, so whether gradients are wanted is known here alone.
     given = [tensor for tensor in (states, words, bias) if tensor is not None]
     wanted = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in given)
-    at_once = at_once or max(LOGITS_AT_ONCE[states.device.type], ROWS_AT_LEAST * len(words))
-    return _WordLoss.apply(states, words, bias, targets, at_once, wanted)
+    held = at_once or max(LOGITS_AT_ONCE[states.device.type], ROWS_AT_LEAST * len(words))
+    return _WordLoss.apply(states, words, bias, targets, max(1, held // len(words)), wanted)

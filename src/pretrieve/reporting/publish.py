@@ -19,7 +19,14 @@ from pretrieve.files import whole_file
 from pretrieve.paths import figure_file, table_file
 from pretrieve.reporting.commands import DEFAULT_SCALE, make_it
 from pretrieve.reporting.ledger import Finding
-from pretrieve.reporting.publish_pages import EXTENSIONS, FIGURE_EXTENSIONS, index_page, readme_section, results_page
+from pretrieve.reporting.publish_pages import (
+    EXTENSIONS,
+    FIGURE_EXTENSIONS,
+    earlier_tables,
+    index_page,
+    readme_section,
+    results_page,
+)
 from pretrieve.reporting.repository import changed_files, version_of
 from pretrieve.reporting.rows import read_rows
 from pretrieve.reporting.status import split_name
@@ -71,7 +78,8 @@ def publish(
     readme = repository / "README.md"
     folder = target.relative_to(repository).as_posix()
     docs = repository / "docs"
-    results = results_page(root, tables, figures, folder, date, commit)
+    earlier = earlier_tables(target.parent, root.name, tables)
+    results = results_page(root, tables, figures, folder, date, commit, earlier)
     if main:
         pages = {docs / "results.md": results, readme: _replace_section(readme, readme_section(root, shown, folder))}
     else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from pretrieve.paths import table_file
@@ -72,8 +72,28 @@ def claims_sentence(root: Path) -> str:
     return f"Of the papers' {len(findings)} claims, at this scale: {counts}."
 
 
-def results_page(root: Path, tables: Sequence[str], figures: Sequence[str], folder: str, date: str, commit: str) -> str:
-    """``docs/results.md``: the newest publication. ``folder``: of it, from the repository's root."""
+def earlier_tables(published: Path, scale: str, tables: Sequence[str]) -> dict[str, list[str]]:
+    """Folder of an earlier publication of this scale → its tables that are neither among ``tables`` nor in a later one."""
+    seen, found = set(tables), {}
+    for folder in sorted(published.glob(f"????-??-??-{scale}-*"), reverse=True):
+        names = {file.relative_to(folder).with_suffix("").as_posix() for file in folder.glob("*/*.tex")} - seen
+        if names:
+            found[folder.name] = sorted(names)
+        seen |= names
+    return found
+
+
+def results_page(
+    root: Path,
+    tables: Sequence[str],
+    figures: Sequence[str],
+    folder: str,
+    date: str,
+    commit: str,
+    earlier: Mapping[str, Sequence[str]],
+) -> str:
+    """``docs/results.md``: the newest publication. ``folder``: of it, from the repository's root. ``earlier``: of
+    :func:`earlier_tables`."""
     place = f"../{folder}/"
     findings = read_rows(root / "claims.csv", Finding)
     blocks = [
@@ -83,6 +103,13 @@ def results_page(root: Path, tables: Sequence[str], figures: Sequence[str], fold
         "## Tables",
         "How to read them: [read-a-table.md](read-a-table.md).",
         "\n".join(_table_of_tables(root, tables, place)),
+    ]
+    if earlier:
+        lines = [
+            f"- [{run}](../results/published/{run}/README.md): {', '.join(names)}" for run, names in earlier.items()
+        ]
+        blocks += ["Tables of earlier runs, which this one does not have:", "\n".join(lines)]
+    blocks += [
         "## Claims",
         " ".join(what_it_shows(root.name, findings)),
         f"{claims_sentence(root)} With effects, p-values and reasons: [claims.md]({place}claims.md).",
