@@ -1,11 +1,12 @@
 """A fresh run beside the published one: the same numbers pass, another one fails, what was not made or was changed is told.
 
-The runs are table 3 and table 1 of pretraining_tasks with made-up scores under the project's own configuration: twenty queries,
+The runs are table 3 and table 1 of pretraining_tasks with made-up scores under the project's own configuration: 500 queries,
 one seed, then published as they are.
 
 Seen to fail when: a difference in the last digit is let through; BM25 or a count is given the tolerance of a training; the
-deviation over seeds is not asked; options that changed are compared; other options of the same system are not seen (its start,
-its training set, the corpus); nothing compared is a success; the older of two published runs is taken.
+deviation over seeds is not asked, or not the number of seeds; the noise of one of the two runs, or how many cells are judged,
+is forgotten; a run without a hit has no noise; options that changed are compared; other options of the same system are not
+seen (its start, its training set, the corpus); nothing compared is a success; the older of two published runs is taken.
 """
 
 from __future__ import annotations
@@ -22,12 +23,13 @@ from pathlib import Path
 
 import pytest
 import yaml
+from scipy.stats import chi2_contingency, norm
 
 from pretrieve.configuration import with_numbers
 from pretrieve.errors import DataError
 from pretrieve.files import write_json
 from pretrieve.reporting.ingredients import ingredients
-from pretrieve.reporting.manifest import make_manifest
+from pretrieve.reporting.manifest import cpu_model, hardware, make_manifest
 from pretrieve.reporting.references import load_table
 from pretrieve.reporting.regression import (
     CHANGED,
@@ -53,7 +55,9 @@ NAMES = ("pretraining_tasks/table1", "pretraining_tasks/table3")
 FOLDER = Path("results/published/2026-01-02-demo-abc1234")
 MLM = "results/demo/metrics/transformer-mlm.reqa-80pct/questions/seed1.json"
 BM25 = "results/demo/metrics/bm25.reqa-80pct/questions/seed0.json"
-QUERIES = 20
+QUERIES = 500
+#: Of table 3, all but BM25's 15.
+TRAINED = 75
 
 
 def table_of(name: str):
@@ -99,7 +103,7 @@ def finished(config, setting, tmp_path_factory) -> Path:
                             inner = inner.setdefault(key, {})
                         inner[last] = 1234
                     else:
-                        hits = (len(path) * 7 + len(cell.metric)) % QUERIES
+                        hits = (len(path) * 7 + len(cell.metric)) % 20 * QUERIES // 20
                         there |= {"n_queries": QUERIES, "n_candidates": 99}
                         there.setdefault("metrics", {})[cell.metric] = hits / QUERIES
                         values = {f"q{i}": float(i < hits) for i in range(QUERIES)}
@@ -187,37 +191,91 @@ def test_a_published_number_that_was_changed_fails_the_program(run):
     assert (ended.returncode, ended.stderr) == (0, "")
 
 
+def errors_of(hits: int, others: int) -> float:
+    """Standard errors between two runs by the textbook's test of two proportions, as scipy's chi-square without correction."""
+    return chi2_contingency([[hits, QUERIES - hits], [others, QUERIES - others]], correction=False).statistic ** 0.5
+
+
 def test_another_processor_may_differ_by_noise_where_a_model_was_trained(run, plan):
     on_another_machine()
-    at = json.loads(Path(MLM).read_text())["metrics"]["recall@10"]
-    # Twice the standard error of hits among twenty queries, in percentage points.
-    allowed = 2 * (at * (1 - at) / (QUERIES - 1)) ** 0.5
-    assert 0.05 < allowed < 0.3
-    for change, outcome in ((0.9, WITHIN), (1.1, OFF)):
-        score(MLM, round(at + change * allowed, 6))
-        assert outcomes(compare(plan)) == {EQUAL: 101, outcome: 1}
-    score(MLM, at)
+    at = round(json.loads(Path(MLM).read_text())["metrics"]["recall@10"] * QUERIES)
+    let_through = norm.ppf(1 - 0.01 / TRAINED / 2)
+    furthest = max(hits for hits in range(at, QUERIES) if errors_of(at, hits) <= let_through)
+    assert 0.03 * QUERIES < furthest - at < 0.12 * QUERIES
+    for hits, outcome in ((furthest, WITHIN), (furthest + 1, OFF)):
+        score(MLM, hits / QUERIES)
+        compared = compare(plan)
+        assert outcomes(compared) == {EQUAL: 101, outcome: 1}
+        (other,) = [one for one in compared[NAMES[1]] if one.outcome == outcome]
+        assert other.errors == pytest.approx(errors_of(at, hits), rel=1e-3)
+        text = format_comparison(compared, open_published(FOLDER, "demo")).splitlines()
+        assert text[3].split()[6] == f"{other.errors:.1f}" and text[2].split()[6:] == []
+    score(MLM, at / QUERIES)
     score(BM25, json.loads(Path(BM25).read_text())["metrics"]["recall@10"] + 1e-4)
     assert outcomes(compare(plan)) == {EQUAL: 101, OFF: 1}, "BM25 trains nothing"
     edit("results/demo/pairs/encyclopedia-demo/stats.json", lambda stats: stats["ict"].update(pairs=1235))
     assert outcomes(compare(plan))[OFF] == 2, "neither does a count"
 
 
+def test_two_processors_of_one_name_are_two(tmp_path):
+    def named(**other: str) -> str:
+        fields = {"cpu family": "25", "model": "1", "model name": "AMD EPYC", "flags": "fpu avx2 fma sha_ni", **other}
+        core = "".join(f"{key}\t: {value}\n" for key, value in fields.items())
+        (tmp_path / "cpuinfo").write_text(f"processor\t: 0\n{core}\nprocessor\t: 1\n{core}")
+        return cpu_model(tmp_path / "cpuinfo")
+
+    assert named() == "AMD EPYC (family 25, model 1) +avx2 +fma"
+    assert (
+        len({named(), named(model="17"), named(flags="avx2 fma avx512f"), named(**{"model name": "AMD EPYC 2"})}) == 4
+    )
+    (tmp_path / "cpuinfo").write_text("model name\t: A\n")
+    assert cpu_model(tmp_path / "cpuinfo") == "A"
+
+
+def test_the_noise_is_that_of_both_runs(run, plan):
+    """One hit and none are the same, whichever run has the hit: from the run without any, there would be no noise."""
+    path = FOLDER / f"{NAMES[1]}.csv"
+    one_hit = f"{100 / QUERIES:.2f}"
+    for published, fresh in ((one_hit, 0.0), ("0.00", 1 / QUERIES)):
+        is_mlm = [line.system == "transformer-mlm.reqa-80pct" and line.column == "R@10" for line in read_lines(path)]
+        lines = [
+            line._replace(measured=published) if mlm else line
+            for mlm, line in zip(is_mlm, read_lines(path), strict=True)
+        ]
+        write_lines(path, lines)
+        score(MLM, fresh)
+        assert outcomes(compare(plan))[OFF] == 1, "on the same machine"
+        on_another_machine()
+        assert outcomes(compare(plan)) == {EQUAL: 101, WITHIN: 1}
+        for name in NAMES:
+            edit(FOLDER / f"{name}.manifest.json", lambda manifest: manifest["hardware"].update(hardware()))
+
+
 def test_with_several_seeds_their_deviation_is_the_noise(run, plan, setting):
     several = replace(setting, seeds=(1, 2))
     for path in Path("results/demo/metrics").glob("[!b]*/*/seed1.json"):
         record = json.loads(path.read_text())
-        record["metrics"] = {name: value + 0.02 for name, value in record["metrics"].items()}
+        record["metrics"] = {name: value + 0.08 for name, value in record["metrics"].items()}
         write_json(path.with_name("seed2.json"), record)
     for path in Path("results/demo/metrics").glob("bow*/*/seed1.json"):
         shutil.copy(path, path.with_name("seed2.json"))
     publish(NAMES[1], several)
     on_another_machine()
     at = json.loads(Path(MLM).read_text())["metrics"]["recall@10"]
-    # Seeds at x and x + 2: deviation 1.41 points, twice that is 2.83. Their mean moves by half of what one of them does.
-    for change, outcome in ((0.055, WITHIN), (0.058, OFF)):
+    # Seeds at x and x + 8: deviation 5.66 points; that of a mean of two is a square root of two less, and that of the difference
+    # of two such means as much more. 3.82 of it are 21.6 points, and the mean moves by half of what one seed does.
+    for change, outcome in ((0.43, WITHIN), (0.44, OFF)):
         score(MLM, at + change)
         assert outcomes(compare(plan))[outcome] == 1, "the seeds are those of the published run"
+    # Without a deviation it is the queries' noise: that of 2 n questions, for two seeds are twice the answers.
+    bow = "results/demo/metrics/bow-mlp-none.reqa-80pct/questions/seed1.json"
+    hits = round(json.loads(Path(bow).read_text())["metrics"]["recall@10"] * QUERIES)
+    let_through = norm.ppf(1 - 0.01 / TRAINED / 2)
+    furthest = max(more for more in range(QUERIES // 2) if errors_of(hits, hits + more) * 2**0.5 <= let_through)
+    score(MLM, at)
+    for more, outcome in ((furthest, WITHIN), (furthest + 1, OFF)):
+        score(bow, (hits + 2 * more) / QUERIES)
+        assert outcomes(compare(plan))[outcome] == 1
 
 
 def test_what_was_changed_on_purpose_is_not_compared(run, config, plan):

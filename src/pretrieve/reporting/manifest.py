@@ -146,23 +146,30 @@ def hardware() -> dict[str, Any]:
         done = subprocess.run(query, capture_output=True, text=True, check=False)
         gpus = done.stdout.strip().splitlines() if done.returncode == 0 else []
     return {
-        "cpu": _cpu_model(),
+        "cpu": cpu_model(),
         "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
         "memory_gb": round(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 1e9, 1),
         "gpus": gpus,
     }
 
 
-def _cpu_model() -> str:
-    """The processor's name, and which of :data:`VECTOR_SETS` it has: clouds give one name to different processors, and sums are
-    rounded by what these sets can do."""
-    cpuinfo = Path("/proc/cpuinfo")
+def cpu_model(cpuinfo: Path = Path("/proc/cpuinfo")) -> str:
+    """The processor's name, its family and model, and which of :data:`VECTOR_SETS` it has: clouds give one name to different
+    processors, and sums are rounded by what these sets can do and by how much a cache holds.
+
+    ``AMD EPYC (family 25, model 1) +avx2 +fma``, for example.
+    """
     if cpuinfo.is_file():
         first = cpuinfo.read_text().partition("\n\n")[0]
         fields = {key.strip(): value.strip() for key, _, value in (line.partition(":") for line in first.splitlines())}
         if name := fields.get("model name"):
+            kind = ", ".join(
+                f"{word} {fields[key]}" for word, key in (("family", "cpu family"), ("model", "model")) if key in fields
+            )
             flags = fields.get("flags", "").split()
-            return " ".join([name, *(f"+{each}" for each in VECTOR_SETS if each in flags)])
+            return " ".join(
+                [name, *([f"({kind})"] if kind else []), *(f"+{each}" for each in VECTOR_SETS if each in flags)]
+            )
     return platform.processor() or platform.machine()
 
 

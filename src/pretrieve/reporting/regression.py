@@ -12,8 +12,16 @@
 
 On the processor and with the packages of the published run nothing is random: every draw is a function of seed and step, and
 sums have one order. So the tolerance is zero there; and everywhere for BM25 and for counts, in which no matrix product is
-rounded. Elsewhere a training ends in another place, as another seed would: with several seeds the tolerance is twice the
-published deviation over seeds, with one it is twice the standard error of the mean over the test queries.
+rounded. Elsewhere a training ends in another place, as another seed would, and two runs are judged as two samples:
+
+* The noise of one run is that of its test queries, p (1 − p) / n, which no score between 0 and 1 with mean p exceeds (Bhatia &
+  Davis 2000, *A better bound on the variance*), or the published variance over seeds where that is larger. The difference of
+  two runs has twice as much; means over k seeds have a k-th. Under the square root that is the cell's standard error, the one
+  of the test of two proportions, p being the mean of both.
+* So many cells are judged that some are far apart by chance: all of them together are to be within their tolerances in
+  99 comparisons of 100 (Bonferroni's bound: with 75 cells, 3.8 standard errors each).
+
+How far the noise of trainings reaches in truth is measured by ``benchmarks/run_noise.py``.
 
 **Reproduction**: fresh against the paper, loosely. At paper scale a cell is off when it is further than :data:`LOOSELY` times
 its table's tolerance from the printed value. Below paper scale numbers are not compared with the paper's; what is shown is
@@ -27,11 +35,11 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from statistics import fmean, stdev
+from statistics import fmean
 from typing import Any, NamedTuple
 
 import yaml
-from scipy.stats import spearmanr
+from scipy.stats import norm, spearmanr
 
 from pretrieve.configuration import with_numbers
 from pretrieve.errors import DataError, PretrieveError
@@ -47,17 +55,26 @@ from pretrieve.workflow import Plan
 EQUAL, WITHIN, OFF, CHANGED, ABSENT = OUTCOMES = ("equal", "within", "off", "changed", "absent")
 #: How many tolerances of a table a value of paper scale may be from the printed one.
 LOOSELY = 5
-#: Standard errors, or deviations over seeds, that another processor may make.
-NOISE = 2
+#: How often noise alone may fail a comparison of all cells.
+FALSE_ALARMS = 0.01
 
 
 class Compared(NamedTuple):
-    """One cell. ``fresh`` and ``tolerance`` are in the cell's unit; None where nothing is compared."""
+    """One cell. ``fresh``, ``error`` and ``tolerance`` are in the cell's unit; None where nothing is compared.
+
+    ``error``: the standard error of the difference between two runs; None where they have to be equal.
+    """
 
     line: Line
     outcome: str
     fresh: float | None = None
-    tolerance: float | None = None
+    error: float | None = None
+    tolerance: float = 0.0
+
+    @property
+    def errors(self) -> float | None:
+        """The difference in standard errors, signed; None where two runs have to be equal, or neither has anything."""
+        return (self.fresh - float(self.line.measured)) / self.error if self.error else None
 
 
 @dataclass(frozen=True)
@@ -143,7 +160,7 @@ def compare_run(published: Published, plan: Plan, references: Path = Path("refer
             for line in read_lines(published.folder / f"{name}.csv")
             if line.status in MEASURED
         ]
-    return compared
+    return _judged(compared)
 
 
 def _compare(
@@ -164,11 +181,33 @@ def _compare(
     if not paths or not all(Path(path).is_file() for path in paths):
         return Compared(line, ABSENT)
     fresh = round(fmean(values_of(cell, paths, files)), UNITS[cell.unit])
-    if fresh == float(line.measured):
-        return Compared(line, EQUAL, fresh, 0.0)
     exact = same_machine or cell.is_statistic or parse_system(cell.system).encoder == "bm25"
-    tolerance = 0.0 if exact else _noise(line, cell, paths, files)
-    return Compared(line, WITHIN if abs(fresh - float(line.measured)) <= tolerance else OFF, fresh, tolerance)
+    error = None if exact else standard_error(cell, float(line.measured), float(line.sd or 0), paths, files)
+    return Compared(line, EQUAL if fresh == float(line.measured) else OFF, fresh, error)
+
+
+def _judged(compared: Mapping[str, Sequence[Compared]]) -> dict[str, list[Compared]]:
+    """With the tolerance that follows from how many cells are judged by their noise."""
+    judged = sum(one.error is not None for cells in compared.values() for one in cells)
+    errors = errors_let_through(judged)
+
+    def judge(one: Compared) -> Compared:
+        if one.error is None:
+            return one
+        one = one._replace(tolerance=errors * one.error)
+        near = one.outcome == OFF and abs(one.fresh - float(one.line.measured)) <= one.tolerance
+        return one._replace(outcome=WITHIN) if near else one
+
+    return {name: [judge(one) for one in cells] for name, cells in compared.items()}
+
+
+def errors_let_through(cells: int) -> float:
+    """Standard errors that none of so many cells exceeds by noise, but for one comparison in a hundred (Bonferroni).
+
+    >>> [round(errors_let_through(cells), 2) for cells in (1, 60, 600)]
+    [2.58, 3.76, 4.31]
+    """
+    return float(norm.isf(FALSE_ALARMS / 2 / max(1, cells)))
 
 
 def _made(config: Mapping[str, Any], line: Line) -> Any:
@@ -179,16 +218,22 @@ def _made(config: Mapping[str, Any], line: Line) -> Any:
         return object()
 
 
-def _noise(line: Line, cell: Cell, paths: Sequence[str], files: ResultFiles) -> float:
-    if line.sd:
-        return NOISE * float(line.sd)
+def standard_error(cell: Cell, published: float, sd: float, paths: Sequence[str], files: ResultFiles) -> float:
+    """Of the difference between two runs of a cell, in its unit.
+
+    published: the other run's value; sd: its deviation over seeds, 0 when unknown; paths: this run's files, one for each seed.
+
+    Raises
+    ------
+    DataError
+        when a file is damaged.
+    """
     factor = 100 if cell.unit == "%" else 1
-    values = files.per_query(paths[0], cell.metric)
-    if values and len(values) > 1:
-        return NOISE * factor * stdev(values.values()) / len(values) ** 0.5
-    return (
-        NOISE * factor / files.number(paths[0], "n_queries") ** 0.5
-    )  # of a correlation near zero, where it is largest
+    n = files.number(paths[0], "n_queries")
+    p = fmean([published, fmean(values_of(cell, paths, files))]) / factor
+    # Of a rank correlation: without any relation, where it is largest.
+    variance = 1 / max(1, n - 1) if cell.metric == "spearman" else max(0.0, p * (1 - p)) / n
+    return factor * (2 * max(variance, (sd / factor) ** 2) / len(paths)) ** 0.5
 
 
 def order_as_published(cells: Sequence[Compared]) -> float | None:
@@ -218,12 +263,16 @@ def off_the_paper(cells: Sequence[Compared], scale: str) -> list[Compared]:
 
 def format_comparison(compared: Mapping[str, Sequence[Compared]], published: Published) -> str:
     """A plain-text table, one line for each table of the paper, and below it a line for each cell that is off."""
-    head = ["table", *OUTCOMES, "order as the paper's"]
+    head = ["table", *OUTCOMES, "furthest, in standard errors", "order as the paper's"]
     rows, below = [head], []
     for name, cells in compared.items():
         counts = Counter(one.outcome for one in cells)
         order = order_as_published(cells)
-        rows.append([name, *(str(counts[word]) for word in OUTCOMES), "" if order is None else f"{order:.2f}"])
+        errors = [abs(one.errors) for one in cells if one.errors is not None]
+        furthest = f"{max(errors):.1f}" if errors else ""
+        rows.append(
+            [name, *(str(counts[word]) for word in OUTCOMES), furthest, "" if order is None else f"{order:.2f}"]
+        )
         below += [f"off: {_in_words(one)}" for one in cells if one.outcome == OFF]
         below += [
             f"off the paper: {_place(one)}: {one.line.published} printed, {one.fresh} measured; the table's tolerance is "
