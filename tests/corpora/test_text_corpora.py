@@ -216,9 +216,12 @@ def test_beir(tmp_path: Path) -> None:
         ("", [(1, "", ["Five."])]),
     ]
     assert warnings.counts == {"document without text, left out": 1}
+    assert len(list(read_beir_documents([corpus_file(tmp_path, [{"_id": 7, "text": "Seven."}])], warnings))) == 1
+    assert warnings.counts["id that is a number, read as text"] == 1
     for record, told in [
         ({"_id": "1", "title": "x"}, "line 1: no key 'text'"),
-        ({"_id": 1, "text": "x"}, "line 1: '_id' is int '1'"),
+        ({"_id": 1.5, "text": "x"}, "line 1: '_id' is float '1.5'; expected a text that is not empty: write \"1.5\""),
+        ({"_id": True, "text": "x"}, "line 1: '_id' is bool 'True'"),
         ({"_id": "", "text": "x"}, "line 1: '_id' is ''; expected a text that is not empty"),
         ({"_id": "1", "text": ["x"]}, "line 1: 'text' is list"),
         ({"_id": "1", "text": "x", "title": False}, "line 1: 'title' is bool 'False'"),

@@ -21,6 +21,7 @@ from tokenizers import Tokenizer
 from pretrieve.corpora import raw_text
 from pretrieve.errors import ConfigError, DataError
 from pretrieve.tasks import beir_folder
+from pretrieve.tasks.beir import beir_files
 from pretrieve.tasks.beir_folder import look_at
 from pretrieve.tasks.collection_readers import build_collection
 from pretrieve.tasks.collection_task import build_collection_task
@@ -39,9 +40,9 @@ def folder(tmp_path: Path) -> Path:
             text = f"Word {number}. End."
             if number < 3:
                 text = f"A sentence about {number}. Another one.\n\n## Part\n\nMore of it."
-            stream.write(json.dumps({"_id": f"d{number}", "text": text}) + "\r\n")
+            stream.write(json.dumps({"_id": f"d{number}" if number != 28 else 28, "text": text}) + "\r\n")
     (folder / "queries.jsonl").write_text('{"_id": "q1", "text": "one?"}\n\n{"_id": 2, "text": "two?"}\n')
-    (folder / "qrels/test.tsv").write_text("query-id\tcorpus-id\tscore\r\nq1\td0\t1\r\n2\td29\t0\r\n")
+    (folder / "qrels/test.tsv").write_text("query-id\tcorpus-id\tscore\r\nq1\td0\t1\r\n2\t28\t0\r\n")
     return folder
 
 
@@ -52,14 +53,21 @@ def test_a_folder_is_looked_at(
     found = look_at(folder)
     assert set(found.files) == {"corpus", "queries", "test"} and found.has_queries and not found.has_train
     assert found.has_sections and found.has_sentences, "three of thirty have sections: above five percent"
-    for suffix, pack in ((".bz2", bz2.compress), (".gz", gzip.compress)):
-        packed = pack((folder / "corpus.jsonl").read_bytes())
-        (folder / f"corpus.jsonl{suffix}").write_bytes(packed)
+    corpus = (folder / "corpus.jsonl").read_bytes()
     (folder / "corpus.jsonl").unlink()
-    assert look_at(folder).files["corpus"].endswith(".gz")
-    (folder / "corpus.jsonl.gz").unlink()
-    assert look_at(folder).files["corpus"].endswith(".bz2")
+    for suffix, pack in ((".bz2", bz2.compress), (".gz", gzip.compress)):
+        (folder / f"corpus.jsonl{suffix}").write_bytes(pack(corpus))
+        assert look_at(folder).files["corpus"].endswith(suffix)
+        (folder / f"corpus.jsonl{suffix}").unlink()
     assert capsys.readouterr() == ("", ""), "every call of Snakemake looks at the folder, and says nothing of it"
+
+
+@pytest.mark.parametrize("name", ["corpus.jsonl", "queries.jsonl"])
+def test_a_file_is_there_once(folder: Path, name: str) -> None:
+    (folder / f"{name}.gz").write_bytes(gzip.compress((folder / name).read_bytes()))
+    for look in (look_at, beir_files):
+        with pytest.raises(DataError, match=rf"mine: has {name} and {name}.gz; expected one of them"):
+            look(folder)
 
 
 def test_a_share_of_the_documents_decides(folder: Path) -> None:
@@ -121,7 +129,7 @@ def blank_beside_dev(folder: Path) -> None:
         (change("corpus.jsonl", b"x" * (17 << 20)), "corpus.jsonl: line 1: at least .* bytes; expected at most 16,777,216"),
         (change("corpus.jsonl", DOCUMENT * 2), "corpus.jsonl: line 2: _id 'a' was used before, in line 1"),
         (change("queries.jsonl", '{"_id": 1, "text": "x"}\n{"_id": "1", "text": "y"}\n'), "line 2: _id '1' was used before"),
-        (change("corpus.jsonl", f'{DOCUMENT}{{"_id": 0, "text": "b"}}\n'), "line 2: '_id' is int '0'; expected .*: write \"0\""),
+        (change("corpus.jsonl", f'{DOCUMENT}{{"_id": 0.5, "text": "b"}}\n'), "line 2: '_id' is float '0.5'; .*: write .0.5"),
         (change("corpus.jsonl", '{"_id": "", "text": "b"}\n'), "corpus.jsonl: line 1: '_id' is ''; expected a text that is not"),
         (change("corpus.jsonl", '{"_id": "a", "text": null}\n'), "line 1: 'text' is NoneType 'None'; expected a text"),
         (change("corpus.jsonl", '{"_id": "a", "text": ["b"]}\n'), "corpus.jsonl: line 1: 'text' is list .*; expected a text"),

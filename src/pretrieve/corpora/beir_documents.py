@@ -43,22 +43,25 @@ def sections_of(text: str) -> list[Section]:
     return [first, *(section for section in rest if section.paragraphs)]
 
 
-def document_fields(record: dict[str, Any], path: Path, line: int) -> tuple[str, str, str]:
-    """Id, title ('' for none) and text of a document.
+def document_fields(record: dict[str, Any], path: Path, line: int, warnings: Warnings) -> tuple[str, str, str]:
+    """Id, title ('' for none) and text of a document. Raises DataError where one of them is no text, or the id is empty."""
+    doc_id = id_of(record, path, line, warnings)
+    return doc_id, text_of(record, "title", path, line), text_of(record, "text", path, line)
 
-    Raises
-    ------
-    DataError
-        when one of them is no text, or the id is empty.
-    """
-    doc_id, title, text = record["_id"], text_of(record, "title", path, line), text_of(record, "text", path, line)
-    if not isinstance(doc_id, str) or not doc_id:
-        found = f"{type(doc_id).__name__} {str(doc_id)[:60]!r}" if doc_id != "" else "''"
+
+def id_of(record: dict[str, Any], path: Path, line: int, warnings: Warnings) -> str:
+    """The id of a document or query; a whole number is read as text, and counted. Raises DataError where there is none."""
+    value = record["_id"]
+    if isinstance(value, int) and not isinstance(value, bool):
+        warnings.add("id that is a number, read as text", f"{path}: line {line}: {value}")
+        value = str(value)
+    if not isinstance(value, str) or not value:
+        found = f"{type(value).__name__} {str(value)[:60]!r}" if value != "" else "''"
         raise DataError(
             f"{path}: line {line}: '_id' is {found}; expected a text that is not empty"
-            f"{f': write {json.dumps(str(doc_id))}' if isinstance(doc_id, int | float) else ''}."
+            f"{f': write {json.dumps(str(value))}' if isinstance(value, float) else ''}."
         )
-    return doc_id, title, text
+    return value
 
 
 def text_of(record: dict[str, Any], key: str, path: Path, line: int) -> str:
@@ -81,7 +84,7 @@ def read_beir_documents(paths: Iterable[Path], warnings: Warnings) -> Iterator[A
     """
     for path in paths:
         for number, record in read_json_lines(path, ("_id", "text"), warnings=warnings):
-            doc_id, title, text = document_fields(record, path, number)
+            doc_id, title, text = document_fields(record, path, number, warnings)
             sections = sections_of(text)
             if any(section.paragraphs for section in sections):
                 yield Article(" ".join(title.split()), sections)

@@ -18,10 +18,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from pretrieve.corpora.beir_documents import text_of
-from pretrieve.corpora.raw_text import Warnings, read_json_lines
+from pretrieve.corpora.beir_documents import document_fields, id_of, text_of
+from pretrieve.corpora.raw_text import read_json_lines
 from pretrieve.errors import ConfigError, DataError, nearest
 from pretrieve.tasks.collection import CollectionWriter
 from pretrieve.tasks.qrels_lines import add_judgements, splits_of_queries
@@ -103,22 +103,33 @@ def beir_files(directory: Path) -> dict[str, Path]:
     Raises
     ------
     DataError
-        when a required one is missing, or there is no judgement at all.
+        when a required one is missing or there twice, or there is no judgement at all.
     """
     directory = Path(directory)
     files = {}
     for name in ("corpus", "queries"):
-        places = [directory / f"{name}.jsonl{packed}" for packed in ("", ".gz", ".bz2")]
-        found = [place for place in places if place.is_file()]
-        if not found:
-            raise DataError(f"{places[0]}: no such file (nor with .gz, .bz2); expected a directory in BEIR's layout.")
-        files[name] = found[0]
+        found = packed_file(directory, f"{name}.jsonl")
+        if found is None:
+            raise DataError(
+                f"{directory / name}.jsonl: no such file (nor with .gz, .bz2); expected a directory in BEIR's layout."
+            )
+        files[name] = found
     for split in QRELS:
         if (directory / "qrels" / f"{split}.tsv").is_file():
             files[split] = directory / "qrels" / f"{split}.tsv"
     if not set(QRELS) & set(files):
         raise DataError(f"{directory}/qrels: no train.tsv, dev.tsv or test.tsv; expected at least one.")
     return files
+
+
+def packed_file(directory: Path, name: str) -> Path | None:
+    """A file by its name, or packed as ``.gz`` or ``.bz2``; None where there is neither. Raises DataError where there are two:
+    which of them is newer cannot be known."""
+    found = [place for suffix in ("", ".gz", ".bz2") if (place := directory / f"{name}{suffix}").is_file()]
+    if len(found) > 1:
+        names = " and ".join(place.name for place in found)
+        raise DataError(f"{directory}: has {names}; expected one of them: remove or rename the others.")
+    return found[0] if found else None
 
 
 def read_beir(files: Mapping[str, Path], writer: CollectionWriter, name: str = "", below_zero: str = "error") -> None:
@@ -154,7 +165,7 @@ def read_beir(files: Mapping[str, Path], writer: CollectionWriter, name: str = "
     path = files["corpus"]
     for line, record in read_json_lines(path, ["_id", "text"], warnings=writer.warnings):
         writer.at(path, line)
-        writer.add_document(*document_fields(record, path, line, writer))
+        writer.add_document(*document_fields(record, path, line, writer.warnings))
     path = files["queries"]
     for line, record in read_json_lines(path, ["_id", "text"], warnings=writer.warnings):
         writer.at(path, line)
@@ -164,20 +175,3 @@ def read_beir(files: Mapping[str, Path], writer: CollectionWriter, name: str = "
         else:
             writer.warnings.add("query that is not judged, left out", f"{path}: line {line}: {query_id!r}")
     add_judgements(writer, qrels, "beir", split_of, below_zero)
-
-
-def document_fields(record: dict[str, Any], path: Path, line: int, writer: CollectionWriter) -> tuple[str, str, str]:
-    """Id, title ('' for none) and text of a document. Raises DataError where one of them is no text."""
-    doc_id = id_of(record, path, line, writer.warnings)
-    return doc_id, text_of(record, "title", path, line), text_of(record, "text", path, line)
-
-
-def id_of(record: dict[str, Any], path: Path, line: int, warnings: Warnings) -> str:
-    """The id of a document or query; a number is read as text, and counted. Raises DataError where there is none."""
-    value = record["_id"]
-    if isinstance(value, int) and not isinstance(value, bool):
-        warnings.add("id that is a number, read as text", f"{path}: line {line}: {value}")
-        value = str(value)
-    if not isinstance(value, str) or not value:
-        raise DataError(f"{path}: line {line}: '_id' is {value!r}; expected a text that is not empty.")
-    return value

@@ -16,10 +16,10 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from pretrieve.corpora.beir_documents import document_fields, sections_of, text_of
+from pretrieve.corpora.beir_documents import document_fields, id_of, sections_of, text_of
 from pretrieve.corpora.raw_text import Warnings, read_json_lines
 from pretrieve.errors import DataError
-from pretrieve.tasks.beir import id_of
+from pretrieve.tasks.beir import packed_file
 from pretrieve.tasks.collection_ids import where
 from pretrieve.tasks.inverse_cloze import LEAST_PAIRS, queries_of
 from pretrieve.tasks.qrels_lines import PRECEDENCE, read_qrels
@@ -61,15 +61,16 @@ def look_at(directory: Path) -> Folder:
     Raises
     ------
     DataError
-        for a folder or file that is missing, a line that is not in the layout, an id that stands twice, a judgement of an unknown
-        id or below zero, two that differ, a query without text that is judged, documents that all lack a text, no judgement to
-        test with, or a split whose queries all belong to another one or have no relevant document with a text.
+        for a folder or file that is missing, a file that is there packed and unpacked, a line that is not in the layout, an id
+        that stands twice, a judgement of an unknown id or below zero, two that differ, a query without text that is judged,
+        documents that all lack a text, no judgement to test with, or a split whose queries all belong to another one or have no
+        relevant document with a text.
     """
     if not directory.is_dir():
         raise DataError(
             f"my_corpus: {directory} is no directory; expected one with corpus.jsonl (docs/your-own-corpus.md)."
         )
-    corpus, queries = (_packed(directory, name) for name in ("corpus.jsonl", "queries.jsonl"))
+    corpus, queries = (packed_file(directory, name) for name in ("corpus.jsonl", "queries.jsonl"))
     if corpus is None:
         raise DataError(
             f"{directory}/corpus.jsonl: no such file (nor with .gz, .bz2). Make it of a folder of texts: python "
@@ -91,10 +92,6 @@ def look_at(directory: Path) -> Folder:
     if queries is not None and small:
         _check_queries(documents, queries, {split: Path(files[split]) for split in judged})
     return Folder(files, documents.has_sections, documents.has_sentences, documents.has_pairs)
-
-
-def _packed(directory: Path, name: str) -> Path | None:
-    return next((p for suffix in ("", ".gz", ".bz2") if (p := directory / f"{name}{suffix}").is_file()), None)
 
 
 def _lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -140,8 +137,7 @@ def _look_at_documents(path: Path, whole: bool) -> _Documents:
     looked = sections = sentences = pairs = 0
     has_text = False
     for line, record in _lines(path) if whole else islice(_lines(path), SAMPLE):
-        # What the corpus's reader expects; that of the collection takes numbers as ids too.
-        doc_id, title, text = document_fields(record, path, line)
+        doc_id, title, text = document_fields(record, path, line, Warnings())
         found.ids.take(doc_id, line)
         if not text.strip() and not title.strip():
             found.empty.add(doc_id)

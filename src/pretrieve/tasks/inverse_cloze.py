@@ -16,9 +16,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pretrieve.corpora.beir_documents import document_fields
 from pretrieve.corpora.raw_text import read_json_lines
 from pretrieve.errors import ConfigError, DataError
-from pretrieve.tasks.beir import document_fields
 from pretrieve.tasks.splits import draw_key
 from pretrieve.text.sentences import sentence_spans
 
@@ -91,7 +91,7 @@ def read_inverse_cloze(
 
 def _documents(path: Path, writer: CollectionWriter) -> Iterator[tuple[int, str, str, str]]:
     for line, record in read_json_lines(path, ["_id", "text"], warnings=writer.warnings):
-        yield line, *document_fields(record, path, line, writer)
+        yield line, *document_fields(record, path, line, writer.warnings)
 
 
 def queries_of(text: str) -> list[tuple[int, int]]:
