@@ -9,7 +9,7 @@
 # make unbundle  take home what was made there: make unbundle FILE=DIR
 # make report    build everything of one scale, and the report on it: results/SCALE/report.html [MIRROR=DIR] [SEEDS=1,2]
 # make my-corpus compare pre-training objectives on your own corpus: make my-corpus DIR=path/to/dir
-# make compare  a few rows made anew (all that is there, with another SCALE), and compared with the published run
+# make compare   a few rows made anew (all that is there, with another SCALE), and compared with the published run [PUBLISHED=DIR]
 # make publish   copy a finished run to results/published/ and refresh README [SCALE=small] [MIRROR=DIR] [SEEDS=1,2] [ONLY=bm25,bert]
 #                or these tables alone [TABLES=dupmae/table1,dupmae/table2]
 # make dag       draw docs/rulegraph.svg (needs graphviz)
@@ -100,7 +100,8 @@ COMPARED := $(if $(filter demo,$(SCALE)),$(foreach size,1pct 5pct 80pct,\
 
 compare: $(STAMP)
 	@$(if $(COMPARED),$(SNAKEMAKE) $(SCALED) -- $(COMPARED))
-	@$(BIN)/python workflow_scripts/compare_runs.py --scale $(call quoted,$(SCALE)) --at-least $(if $(COMPARED),70,1)
+	@$(BIN)/python workflow_scripts/compare_runs.py --scale $(call quoted,$(SCALE)) --at-least $(if $(COMPARED),70,1) \
+	  $(call option,--published,$(PUBLISHED))
 
 publish: $(STAMP)
 	$(SNAKEMAKE) $(SCALED) $(if $(ONLY),$(call quoted,only=[$(ONLY)])) $(if $(TABLES),$(call quoted,tables=[$(TABLES)])) \

@@ -359,7 +359,7 @@ VALUES = {
     "unbundle": ["FILE"],
     "report": ["SCALE", "MIRROR", "SEEDS"],
     "my-corpus": ["SCALE", "DIR"],
-    "compare": ["SCALE"],
+    "compare": ["SCALE", "PUBLISHED"],
     "publish": ["SCALE", "MIRROR", "SEEDS", "ONLY", "TABLES"],
     "clean": ["SCALE"],
 }

@@ -108,8 +108,8 @@ def newest_published(folder: Path, scale: str) -> Published:
     if len(newest) != 1:
         names = ", ".join(path.name for path in newest) or "none"
         raise DataError(
-            f"{folder}: newest published runs of the {scale} scale are {names}; expected one. Name it, or publish "
-            "one: make publish"
+            f"{folder}: newest published runs of the {scale} scale are {names}; expected one. Name it (make compare "
+            "PUBLISHED=DIR), or publish one: make publish"
         )
     return open_published(newest[0], scale)
 
