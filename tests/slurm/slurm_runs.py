@@ -96,7 +96,8 @@ class Run:
         self.output = self.folder.parent / f"{self.folder.name}.{time.monotonic_ns()}.out"
         with open(self.output, "wb") as stream:
             self.process = subprocess.Popen(
-                ["snakemake", *PROFILE, *arguments],
+                # As in a terminal: whoever starts the tests in the background lets them ignore interrupts, and what they start.
+                ["env", "--default-signal=INT", "snakemake", *PROFILE, *arguments],
                 cwd=self.folder,
                 env=user_environment(cluster),
                 stdin=subprocess.DEVNULL,
