@@ -4,9 +4,9 @@ The runs are table 3 and table 1 of pretraining_tasks with made-up scores under 
 one seed, then published as they are.
 
 Seen to fail when: a difference in the last digit is let through; BM25 or a count is given the tolerance of a training; the
-deviation over seeds is not asked, or not the number of seeds; the noise of one of the two runs, or how many cells are judged,
-is forgotten; a run without a hit has no noise; options that changed are compared; other options of the same system are not
-seen (its start, its training set, the corpus); nothing compared is a success; the older of two published runs is taken.
+deviation over seeds is not asked; the noise of one of the two runs is forgotten; a run without a hit has no noise; options
+that changed are compared; other options of the same system are not seen (its start, its training set, the corpus); nothing
+compared is a success; the older of two published runs is taken.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from scipy.stats import chi2_contingency, norm
+from scipy.stats import chi2_contingency
 
 from pretrieve.configuration import with_numbers
 from pretrieve.errors import DataError
@@ -56,8 +56,6 @@ FOLDER = Path("results/published/2026-01-02-demo-abc1234")
 MLM = "results/demo/metrics/transformer-mlm.reqa-80pct/questions/seed1.json"
 BM25 = "results/demo/metrics/bm25.reqa-80pct/questions/seed0.json"
 QUERIES = 500
-#: Of table 3, all but BM25's 15.
-TRAINED = 75
 
 
 def table_of(name: str):
@@ -199,8 +197,7 @@ def errors_of(hits: int, others: int) -> float:
 def test_another_processor_may_differ_by_noise_where_a_model_was_trained(run, plan):
     on_another_machine()
     at = round(json.loads(Path(MLM).read_text())["metrics"]["recall@10"] * QUERIES)
-    let_through = norm.ppf(1 - 0.01 / TRAINED / 2)
-    furthest = max(hits for hits in range(at, QUERIES) if errors_of(at, hits) <= let_through)
+    furthest = max(hits for hits in range(at, QUERIES) if errors_of(at, hits) <= 2)
     assert 0.03 * QUERIES < furthest - at < 0.12 * QUERIES
     for hits, outcome in ((furthest, WITHIN), (furthest + 1, OFF)):
         score(MLM, hits / QUERIES)
@@ -255,27 +252,17 @@ def test_with_several_seeds_their_deviation_is_the_noise(run, plan, setting):
     several = replace(setting, seeds=(1, 2))
     for path in Path("results/demo/metrics").glob("[!b]*/*/seed1.json"):
         record = json.loads(path.read_text())
-        record["metrics"] = {name: value + 0.08 for name, value in record["metrics"].items()}
+        record["metrics"] = {name: value + 0.02 for name, value in record["metrics"].items()}
         write_json(path.with_name("seed2.json"), record)
     for path in Path("results/demo/metrics").glob("bow*/*/seed1.json"):
         shutil.copy(path, path.with_name("seed2.json"))
     publish(NAMES[1], several)
     on_another_machine()
     at = json.loads(Path(MLM).read_text())["metrics"]["recall@10"]
-    # Seeds at x and x + 8: deviation 5.66 points; that of a mean of two is a square root of two less, and that of the difference
-    # of two such means as much more. 3.82 of it are 21.6 points, and the mean moves by half of what one seed does.
-    for change, outcome in ((0.43, WITHIN), (0.44, OFF)):
+    # Seeds at x and x + 2: deviation 1.41 points, twice that is 2.83. Their mean moves by half of what one of them does.
+    for change, outcome in ((0.055, WITHIN), (0.058, OFF)):
         score(MLM, at + change)
         assert outcomes(compare(plan))[outcome] == 1, "the seeds are those of the published run"
-    # Without a deviation it is the queries' noise: that of 2 n questions, for two seeds are twice the answers.
-    bow = "results/demo/metrics/bow-mlp-none.reqa-80pct/questions/seed1.json"
-    hits = round(json.loads(Path(bow).read_text())["metrics"]["recall@10"] * QUERIES)
-    let_through = norm.ppf(1 - 0.01 / TRAINED / 2)
-    furthest = max(more for more in range(QUERIES // 2) if errors_of(hits, hits + more) * 2**0.5 <= let_through)
-    score(MLM, at)
-    for more, outcome in ((furthest, WITHIN), (furthest + 1, OFF)):
-        score(bow, (hits + 2 * more) / QUERIES)
-        assert outcomes(compare(plan))[outcome] == 1
 
 
 def test_what_was_changed_on_purpose_is_not_compared(run, config, plan):
