@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from conftest import metrics_json, write
+from worked_table import metrics_json, write
 
 from pretrieve.reporting.manifest import make_manifest
 from pretrieve.reporting.overlaps import overlap_lines
