@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from worked_table import CELLS, HITS, PAPER, metrics_json, write
+from worked_table import CELLS, HITS, PAPER, metrics_json
 
+from pretrieve.files import write_json
 from pretrieve.reporting.references import Table, load_table
 from pretrieve.reporting.results import Setting
 
@@ -33,11 +34,11 @@ def setting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Setting:
     root = Path("results/demo")
     for system, metrics in HITS.items():
         for i, seed in enumerate((0,) if system.startswith("bm25") else (1, 2)):
-            write(
+            write_json(
                 root / f"metrics/{system}/questions/seed{seed}.json",
                 metrics_json({metric: hits[i] for metric, hits in metrics.items()}),
             )
-    write(root / "tasks/questions/stats.json", {"lengths": {"mean": 12.254}})
+    write_json(root / "tasks/questions/stats.json", {"lengths": {"mean": 12.254}})
     stages = {"runs/bm25.reqa-1pct/questions/seed0.cost.json": (1.0, 0.0, 0.5)}
     for seed in (1, 2):
         stages |= {
@@ -46,7 +47,7 @@ def setting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Setting:
             f"embeddings/ours.reqa-1pct/questions/seed{seed}/cost.json": (5.0, 0.0, 1.0),
         }
     for name, (wall_s, gpu_h, peak_gb) in stages.items():
-        write(root / name, {"wall_s": wall_s, "cpu_s": 1.0, "peak_gb": peak_gb, "gpu_h": gpu_h, "threads": 2})
+        write_json(root / name, {"wall_s": wall_s, "cpu_s": 1.0, "peak_gb": peak_gb, "gpu_h": gpu_h, "threads": 2})
     return Setting(
         root=str(root),
         scale="demo",

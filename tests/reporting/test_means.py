@@ -13,8 +13,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from worked_table import metrics_json, write
+from worked_table import metrics_json
 
+from pretrieve.files import write_json
 from pretrieve.reporting.manifest import make_manifest
 from pretrieve.reporting.overlaps import overlap_lines
 from pretrieve.reporting.references import Table
@@ -58,8 +59,8 @@ def of_mean(setting: Setting) -> Setting:
     for system, (ten, other) in FOUND.items():
         for seed in (0,) if system.startswith("bm25") else (1, 2):
             one = metrics_json(dict.fromkeys(METRICS, ten)) | {"chance": dict.fromkeys(METRICS, 0.1)}
-            write(root / f"metrics/{system}/questions/seed{seed}.json", one)
-            write(root / f"metrics/{system}/others/seed{seed}.json", two(other))
+            write_json(root / f"metrics/{system}/questions/seed{seed}.json", one)
+            write_json(root / f"metrics/{system}/others/seed{seed}.json", two(other))
             ended = mean(system, seed)
             assert ended.returncode == 0, ended.stderr
     cost = {"wall_s": 7.0, "cpu_s": 1.0, "peak_gb": 4.0, "gpu_h": 0.5, "threads": 2}
@@ -67,7 +68,7 @@ def of_mean(setting: Setting) -> Setting:
         "runs/bm25.reqa-1pct/others/seed0.cost.json",
         *(f"embeddings/ours.reqa-1pct/others/seed{n}/cost.json" for n in (1, 2)),
     ):
-        write(root / place, cost)
+        write_json(root / place, cost)
     fields = {"parts": {"both": list(PARTS)}, "trained_on": {"both": "training"}}
     return replace(setting, roles={"qa": "both"}, **fields)
 
@@ -110,7 +111,7 @@ def test_below_the_table_and_in_the_manifest(table: Table, of_mean: Setting) -> 
     numbers = {"of": "texts", "corpus": "wiki", "test_paragraphs": 5, "paragraphs": 0}
     places = {name: f"results/demo/overlap/wiki/{name}/stats.json" for name in PARTS}
     for place in places.values():
-        write(Path(place), numbers)
+        write_json(Path(place), numbers)
     setting = replace(of_mean, overlaps=places)
     lines = fill_table(table, setting)
     assert [term for term, _ in overlap_lines(lines, setting)] == ["Overlap questions", "Overlap others"]
@@ -124,7 +125,7 @@ def test_below_the_table_and_in_the_manifest(table: Table, of_mean: Setting) -> 
 def test_a_part_that_cannot_be_joined(of_mean: Setting) -> None:
     file = Path(f"{of_mean.root}/metrics/bm25.reqa-1pct/others/seed0.json")
     record = json.loads(file.read_text())
-    write(file, record | {"metrics": {"mrr": 0.0}})
+    write_json(file, record | {"metrics": {"mrr": 0.0}})
     ended = mean("bm25.reqa-1pct", 0)
     assert (
         ended.returncode == 1

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
 PAPER = """\
 paper: tiny
 title: A paper
@@ -37,11 +34,6 @@ HITS = {
     "bm25.reqa-1pct": {"recall@1": (0,), "recall@5": (4,)},
     "ours.reqa-1pct": {"recall@1": (10, 10), "recall@5": (4, 5)},
 }
-
-
-def write(path: Path, value: object) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(value))
 
 
 def metrics_json(hits: dict[str, int]) -> dict:
