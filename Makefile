@@ -56,8 +56,10 @@ $(STAMP): envs/requirements.lock
 tables: $(STAMP)
 	@$(SNAKEMAKE) $(SCALED)
 
+# A process per core; a file stays in one of them, as its tests share what is built for them. Fast tests first, as they are listed.
 test: $(STAMP)
-	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest -rs --doctest-modules src tests
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest -rs -n auto --maxprocesses 8 --dist loadfile --no-loadscope-reorder \
+	  --doctest-modules src tests
 
 test-slurm: $(STAMP)
 	$(BIN)/python tests/slurm/slurm_packages.py
