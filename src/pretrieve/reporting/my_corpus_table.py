@@ -59,6 +59,15 @@ class Row:
     def trained(self) -> bool:
         return not self.system.startswith("bm25.")
 
+    @property
+    def pretrained(self) -> bool:
+        return self.trained and not self.system.startswith("none.")
+
+    @property
+    def named(self) -> str:
+        """What a sentence about retrievers calls it: "no pre-training" is a row's name, but no retriever's."""
+        return self.label if self.pretrained else "the one without pre-training"
+
 
 class Advice(NamedTuple):
     """``use``: the system to use; ``best``: the best retriever that was trained, which is exported; and the sentence."""
@@ -151,23 +160,27 @@ def advise(rows: Sequence[Row], metric: str, baseline: str) -> Advice:
                 bm25.system,
                 best.system,
                 f"Use BM25: its {name} of {mean(bm25):.3f} is above that of every retriever that was trained here; the best of "
-                f"them, {best.label}, has {best.scores[metric]} ({_p(best.against_bm25)}, {n:,} queries)"
+                f"them, {best.named}, has {best.scores[metric]} ({_p(best.against_bm25)}, {n:,} queries)"
                 f"{_beside(best, bert, metric)}.",
             )
         return Advice(
             bm25.system,
             best.system,
-            f"Use BM25: between it ({name} {mean(bm25):.3f}) and the best retriever that was trained here, {best.label} "
+            f"Use BM25: between it ({name} {mean(bm25):.3f}) and the best retriever that was trained here, {best.named} "
             f"({best.scores[metric]}), {n:,} queries show no difference ({_p(best.against_bm25)}), and BM25 needs no "
             f"training{_beside(best, bert, metric)}.",
         )
     use = max(ahead, key=mean)
+    what = use.label if use.pretrained else "a retriever without pre-training"
     reason = (
-        f"Use {use.label}: its {name} of {use.scores[metric]} is above BM25's {mean(bm25):.3f} ({_p(use.against_bm25)}, "
+        f"Use {what}: its {name} of {use.scores[metric]} is above BM25's {mean(bm25):.3f} ({_p(use.against_bm25)}, "
         f"{n:,} queries)"
     )
-    if bert is None or use is bert:
-        more = ", and no other objective that was trained here has a higher one"
+    if best is not use:
+        more = f"; {best.named} has {best.scores[metric]}, but that may be chance ({_p(best.against_bm25)})"
+    elif bert is None or use is bert:
+        other = "other " if use.pretrained else ""
+        more = f", and no {other}objective that was trained here has a higher one"
     elif _significant(use.against_bert):
         more = f", and above the {mean(bert):.3f} of {bert.label} ({_p(use.against_bert)})"
     else:
@@ -176,15 +189,21 @@ def advise(rows: Sequence[Row], metric: str, baseline: str) -> Advice:
 
 
 def _beside(best: Row, bert: Row | None, metric: str) -> str:
-    """Behind a recommendation of BM25: whether the best objective is at least better than plain masked words."""
+    """Behind a recommendation of BM25: whether the best objective is at least better than plain masked words, or none is
+    better than no pre-training."""
     if bert is None or best is bert:
         return ""
+    if _significant(best.against_bert) and not best.pretrained:
+        return (
+            f"; no objective that was trained here has a higher one, and {bert.label} a lower "
+            f"({bert.scores[metric]}, {_p(best.against_bert)})"
+        )
     if _significant(best.against_bert):
         return (
             f"; of the objectives, {best.label} is above {bert.label} ({bert.scores[metric]}, {_p(best.against_bert)})"
         )
     return (
-        f"; between {best.label} and {bert.label} ({bert.scores[metric]}) the queries show no difference "
+        f"; between {best.named} and {bert.label} ({bert.scores[metric]}) the queries show no difference "
         f"({_p(best.against_bert)})"
     )
 
