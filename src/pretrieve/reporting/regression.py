@@ -6,7 +6,8 @@
 ``equal``      the same number, as printed
 ``within``     another one, on another processor or with other packages, and no further away than noise (below)
 ``off``        further away: the code computes something else now. One such cell makes the comparison fail
-``changed``    not compared: the system's options, its data or its reference are others than in the published configuration
+``changed``    not compared: the system's options, its data or its reference are others than in the published configuration,
+               or it is a case of an example table, whose query is chosen anew
 ``absent``     not compared: the fresh run has not made it
 =============  =====================================================================================================
 
