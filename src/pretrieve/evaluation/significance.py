@@ -1,4 +1,5 @@
-"""Is system A better than B on these queries, or by chance? Fisher's paired randomisation test, and Holm's correction.
+"""Is system A better than B, or by chance? Fisher's paired randomisation test on queries with Holm's correction (the marks of
+tables), and the error of a comparison over seeds and queries with the false-discovery rate (the verdicts on claims).
 
 Under the null hypothesis the two scores of a query could be swapped, so each difference a - b carries a random sign.
 The p-value is the share of sign patterns whose absolute mean difference is at least the observed one.
@@ -9,9 +10,12 @@ evaluation*, CIKM 2007; Phipson & Smyth 2010 for (count + 1) / (rounds + 1); Hol
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
+from scipy.stats import t as student
 
 from pretrieve.errors import ConfigError, DataError
 
@@ -86,4 +90,131 @@ def holm(p_values: Sequence[float]) -> list[float]:
     adjusted = np.empty(len(values))
     factors = np.arange(len(values), 0, -1)
     adjusted[order] = np.minimum(np.maximum.accumulate(values[order] * factors), 1.0)
+    return adjusted.tolist()
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """An effect with its standard error and degrees of freedom. ``n``: values behind it, for an error of 0."""
+
+    effect: float
+    error: float
+    df: float
+    n: int = 1
+
+    def p_above(self, bound: float) -> float:
+        """One-sided p of 'the effect is at most ``bound``': small when it is above."""
+        if self.error > 0:
+            return float(student.sf((self.effect - bound) / self.error, self.df))
+        # All values are equal: the probability that so many lie on one side by chance.
+        return 0.5**self.n if self.effect > bound + 1e-12 else 1.0
+
+    def p_below(self, bound: float) -> float:
+        return Estimate(-self.effect, self.error, self.df, self.n).p_above(-bound)
+
+    def interval(self, level: float = 0.95) -> tuple[float, float]:
+        half = float(student.ppf(0.5 + level / 2, self.df)) * self.error if self.error > 0 else 0.0
+        return self.effect - half, self.effect + half
+
+
+def crossed_estimate(scores: Sequence[np.ndarray], weights: Sequence[float], bases: Sequence[str]) -> Estimate:
+    """Σ weight · mean score of some systems, with the error that other seeds and other queries would give it.
+
+    The error is that of the multi-bootstrap (Sellam et al., *The MultiBERTs*, ICLR 2022, §4), which resamples seeds and
+    queries together, in closed form: variance between seeds + between queries − their interaction, which both contain (the
+    two-way analysis of variance). A bootstrap of two or three seeds is too narrow by (S − 1)/S and has no t tails. Here the
+    degrees of freedom are Satterthwaite's over both parts: S − 1 of the seeds, 2n/(kurtosis − 1) of the queries, as few
+    queries with a difference say little about its spread.
+
+    Parameters
+    ----------
+    scores
+        (S, n) for each system: score of every seed on the same n queries. With S = 1 there is no part of seeds.
+    bases
+        for each system, what its seeds start from. Systems of one base and one S are paired by seed, others are independent.
+
+    Raises
+    ------
+    DataError
+        when the arrays have different queries, or none.
+    """
+    if len({block.shape[1] for block in scores}) != 1 or not scores[0].size:
+        raise DataError(f"scores of shapes {[block.shape for block in scores]}; expected (seeds, n) with one n >= 1.")
+    n = scores[0].shape[1]
+    by_query = np.sum([w * block.mean(0) for w, block in zip(weights, scores, strict=True)], axis=0)
+    parts = [_of_queries(by_query)]
+    interaction = 0.0
+    for block in _paired(scores, weights, bases):
+        seeds = len(block)
+        parts.append((block.mean(1).var(ddof=1) / seeds, seeds - 1))
+        rest = block - block.mean(1, keepdims=True) - block.mean(0) + block.mean()
+        interaction += float((rest**2).sum()) / max(1, (seeds - 1) * (n - 1)) / (seeds * n)
+    total = sum(variance for variance, _ in parts)
+    # The part that both contain is not known better than its own sum: neither side may vanish.
+    variance = max(total - interaction, *(variance for variance, _ in parts))
+    return _estimate(float(by_query.mean()), variance, parts, n)
+
+
+def independent_estimate(numbers: Sequence[float], weights: Sequence[float], parts: Sequence[tuple[float, float]]) -> Estimate:
+    """Σ weight · number of values of which only the (variance, degrees of freedom) of each is known, as if independent."""
+    weighted = [(w * w * variance, df) for w, (variance, df) in zip(weights, parts, strict=True)]
+    effect = sum(w * number for w, number in zip(weights, numbers, strict=True))
+    return _estimate(effect, sum(variance for variance, _ in weighted), weighted, 1)
+
+
+def crossed_draws(scores: Sequence[np.ndarray], bases: Sequence[str], rounds: int = 2000) -> np.ndarray:
+    """(rounds, systems) means under resampled queries and seeds, for what is no weighted sum, such as a rank correlation.
+
+    Queries are drawn with replacement, the same for all systems; a base's seed deviations get one random t weight each,
+    so that two or three seeds are no narrower than they should be. Equal from call to call.
+    """
+    rng, n = np.random.default_rng(0), scores[0].shape[1]
+    means = np.stack([block.mean(0) for block in scores])  # (systems, n)
+    draws = rng.multinomial(n, np.full(n, 1 / n), size=rounds) @ means.T / n
+    for key in dict.fromkeys((base, len(block)) for base, block in zip(bases, scores, strict=True)):
+        mine = [i for i, block in enumerate(scores) if (bases[i], len(block)) == key]
+        seeds = key[1]
+        if seeds > 1:
+            off = np.stack([scores[i].mean(1) - scores[i].mean() for i in mine])  # (systems of the base, S)
+            normal = rng.standard_normal((rounds, seeds)) / np.sqrt(seeds * (seeds - 1))
+            wide = np.sqrt((seeds - 1) / rng.chisquare(seeds - 1, (rounds, 1)))
+            draws[:, mine] += (normal * wide) @ off.T
+    return draws
+
+
+def _paired(scores: Sequence[np.ndarray], weights: Sequence[float], bases: Sequence[str]) -> list[np.ndarray]:
+    """(S, n) weighted sums, one for each base (and number of seeds); those with one seed are left out."""
+    blocks: dict[tuple[str, int], np.ndarray] = {}
+    for block, weight, base in zip(scores, weights, bases, strict=True):
+        if len(block) > 1 and weight:
+            blocks[base, len(block)] = blocks.get((base, len(block)), 0) + weight * block
+    return list(blocks.values())
+
+
+def _of_queries(differences: np.ndarray) -> tuple[float, float]:
+    """(variance of their mean, its degrees of freedom)."""
+    n = len(differences)
+    if n < 2:
+        return 0.0, 1.0
+    off = differences - differences.mean()
+    squares = float((off**2).mean())
+    if squares <= 1e-18:
+        return 0.0, n - 1.0
+    kurtosis = float((off**4).mean()) / squares**2
+    return squares / (n - 1), max(1.0, min(n - 1, 2 * n / max(kurtosis - 1, 1e-9)))
+
+
+def _estimate(effect: float, variance: float, parts: Sequence[tuple[float, float]], n: int) -> Estimate:
+    spread = sum(v * v / df for v, df in parts if df)
+    df = sum(v for v, _ in parts) ** 2 / spread if spread else 1.0
+    return Estimate(effect, math.sqrt(variance), max(df, 1.0), n)
+
+
+def false_discovery(p_values: Sequence[float]) -> list[float]:
+    """Benjamini & Hochberg (1995) adjusted p-values, in the order given: those below q have a false-discovery rate of q."""
+    values = np.asarray(p_values, dtype=np.float64)
+    order, m = np.argsort(values, kind="stable"), len(values)
+    adjusted = np.empty(m)
+    raised = values[order] * m / np.arange(1, m + 1)
+    adjusted[order] = np.minimum(np.minimum.accumulate(raised[::-1])[::-1], 1.0)
     return adjusted.tolist()
