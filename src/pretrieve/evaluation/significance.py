@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import t as student
+from scipy.special import stdtrit
 
 from pretrieve.errors import ConfigError, DataError
 
@@ -95,26 +95,39 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 @dataclass(frozen=True)
 class Estimate:
-    """An effect with its standard error and degrees of freedom. ``n``: values behind it, for an error of 0."""
+    """An effect and the parts of its error: (variance, degrees of freedom) of each. ``n``: values behind it.
+
+    The critical value is Cochran & Cox's, √(Σ t²·variance / Σ variance) with each part's own Student t: unlike
+    Satterthwaite's degrees of freedom it stays valid where two or three seeds happen to lie close together.
+    """
 
     effect: float
-    error: float
-    df: float
+    parts: tuple[tuple[float, float], ...]
     n: int = 1
 
     def p_above(self, bound: float) -> float:
         """One-sided p of 'the effect is at most ``bound``': small when it is above."""
-        if self.error > 0:
-            return float(student.sf((self.effect - bound) / self.error, self.df))
-        # All values are equal: the probability that so many lie on one side by chance.
-        return 0.5**self.n if self.effect > bound + 1e-12 else 1.0
+        distance = self.effect - bound
+        if not any(variance for variance, _ in self.parts):
+            # All values are equal: the probability that so many lie on one side by chance.
+            return 0.5**self.n if distance > 1e-12 else 1.0
+        low, high = 0.0, 0.5  # of the tail whose critical value is the distance
+        for _ in range(40):
+            middle = (low + high) / 2
+            low, high = (low, middle) if self._half_width(middle) < abs(distance) else (middle, high)
+        return high if distance > 0 else 1 - high
 
     def p_below(self, bound: float) -> float:
-        return Estimate(-self.effect, self.error, self.df, self.n).p_above(-bound)
+        return Estimate(-self.effect, self.parts, self.n).p_above(-bound)
 
-    def interval(self, level: float = 0.95) -> tuple[float, float]:
-        half = float(student.ppf(0.5 + level / 2, self.df)) * self.error if self.error > 0 else 0.0
+    def interval(self, tail: float = 0.025) -> tuple[float, float]:
+        """Bounds that leave ``tail`` on each side."""
+        half = self._half_width(tail)
         return self.effect - half, self.effect + half
+
+    def _half_width(self, tail: float) -> float:
+        # stdtrit: Student's quantile without the cost of scipy.stats, for it is asked for many times
+        return math.sqrt(sum(variance * stdtrit(df, 1 - tail) ** 2 for variance, df in self.parts))
 
 
 def crossed_estimate(scores: Sequence[np.ndarray], weights: Sequence[float], bases: Sequence[str]) -> Estimate:
@@ -122,9 +135,9 @@ def crossed_estimate(scores: Sequence[np.ndarray], weights: Sequence[float], bas
 
     The error is that of the multi-bootstrap (Sellam et al., *The MultiBERTs*, ICLR 2022, §4), which resamples seeds and
     queries together, in closed form: variance between seeds + between queries − their interaction, which both contain (the
-    two-way analysis of variance). A bootstrap of two or three seeds is too narrow by (S − 1)/S and has no t tails. Here the
-    degrees of freedom are Satterthwaite's over both parts: S − 1 of the seeds, 2n/(kurtosis − 1) of the queries, as few
-    queries with a difference say little about its spread.
+    two-way analysis of variance). A bootstrap of two or three seeds is too narrow by (S − 1)/S and has no t tails. Here each
+    part has its own degrees of freedom: S − 1 of the seeds, 2n/(kurtosis − 1) of the queries, as few queries with a
+    difference say little about its spread.
 
     Parameters
     ----------
@@ -142,24 +155,26 @@ def crossed_estimate(scores: Sequence[np.ndarray], weights: Sequence[float], bas
         raise DataError(f"scores of shapes {[block.shape for block in scores]}; expected (seeds, n) with one n >= 1.")
     n = scores[0].shape[1]
     by_query = np.sum([w * block.mean(0) for w, block in zip(weights, scores, strict=True)], axis=0)
-    parts = [_of_queries(by_query)]
+    parts = [query_variance(by_query)]
     interaction = 0.0
     for block in _paired(scores, weights, bases):
         seeds = len(block)
         parts.append((block.mean(1).var(ddof=1) / seeds, seeds - 1))
         rest = block - block.mean(1, keepdims=True) - block.mean(0) + block.mean()
         interaction += float((rest**2).sum()) / max(1, (seeds - 1) * (n - 1)) / (seeds * n)
+    # What both parts contain counts once; but neither part alone may count for more than the whole.
     total = sum(variance for variance, _ in parts)
-    # The part that both contain is not known better than its own sum: neither side may vanish.
-    variance = max(total - interaction, *(variance for variance, _ in parts))
-    return _estimate(float(by_query.mean()), variance, parts, n)
+    left = max(total - interaction, *(variance for variance, _ in parts)) / total if total else 1.0
+    return Estimate(float(by_query.mean()), tuple((variance * left, df) for variance, df in parts), n)
 
 
-def independent_estimate(numbers: Sequence[float], weights: Sequence[float], parts: Sequence[tuple[float, float]]) -> Estimate:
-    """Σ weight · number of values of which only the (variance, degrees of freedom) of each is known, as if independent."""
-    weighted = [(w * w * variance, df) for w, (variance, df) in zip(weights, parts, strict=True)]
+def independent_estimate(
+    numbers: Sequence[float], weights: Sequence[float], spreads: Sequence[Sequence[tuple[float, float]]]
+) -> Estimate:
+    """Σ weight · number of values of which only the parts (variance, degrees of freedom) are known, as if independent."""
     effect = sum(w * number for w, number in zip(weights, numbers, strict=True))
-    return _estimate(effect, sum(variance for variance, _ in weighted), weighted, 1)
+    weighted = zip(weights, spreads, strict=True)
+    return Estimate(effect, tuple((w * w * variance, df) for w, parts in weighted for variance, df in parts))
 
 
 def crossed_draws(scores: Sequence[np.ndarray], bases: Sequence[str], rounds: int = 2000) -> np.ndarray:
@@ -191,7 +206,7 @@ def _paired(scores: Sequence[np.ndarray], weights: Sequence[float], bases: Seque
     return list(blocks.values())
 
 
-def _of_queries(differences: np.ndarray) -> tuple[float, float]:
+def query_variance(differences: np.ndarray) -> tuple[float, float]:
     """(variance of their mean, its degrees of freedom)."""
     n = len(differences)
     if n < 2:
@@ -202,12 +217,6 @@ def _of_queries(differences: np.ndarray) -> tuple[float, float]:
         return 0.0, n - 1.0
     kurtosis = float((off**4).mean()) / squares**2
     return squares / (n - 1), max(1.0, min(n - 1, 2 * n / max(kurtosis - 1, 1e-9)))
-
-
-def _estimate(effect: float, variance: float, parts: Sequence[tuple[float, float]], n: int) -> Estimate:
-    spread = sum(v * v / df for v, df in parts if df)
-    df = sum(v for v, _ in parts) ** 2 / spread if spread else 1.0
-    return Estimate(effect, math.sqrt(variance), max(df, 1.0), n)
 
 
 def false_discovery(p_values: Sequence[float]) -> list[float]:

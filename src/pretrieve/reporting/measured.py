@@ -7,13 +7,16 @@ reason; a place that is nowhere is an error, for then the question is wrong.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from statistics import fmean
 
+import numpy as np
+
 from pretrieve.errors import DataError
+from pretrieve.evaluation.significance import query_variance
 from pretrieve.paths import figure_file, metrics_file, parse_system, table_file
 from pretrieve.reporting.claims import Place
 from pretrieve.reporting.figures.points import Point, read_points
@@ -25,12 +28,17 @@ from pretrieve.reporting.tables import MEASURED, Line, read_lines
 FIRST, LAST, MEAN, EACH = "first", "last", "mean", "each"
 
 
+#: Metrics that are better when lower.
+LOWER_IS_BETTER = ("contrastive_entropy",)
+
+
 @dataclass(frozen=True)
 class Value:
     """A measured value. ``sd``: over seeds, 0 where nothing is drawn at random, None with a single seed.
 
-    ``files`` are the metrics files behind it, one for each seed; ``factor`` turns what they hold (0..1) into the unit. ``parts``:
-    of the mean of a series, the values it is the mean of.
+    ``files`` are the metrics files behind it, one for each seed; ``factor`` turns what they hold (0..1) into the unit.
+    ``parts``: of the mean of a series, the values it is the mean of. ``paper``, ``role`` and ``system`` as the table or figure
+    has them; ``encoder``: what was trained with a seed, '' where nothing was.
     """
 
     number: Decimal
@@ -41,12 +49,35 @@ class Value:
     factor: int
     files: tuple[str, ...]
     parts: tuple[Value, ...] = ()
+    paper: str = ""
+    role: str = ""
+    system: str = ""
+    encoder: str = ""
+
+    @property
+    def one_seed(self) -> bool:
+        """Whether it would be another one with another seed, and nothing says how different."""
+        return bool(self.encoder) and self.n_seeds == "1"
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What the plan of a run knows of its values.
+
+    ``bases``: encoder → the encoder whose weights it starts from, with which it shares the draws of a seed. ``original``:
+    (paper, role) → is the data that of the paper? ``trained``: value → the number of training examples, None of what has none.
+    """
+
+    bases: Mapping[str, str] = field(default_factory=dict)
+    original: Callable[[str, str], bool] = lambda paper, role: False
+    trained: Callable[[Value], int | None] = lambda value: None
 
 
 class Measurements:
     """Reads the tables and figures under ``root`` (``results/{scale}``), each once. ``seeds``: of the run."""
 
-    def __init__(self, root: Path | str, seeds: Sequence[int]) -> None:
+    def __init__(self, root: Path | str, seeds: Sequence[int], facts: Facts | None = None) -> None:
+        self.facts = facts or Facts()
         self._root, self._seeds = str(root), tuple(seeds)
         self._tables: dict[tuple[str, str], dict[tuple[str, str], Line] | None] = {}
         self._figures: dict[tuple[str, str], list[Point] | None] = {}
@@ -56,8 +87,10 @@ class Measurements:
         """The value at ``place``, or the reason why there is none. Raises DataError when the table or figure lacks the place."""
         return self._point(place) if place.is_point else self._cell(place)
 
-    def per_query(self, value: Value) -> dict[str, float] | str:
-        """Query id → score 0..1, mean over seeds; or why there are none.
+    def per_query(self, value: Value, drawn: bool = False) -> dict[str, np.ndarray] | str:
+        """Query id → (seeds,) scores in the value's unit; or why there are none.
+
+        drawn: the value is a point of a figure, which may be of some of the queries or of another step.
 
         Raises DataError when seeds have different queries, or the metrics are not those that the table shows.
         """
@@ -67,6 +100,8 @@ class Measurements:
             return f"{missing} is not there, so there are no values per query"
         shown = fmean(self._files.number(path, "metrics", value.metric) for path in value.files) * value.factor
         if abs(shown - float(value.number)) > 0.5001 * 10 ** value.number.as_tuple().exponent:
+            if drawn:
+                return "a point that is not of all queries or not of the end of training has no values per query"
             raise DataError(
                 f"{value.files[0]}: {value.metric} is {shown:.6g} and {value.number} in the table or figure; expected the "
                 "same number. Run snakemake again: one of them is older."
@@ -79,7 +114,36 @@ class Measurements:
                 raise DataError(
                     f"{path}: its queries are not those of {value.files[0]}; expected the same. Evaluate again."
                 )
-        return {query: fmean(seed[query] for seed in seeds) for query in seeds[0]}
+        return {query: np.array([seed[query] for seed in seeds]) * value.factor for query in seeds[0]}
+
+    def spread(self, value: Value) -> list[tuple[float, float]] | None:
+        """(variance, degrees of freedom) of a value over seeds and over queries, in its squared unit; None where neither is known.
+
+        A rank correlation of n texts has no values per query: its variance is (1 − ρ²)²(1 + ρ²/2)/(n − 3) (Bonett & Wright,
+        *Psychometrika* 65, 2000). The mean of a series goes up and down with its points, and has no smaller deviation.
+        """
+        seeds = int(value.n_seeds or 1)
+        parts = [(value.sd**2 / seeds, seeds - 1.0)] if value.sd and seeds > 1 else []
+        scores = self.per_query(value, drawn=True) if value.files else ""
+        if not isinstance(scores, str):
+            parts.append(query_variance(np.array([score.mean() for score in scores.values()])))
+        elif value.metric == "spearman" and self._there(value):
+            n, rho = self._files.number(value.files[0], "n_queries"), float(value.number) / value.factor
+            parts.append(((1 - rho**2) ** 2 * (1 + rho**2 / 2) / max(n - 3, 1) * value.factor**2, n))
+        return parts if parts or value.sd == 0.0 else None
+
+    def by_metric(self, value: Value, metric: str) -> Value | None:
+        """What the same runs score by another metric; None where they were not measured by it.
+
+        One that is better when lower is counted downwards, so that more is better in every value.
+        """
+        if not self._there(value) or any(metric not in self._files.read(path)["metrics"] for path in value.files):
+            return None
+        factor = -1 if metric in LOWER_IS_BETTER else 1
+        numbers = [self._files.number(path, "metrics", metric) * factor for path in value.files]
+        sd = float(np.std(numbers, ddof=1)) if len(numbers) > 1 else value.sd
+        number = Decimal(f"{fmean(numbers):.4f}")
+        return replace(value, number=number, sd=sd, unit="nats" if factor < 0 else "", metric=metric, factor=factor)
 
     def chance(self, value: Value) -> float | None:
         """What guessing is expected to score where ``value`` was measured, in its unit; None where that is not known."""
@@ -124,9 +188,10 @@ class Measurements:
             )
         if line.status not in MEASURED:
             return line.note.rpartition("; ")[2] or line.status  # the reason stands behind the reference's own note
-        return self._value(line.measured, line.sd, line.n_seeds, line.unit, line.system, line.dataset, line.metric)
+        return self._value(place.paper, line.measured, line)
 
-    def _value(self, number: str, sd: str, n_seeds: str, unit: str, system: str, dataset: str, metric: str) -> Value:
+    def _value(self, paper: str, number: str, line: Line | Point) -> Value:
+        system, dataset, unit, metric = line.system, line.dataset, line.unit, line.metric
         fixed, seeds = not system or system == STATISTICS, self._seeds
         if not fixed and parse_system(system).encoder == "bm25":
             fixed, seeds = True, (0,)
@@ -137,9 +202,21 @@ class Measurements:
             raise DataError(
                 f"{self._root}: the value {number!r} of {system} is no number; make its table again."
             ) from None
-        deviation = float(sd) if sd else 0.0 if fixed and system else None
+        encoder = "" if fixed else parse_system(system).encoder
+        if not system and isinstance(line, Point):
+            encoder = line.encoder
         return Value(
-            value, deviation, n_seeds, unit, metric, 100 if unit == "%" else 1, tuple(files) if dataset else ()
+            number=value,
+            sd=float(line.sd) if line.sd else 0.0 if not encoder else None,
+            n_seeds=line.n_seeds,
+            unit=unit,
+            metric=metric,
+            factor=100 if unit == "%" else 1,
+            files=tuple(files) if dataset else (),
+            paper=paper,
+            role=line.role,
+            system=system,
+            encoder=encoder,
         )
 
     # -- figures
@@ -162,15 +239,26 @@ class Measurements:
         for point in chosen:
             if point.status not in MEASURED or not point.y:
                 return point.note or point.status or "no value"
-        values = [self._value(p.y, p.sd, p.n_seeds, p.unit, p.system, p.dataset, p.metric) for p in chosen]
+        values = [self._value(place.paper, p.y, p) for p in chosen]
         if len(values) == 1:
             return values[0]
         # Points of a series go up and down together from seed to seed, so the deviation of their mean is no smaller.
         sds = [value.sd for value in values]
         mean = sum(value.number for value in values) / len(values)
-        sd = None if None in sds else fmean(sds)
-        one = values[0]
-        return Value(mean, sd, one.n_seeds, one.unit, one.metric, one.factor, (), tuple(values))
+        return replace(values[0], number=mean, sd=None if None in sds else fmean(sds), files=(), parts=tuple(values))
+
+    def curve(self, place: Place) -> list[tuple[float, Value]] | str:
+        """Every (x, value) of a place's series, or why there is none."""
+        points = self._series(place)
+        if points is None:
+            return f"{place.paper}/{place.of} is not among the figures of this run"
+        found = []
+        for point in points:
+            value = self._point(place._replace(where=(*place.where[:2], point.x)))
+            if isinstance(value, str):
+                return value
+            found.append((float(point.x), value))
+        return found
 
     def _series(self, place: Place) -> list[Point] | None:
         """The points of a place's series; None where the figure is not there."""

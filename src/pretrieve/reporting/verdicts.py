@@ -1,158 +1,203 @@
 """Does a claim hold in what was measured here? One outcome for each group of cells, one verdict for each claim.
 
-A group is *for* the claim when its values pass the check and the claim's test says that this is more than chance, *against*
-it when they fail the check and that is more than chance, *open* otherwise, and *not tested* when one of its cells has no
-value. What is more than chance:
+**One method.** The effect of a group is a weighted sum of its cells. Its interval (95 %) and its one-sided p-values are those
+over other seeds *and* other queries (:func:`pretrieve.evaluation.significance.crossed_estimate`). A group is *for* the claim
+when everything that its check asks for is shown (each p < 0.025: two one-sided tests where a margin has two sides), *against* it
+when the contrary of one part is (p < 0.025, times the number of parts), and *open* otherwise. A rank correlation and the steps
+to reach a value are no sums: their intervals come from draws of seeds and queries (``crossed_draws``).
 
-``paired``
-    Fisher's paired randomisation test of the contrast on the queries that all cells were tested on
-    (:mod:`pretrieve.evaluation.significance`; scores are means over seeds), two-sided, Holm-corrected for the groups of the
-    claim, below :data:`LEVEL`. It asks whether another sample of queries could turn the result, not whether another seed could.
-``seeds``
-    the contrast of the means is further from its bound than its own deviation, the root of the summed squares of the cells'
-    deviations over seeds. With one seed there is none, and the group stays open.
-``none``
-    the values alone decide, on the queries that all cells were tested on.
+**What decides nothing.** Values that guessing would have (:mod:`pretrieve.evaluation.chance`): a group without a value beyond
+them stays open, and so does a check that such a value could pass (*near*, *not-worse*, *at_most*). Where one side alone has
+learnt, the other is named. Groups of the same files count once, though two roles name them. Groups without the training
+examples or the original data that the sentence is about are *not testable here*.
 
-Values that guessing would have (:mod:`pretrieve.evaluation.chance`) are no findings: a group all of whose values are at that
-level stays open whatever its test says, and a check that asks for little (``close``, ``ratio``, a negative margin) is not passed
-by a value at that level, nor when guessing in place of the first cell would pass as well.
-
-A group with several contrasts (``close``, ``order``) is for the claim by the largest of their p-values, against it by the
-smallest of those that fail, times the number of contrasts (Bonferroni).
-
-A claim needs ``share`` of its measured groups. It is **supported** when so many are for it, **contradicted** when the groups
-against it leave too few, **inconclusive** otherwise, and **not tested** when no group is measured.
+**A claim** needs ``share`` of its n measured groups. That at least k are true has p = (n − k + 1) · the k-th smallest p (partial
+conjunction; Benjamini & Heller, *Biometrics* 64, 2008), for it and, with what the contrary needs, against it. The
+smaller of the two, doubled, is the claim's p. Over all claims these are adjusted to a false-discovery rate of 5 % (Benjamini &
+Hochberg 1995). Where one seed was trained, no verdict on training is given: the claim *holds*, or *fails*, *for this seed only*.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from decimal import Decimal
-from itertools import pairwise
-from statistics import fmean, median
+from statistics import median_low
 
-from scipy.stats import spearmanr
+import numpy as np
+from scipy.stats import rankdata
 
 from pretrieve.errors import DataError
-from pretrieve.evaluation.significance import holm, paired_randomisation_test
-from pretrieve.reporting.claims import Claim, Contrast, Place
+from pretrieve.evaluation.significance import (
+    Estimate,
+    crossed_draws,
+    crossed_estimate,
+    false_discovery,
+    independent_estimate,
+)
+from pretrieve.reporting.claims import Claim, Margin, Place
 from pretrieve.reporting.measured import EACH, Measurements, Value
-from pretrieve.reporting.tables import ROUNDS
 
 LEVEL = 0.05
-VERDICTS = ("supported", "contradicted", "inconclusive", "not tested")
-FOR, AGAINST, OPEN, NOT_TESTED = "for", "against", "open", "not tested"
+SUPPORTED, CONTRADICTED, INCONCLUSIVE = "supported", "contradicted", "inconclusive"
+HOLDS, FAILS = "holds for this seed only", "fails for this seed only"
+NOT_TESTABLE, NOT_TESTED = "not testable here", "not tested"
+VERDICTS = (SUPPORTED, CONTRADICTED, INCONCLUSIVE, HOLDS, FAILS, NOT_TESTABLE, NOT_TESTED)
+FOR, AGAINST, OPEN, REPEATED = "for", "against", "open", "counted above"
+#: The second estimand of a comparison of retrievers (pretrieve.evaluation.metrics).
+ENTROPY = "contrastive_entropy"
+_DRAWS = 2000
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """One group. ``effect``: the difference (or ratio, correlation) that the check is about, in the cells' unit.
+    """One group. ``effect`` (``low`` to ``high``): the difference, ratio or correlation that the check is about, in the cells' unit.
 
-    ``points``: whether the values alone pass; ``p`` of this group alone, ``p_holm`` corrected for the claim's groups.
+    ``points``: whether the values alone pass; ``p_for``, ``p_against``: one-sided; ``not_learnt``: rows of values that guessing
+    would have, where others are beyond it.
     """
 
     places: tuple[Place, ...]
     values: tuple[Value, ...] = ()
     effect: float | None = None
+    low: float | None = None
+    high: float | None = None
     points: bool = False
-    p: float | None = None
-    p_holm: float | None = None
-    outcome: str = NOT_TESTED
+    p_for: float = 1.0
+    p_against: float = 1.0
+    outcome: str = OPEN
     note: str = ""
+    not_learnt: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What became of a claim. ``needed``: groups that must be for it; ``p``: of the weakest group that the verdict needs."""
+    """What became of a claim. ``needed``: groups that must be for it; ``p``: of the side that is nearer to being shown; ``q``: the
+    same among all claims. ``beside``: the second estimand, in words."""
 
     claim: Claim
-    verdict: str
     outcomes: tuple[Outcome, ...]
-    needed: int
-    p: float | None
-    note: str
-    counts: Counter[str] = field(compare=False)
+    needed: int = 0
+    p_for: float = 1.0
+    p_against: float = 1.0
+    q: float | None = None
+    verdict: str = NOT_TESTED
+    beside: str = ""
 
     @property
     def measured(self) -> list[Outcome]:
-        return [outcome for outcome in self.outcomes if outcome.values]
+        return [outcome for outcome in self.outcomes if outcome.outcome in (FOR, AGAINST, OPEN)]
 
     @property
-    def pointing(self) -> int:
-        """Groups whose values alone pass the check."""
-        return sum(outcome.points for outcome in self.outcomes)
+    def p(self) -> float | None:
+        return min(1.0, 2 * min(self.p_for, self.p_against)) if self.measured else None
 
     @property
-    def effect(self) -> float | None:
-        """Median over the measured groups, in the cells' unit."""
-        effects = [outcome.effect for outcome in self.measured if outcome.effect is not None]
-        return median(effects) if effects else None
+    def counts(self) -> Counter[str]:
+        return Counter(outcome.outcome for outcome in self.outcomes)
 
     @property
-    def in_part(self) -> bool:
-        return 0 < len(self.measured) < len(self.outcomes)
+    def middle(self) -> Outcome | None:
+        """The measured group with the median effect (of an even number the lower one)."""
+        found = {o.effect: o for o in self.measured if o.effect is not None}
+        return found[median_low(o.effect for o in self.measured if o.effect is not None)] if found else None
+
+    @property
+    def note(self) -> str:
+        return _note(self)
 
 
-def judge_claim(claim: Claim, measurements: Measurements) -> Verdict:
-    """Evaluate one claim.
+def judge_claims(claims: Sequence[Claim], measurements: Measurements) -> list[Verdict]:
+    """Evaluate claims, in the order given; their p-values are adjusted for all of them.
 
     Raises
     ------
     DataError
-        when a table or figure lacks a place that the claim names, or values of one group have different units.
+        when a table or figure lacks a place that a claim names, or values of one group have different units.
     """
-    outcomes = [
-        _outcome(claim, places, measurements) for group in claim.groups for places in _each_x(group, measurements)
-    ]
-    outcomes = [_beyond_guessing(outcome, claim, measurements) for outcome in _corrected(outcomes)]
-    counts = Counter(outcome.outcome for outcome in outcomes)
-    n = len(outcomes) - counts[NOT_TESTED]
+    verdicts = [_unadjusted(claim, measurements) for claim in claims]
+    tested = [i for i, verdict in enumerate(verdicts) if verdict.verdict == INCONCLUSIVE]
+    for i, q in zip(tested, false_discovery([verdicts[i].p for i in tested]), strict=True):
+        found = verdicts[i]
+        if q < LEVEL:
+            one_seed = any(value.one_seed for outcome in found.measured for value in outcome.values)
+            words = (HOLDS, FAILS) if one_seed else (SUPPORTED, CONTRADICTED)
+            found = replace(found, verdict=words[found.p_for > found.p_against])
+        verdicts[i] = replace(found, q=q)
+    return verdicts
+
+
+def _unadjusted(claim: Claim, measurements: Measurements) -> Verdict:
+    groups = [places for group in claim.groups for places in _each_x(claim, group, measurements)]
+    outcomes = _once([_group(claim, places, measurements, claim.decided_by) for places in groups])
+    found = Verdict(claim, tuple(outcomes))
+    n = len(found.measured)
+    if n < max(claim.needs_groups, 1):
+        untestable = any(outcome.outcome == NOT_TESTABLE for outcome in outcomes)
+        return replace(found, verdict=NOT_TESTABLE if untestable else NOT_TESTED)
     needed = math.ceil(claim.share * n - 1e-9)
-    verdict, p = "inconclusive", None
-    if n == 0:
-        verdict = "not tested"
-    elif counts[FOR] >= needed:
-        verdict, p = "supported", _nth_p(outcomes, FOR, needed)
-    elif n - counts[AGAINST] < needed:
-        verdict, p = "contradicted", _nth_p(outcomes, AGAINST, n - needed + 1)
-    return Verdict(claim, verdict, tuple(outcomes), needed, p, _note(outcomes, verdict), counts)
+    p_for = _at_least([outcome.p_for for outcome in found.measured], needed)
+    p_against = _at_least([outcome.p_against for outcome in found.measured], n - needed + 1)
+    beside = "" if claim.decided_by else _beside(claim, groups, measurements)
+    return replace(found, needed=needed, p_for=p_for, p_against=p_against, verdict=INCONCLUSIVE, beside=beside)
 
 
-def _each_x(group: tuple[Place, ...], measurements: Measurements) -> list[tuple[Place, ...]]:
+def _at_least(ps: Sequence[float], k: int) -> float:
+    """p of 'fewer than k of these hypotheses are true' (partial conjunction)."""
+    return min(1.0, (len(ps) - k + 1) * sorted(ps)[k - 1])
+
+
+def _each_x(claim: Claim, group: tuple[Place, ...], measurements: Measurements) -> list[tuple[Place, ...]]:
     """A group whose points are asked for at ``each`` x, as one group for every x; any other as it is."""
-    if not all(place.is_point and place.where[2] == EACH for place in group):
+    if claim.type == "reach" or not all(place.is_point and place.where[2] == EACH for place in group):
         return [group]
     xs = measurements.shared_x(group) or [EACH]
     return [tuple(place._replace(where=(*place.where[:2], x)) for place in group) for x in xs]
 
 
-def _outcome(claim: Claim, places: tuple[Place, ...], measurements: Measurements) -> Outcome:
-    found = [EACH if place.where[-1] == EACH else measurements.find(place) for place in places]
+def _once(outcomes: Sequence[Outcome]) -> list[Outcome]:
+    """The outcomes, those of values that an earlier group already has marked: one data set may play two roles."""
+    seen, result = set(), []
+    for outcome in outcomes:
+        key = tuple((value.files, value.metric) for value in outcome.values)
+        if outcome.values and all(files for files, _ in key):
+            if key in seen and outcome.outcome in (FOR, AGAINST, OPEN):
+                outcome = replace(outcome, outcome=REPEATED, note="the same runs on the same data as another comparison")
+            seen.add(key)
+        result.append(outcome)
+    return result
+
+
+def _group(claim: Claim, places: tuple[Place, ...], measurements: Measurements, metric: str = "") -> Outcome:
+    curves = []
+    if claim.type == "reach":
+        found = curves = [measurements.curve(place) for place in places]
+    else:
+        found = [EACH if place.where[-1] == EACH else measurements.find(place) for place in places]
     absent = [(place, value) for place, value in zip(places, found, strict=True) if isinstance(value, str)]
     if absent:
         reasons = [_reason(place, value, measurements) for place, value in absent]
-        return Outcome(places, note="; ".join(dict.fromkeys(filter(None, reasons))) or "the series have no x in common")
-    units = {value.unit for value in found}
-    if len(units) > 1:
+        note = "; ".join(dict.fromkeys(filter(None, reasons))) or "the series have no x in common"
+        return Outcome(places, outcome=NOT_TESTED, note=note)
+    values = [max(curve, key=lambda point: point[1].number)[1] for curve in curves] or list(found)
+    if why := _not_testable(claim, values, measurements):
+        return Outcome(places, tuple(values), outcome=NOT_TESTABLE, note=why)
+    if metric:
+        others = [measurements.by_metric(value, metric) for value in values]
+        if None in others:
+            return Outcome(places, outcome=NOT_TESTED, note=f"not measured by {metric}")
+        values = others
+    if len(units := {value.unit for value in values}) > 1:
         raise DataError(
             f"claim {claim.name}: units {', '.join(sorted(units))} in one group ({places[0]}); expected one."
         )
-    values = [value.number for value in found]
-    if claim.type == "correlation":
-        return _correlation(claim, places, found)
-    contrasts = claim.contrasts(len(values))
-    points = all(contrast.met(values) for contrast in contrasts)
-    outcome = Outcome(places, tuple(found), _effect(claim.type, values), points)
-    if claim.test == "none":
-        outcome = _on_common(outcome, contrasts, claim, measurements)
-        return replace(outcome, outcome=FOR if outcome.points else AGAINST)
-    if claim.test == "seeds":
-        return _by_seeds(outcome, contrasts, measurements)
-    return _by_queries(outcome, contrasts, claim, measurements)
+    if claim.type == "reach":
+        outcome = _reach(Outcome(places, tuple(values)), curves, claim, measurements)
+    else:
+        outcome = _compared(Outcome(places, tuple(values)), claim, measurements)
+    return _beyond_guessing(_decided(outcome), values, claim, measurements)
 
 
 def _reason(place: Place, value: str, measurements: Measurements) -> str:
@@ -162,160 +207,209 @@ def _reason(place: Place, value: str, measurements: Measurements) -> str:
     return reason if isinstance(reason, str) else ""
 
 
-def _effect(kind: str, values: Sequence[Decimal]) -> float | None:
-    if kind == "close":
-        return float(abs(values[0] - values[1]))
-    if kind == "gap":
-        return float((values[0] - values[1]) - (values[2] - values[3]))
-    if kind == "ratio":
-        return float(values[0] / values[1]) if values[1] else None
-    return float(min(a - b for a, b in pairwise(values)))
+def _not_testable(claim: Claim, values: Sequence[Value], measurements: Measurements) -> str:
+    """Why the data or the number of training examples cannot show the claim; '' when they can."""
+    roles = {value.role: value.paper for value in values if value.role}
+    stand_ins = [
+        role
+        for role, paper in roles.items()
+        if ("all" in claim.needs_original or role in claim.needs_original)
+        and not measurements.facts.original(paper, role)
+    ]
+    if stand_ins:
+        return f"stand-in data for {', '.join(stand_ins)}: {claim.because}"
+    counts = [n for value in values if (n := measurements.facts.trained(value)) is not None]
+    if claim.needs_train and counts and min(counts) < 0.95 * claim.needs_train:
+        return f"trained on {min(counts):,} examples where the sentence is about {claim.needs_train:,}"
+    return ""
 
 
-def _correlation(claim: Claim, places: tuple[Place, ...], found: list[Value]) -> Outcome:
-    numbers, margin = [float(value.number) for value in found], float(claim.margin)
-    if len(set(numbers)) == 1 or len(set(claim.against)) == 1:
-        return Outcome(places, tuple(found), None, False, outcome=AGAINST, note="all values are equal: no correlation")
-    rho = float(spearmanr(numbers, claim.against).statistic)
-    points = rho >= margin - 1e-12 if margin >= 0 else rho <= margin + 1e-12  # ranks: rho has rounding errors only
-    return Outcome(places, tuple(found), rho, points, outcome=FOR if points else AGAINST)
+def _compared(outcome: Outcome, claim: Claim, measurements: Measurements) -> Outcome:
+    """The outcome with its effect, interval and p-values."""
+    values = outcome.values
+    drawn = any(place.is_point for place in outcome.places)
+    bases = [measurements.facts.bases.get(value.encoder, value.encoder) for value in values]
+    scores = [measurements.per_query(value, drawn) for value in values]
+    reasons = [score for score in scores if isinstance(score, str)]
+    common = sorted(set.intersection(*map(set, scores))) if not reasons else []
+    spreads = [measurements.spread(value) for value in values]
+    if common:
+        if any(len(score) > len(common) for score in scores):
+            outcome = replace(outcome, note=f"on the {len(common)} queries that all of its cells were tested on")
+            values = tuple(_on(value, score, common) for value, score in zip(values, scores, strict=True))
+        blocks = [np.stack([score[query] for query in common], axis=1) for score in scores]
+
+        def estimate(weights: Sequence[Decimal]) -> Estimate:
+            return crossed_estimate(blocks, [float(w) for w in weights], bases)
+    elif None not in spreads and not (reasons == [] and not common):
+        numbers = [float(value.number) for value in values]
+
+        def estimate(weights: Sequence[Decimal]) -> Estimate:
+            return independent_estimate(numbers, [float(w) for w in weights], spreads)
+    else:
+        why = "; ".join(dict.fromkeys(reasons)) if reasons else "no query is common to all cells"
+        estimate = None
+        outcome = replace(outcome, note=f"no uncertainty is known ({why}; one seed)" if reasons else why)
+    outcome = replace(outcome, values=values)
+    if claim.type == "correlation":
+        draws = None
+        if estimate is not None:
+            draws = crossed_draws(blocks, bases, _DRAWS) if common else _independent_draws(values, spreads)
+        return _correlation(outcome, claim, draws)
+    return _differences(outcome, claim, estimate)
 
 
-def _beyond_guessing(outcome: Outcome, claim: Claim, measurements: Measurements) -> Outcome:
-    """A decided outcome, open again where the check cannot tell a system that has learnt from one that guesses."""
-    if outcome.outcome not in (FOR, AGAINST):
+def _on(value: Value, score: dict[str, np.ndarray], queries: Sequence[str]) -> Value:
+    """The value on some of its queries, rounded as the tables are, for other questions may be harder ones."""
+    mean = Decimal(repr(float(np.mean([score[query].mean() for query in queries]))))
+    return replace(value, number=round(mean, -value.number.as_tuple().exponent))
+
+
+def _differences(
+    outcome: Outcome, claim: Claim, estimate: Callable[[Sequence[Decimal]], Estimate] | None
+) -> Outcome:
+    numbers = [value.number for value in outcome.values]
+    shown, refuted = claim.tests(len(numbers), below_zero=outcome.values[0].factor < 0)
+    # Of an order the smallest of its differences, which it stands or falls with
+    effects = [(sum(w * n for w, n in zip(weights, numbers, strict=True)), weights) for weights in claim.effects(len(numbers))]
+    effect, weights = min(effects)
+    outcome = replace(outcome, effect=float(effect), points=all(test.met(numbers) for test in shown))
+    if estimate is None:
         return outcome
-    guesses = [measurements.at_chance(value) for value in outcome.values]
+    low, high = estimate(weights).interval(LEVEL / 2)
+    ps = [[estimate(test.weights).p_above(float(test.bound)) for test in tests] for tests in (shown, refuted)]
+    return replace(outcome, low=low, high=high, p_for=max(ps[0]), p_against=min(1.0, min(ps[1]) * len(ps[1])))
+
+
+def _correlation(outcome: Outcome, claim: Claim, draws: np.ndarray | None) -> Outcome:
+    numbers = np.array([[float(value.number) for value in outcome.values]])
+    margin = float(claim.smallest_effect.size)
+    effect = float(_spearman(numbers, claim.against)[0])
+    sign = -1 if margin < 0 else 1
+    outcome = replace(outcome, effect=effect, points=sign * effect >= abs(margin) - 1e-12)  # ranks: rho has rounding errors only
+    if draws is None:
+        return outcome
+    return _from_draws(outcome, _spearman(draws, claim.against), lambda rho: sign * rho > 0, lambda rho: sign * rho < abs(margin))
+
+
+def _spearman(rows: np.ndarray, against: Sequence[float]) -> np.ndarray:
+    """Spearman's correlation of each row (r, k) with k numbers; 0 where all are equal."""
+    ranks, given = rankdata(rows, axis=1), rankdata(against)
+    ranks, given = ranks - ranks.mean(1, keepdims=True), given - given.mean()
+    sizes = np.sqrt((ranks**2).sum(1) * (given**2).sum())
+    return np.divide(ranks @ given, sizes, out=np.zeros(len(rows)), where=sizes > 0)
+
+
+def _reach(outcome: Outcome, curves: Sequence[list[tuple[float, Value]]], claim: Claim, measurements: Measurements) -> Outcome:
+    """The part of the second series' steps to its best value that the first needs to be as good."""
+    steps = [np.array([x for x, _ in curve]) for curve in curves]
+    margin = float(claim.smallest_effect.size)
+
+    def parts(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+        reached = first >= second.max(1, keepdims=True)
+        when = np.where(reached.any(1), steps[0][reached.argmax(1)], np.inf)
+        best = steps[1][second.argmax(1)]
+        return np.divide(when, best, out=np.full(len(when), np.inf), where=best > 0)
+
+    rows = [np.array([[float(value.number) for _, value in curve]]) for curve in curves]
+    effect = float(parts(*rows)[0])
+    outcome = replace(outcome, effect=effect if math.isfinite(effect) else None, points=effect <= margin)
+    spreads = [[measurements.spread(value) for _, value in curve] for curve in curves]
+    if any(None in spread for spread in spreads):
+        return replace(outcome, note="no uncertainty is known (one seed, and no values per query during training)")
+    drawn = [_independent_draws([v for _, v in curve], s) for curve, s in zip(curves, spreads, strict=True)]
+    return _from_draws(outcome, parts(*drawn), lambda part: part <= margin, lambda part: part > margin)
+
+
+def _independent_draws(values: Sequence[Value], spreads: Sequence[Sequence[tuple[float, float]]]) -> np.ndarray:
+    """(draws, values): each with Student's t of its own parts of variance."""
+    rng, columns = np.random.default_rng(0), []
+    for value, parts in zip(values, spreads, strict=True):
+        noise = (math.sqrt(variance) * rng.standard_t(df, _DRAWS) for variance, df in parts)
+        columns.append(float(value.number) + sum(noise, np.zeros(_DRAWS)))
+    return np.stack(columns, axis=1)
+
+
+def _from_draws(
+    outcome: Outcome, draws: np.ndarray, holds: Callable[[np.ndarray], np.ndarray], fails: Callable[[np.ndarray], np.ndarray]
+) -> Outcome:
+    low, high = np.quantile(draws, [LEVEL / 2, 1 - LEVEL / 2], method="nearest")
+    p_for, p_against = (float((~test(draws)).sum() + 1) / (len(draws) + 1) for test in (holds, fails))
+    return replace(outcome, low=float(low), high=float(high), p_for=p_for, p_against=p_against)
+
+
+def _decided(outcome: Outcome) -> Outcome:
+    if outcome.p_for < LEVEL / 2:  # of an effect that is shown, however small, the contrary is not
+        return replace(outcome, outcome=FOR, p_against=1.0)
+    return replace(outcome, outcome=AGAINST if outcome.p_against < LEVEL / 2 else OPEN)
+
+
+def _beyond_guessing(outcome: Outcome, values: Sequence[Value], claim: Claim, measurements: Measurements) -> Outcome:
+    """The outcome, open where the check cannot tell a system that has learnt from one that guesses.
+
+    values: on all their queries, also where the comparison is about some of them.
+    """
+    guesses = [measurements.at_chance(value) for value in values]
     if all(guesses):
         return _opened(outcome, "all values are at the level of guessing")
-    lenient = claim.type in ("close", "ratio") or (claim.type != "correlation" and claim.margin < 0)
-    if outcome.outcome == AGAINST or not lenient:
+    named = (place.where[1 if place.is_point else 0] for place, guess in zip(outcome.places, guesses, strict=True) if guess)
+    outcome = replace(outcome, not_learnt=tuple(dict.fromkeys(named)))
+    if not claim.lenient:
         return outcome
-    if any(guesses):
+    if any(guesses) and outcome.outcome != AGAINST:
         return _opened(outcome, "a value is at the level of guessing")
-    level = measurements.chance(outcome.values[0])
-    if level is not None:
+    level = measurements.chance(values[0])
+    if outcome.outcome == FOR and level is not None and claim.type != "reach":
         numbers = [Decimal(repr(level)), *(value.number for value in outcome.values[1:])]
-        if all(contrast.met(numbers) for contrast in claim.contrasts(len(numbers))):
+        if all(test.met(numbers) for test in claim.tests(len(numbers), values[0].factor < 0)[0]):
             return _opened(outcome, "guessing would pass this check too")
     return outcome
 
 
 def _opened(outcome: Outcome, why: str) -> Outcome:
-    return replace(outcome, outcome=OPEN, note="; ".join(filter(None, (outcome.note, why))))
+    note = "; ".join(filter(None, (outcome.note, why)))
+    return replace(outcome, outcome=OPEN, p_for=1.0, p_against=1.0, note=note)
 
 
-def _on_common(outcome: Outcome, contrasts: Sequence[Contrast], claim: Claim, measurements: Measurements) -> Outcome:
-    """The same values on the queries that all cells were tested on, where each has its own; else as it is. Points of a figure
-    are compared as they are drawn: on which queries, the figure has decided."""
-    if any(place.is_point for place in outcome.places):
-        return outcome
-    scores = [measurements.per_query(value) for value in outcome.values]
-    if any(isinstance(score, str) for score in scores):
-        return outcome
-    common = set.intersection(*(set(score) for score in scores))
-    return _on(outcome, common, scores, contrasts, claim) if common else outcome
-
-
-def _by_seeds(outcome: Outcome, contrasts: Sequence[Contrast], measurements: Measurements) -> Outcome:
-    cells = [value for place, value in zip(outcome.places, outcome.values, strict=True) if not place.is_point]
-    scores = [measurements.per_query(value) for value in cells]
-    numbers = {len(score) for score in scores if not isinstance(score, str)}
-    note = f"cells are tested on {' and '.join(map(str, sorted(numbers)))} queries" if len(numbers) > 1 else ""
-    outcome = replace(outcome, note=note)
-    if any(value.sd is None for value in outcome.values):
-        return _opened(outcome, "one seed, so no deviation to compare the difference with")
-    numbers = [value.number for value in outcome.values]
-    beyond = {True: [], False: []}  # whether the contrast is met → is it further from its bound than its deviation?
-    for contrast in contrasts:
-        sd = math.sqrt(sum((float(w) * v.sd) ** 2 for w, v in zip(contrast.weights, outcome.values, strict=True)))
-        beyond[contrast.met(numbers)].append(abs(float(contrast.slack(numbers))) > sd)
-    if outcome.points:
-        return replace(outcome, outcome=FOR if all(beyond[True]) else OPEN)
-    return replace(outcome, outcome=AGAINST if any(beyond[False]) else OPEN)
-
-
-def _by_queries(outcome: Outcome, contrasts: Sequence[Contrast], claim: Claim, measurements: Measurements) -> Outcome:
-    scores = [measurements.per_query(value) for value in outcome.values]
-    if reasons := [score for score in scores if isinstance(score, str)]:
-        return replace(outcome, outcome=OPEN, note=f"not tested on queries: {'; '.join(dict.fromkeys(reasons))}")
-    common = set.intersection(*(set(score) for score in scores))
-    if not common:
-        return replace(outcome, outcome=OPEN, note="not tested on queries: none is common to all cells")
-    outcome = _on(outcome, common, scores, contrasts, claim)
-    queries, factor = sorted(common), outcome.values[0].factor
-    numbers = [value.number for value in outcome.values]
-    met, unmet = [], []
-    for contrast in contrasts:
-        weights = [float(w) for w in contrast.weights]
-        bound = float(contrast.bound) / factor
-        sums = [sum(w * score[query] for w, score in zip(weights, scores, strict=True)) for query in queries]
-        p = paired_randomisation_test(sums, [bound] * len(sums), rounds=ROUNDS, seed=0)
-        (met if contrast.met(numbers) else unmet).append(p)
-    return replace(outcome, p=min(1.0, min(unmet) * len(contrasts)) if unmet else max(met))
-
-
-def _on(
-    outcome: Outcome, common: set[str], scores: Sequence[dict[str, float]], contrasts: Sequence[Contrast], claim: Claim
-) -> Outcome:
-    """The same comparison on some queries only: training-set sizes that are tested on different questions share a part of them.
-
-    Values are means over these queries, rounded as the tables are, for other questions may be harder ones.
-    """
-    if all(len(score) == len(common) for score in scores):
-        return outcome
-    values = []
-    for value, score in zip(outcome.values, scores, strict=True):
-        mean = Decimal(repr(fmean(score[query] for query in sorted(common)) * value.factor))
-        values.append(replace(value, number=round(mean, -value.number.as_tuple().exponent)))
-    numbers = [value.number for value in values]
-    return replace(
-        outcome,
-        values=tuple(values),
-        effect=_effect(claim.type, numbers),
-        points=all(contrast.met(numbers) for contrast in contrasts),
-        note=f"on the {len(common)} queries that all of its cells were tested on",
+def _beside(claim: Claim, groups: Sequence[tuple[Place, ...]], measurements: Measurements) -> str:
+    """The direction of the claim's comparisons by contrastive entropy, in words; '' where it is not measured, or asks for a size."""
+    if claim.type not in ("greater", "at-least", "gap", "order"):
+        return ""
+    direction = "greater" if claim.type == "at-least" else claim.type
+    asked = replace(claim, type=direction, smallest_effect=Margin(Decimal()), at_most=None, both_gain=False)
+    found = Verdict(asked, tuple(_once([_group(asked, places, measurements, ENTROPY) for places in groups])))
+    if not found.measured:
+        return ""
+    middle = found.middle
+    interval = "" if middle.low is None else f" [{middle.low:.3f}, {middle.high:.3f}]"
+    return (
+        f"contrastive entropy: better by {middle.effect:.3f}{interval} nats (median), {found.counts[FOR]} for and "
+        f"{found.counts[AGAINST]} against of {len(found.measured)}"
     )
 
 
-def _corrected(outcomes: Sequence[Outcome]) -> list[Outcome]:
-    """Outcomes of a paired test by their p-values, corrected for all groups of the claim."""
-    tested = [outcome for outcome in outcomes if outcome.p is not None]
-    corrected = iter(holm([outcome.p for outcome in tested]))
-    result = []
-    for outcome in outcomes:
-        if outcome.p is not None:
-            p = next(corrected)
-            decided = (FOR if outcome.points else AGAINST) if p < LEVEL else OPEN
-            outcome = replace(outcome, p_holm=p, outcome=decided)
-        result.append(outcome)
-    return result
-
-
-def _nth_p(outcomes: Sequence[Outcome], side: str, n: int) -> float | None:
-    """The n-th smallest corrected p of the groups on one side: the one that the verdict could not do without."""
-    ps = sorted(outcome.p_holm for outcome in outcomes if outcome.outcome == side and outcome.p_holm is not None)
-    return ps[n - 1] if 0 < n <= len(ps) else None
-
-
-def _note(outcomes: Sequence[Outcome], verdict: str) -> str:
+def _note(verdict: Verdict) -> str:
     """Why the verdict is not simply yes or no, and which groups say nothing, with their reasons."""
-    parts = []
-    measured = [outcome for outcome in outcomes if outcome.values]
-    if verdict == "inconclusive":
+    parts, measured = [], verdict.measured
+    names = dict.fromkeys(name for outcome in measured for name in outcome.not_learnt)
+    if names:
+        parts.append(f"has not learnt (≈ chance): {', '.join(names)}")
+    if verdict.verdict == INCONCLUSIVE:
         pointing = sum(outcome.points for outcome in measured)
-        against = sum(outcome.outcome == AGAINST for outcome in measured)
-        sure = sum(outcome.outcome == FOR for outcome in measured)
+        counts = verdict.counts
         parts.append(
-            f"{pointing} of {len(measured)} comparisons point that way, {sure} beyond chance, and {against} beyond chance the "
-            "other way"
+            f"{pointing} of {len(measured)} comparisons point that way, {counts[FOR]} beyond chance, and {counts[AGAINST]} beyond "
+            "chance the other way"
         )
     noted = Counter(outcome.note for outcome in measured if outcome.note)
     parts += [note if n == len(measured) else f"{n} of {len(measured)}: {note}" for note, n in noted.items()]
-    left_out = Counter(outcome.note for outcome in outcomes if not outcome.values)
-    if measured and left_out:
-        parts.append(f"{sum(left_out.values())} of {len(outcomes)} comparisons are not measured")
-    parts += _with_one_head(list(left_out))
+    if 0 < len(measured) < verdict.claim.needs_groups:
+        parts.append(f"{len(measured)} comparisons are measured, and the claim is about {verdict.claim.needs_groups} or more")
+    for word, told in ((REPEATED, "repeat others"), (NOT_TESTABLE, "are not testable here"), (NOT_TESTED, "are not measured")):
+        notes = Counter(outcome.note for outcome in verdict.outcomes if outcome.outcome == word)
+        if notes and measured:
+            parts.append(f"{sum(notes.values())} of {len(verdict.outcomes)} comparisons {told}")
+        parts += _with_one_head(list(notes)) if word != REPEATED else []
     return "; ".join(parts)
 
 
