@@ -45,7 +45,8 @@ def decided(case: tuple[int, int, int, float, bool], gap: float, rounds: int, se
     """Shares of rounds in which the first is found (ahead, behind) at the two-sided level 0.05."""
     rng, bases = np.random.default_rng(seed), ("base", "base" if case[4] else "other")
     found = [crossed_estimate(simulate(rng, case, gap), (1, -1), bases) for _ in range(rounds)]
-    return tuple(float(np.mean([p < 0.025 for p in ps])) for ps in zip(*((e.p_above(0), e.p_below(0)) for e in found)))
+    ps = np.array([(estimate.p_above(0), estimate.p_below(0)) for estimate in found])
+    return tuple((ps < 0.025).mean(0))
 
 
 def main() -> None:

@@ -55,6 +55,7 @@ rule claims:
         tables=TABLE_FILES,
         figures=FIGURE_POINTS,
         claims="references/claims.yaml",
+        reproductions="references/reproductions.yaml",
         code=stage_sources("claims.py"),
     output:
         csv=report(
@@ -80,14 +81,19 @@ rule claims:
     resources:
         **NEEDS["report"].resources,
     params:
-        root=subpath(output.csv, parent=True),
-        scale=PLAN.scale_name,
-        seeds=SEEDS,
+        # A function, or Snakemake would look for wildcards between the braces of a value.
+        config=lambda wildcards: as_argument(
+            {
+                key: value
+                for key, value in config.items()
+                if key not in ("mirror", "checkpoint_seconds")
+            }
+        ),
     message:
         "Judging the papers' claims by what was measured"
     shell:
-        "python workflow_scripts/claims.py --claims {input.claims} --results {params.root} --scale {params.scale}"
-        " --seeds {params.seeds} --csv {output.csv} --groups {output.groups} --md {output.md} --log {log}"
+        "python workflow_scripts/claims.py --claims {input.claims} --reproductions {input.reproductions}"
+        " --config {params.config} --csv {output.csv} --groups {output.groups} --md {output.md} --log {log}"
 
 
 # Learning curves and costs stand beside what the tables were made of: they are there when the tables are.

@@ -3,32 +3,36 @@
 from __future__ import annotations
 
 import argparse
+import json
 from pathlib import Path
 
 from pretrieve.cli import run_program
+from pretrieve.configuration import with_numbers
 from pretrieve.files import whole_file
-from pretrieve.reporting.claims import load_claims
+from pretrieve.reporting.claims import load_claims, load_reproductions
 from pretrieve.reporting.ledger import Comparison, Finding, to_comparisons, to_findings, to_markdown
-from pretrieve.reporting.measured import Measurements
+from pretrieve.reporting.measured import Facts, Measurements, bases_of
 from pretrieve.reporting.rows import write_rows
-from pretrieve.reporting.verdicts import judge_claim
+from pretrieve.reporting.verdicts import judge_claims
+from pretrieve.workflow import Plan
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--claims", type=Path, required=True, metavar="YAML", help="references/claims.yaml")
-    parser.add_argument("--results", type=Path, required=True, metavar="FOLDER", help="of the scale: results/demo")
-    parser.add_argument("--scale", required=True)
-    parser.add_argument("--seeds", type=int, nargs="+", required=True)
+    parser.add_argument("--reproductions", type=Path, required=True, metavar="YAML", help="what others measured")
+    parser.add_argument("--config", type=json.loads, required=True, metavar="JSON", help="the configuration of the run")
     for kind in ("csv", "groups", "md"):
         parser.add_argument(f"--{kind}", type=Path, required=True, metavar="FILE", help="output")
     args = parser.parse_args()
-    measurements = Measurements(args.results, args.seeds)
-    verdicts = [judge_claim(claim, measurements) for claim in load_claims(args.claims)]
-    findings = to_findings(verdicts, args.scale)
+    plan = Plan.load(with_numbers(args.config))
+    claims = load_claims(args.claims)
+    facts = Facts(bases=bases_of(plan.config["encoders"]))
+    verdicts = judge_claims(claims, Measurements(plan.root, plan.seeds, facts))
+    findings = to_findings(verdicts, plan.scale_name, load_reproductions(args.reproductions, claims))
     write_rows(args.groups, to_comparisons(verdicts), Comparison)
     with whole_file(args.md) as stream:
-        stream.write(to_markdown(findings, args.scale).encode())
+        stream.write(to_markdown(findings, plan.scale_name).encode())
     write_rows(args.csv, findings, Finding)
 
 

@@ -35,7 +35,7 @@ from pretrieve.reporting.report_tables import shade_of
 from pretrieve.reporting.results import Setting
 from pretrieve.reporting.rows import write_rows
 from pretrieve.reporting.tables import Line, fill_table, write_lines
-from pretrieve.reporting.verdicts import judge_claim
+from pretrieve.reporting.verdicts import judge_claims
 from pretrieve.workflow import Plan
 
 ROOT = Path(__file__).parents[2]
@@ -87,7 +87,7 @@ def finished(plan, tmp_path_factory):
     write_points(svg.with_suffix(".csv"), points)
     papers = ("pretraining_tasks", "condenser")
     claims = [claim for claim in load_claims(ROOT / "references/claims.yaml") if claim.paper in papers]
-    verdicts = [judge_claim(claim, Measurements(RUN, [1])) for claim in claims]
+    verdicts = judge_claims(claims, Measurements(RUN, [1]))
     write_rows(RUN / "claims.csv", to_findings(verdicts, "demo"), Finding)
     write_rows(RUN / "claims.groups.csv", to_comparisons(verdicts), Comparison)
     page = render(collect(plan, RUN, ROOT / "references"))

@@ -11,27 +11,31 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from pretrieve.reporting.claims import Place
-from pretrieve.reporting.verdicts import LEVEL, VERDICTS, Outcome, Verdict
+from pretrieve.reporting.claims import Claim, Place, Reproduction
+from pretrieve.reporting.verdicts import FAILS, HOLDS, LEVEL, NOT_TESTABLE, VERDICTS, Outcome, Verdict
 
-#: What a claim's check asks for, in words; {m} is the margin.
+#: What a claim's check asks for, in words; {m} is the smallest effect of interest.
 CHECKS = {
-    "greater": "the first exceeds the second",
-    "close": "both within {m}",
-    "gap": "the first advantage exceeds the second",
-    "ratio": "the first is at least {m} of the second",
-    "order": "each exceeds the next",
-    "correlation": "rank correlation {sign} {m}",
+    "greater": "the first exceeds the second; a difference below {m} is none",
+    "at-least": "the first exceeds the second by more than {m}",
+    "not-worse": "the first is behind the second by less than {m}",
+    "near": "the two differ by less than {m}",
+    "gap": "the first advantage exceeds the second; a difference below {m} is none",
+    "order": "each exceeds the next; a difference below {m} is none",
+    "correlation": "the rank correlation is {sign} 0, and one that does not reach {m} is none",
+    "reach": "the first needs at most {m} of the steps in which the second comes to its best",
 }
-SIGNS = {"greater": " > ", "close": " ≈ ", "gap": " − ", "ratio": " / ", "order": " > ", "correlation": ", "}
+SIGNS = dict.fromkeys(CHECKS, " > ") | {"near": " ≈ ", "not-worse": " ≥ ", "gap": " − ", "correlation": ", ", "reach": ", "}
 
 
 class Finding(NamedTuple):
     """One line of ``claims.csv``, every field as text.
 
     ``groups``: comparisons for the claim / measured / all; ``pointing``: measured ones whose values alone pass; ``needed``: how
-    many must be for it; ``effect``: median over the measured, in ``unit``; ``cells``: rows and columns, or panels and series,
-    that the claim looks at; ``values``: of every measured comparison.
+    many must be for it; ``effect``, ``low`` and ``high``: of the measured comparison with the median effect, and its interval
+    over seeds and queries, in ``unit``; ``p`` of the claim and ``q``, adjusted for all claims; ``not_learnt``: rows whose values
+    are at the level of guessing; ``second``: the same by contrastive entropy; ``others``: what others measured; ``cells``: rows
+    and columns, or panels and series, that the claim looks at; ``values``: of every measured comparison.
     """
 
     id: str
@@ -46,11 +50,18 @@ class Finding(NamedTuple):
     against: str
     needed: str
     effect: str
+    low: str
+    high: str
     unit: str
     p: str
+    q: str
+    estimand: str
+    smallest_effect: str
     check: str
-    test: str
     seeds: str
+    not_learnt: str
+    second: str
+    others: str
     cells: str
     values: str
     note: str
@@ -68,19 +79,22 @@ class Comparison(NamedTuple):
     cells: str
     values: str
     effect: str
+    low: str
+    high: str
     unit: str
-    p: str
-    p_holm: str
+    p_for: str
+    p_against: str
+    not_learnt: str
     note: str
 
 
-def to_findings(verdicts: Sequence[Verdict], scale: str) -> list[Finding]:
-    """The lines of ``claims.csv``, in the order given."""
-    return [_finding(verdict, scale) for verdict in verdicts]
+def to_findings(verdicts: Sequence[Verdict], scale: str, others: Sequence[Reproduction] = ()) -> list[Finding]:
+    """The lines of ``claims.csv``, in the order given. others: what others measured, for the claims that they speak to."""
+    return [_finding(verdict, scale, others) for verdict in verdicts]
 
 
-def _finding(verdict: Verdict, scale: str) -> Finding:
-    claim, measured = verdict.claim, verdict.measured
+def _finding(verdict: Verdict, scale: str, others: Sequence[Reproduction]) -> Finding:
+    claim, measured, middle = verdict.claim, verdict.measured, verdict.middle
     units = {value.unit for outcome in measured for value in outcome.values}
     sign = SIGNS[claim.type]
     return Finding(
@@ -92,15 +106,22 @@ def _finding(verdict: Verdict, scale: str) -> Finding:
         verdict=verdict.verdict,
         scale=scale,
         groups=f"{verdict.counts['for']}/{len(measured)}/{len(verdict.outcomes)}",
-        pointing=str(verdict.pointing),
+        pointing=str(sum(outcome.points for outcome in measured)),
         against=str(verdict.counts["against"]),
         needed=str(verdict.needed),
-        effect=_number(verdict.effect),
-        unit="" if claim.type in ("ratio", "correlation") else " ".join(sorted(units)),
+        effect=_number(middle and middle.effect),
+        low=_number(middle and middle.low),
+        high=_number(middle and middle.high),
+        unit="" if claim.type in ("reach", "correlation") else " ".join(sorted(units)),
         p=_p(verdict.p),
-        check=check_in_words(verdict),
-        test=claim.test,
+        q=_p(verdict.q),
+        estimand=claim.estimand,
+        smallest_effect=str(claim.smallest_effect),
+        check=check_in_words(claim),
         seeds=" ".join(sorted({value.n_seeds for o in measured for value in o.values if value.n_seeds})),
+        not_learnt=", ".join(dict.fromkeys(name for outcome in measured for name in outcome.not_learnt)),
+        second=verdict.beside,
+        others=" | ".join(str(other) for other in others if claim.name in other.claims),
         cells=_cells([place for outcome in verdict.outcomes for place in outcome.places]),
         values="; ".join(sign.join(str(value.number) for value in outcome.values) for outcome in measured),
         note=verdict.note,
@@ -117,14 +138,11 @@ def _cells(places: Sequence[Place]) -> str:
     return "; ".join(parts)
 
 
-def check_in_words(verdict: Verdict) -> str:
-    """``the first exceeds the second by more than 1.5, in 90 % of the comparisons``."""
-    claim = verdict.claim
-    text = CHECKS[claim.type].format(m=abs(claim.margin), sign="of at least" if claim.margin >= 0 else "of at most −")
-    text = text.replace("− ", "−")
-    if claim.type in ("greater", "gap", "order") and claim.margin:
-        more = f"by more than {claim.margin}" if claim.margin > 0 else f"or is behind by less than {-claim.margin}"
-        text = f"{text} {more}"
+def check_in_words(claim: Claim) -> str:
+    """``the first is behind the second by less than 10%, in 90% of the comparisons``."""
+    text = CHECKS[claim.type].format(m=claim.smallest_effect, sign="below" if claim.smallest_effect.size < 0 else "above")
+    text += f", and by less than {claim.at_most}" if claim.at_most else ""
+    text += ", and the second is one" if claim.both_gain else ""
     return text + (f", in {claim.share:.0%} of the comparisons" if claim.share < 1 else "")
 
 
@@ -145,9 +163,12 @@ def _comparison(name: str, number: int, outcome: Outcome) -> Comparison:
         cells=json.dumps([str(place) for place in outcome.places], ensure_ascii=False),
         values="; ".join(str(value.number) for value in outcome.values),
         effect=_number(outcome.effect),
+        low=_number(outcome.low),
+        high=_number(outcome.high),
         unit=outcome.values[0].unit if outcome.values else "",
-        p=_p(outcome.p),
-        p_holm=_p(outcome.p_holm),
+        p_for=_p(outcome.p_for) if outcome.low is not None else "",
+        p_against=_p(outcome.p_against) if outcome.low is not None else "",
+        not_learnt=", ".join(outcome.not_learnt),
         note=outcome.note,
     )
 
@@ -164,7 +185,7 @@ def _p(value: float | None) -> str:
 
 
 def count_verdicts(findings: Sequence[Finding]) -> dict[str, int]:
-    """Number of claims of each verdict, all four words in order."""
+    """Number of claims of each verdict, all words in order."""
     counts = Counter(finding.verdict for finding in findings)
     return {word: counts[word] for word in VERDICTS}
 
@@ -177,9 +198,8 @@ def what_it_shows(scale: str, findings: Sequence[Finding] = ()) -> list[str]:
         said = [
             f"Measured at the {scale} scale: small models, little data, short training. A verdict says what happens here, and "
             "not whether the paper is right.",
-            "A claim that a test supports shows that the effect needs no large model; where the values alone decide, it shows "
-            "less. A contradicted one shows that it is not there at this scale: with more data, more layers or longer training "
-            "it may appear.",
+            "A supported claim shows that the effect needs no large model. A contradicted one shows that it is not there at this "
+            "scale: with more data, more layers or longer training it may appear.",
         ]
     if scale == "demo":
         said.append(
@@ -188,11 +208,13 @@ def what_it_shows(scale: str, findings: Sequence[Finding] = ()) -> list[str]:
             "pre-training until nothing more is learnt would do, and differences of a point or two. Where BM25 is far ahead of "
             "all encoders, who is first among them is a question about beginnings."
         )
-    if {finding.seeds for finding in findings if finding.seeds} == {"1"}:
+    if any(finding.verdict in (HOLDS, FAILS) for finding in findings):
         said.append(
-            "All of it is from one seed. A test on queries says that other queries of this kind would give the same result; it "
-            "does not say that another seed would. Claims that are about seeds stay inconclusive."
+            "Where only one seed was trained, no verdict on training is given. *Holds for this seed only* says that other "
+            "queries of this kind would give the same result with these models; another seed may not."
         )
+    if any(finding.verdict == NOT_TESTABLE for finding in findings):
+        said.append("*Not testable here* is a claim that this scale's data or its number of training examples cannot show.")
     return said
 
 
@@ -203,25 +225,30 @@ def to_markdown(findings: Sequence[Finding], scale: str) -> str:
         f"# Claims at the {scale} scale",
         ", ".join(f"**{n}** {word}" for word, n in counts.items()) + f", of {len(findings)}.",
         " ".join(what_it_shows(scale, findings)),
-        "*For* is a comparison of cells that passes the claim's check: beyond chance where it is tested (*queries*: "
-        f"randomisation test on the same queries, p < {LEVEL}, corrected for the claim's comparisons; *seeds*: against the "
-        "deviation over seeds), by its values alone where *Test* is none. Values that guessing would have too speak neither for "
-        "nor against a claim. *Groups* is: for / measured / all. *Effect* is the median over the measured comparisons. *p* is "
-        "that of the weakest comparison which the verdict needs. What each comparison gave is in claims.groups.csv.",
+        "*For* is a comparison of cells that shows what the claim says, over other seeds and other queries together (each p < "
+        f"{LEVEL / 2}). Values that guessing would have speak neither for nor against a claim. *Groups* is: for / measured / "
+        "all. *Effect* is that of the middle comparison, with its 95 % interval. *q* is the claim's p, adjusted to a false-discovery "
+        f"rate of {LEVEL:.0%} over all claims. What each comparison gave is in claims.groups.csv.",
     ]
     for paper in dict.fromkeys(finding.paper for finding in findings):
         lines = [
             f"## {paper}",
             "",
-            "| Verdict | Finding | Where | Cells | Test | Groups | Effect | p | Seeds | Note |",
-            "|:--|:--|:--|:--|:--|--:|--:|--:|--:|:--|",
+            "| Verdict | Finding | Where | What is estimated | Smallest effect | Cells | Groups | Effect | q | Seeds | Note | "
+            "By contrastive entropy | Measured by others |",
+            "|:--|:--|:--|:--|--:|:--|--:|--:|--:|--:|:--|:--|:--|",
         ]
         for f in findings:
             if f.paper == paper:
-                effect = f"{f.effect} {f.unit}".strip() if f.effect else ""
-                test = {"paired": "queries"}.get(f.test, f.test)
-                told = (f.claim, f"{f.section}, {f.table}", f.cells, test, f.groups, effect, f.p, f.seeds, f.note)
-                cells = (f"**{f.verdict}**", *told)
+                where = f"{f.section}, {f.table}"
+                told = (f.claim, where, f.estimand, f.smallest_effect, f.cells, f.groups, effect_in_words(f), f.q, f.seeds)
+                cells = (f"**{f.verdict}**", *told, f.note, f.second, f.others)
                 lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
         blocks.append("\n".join(lines))
     return "\n\n".join(blocks) + "\n"
+
+
+def effect_in_words(finding: Finding | Comparison) -> str:
+    """``1.2 [0.3, 2.1] %``; '' where nothing was measured."""
+    interval = f" [{finding.low}, {finding.high}]" if finding.low else ""
+    return f"{finding.effect}{interval} {finding.unit}".strip() if finding.effect else ""

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from statistics import fmean
+from typing import Any
 
 import numpy as np
 
@@ -73,6 +74,20 @@ class Facts:
     trained: Callable[[Value], int | None] = lambda value: None
 
 
+def bases_of(encoders: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
+    """Encoder → the one that its pre-training goes on from in the end (``start``), for those that have one.
+
+    >>> bases_of({"base": {}, "bert": {"start": "base"}, "condenser": {"start": "bert"}})
+    {'bert': 'base', 'condenser': 'base'}
+    """
+    found = {}
+    for name, options in encoders.items():
+        start = options.get("start")
+        while start in encoders:
+            found[name], start = start, encoders[start].get("start")
+    return found
+
+
 class Measurements:
     """Reads the tables and figures under ``root`` (``results/{scale}``), each once. ``seeds``: of the run."""
 
@@ -117,7 +132,7 @@ class Measurements:
         return {query: np.array([seed[query] for seed in seeds]) * value.factor for query in seeds[0]}
 
     def spread(self, value: Value) -> list[tuple[float, float]] | None:
-        """(variance, degrees of freedom) of a value over seeds and over queries, in its squared unit; None where neither is known.
+        """(variance, degrees of freedom) of a value over seeds and over queries, in its squared unit; None: neither is known.
 
         A rank correlation of n texts has no values per query: its variance is (1 − ρ²)²(1 + ρ²/2)/(n − 3) (Bonett & Wright,
         *Psychometrika* 65, 2000). The mean of a series goes up and down with its points, and has no smaller deviation.

@@ -53,7 +53,7 @@ _DRAWS = 2000
 
 @dataclass(frozen=True)
 class Outcome:
-    """One group. ``effect`` (``low`` to ``high``): the difference, ratio or correlation that the check is about, in the cells' unit.
+    """One group. ``effect`` (``low`` to ``high``): the difference, ratio or correlation that is asked for, in the cells' unit.
 
     ``points``: whether the values alone pass; ``p_for``, ``p_against``: one-sided; ``not_learnt``: rows of values that guessing
     would have, where others are beyond it.
@@ -74,8 +74,8 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What became of a claim. ``needed``: groups that must be for it; ``p``: of the side that is nearer to being shown; ``q``: the
-    same among all claims. ``beside``: the second estimand, in words."""
+    """What became of a claim. ``needed``: groups that must be for it; ``p``: of the side that is nearer to being shown;
+    ``q``: the same among all claims. ``beside``: the second estimand, in words."""
 
     claim: Claim
     outcomes: tuple[Outcome, ...]
@@ -372,7 +372,7 @@ def _opened(outcome: Outcome, why: str) -> Outcome:
 
 
 def _beside(claim: Claim, groups: Sequence[tuple[Place, ...]], measurements: Measurements) -> str:
-    """The direction of the claim's comparisons by contrastive entropy, in words; '' where it is not measured, or asks for a size."""
+    """The direction of the claim's comparisons by contrastive entropy, in words; '' where there is none."""
     if claim.type not in ("greater", "at-least", "gap", "order"):
         return ""
     direction = "greater" if claim.type == "at-least" else claim.type
@@ -398,8 +398,8 @@ def _note(verdict: Verdict) -> str:
         pointing = sum(outcome.points for outcome in measured)
         counts = verdict.counts
         parts.append(
-            f"{pointing} of {len(measured)} comparisons point that way, {counts[FOR]} beyond chance, and {counts[AGAINST]} beyond "
-            "chance the other way"
+            f"{pointing} of {len(measured)} comparisons point that way, {counts[FOR]} beyond chance, and {counts[AGAINST]} "
+            "beyond chance the other way"
         )
     noted = Counter(outcome.note for outcome in measured if outcome.note)
     parts += [note if n == len(measured) else f"{n} of {len(measured)}: {note}" for note, n in noted.items()]
