@@ -35,7 +35,9 @@ def simulate(rng: np.random.Generator, case: tuple[int, int, int, float, bool], 
     scores = []
     for seeds, shift in ((first, gap), (second, 0.0)):
         trained = max(first, second) == seeds  # BM25 has no seeds
-        moved = (0.7 * base[:seeds] if shared else 0) + rng.normal(0, noise * (0.7 if shared else 1), (seeds, 1)) * trained
+        moved = (0.7 * base[:seeds] if shared else 0) + rng.normal(
+            0, noise * (0.7 if shared else 1), (seeds, 1)
+        ) * trained
         own = rng.normal(0, 0.7, n) + rng.normal(0, 0.5, (seeds, n))
         scores.append((rng.random((seeds, n)) < 1 / (1 + np.exp(-easy - own - moved - shift))).astype(float))
     return scores

@@ -129,7 +129,9 @@ class Claim:
         shown, refuted = [], []
         for effect in self.effects(n):
             # A relative margin is a part of what is subtracted: b of a - b, (c - d) of (a - b) - (c - d).
-            other = tuple(max(-w, Decimal()) for w in effect) if self.type != "gap" else tuple(map(Decimal, (0, 0, 1, -1)))
+            other = (
+                tuple(max(-w, Decimal()) for w in effect) if self.type != "gap" else tuple(map(Decimal, (0, 0, 1, -1)))
+            )
             above, below = (_sides(effect, other, -1 if below_zero else 1, sign) for sign in (1, -1))
             margin, none = self.smallest_effect, Margin(Decimal())
             minus = margin._replace(size=-margin.size)
@@ -194,21 +196,30 @@ def _claim(entry: Any, where: str) -> Claim:
     smallest = _margin(entry["smallest_effect"], f"{where}: smallest_effect")
     if (kind in ("correlation", "reach") and smallest.relative) or (kind != "correlation" and smallest.size < 0):
         found = entry["smallest_effect"]
-        raise ConfigError(f"{where}: smallest_effect is {found!r}; of type {kind} expected a plain number, and below 0 only "
-                          "of a correlation.")
+        raise ConfigError(
+            f"{where}: smallest_effect is {found!r}; of type {kind} expected a plain number, and below 0 only "
+            "of a correlation."
+        )
     at_most = _margin(check["at_most"], f"{where}: check.at_most") if "at_most" in check else None
     if at_most and (kind not in ("greater", "at-least", "gap") or at_most.size <= 0):
-        raise ConfigError(f"{where}: check.at_most is {check['at_most']!r} of type {kind}; expected a size above 0 of greater, "
-                          "at-least or gap.")
+        raise ConfigError(
+            f"{where}: check.at_most is {check['at_most']!r} of type {kind}; expected a size above 0 of greater, "
+            "at-least or gap."
+        )
     if check.get("both_gain") and kind != "gap":
         raise ConfigError(f"{where}: check.both_gain is for type gap, and this is {kind}.")
     if isinstance(share, bool) or not isinstance(share, (int, float)) or not 0 < share <= 1:
         raise ConfigError(f"{where}: check.share is {share!r}; expected a part of the groups above 0 and at most 1.")
-    for key, value in (("needs_train", entry.get("needs_train", 0)), ("check.needs_groups", check.get("needs_groups", 1))):
+    for key, value in (
+        ("needs_train", entry.get("needs_train", 0)),
+        ("check.needs_groups", check.get("needs_groups", 1)),
+    ):
         if isinstance(value, bool) or not isinstance(value, int) or value < 0:
             raise ConfigError(f"{where}: {key} is {value!r}; expected a whole number.")
     if ("needs_original" in entry) != ("because" in entry):
-        raise ConfigError(f"{where}: needs_original and because belong together: roles, and why stand-ins cannot show it.")
+        raise ConfigError(
+            f"{where}: needs_original and because belong together: roles, and why stand-ins cannot show it."
+        )
     groups = _groups(check["cells"], kind, entry, f"{where}: check.cells")
     if (kind == "correlation") != (against is not None):
         raise ConfigError(f"{where}: check.with is {against!r}; a correlation has it, and only a correlation.")
@@ -243,7 +254,9 @@ def _margin(value: Any, where: str) -> Margin:
     if isinstance(value, str) and (match := re.fullmatch(r"(-?[0-9.]+) ?%", value)):
         return Margin(Decimal(match[1]) / 100, True)
     if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise ConfigError(f"{where} is {value!r}; expected a number in the cells' unit, or a part of a value such as 5%.")
+        raise ConfigError(
+            f"{where} is {value!r}; expected a number in the cells' unit, or a part of a value such as 5%."
+        )
     return Margin(Decimal(str(value)))
 
 

@@ -25,7 +25,13 @@ CHECKS = {
     "correlation": "the rank correlation is {sign} 0, and one that does not reach {m} is none",
     "reach": "the first needs at most {m} of the steps in which the second comes to its best",
 }
-SIGNS = dict.fromkeys(CHECKS, " > ") | {"near": " ≈ ", "not-worse": " ≥ ", "gap": " − ", "correlation": ", ", "reach": ", "}
+SIGNS = dict.fromkeys(CHECKS, " > ") | {
+    "near": " ≈ ",
+    "not-worse": " ≥ ",
+    "gap": " − ",
+    "correlation": ", ",
+    "reach": ", ",
+}
 
 
 class Finding(NamedTuple):
@@ -140,7 +146,9 @@ def _cells(places: Sequence[Place]) -> str:
 
 def check_in_words(claim: Claim) -> str:
     """``the first is behind the second by less than 10%, in 90% of the comparisons``."""
-    text = CHECKS[claim.type].format(m=claim.smallest_effect, sign="below" if claim.smallest_effect.size < 0 else "above")
+    text = CHECKS[claim.type].format(
+        m=claim.smallest_effect, sign="below" if claim.smallest_effect.size < 0 else "above"
+    )
     text += f", and by less than {claim.at_most}" if claim.at_most else ""
     text += ", and the second is one" if claim.both_gain else ""
     return text + (f", in {claim.share:.0%} of the comparisons" if claim.share < 1 else "")
@@ -214,7 +222,9 @@ def what_it_shows(scale: str, findings: Sequence[Finding] = ()) -> list[str]:
             "queries of this kind would give the same result with these models; another seed may not."
         )
     if any(finding.verdict == NOT_TESTABLE for finding in findings):
-        said.append("*Not testable here* is a claim that this scale's data or its number of training examples cannot show.")
+        said.append(
+            "*Not testable here* is a claim that this scale's data or its number of training examples cannot show."
+        )
     return said
 
 
@@ -227,8 +237,8 @@ def to_markdown(findings: Sequence[Finding], scale: str) -> str:
         " ".join(what_it_shows(scale, findings)),
         "*For* is a comparison of cells that shows what the claim says, over other seeds and other queries together (each p < "
         f"{LEVEL / 2}). Values that guessing would have speak neither for nor against a claim. *Groups* is: for / measured / "
-        "all. *Effect* is that of the middle comparison, with its 95 % interval. *q* is the claim's p, adjusted to a false-discovery "
-        f"rate of {LEVEL:.0%} over all claims. What each comparison gave is in claims.groups.csv.",
+        "all. *Effect* is that of the middle comparison, with its 95 % interval. *q* is the claim's p, adjusted to a "
+        f"false-discovery rate of {LEVEL:.0%} over all claims. What each comparison gave is in claims.groups.csv.",
     ]
     for paper in dict.fromkeys(finding.paper for finding in findings):
         lines = [
@@ -241,7 +251,17 @@ def to_markdown(findings: Sequence[Finding], scale: str) -> str:
         for f in findings:
             if f.paper == paper:
                 where = f"{f.section}, {f.table}"
-                told = (f.claim, where, f.estimand, f.smallest_effect, f.cells, f.groups, effect_in_words(f), f.q, f.seeds)
+                told = (
+                    f.claim,
+                    where,
+                    f.estimand,
+                    f.smallest_effect,
+                    f.cells,
+                    f.groups,
+                    effect_in_words(f),
+                    f.q,
+                    f.seeds,
+                )
                 cells = (f"**{f.verdict}**", *told, f.note, f.second, f.others)
                 lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
         blocks.append("\n".join(lines))

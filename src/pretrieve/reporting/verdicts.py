@@ -164,7 +164,9 @@ def _once(outcomes: Sequence[Outcome]) -> list[Outcome]:
         key = tuple((value.files, value.metric) for value in outcome.values)
         if outcome.values and all(files for files, _ in key):
             if key in seen and outcome.outcome in (FOR, AGAINST, OPEN):
-                outcome = replace(outcome, outcome=REPEATED, note="the same runs on the same data as another comparison")
+                outcome = replace(
+                    outcome, outcome=REPEATED, note="the same runs on the same data as another comparison"
+                )
             seen.add(key)
         result.append(outcome)
     return result
@@ -265,13 +267,13 @@ def _on(value: Value, score: dict[str, np.ndarray], queries: Sequence[str]) -> V
     return replace(value, number=round(mean, -value.number.as_tuple().exponent))
 
 
-def _differences(
-    outcome: Outcome, claim: Claim, estimate: Callable[[Sequence[Decimal]], Estimate] | None
-) -> Outcome:
+def _differences(outcome: Outcome, claim: Claim, estimate: Callable[[Sequence[Decimal]], Estimate] | None) -> Outcome:
     numbers = [value.number for value in outcome.values]
     shown, refuted = claim.tests(len(numbers), below_zero=outcome.values[0].factor < 0)
     # Of an order the smallest of its differences, which it stands or falls with
-    effects = [(sum(w * n for w, n in zip(weights, numbers, strict=True)), weights) for weights in claim.effects(len(numbers))]
+    effects = [
+        (sum(w * n for w, n in zip(weights, numbers, strict=True)), weights) for weights in claim.effects(len(numbers))
+    ]
     effect, weights = min(effects)
     outcome = replace(outcome, effect=float(effect), points=all(test.met(numbers) for test in shown))
     if estimate is None:
@@ -286,10 +288,14 @@ def _correlation(outcome: Outcome, claim: Claim, draws: np.ndarray | None) -> Ou
     margin = float(claim.smallest_effect.size)
     effect = float(_spearman(numbers, claim.against)[0])
     sign = -1 if margin < 0 else 1
-    outcome = replace(outcome, effect=effect, points=sign * effect >= abs(margin) - 1e-12)  # ranks: rho has rounding errors only
+    outcome = replace(
+        outcome, effect=effect, points=sign * effect >= abs(margin) - 1e-12
+    )  # ranks: rho has rounding errors only
     if draws is None:
         return outcome
-    return _from_draws(outcome, _spearman(draws, claim.against), lambda rho: sign * rho > 0, lambda rho: sign * rho < abs(margin))
+    return _from_draws(
+        outcome, _spearman(draws, claim.against), lambda rho: sign * rho > 0, lambda rho: sign * rho < abs(margin)
+    )
 
 
 def _spearman(rows: np.ndarray, against: Sequence[float]) -> np.ndarray:
@@ -300,7 +306,9 @@ def _spearman(rows: np.ndarray, against: Sequence[float]) -> np.ndarray:
     return np.divide(ranks @ given, sizes, out=np.zeros(len(rows)), where=sizes > 0)
 
 
-def _reach(outcome: Outcome, curves: Sequence[list[tuple[float, Value]]], claim: Claim, measurements: Measurements) -> Outcome:
+def _reach(
+    outcome: Outcome, curves: Sequence[list[tuple[float, Value]]], claim: Claim, measurements: Measurements
+) -> Outcome:
     """The part of the second series' steps to its best value that the first needs to be as good."""
     steps = [np.array([x for x, _ in curve]) for curve in curves]
     margin = float(claim.smallest_effect.size)
@@ -331,7 +339,10 @@ def _independent_draws(values: Sequence[Value], spreads: Sequence[Sequence[tuple
 
 
 def _from_draws(
-    outcome: Outcome, draws: np.ndarray, holds: Callable[[np.ndarray], np.ndarray], fails: Callable[[np.ndarray], np.ndarray]
+    outcome: Outcome,
+    draws: np.ndarray,
+    holds: Callable[[np.ndarray], np.ndarray],
+    fails: Callable[[np.ndarray], np.ndarray],
 ) -> Outcome:
     low, high = np.quantile(draws, [LEVEL / 2, 1 - LEVEL / 2], method="nearest")
     p_for, p_against = (float((~test(draws)).sum() + 1) / (len(draws) + 1) for test in (holds, fails))
@@ -352,7 +363,9 @@ def _beyond_guessing(outcome: Outcome, values: Sequence[Value], claim: Claim, me
     guesses = [measurements.at_chance(value) for value in values]
     if all(guesses):
         return _opened(outcome, "all values are at the level of guessing")
-    named = (place.where[1 if place.is_point else 0] for place, guess in zip(outcome.places, guesses, strict=True) if guess)
+    named = (
+        place.where[1 if place.is_point else 0] for place, guess in zip(outcome.places, guesses, strict=True) if guess
+    )
     outcome = replace(outcome, not_learnt=tuple(dict.fromkeys(named)))
     if not claim.lenient:
         return outcome
@@ -404,8 +417,14 @@ def _note(verdict: Verdict) -> str:
     noted = Counter(outcome.note for outcome in measured if outcome.note)
     parts += [note if n == len(measured) else f"{n} of {len(measured)}: {note}" for note, n in noted.items()]
     if 0 < len(measured) < verdict.claim.needs_groups:
-        parts.append(f"{len(measured)} comparisons are measured, and the claim is about {verdict.claim.needs_groups} or more")
-    for word, told in ((REPEATED, "repeat others"), (NOT_TESTABLE, "are not testable here"), (NOT_TESTED, "are not measured")):
+        parts.append(
+            f"{len(measured)} comparisons are measured, and the claim is about {verdict.claim.needs_groups} or more"
+        )
+    for word, told in (
+        (REPEATED, "repeat others"),
+        (NOT_TESTABLE, "are not testable here"),
+        (NOT_TESTED, "are not measured"),
+    ):
         notes = Counter(outcome.note for outcome in verdict.outcomes if outcome.outcome == word)
         if notes and measured:
             parts.append(f"{sum(notes.values())} of {len(verdict.outcomes)} comparisons {told}")
