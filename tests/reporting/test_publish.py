@@ -97,7 +97,7 @@ def test_copies_everything_and_shows_the_table(finished):
     assert text.startswith("# Project\n\nBefore.\n") and text.endswith(f"{END}\n\nAfter.\n")
     assert "old results" not in text and "### Table 9: Recall" in text
     assert "**45.00** ± 7.07 (41.50)" in text and f"[{target}]({target}/README.md)" in text
-    counts = "Of the papers' 2 claims, at this scale: 1 supported, 0 contradicted, 0 inconclusive, 1 not tested."
+    counts = "Of the papers' 2 claims, at this scale: 1 supported, 1 not tested."
     assert counts in text and counts in index and "[svg](figures/tiny/figure1.svg)" in index
     # What is new can be committed, and nothing else changed.
     assert git("status", "--porcelain").splitlines() == ["M README.md", "?? docs/", "?? results/"]

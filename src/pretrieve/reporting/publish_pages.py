@@ -68,7 +68,7 @@ def _table_of_tables(root: Path, tables: Sequence[str], folder: str) -> list[str
 def claims_sentence(root: Path) -> str:
     """``Of the 103 claims, 7 supported, 10 contradicted, 6 inconclusive, 80 not tested.``"""
     findings = read_rows(root / "claims.csv", Finding)
-    counts = ", ".join(f"{n} {word}" for word, n in count_verdicts(findings).items())
+    counts = ", ".join(f"{n} {word}" for word, n in count_verdicts(findings).items() if n)
     return f"Of the papers' {len(findings)} claims, at this scale: {counts}."
 
 
