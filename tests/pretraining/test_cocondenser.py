@@ -191,6 +191,9 @@ def test_contrast_by_hand() -> None:
     vectors = torch.tensor([[2.0, 0.0], [1.0, 1.0], [0.0, 1.0], [0.0, 1.0]])
     e = math.exp
     rows = [e(2) / (e(2) + 2), e(2) / (e(2) + 2 * e(1)), e(1) / (e(1) + e(0) + e(1)), e(1) / (e(1) + e(0) + e(1))]
+    kept = span_contrast(vectors, torch.arange(4), torch.tensor([0, 0, 0, 0]), masked=False)
+    assert kept == span_contrast(vectors, torch.arange(4), torch.tensor([0, 0, 1, 1]))  # Condenser modeling.py:239-242
+    assert span_contrast(vectors, torch.arange(4), torch.tensor([0, 0, 0, 0])).item() == 0
     loss = span_contrast(vectors, torch.arange(4), torch.tensor([0, 0, 1, 1]))
     assert loss.item() == pytest.approx(-sum(map(math.log, rows)), abs=1e-6)
     assert loss.item() == pytest.approx(4 * released_contrast(vectors).item(), abs=1e-6)

@@ -186,6 +186,8 @@ class Workload:
         watched = self.plan.watched_sizes.get((job.subject, job.place), ())
         for name in job.sizes:
             examples = size.train[name]
+            if options.get("sources") == "separate":
+                examples *= len(options["negatives"])
             steps = steps_of(examples, options)
             step = finetuning_step(options, body, lengths, examples, self._train_budget)
             looks = options.get("curve", 0) if name in watched else 0

@@ -16,9 +16,12 @@ from pretrieve.training.optimiser import OptimiserConfig
 
 
 def optimiser_config(options: dict, steps: int) -> OptimiserConfig:
-    """The optimiser that a recipe's options describe."""
+    """The optimiser that a recipe's options describe. A run that ``epochs`` makes shorter has a schedule as much shorter."""
     names = ("learning_rate", "warmup", "weight_decay", "clip", "schedule")
-    return OptimiserConfig(steps=steps, name=options["optimiser"], **{name: options[name] for name in names})
+    whole = round(options["schedule_steps"] * steps / options["steps"]) if options["schedule_steps"] else 0
+    return OptimiserConfig(
+        steps=steps, schedule_steps=whole, name=options["optimiser"], **{name: options[name] for name in names}
+    )
 
 
 def finetune(

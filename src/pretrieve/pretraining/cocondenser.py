@@ -12,7 +12,7 @@ span i::
 Raw dot products, no temperature; a span is not compared with itself (modeling.py:239-243). The negatives are those of
 the *global* batch, which has to be large (the README: about 2048 documents): the gradient cache of
 :mod:`pretrieve.training.step` makes it as large as one likes. A document that is drawn twice in a step, where one
-epoch ends and the next begins, is no negative of itself.
+epoch ends and the next begins, is no negative of itself, unless ``false_negatives: kept``, as in the released code.
 
 With gradient caching, the released code weighs the word losses of a micro-batch by its spans over the *documents* of
 the step, which adds up to 2 (modeling.py:227); without, by 1. Here the weight is an option, and does not depend on
@@ -81,11 +81,13 @@ class MaskedSpans(MaskedExamples):
         return packed, self._articles[chosen][packed.order // 2]
 
 
-def span_contrast(vectors: torch.Tensor, spans: torch.Tensor, articles: torch.Tensor) -> torch.Tensor:
+def span_contrast(
+    vectors: torch.Tensor, spans: torch.Tensor, articles: torch.Tensor, masked: bool = True
+) -> torch.Tensor:
     """Summed loss of finding each span's sibling among all other spans; a scalar in float32.
 
     vectors (2B, d) in any order; spans (2B,): 2i and 2i + 1 are siblings, counted from any even number; articles
-    (2B,): spans of one article that are not siblings are not compared.
+    (2B,): spans of one article that are not siblings are not compared if ``masked``.
 
     >>> v = torch.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0], [0.0, 1.0]])  # spans 0, 2, 1 and 3: siblings are equal
     >>> round(float(span_contrast(v, torch.tensor([0, 2, 1, 3]), torch.tensor([5, 6, 5, 6]))), 4)  # 4·log(1 + 2/e)
@@ -94,7 +96,7 @@ def span_contrast(vectors: torch.Tensor, spans: torch.Tensor, articles: torch.Te
     order = spans.argsort()
     vectors, articles = vectors[order].float(), articles[order]
     sibling = torch.arange(len(vectors), device=vectors.device) ^ 1
-    excluded = articles[:, None] == articles[None, :]  # the diagonal among them
+    excluded = articles[:, None] == articles[None, :] if masked else torch.eye(len(vectors), device=vectors.device) > 0
     excluded.scatter_(1, sibling[:, None], False)
     scores = (vectors @ vectors.T).masked_fill(excluded, -torch.inf)
     return functional.cross_entropy(scores, sibling, reduction="sum")
@@ -113,9 +115,11 @@ class CoCondenser(Condenser):
         mlm_weight: float = 1.0,
         contrastive_weight: float = 1.0,
         device: torch.device | str = "cpu",
+        false_negatives: str = "masked",
     ) -> None:
         super().__init__(encoder, head, condenser, examples, late_mlm, device)
         self.terms = dict.fromkeys(self.word_terms, mlm_weight) | {"contrastive": contrastive_weight}
+        self._masked = false_negatives == "masked"
 
     def micro_batches(self, step: int, parts: int = 1) -> list[MicroBatch]:
         """Spans of a step, siblings together or not; the contrast has one item for each span."""
@@ -138,7 +142,7 @@ class CoCondenser(Condenser):
             torch.from_numpy(np.concatenate(column)).to(joined.device)
             for column in ([batch.data.draws for batch in batches], [batch.ids for batch in batches])
         )
-        return {"contrastive": span_contrast(joined, spans, articles)}
+        return {"contrastive": span_contrast(joined, spans, articles, self._masked)}
 
 
 def build(setting: Setting) -> CoCondenser:
@@ -165,4 +169,5 @@ def build(setting: Setting) -> CoCondenser:
         options["mlm_weight"],
         options["contrastive_weight"],
         setting.device,
+        options["false_negatives"],
     )

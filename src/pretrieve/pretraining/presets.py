@@ -32,6 +32,10 @@ def _masking(unit: tuple, rate: float, of: str, mask: tuple, random: tuple, sour
     }
 
 
+def _false_negatives(source: str) -> dict[str, Option]:
+    return {"false_negatives": Option("masked", "kept", OneOf(("masked", "kept")), source)}
+
+
 def _without(options: dict[str, Option], name: str) -> dict[str, Option]:
     return {key: option for key, option in options.items() if key != name}
 
@@ -121,6 +125,7 @@ OPTIONS: dict[str, dict[str, Option]] = {
     },
     "condenser": _CONDENSER,
     "cocondenser": _without(_CONDENSER, "examples")
+    | _false_negatives("Gao & Callan 2022 §3.2 leaves it open; Condenser modeling.py:239-242")
     | {
         "span_length": Option(128, 128, Between(8, 4096, True), "luyug/Condenser issue 4"),
         "contrastive_weight": Option(1.0, 1.0, WEIGHT, "Gao & Callan 2022 §3.2; Condenser modeling.py:239"),
@@ -152,7 +157,8 @@ OPTIONS: dict[str, dict[str, Option]] = {
             "linear", "mlm", OneOf(("linear", "mlm")), "dupmae equation 6; RetroMAE modeling_duplex.py:77"
         ),
     },
-    "pairs": {
+    "pairs": _false_negatives("pretraining_tasks leaves it open; ORQA ict_model.py:130-137")
+    | {
         "ict_keep": Option(0.0, 0.1, Between(0, 1), "pretraining_tasks §3 states none; ORQA mask_rate 0.9"),
         "by": Option("task", "task", OneOf(("task", "pair")), "pretraining_tasks §4.1: uniformly from the three tasks"),
         "similarity": Option(
