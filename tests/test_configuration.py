@@ -190,7 +190,11 @@ def test_the_repositorys_configuration(config) -> None:
         (f"{BUDGETS}.base.batch", 1, [f"{BUDGETS}.base.batch: 1", "minimum of 2"]),
         (f"{BUDGETS}.base.batch", 2.5, ["batch: 2.5", "a whole number"]),
         (f"{BUDGETS}.base.batch", True, ["batch: True", "a whole number"]),
-        (f"{BUDGETS}.base.steps", DELETED, [f"{BUDGETS}.base", "'steps' is a required property"]),
+        (
+            f"{BUDGETS}.base.steps",
+            DELETED,
+            [f"{BUDGETS}.base", "found batch, learning_rate; expected either steps or epochs"],
+        ),
         (f"{BUDGETS}.base.learning_rate", 0, ["learning_rate: 0", "minimum of 0"]),
         (f"{BUDGETS}.base.warmup", 1.5, ["warmup: 1.5", "maximum of 1"]),
         (f"{BUDGETS}.base", DELETED, ["encoders.base.budget: 'base' is not allowed", "allowed: continued, pairs, t5"]),

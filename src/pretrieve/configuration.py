@@ -165,6 +165,11 @@ def check_config(config: Mapping[str, Any], schema_file: Path, table_names: Iter
     check_scale(config)
     for option in sorted(set(scale["pretraining"]["options"]) - set(OPTIONS)):
         raise _refuse(f"{where}.pretraining.options", option, OPTIONS)
+    for name, budget in scale["pretraining"]["budgets"].items():
+        if ("steps" in budget) == ("epochs" in budget):
+            raise ConfigError(
+                f"config: {where}.pretraining.budgets.{name}: found {', '.join(budget)}; expected either steps or epochs"
+            )
     for name, encoder in config["encoders"].items():
         _check_encoder(name, encoder, config)
     for name, dataset in config["datasets"].items():

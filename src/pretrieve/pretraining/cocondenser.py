@@ -68,6 +68,10 @@ class MaskedSpans(MaskedExamples):
             )
         self._articles, self._first, self._count = articles[enough], first[enough], count[enough]
 
+    def __len__(self) -> int:
+        """Articles of an epoch."""
+        return len(self._articles)
+
     def sequences(self, step: int) -> tuple[Packed, np.ndarray]:
         """A step's spans, and their articles (n,)."""
         documents = self._batch // 2

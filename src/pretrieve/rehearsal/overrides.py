@@ -145,6 +145,7 @@ def _shrink_scale(scale: dict[str, Any]) -> None:
     scale["passage_length"] = min(scale["passage_length"], PASSAGE_LENGTH)
     pretraining = scale["pretraining"]
     for budget in pretraining["budgets"].values():
+        budget.pop("epochs", None)
         budget |= {"batch": BATCH, "steps": STEPS}
     pretraining["options"] = {name: at_most(options) for name, options in pretraining["options"].items()}
     scale["finetuning"] = {name: at_most(options) for name, options in scale["finetuning"].items()}
