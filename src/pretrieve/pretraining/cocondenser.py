@@ -16,8 +16,10 @@ epoch ends and the next begins, is no negative of itself, unless ``false_negativ
 
 With gradient caching, the released code weighs the word losses of a micro-batch by its spans over the *documents* of
 the step, which adds up to 2 (modeling.py:227); without, by 1. Here the weight is an option, and does not depend on
-the cache. The same code keeps the targets in a buffer of the model, of the size of the batch, so that a checkpoint fits
-no other batch; here they are no part of it.
+the cache. It also takes the mean of the chunks' means, a chunk being the spans that are computed at once
+(trainer.py:161-184), in place of the mean over all masked words of the step: ``chunk`` spans, or 0 for the step's
+mean. The same code keeps the targets in a buffer of the model, of the size of the batch, so that a checkpoint fits no
+other batch; here they are no part of it.
 """
 
 from __future__ import annotations
@@ -32,7 +34,7 @@ from pretrieve.errors import ConfigError, DataError
 from pretrieve.models.encoder import Encoder
 from pretrieve.models.word_head import MaskedWordHead
 from pretrieve.pretraining.condenser import Condenser, CondenserHead, make_head
-from pretrieve.pretraining.examples import MaskedExamples, epoch_order
+from pretrieve.pretraining.examples import Masked, MaskedExamples, epoch_order
 from pretrieve.pretraining.masking import Masking
 from pretrieve.pretraining.setting import Setting
 from pretrieve.text.blocks import build_blocks
@@ -106,6 +108,17 @@ def span_contrast(
     return functional.cross_entropy(scores, sibling, reduction="sum")
 
 
+def chunk_weights(pieces: list[Masked], chunk: int) -> list[np.ndarray]:
+    """Weights (n,) of the sequences of a step's pieces that make the step's mean over masked words the mean, over chunks of
+    ``chunk`` spans in the order of drawing, of the chunks' own means, each counted by its spans: M · n_c / (N · m_c), for
+    chunk c with n_c of N spans and m_c of M masked words."""
+    draws, words = (np.concatenate(column) for column in zip(*((p.draws, p.words) for p in pieces), strict=True))
+    chunks = (draws - draws.min()) // chunk
+    spans, masked = np.bincount(chunks), np.bincount(chunks, weights=words)
+    weights = (words.sum() * spans / (len(draws) * np.maximum(masked, 1)))[chunks].astype(np.float32)
+    return np.split(weights, np.cumsum([len(piece.draws) for piece in pieces])[:-1])
+
+
 class CoCondenser(Condenser):
     """Terms ``head`` and, with ``late_mlm``, ``mlm``, of weight ``mlm_weight``; and ``contrastive``."""
 
@@ -120,14 +133,18 @@ class CoCondenser(Condenser):
         contrastive_weight: float = 1.0,
         device: torch.device | str = "cpu",
         false_negatives: str = "masked",
+        chunk: int = 0,
     ) -> None:
         super().__init__(encoder, head, condenser, examples, late_mlm, device)
         self.terms = dict.fromkeys(self.word_terms, mlm_weight) | {"contrastive": contrastive_weight}
-        self._masked = false_negatives == "masked"
+        self._masked, self._chunk = false_negatives == "masked", chunk
 
     def micro_batches(self, step: int, parts: int = 1) -> list[MicroBatch]:
         """Spans of a step, siblings together or not; the contrast has one item for each span."""
         batches = super().micro_batches(step, parts)
+        if self._chunk:
+            weights = chunk_weights([batch.data for batch in batches], self._chunk)
+            batches = [replace(b, data=replace(b.data, weights=w)) for b, w in zip(batches, weights, strict=True)]
         return [replace(b, counts=b.counts | {"contrastive": len(b.ids)}, rows=len(b.ids)) for b in batches]
 
     def vectors(self, batch: MicroBatch, with_losses: bool) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
@@ -174,4 +191,5 @@ def build(setting: Setting) -> CoCondenser:
         options["contrastive_weight"],
         setting.device,
         options["false_negatives"],
+        options["chunk"],
     )

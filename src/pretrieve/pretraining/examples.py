@@ -57,13 +57,21 @@ class Masked:
     """n masked sequences, T tokens.
 
     corrupted: what the encoder reads; original (T,) int64: the tokens as they were; positions (m,): rows to predict,
-    sorted; draws (n,) int64: a number for each sequence that is its own in the whole run, to draw from.
+    sorted; draws (n,) int64: a number for each sequence that is its own in the whole run, to draw from; weights (n,): of the
+    loss of each sequence's masked words, or None for 1.
     """
 
     corrupted: Packed
     original: np.ndarray
     positions: np.ndarray
     draws: np.ndarray
+    weights: np.ndarray | None = None
+
+    @property
+    def words(self) -> np.ndarray:
+        """(n,) number of masked words of each sequence."""
+        bounds = np.append(self.corrupted.starts, len(self.original))
+        return np.diff(np.searchsorted(self.positions, bounds))
 
     def batch(self, device: torch.device | str) -> Batch:
         """The corrupted sequences on a device."""

@@ -154,6 +154,12 @@ OPTIONS: dict[str, dict[str, Option]] = {
     "cocondenser": _without(_CONDENSER, "examples", *_PACKING)
     | _false_negatives("Gao & Callan 2022 §3.2 leaves it open; Condenser modeling.py:239-242")
     | {
+        "chunk": Option(
+            0,
+            32,
+            Between(0, 1 << 20, True),
+            "open; Condenser trainer.py:161-184: spans of a mean, how many is the user's",
+        ),
         "span_length": Option(128, 128, Between(8, 4096, True), "luyug/Condenser issue 4"),
         "contrastive_weight": Option(1.0, 1.0, WEIGHT, "Gao & Callan 2022 §3.2; Condenser modeling.py:239"),
         "mlm_weight": Option(
