@@ -189,7 +189,8 @@ class Workload:
             examples = size.train[name]
             if options.get("sources") == "separate":
                 examples *= len(options["negatives"])
-            steps = steps_of(examples, options)
+            searched = options["few_epochs"] if name != "full" else []
+            steps = sum(steps_of(examples, {**options, "epochs": epochs}) for epochs in searched or [options["epochs"]])
             step = finetuning_step(options, body, lengths, examples, self._train_budget)
             looks = options.get("curve", 0) if name in watched else 0
             beside = self._beside(options, body, size, examples, steps, looks)

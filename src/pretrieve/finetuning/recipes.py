@@ -38,6 +38,16 @@ class Depths(NamedTuple):
         return "first, all, a whole number from 1 to 100000, or a list of these, one for each of negatives"
 
 
+class Candidates(NamedTuple):
+    """Allowed: a list of numbers above 0, or an empty one."""
+
+    def admits(self, value: object) -> bool:
+        return isinstance(value, (list, tuple)) and all(Between(1e-3, 1e6).admits(one) for one in value)
+
+    def __str__(self) -> str:
+        return "a list of numbers from 0.001 to 1e+06, or []"
+
+
 class ByPreset(NamedTuple):
     """A value of a variant that paper and released code do not share."""
 
@@ -109,13 +119,16 @@ def _run(
     decay: float | ByPreset = 0.01,
     clip: float = 1.0,
     snapshots: int = 0,
+    few_epochs: Any = [],  # noqa: B006 - an option's value, never changed
 ) -> dict[str, Option]:
     """``steps`` and ``epochs`` are both limits; a source that states one of them leaves the other out of reach.
-    ``schedule_steps``: where the schedule of the learning rate would end if training went on; 0: with the training."""
+    ``schedule_steps``: where the schedule of the learning rate would end if training went on; 0: with the training.
+    ``few_epochs``: what ``epochs`` is chosen from by validation loss, for all training-set sizes but ``full``; []: no search."""
     return {
         "batch": _both(batch, Between(1, 1 << 20, True), source),
         "steps": _both(steps, Between(1, 1 << 30, True), source),
         "epochs": _both(epochs, Between(1e-3, 1e6), source),
+        "few_epochs": _both(few_epochs, Candidates(), f"{source}: with few training examples"),
         "learning_rate": _both(rate, Between(1e-12, 10), source),
         "warmup": _both(warmup, Between(0, 1), source),
         "optimiser": _both(optimiser, OneOf(("adamw", "adafactor", "lamb")), source),
@@ -205,7 +218,7 @@ _STS = "condenser A.1; Reimers & Gurevych 2019 §4.2 (batch 16)"
 _DPR = (
     _model(("none", "none"), "hidden", "dot", 1.0, _CONDENSER)
     | _ranking(("softmax", "softmax"), 8, ["bm25"], 30, _TEVATRON, pool_from=ByPreset("first", "all"))
-    | _run(8, _NO_LIMIT, 3, 5e-6, (32, 128), _CONDENSER)
+    | _run(8, _NO_LIMIT, 3, 5e-6, (32, 128), _CONDENSER, few_epochs=ByPreset([5, 10, 40], []))
 )
 _PAIRWISE = (
     _model(("none", "linear-norm"), "hidden", "dot", 1.0, _SEED)
@@ -293,10 +306,10 @@ RECIPES: dict[str, dict[str, Option]] = {
         clip=0.0,
     ),
     "sts": _model(("none", "none"), "hidden", "cosine", 1.0, _STS, pooling="mean")
-    | _run(16, _NO_LIMIT, 4, 2e-5, (128, 128), _STS),
+    | _run(16, _NO_LIMIT, 4, 2e-5, (128, 128), _STS, few_epochs=[4, 8]),
     "sections": _model(("none", "none"), "hidden", "dot", 1.0, "condenser A.1; Reimers & Gurevych 2019 §4.4", "mean")
     | {"margin": _both(1.0, WEIGHT, "Reimers & Gurevych 2019 §3: 1, Euclidean distance")}
-    | _run(16, _NO_LIMIT, 1, 2e-5, (128, 128), "condenser A.1; Reimers & Gurevych 2019 §4.4"),
+    | _run(16, _NO_LIMIT, 1, 2e-5, (128, 128), "condenser A.1; Reimers & Gurevych 2019 §4.4", few_epochs=[1, 4, 8]),
     "glue": {"classes": _both(2, Between(2, 100, True), "MNLI has 3 classes, QQP, QNLI and SST-2 have 2")}
     | _run(32, _NO_LIMIT, 3, 2e-5, (128, 128), "seed_encoder A.2: the schedule of Devlin et al. 2019 A.3"),
     "news": _model(
@@ -333,6 +346,7 @@ _OPEN_QA = {
     "learning_rate": ByPreset(1e-5, 5e-6),
     "pool": 100,
     "passage_length": 256,
+    "few_epochs": [],  # "low data share the same setting"
 }
 
 #: What papers do otherwise on some data sets (``variant`` of a data set in config.yaml).
