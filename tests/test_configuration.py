@@ -190,7 +190,11 @@ def test_the_repositorys_configuration(config) -> None:
         (f"{BUDGETS}.base.batch", 1, [f"{BUDGETS}.base.batch: 1", "minimum of 2"]),
         (f"{BUDGETS}.base.batch", 2.5, ["batch: 2.5", "a whole number"]),
         (f"{BUDGETS}.base.batch", True, ["batch: True", "a whole number"]),
-        (f"{BUDGETS}.base.steps", DELETED, [f"{BUDGETS}.base", "'steps' is a required property"]),
+        (
+            f"{BUDGETS}.base.steps",
+            DELETED,
+            [f"{BUDGETS}.base", "found batch, learning_rate; expected either steps or epochs"],
+        ),
         (f"{BUDGETS}.base.learning_rate", 0, ["learning_rate: 0", "minimum of 0"]),
         (f"{BUDGETS}.base.warmup", 1.5, ["warmup: 1.5", "maximum of 1"]),
         (f"{BUDGETS}.base", DELETED, ["encoders.base.budget: 'base' is not allowed", "allowed: continued, pairs, t5"]),
@@ -238,6 +242,24 @@ def test_the_repositorys_configuration(config) -> None:
         ("scales.demo.temperature", DELETED, ["scales.demo", "'temperature' is a required property"]),
         ("scales.demo.body.heads", 3, ["scales.demo.body.heads: 3", "hidden=128"]),
         ("scales.demo.query_length", 300, ["scales.demo.query_length: 300", "max_positions=128"]),
+        (
+            "scales.demo.finetuning.all.passage_length",
+            256,
+            ["scales.demo.finetuning.all.passage_length: 256 tokens", "body.max_positions is 128"],
+        ),
+        ("scales.demo.finetuning.news.query_length", 130, ["finetuning.news.query_length: 130", "at most 128"]),
+        (
+            "scales.demo.pretraining.options.cocondenser.span_length",
+            200,
+            ["encoders.cocondenser: span_length of cocondenser is 200", "max_positions is 128"],
+        ),
+        ("mining_depth", 20, [".pool (from variant open-qa): 100 documents", "mining_depth is 20"]),
+        (
+            "recipes.dpr-hard.options",
+            {"pool_from": ["all", 300]},
+            ["recipes.dpr-hard.options.pool_from: 300 documents", "mining_depth is 200"],
+        ),
+        ("recipes.dpr-hard.options", {"pool_from": ["all"]}, ["pool_from: ['all'] has 1 entries", "negatives has 2"]),
         ("scales.demo.corpus", "x", ["scales.demo.corpus: 'x'", "allowed: encyclopedia-demo"]),
         ("scales.demo.roles.reqa-squad", "question", ["roles.reqa-squad: 'question'", "did you mean 'questions'?"]),
         (
@@ -361,10 +383,14 @@ def test_options_of_recipes_by_hand(config) -> None:
     other = copy.deepcopy(config)
     other["scales"]["demo"]["finetuning"] = {"all": {"learning_rate": 0.5, "classes": 7}, "dpr-hard": {"steps": 3}}
     other["recipes"]["dpr-hard"] = {"options": {"batch": 4}}
+    other["scales"]["demo"]["body"]["max_positions"], other["mining_depth"] = (
+        512,
+        1000,
+    )  # for the presets' lengths and pools
     load(other)
     web, open_qa = (recipe_options(other, "dpr-hard", dataset) for dataset in ("questions", "questions-open"))
     assert (web["kind"], web["group"], web["pool"], web["epochs"]) == ("ranking", 8, 200, 3)  # condenser A.1
-    assert (open_qa["group"], open_qa["pool"], open_qa["epochs"]) == (2, 100, 20)
+    assert (open_qa["group"], open_qa["pool"], open_qa["epochs"]) == (2, 100, 40)  # condenser A.1
     for options in (web, open_qa):
         assert (options["learning_rate"], options["steps"], options["batch"]) == (
             0.5,

@@ -230,3 +230,11 @@ def test_every_line_of_the_list_is_a_name_of_the_project() -> None:
     for section in ("datasets", "corpora"):
         known |= set(config[section]).union(*(scale.get(section, {}) for scale in scales))
     assert set(read_counts(ROOT / "resources/counts.tsv")) <= known
+
+
+def test_a_measured_rate_is_not_above_that_of_a_product() -> None:
+    """Injected timings: of a busy machine, where the overhead comes out at nine tenths of the pass, or longer than it."""
+    assert calibrate.rate(1e9, seconds=1.0, overhead=0.2, peak=1e12) == pytest.approx(1.25e9)
+    assert calibrate.rate(1e9, seconds=1.0, overhead=0.2, peak=1.1e9) == 1.1e9
+    for overhead in (0.9, 0.999999, 3.0):
+        assert calibrate.rate(1e9, seconds=1.0, overhead=overhead, peak=1e12) == pytest.approx(2e9)

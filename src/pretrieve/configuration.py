@@ -20,7 +20,7 @@ from jsonschema.exceptions import ValidationError, best_match
 from pretrieve.analysis.plan import check_analyses
 from pretrieve.errors import ConfigError, nearest
 from pretrieve.finetuning.recipes import RECIPES, VARIANTS, resolve_recipe
-from pretrieve.job_options import EXAMPLE_READERS, chain_of, encoder_options, from_outside
+from pretrieve.job_options import EXAMPLE_READERS, chain_of, encoder_options, from_outside, objective_options
 from pretrieve.pretraining.presets import OPTIONS
 from pretrieve.scales import check_scale, datasets_behind, means_of
 from pretrieve.tasks.collection_formats import LAYOUTS, check_files
@@ -165,6 +165,11 @@ def check_config(config: Mapping[str, Any], schema_file: Path, table_names: Iter
     check_scale(config)
     for option in sorted(set(scale["pretraining"]["options"]) - set(OPTIONS)):
         raise _refuse(f"{where}.pretraining.options", option, OPTIONS)
+    for name, budget in scale["pretraining"]["budgets"].items():
+        if ("steps" in budget) == ("epochs" in budget):
+            raise ConfigError(
+                f"config: {where}.pretraining.budgets.{name}: found {', '.join(budget)}; expected either steps or epochs"
+            )
     for name, encoder in config["encoders"].items():
         _check_encoder(name, encoder, config)
     for name, dataset in config["datasets"].items():
@@ -265,6 +270,12 @@ def _check_encoder(name: str, encoder: Mapping[str, Any], config: Mapping[str, A
     if contrastive != ("dim" in encoder):
         raise ConfigError(f"{where}.dim: a pair objective needs it, and only a pair objective has it")
     room = config["scales"][config["scale"]]["body"]["max_positions"]
+    span = 0 if contrastive or objective != "cocondenser" else objective_options(config, name)["span_length"]
+    if span > room:
+        raise ConfigError(
+            f"{where}: span_length of cocondenser is {span}, but scales.{config['scale']}.body.max_positions is {room}; expected "
+            f"at most {room}: set scales.{config['scale']}.pretraining.options.cocondenser.span_length"
+        )
     if "length" in encoder and (contrastive or objective == "none" or encoder["length"] > room):
         raise ConfigError(
             f"{where}.length: {encoder['length']}; only an objective on single texts has it, and body.max_positions is {room}"
@@ -365,6 +376,8 @@ def _check_recipes(config: Mapping[str, Any]) -> None:
                     seen.append(step)
                     waiting += _chain(config, step, variant)
             _check_shape(config, name, variant)
+            _check_lengths(config, name, variant)
+            _check_pools(config, name, variant)
 
 
 def _resolved(config: Mapping[str, Any], recipe: str, variant: str | None) -> dict[str, Any]:
@@ -388,6 +401,51 @@ def _check_shape(config: Mapping[str, Any], recipe: str, variant: str | None) ->
             raise ConfigError(
                 f"config: recipes.{recipe}.options.{key}: {asked.get(key)!r}{where}, but its start {start!r} has "
                 f"{has.get(key)!r}; a retriever keeps its shape: give both the same value, or set start: encoder"
+            )
+
+
+def _origin(config: Mapping[str, Any], recipe: str, variant: str | None, option: str) -> str:
+    """The key of the configuration that an option of a recipe comes from."""
+    entry, scale = config["recipes"][recipe], config["scales"][config["scale"]]["finetuning"]
+    base, where = entry.get("recipe", recipe), f"scales.{config['scale']}.finetuning"
+    if option in entry.get("options", {}):
+        return f"recipes.{recipe}.options.{option}"
+    for name in (base, "all"):
+        if option in scale.get(name, {}):
+            return f"{where}.{name}.{option}"
+    of = f"variant {variant}" if option in VARIANTS.get(variant or "", {}).get(base, {}) else "the recipe's preset"
+    return f"{where}.{base}.{option} (from {of})"
+
+
+def _check_lengths(config: Mapping[str, Any], recipe: str, variant: str | None) -> None:
+    """No text may be longer than what a body reads: better said now than in the first long batch."""
+    room, options = config["scales"][config["scale"]]["body"]["max_positions"], _resolved(config, recipe, variant)
+    for key in ("query_length", "passage_length"):
+        if options.get(key, 0) > room:
+            raise ConfigError(
+                f"config: {_origin(config, recipe, variant, key)}: {options[key]} tokens, but scales.{config['scale']}"
+                f".body.max_positions is {room}; expected at most {room}: set a shorter length, or more positions"
+            )
+
+
+def _check_pools(config: Mapping[str, Any], recipe: str, variant: str | None) -> None:
+    """Lists of negatives have ``mining_depth`` documents, and no recipe may ask for more."""
+    options = _resolved(config, recipe, variant)
+    sources = options.get("negatives", [])
+    if not sources or options["group"] < 2:
+        return
+    depths = options["pool_from"]
+    if isinstance(depths, list) and len(depths) != len(sources):
+        raise ConfigError(
+            f"config: {_origin(config, recipe, variant, 'pool_from')}: {depths} has {len(depths)} entries, but negatives "
+            f"has {len(sources)}; expected one for each list, or a single one"
+        )
+    for depth in depths if isinstance(depths, list) else [depths]:
+        key, needed = ("pool_from", depth) if isinstance(depth, int) else ("pool", options["pool"])
+        if needed > config["mining_depth"]:
+            raise ConfigError(
+                f"config: {_origin(config, recipe, variant, key)}: {needed} documents of each list of negatives, but "
+                f"mining_depth is {config['mining_depth']}; expected at most so many: set it lower, or mining_depth higher"
             )
 
 

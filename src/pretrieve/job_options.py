@@ -41,6 +41,8 @@ def encoder_options(config: Mapping[str, Any], encoder: str) -> dict[str, Any]:
         body |= {"max_positions": scale["body"]["max_positions"]} | shape
     else:
         body |= scale["bow_mlp"] | {"heads": 1}
+    if "layer_norm_eps" in entry:
+        body |= {"layer_norm_eps": entry["layer_norm_eps"]}
     tasks = None if isinstance(entry["objective"], str) else list(entry["objective"])
     objective = {"name": "pairs" if tasks else entry["objective"]} | objective_options(config, encoder)
     if tasks:

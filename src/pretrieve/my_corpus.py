@@ -102,6 +102,8 @@ def _configured(config: Mapping[str, Any], folder: Folder) -> dict[str, Any]:
     scale.pop("means", None)  # of data sets that are not there any more
     pretraining = scale["pretraining"]
     pretraining |= {"budgets": dict(options["budgets"]), "examples": options["examples"]}
+    for objective in ("retromae", "dupmae"):  # packed as all others, whose texts they are compared on
+        pretraining["options"].setdefault(objective, {}).setdefault("packing", "whole")
     base = config["recipes"][options["recipe"]].get("recipe", options["recipe"])
     scale["finetuning"].setdefault("all", {})["passage_length"] = options["passage_length"]
     scale["finetuning"][base] = scale["finetuning"].get(base, {}) | dict(options["finetuning"])

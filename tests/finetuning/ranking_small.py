@@ -27,6 +27,10 @@ OPTIONS: dict[str, Any] = {
         "margin": 1.0,
         "group": 1,
         "pool": 50,
+        "pool_from": "first",
+        "sources": "union",
+        "examples": "judgement",
+        "false_negatives": "masked",
     },
     **{"batch": 10, "steps": 60, "epochs": 1000, "query_length": 8, "passage_length": 12, "snapshots": 4},
 }

@@ -24,7 +24,8 @@ from pretrieve.retrieval.negatives import Negatives
 from pretrieve.training.loop import train
 from pretrieve.training.optimiser import OptimiserConfig
 
-OPTIONS = {"group": 3, "pool": 9, "batch": 6, "query_length": 6, "passage_length": 12}
+DRAWN = {"pool": 9, "pool_from": "first", "sources": "union", "examples": "judgement"}
+OPTIONS = {"group": 3, **DRAWN, "batch": 6, "query_length": 6, "passage_length": 12}
 LENGTHS = (6, 12)
 
 

@@ -2,9 +2,10 @@
 
 The parts are tested by themselves: losses, groups, ranking, validation, ance, distillation, cross_encoding, example_objectives.
 
-Seen to fail when: the last snapshot is kept; a resumed run forgets the best weights; questions without answer are trained on; the
-encoder's similarity is kept in place of the recipe's; a continued recipe begins with the encoder; the key of a run's checkpoints
-leaves out its negatives; the lists of ANCE, the teacher's scores or the runs on the way are not kept.
+Seen to fail when: the last snapshot is kept; a resumed run forgets the best weights; questions without answer are trained
+on; the encoder's similarity is kept in place of the recipe's; a continued recipe begins with the encoder; the key of a run's
+checkpoints leaves out its negatives; epochs are chosen by the highest loss, or trained again; the lists of ANCE, the
+teacher's scores or the runs on the way are not kept.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from safetensors.torch import load_file
 
 from pretrieve.errors import ConfigError, DataError
 from pretrieve.finetuning import validation
-from pretrieve.finetuning.fine_tuning import FineTuning
+from pretrieve.finetuning.fine_tuning import FineTuning, options_of_size
 from pretrieve.finetuning.recipes import resolve_recipe
 from pretrieve.finetuning.run import finetune
 from pretrieve.finetuning.trainers import TRAINERS
@@ -97,6 +98,33 @@ def test_the_best_snapshot_is_what_is_saved(task: Dataset, encoder_dir: Path, tm
     before, after = (load_file(place / "model.safetensors") for place in (encoder_dir, out))
     assert all(torch.equal(before[name], after[name]) for name in after)
     assert json.loads((out / "pretrieve.json").read_text())["best_step"] == 0
+
+
+def test_epochs_are_searched_by_validation_loss(task, encoder_dir, tmp_path, monkeypatch) -> None:
+    """Start and end of 1, 3 and 2 epochs: 3 ends lowest. It is the model of a run with 3 epochs; a killed search goes on."""
+    searched = options_of("reqa", **REQA, snapshots=1) | {"epochs": [1, 3, 2]}
+    _, plain = tune(task, encoder_dir, tmp_path / "plain", searched | {"epochs": 3})
+    losses = iter([9.0, 5.0, 9.0, 9.0, 2.0, 9.0, 4.0])
+    monkeypatch.setattr(validation.BestSnapshot, "_loss", lambda self: next(losses))
+    seen = cut_at(monkeypatch, 3)  # of the second one: the first has two steps
+    with pytest.raises(KeyboardInterrupt):
+        tune(task, encoder_dir, tmp_path, searched)
+    assert seen == [0, 1, 0, 1, 2, 3]
+    _, out = tune(task, encoder_dir, tmp_path, searched)
+    about = json.loads((out / "pretrieve.json").read_text())
+    assert about["epochs_searched"] == {"1": 5.0, "3": 2.0, "2": 4.0} and about["finetuning"]["epochs"] == 3
+    assert seen[6:8] == [0, 1] and len(seen) == 6 + 4 + 3  # not the first one again
+    one, other = (load_file(place / "model.safetensors") for place in (plain, out))
+    assert all(torch.equal(one[name], other[name]) for name in one)
+    assert not (tmp_path / "work").exists()
+
+
+def test_which_sizes_are_searched() -> None:
+    options = resolve_recipe("sts", {}, {})
+    assert (
+        options_of_size(options, "1k", ())["epochs"] == [4, 8] and options_of_size(options, "full", ())["epochs"] == 4
+    )
+    assert options_of_size(options | {"few_epochs": []}, "1k", ())["epochs"] == 4
 
 
 def negatives_of(task: Dataset, path: Path) -> Path:

@@ -4,7 +4,9 @@ Seen to fail when: negatives are the same in every epoch, or of every query in o
 each time, or from a stateful generator; two examples of a query read the same negatives; lists are cut before relevant
 documents are taken out, or not cut, or those stay in, or repeats do; the same group stands in a step twice, or another
 group of the same example is dropped; only the first answer is trained on; a step is longer than an epoch; empty lists,
-unknown ids, unanswered queries, or ids and judgements that stand twice pass; documents of grade 0 are relevant.
+unknown ids, unanswered queries, or ids and judgements that stand twice pass; documents of grade 0 are relevant; a draw takes
+the first documents, or looks deeper than it should; lists are united though they should be separate; a query's relevant
+documents do not take turns.
 """
 
 from __future__ import annotations
@@ -124,6 +126,62 @@ def test_a_relevant_document_is_never_a_negative(two_answers: Dataset) -> None:
     for row in rows:
         kept = [document for document in range(9) if document not in two_answers.relevant[row]]
         assert groups.pool(row).tolist() == kept[:4]
+
+
+def test_lists_are_drawn_as_tevatron_draws_them(task: Dataset) -> None:
+    """build_train_hn.py:23-25: ``pool`` of the first ``pool_from``, without replacement; build_train.py:33: of the whole list.
+    Relevant documents are taken out first. The draw is of the seed, and every document is drawn equally often."""
+    rows = task.split("60pct", "train")
+    own = ["d1", "d2", "d3", "d4", "d5", "d6", "d7", "x"]
+    everything = of({task.query_ids[row]: ["d0", *own] for row in rows})  # d0 is relevant to the first five queries
+    row = rows[0]
+    assert task.document_ids[task.positive[row]] == "d0"
+    names = lambda groups: [task.document_ids[document] for document in groups.pool(row)]
+    for depth, within in ((4, own[:4]), ("all", own)):
+        drawn = [names(make(task, 2, [everything], seed, rows, pool=2, pool_from=depth)) for seed in range(400)]
+        assert all(len(pair) == 2 and pair == sorted(pair, key=own.index) for pair in drawn)  # best first
+        counts = Counter(name for pair in drawn for name in pair)
+        assert set(counts) == set(within)
+        expected = 800 / len(within)
+        assert all(abs(count - expected) < 5 * expected**0.5 for count in counts.values())
+        assert drawn[3] == names(make(task, 2, [everything], 3, rows, pool=2, pool_from=depth))
+    assert names(make(task, 2, [everything], 1, rows, pool=2)) == own[:2]
+    # One depth for each list: all of the second one's documents are among its first three.
+    other = of({task.query_ids[row]: own[::-1] for row in rows}, "mined")
+    groups = make(task, 2, [everything, other], 1, rows, pool=3, pool_from=["first", 3])
+    assert names(groups) == [*own[:3], *own[:-4:-1]]
+
+
+def test_each_list_makes_examples_of_its_own(task: Dataset) -> None:
+    """tevatron trains on a file for each list: each query is an example of each, none has negatives of both lists, and a list
+    without a document for a query makes no example."""
+    rows = task.split("60pct", "train")
+    rows = rows[task.positive[rows] > 1]  # not answered by d0 or d1
+    ids = [task.query_ids[row] for row in rows]
+    bm25, mined = of({name: ["d0", "d1"] for name in ids}), of({name: ["x"] for name in ids[1:]}, "mined")
+    groups = make(task, 2, [bm25, mined], rows=rows, sources="separate")
+    assert len(groups) == 2 * len(rows) - 1
+    seen = defaultdict(list)
+    for query, _, negative in triples(groups.at(0, len(groups))):
+        seen[query].append(task.document_ids[negative])
+    assert len(seen[rows[0]]) == 1 and seen[rows[0]][0] in ("d0", "d1")
+    assert all(sorted(name == "x" for name in seen[row]) == [False, True] for row in rows[1:])
+    assert len(make(task, 2, [bm25, mined], rows=rows)) == len(rows)
+
+
+def test_relevant_documents_take_turns(two_answers: Dataset) -> None:
+    """tevatron dataset.py:125: one example for each query, whose relevant document moves on by one every epoch."""
+    rows = two_answers.split("60pct", "train")
+    groups = make(two_answers, 3, examples="query")
+    assert len(groups) == len(rows) == 24
+    taken = defaultdict(list)
+    for epoch in range(4):
+        for query, positive, *_ in triples(groups.at(epoch, 24)):
+            taken[query].append(positive)
+    for query, positives in taken.items():
+        assert set(positives) == set(two_answers.relevant[query].tolist())
+        assert positives[:2] == positives[2:] and positives[0] != positives[1]
+    assert len({two_answers.relevant[query].tolist().index(first[0]) for query, first in taken.items()}) == 2
 
 
 def test_the_same_group_twice_in_a_step_is_once(task: Dataset) -> None:

@@ -142,6 +142,17 @@ def test_another_answer_is_no_negative(two_answers: Dataset) -> None:
     assert float(loss) == pytest.approx(2 * math.log(2) + math.log(3) + math.log(4), rel=1e-6)
 
 
+@pytest.mark.parametrize("kind", ["reqa", "both"])
+def test_false_negatives_are_kept_if_wanted(two_answers: Dataset, kind: str) -> None:
+    """As tevatron, RetroMAE and T5X have it: four equal scores for each of four queries (and documents), repeated or not."""
+    first, second = two_answers.relevant[0]
+    group = Group(np.array([0, 0, 5, 20]), np.array([[first], [second], [first], [two_answers.positive[20]]]))
+    made = objective(two_answers, kind)
+    made.options = {**made.options, "false_negatives": "kept"}
+    loss = made.contrast([torch.zeros(8, 8)], [made._pack(group)])["contrastive"]
+    assert float(loss) == pytest.approx((2 if kind == "both" else 1) * 4 * math.log(4), rel=1e-6)
+
+
 # --- Cuts, cache, processes ---
 
 

@@ -1,7 +1,8 @@
 """Recipes: every value allowed, every difference between paper and code documented and pinned, docs/fine-tuning.md true.
 
 Seen to fail when: a default is outside of what is allowed; a variant names an option that its recipe has not; a row of
-docs/fine-tuning.md or of docs/fidelity.md is deleted or names another value; ``trainer_of`` takes the curve before the refresh.
+docs/fine-tuning.md or of docs/fidelity.md is deleted or names another value; ``trainer_of`` takes the curve before the refresh;
+a schedule ends with the training, or weights decay, under ``official_code``.
 """
 
 from __future__ import annotations
@@ -17,12 +18,16 @@ from pretrieve.finetuning.recipes import (
     KIND_OF,
     RECIPES,
     VARIANTS,
+    ByPreset,
+    Depths,
     Names,
     resolve_recipe,
     trainer_of,
 )
+from pretrieve.finetuning.run import optimiser_config
 from pretrieve.finetuning.trainers import TRAINERS
 from pretrieve.options import PRESETS
+from pretrieve.training.optimiser import learning_rate_at
 
 ROOT = Path(__file__).parents[2]
 ROW = re.compile(r"^\| `([a-z0-9-]+)\.([a-z_]+)` \| (.+?) \| (.+?) \| (paper|code) \| (.+?) \|")
@@ -47,7 +52,11 @@ def test_variants_change_what_their_recipes_have() -> None:
     for variant, recipes in VARIANTS.items():
         for name, changes in recipes.items():
             assert set(changes) <= set(RECIPES[name]), (variant, name)
-            assert resolve_recipe(name, {}, {}, variant) == resolved(name) | changes
+            for preset in PRESETS:
+                own = {k: getattr(v, preset) if isinstance(v, ByPreset) else v for k, v in changes.items()}
+                found = resolve_recipe(name, {"preset": preset}, {}, variant)
+                assert found == resolved(name, preset=preset) | own, (variant, name, preset)
+                assert all(RECIPES[name][option].allowed.admits(value) for option, value in own.items())
         assert resolve_recipe("reqa", {}, {}, variant) == resolved("reqa")
 
 
@@ -55,6 +64,35 @@ def test_names() -> None:
     one, many = Names("|[a-z]+"), Names("bm25|mined:[a-z]+", True)
     assert one.admits("") and one.admits("abc") and not one.admits("a1") and not one.admits(["abc"])
     assert many.admits([]) and many.admits(["bm25", "mined:x"]) and not many.admits("bm25") and not many.admits([1])
+
+
+def test_depths() -> None:
+    assert all(Depths().admits(value) for value in ("first", "all", 200, ["all", 200]))
+    assert not any(Depths().admits(value) for value in ("last", 0, 1.5, True, [], ["first", 0], [["all"]]))
+
+
+def test_released_schedules() -> None:
+    """By hand from the commands: SEED-Encoder's warm-up is 35,000,000 // 256 · 2 steps, of which 1,000 warm up, and its
+    checkpoint 90,000 is where 67 % of the peak is left; ANCE's are 440,000 and 800,000 of 1,000,000. None decays weights."""
+    assert 35_000_000 // 256 * 2 == 273_436  # run_warmup.py:57 multiplies by 2.0 what // leaves: 136,718 · 2
+    for name, variant, warm, total, last in (
+        ("seed-pairwise", None, 1000, 273_437, 90_000),
+        ("ance", None, 5000, 1_000_000, 440_000),
+        ("ance", "documents", 3000, 1_000_000, 800_000),
+    ):
+        options = resolve_recipe(name, {"preset": "official_code"}, {}, variant)
+        config = optimiser_config(options, options["steps"])
+        assert (config.steps, config.weight_decay) == (last, 0.0)
+        rates = [learning_rate_at(config, step) / options["learning_rate"] for step in (warm - 1, last)]
+        assert rates == pytest.approx([1.0, (total - last) / (total - warm)], abs=1e-4)
+    # A run that few questions make a tenth as long has a tenth of the schedule.
+    options = resolved("seed-pairwise", preset="official_code")
+    assert optimiser_config(options, 9000).schedule_steps == 27_344
+    # dual_encoders §4: from 1e-3 linearly to 0; t5x_retrieval warms up for 1,000 of 20,000 steps.
+    paper, code = (resolved("dual-t5", preset=preset) for preset in PRESETS)
+    first, second = (learning_rate_at(optimiser_config(options, 20_000), 0) for options in (paper, code))
+    assert first == 1e-3 and second < 1e-6
+    assert learning_rate_at(optimiser_config(code, 20_000), 1000) == pytest.approx(1e-3)
 
 
 def test_trainers() -> None:

@@ -82,8 +82,13 @@ def test_dot_against_cosine(tmp_path: Path, random_packed, config: BodyConfig) -
 
 
 def test_orqas_head(tmp_path: Path, random_packed) -> None:
-    """Pooler with tanh, dense, LayerNorm by hand; dropout of 0.1 in training alone, whatever the body's is."""
+    """Pooler with tanh, dense, LayerNorm with Keras's ε by hand; dropout of 0.1 in training alone, whatever the body's is. The
+    dense layer begins as Glorot's: uniform within ±√(6 / (in + out))."""
     encoder = Encoder(CONFIG, 5, "cls", 1, "dot", "orqa").eval()
+    wide = Encoder(CONFIG, 500, "cls", 1, "dot", "orqa").projection.dense.weight.detach()
+    bound = (6 / (CONFIG.hidden + 500)) ** 0.5
+    assert 0.99 * bound < float(wide.abs().max()) <= bound
+    assert float(wide.std()) == pytest.approx(bound / 3**0.5, rel=0.02)
     with torch.no_grad():
         for parameter in encoder.projection.parameters():
             parameter.add_(0.3 * torch.randn(parameter.shape, generator=seeded(5)))
@@ -92,7 +97,7 @@ def test_orqas_head(tmp_path: Path, random_packed) -> None:
     with torch.no_grad():
         pooled = torch.tanh(encoder.pool(batch) @ head.pooler.weight.T + head.pooler.bias)
         x = pooled @ head.dense.weight.T + head.dense.bias
-        x = (x - x.mean(1, keepdim=True)) / (x.var(1, keepdim=True, unbiased=False) + CONFIG.layer_norm_eps).sqrt()
+        x = (x - x.mean(1, keepdim=True)) / (x.var(1, keepdim=True, unbiased=False) + 1e-3).sqrt()
         expected = (x * head.norm.weight + head.norm.bias)[batch.inverse]
         assert torch.allclose(encoder(batch), expected, atol=1e-5)
         dropped = torch.stack([encoder.train()(batch) for _ in range(200)]) == 0

@@ -5,7 +5,8 @@ cosines, or divided; the contrast is of each micro-batch; the loss is a mean ove
 twice where the gradients are cached; the vectors are those of the skip layer; the first pass computes the head, or
 [CLS] alone with other dropout; both spans may be the same one, or the first is always the article's first; an article
 of one span is drawn; siblings are told by their place in the micro-batches; spans of an article that is drawn twice
-are its negatives; every step draws the same spans; a weight is ignored.
+are its negatives; every step draws the same spans; a weight is ignored; chunks are those of the micro-batches, or all count
+alike.
 """
 
 from __future__ import annotations
@@ -155,6 +156,25 @@ def test_word_losses_have_exactly_their_weight(corpus: TokenStore, cpu: Device, 
         assert float((gradient - expected).abs().max()) <= 2e-5 * max(1.0, float(expected.abs().max()))
 
 
+@pytest.mark.parametrize("budget", [None, 60])
+def test_the_mean_of_the_means_of_chunks(corpus: TokenStore, cpu: Device, budget: int | None) -> None:
+    """Condenser trainer.py:161-184: each chunk of 4 spans, in the order of drawing, has a mean over its masked words, and counts
+    by its spans; 18 spans are four chunks and a half. Not the mean over all words, and the same however a step is cut."""
+    plain = cocondenser(corpus)
+    (batch,) = plain.micro_batches(0)
+    packed, masked = batch.data.batch("cpu"), batch.data
+    with torch.no_grad():
+        states = plain.condenser(plain.body.all_states(packed), packed)
+        logits = plain.head(states[masked.positions], plain.body.words.weight)
+        losses = functional.cross_entropy(logits, masked.targets("cpu")[1], reduction="none").numpy()
+    owner = np.searchsorted(masked.corrupted.starts, masked.positions, side="right") - 1
+    chunk = masked.draws[owner] // 4
+    expected = sum(losses[chunk == c].mean() * (masked.draws // 4 == c).sum() for c in range(5)) / 18
+    assert len(set(chunk.tolist())) == 5 and abs(expected - losses.mean()) > 1e-3
+    assert gradients(cocondenser(corpus, budget=budget, chunk=4), cpu)["head"] == pytest.approx(expected, rel=1e-5)
+    assert gradients(plain, cpu)["head"] == pytest.approx(losses.mean(), rel=1e-5)
+
+
 def test_the_first_pass_has_no_heads_and_the_same_dropout(corpus: TokenStore) -> None:
     """Else the cached gradients belong to other vectors."""
     objective = cocondenser(corpus, budget=60, dropout=0.3)
@@ -191,6 +211,9 @@ def test_contrast_by_hand() -> None:
     vectors = torch.tensor([[2.0, 0.0], [1.0, 1.0], [0.0, 1.0], [0.0, 1.0]])
     e = math.exp
     rows = [e(2) / (e(2) + 2), e(2) / (e(2) + 2 * e(1)), e(1) / (e(1) + e(0) + e(1)), e(1) / (e(1) + e(0) + e(1))]
+    kept = span_contrast(vectors, torch.arange(4), torch.tensor([0, 0, 0, 0]), masked=False)
+    assert kept == span_contrast(vectors, torch.arange(4), torch.tensor([0, 0, 1, 1]))  # Condenser modeling.py:239-242
+    assert span_contrast(vectors, torch.arange(4), torch.tensor([0, 0, 0, 0])).item() == 0
     loss = span_contrast(vectors, torch.arange(4), torch.tensor([0, 0, 1, 1]))
     assert loss.item() == pytest.approx(-sum(map(math.log, rows)), abs=1e-6)
     assert loss.item() == pytest.approx(4 * released_contrast(vectors).item(), abs=1e-6)

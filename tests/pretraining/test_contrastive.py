@@ -41,6 +41,8 @@ def test_by_hand() -> None:
     twice = in_batch_loss(eye, eye, 1.0, torch.tensor([5, 5, 6])).item()
     assert twice == pytest.approx(2 * math.log(1 + 1 / math.e) + math.log(1 + 2 / math.e), abs=1e-6)
     assert in_batch_loss(eye[:1], eye[:1], 1.0, ids[:1]).item() == 0
+    # ORQA keeps a document's repetition as a negative: as if all were different.
+    assert in_batch_loss(eye, eye, 1.0, None).item() == pytest.approx(3 * math.log(1 + 2 / math.e), abs=1e-6) != twice
 
 
 @pytest.mark.parametrize("ids", [list(range(12)), [0, 1, 0, 2, 0, 3, 3, 4, 5, 6, 6, 7], [1] * 12])

@@ -4,7 +4,7 @@ Seen to fail when: a half is rounded up; the share is counted over all tokens th
 overshoots ends the choice instead of being passed over, or is taken; [SEP] or [UNK] can be chosen, or [UNK] is not
 counted; what stands behind a [SEP], or first in a sequence, goes on with the word before; the ``##`` rule decides for
 a vocabulary that marks beginnings; 70 % become [MASK]; random words can be special tokens; the unchanged tokens are
-changed; the random draw is not of the generator given.
+changed; the random draw is not of the generator given; [UNK] never spends the quota, or is predicted.
 """
 
 from __future__ import annotations
@@ -136,6 +136,21 @@ def test_words_that_do_not_fit_are_passed_over() -> None:
                     passed += 1
             assert (found[row] == expected).all()
     assert passed > 1000
+
+
+def test_unknown_tokens_spend_the_quota_if_wanted() -> None:
+    """40 texts of 10 known and 10 unknown tokens, half of all wanted: ``skipped`` predicts all ten known ones; ``spent`` draws
+    10 of 20 and predicts those that are known, 5 on average (hypergeometric, deviation 1.15), and never [UNK]."""
+    packed = packed_rows([[CLS, *([7] * 10), *([UNK] * 10), SEP]] * 40)
+    counts = {}
+    for unk in ("skipped", "spent"):
+        chosen = choose_positions(packed, STORE, Masking(rate=0.5, unk=unk), np.random.default_rng(6))
+        assert not (packed.tokens[chosen] == UNK).any()
+        counts[unk] = np.bincount(np.repeat(np.arange(40), 22)[chosen], minlength=40)
+    assert (counts["skipped"] == 10).all()
+    assert abs(counts["spent"].mean() - 5) < 5 * 1.15 / 40**0.5 and counts["spent"].std() > 0.5
+    with pytest.raises(ConfigError, match="unk='kept'"):
+        Masking(unk="kept")
 
 
 @pytest.mark.parametrize("rate", [0.15, 0.3, 0.5, 0.01])

@@ -35,6 +35,7 @@ from pretrieve.pretraining.objectives import build_objective
 from pretrieve.pretraining.presets import OPTIONS, resolve
 from pretrieve.pretraining.run import first_losses, pretrain
 from pretrieve.pretraining.setting import Setting
+from pretrieve.text.blocks import build_blocks
 from pretrieve.training import loop
 from pretrieve.training.checkpoint import Checkpoints
 from pretrieve.training.device import choose_device
@@ -96,6 +97,16 @@ def test_epochs() -> None:
     assert whole[:7].tolist() != whole[7:14].tolist()
     for position in range(12):
         assert epoch_order(7, 3, position, 9).tolist() == whole[position : position + 9].tolist()
+
+
+def test_a_budget_in_epochs(store, body, tmp_path: Path) -> None:
+    """Three epochs of the blocks that the store has, in batches of 4, and not of blocks that are full."""
+    chosen = options(MLM, examples="blocks")
+    limit = chosen["objective"]["length"] - 2
+    blocks = build_blocks(store, limit)
+    chosen["budget"] = {"batch": 4, "epochs": 3, "learning_rate": 1e-3}
+    done, _ = run(store, tmp_path, chosen)
+    assert done.curve[-1]["step"] + 1 == round(3 * len(blocks) / 4) > round(3 * len(store.tokens) / limit / 4)
 
 
 def mlm(store, body, budget: int) -> MaskedLanguageModel:

@@ -2,7 +2,7 @@
 
 Seen to fail when: the first of the draw validate instead of the last (nesting); the pool is not shuffled; test
 questions are drawn for training; dev queries fall into test; a size too large, or a
-fraction of 0, passes.
+fraction of 0, passes; the test set of a number changes with it.
 """
 
 from __future__ import annotations
@@ -92,9 +92,23 @@ def test_what_cannot_be_drawn_is_said(sizes: dict[str, float], message: str) -> 
 
 def test_a_number_of_questions_and_all_of_them() -> None:
     rows = split(80, 20, 0, {"k": 10, "full": "all"})
-    assert [len(members(rows, "k", part)) for part in ("train", "valid", "test")] == [9, 1, 90]
+    assert [len(members(rows, "k", part)) for part in ("train", "valid", "test")] == [9, 1, 20]
     assert [len(members(rows, "full", part)) for part in ("train", "valid", "test")] == [72, 8, 20]
     assert members(rows, "k", "train") < members(rows, "full", "train")
+
+
+def test_numbers_have_one_test_set_and_shares_their_complements() -> None:
+    """condenser §4 fine-tunes on 1K, 10K and all with one test set; pretraining_tasks §4.1 tests on all other questions."""
+    sizes = {"1pct": 0.1, "1k": 20, "10k": 40, "most": 60}
+    rows = split(80, 20, 7, sizes)
+    tests = {size: members(rows, size, "test") for size in sizes}
+    assert tests["1k"] == tests["10k"] == tests["most"] and len(tests["1k"]) == 40 and len(tests["1pct"]) == 90
+    for size in ("1k", "10k", "most"):
+        part = members(rows, size, "train") | members(rows, size, "valid")
+        assert len(part) == sizes[size] and not part & tests[size] and len(members(rows, size, "dev")) == 7
+    assert members(rows, "1pct", "test") == {r.query_id for r in rows} - members(rows, "1pct", "dev") - (
+        members(rows, "1pct", "train") | members(rows, "1pct", "valid")
+    )
 
 
 def test_smallest_size_that_the_message_names_can_be_drawn() -> None:

@@ -99,6 +99,35 @@ def test_against_sentences_one_by_one(tmp_path: Path, case: int) -> None:
         assert blocks.lengths.sum() == len(store.tokens) and blocks.lengths.max(initial=0) <= length
 
 
+def test_filled_blocks_by_hand(tmp_path: Path) -> None:
+    """RetroMAE: sentences of 3, 2, 4, 1 and 1 tokens (SMALL's first article), limit 4: 3+2 reach it and are cut to 4; 4; 1+1."""
+    store = make_store(tmp_path, [[[[3, 2, 4, 1, 1]]], [[[9, 2]]]])
+    assert as_list(build_blocks(store, 4, packing="fill")) == [(0, 4, 0), (5, 4, 0), (9, 2, 0), (11, 4, 1), (20, 2, 1)]
+    assert as_list(build_blocks(store, 4)) == [
+        *[(0, 3, 0), (3, 2, 0), (5, 4, 0), (9, 2, 0)],
+        *[(11, 4, 1), (15, 4, 1), (19, 3, 1)],
+    ]
+
+
+@pytest.mark.parametrize("case", range(8))
+def test_filled_blocks_against_sentences_one_by_one(tmp_path: Path, case: int) -> None:
+    """The definition in plain words: add sentences while the block is shorter than the limit, then cut it."""
+    shape = random_shape(np.random.default_rng(case))
+    store = make_store(tmp_path, shape, case)
+    for length in (1, 5, 14, 10_000):
+        expected, row = [], 0
+        for article, sections in enumerate(shape):
+            start = row
+            for n in (n for paragraphs in sections for passage in paragraphs for n in passage):
+                if row - start >= length:
+                    expected.append((start, length, article))
+                    start = row
+                row += n
+            if row > start:
+                expected.append((start, min(row - start, length), article))
+        assert as_list(build_blocks(store, length, packing="fill")) == expected
+
+
 def test_short_blocks(tmp_path: Path) -> None:
     """Condenser's short examples: some blocks end early, but none in the middle of a sentence that fits."""
     rng = np.random.default_rng(1)

@@ -151,6 +151,12 @@ def test_the_numbers_of_the_papers(plan) -> None:
         assert {key: made[key] for key in expected} == expected, f"{name} on {dataset}"
 
 
+def test_seed_encoder_has_fairseqs_epsilon(plan) -> None:
+    """1e-5 in every encoder of that paper that is trained here, decoder included: it is made of the body's configuration."""
+    for name, eps in (("seed-mlm", 1e-5), ("seed-3-2", 1e-5), ("optimus", 1e-5), ("transformer-mlm", None)):
+        assert encoder_options(plan.config, name)["body"].get("layer_norm_eps") == eps, name
+
+
 def test_one_vocabulary_for_every_chain(plan) -> None:
     """What is measured is read with the words that it was written with; SEED-Encoder and T5 have words of their own."""
     assert vocabulary_of(plan.config, "wikipedia-bookcorpus").file == "bert-vocabulary"

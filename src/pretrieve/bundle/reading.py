@@ -21,6 +21,7 @@ import torch
 
 from pretrieve.bundle.jobs import Job
 from pretrieve.pretraining.objectives import build_objective
+from pretrieve.pretraining.presets import budget_steps
 from pretrieve.pretraining.run import make_encoder
 from pretrieve.pretraining.setting import Setting
 from pretrieve.text.token_store import TokenStore
@@ -67,7 +68,7 @@ def _draw(store: TokenStore, options: dict[str, Any], seed: int) -> None:
     objective = build_objective(setting)
     # Masks are drawn on what was read: they would only take time.
     draw = objective.examples.sequences if hasattr(objective, "examples") else objective.micro_batches
-    for step in range(budget["steps"]):
+    for step in range(budget_steps(budget, len(objective.examples) if "epochs" in budget else 0)):
         draw(step)
 
 

@@ -24,6 +24,7 @@ from pretrieve.errors import DataError
 from pretrieve.estimate.training import CorpusLengths, TaskLengths
 from pretrieve.scales import articles_of
 from pretrieve.tasks.example_readers import READERS
+from pretrieve.tasks.splits import is_share
 from pretrieve.workflow import Plan
 
 COUNTS = Path("resources/counts.tsv")
@@ -200,7 +201,10 @@ class Sizes:
         queries = min(known["queries"], options.get("max_queries") or options.get("max_examples") or known["queries"])
         train = self._training(dataset, queries, known.get("train"))
         pool = (1 - DEVELOPMENT) * queries
-        test = {name: known.get("test") or max(1.0, pool - number / (1 - HELD_OUT)) for name, number in train.items()}
+        wanted = self.plan.config["datasets"][dataset]["sizes"]
+        most = max((number for name, number in train.items() if not is_share(wanted[name])), default=0.0)
+        drawn = {name: number if is_share(wanted[name]) else most for name, number in train.items()}
+        test = {name: known.get("test") or max(1.0, pool - number / (1 - HELD_OUT)) for name, number in drawn.items()}
         sizes = (known["documents"], known["document_tokens"], queries, known["query_tokens"])
         return TaskSize(*sizes, train, test, origin, known["texts"])
 

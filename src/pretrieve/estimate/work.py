@@ -28,6 +28,7 @@ from pretrieve.estimate.training import (
 )
 from pretrieve.job_options import encoder_options, recipe_options
 from pretrieve.models.config import BodyConfig
+from pretrieve.pretraining.presets import budget_steps
 from pretrieve.scales import corpus_of, vocabulary_of
 
 #: Seconds of one core, as measured on the project's machine.
@@ -172,10 +173,10 @@ class Workload:
         numbers = parameters(body) + extra_parameters(options["objective"], body)
         if "budget" not in options:
             return Work(disk=4 * numbers, runs=1.0)
-        lengths = self.sizes.corpus(corpus_of(self.plan.config, job.subject)).lengths
-        budget = options["budget"]
-        step = pretraining_step(options, body, budget["batch"], lengths, self._train_budget)
-        return replace(self._training(step, budget["steps"], numbers), disk=4 * numbers)
+        corpus, budget = self.sizes.corpus(corpus_of(self.plan.config, job.subject)), options["budget"]
+        step = pretraining_step(options, body, budget["batch"], corpus.lengths, self._train_budget)
+        texts = corpus.tokens / max(1.0, step.tokens / max(1.0, step.texts) - 2)
+        return replace(self._training(step, budget_steps(budget, texts), numbers), disk=4 * numbers)
 
     def _do_finetune(self, job: Job) -> Work:
         encoder, _, recipe = job.subject.partition(".")
@@ -186,7 +187,10 @@ class Workload:
         watched = self.plan.watched_sizes.get((job.subject, job.place), ())
         for name in job.sizes:
             examples = size.train[name]
-            steps = steps_of(examples, options)
+            if options.get("sources") == "separate":
+                examples *= len(options["negatives"])
+            searched = options["few_epochs"] if name != "full" else []
+            steps = sum(steps_of(examples, {**options, "epochs": epochs}) for epochs in searched or [options["epochs"]])
             step = finetuning_step(options, body, lengths, examples, self._train_budget)
             looks = options.get("curve", 0) if name in watched else 0
             beside = self._beside(options, body, size, examples, steps, looks)

@@ -193,6 +193,6 @@ class AnceObjective(RankingObjective):
         elif due != self.refreshed:
             # Not the first step of its period: the run goes on from a checkpoint, and has done this refresh before.
             negatives = self._fresh.find(due) if step == due > self.refreshed else self._fresh.read(due)
-            options = {**self.options, "pool": self._fresh.sample}
+            options = {**self.options, "pool": self._fresh.sample, "pool_from": "first", "sources": "union"}
             self.groups = Groups(self._data, self._fresh.rows, options, [negatives], self.seed)
             self.refreshed = due

@@ -1,14 +1,21 @@
 """Which documents a step's queries are trained with: the relevant one, and negatives that change with the epoch.
 
-An example is a (query, relevant document) pair: a query with two relevant documents makes two (one for each line of the
-qrels, as RetroMAE's fine-tuning has it). A step takes the next examples of an endless sequence of shuffled epochs.
+``examples: judgement``: an example is a (query, relevant document) pair, so a query with two relevant documents makes two
+(one for each line of the qrels, as RetroMAE's fine-tuning has it). ``query``: each query is one example an epoch, and its
+relevant documents take turns from epoch to epoch (tevatron dataset.py:125). A step takes the next examples of an endless
+sequence of shuffled epochs.
 
-An example's group is its relevant document and G − 1 negatives. A query's *pool* is the union of its lists, each cut
-to its first ``pool`` documents, without repeats and without any relevant document, shuffled once by (seed, query). Its
-examples read it like a tape that begins again at its end: in epoch e, example j of a query's r examples takes the
-G − 1 negatives from place ``(e·r + j)·(G − 1)`` on. So before one comes a second time, all others have come once
-(tevatron dataset.py:114-141 moves its window in this way for r = 1; where a pool has fewer than G − 1 documents it
-draws with replacement, and RetroMAE adds random documents, while here the tape goes round within one group).
+An example's group is its relevant document and G − 1 negatives. Each list of negatives gives a query at most ``pool``
+documents, never a relevant one: its first ones, or with ``pool_from: N`` a random draw of ``pool`` among its first N
+(``all``: among the whole list), made once for each (seed, query, list), as tevatron's build_train.py:33 and
+build_train_hn.py:23-25 make it. ``sources: union``: a query's *pool* is the union of its lists without repeats.
+``separate``: each list makes examples of its own, with a pool of its own, as tevatron has one training file for each.
+
+A pool is shuffled once by (seed, query, list). Its examples read it like a tape that begins again at its end: in epoch e,
+example j of the r examples of a pool takes the G − 1 negatives from place ``(e·r + j)·(G − 1)`` on. So before one comes a
+second time, all others have come once (tevatron dataset.py:137-141 moves its window in this way for r = 1; where a pool has
+fewer than G − 1 documents it draws with replacement, and RetroMAE adds random documents, while here the tape goes round
+within one group).
 
 Everything is a function of (seed, step): neither cuts, nor processes, nor a resumed run change what is trained on.
 """
@@ -71,7 +78,7 @@ class Groups:
     data, rows:
         a task, and the rows (n,) of the queries that are trained on.
     options:
-        of the recipe: ``group`` is G, ``pool`` how many documents of each list are drawn from.
+        of the recipe: ``group`` is G; ``pool``, ``pool_from``, ``sources`` and ``examples`` as above.
     negatives:
         lists, best first, of at least the queries ``rows``; their union counts. Not looked at for group 1.
     seed:
@@ -94,21 +101,27 @@ class Groups:
             )
         refuse_unanswered(data, rows)
         self.group, self._data, self._seed = options["group"], data, seed
-        counts = np.array([len(data.relevant[row]) for row in rows], dtype=np.int64)
-        self._query = np.repeat(np.asarray(rows, dtype=np.int64), counts)
-        self._positive = np.concatenate([np.empty(0, np.int64), *(data.relevant[row] for row in rows)])
-        self._place = np.concatenate([np.empty(0, np.int64), *map(np.arange, counts)])  # j of r
-        self._pools: dict[int, np.ndarray] = {}
+        self._pools: list[dict[int, np.ndarray]] = [{}]
         if self.group > 1:
-            self._pools = _pools(data, rows, negatives, options["pool"])
+            self._pools = _pools(data, rows, negatives, options, seed)
+        self._in_turn = options["examples"] == "query"
+        examples = [
+            (row, place, source)
+            for source, pools in enumerate(self._pools)
+            for row in map(int, rows)
+            if self.group == 1 or row in pools
+            for place in range(1 if self._in_turn else len(data.relevant[row]))
+        ]
+        self._query, self._place, self._source = np.array(examples, dtype=np.int64).T
 
     def __len__(self) -> int:
         """Examples of an epoch."""
         return len(self._query)
 
-    def pool(self, query: int) -> np.ndarray:
-        """Candidate rows that the negatives of a query row are drawn from: list after list, best first."""
-        return self._pools[query]
+    def pool(self, query: int, source: int = 0) -> np.ndarray:
+        """Candidate rows that the negatives of a query row are drawn from: list after list, best first; with ``sources:
+        separate`` those of list number ``source``."""
+        return self._pools[source][query]
 
     def at(self, step: int, batch: int) -> Group:
         """The groups of a step of ``batch`` examples (all, where there are fewer), sorted by query and relevant
@@ -121,44 +134,76 @@ class Groups:
         examples = epoch_order(len(self), self._seed, first, batch)
         epochs = (first + np.arange(batch)) // len(self)
         rows = np.empty((batch, 1 + self.group), dtype=np.int64)
-        rows[:, 0], rows[:, 1] = self._query[examples], self._positive[examples]
-        if self.group > 1:
-            for place, (example, epoch) in enumerate(zip(examples.tolist(), epochs.tolist(), strict=True)):
+        for place, (example, epoch) in enumerate(zip(examples.tolist(), epochs.tolist(), strict=True)):
+            rows[place, :2] = self._query[example], self._positive(example, epoch)
+            if self.group > 1:
                 rows[place, 2:] = self._window(example, epoch)
         rows = np.unique(rows, axis=0)
         return Group(rows[:, 0], rows[:, 1:])
 
+    def _positive(self, example: int, epoch: int) -> int:
+        query, source = int(self._query[example]), int(self._source[example])
+        relevant = self._data.relevant[query]
+        if not self._in_turn:
+            return int(relevant[self._place[example]])
+        first = np.random.default_rng([self._seed, 123, query, source]).integers(len(relevant))
+        return int(relevant[(first + epoch) % len(relevant)])
+
     def _window(self, example: int, epoch: int) -> np.ndarray:
-        query, size = int(self._query[example]), self.group - 1
-        pool = self._pools[query]
-        begin = (epoch * len(self._data.relevant[query]) + int(self._place[example])) * size
-        order = np.random.default_rng([self._seed, 121, query]).permutation(len(pool))
+        query, source, size = int(self._query[example]), int(self._source[example]), self.group - 1
+        pool = self._pools[source][query]
+        of_pool = 1 if self._in_turn else len(self._data.relevant[query])
+        begin = (epoch * of_pool + int(self._place[example])) * size
+        # The first (or only) source has no number of its own in the seed.
+        order = np.random.default_rng([self._seed, 121, query, *([source] if source else [])]).permutation(len(pool))
         return pool[order[(begin + np.arange(size)) % len(pool)]]
 
 
-def _pools(data: Dataset, rows: np.ndarray, negatives: Sequence[Negatives], first: int) -> dict[int, np.ndarray]:
-    """Query row → candidate rows, for all of ``rows``."""
-    lists: dict[int, list[int]] = {int(row): [] for row in rows}
-    for source in negatives:
+def _pools(
+    data: Dataset, rows: np.ndarray, negatives: Sequence[Negatives], options: Mapping[str, Any], seed: int
+) -> list[dict[int, np.ndarray]]:
+    """Query row → candidate rows: one such dictionary, or with ``sources: separate`` one for each list, which lacks the queries
+    that the list has nothing for. Every one of ``rows`` is in one of them."""
+    separate, depths = options["sources"] == "separate", options["pool_from"]
+    pools: list[dict[int, list[int]]] = [{} for _ in (negatives if separate else "1")]
+    wanted = set(map(int, rows))
+    for number, source in enumerate(negatives):
+        depth = depths[number] if isinstance(depths, list) else depths
+        lists = pools[number if separate else 0]
         for query_id, doc_ids in zip(source.query_ids, source.doc_ids, strict=True):
             query = data.query_row(query_id)
             if query < 0:
                 raise _of_another_task(source, f"query {query_id!r}", data)
-            if query not in lists:
+            if query not in wanted:
                 continue
             found = [data.document_row.get(doc_id, -1) for doc_id in doc_ids]
             if -1 in found:
                 raise _of_another_task(source, f"document {doc_ids[found.index(-1)]!r} of query {query_id!r}", data)
             relevant = set(data.relevant[query].tolist())
-            lists[query] += [document for document in found if document not in relevant][:first]
-    empty = [data.query_ids[query] for query, found in lists.items() if not found]
+            kept = [document for document in found if document not in relevant]
+            drawn = _drawn(kept, options["pool"], depth, [seed, 124, query, number])
+            if drawn:
+                lists[query] = lists.get(query, []) + drawn
+    empty = [data.query_ids[query] for query in map(int, rows) if not any(query in lists for lists in pools)]
     if empty:
         names = ", ".join(source.name for source in negatives) or "no file of negatives"
         raise DataError(
-            f"{names}: {len(empty)} of {len(lists)} training queries have no negatives, e.g. {empty[0]!r}; mine them "
+            f"{names}: {len(empty)} of {len(rows)} training queries have no negatives, e.g. {empty[0]!r}; mine them "
             "from a run that has these queries, with a larger depth, or set group: 1."
         )
-    return {query: np.array(list(dict.fromkeys(found)), dtype=np.int64) for query, found in lists.items()}
+    return [
+        {query: np.array(list(dict.fromkeys(found)), dtype=np.int64) for query, found in lists.items()}
+        for lists in pools
+    ]
+
+
+def _drawn(found: list[int], pool: int, depth: int | str, seed: list[int]) -> list[int]:
+    """At most ``pool`` documents of a list, best first: the ``first`` ones, or drawn from the first ``depth`` or ``all``."""
+    if depth == "first":
+        return found[:pool]
+    found = found if depth == "all" else found[:depth]
+    chosen = np.random.default_rng(seed).permutation(len(found))[:pool]
+    return [found[place] for place in np.sort(chosen)]
 
 
 def _of_another_task(source: Negatives, what: str, data: Dataset) -> DataError:

@@ -10,9 +10,9 @@ softmax, not in_batch      each query over its own G documents
 pairwise, hinge            each query's relevant document against its own negatives; SEED-Encoder, ANCE
 =========================  ============================================================================================
 
-A document of the batch that is relevant to a query, but is not the one of its group, is left out of that query's sum: a
-document that stands in the batch twice is not its own negative, and neither is another answer. (tevatron, DPR and
-RetroMAE leave them in.)
+``false_negatives: masked``: a document of the batch that is relevant to a query, but is not the one of its group, is left out
+of that query's sum: a document that stands in the batch twice is not its own negative, and neither is another answer.
+``kept``: it is a negative like all others, as in tevatron, DPR, RetroMAE and T5X.
 
 With several processes, or more tokens than the budget, the step is cut between queries: a query stays with its group,
 and the gradient cache (:mod:`pretrieve.training.step`) makes the loss that of the whole batch.
@@ -181,12 +181,14 @@ def all_scores(queries: torch.Tensor, documents: torch.Tensor) -> torch.Tensor:
 
 def in_batch_loss(scores: torch.Tensor, group: Group, data: Dataset, options: Mapping[str, Any]) -> torch.Tensor:
     """Summed softmax loss of scores (B, B·G), each query with all documents of the batch; other documents that are relevant to
-    a query are left out of its sum. ``direction: both`` of the options adds the columns."""
+    a query are left out of its sum, unless ``false_negatives: kept``. ``direction: both`` of the options adds the columns."""
     count, size = group.documents.shape
     target = np.arange(count) * size
+    loss = both_directions if options["direction"] == "both" else softmax_loss
+    if options["false_negatives"] == "kept":
+        return loss(scores, torch.from_numpy(target).to(scores.device))
     excluded = data.relevance(group.queries, group.documents.ravel())
     excluded[np.arange(count), target] = False
-    loss = both_directions if options["direction"] == "both" else softmax_loss
     return loss(scores, *(torch.from_numpy(array).to(scores.device) for array in (target, excluded)))
 
 

@@ -26,23 +26,30 @@ from pretrieve.models.random import seeded
 HEADS = ("none", "linear", "linear-no-bias", "linear-norm", "orqa")
 #: Streams of initial weights, for the document's (or the only) tower and the query's: linear heads, and orqa's.
 _LINEAR, _ORQA = (1, 9), (4, 10)
+#: ε of ``tf.keras.layers.LayerNormalization``.
+KERAS_EPS = 1e-3
 #: Deviation of a normal distribution that is cut off at two deviations (what JAX divides by).
 _CUT_DEVIATION = 0.87962566103423978
 
 
 class OrqaProjection(nn.Module):
     """BERT's tanh pooler, a dense layer to ``dim``, LayerNorm, dropout 0.1: the ICT model of ORQA (Lee et al. 2019;
-    google-research/language, ict_model.py:44-48); (n, hidden) → (n, dim)."""
+    google-research/language, ict_model.py:44-48); (n, hidden) → (n, dim).
+
+    The pooler begins as BERT's layers, the dense layer with ``tf.layers.dense``'s Glorot uniform weights (within
+    ±√(6 / (hidden + dim))), and ε is that of Keras's LayerNormalization, 1e-3.
+    """
 
     def __init__(self, config: BodyConfig, dim: int, seed: int, tower: int = 0) -> None:
         super().__init__()
         self.pooler = nn.Linear(config.hidden, config.hidden)
         self.dense = nn.Linear(config.hidden, dim)
-        self.norm = nn.LayerNorm(dim, eps=config.layer_norm_eps)
+        self.norm = nn.LayerNorm(dim, eps=KERAS_EPS)
         self.dropout = nn.Dropout(0.1)
-        for number, linear in enumerate((self.pooler, self.dense)):
-            nn.init.normal_(linear.weight, std=config.std, generator=seeded(seed, _ORQA[tower], number, dim))
-            nn.init.zeros_(linear.bias)
+        nn.init.normal_(self.pooler.weight, std=config.std, generator=seeded(seed, _ORQA[tower], 0, dim))
+        nn.init.xavier_uniform_(self.dense.weight, generator=seeded(seed, _ORQA[tower], 1, dim))
+        nn.init.zeros_(self.pooler.bias)
+        nn.init.zeros_(self.dense.bias)
 
     def forward(self, pooled: torch.Tensor) -> torch.Tensor:
         return self.dropout(self.norm(self.dense(torch.tanh(self.pooler(pooled)))))

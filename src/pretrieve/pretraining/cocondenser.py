@@ -12,12 +12,14 @@ span i::
 Raw dot products, no temperature; a span is not compared with itself (modeling.py:239-243). The negatives are those of
 the *global* batch, which has to be large (the README: about 2048 documents): the gradient cache of
 :mod:`pretrieve.training.step` makes it as large as one likes. A document that is drawn twice in a step, where one
-epoch ends and the next begins, is no negative of itself.
+epoch ends and the next begins, is no negative of itself, unless ``false_negatives: kept``, as in the released code.
 
 With gradient caching, the released code weighs the word losses of a micro-batch by its spans over the *documents* of
 the step, which adds up to 2 (modeling.py:227); without, by 1. Here the weight is an option, and does not depend on
-the cache. The same code keeps the targets in a buffer of the model, of the size of the batch, so that a checkpoint fits
-no other batch; here they are no part of it.
+the cache. It also takes the mean of the chunks' means, a chunk being the spans that are computed at once
+(trainer.py:161-184), in place of the mean over all masked words of the step: ``chunk`` spans, or 0 for the step's
+mean. The same code keeps the targets in a buffer of the model, of the size of the batch, so that a checkpoint fits no
+other batch; here they are no part of it.
 """
 
 from __future__ import annotations
@@ -32,7 +34,7 @@ from pretrieve.errors import ConfigError, DataError
 from pretrieve.models.encoder import Encoder
 from pretrieve.models.word_head import MaskedWordHead
 from pretrieve.pretraining.condenser import Condenser, CondenserHead, make_head
-from pretrieve.pretraining.examples import MaskedExamples, epoch_order
+from pretrieve.pretraining.examples import Masked, MaskedExamples, epoch_order
 from pretrieve.pretraining.masking import Masking
 from pretrieve.pretraining.setting import Setting
 from pretrieve.text.blocks import build_blocks
@@ -68,6 +70,10 @@ class MaskedSpans(MaskedExamples):
             )
         self._articles, self._first, self._count = articles[enough], first[enough], count[enough]
 
+    def __len__(self) -> int:
+        """Articles of an epoch."""
+        return len(self._articles)
+
     def sequences(self, step: int) -> tuple[Packed, np.ndarray]:
         """A step's spans, and their articles (n,)."""
         documents = self._batch // 2
@@ -81,11 +87,13 @@ class MaskedSpans(MaskedExamples):
         return packed, self._articles[chosen][packed.order // 2]
 
 
-def span_contrast(vectors: torch.Tensor, spans: torch.Tensor, articles: torch.Tensor) -> torch.Tensor:
+def span_contrast(
+    vectors: torch.Tensor, spans: torch.Tensor, articles: torch.Tensor, masked: bool = True
+) -> torch.Tensor:
     """Summed loss of finding each span's sibling among all other spans; a scalar in float32.
 
     vectors (2B, d) in any order; spans (2B,): 2i and 2i + 1 are siblings, counted from any even number; articles
-    (2B,): spans of one article that are not siblings are not compared.
+    (2B,): spans of one article that are not siblings are not compared if ``masked``.
 
     >>> v = torch.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0], [0.0, 1.0]])  # spans 0, 2, 1 and 3: siblings are equal
     >>> round(float(span_contrast(v, torch.tensor([0, 2, 1, 3]), torch.tensor([5, 6, 5, 6]))), 4)  # 4·log(1 + 2/e)
@@ -94,10 +102,21 @@ def span_contrast(vectors: torch.Tensor, spans: torch.Tensor, articles: torch.Te
     order = spans.argsort()
     vectors, articles = vectors[order].float(), articles[order]
     sibling = torch.arange(len(vectors), device=vectors.device) ^ 1
-    excluded = articles[:, None] == articles[None, :]  # the diagonal among them
+    excluded = articles[:, None] == articles[None, :] if masked else torch.eye(len(vectors), device=vectors.device) > 0
     excluded.scatter_(1, sibling[:, None], False)
     scores = (vectors @ vectors.T).masked_fill(excluded, -torch.inf)
     return functional.cross_entropy(scores, sibling, reduction="sum")
+
+
+def chunk_weights(pieces: list[Masked], chunk: int) -> list[np.ndarray]:
+    """Weights (n,) of the sequences of a step's pieces that make the step's mean over masked words the mean, over chunks of
+    ``chunk`` spans in the order of drawing, of the chunks' own means, each counted by its spans: M · n_c / (N · m_c), for
+    chunk c with n_c of N spans and m_c of M masked words."""
+    draws, words = (np.concatenate(column) for column in zip(*((p.draws, p.words) for p in pieces), strict=True))
+    chunks = (draws - draws.min()) // chunk
+    spans, masked = np.bincount(chunks), np.bincount(chunks, weights=words)
+    weights = (words.sum() * spans / (len(draws) * np.maximum(masked, 1)))[chunks].astype(np.float32)
+    return np.split(weights, np.cumsum([len(piece.draws) for piece in pieces])[:-1])
 
 
 class CoCondenser(Condenser):
@@ -113,13 +132,19 @@ class CoCondenser(Condenser):
         mlm_weight: float = 1.0,
         contrastive_weight: float = 1.0,
         device: torch.device | str = "cpu",
+        false_negatives: str = "masked",
+        chunk: int = 0,
     ) -> None:
         super().__init__(encoder, head, condenser, examples, late_mlm, device)
         self.terms = dict.fromkeys(self.word_terms, mlm_weight) | {"contrastive": contrastive_weight}
+        self._masked, self._chunk = false_negatives == "masked", chunk
 
     def micro_batches(self, step: int, parts: int = 1) -> list[MicroBatch]:
         """Spans of a step, siblings together or not; the contrast has one item for each span."""
         batches = super().micro_batches(step, parts)
+        if self._chunk:
+            weights = chunk_weights([batch.data for batch in batches], self._chunk)
+            batches = [replace(b, data=replace(b.data, weights=w)) for b, w in zip(batches, weights, strict=True)]
         return [replace(b, counts=b.counts | {"contrastive": len(b.ids)}, rows=len(b.ids)) for b in batches]
 
     def vectors(self, batch: MicroBatch, with_losses: bool) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
@@ -138,7 +163,7 @@ class CoCondenser(Condenser):
             torch.from_numpy(np.concatenate(column)).to(joined.device)
             for column in ([batch.data.draws for batch in batches], [batch.ids for batch in batches])
         )
-        return {"contrastive": span_contrast(joined, spans, articles)}
+        return {"contrastive": span_contrast(joined, spans, articles, self._masked)}
 
 
 def build(setting: Setting) -> CoCondenser:
@@ -165,4 +190,6 @@ def build(setting: Setting) -> CoCondenser:
         options["mlm_weight"],
         options["contrastive_weight"],
         setting.device,
+        options["false_negatives"],
+        options["chunk"],
     )

@@ -3,7 +3,7 @@
 Equation 3 with the documents of the batch in place of all documents: for queries q_i and documents d_j,
 ``s_ij = φ(q_i)·ψ(d_j) / τ`` and ``L = mean_i (−s_ii + log Σ_j exp s_ij)``. φ and ψ are one tower, or two
 (``towers: separate``); for ``similarity: cosine`` their vectors have norm 1. A document that stands in the batch twice is
-not its own negative: such entries are left out of the sum.
+not its own negative: such entries are left out of the sum (``false_negatives: masked``). ORQA keeps them (``kept``).
 """
 
 from __future__ import annotations
@@ -27,30 +27,33 @@ from pretrieve.training.objective import MicroBatch
 
 
 def in_batch_loss(
-    queries: torch.Tensor, documents: torch.Tensor, temperature: float, document_ids: torch.Tensor
+    queries: torch.Tensor, documents: torch.Tensor, temperature: float, document_ids: torch.Tensor | None
 ) -> torch.Tensor:
     """Summed in-batch softmax loss.
 
     queries, documents: (n, k), row i of both belonging together; document_ids (n,): equal ids are the same document, and
-    only the diagonal one of them takes part in a row.
+    only the diagonal one of them takes part in a row. None: all documents take part.
 
     >>> e = torch.eye(2)
     >>> round(float(in_batch_loss(e, e, 1.0, torch.tensor([0, 1]))), 4)  # 2·log(1 + e⁻¹)
     0.6265
     """
     scores = queries.float() @ documents.float().T / temperature
-    same = document_ids[:, None] == document_ids[None, :]
-    same.fill_diagonal_(False)
-    scores = scores.masked_fill(same, -torch.inf)
+    if document_ids is not None:
+        same = document_ids[:, None] == document_ids[None, :]
+        same.fill_diagonal_(False)
+        scores = scores.masked_fill(same, -torch.inf)
     target = torch.arange(len(scores), device=scores.device)
     return functional.cross_entropy(scores, target, reduction="sum")
 
 
-def pair_loss(vectors: list[torch.Tensor], documents: list[np.ndarray], temperature: float) -> torch.Tensor:
+def pair_loss(
+    vectors: list[torch.Tensor], documents: list[np.ndarray], temperature: float, masked: bool = True
+) -> torch.Tensor:
     """:func:`in_batch_loss` over all parts of a batch; vectors[i] (2n_i, k) has n_i queries, then their documents, whose ids
-    are documents[i] (n_i,)."""
+    are documents[i] (n_i,). masked: whether a document's repetitions are left out."""
     halves = [part.chunk(2) for part in vectors]
-    ids = torch.from_numpy(np.concatenate(documents)).to(vectors[0].device)
+    ids = torch.from_numpy(np.concatenate(documents)).to(vectors[0].device) if masked else None
     return in_batch_loss(torch.cat([q for q, _ in halves]), torch.cat([d for _, d in halves]), temperature, ids)
 
 
@@ -73,7 +76,9 @@ class Contrastive:
         device: torch.device | str = "cpu",
         towers: str = "shared",
         budget: int | None = None,
+        false_negatives: str = "masked",
     ) -> None:
+        self._masked = false_negatives == "masked"
         self.encoder, self.query_encoder = encoder, encoder if towers == "shared" else copy.deepcopy(encoder)
         self.module: nn.Module = encoder
         if towers == "separate":
@@ -109,7 +114,9 @@ class Contrastive:
 
     def contrast(self, vectors: list[torch.Tensor], batches: list[MicroBatch]) -> dict[str, torch.Tensor]:
         """Summed loss of the queries over all documents of the batch."""
-        return {"contrastive": pair_loss(vectors, [batch.data[2] for batch in batches], self._temperature)}
+        return {
+            "contrastive": pair_loss(vectors, [batch.data[2] for batch in batches], self._temperature, self._masked)
+        }
 
 
 def build(setting: Setting) -> Contrastive:
@@ -127,4 +134,5 @@ def build(setting: Setting) -> Contrastive:
         setting.device,
         options["towers"],
         setting.token_budget,
+        options["false_negatives"],
     )

@@ -57,13 +57,21 @@ class Masked:
     """n masked sequences, T tokens.
 
     corrupted: what the encoder reads; original (T,) int64: the tokens as they were; positions (m,): rows to predict,
-    sorted; draws (n,) int64: a number for each sequence that is its own in the whole run, to draw from.
+    sorted; draws (n,) int64: a number for each sequence that is its own in the whole run, to draw from; weights (n,): of the
+    loss of each sequence's masked words, or None for 1.
     """
 
     corrupted: Packed
     original: np.ndarray
     positions: np.ndarray
     draws: np.ndarray
+    weights: np.ndarray | None = None
+
+    @property
+    def words(self) -> np.ndarray:
+        """(n,) number of masked words of each sequence."""
+        bounds = np.append(self.corrupted.starts, len(self.original))
+        return np.diff(np.searchsorted(self.positions, bounds))
 
     def batch(self, device: torch.device | str) -> Batch:
         """The corrupted sequences on a device."""
@@ -122,8 +130,8 @@ class MaskedPassages(MaskedExamples):
     within an epoch.
 
     examples: ``passages``, each cut to ``length``: what is searched later; or ``blocks`` of whole sentences of an
-    article that fill it (:mod:`pretrieve.text.blocks`), as BERT, SEED-Encoder, Condenser and RetroMAE were trained.
-    Ids are numbers of passages, or of blocks.
+    article that fill it, as BERT, SEED-Encoder, Condenser and RetroMAE were trained; ``short`` and ``packing`` as in
+    :func:`pretrieve.text.blocks.build_blocks`. Ids are numbers of passages, or of blocks.
 
     Raises
     ------
@@ -140,6 +148,8 @@ class MaskedPassages(MaskedExamples):
         masking: Masking,
         budget: int | None = None,
         examples: str = "passages",
+        short: float = 0.0,
+        packing: str = "whole",
     ) -> None:
         super().__init__(store, seed, batch, masking, budget)
         if examples not in ("passages", "blocks") or length < 3:
@@ -148,7 +158,7 @@ class MaskedPassages(MaskedExamples):
                 "[SEP]."
             )
         self._length = length
-        self._blocks = build_blocks(store, length - 2) if examples == "blocks" else None
+        self._blocks = build_blocks(store, length - 2, short, seed, packing) if examples == "blocks" else None
         if self._blocks is not None:
             self._items = np.arange(len(self._blocks))
         else:
@@ -157,6 +167,10 @@ class MaskedPassages(MaskedExamples):
             )
         if not len(self._items):
             raise DataError(f"{store.directory}: no passage has a token; there is nothing to predict.")
+
+    def __len__(self) -> int:
+        """Texts of an epoch."""
+        return len(self._items)
 
     def sequences(self, step: int) -> tuple[Packed, np.ndarray]:
         """A step's texts, and their numbers (n,)."""

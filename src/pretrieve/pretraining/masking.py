@@ -5,8 +5,10 @@ collator, which Condenser (data.py:68-98), RetroMAE and DupMAE use: the words ar
 tokens are covered; a word that would overshoot is passed over, so at the end there may be a few less. Tokens one by
 one are the same rule with words of one token, and give exactly that number.
 
-[CLS] and [SEP] are never predicted, and neither is [UNK], as in those releases: there is nothing to learn from it. It
-counts as a token of L all the same. ``round`` is Python's, which takes a half to the even number.
+[CLS] and [SEP] are never predicted, and neither is [UNK]: there is nothing to learn from it. It counts as a token of L all the
+same. ``unk: skipped``: it is never chosen, as in Condenser. ``spent``: it is chosen like any other token and then not predicted,
+so that fewer than wanted are, as in RetroMAE (data.py:42,69, whose collator passes over [CLS] and [SEP] alone).
+``round`` is Python's, which takes a half to the even number.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ class Masking:
 
     unit: ``token`` or ``word``; rate: share of a sequence's tokens; of: what the share is counted over, ``ordinary``
     tokens (Condenser) or ``all`` with [CLS] and [SEP] (RetroMAE); mask, random: shares of the predicted tokens that
-    become [MASK] or a random word, the rest stays.
+    become [MASK] or a random word, the rest stays; unk: ``skipped`` or ``spent``, see above.
     """
 
     unit: str = "token"
@@ -36,10 +38,18 @@ class Masking:
     of: str = "ordinary"
     mask: float = 0.8
     random: float = 0.1
+    unk: str = "skipped"
 
     def __post_init__(self) -> None:
-        if self.unit not in ("token", "word") or self.of not in ("ordinary", "all"):
-            raise ConfigError(f"masking: unit={self.unit!r}, of={self.of!r}; expected token or word, ordinary or all.")
+        if (
+            self.unit not in ("token", "word")
+            or self.of not in ("ordinary", "all")
+            or self.unk not in ("skipped", "spent")
+        ):
+            raise ConfigError(
+                f"masking: unit={self.unit!r}, of={self.of!r}, unk={self.unk!r}; expected token or word, ordinary or all, "
+                "skipped or spent."
+            )
         if not (0 < self.rate < 1 and min(self.mask, self.random) >= 0 and self.mask + self.random <= 1):
             raise ConfigError(
                 f"masking: rate={self.rate}, mask={self.mask}, random={self.random}; expected 0 < rate < 1 and "
@@ -117,13 +127,15 @@ def choose_positions(packed: Packed, store: TokenStore, masking: Masking, rng: n
     words = word_numbers(packed, store, masking.unit)
     sequence = np.repeat(np.arange(len(packed.lengths)), packed.lengths)
     wanted = masking.wanted(np.bincount(sequence[words >= 0], minlength=len(packed.lengths)))
-    words = np.where(packed.tokens == store.special.unk, -1, words)
+    unknown = packed.tokens == store.special.unk
+    if masking.unk == "skipped":
+        words = np.where(unknown, -1, words)
     sizes = word_sizes(packed, words)
     if not sizes.size:
         return np.empty(0, dtype=np.int64)
     keys = rng.random(sizes.shape)
     chosen = choose_words(torch.from_numpy(sizes), torch.from_numpy(keys), torch.from_numpy(wanted)).numpy()
-    return np.flatnonzero((words >= 0) & chosen[sequence, np.maximum(words, 0)])
+    return np.flatnonzero((words >= 0) & ~unknown & chosen[sequence, np.maximum(words, 0)])
 
 
 def corrupt(

@@ -7,6 +7,7 @@ computed at masked positions only: the (T, V) matrix that a plain implementation
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 from torch import nn
 
@@ -20,9 +21,14 @@ from pretrieve.training.objective import MicroBatch
 def masked_word_loss(
     states: torch.Tensor, masked: Masked, head: MaskedWordHead, words: torch.Tensor, device: torch.device | str
 ) -> torch.Tensor:
-    """Summed cross-entropy of the masked words, from states (T, d); words (V, d) is the embedding matrix."""
+    """Summed cross-entropy of the masked words, from states (T, d), times the weights of their sequences where there are any;
+    words (V, d) is the embedding matrix."""
     rows, targets = masked.targets(device)
-    return head.loss(states[rows], words, targets)
+    if masked.weights is None:
+        return head.loss(states[rows], words, targets)
+    weights = torch.from_numpy(np.repeat(masked.weights, masked.words)).to(device)
+    parts = [(float(weight), weights == weight) for weight in np.unique(masked.weights[masked.words > 0])]
+    return sum(weight * head.loss(states[rows[own]], words, targets[own]) for weight, own in parts)
 
 
 class MaskedLanguageModel:

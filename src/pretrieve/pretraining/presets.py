@@ -19,10 +19,34 @@ __all__ = ["DEFAULT_PRESET", "OPTIONS", "PRESETS", "Between", "OneOf", "Option",
 EXAMPLES = (
     "sentences of a text up to the length: Devlin et al. 2019 §A.2; Condenser create_train.py; RetroMAE preprocess.py"
 )
+#: How blocks are made of sentences, and the share of short ones.
+_PACKING = ("packing", "short")
 
 
-def _masking(unit: tuple, rate: float, of: str, mask: tuple, random: tuple, source: str) -> dict[str, Option]:
+def budget_steps(budget: Mapping[str, Any], examples: float) -> int:
+    """Steps of a budget: as stated, or those of its ``epochs`` over so many examples.
+
+    >>> budget_steps({"steps": 7, "batch": 4}, 100), budget_steps({"epochs": 8, "batch": 1024}, 50_000)
+    (7, 391)
+    """
+    return budget["steps"] if "steps" in budget else max(1, round(budget["epochs"] * examples / budget["batch"]))
+
+
+def _masking(
+    unit: tuple,
+    rate: float,
+    of: str,
+    mask: tuple,
+    random: tuple,
+    source: str,
+    packing: str = "whole",
+    short: tuple = (0.0, 0.0),
+    unk: tuple = ("skipped", "skipped"),
+) -> dict[str, Option]:
     return {
+        "unk": Option(*unk, OneOf(("skipped", "spent")), source),
+        "packing": Option(packing, packing, OneOf(("whole", "fill")), EXAMPLES),
+        "short": Option(*short, Between(0, 1), EXAMPLES),
         "unit": Option(*unit, OneOf(("token", "word")), source),
         "rate": Option(rate, rate, Between(0.01, 0.95), source),
         "of": Option(of, of, OneOf(("ordinary", "all")), source),
@@ -32,8 +56,12 @@ def _masking(unit: tuple, rate: float, of: str, mask: tuple, random: tuple, sour
     }
 
 
-def _without(options: dict[str, Option], name: str) -> dict[str, Option]:
-    return {key: option for key, option in options.items() if key != name}
+def _false_negatives(source: str) -> dict[str, Option]:
+    return {"false_negatives": Option("masked", "kept", OneOf(("masked", "kept")), source)}
+
+
+def _without(options: dict[str, Option], *names: str) -> dict[str, Option]:
+    return {key: option for key, option in options.items() if key not in names}
 
 
 _BERT_MASKING = _masking(("token", "token"), 0.15, "ordinary", (0.8, 0.8), (0.1, 0.1), "Devlin et al. 2019 §3.1")
@@ -44,6 +72,7 @@ _CONDENSER = _masking(
     (0.8, 0.8),
     (0.1, 0.1),
     "condenser §3.3: the masks of Devlin et al. 2019; Condenser data.py:68-98",
+    short=(0.0, 0.1),
 ) | {
     "skip_layer": Option(
         6, 2, Between(0, 1000, True), "condenser §4.1 (half of 12 layers); Condenser arguments.py:118 (its README: 6)"
@@ -58,6 +87,8 @@ _RETROMAE = _masking(
     (1.0, 0.8),
     (0.0, 0.1),
     "dupmae §3.1, §4: some tokens replaced by [M]; RetroMAE data.py:42,69, arguments.py:20",
+    packing="fill",
+    unk=("skipped", "spent"),
 ) | {
     "decoder_unit": Option("token", "word", OneOf(("token", "word")), "dupmae §3.1; RetroMAE data.py:44-47"),
     "decoder_rate": Option(0.5, 0.5, Between(0.01, 0.99), "dupmae §4; RetroMAE arguments.py:21"),
@@ -120,8 +151,15 @@ OPTIONS: dict[str, dict[str, Option]] = {
         ),
     },
     "condenser": _CONDENSER,
-    "cocondenser": _without(_CONDENSER, "examples")
+    "cocondenser": _without(_CONDENSER, "examples", *_PACKING)
+    | _false_negatives("Gao & Callan 2022 §3.2 leaves it open; Condenser modeling.py:239-242")
     | {
+        "chunk": Option(
+            0,
+            32,
+            Between(0, 1 << 20, True),
+            "open; Condenser trainer.py:161-184: spans of a mean, how many is the user's",
+        ),
         "span_length": Option(128, 128, Between(8, 4096, True), "luyug/Condenser issue 4"),
         "contrastive_weight": Option(1.0, 1.0, WEIGHT, "Gao & Callan 2022 §3.2; Condenser modeling.py:239"),
         "mlm_weight": Option(
@@ -152,7 +190,8 @@ OPTIONS: dict[str, dict[str, Option]] = {
             "linear", "mlm", OneOf(("linear", "mlm")), "dupmae equation 6; RetroMAE modeling_duplex.py:77"
         ),
     },
-    "pairs": {
+    "pairs": _false_negatives("pretraining_tasks leaves it open; ORQA ict_model.py:130-137")
+    | {
         "ict_keep": Option(0.0, 0.1, Between(0, 1), "pretraining_tasks §3 states none; ORQA mask_rate 0.9"),
         "by": Option("task", "task", OneOf(("task", "pair")), "pretraining_tasks §4.1: uniformly from the three tasks"),
         "similarity": Option(

@@ -20,6 +20,7 @@ from pretrieve.models.encoder import Encoder
 from pretrieve.models.hf_format import Checkpoint, load_tensors, read_encoder, save_encoder
 from pretrieve.models.published import read_start
 from pretrieve.pretraining.objectives import build_objective
+from pretrieve.pretraining.presets import budget_steps
 from pretrieve.pretraining.setting import Setting
 from pretrieve.pretraining.start import body_config
 from pretrieve.text.token_store import TokenStore
@@ -144,15 +145,17 @@ def pretrain(
     if options["objective"]["name"] != "none":
         budget = dict(options["budget"])
         read = store.read_by(encoder.config.kind)
-        setting = Setting(options["objective"], budget.pop("batch"), encoder, read, seed, device.device, token_budget)
+        setting = Setting(options["objective"], budget["batch"], encoder, read, seed, device.device, token_budget)
         objective = build_objective(setting)
+        steps = budget_steps(budget, len(objective.examples) if "epochs" in budget else 0)
+        constants = {name: value for name, value in budget.items() if name not in ("batch", "epochs", "steps")}
         if start is not None:
             continue_heads(objective, start)
         if compiled:
             compile_layers(objective.module.to(device.device))
         outcome = train(
             objective,
-            OptimiserConfig(**budget),
+            OptimiserConfig(steps=steps, **constants),
             device,
             seed,
             checkpoints,

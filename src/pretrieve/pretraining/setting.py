@@ -30,7 +30,7 @@ class Setting:
 
     def masking(self) -> Masking:
         """The encoder's masks."""
-        return Masking(*(self.options[name] for name in ("unit", "rate", "of", "mask", "random")))
+        return Masking(*(self.options[name] for name in ("unit", "rate", "of", "mask", "random", "unk")))
 
     def passages(self) -> MaskedPassages:
         """The masked examples that all word-predicting objectives share."""
@@ -41,7 +41,7 @@ class Setting:
             self.options["length"],
             self.masking(),
             self.token_budget,
-            self.options.get("examples", "passages"),
+            *(self.options[name] for name in ("examples", "short", "packing")),
         )
 
     def word_head(self) -> MaskedWordHead:

@@ -40,6 +40,7 @@ FIRST_SIZE, MORE = 6, 2
 MOST = {
     "batch": BATCH,
     "steps": STEPS,
+    "schedule_steps": 2 * STEPS,
     "group": 2,
     "pool": 8,
     "refresh": 1,
@@ -81,6 +82,8 @@ def rehearsed(config: Mapping[str, Any]) -> Mapping[str, Any]:
         # An entry's options go before those of a variant, so they must not be more than any of these has.
         resolved = [resolve_recipe(name, entry, scale["finetuning"], variant) for variant in variants] if known else []
         entry["options"] = {**entry.get("options", {}), **_least(resolved, known)}
+        if any(one.get("pool_from", "first") != "first" for one in resolved):
+            entry["options"]["pool_from"] = "all"  # the lists are shorter than any number there
     for dataset in made["datasets"].values():
         _shrink_dataset(dataset)
     made["mining_depth"] = min(made["mining_depth"], 10)
@@ -142,6 +145,7 @@ def _shrink_scale(scale: dict[str, Any]) -> None:
     scale["passage_length"] = min(scale["passage_length"], PASSAGE_LENGTH)
     pretraining = scale["pretraining"]
     for budget in pretraining["budgets"].values():
+        budget.pop("epochs", None)
         budget |= {"batch": BATCH, "steps": STEPS}
     pretraining["options"] = {name: at_most(options) for name, options in pretraining["options"].items()}
     scale["finetuning"] = {name: at_most(options) for name, options in scale["finetuning"].items()}

@@ -64,8 +64,9 @@ def make_splits(
     query_ids:
         all queries of the task; rows come in this order.
     pool_train, pool_test:
-        together the pool. Training questions are drawn from ``pool_train`` only; whatever of the pool is not drawn is
-        test, so a small size is tested on the rest of ``pool_train`` too.
+        together the pool. Training questions are drawn from ``pool_train`` only. Of a size that is a share, whatever of
+        the pool is not drawn is test (``pretraining_tasks`` §4.1), so a small size is tested on the rest of ``pool_train``
+        too. Sizes that are numbers or ``all`` have one test set (``condenser`` §4): what none of them draws.
     dev:
         queries kept apart for choosing hyper-parameters; in no pool, listed with split ``dev`` for each size.
     sizes:
@@ -79,7 +80,7 @@ def make_splits(
     Returns
     -------
     list of SplitRow
-        ``len(sizes) * len(query_ids)`` rows: sizes in the given order, then queries in the order of ``query_ids``.
+        Sizes in the given order, then queries in the order of ``query_ids``; no row where a query has no part in a size.
 
     Raises
     ------
@@ -95,16 +96,25 @@ def make_splits(
     if not sizes:
         raise ConfigError("no training-set size was given; expected at least one, such as 1pct=0.01.")
     order = shuffled(pool_train, seed)
+    pool = len(pool_train) + len(pool_test)
+    parts = {size: _training_part(size, wanted, len(pool_train), pool, valid_share) for size, wanted in sizes.items()}
+    most = max((parts[size] for size, wanted in sizes.items() if not is_share(wanted)), default=0)
     rows = []
-    for size, wanted in sizes.items():
-        drawn = _training_part(size, wanted, len(pool_train), len(pool_train) + len(pool_test), valid_share)
+    for size, drawn in parts.items():
         held_out = validation_count(drawn, valid_share)
         split_of = dict.fromkeys(query_ids, "test") | dict.fromkeys(dev, "dev")
         # The last ones validate: what trains is then a prefix of the order, and a larger size's prefix holds it.
         split_of |= dict.fromkeys(order[: drawn - held_out], "train")
         split_of |= dict.fromkeys(order[drawn - held_out : drawn], "valid")
-        rows += [SplitRow(size, query_id, split_of[query_id]) for query_id in query_ids]
+        for query_id in () if is_share(sizes[size]) else order[drawn:most]:
+            del split_of[query_id]
+        rows += [SplitRow(size, query_id, split_of[query_id]) for query_id in query_ids if query_id in split_of]
     return rows
+
+
+def is_share(wanted: float | str) -> bool:
+    """Whether a size is a share of the questions: tested on all others."""
+    return isinstance(wanted, (int, float)) and 0 < wanted < 1
 
 
 def draw_pools(query_ids: Iterable[str], seed: int) -> tuple[list[str], list[str], list[str]]:

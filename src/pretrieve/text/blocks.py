@@ -2,12 +2,17 @@
 
 BERT, RoBERTa, SEED-Encoder, Condenser and RetroMAE train on texts that fill the model's length: sentences are taken
 in order as long as they fit, then the next block begins (luyug/Condenser, helper/create_train.py). coCondenser draws
-its two spans of a document from such blocks. Within an article (titles are no part of it)::
+its two spans of a document from such blocks. Within an article (titles are no part of it), with ``packing='whole'``::
 
     block 1           block 2     block 3: a sentence longer than a block is cut, its rest begins the next one
     [s1    s2   s3  ] [s4       ] [s5 ... ][... s5  s6 ]
 
-Every token of a corpus is in exactly one block. (The Condenser code throws away what is too long: it draws a window
+Every token of a corpus is in exactly one block. With ``packing='fill'`` (RetroMAE, DupMAE: preprocess.py:36-44, 81-88, 124-132)
+a sentence is added as long as the block is shorter than the limit, and what it then has too much is cut off and lost::
+
+    [s1    s2   s3 s]4   [s5 ......]..   [s6 ]
+
+(The Condenser code throws away what is too long: it draws a window
 of an over-long sentence, and then masks positions of *another* window, because it draws twice, data.py:129 and 136.
 Here a block is never longer than asked for, so there is nothing to draw.)
 """
@@ -21,6 +26,8 @@ import numpy as np
 from pretrieve.errors import ConfigError
 from pretrieve.text.packing import Packed, Part, constant, pack
 from pretrieve.text.token_store import TokenStore
+
+PACKINGS = ("whole", "fill")
 
 
 @dataclass(frozen=True)
@@ -47,11 +54,12 @@ def article_bounds(store: TokenStore) -> np.ndarray:
     return bounds
 
 
-def build_blocks(store: TokenStore, length: int, short: float = 0.0, seed: int = 0) -> Blocks:
+def build_blocks(store: TokenStore, length: int, short: float = 0.0, seed: int = 0, packing: str = "whole") -> Blocks:
     """All blocks of at most ``length`` tokens ([CLS] and [SEP] not counted) of a corpus.
 
     ``short``: share of blocks that are filled only up to a random length from 1 to ``length``, or to the end of their
-    first sentence if that is longer (Condenser: 0.1, create_train.py:33), drawn from ``seed``.
+    first sentence if that is longer (Condenser: 0.1, create_train.py:33), drawn from ``seed``. ``packing``: ``whole`` or
+    ``fill``, as above.
 
     The next block of *all* articles is found at once, by a binary search among the ends of sentences: the cost is
     O(log sentences) for each block, and no step is taken for each sentence.
@@ -59,11 +67,12 @@ def build_blocks(store: TokenStore, length: int, short: float = 0.0, seed: int =
     Raises
     ------
     ConfigError
-        when ``length`` is less than one token, or ``short`` is no share.
+        when ``length`` is less than one token, ``short`` is no share, or ``packing`` another word.
     """
-    if length < 1 or not 0 <= short <= 1:
+    if length < 1 or not 0 <= short <= 1 or packing not in PACKINGS:
         raise ConfigError(
-            f"blocks: length={length}, short={short}; expected at least one token, and a share from 0 to 1."
+            f"blocks: length={length}, short={short}, packing={packing!r}; expected at least one token, a share from 0 to 1, "
+            f"and one of {', '.join(PACKINGS)}."
         )
     sentences = np.asarray(store.sentence_starts)
     bounds = article_bounds(store)
@@ -77,12 +86,17 @@ def build_blocks(store: TokenStore, length: int, short: float = 0.0, seed: int =
         if short:
             cut = start + rng.integers(1, length + 1, len(start))
             target = np.where(rng.random(len(start)) < short, np.minimum(cut, end), longest)
-        behind = np.searchsorted(sentences, target, side="right")  # the first sentence that begins behind the target
-        stop = sentences[behind - 1]
-        # The end of the first sentence, where that alone is longer than the target.
-        first = np.minimum(sentences[np.minimum(behind, len(sentences) - 1)], longest)
-        stop = np.where(stop > start, stop, first)
-        found.append((start, stop - start, article))
+        if packing == "fill":
+            stop = sentences[np.searchsorted(sentences, target)]  # the end of the sentence that reaches the target
+        else:
+            behind = np.searchsorted(
+                sentences, target, side="right"
+            )  # the first sentence that begins behind the target
+            stop = sentences[behind - 1]
+            # The end of the first sentence, where that alone is longer than the target.
+            first = np.minimum(sentences[np.minimum(behind, len(sentences) - 1)], longest)
+            stop = np.where(stop > start, stop, first)
+        found.append((start, np.minimum(stop - start, length), article))
         more = stop < end
         start, end, article = stop[more], end[more], article[more]
     if not found:

@@ -9,10 +9,9 @@ For each parameter tensor x with gradient g, at step t = 1, 2, …::
     u = r + λ x                                 λ: weight decay
     x ← x − η · φ(‖x‖) / ‖u‖ · u                φ(z) = min(z, largest_norm); the factor is 1 when either norm is 0
 
-SEED-Encoder's fine-tuning (drivers/run_warmup.py, run_ann.py) calls ``Lamb(parameters, lr, eps=1e-8)`` of a file utils/lamb.py
-that its repository lacks. The PyTorch version with that interface, by cybertronai, has no bias correction ("paper v3 does not
-use debiasing"), cuts φ at 10, decays no weights, and takes each tensor as a layer, biases and LayerNorms too. So do the defaults
-here.
+SEED-Encoder's fine-tuning (drivers/run_warmup.py, run_ann.py) calls ``Lamb(parameters, lr, eps=1e-8)`` of its file
+utils/lamb.py, the PyTorch version by cybertronai. It has no bias correction, cuts φ at 10, decays no weights, and takes each
+tensor as a layer, biases and LayerNorms too. So do the defaults here.
 """
 
 from __future__ import annotations

@@ -41,7 +41,8 @@ class OptimiserConfig:
 
     name: one of ``OPTIMISERS``; LAMB uses AdamW's constants, Adafactor only ``weight_decay``. schedule: one of ``SCHEDULES``.
     decay_factor: how much of the peak ``t5x`` loses a step; None: as much as leads to 0 after the last one.
-    bias_correction: of LAMB's moments.
+    schedule_steps: the step at which the schedule ends, warm-up being a share of it; 0: ``steps``. SEED-Encoder's and ANCE's
+    released checkpoints are from before the end of theirs. bias_correction: of LAMB's moments.
 
     Raises
     ------
@@ -61,12 +62,18 @@ class OptimiserConfig:
     schedule: str = "linear"
     decay_factor: float | None = None
     bias_correction: bool = False
+    schedule_steps: int = 0
 
     def __post_init__(self) -> None:
         if self.steps < 0 or self.learning_rate <= 0 or not 0 <= self.warmup <= 1:
             raise ConfigError(
                 f"steps={self.steps}, learning_rate={self.learning_rate}, warmup={self.warmup}: "
                 "expected steps >= 0, learning_rate > 0, 0 <= warmup <= 1."
+            )
+        if self.schedule_steps and self.schedule_steps < self.steps:
+            raise ConfigError(
+                f"schedule_steps={self.schedule_steps}, steps={self.steps}: the learning rate would be 0 before the end; "
+                "expected at least as many as steps, or 0."
             )
         for what, value, allowed in (("optimiser", self.name, OPTIMISERS), ("schedule", self.schedule, SCHEDULES)):
             if value not in allowed:
@@ -93,16 +100,17 @@ def learning_rate_at(config: OptimiserConfig, step: int) -> float:
     >>> [learning_rate_at(OptimiserConfig(10, 1.0, warmup=0.2, schedule="t5x"), s) for s in (0, 1, 2, 9)]
     [1e-08, 0.5, 1.0, 0.125]
     """
-    warmup = round(config.steps * config.warmup)
+    steps = config.schedule_steps or config.steps
+    warmup = round(steps * config.warmup)
     if config.schedule == "t5x":
-        factor = 1 / max(config.steps - warmup, 1) if config.decay_factor is None else config.decay_factor
+        factor = 1 / max(steps - warmup, 1) if config.decay_factor is None else config.decay_factor
         rise = step / warmup if warmup else 1.0
         return max(config.learning_rate * min(rise, 1 + factor * (warmup - step)), T5X_LEAST_RATE)
     if step < warmup:
         return config.learning_rate * (step + 1) / warmup
     if config.schedule == "constant":
         return config.learning_rate
-    return config.learning_rate * (config.steps - step) / max(config.steps - warmup, 1)
+    return config.learning_rate * (steps - step) / max(steps - warmup, 1)
 
 
 def make_optimiser(module: nn.Module, config: OptimiserConfig) -> torch.optim.Optimizer:
