@@ -124,7 +124,7 @@ class Claim:
 
         >>> claim = Claim("", "", "", "", "", "", Margin(Decimal("0.1"), True), "not-worse", ())
         >>> [[str(w) for w in test.weights] for side in claim.tests(2) for test in side]
-        [['1', '-0.9'], ['-1', '0.9']]
+        [['1.0', '-0.9'], ['-1.0', '0.9']]
         """
         shown, refuted = [], []
         for effect in self.effects(n):
