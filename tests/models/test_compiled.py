@@ -89,6 +89,7 @@ def test_pre_training_with_it(store, tmp_path, monkeypatch, option: bool) -> Non
     objective = {
         "name": "mlm",
         "unit": "token",
+        "unk": "skipped",
         "rate": 0.15,
         "of": "ordinary",
         "mask": 0.8,

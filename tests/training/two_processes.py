@@ -36,7 +36,16 @@ OPTIONS = {
     "similarity": "dot",
     "head": "linear",
     "objective": {
-        **{"name": "mlm", "length": 24, "unit": "word", "rate": 0.15, "of": "ordinary", "mask": 0.8, "random": 0.1},
+        **{
+            "name": "mlm",
+            "length": 24,
+            "unit": "word",
+            "unk": "skipped",
+            "rate": 0.15,
+            "of": "ordinary",
+            "mask": 0.8,
+            "random": 0.1,
+        },
     },
     "budget": {"batch": 8, "steps": 40, "learning_rate": 1e-2},
 }

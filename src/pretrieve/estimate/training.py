@@ -51,13 +51,12 @@ class CorpusLengths:
 
 
 def example_length(options: Mapping[str, Any], length: float, corpus: CorpusLengths) -> float:
-    """Mean tokens of a masked example of at most ``length``: a passage that is cut, or sentences of an article. Of these there
-    are as many full blocks as go into an article, and one of its rest; whole sentences leave half of one free in each."""
+    """Mean tokens of a masked example of at most ``length``: a passage that is cut, or sentences of an article until the next
+    does not fit, which is half a sentence below the limit on average, or until it is full. Short blocks are half as long."""
     if options.get("examples", "passages") == "passages":
         return min(length, corpus.passage + 2)
     free = corpus.sentence / 2 if options.get("packing", "whole") == "whole" else 0.0
-    full = max(1.0, (length - 2 - free) * (1 - options.get("short", 0.0) / 2))
-    return max(3.0, corpus.article / (corpus.article / full + 0.5) + 2 if corpus.article > full else corpus.article + 2)
+    return max(3.0, min((length - free) * (1 - options.get("short", 0.0) / 2), corpus.article + 2))
 
 
 def pretraining_step(

@@ -41,7 +41,9 @@ class Setting:
             self.options["length"],
             self.masking(),
             self.token_budget,
-            *(self.options[name] for name in ("examples", "short", "packing")),
+            self.options.get("examples", "passages"),
+            self.options.get("short", 0.0),
+            self.options.get("packing", "whole"),
         )
 
     def word_head(self) -> MaskedWordHead:

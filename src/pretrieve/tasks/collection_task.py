@@ -96,7 +96,7 @@ def build_collection_task(
     contents.choose_documents(max_documents, seed)
     # A task of answers alone judges no document: all that must be known of its candidates is that there are some.
     documents = contents.found or range(contents.count)
-    check_rows(documents, contents.queries, contents.judgements, contents.splits, contents.answers, unlisted=True)
+    check_rows(documents, contents.queries, contents.judgements, contents.splits, contents.answers)
     stats = source.stats
     rows = TaskRows(
         passages=contents.passages,

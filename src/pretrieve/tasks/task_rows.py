@@ -82,13 +82,12 @@ def check_rows(
     judgements: Sequence[Judgement],
     splits: Sequence[SplitRow],
     answers: Mapping[str, Answers],
-    unlisted: bool = False,
 ) -> None:
-    """Raise :class:`DataError` unless ids are unique, judgements and answers resolve, and every query has a split, and a
-    judgement; a test or dev query of a task with answers may have answers in its place.
+    """Raise :class:`DataError` unless ids are unique, judgements and answers resolve, a query stands in a size at most once, and
+    has a judgement; a test or dev query of a task with answers may have answers in its place.
 
-    ``documents``: ids of the candidates, unique, or at least of those that are judged. ``unlisted``: a size may leave
-    queries out (training queries that it does not draw).
+    ``documents``: ids of the candidates, unique, or at least of those that are judged. A size may leave queries out: training
+    queries that it does not draw.
     """
     known = unique_ids([query.query_id for query in queries], "query_id")
     for what, rows in (("candidates", documents), ("queries", known)):
@@ -104,8 +103,11 @@ def check_rows(
         rows_of_size.setdefault(row.size, []).append(row.query_id)
     for size, ids in rows_of_size.items():
         listed = set(ids)
-        if len(ids) != len(listed) or not (listed <= known if unlisted else listed == known):
-            raise DataError(f"size '{size}' lists {len(ids)} queries, the task has {len(known)}; each belongs once.")
+        if len(ids) != len(listed) or not listed <= known:
+            raise DataError(
+                f"size '{size}' lists {len(ids)} queries, of which {len(listed & known)} are different ones of the task's "
+                f"{len(known)}; each belongs there once at most."
+            )
 
 
 def _check_judged(
