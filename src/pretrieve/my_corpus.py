@@ -27,6 +27,7 @@ from pretrieve.configuration import check_config
 from pretrieve.errors import ConfigError, DataError
 from pretrieve.finetuning.recipes import resolve_recipe
 from pretrieve.job_options import chain_of, recipe_options
+from pretrieve.scales import at_scale
 
 if TYPE_CHECKING:
     from pretrieve.tasks.beir_folder import Folder
@@ -87,6 +88,7 @@ def with_my_corpus(
 
 def _configured(config: Mapping[str, Any], folder: Folder) -> dict[str, Any]:
     options = config["my_corpus_options"]
+    config = at_scale(config)  # the scale's own entries go with the general ones
     made = copy.deepcopy(dict(config))
     if options["recipe"] not in config["recipes"]:
         raise ConfigError(
