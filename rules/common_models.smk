@@ -72,6 +72,11 @@ def family_options(task, wildcards):
     return as_argument(options_of(task, wildcards))
 
 
+def family_temperature(task, wildcards):
+    """What scores are divided by in the loss of ``{family}`` on a task, and in contrastive entropy."""
+    return options_of(task, wildcards).get("temperature", 1.0)
+
+
 def finetuning_sources(task, wildcards):
     """The code that trains ``{family}`` on a task."""
     trainer = trainer_of(options_of(task, wildcards))

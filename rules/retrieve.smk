@@ -186,6 +186,7 @@ for dataset_name in config["datasets"]:
                 ),
                 depth=DEPTH,
                 options=as_argument(PLAN.scale.get("search", {})),
+                temperature=partial(family_temperature, PLAN.trained_on(dataset_name)),
                 candidates=partial(candidates_argument, dataset_name, sizes),
                 sizes=sizes,
                 metrics=PLAN.metrics_of(dataset_name),
@@ -197,6 +198,7 @@ for dataset_name in config["datasets"]:
             shell:
                 "python workflow_scripts/search.py --task {params.task} --depth {params.depth} --threads {threads}"
                 " --stores {params.stores} --sizes {params.sizes} --options {params.options} {params.candidates}"
+                " --temperature {params.temperature}"
                 " --runs {output.runs} --outputs {output.metrics} --metrics {params.metrics}"
                 " --conventions {params.conventions} --log {log}"
 

@@ -253,7 +253,7 @@ def test_the_repositorys_configuration(config) -> None:
             200,
             ["encoders.cocondenser: span_length of cocondenser is 200", "max_positions is 128"],
         ),
-        ("mining_depth", 20, [".pool (from variant open-qa): 100 documents", "mining_depth is 20"]),
+        ("mining_depth", 50, [".pool (from variant open-qa): 100 documents", "mining_depth is 50"]),
         (
             "recipes.dpr-hard.options",
             {"pool_from": ["all", 300]},

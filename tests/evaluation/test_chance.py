@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from pretrieve.evaluation.chance import beyond_chance, chance_levels, example_chance
+from pretrieve.evaluation.example_metrics import evaluate_examples
 from pretrieve.evaluation.metrics import evaluate
 from pretrieve.evaluation.predictions import Prediction
 from pretrieve.retrieval.run import Run
@@ -29,6 +30,8 @@ METRICS = [
     "mrr@9",
     "ndcg@2",
     "ndcg@9",
+    "recall_cap@2",
+    "recall_cap@9",
 ]
 DOCUMENTS = ["a", "b", "c", "d", "e"]
 
@@ -47,10 +50,30 @@ def test_the_mean_over_all_orders(grades):
     assert chance_levels({"q": grades}, len(DOCUMENTS), METRICS, 3) == pytest.approx(cut)
 
 
+@pytest.mark.parametrize("grades", [{"a": 1, "x": 1}, {"a": 2, "b": 1, "x": 3}, {"x": 1}])
+def test_of_candidates_the_relevant_ones_among_them_can_be_found(grades):
+    """Reranking: x is relevant and not among the candidates."""
+    orders = list(permutations(DOCUMENTS))
+    ids = [f"q{i}" for i in range(len(orders))]
+    run = Run(ids, [list(order) for order in orders], [np.arange(len(DOCUMENTS), 0, -1)] * len(orders))
+    expected = evaluate(run.cut(4), dict.fromkeys(ids, grades), METRICS).mean
+    assert chance_levels({"q": grades}, {"q": DOCUMENTS}, METRICS, 4) == pytest.approx(expected)
+    both = chance_levels({"q": grades, "empty": {"a": 1}}, {"q": DOCUMENTS, "empty": []}, ["mrr"], 4)["mrr"]
+    assert both == pytest.approx(expected["mrr"] / 2)
+
+
+@pytest.mark.parametrize("clicks", [[1, 0, 0], [1, 1, 0, 0, 0, 0], [1, 0, 0, 0, 0, 1, 1]])
+def test_impressions_over_all_orders(clicks):
+    orders = set(permutations(clicks))
+    ranked = [Prediction(str(i), np.arange(len(o), 0, -1.0), np.array(o)) for i, o in enumerate(orders)]
+    expected, _ = evaluate_examples("clicks", ranked)
+    assert example_chance("clicks", ranked[:1]) == pytest.approx(expected)
+
+
 def test_queries_are_averaged_and_what_has_no_level_is_left_out():
     one, other = {"a": 1}, {"a": 1, "b": 1}
     levels = [chance_levels({"q": grades}, 10, ["mrr@3"], 10)["mrr@3"] for grades in (one, other)]
-    both = chance_levels({"p": one, "q": other}, 10, ["mrr@3", "map", "hits@20", "recall_cap@3", "mrr@3-l2"], 10)
+    both = chance_levels({"p": one, "q": other}, 10, ["mrr@3", "map", "hits@20", "mrr@3-l2"], 10)
     assert both == {"mrr@3": pytest.approx(fmean(levels))}
     assert chance_levels({}, 10, ["mrr"], 10) == chance_levels({"q": one}, 0, ["mrr"], 10) == {}
     assert chance_levels({"q": one}, 10, ["mrr"], 0) == {}  # a run without a hit
@@ -61,7 +84,6 @@ def test_examples():
     classes = [Prediction(str(i), np.zeros(3), np.array([label])) for i, label in enumerate([0, 1, 1, 2, 1])]
     assert example_chance("classification", classes) == {"accuracy": 0.6}
     assert example_chance("triplet", classes) == {"accuracy": 0.5}
-    assert example_chance("clicks", classes) == {"auc": 0.5}
     assert example_chance("regression", classes) == {"spearman": 0}
 
 

@@ -24,7 +24,7 @@ from pretrieve.evaluation.conventions import (
     msmarco_mrr,
     read_ranks,
 )
-from pretrieve.evaluation.metrics import metrics_record
+from pretrieve.evaluation.metrics_record import metrics_record
 from pretrieve.retrieval.run import Run, write_trec
 
 # Reference queries 1 to 6; query 9 is only in the run, 6 only in the reference.

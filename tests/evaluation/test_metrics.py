@@ -17,7 +17,8 @@ import pytrec_eval
 
 from pretrieve.errors import ConfigError, DataError
 from pretrieve.evaluation.answers import TaskAnswers
-from pretrieve.evaluation.metrics import check_metric, evaluate, metrics_record, read_qrels
+from pretrieve.evaluation.metrics import check_metric, evaluate, read_qrels
+from pretrieve.evaluation.metrics_record import metrics_record
 from pretrieve.retrieval.run import Run, write_trec
 from pretrieve.tasks.answers import Answers, write_answers
 
@@ -200,14 +201,14 @@ def test_hits_need_answers_and_no_judgements(tmp_path):
 def test_pools_of_queries_with_candidates_of_their_own(tmp_path):
     path = tmp_path / "run.trec.gz"
     write_trec(path, RUN, "t")
-    pools = {"q1": 100, "q2": 4, "q3": 10, "other": 10**6}
+    pools = {q: [f"{q} {i}" for i in range(n)] for q, n in {"q1": 100, "q2": 4, "q3": 10, "other": 1000}.items()}
     record = metrics_record(path, QRELS, ["q1", "q2", "q3"], pools, ["mrr"])
     assert record["n_candidates"] == 38
     assert record["candidates_per_query"] == {"min": 4, "median": 10, "max": 100}
-    record = metrics_record(path, QRELS, ["q2", "q3"], pools | {"q3": 5}, ["mrr"])
+    record = metrics_record(path, QRELS, ["q2", "q3"], pools | {"q3": pools["q3"][:5]}, ["mrr"])
     assert (record["n_candidates"], record["candidates_per_query"]["median"]) == (4.5, 4.5)
-    with pytest.raises(DataError, match=r"run\.trec\.gz: 1 of 2 queries have no number of candidates.* 'q3'"):
-        metrics_record(path, QRELS, ["q1", "q3"], {"q1": 5}, ["mrr"])
+    with pytest.raises(DataError, match=r"run\.trec\.gz: 1 of 2 queries have no list of candidates.* 'q3'"):
+        metrics_record(path, QRELS, ["q1", "q3"], {"q1": ["a"]}, ["mrr"])
     assert "candidates_per_query" not in metrics_record(path, QRELS, ["q1"], 5, ["mrr"])
 
 

@@ -73,7 +73,7 @@ def test_dense(dense: Path) -> None:
 
 def test_an_index_is_compared_with_the_exact_search(dense: Path, tmp_path: Path) -> None:
     options = {"index": {"kind": "IVF", "lists": 16, "probes": 1, "train": 256}}
-    run = search_task(IDS, dense, WANTED, 10, options, recall_file=tmp_path / "recall.json")
+    run = search_task(IDS, dense, WANTED, 10, options, recall_path=tmp_path / "recall.json")
     measured = json.loads((tmp_path / "recall.json").read_text())
     exact = search_task(IDS, dense, WANTED, 10)
     found = [len({*mine} & {*best}) / 10 for mine, best in zip(run.doc_ids, exact.doc_ids, strict=True)]
@@ -115,7 +115,7 @@ def test_joint_and_in_two_steps(joint: Path, tmp_path: Path) -> None:
     exact = joint_search(*common, query_ids=["q2", "q3", "q7"])
     assert same(search_task(IDS, joint, WANTED, 10), exact)
     two, _ = two_step_search(*common, 30, query_ids=["q2", "q3", "q7"])
-    found = search_task(IDS, joint, WANTED, 10, {"joint_candidates": 30}, recall_file=tmp_path / "r.json")
+    found = search_task(IDS, joint, WANTED, 10, {"joint_candidates": 30}, recall_path=tmp_path / "r.json")
     assert same(found, two) and not same(found, exact)
     assert json.loads((tmp_path / "r.json").read_text())["candidates"] == 30
     with pytest.raises(ConfigError, match="'HNSW' holds vectors, not the joint score"):

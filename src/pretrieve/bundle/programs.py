@@ -19,13 +19,15 @@ from pathlib import Path
 from pretrieve.bundle.jobs import Call
 from pretrieve.bundle.preview import preview
 from pretrieve.bundle.slices import after, alarm
+from pretrieve.evaluation.contrastive_entropy import write_entropy
+from pretrieve.evaluation.metrics import read_qrels
 from pretrieve.finetuning.fine_tuning import FineTuning, options_of_size
 from pretrieve.finetuning.run import finetune
 from pretrieve.pretraining.run import pretrain
 from pretrieve.retrieval.candidates import read_candidates
 from pretrieve.retrieval.embed_task import embed_task
 from pretrieve.retrieval.run import write_trec
-from pretrieve.retrieval.search_task import TaskIds, search_task
+from pretrieve.retrieval.search_task import TaskIds, entropy_of, recall_file, search_task
 from pretrieve.tasks.dataset import Dataset
 from pretrieve.tasks.split_table import SplitTable
 from pretrieve.training.cost import Cost
@@ -110,17 +112,13 @@ def _embed(call: Call, device: Device) -> None:
 def _search(call: Call, device: Device) -> dict[str, float]:
     task, path, candidates = Path(call.one("task")), Path(call.one("runs")), _place(call, "candidates")
     queries = SplitTable(task / "splits.parquet").needed(call.one("sizes"))
-    run = search_task(
-        TaskIds.read(task),
-        Path(call.one("stores")),
-        queries,
-        int(call.one("depth", "100")),
-        call.json("options"),
-        _threads(call),
-        read_candidates(candidates) if candidates else None,
-        path.with_name(path.name.replace(".trec.gz", ".recall.json")),
-    )
+    ids, stores, threads = TaskIds.read(task), Path(call.one("stores")), _threads(call)
+    given = read_candidates(candidates) if candidates else None
+    depth, options = int(call.one("depth", "100")), call.json("options")
+    run = search_task(ids, stores, queries, depth, options, threads, given, recall_file(path))
     write_trec(path, run, "dense")
+    qrels = read_qrels(task / "qrels.parquet")
+    write_entropy(path, entropy_of(ids, stores, queries, qrels, float(call.one("temperature", "1")), threads))
     return preview(run, task / "qrels.parquet", queries, call.options.get("metrics", ()))
 
 

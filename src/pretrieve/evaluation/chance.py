@@ -2,21 +2,25 @@
 
 A small model after a short training may have learnt nothing. Then the differences of its scores are noise whatever their ratio
 is, so metrics files carry these levels, and :mod:`pretrieve.reporting.verdicts` takes no value for a finding that is not beyond
-them. With N candidates of which R are relevant, in random order; k is at most the depth of the run, which is that of ``mrr``:
+them. With N candidates of which r are relevant, in random order; k is at most the depth of the run, which is that of ``mrr``.
+R documents are relevant in all: where only some candidates are ranked, R can be more than r.
 
 ===============  ===============================================================================================================
-``recall@k``     k / N
-``precision@k``  R/N, less where the run is shorter than k
-``hit_rate@k``   1 − C(N − R, k) / C(N, k)
-``mrr``,         Σ_{r ≤ k} P(r)/r with P(r), that the first relevant one stands at rank r,
-``mrr@k``        R/(N − r + 1) · Π_{i < r} (N − R − i + 1)/(N − i + 1)
-``ndcg@k``       mean grade of all N · Σ_{r ≤ k} 1/log2(r + 1) / best DCG@k
+``recall@k``     k/N · r/R
+``recall_cap``   k/N · r/min(k, R)
+``precision@k``  r/N, less where the run is shorter than k
+``hit_rate@k``   1 − C(N − r, k) / C(N, k)
+``mrr``,         Σ_{j ≤ k} P(j)/j with P(j), that the first relevant one stands at rank j,
+``mrr@k``        r/(N − j + 1) · Π_{i < j} (N − r − i + 1)/(N − i + 1)
+``ndcg@k``       mean grade of all N · Σ_{j ≤ k} 1/log2(j + 1) / best DCG@k of the R
 ``accuracy``     of a class: the share of the most frequent one; of a triplet: 1/2
 ``auc``          1/2
 ``spearman``     0
+MIND's ``mrr``   of an impression with N candidates: Σ_{j ≤ N} 1/j / N
+MIND's ndcg@k    of an impression with r of N clicked: r/N · Σ_{j ≤ k} 1/log2(j + 1) / best DCG@k
 ===============  ===============================================================================================================
 
-Others (``map``, ``hits@k``, ``f1``, MIND's ``mrr`` and ``ndcg@k``) have none here.
+All others are permuted (:mod:`pretrieve.evaluation.permutation`). Contrastive entropy has its own level.
 """
 
 from __future__ import annotations
@@ -26,48 +30,75 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from statistics import fmean, stdev
+from typing import NamedTuple
 
 import numpy as np
 
 from pretrieve.evaluation.predictions import Prediction
 
-_NAME = re.compile(r"(recall|precision|hit_rate|mrr|ndcg)(?:@([1-9][0-9]*))?")
+_NAME = re.compile(r"(recall_cap|recall|precision|hit_rate|mrr|ndcg)(?:@([1-9][0-9]*))?")
 #: One-sided: a mean that is further above the level than so many of its standard errors is beyond chance (p < 0.05).
 _BEYOND = 1.645
 
 
 def chance_levels(
-    qrels: Mapping[str, Mapping[str, int]], candidates: int, metrics: Sequence[str], depth: int
+    qrels: Mapping[str, Mapping[str, int]],
+    candidates: int | Mapping[str, Sequence[str]],
+    metrics: Sequence[str],
+    depth: int,
 ) -> dict[str, float]:
-    """Metric → its expected mean over the queries of the qrels, for those of ``metrics`` that have a level.
+    """Metric → its expected mean over the queries of the qrels, for those of ``metrics`` that have a formula.
 
-    candidates: documents that every query is ranked against; depth: so many of them a ranking has at most.
+    candidates: how many documents every query is ranked against, or those of each query; depth: so many of them a ranking has
+    at most.
     """
-    depth = min(depth, candidates)
     if not qrels or not depth:
         return {}
-    grades = Counter(tuple(sorted((g for g in judged.values() if g > 0), reverse=True)) for judged in qrels.values())
+    pools = Counter(
+        _pool(judged, candidates if isinstance(candidates, int) else candidates[q]) for q, judged in qrels.items()
+    )
+    if not any(pool.candidates for pool in pools):
+        return {}
     levels = {}
     for name in metrics:
         if match := _NAME.fullmatch(name):
-            kind, cut = match[1], min(int(match[2] or depth), depth)
-            sums = (n * _level(kind, cut, int(match[2] or cut), relevant, candidates) for relevant, n in grades.items())
+            sums = (n * _level(match[1], int(match[2] or 0), pool, depth) for pool, n in pools.items())
             levels[name] = sum(sums) / len(qrels)
     return levels
 
 
-def _level(kind: str, cut: int, k: int, grades: Sequence[int], n: int) -> float:
-    relevant = len(grades)
+class _Pool(NamedTuple):
+    """What a query's candidates are: grades above 0 of all judged documents and of those among the candidates, best first."""
+
+    candidates: int
+    grades: tuple[int, ...]
+    found: tuple[int, ...]
+
+
+def _pool(judged: Mapping[str, int], candidates: int | Sequence[str]) -> _Pool:
+    grades = tuple(sorted((grade for grade in judged.values() if grade > 0), reverse=True))
+    if isinstance(candidates, int):
+        return _Pool(candidates, grades, grades)
+    found = sorted((judged[name] for name in candidates if judged.get(name, 0) > 0), reverse=True)
+    return _Pool(len(candidates), grades, tuple(found))
+
+
+def _level(kind: str, at: int, pool: _Pool, depth: int) -> float:
+    """at: the k of ``metric@k``, 0 without one."""
+    n, relevant, in_all = pool.candidates, len(pool.found), len(pool.grades)
     if not relevant:
         return 0.0
+    depth = min(depth, n)
+    cut = min(at or depth, depth)
+    k = at or cut
     if kind == "recall":
-        return cut / n
+        return cut / n * relevant / in_all
+    if kind == "recall_cap":
+        return cut / n * relevant / min(k, in_all)
     if kind == "precision":
         return relevant / n * cut / k
     if kind == "ndcg":
-        discounts = 1 / np.log2(np.arange(2, cut + 2))
-        best = sum(grade / math.log2(rank + 1) for rank, grade in enumerate(grades[:k], 1))
-        return float(sum(grades) / n * discounts.sum() / best)
+        return sum(pool.found) / n * _discounts(cut).sum() / _best_dcg(pool.grades[:k])
     ranks = np.arange(1, cut + 1)
     # The chance that none of the first r is relevant: falls to 0 where fewer others are left.
     none = np.cumprod(np.clip((n - relevant - ranks + 1) / (n - ranks + 1), 0, None))
@@ -76,12 +107,31 @@ def _level(kind: str, cut: int, k: int, grades: Sequence[int], n: int) -> float:
     return float((-np.diff(none, prepend=1.0) / ranks).sum())
 
 
+def _discounts(count: int) -> np.ndarray:
+    return 1 / np.log2(np.arange(2, count + 2))
+
+
+def _best_dcg(gains: Sequence[int]) -> float:
+    return float(np.dot(gains, _discounts(len(gains))))
+
+
 def example_chance(kind: str, predictions: Sequence[Prediction]) -> dict[str, float]:
     """The same of a task of examples (:data:`pretrieve.evaluation.example_metrics.METRICS`)."""
     if kind == "classification":
         classes = Counter(int(prediction.labels[0]) for prediction in predictions)
         return {"accuracy": max(classes.values()) / len(predictions)}
-    return {"triplet": {"accuracy": 0.5}, "clicks": {"auc": 0.5}, "regression": {"spearman": 0.0}}[kind]
+    if kind == "clicks":
+        levels = [_of_impression(len(p.scores), int((p.labels > 0).sum())) for p in predictions]
+        return {"auc": 0.5} | {name: fmean(level[name] for level in levels) for name in levels[0]}
+    return {"triplet": {"accuracy": 0.5}, "regression": {"spearman": 0.0}}[kind]
+
+
+def _of_impression(n: int, clicked: int) -> dict[str, float]:
+    levels = {"mrr": float((1 / np.arange(1, n + 1)).sum() / n)}
+    for k in (5, 10):
+        best = _best_dcg([1] * min(k, clicked))
+        levels[f"ndcg@{k}"] = float(clicked / n * _discounts(min(k, n)).sum() / best)
+    return levels
 
 
 def beyond_chance(level: float, mean: float, scores: Sequence[float] | None, n: int) -> bool:

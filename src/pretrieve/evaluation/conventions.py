@@ -1,6 +1,6 @@
 """What benchmarks count differently from a textbook, each as one small function.
 
-Which is applied where: a task lists names of :data:`CONVENTIONS`, and :func:`pretrieve.evaluation.metrics.metrics_record`
+Which is applied where: a task lists names of :data:`CONVENTIONS`, and :func:`pretrieve.evaluation.metrics_record.metrics_record`
 applies them and writes them into the record.
 
 ======================  ==============================  ==========================================================

@@ -148,7 +148,7 @@ def evaluate_examples(
 
 
 def example_record(path: Path, kind: str, metrics: Sequence[str] = ()) -> dict:
-    """The content of a metrics file, in the form of :func:`pretrieve.evaluation.metrics.metrics_record`: ``run`` is
+    """The content of a metrics file, in the form of :func:`pretrieve.evaluation.metrics_record.metrics_record`: ``run`` is
     the file of predictions, ``n_candidates`` the mean number of scores of an example. Numbers are rounded to 10
     decimals.
 

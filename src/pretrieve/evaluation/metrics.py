@@ -24,7 +24,6 @@ of start-up in every process) are not needed. The first call of a metric on a ma
 from __future__ import annotations
 
 import difflib
-import hashlib
 import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -36,16 +35,9 @@ import numpy as np
 from pretrieve.corpora.tables import read_table
 from pretrieve.errors import ConfigError, DataError
 from pretrieve.evaluation.answers import TaskAnswers
-from pretrieve.evaluation.chance import chance_levels
-from pretrieve.evaluation.conventions import (
-    capped_recall,
-    check_conventions,
-    drop_identical_ids,
-    msmarco_mrr,
-    read_ranks,
-)
+from pretrieve.evaluation.conventions import capped_recall
 from pretrieve.evaluation.ranx_metrics import metric_of_ranx
-from pretrieve.retrieval.run import Run, read_trec
+from pretrieve.retrieval.run import Run
 
 #: Metrics of judgements that ranx computes; all but r-precision take a cut ``@k``, and all a lowest relevant grade
 #: ``-lN`` (default 1). ranx has bpref too, but its value is NaN for queries that have no judged document of grade 0;
@@ -79,7 +71,7 @@ _ALSO_KNOWN_AS = {
     "r_cap": "recall_cap",
     "accuracy": "hit_rate",
 }
-_NAME = re.compile(r"(?P<base>[a-z_1-]+?)(@(?P<cut>[1-9][0-9]*))?(-l(?P<level>[1-9][0-9]*))?")
+NAME = re.compile(r"(?P<base>[a-z_1-]+?)(@(?P<cut>[1-9][0-9]*))?(-l(?P<level>[1-9][0-9]*))?")
 
 
 @dataclass(frozen=True)
@@ -98,7 +90,7 @@ def check_metric(name: str) -> None:
     ConfigError
         naming the nearest metric that exists.
     """
-    match = _NAME.fullmatch(name)
+    match = NAME.fullmatch(name)
     if match and match["base"] in METRICS:
         base = match["base"]
         cut_fits = base not in (_NO_CUT if match["cut"] else _NEEDS_CUT)
@@ -157,7 +149,7 @@ def evaluate(
             raise DataError(f"run: a document occurs twice for query '{query_id}'; every document counts once.")
         hits[query_id] = doc_ids
     per_query = {name: dict.fromkeys(qrels, 0.0) for name in metrics}
-    if of_ranx := [name for name in metrics if _NAME.fullmatch(name)["base"] in _RANX]:
+    if of_ranx := [name for name in metrics if NAME.fullmatch(name)["base"] in _RANX]:
         for query_ids, judged, ranked in _rectangles(hits, qrels):
             for name, values in _ranx(judged, ranked, of_ranx).items():
                 per_query[name].update(zip(query_ids, values.tolist(), strict=True))
@@ -165,7 +157,7 @@ def evaluate(
         found = answers.hits(run, list(qrels), list(cuts.values()))
         per_query |= {name: {q: float(hit) for q, hit in found[cut].items()} for name, cut in cuts.items()}
     for name in metrics:
-        parts = _NAME.fullmatch(name)
+        parts = NAME.fullmatch(name)
         if parts["base"] == "recall_cap":
             per_query[name] = capped_recall(run, qrels, int(parts["cut"]), int(parts["level"] or 1))
     mean = {name: float(np.mean(list(values.values()))) for name, values in per_query.items()}
@@ -198,7 +190,7 @@ def _rectangles(hits: Mapping[str, list[str]], qrels: Mapping[str, Mapping[str, 
 def _ranx(judged: np.ndarray, ranked: np.ndarray, metrics: Sequence[str]) -> dict[str, np.ndarray]:
     find, values = metric_of_ranx(), {}
     for name in metrics:
-        parts = _NAME.fullmatch(name)
+        parts = NAME.fullmatch(name)
         values[name] = find(parts["base"])(judged, ranked, int(parts["cut"] or 0), int(parts["level"] or 1))
     return values
 
@@ -216,107 +208,3 @@ def read_qrels(path: Path) -> dict[str, dict[str, int]]:
             )
         grades[doc_id] = grade
     return qrels
-
-
-def metrics_record(
-    run_path: Path,
-    qrels: Mapping[str, Mapping[str, int]],
-    query_ids: Sequence[str],
-    candidates: int | Mapping[str, int],
-    metrics: Sequence[str],
-    answers: TaskAnswers | None = None,
-    conventions: Sequence[str] = (),
-) -> dict:
-    """The content of a metrics file: scores of one run on ``query_ids``, and what they were computed from.
-
-    Numbers are rounded to 10 decimals, so that equal runs give equal bytes on any machine. ``run`` is the path as
-    given.
-
-    Parameters
-    ----------
-    candidates:
-        how many documents were searched. Where each query had its own, as in reranking, their number by query: then
-        ``n_candidates`` is the mean, and ``candidates_per_query`` has ``min``, ``median`` and ``max``.
-    answers:
-        of the task, for ``hits@k``. Queries need judgements only where another metric is asked for.
-    conventions:
-        names of :data:`pretrieve.evaluation.conventions.CONVENTIONS`; written into the record.
-
-    Raises
-    ------
-    ConfigError
-        when a metric or convention is unknown, ``hits@k`` is asked for without ``answers``, or a metric of judgements for
-        queries that have only answers.
-    DataError
-        when a query has no judgement, which would silently count 0, or no number of candidates.
-    """
-    check_conventions(conventions)
-    unjudged = [query_id for query_id in query_ids if query_id not in qrels]
-    of_judgements = [name for name in metrics if not needs_answers(name)]
-    if unjudged and of_judgements:
-        if answers is not None and answers.known(unjudged):
-            raise ConfigError(
-                f"metric '{of_judgements[0]}' counts relevant documents, but {len(unjudged)} of {len(query_ids)} queries have no "
-                f"judgement, only answers (the first is '{unjudged[0]}'); ask for hits@k alone for {answers.directory}."
-            )
-        raise DataError(
-            f"{run_path}: {len(unjudged)} of {len(query_ids)} queries have no judgement, the first is '{unjudged[0]}'; "
-            "expected every test query in the qrels."
-        )
-    judged = {query_id: qrels.get(query_id, {}) for query_id in query_ids}
-    run = read_trec(run_path)
-    if "drop-identical-ids" in conventions:
-        run = drop_identical_ids(run)
-    scores = evaluate(run, judged, metrics, answers)
-    for variant in ("passage", "document"):
-        if f"msmarco-{variant}-mrr" in conventions:
-            _count_as_msmarco(scores, run_path, judged, variant)
-    # Of candidate lists that another system chose, nothing is known about what guessing would score.
-    depth = max(map(len, run.doc_ids), default=0)
-    levels = {} if isinstance(candidates, Mapping) else chance_levels(judged, candidates, metrics, depth)
-    record = {
-        "run": Path(run_path).as_posix(),
-        "run_sha256": hashlib.sha256(Path(run_path).read_bytes()).hexdigest(),
-        "n_queries": len(query_ids),
-        **_pool(run_path, candidates, query_ids),
-        "metrics": {name: round(value, 10) for name, value in scores.mean.items()},
-        "chance": {name: round(value, 10) for name, value in levels.items()},
-        "per_query": {
-            name: {query_id: round(value, 10) for query_id, value in values.items()}
-            for name, values in scores.per_query.items()
-        },
-    }
-    return record | ({"conventions": list(conventions)} if conventions else {})
-
-
-def _count_as_msmarco(scores: Scores, run_path: Path, qrels: Mapping[str, Mapping[str, int]], variant: str) -> None:
-    """Put MS MARCO's official values in the place of every ``mrr@k``."""
-    hits = read_ranks(run_path)
-    for name in scores.mean:
-        parts = _NAME.fullmatch(name)
-        if parts["base"] == "mrr" and parts["cut"] and not parts["level"]:
-            values = msmarco_mrr(hits, qrels, int(parts["cut"]), variant)
-            scores.per_query[name] = values
-            scores.mean[name] = float(np.mean(list(values.values())))
-
-
-def _pool(run_path: Path, candidates: int | Mapping[str, int], query_ids: Sequence[str]) -> dict:
-    """The record's keys that say how many documents a query was ranked against."""
-    if not isinstance(candidates, Mapping):
-        return {"n_candidates": candidates}
-    missing = [query_id for query_id in query_ids if query_id not in candidates]
-    if missing:
-        raise DataError(
-            f"{run_path}: {len(missing)} of {len(query_ids)} queries have no number of candidates, the first is "
-            f"'{missing[0]}'; expected one for every test query."
-        )
-    sizes = np.array([candidates[query_id] for query_id in query_ids])
-    mean, median = round(float(sizes.mean()), 10), float(np.median(sizes))
-    return {
-        "n_candidates": _whole(mean),
-        "candidates_per_query": {"min": int(sizes.min()), "median": _whole(median), "max": int(sizes.max())},
-    }
-
-
-def _whole(value: float) -> int | float:
-    return int(value) if value == int(value) else value

@@ -9,7 +9,9 @@ from pathlib import Path
 from pretrieve.cli import one_each
 from pretrieve.corpora.tables import read_table
 from pretrieve.evaluation.answers import TaskAnswers
-from pretrieve.evaluation.metrics import metrics_record, read_qrels
+from pretrieve.evaluation.contrastive_entropy import add_entropy
+from pretrieve.evaluation.metrics import read_qrels
+from pretrieve.evaluation.metrics_record import metrics_record
 from pretrieve.files import write_json
 from pretrieve.retrieval.candidates import read_candidates
 from pretrieve.tasks.split_table import SplitTable
@@ -62,6 +64,8 @@ def score_runs(
 ) -> None:
     """Score each TREC run on the test queries of its training-set size and write its metrics file, in the order given.
 
+    A dense run has its contrastive entropy in a file beside it, which goes into the metrics file.
+
     candidates: what each run was taken from, in the rerank setting; a query's pool is then as large as its list, else as the
     corpus.
 
@@ -77,7 +81,9 @@ def score_runs(
     answers, splits = TaskAnswers(task), SplitTable(task / "splits.parquet")
     for run, size, output, given in zip(runs, sizes, outputs, candidates or [None] * len(runs), strict=True):
         queries = splits.needed(size)
-        pool: int | dict[str, int] = searched
+        pool: int | dict[str, list[str]] = searched
         if given is not None:
-            pool = dict.fromkeys(queries, 0) | {query: len(found) for query, found in read_candidates(given).items()}
-        write_json(output, metrics_record(run, qrels, queries, pool, metrics, answers, conventions))
+            pool = {query: [] for query in queries} | read_candidates(given)
+        record = metrics_record(run, qrels, queries, pool, metrics, answers, conventions)
+        add_entropy(record, run)
+        write_json(output, record)

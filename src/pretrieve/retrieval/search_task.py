@@ -13,6 +13,7 @@ from typing import Any
 
 from pretrieve.corpora.tables import read_table
 from pretrieve.errors import ConfigError, DataError
+from pretrieve.evaluation.contrastive_entropy import contrastive_entropy
 from pretrieve.retrieval.approximation import measure_index, search_index
 from pretrieve.retrieval.embeddings import EmbeddingReader
 from pretrieve.retrieval.index import build_index, check_index, read_index, write_index
@@ -20,7 +21,7 @@ from pretrieve.retrieval.lexical import LexicalReader
 from pretrieve.retrieval.maxp import rank_documents, read_documents, search_maxp
 from pretrieve.retrieval.rerank import rerank
 from pretrieve.retrieval.run import Run
-from pretrieve.retrieval.search import DenseScorer, as_run, search, select_queries
+from pretrieve.retrieval.search import DenseScorer, Scorer, as_run, search, select_queries
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,7 @@ def search_task(
     options: Mapping[str, Any] | None = None,
     threads: int = 1,
     candidates: Mapping[str, Sequence[str]] | None = None,
-    recall_file: Path | None = None,
+    recall_path: Path | None = None,
 ) -> Run:
     """Rank documents for the ``wanted`` queries: at most ``depth`` hits each.
 
@@ -61,7 +62,7 @@ def search_task(
         default, of all.
     candidates:
         query id → documents: only these are ranked (rerank setting).
-    recall_file:
+    recall_path:
         of an approximate search: where its recall against exact search goes; it is printed too.
 
     Raises
@@ -74,7 +75,7 @@ def search_task(
     options = dict(options or {})
     query_ids, vectors = select_queries(EmbeddingReader(stores, "queries"), ids.query_ids, wanted)
     corpus, documents = EmbeddingReader(stores, "corpus"), read_documents(stores)
-    joint = (Path(stores) / "corpus-lexical.json").is_file()
+    joint = _is_joint(stores)
     if joint:  # torch takes two seconds to load, and nothing else here needs it
         from pretrieve.retrieval.joint_search import JointScorer, joint_search, two_step_search
     kind = check_index(options.get("index", "Flat"))["kind"]
@@ -91,7 +92,7 @@ def search_task(
             return as_run(rank_documents(scorer, documents, ids.document_ids, depth), ids.document_ids, query_ids)
         if number := options.get("joint_candidates", 0):
             found, _ = two_step_search(
-                corpus, lexical, vectors, words, ids.document_ids, depth, max(number, depth), path=recall_file, **common
+                corpus, lexical, vectors, words, ids.document_ids, depth, max(number, depth), path=recall_path, **common
             )
             return found
         return joint_search(corpus, lexical, vectors, words, ids.document_ids, depth, **common)
@@ -111,12 +112,41 @@ def search_task(
             threads=threads,
             documents=documents,
             about=about,
-            path=recall_file,
+            path=recall_path,
         )
         return search_index(index, corpus, vectors, ids.document_ids, depth, documents=documents, **common)
     if documents is not None:
         return search_maxp(corpus, documents, vectors, ids.document_ids, depth, **common)
     return search(corpus, vectors, ids.document_ids, depth, **common)
+
+
+def recall_file(run: Path) -> Path:
+    """Where the recall of an approximate search against the exact one goes: beside its run."""
+    return run.with_name(run.name.replace(".trec.gz", ".recall.json"))
+
+
+def entropy_of(
+    ids: TaskIds,
+    stores: Path,
+    wanted: Collection[str],
+    qrels: Mapping[str, Mapping[str, int]],
+    temperature: float,
+    threads: int = 1,
+) -> dict[str, tuple[float, float]]:
+    """:func:`~pretrieve.evaluation.contrastive_entropy.contrastive_entropy` of the ``wanted`` queries, by the exact scores."""
+    query_ids, vectors = select_queries(EmbeddingReader(stores, "queries"), ids.query_ids, wanted)
+    scorer: Scorer = DenseScorer(EmbeddingReader(stores, "corpus"), vectors, threads)
+    if _is_joint(stores):
+        from pretrieve.retrieval.joint_search import JointScorer
+
+        _, words = select_queries(EmbeddingReader(stores, "queries-lexical"), ids.query_ids, wanted)
+        lexical = LexicalReader(stores, "corpus-lexical")
+        scorer = JointScorer(EmbeddingReader(stores, "corpus"), lexical, vectors, words, threads)
+    return contrastive_entropy(scorer, query_ids, ids.document_ids, qrels, read_documents(stores), temperature)
+
+
+def _is_joint(stores: Path) -> bool:
+    return (Path(stores) / "corpus-lexical.json").is_file()
 
 
 def _kept_index(corpus: EmbeddingReader, stores: Path, options: Mapping[str, Any], threads: int):
