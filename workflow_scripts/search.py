@@ -10,7 +10,7 @@ import json
 from pathlib import Path
 
 from pretrieve.cli import run_program
-from pretrieve.evaluation.contrastive_entropy import write_entropy
+from pretrieve.evaluation.entropy_file import write_entropy
 from pretrieve.evaluation.metrics import read_qrels
 from pretrieve.evaluation.ranx_metrics import metric_of_ranx
 from pretrieve.evaluation.task_scores import add_score_arguments, check_lists, score_options

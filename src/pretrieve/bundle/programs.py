@@ -19,7 +19,7 @@ from pathlib import Path
 from pretrieve.bundle.jobs import Call
 from pretrieve.bundle.preview import preview
 from pretrieve.bundle.slices import after, alarm
-from pretrieve.evaluation.contrastive_entropy import write_entropy
+from pretrieve.evaluation.entropy_file import write_entropy
 from pretrieve.evaluation.metrics import read_qrels
 from pretrieve.finetuning.fine_tuning import FineTuning, options_of_size
 from pretrieve.finetuning.run import finetune

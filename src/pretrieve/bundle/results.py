@@ -43,7 +43,7 @@ def files_of(job: Job, root: Path) -> list[str]:
                 .removesuffix(".tsv.gz")
                 .removesuffix(".json")
             )
-            beside = [place, *(place.with_name(f"{stem}.{kind}.json") for kind in ("cost", "recall"))]
+            beside = [place, *(place.with_name(f"{stem}.{kind}.json") for kind in ("cost", "recall", "entropy"))]
             found += [root / file for file in beside if (root / file).is_file()]
     return list(dict.fromkeys(str(file.relative_to(root)) for file in found))
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from pretrieve.cli import one_each
 from pretrieve.corpora.tables import read_table
 from pretrieve.evaluation.answers import TaskAnswers
-from pretrieve.evaluation.contrastive_entropy import add_entropy
+from pretrieve.evaluation.entropy_file import add_entropy
 from pretrieve.evaluation.metrics import read_qrels
 from pretrieve.evaluation.metrics_record import metrics_record
 from pretrieve.files import write_json

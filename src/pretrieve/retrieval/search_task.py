@@ -13,8 +13,8 @@ from typing import Any
 
 from pretrieve.corpora.tables import read_table
 from pretrieve.errors import ConfigError, DataError
-from pretrieve.evaluation.contrastive_entropy import contrastive_entropy
 from pretrieve.retrieval.approximation import measure_index, search_index
+from pretrieve.retrieval.contrastive_entropy import contrastive_entropy
 from pretrieve.retrieval.embeddings import EmbeddingReader
 from pretrieve.retrieval.index import build_index, check_index, read_index, write_index
 from pretrieve.retrieval.lexical import LexicalReader
@@ -133,7 +133,7 @@ def entropy_of(
     temperature: float,
     threads: int = 1,
 ) -> dict[str, tuple[float, float]]:
-    """:func:`~pretrieve.evaluation.contrastive_entropy.contrastive_entropy` of the ``wanted`` queries, by the exact scores."""
+    """:func:`~pretrieve.retrieval.contrastive_entropy.contrastive_entropy` of the ``wanted`` queries, by the exact scores."""
     query_ids, vectors = select_queries(EmbeddingReader(stores, "queries"), ids.query_ids, wanted)
     scorer: Scorer = DenseScorer(EmbeddingReader(stores, "corpus"), vectors, threads)
     if _is_joint(stores):

@@ -13,18 +13,14 @@ the mean counts. N(q) depends on the query's id and the corpus alone: all system
 from __future__ import annotations
 
 import hashlib
-import json
 import math
 from collections.abc import Collection, Mapping, Sequence
-from pathlib import Path
 
 import numpy as np
 
-from pretrieve.files import write_json
 from pretrieve.retrieval.rerank import Windows, score_rows
 from pretrieve.retrieval.search import Scorer
 
-METRIC = "contrastive_entropy"
 #: Of the paper.
 OTHERS = 256
 
@@ -66,26 +62,3 @@ def contrastive_entropy(
         rest = np.logaddexp.reduce(logits[~right], initial=-np.inf)
         found[query_id] = (float((np.logaddexp(logits[right], rest) - logits[right]).mean()), math.log(1 + len(others)))
     return found
-
-
-def entropy_file(run: Path) -> Path:
-    """Where the entropies of a run's system lie: beside the run, for a run alone does not have the scores."""
-    return run.with_name(run.name.replace(".trec.gz", ".entropy.json"))
-
-
-def write_entropy(run: Path, found: Mapping[str, tuple[float, float]]) -> None:
-    """Write what :func:`contrastive_entropy` gives, rounded to 10 decimals."""
-    levels = {query_id: [round(value, 10) for value in pair] for query_id, pair in found.items()}
-    write_json(entropy_file(run), {"entropy_and_chance": levels})
-
-
-def add_entropy(record: dict, run: Path) -> None:
-    """Add the metric to the record of a dense run: mean, chance and the value of each of its queries that have one."""
-    if not entropy_file(run).is_file():
-        return
-    found = json.loads(entropy_file(run).read_text(encoding="utf-8"))["entropy_and_chance"]
-    if found:
-        values = {query_id: value for query_id, (value, _) in found.items()}
-        record["metrics"][METRIC] = round(float(np.mean(list(values.values()))), 10)
-        record["chance"][METRIC] = round(float(np.mean([level for _, level in found.values()])), 10)
-        record["per_query"][METRIC] = values

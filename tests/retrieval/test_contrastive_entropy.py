@@ -13,14 +13,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pretrieve.evaluation.contrastive_entropy import (
-    METRIC,
-    OTHERS,
-    add_entropy,
-    contrastive_entropy,
-    sample_others,
-    write_entropy,
-)
+from pretrieve.evaluation.entropy_file import METRIC, add_entropy, write_entropy
+from pretrieve.retrieval.contrastive_entropy import OTHERS, contrastive_entropy, sample_others
 from pretrieve.retrieval.embeddings import EmbeddingReader, EmbeddingWriter
 from pretrieve.retrieval.search import DenseScorer
 
