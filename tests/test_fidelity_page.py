@@ -2,8 +2,8 @@
 
 That no option whose presets differ is missing there: tests/pretraining/test_presets.py and tests/finetuning/test_recipes.py.
 
-Seen to fail when: a row names no test, a file or a test that does not exist, or a word that the list of files lacks; the list
-of rows is empty; the demo trains with LAMB or with dropout; the scale paper has another budget for pairs.
+Seen to fail when: a row has no source; it names no test, a file or a test that does not exist, or a word that the list of
+files lacks; the list of rows is empty; the demo trains with LAMB or with dropout; the scale paper has another budget for pairs.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ PAGE = (ROOT / "docs/fidelity.md").read_text(encoding="utf-8")
 FILES = dict(re.findall(r"^\| (\w+) \| `(tests/[\w/]+\.py)` \|$", PAGE, re.MULTILINE))
 
 
-def rows() -> Iterator[tuple[int, str]]:
-    """Line number and test column of every row of a table that has such a column."""
+def rows(column: str = "test") -> Iterator[tuple[int, str]]:
+    """Line number and the cell under ``column`` of every row of a table that has such a column."""
     header: list[str] = []
     for number, line in enumerate(PAGE.splitlines(), 1):
         cells = [cell.strip() for cell in line.strip("| ").split(" | ")] if line.startswith("|") else []
         if not cells or not header:
             header = cells
-        elif "test" in header and not line.startswith("|---"):
+        elif column in header and not line.startswith("|---"):
             assert len(cells) == len(header), f"line {number}: {len(cells)} cells, expected {len(header)}"
-            yield number, cells[header.index("test")]
+            yield number, cells[header.index(column)]
 
 
 def named_in(cell: str) -> list[tuple[str, str]]:
@@ -55,6 +55,21 @@ def test_every_difference_of_the_presets_has_its_source() -> None:
         if entry.paper != entry.official_code
     }
     assert sources == different
+
+
+def test_every_choice_has_its_place() -> None:
+    """A row with something in the paper's or the code's column says where it stands."""
+    place = re.compile(
+        r"§\d|equation \d|tables? \d|\.py|README|roberta_base|tevatron|mask_decode_lm_para|finetune\.gin"
+    )
+    columns = ("ORQA", "released code", "source")
+    said = {column: dict(rows(column)) for column in columns}
+    assert len(said["source"]) > 80
+    for number, source in said["source"].items():
+        code = said["ORQA"].get(number, said["released code"].get(number, "–"))
+        assert place.search(source) or (source == "–" and (code == "–" or code == "fairseq's defaults")), (
+            f"line {number}"
+        )
 
 
 def test_every_row_names_a_test_that_exists() -> None:
