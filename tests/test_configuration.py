@@ -238,6 +238,7 @@ def test_the_repositorys_configuration(config) -> None:
         ("encoders.bert.layers", "shallow", ["encoders.bert.layers: 'shallow', but its start 'base' has 'deep'"]),
         ("encoders.bert.layers", DELETED, ["encoders.bert.layers: None, but its start 'base' has 'deep'"]),
         ("encoders.bow-mlp-ict-bfs-wlp.start", "base", ["bow-mlp-ict-bfs-wlp.body: 'bow-mlp', but its start 'base'"]),
+        ("scales.demo.originals", ["nq-opn"], ["scales.demo.originals: 'nq-opn'", "did you mean 'nq-open'?"]),
         ("scales.demo.temperature", -0.1, ["scales.demo.temperature: -0.1"]),
         ("scales.demo.temperature", DELETED, ["scales.demo", "'temperature' is a required property"]),
         ("scales.demo.body.heads", 3, ["scales.demo.body.heads: 3", "hidden=128"]),

@@ -11,9 +11,11 @@ from pretrieve.configuration import with_numbers
 from pretrieve.files import whole_file
 from pretrieve.reporting.claims import load_claims, load_reproductions
 from pretrieve.reporting.ledger import Comparison, Finding, to_comparisons, to_findings, to_markdown
-from pretrieve.reporting.measured import Facts, Measurements, bases_of
+from pretrieve.reporting.measured import Facts, Measurements, Value, bases_of
 from pretrieve.reporting.rows import write_rows
+from pretrieve.reporting.training_sizes import training_examples
 from pretrieve.reporting.verdicts import judge_claims
+from pretrieve.scales import is_original
 from pretrieve.workflow import Plan
 
 
@@ -27,13 +29,22 @@ def main() -> None:
     args = parser.parse_args()
     plan = Plan.load(with_numbers(args.config))
     claims = load_claims(args.claims)
-    facts = Facts(bases=bases_of(plan.config["encoders"]))
+    facts = Facts(
+        bases=bases_of(plan.config["encoders"]),
+        original=lambda role: is_original(plan.config, role),
+        trained=lambda value: _training_examples(plan, value),
+    )
     verdicts = judge_claims(claims, Measurements(plan.root, plan.seeds, facts))
     findings = to_findings(verdicts, plan.scale_name, load_reproductions(args.reproductions, claims))
     write_rows(args.groups, to_comparisons(verdicts), Comparison)
     with whole_file(args.md) as stream:
         stream.write(to_markdown(findings, plan.scale_name).encode())
     write_rows(args.csv, findings, Finding)
+
+
+def _training_examples(plan: Plan, value: Value) -> int | None:
+    dataset = plan.dataset_of(value.role, value.paper)
+    return training_examples(plan.root, plan.trained_on(dataset), value.system) if dataset else None
 
 
 if __name__ == "__main__":

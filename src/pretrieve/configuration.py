@@ -162,6 +162,9 @@ def check_config(config: Mapping[str, Any], schema_file: Path, table_names: Iter
         played = [*config["datasets"], *config["corpora"], *means_of(config)]
         if name not in played:
             raise _refuse(f"{where}.roles.{role}", name, played)
+    for role in [] if scale.get("originals", []) == "all" else scale.get("originals", []):
+        if role not in scale["roles"]:
+            raise _refuse(f"{where}.originals", role, scale["roles"])
     check_scale(config)
     for option in sorted(set(scale["pretraining"]["options"]) - set(OPTIONS)):
         raise _refuse(f"{where}.pretraining.options", option, OPTIONS)

@@ -104,6 +104,16 @@ def _needed(datasets: Mapping[str, Any], named: Iterable[str]) -> dict[str, Any]
     return {name: options for name, options in datasets.items() if name in wanted}
 
 
+def is_original(config: Mapping[str, Any], role: str) -> bool:
+    """Whether a role's data set at this scale is what the papers have, and no stand-in (``originals``: roles, or ``all``).
+
+    >>> is_original({"scale": "paper", "scales": {"paper": {"originals": "all"}}}, "nq-open")
+    True
+    """
+    named = config["scales"][config["scale"]].get("originals", ())
+    return named == "all" or role in named
+
+
 def roles_of(config: Mapping[str, Any], paper: str | None) -> dict[str, str]:
     """Role → data set, for the tables of one paper (``None``: without the roles of single papers).
 

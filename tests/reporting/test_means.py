@@ -95,7 +95,7 @@ def test_a_cell_on_a_mean(table: Table, of_mean: Setting) -> None:
     # Two queries of three (12/(2 · 2)) for ours, four of 0.6 for BM25: of 64 sign patterns those 32 in which the threes agree sum
     # up to 3.6 or more. With equal weights it were 44 of 64.
     assert ours.p_value == "0.5000"
-    assert bm25.note == "not beyond guessing, which scores 20.00"
+    assert (bm25.chance, bm25.beyond_chance) == ("20.00", "no")
     # encoder 100, retriever 10 or 20, and both embeddings, 5 and 7; the encoder once
     assert (ours.wall_s, ours.gpu_h, ours.peak_gb) == ("127.0", "1.2500", "4.00") and bm25.wall_s == "8.0"
 

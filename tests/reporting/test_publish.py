@@ -264,3 +264,18 @@ def test_configured_tables_are_read_or_missed(tmp_path):
     path.write_text("figures: a/figure1\n")
     with pytest.raises(ConfigError, match="key figures"):
         configured_figures(path)
+
+
+def test_the_code_of_every_published_run_is_in_the_history() -> None:
+    root = Path(__file__).parents[2]
+    manifests = sorted((root / "results/published").glob("*/**/*.manifest.json"))
+    commits = {json.loads(path.read_text(encoding="utf-8"))["git"]["commit"] for path in manifests}
+    assert commits
+    shallow = subprocess.run(
+        ["git", "-C", root, "rev-parse", "--is-shallow-repository"], capture_output=True, text=True
+    )
+    if shallow.returncode or shallow.stdout.strip() != "false":
+        pytest.skip("no whole history to look in")
+    for commit in commits:
+        there = subprocess.run(["git", "-C", root, "cat-file", "-e", f"{commit}^{{commit}}"], capture_output=True)
+        assert there.returncode == 0, f"{commit} is published and not in the history"

@@ -176,7 +176,7 @@ def test_reasons_roles_seeds_and_command_are_named(filled):
         "data set questions, test queries 10 (1pct), candidates 2,000",
         "| Seeds | 1, 2 |",
         "snakemake results/demo/tables/tiny/table9.csv",
-        "Different from bm25.reqa of the same training-set size",
+        "Better than bm25.reqa of the same training-set size",
         "Holm-corrected for the 2 tests",
         "over 2 seeds. BM25 draws nothing at random, so it runs once.",
     ):
@@ -323,7 +323,7 @@ def test_every_table_is_shown_when_all_of_it_is_measured(name, tmp_path):
         assert (line.status == "unpublished") == (not cell.published)
         assert bool(line.p_value) == bool(table.baseline_of(cell))
     text = to_markdown(table, lines, setting)
-    assert ("Different from" in text) == bool(table.baseline) == any(line.p_value for line in lines)
+    assert ("Better than" in text) == bool(table.baseline) == any(line.p_value for line in lines)
     assert "{" not in text
 
 
@@ -333,7 +333,7 @@ def test_a_table_is_tested_where_a_baseline_of_the_same_recipe_is(tmp_path):
     measure(table, setting)
     lines = fill_table(table, setting)
     text = to_markdown(table, lines, setting)
-    assert "Different from seed-mlm of the same recipe and training-set size on the same queries" in text
+    assert "Better than seed-mlm of the same recipe and training-set size, or with ↓ worse, on the same queries" in text
     assert {line.system for line in lines if line.p_value} == {
         "base.seed-pairwise-full",
         "optimus.seed-pairwise-full",

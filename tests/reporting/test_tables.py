@@ -22,8 +22,11 @@ from pretrieve.errors import DataError
 from pretrieve.job_options import EXAMPLE_READERS
 from pretrieve.paths import parse_system
 from pretrieve.reporting.cases import scored_by
+from pretrieve.reporting.latex import to_latex
+from pretrieve.reporting.layout import make_page
 from pretrieve.reporting.manifest import make_manifest, row_commands
 from pretrieve.reporting.references import load_table
+from pretrieve.reporting.render import to_html, to_markdown
 from pretrieve.reporting.results import ResultFiles, Setting, expected_files
 from pretrieve.reporting.tables import (
     MEASURED,
@@ -68,17 +71,46 @@ def test_a_score_worked_by_hand(table, setting):
 
 
 @pytest.mark.parametrize(
-    ("level", "note"),
+    ("level", "chance", "beyond"),
     [
         # 45 % of ten queries, hits of two seeds: an error of 16 points, so 20 % is not beyond reach of guessing, and 10 % is.
-        (0.10, "a note"),
-        (0.20, "a note; not beyond guessing, which scores 20.00"),
+        (0.10, "10.00", "yes"),
+        (0.20, "20.00", "no"),
     ],
 )
-def test_a_value_that_guessing_reaches_is_noted(table, setting, level, note):
+def test_a_value_that_guessing_reaches_is_marked(table, setting, level, chance, beyond):
     for path in Path("results/demo/metrics").rglob("*.json"):
         edit(str(path), lambda value: value.update(chance={"recall@5": level}))
-    assert at(fill_table(table, setting), "1% | Ours", "R@5").note == note
+    line = at(lines := fill_table(table, setting), "1% | Ours", "R@5")
+    assert (line.chance, line.beyond_chance) == (chance, beyond)
+    markdown, latex = to_markdown(table, lines, setting), to_latex(table, lines, setting)
+    assert ("≈ chance" in markdown) == (r"\textcolor{gray}{45.00" in latex) == (beyond == "no")
+    assert ('class="value guessed">45.00 ≈ chance' in to_html(table, lines, setting)) == (beyond == "no")
+    assert ("**45.00**" in markdown) == (beyond == "yes"), "the highest value, unless guessing would have it"
+
+
+def test_marks_have_a_direction(table, setting):
+    """Each row against the baseline; the worse one has an arrow, and a value at chance no mark."""
+    lines = fill_table(table, setting)
+    ours = at(lines, "1% | Ours", "R@1")
+    assert ours.baseline == "bm25.reqa-1pct" and float(ours.effect) == pytest.approx(
+        float(ours.measured) - float(at(lines, "1% | BM-25", "R@1").measured), abs=0.011
+    )
+    for change, mark in (({}, "‡"), ({"effect": "-3.00"}, "‡↓"), ({"beyond_chance": "no"}, "")):
+        page = make_page(table, [line._replace(**change) if line == ours else line for line in lines], setting)
+        row = next(row for row in page.rows if row.heads[-1] == "Ours" and row.heads[0] == "1%")
+        assert row.cells[table.columns.index("R@1")].mark == mark
+
+
+def test_heads_name_what_was_measured(table, setting):
+    lines = fill_table(table, setting)
+    page = make_page(table, lines, replace(setting, stand_ins=frozenset(["qa"])))
+    assert page.columns[0].startswith("R@1 (here questions") and page.measured_on.startswith(
+        "Measured here: data set qu"
+    )
+    assert "in place of qa" in page.measured_on
+    page = make_page(table, lines, setting)
+    assert page.columns == table.columns and not page.measured_on
 
 
 def test_significance_worked_by_hand(table, setting):
@@ -398,3 +430,32 @@ def test_a_baseline_of_the_same_recipe_is_tested_or_left_out(tiny, setting):
     assert {line.row for line in lines if line.p_value} == {"1% | Ours"} and lines == fill_table(fixed, setting)
     half = next(cell for cell in follows.cells if cell.system == "ours.half-1pct")
     assert (fixed.baseline_of(half), follows.baseline_of(half)) == ("bm25.reqa-1pct", "")
+
+
+def test_one_data_set_in_two_roles_is_tested_once(table, setting):
+    """Holm's correction counts a test once, however often the table prints it."""
+    roles = {**setting.roles, "twin": setting.roles["qa"]}
+    twins = [replace(cell, row=f"{cell.row} again", dataset="twin") for cell in table.cells if cell.dataset == "qa"]
+    once = [line for line in fill_table(table, setting) if line.p_holm]
+    twice = fill_table(replace(table, cells=[*table.cells, *twins]), replace(setting, roles=roles))
+    assert len([line for line in twice if line.p_holm]) == 2 * len(once) > 2
+    for line in once:
+        same = [
+            other
+            for other in twice
+            if (other.system, other.dataset, other.metric) == (line.system, line.dataset, line.metric)
+        ]
+        assert len(same) == 2 and {other.p_holm for other in same} == {line.p_holm}
+
+
+def test_interval_names_of_rows_and_numbers(table, setting):
+    line = at(fill_table(table, setting), "1% | Ours", "R@5")
+    # Ten queries; the mean of both seeds is 45 %. By hand: t(0.975, 9) = 2.262.
+    files = [f"results/demo/metrics/ours.reqa-1pct/questions/seed{seed}.json" for seed in (1, 2)]
+    files = [path for path in Path("results/demo/metrics").rglob("seed[12].json") if line.system in str(path)] or files
+    seeds = [json.loads(Path(path).read_text())["per_query"]["recall@5"] for path in files]
+    means = [sum(seed[query] for seed in seeds) / len(seeds) for query in seeds[0]]
+    deviation = (sum((one - 0.45) ** 2 for one in means) / 9) ** 0.5
+    assert float(line.high) == pytest.approx(45 + 100 * 2.262 * deviation / 10**0.5, abs=0.02)
+    assert float(line.low) == pytest.approx(45 - 100 * 2.262 * deviation / 10**0.5, abs=0.02)
+    assert len(line.row_columns.split(" | ")) == len(line.row.split(" | ")) and line.published_value == "41.5"

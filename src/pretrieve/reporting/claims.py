@@ -54,13 +54,17 @@ class Place(NamedTuple):
 
 
 class Margin(NamedTuple):
-    """A size of effect: in the cells' unit, or, when ``relative``, a part of the second value."""
+    """A size of effect: in the cells' unit, or, when ``relative``, a part of the second value.
+
+    >>> [str(Margin(Decimal(size), True)) for size in ("1", "0.10", "0.125")], str(Margin(Decimal("0.02")))
+    (['100%', '10%', '12.5%'], '0.02')
+    """
 
     size: Decimal
     relative: bool = False
 
     def __str__(self) -> str:
-        return f"{self.size * 100:f}".rstrip("0").rstrip(".") + "%" if self.relative else f"{self.size:f}"
+        return f"{float(self.size * 100):g}%" if self.relative else f"{self.size:f}"
 
 
 class Test(NamedTuple):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pretrieve.reporting.layout import Page, Row, Shown, make_page
+from pretrieve.reporting.layout import CHANCE, Page, Row, Shown, make_page
 from pretrieve.reporting.references import Table
 from pretrieve.reporting.results import Setting
 from pretrieve.reporting.tables import Line
@@ -34,6 +34,7 @@ _ESCAPES = {
     "…": r"\ldots{}",
     "✓": r"$\checkmark$",
     "≈": r"$\approx$",
+    "↓": r"$\downarrow$",
     "▲": r"$\blacktriangle$",
     "▼": r"$\blacktriangledown$",
 }
@@ -73,9 +74,9 @@ def escaped(text: str) -> str:
 
 
 def _comments(page: Page) -> list[str]:
-    said = [f"{page.heading}: {page.caption}", f"{page.title}. {page.source}", page.warning]
+    said = [f"{page.heading}: {page.caption}", f"{page.title}. {page.source}", page.measured_on, page.warning]
     said += [*page.notes, *(f"{term}: {sentence}" for term, sentence in page.legend), f"Make it again: {page.command}"]
-    packages = r"\usepackage{booktabs,multirow}, and amssymb for signs"
+    packages = r"\usepackage{booktabs,multirow}, amssymb for signs, and xcolor for values at chance"
     return [f"% {' '.join(text.split())}" for text in (*said, f"Packages: {packages}") if text]
 
 
@@ -114,4 +115,6 @@ def _cell(cell: Shown | None) -> str:
     mark = rf"\textsuperscript{{{escaped(cell.mark)}}}" if cell.mark else ""
     sd = rf" $\pm$ {escaped(cell.sd)}" if cell.sd else ""
     published = rf" ({escaped(cell.published)})" if cell.published else ""
+    if cell.guessed:
+        value, sd = rf"\textcolor{{gray}}{{{value}", rf"{sd} {escaped(CHANCE)}}}"
     return f"{value}{mark}{sd}{published}{' ' + escaped(cell.sign) if cell.sign else ''}"

@@ -12,10 +12,14 @@ from pretrieve.reporting.cases import RECIPROCAL_RANK, is_case
 from pretrieve.reporting.overlaps import overlap_lines
 from pretrieve.reporting.references import ROW_SEPARATOR, STATISTICS, TEXT, Table
 from pretrieve.reporting.results import Setting
-from pretrieve.reporting.tables import MEASURED, ROUNDS, Line, count_statuses
+from pretrieve.reporting.tables import MEASURED, ROUNDS, Line, count_statuses, tests_of
 
 #: (largest corrected p-value, mark), the strictest first.
 MARKS = ((0.01, "‡"), (0.05, "†"))
+#: Behind a mark: the row is worse than the one that it is compared with.
+WORSE = "↓"
+#: Behind a value that guessing would have.
+CHANCE = "≈ chance"
 #: Status → sign behind a value. Below paper scale no value is judged, so it has none.
 SIGNS = {"match": "✓", "close": "≈", "higher": "▲", "lower": "▼"}
 #: Where the paper prints no value either.
@@ -26,7 +30,7 @@ NOTHING = "–"
 class Shown:
     """One value as shown. ``value`` is a number or a text, or the status where there is none; ``percent`` draws the bar.
 
-    ``published`` has the paper's own mark behind it, which is not ``mark``, ours.
+    ``published`` has the paper's own mark behind it, which is not ``mark``, ours. ``guessed``: not beyond chance.
     """
 
     value: str
@@ -39,6 +43,7 @@ class Shown:
     percent: tuple[str, str] | None
     details: str
     text: bool = False
+    guessed: bool = False
 
 
 @dataclass(frozen=True)
@@ -59,6 +64,7 @@ class Page:
     title: str
     source: str
     caption: str
+    measured_on: str
     warning: str
     row_columns: tuple[str, ...]
     column_group: str
@@ -79,10 +85,11 @@ def make_page(table: Table, lines: Sequence[Line], setting: Setting) -> Page:
         title=table.title,
         source=table.source,
         caption=table.caption,
+        measured_on=_measured_on(lines, setting),
         warning=_warning(table, lines, setting),
         row_columns=table.row_columns,
         column_group=table.column_group,
-        columns=table.columns,
+        columns=[_head(column, lines, setting) for column in table.columns],
         has_wall=any(line.wall_s for line in lines),
         rows=_rows(table, lines),
         notes=table.notes,
@@ -104,6 +111,25 @@ def _warning(table: Table, lines: Sequence[Line], setting: Setting) -> str:
     if any(line.published for line in lines):
         return f"{warning}. Compare rows with each other, not with the published values; no cell claims a match."
     return f"{warning}. Compare rows with each other."
+
+
+def _measured_on(lines: Sequence[Line], setting: Setting) -> str:
+    """What was measured in place of the paper's data; '' where that is the paper's."""
+    found = []
+    for role in dict.fromkeys(line.role for line in lines if line.status in MEASURED):
+        if role in setting.stand_ins:
+            found.append(f"{_role(role, lines, setting)}, in place of {role}")
+    return f"Measured here: {'; '.join(found)}." if found else ""
+
+
+def _head(column: str, lines: Sequence[Line], setting: Setting) -> str:
+    """A column as the paper has it, with what was measured in it where that is something else."""
+    shown = [line for line in lines if line.column == column and line.status in MEASURED]
+    here = list(dict.fromkeys(line.dataset for line in shown if line.role in setting.stand_ins))
+    counts = {line.train_examples for line in shown if line.train_examples}
+    if len(counts) == 1 and len(here) == 1 and any(parse_system(line.system).size in column.lower() for line in shown):
+        here.append(f"{int(counts.pop()):,} examples")
+    return f"{column} (here {', '.join(here)})" if here else column
 
 
 def _rows(table: Table, lines: Sequence[Line]) -> list[Row]:
@@ -145,7 +171,7 @@ def _comparable(line: Line) -> tuple[str, str, str]:
 def _best(lines: Sequence[Line]) -> dict[tuple[str, str, str], float]:
     best: dict[tuple[str, str, str], float] = {}
     for line in lines:
-        if _scored(line):
+        if _scored(line) and not _guessed(line):
             key = _comparable(line)
             best[key] = max(best.get(key, float("-inf")), float(line.measured))
     return best
@@ -154,6 +180,16 @@ def _best(lines: Sequence[Line]) -> dict[tuple[str, str, str], float]:
 def _scored(line: Line) -> bool:
     """Whether the cell has a score, which can be compared with others': no statistic, and no single query of a case study."""
     return bool(line.measured) and line.system != STATISTICS and not is_case(line.metric)
+
+
+def _guessed(line: Line) -> bool:
+    return line.beyond_chance == "no"
+
+
+def _mark(line: Line) -> str:
+    """Sign of a difference from the baseline; none at chance. An arrow says that the row is the worse one."""
+    mark = next((mark for level, mark in MARKS if line.p_holm and float(line.p_holm) < level), "")
+    return "" if not mark or _guessed(line) else mark + (WORSE if line.effect.startswith("-") else "")
 
 
 def _shown(line: Line, best: dict[tuple[str, str, str], float]) -> Shown:
@@ -165,6 +201,10 @@ def _shown(line: Line, best: dict[tuple[str, str, str], float]) -> Shown:
         ("difference", line.delta and f"{float(line.delta):+,.{len(line.delta.partition('.')[2])}f}"),
         ("p", line.p_value),
         ("corrected p", line.p_holm),
+        ("against", line.baseline and f"{line.baseline}, {float(line.effect):+g}"),
+        ("95 % over queries", line.low and f"{line.low} to {line.high}"),
+        ("chance", line.chance),
+        ("training examples", line.train_examples and f"{int(line.train_examples):,}"),
         ("queries", line.queries and f"{int(line.queries):,}"),
         ("status", line.status),
         ("note", line.note),
@@ -173,13 +213,14 @@ def _shown(line: Line, best: dict[tuple[str, str, str], float]) -> Shown:
         value=value,
         sd=line.sd,
         published=line.published and line.published + line.marker,
-        mark=next((mark for level, mark in MARKS if line.p_holm and float(line.p_holm) < level), ""),
+        mark=_mark(line),
         sign=SIGNS.get(line.status, ""),
         status=line.status,
-        best=scored and float(line.measured) == best[_comparable(line)],
+        best=scored and not _guessed(line) and float(line.measured) == best[_comparable(line)],
         percent=(line.measured, line.published) if line.unit == "%" and line.measured else None,
         details="; ".join(f"{name} {text}" for name, text in facts if text),
         text=line.unit == TEXT,
+        guessed=_guessed(line),
     )
 
 
@@ -207,16 +248,18 @@ def _legend(table: Table, lines: Sequence[Line]) -> list[tuple[str, str]]:
     if seeds > 1 and any(line.n_seeds == "1" for line in shown):
         meaning += " BM25 draws nothing at random, so it runs once."
     legend = [(form, meaning), *blank]
-    tests = sum(bool(line.p_value) for line in lines)
+    tests = len(tests_of(lines))
     if tests:
         levels = ", ".join(f"{mark} p < {level}" for level, mark in reversed(MARKS))
         legend.append(
             (
                 levels,
-                f"Different from {_in_words(table.baseline)} on the same queries (two-sided paired randomisation test, "
-                f"{ROUNDS:,} rounds, Holm-corrected for the {tests} tests of this table).",
+                f"Better than {_in_words(table.baseline)}, or with {WORSE} worse, on the same queries (two-sided paired "
+                f"randomisation test, {ROUNDS:,} rounds, Holm-corrected for the {tests} tests of this table).",
             )
         )
+    if any(map(_guessed, shown)):
+        legend.append((CHANCE, "No better than guessing; such a value is compared with no other."))
     signs = {line.status for line in lines} & set(SIGNS)
     if signs:
         text = {

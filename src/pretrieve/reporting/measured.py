@@ -66,11 +66,11 @@ class Facts:
     """What the plan of a run knows of its values.
 
     ``bases``: encoder → the encoder whose weights it starts from, with which it shares the draws of a seed. ``original``:
-    (paper, role) → is the data that of the paper? ``trained``: value → the number of training examples, None of what has none.
+    role → is the data that of the papers? ``trained``: value → the number of training examples, None of what has none.
     """
 
     bases: Mapping[str, str] = field(default_factory=dict)
-    original: Callable[[str, str], bool] = lambda paper, role: False
+    original: Callable[[str], bool] = lambda role: False
     trained: Callable[[Value], int | None] = lambda value: None
 
 
@@ -109,7 +109,9 @@ class Measurements:
 
         Raises DataError when seeds have different queries, or the metrics are not those that the table shows.
         """
-        if not value.files:
+        if (
+            not value.files or not value.metric
+        ):  # a point that is made of vectors has files, and nothing in them is its score
             return "no values per query"
         if missing := next((path for path in value.files if not Path(path).is_file()), None):
             return f"{missing} is not there, so there are no values per query"

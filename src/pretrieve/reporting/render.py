@@ -7,7 +7,7 @@ from pathlib import Path
 
 import jinja2
 
-from pretrieve.reporting.layout import Page, Row, Shown, make_page
+from pretrieve.reporting.layout import CHANCE, Page, Row, Shown, make_page
 from pretrieve.reporting.references import Table
 from pretrieve.reporting.results import Setting
 from pretrieve.reporting.tables import Line
@@ -19,6 +19,8 @@ def to_markdown(table: Table, lines: Sequence[Line], setting: Setting) -> str:
     """The table as GitHub-flavoured Markdown, in the paper's layout, each value as ``measured ± sd (published)``."""
     page = make_page(table, lines, setting)
     blocks = [f"# {page.heading}: {page.caption}", f"*{page.title}.* {page.source}"]
+    if page.measured_on:
+        blocks.append(page.measured_on)
     if page.warning:
         blocks.append(f"> **{page.warning}**")
     if page.column_group:
@@ -72,6 +74,8 @@ def _markdown_cell(cell: Shown | None) -> str:
     value = f"**{cell.value}**" if cell.best else _plain(cell.value)
     sd = f" ± {cell.sd}" if cell.sd else ""
     published = f" ({_plain(cell.published)})" if cell.published else ""
+    if cell.guessed:
+        sd = f"{sd} {CHANCE}"
     return f"{value}{cell.mark}{sd}{published}{' ' + cell.sign if cell.sign else ''}"
 
 

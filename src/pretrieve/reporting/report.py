@@ -201,7 +201,10 @@ def _figure(root: Path, plan: Plan, name: str, setting: Setting) -> FigureView:
     path = Path(paths.figure_file(str(root), paper, figure))
     if not path.is_file():
         raise DataError(f"{path}: no such file. {make_it(path)}")
-    heading, caption, anchor = _short(name).capitalize(), plan.figures[name].caption, anchor_of(paper, figure)
+    heading, anchor = _short(name).capitalize(), anchor_of(paper, figure)
+    caption = (
+        f"{plan.figures[name].caption} {setting.in_place_of(one.role for one in plan.figures[name].measures())}".strip()
+    )
     svg = inline_svg(path.read_text(encoding="utf-8"), anchor, f"{heading}. {caption}")
     return FigureView(anchor, heading, caption, svg, setting.command(str(path)))
 

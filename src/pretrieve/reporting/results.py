@@ -36,7 +36,8 @@ class Setting:
     trains, and a data set of examples to the kind of recipe that it is for; what is not in it is of retrieval. ``overlaps`` maps
     a data set to the file with what its test texts share with the pre-training corpus, where the scale measures that.
     ``vocabularies`` has those encoders (``encoders.NAME``), data sets and means (``datasets.NAME``) whose vocabulary is not the
-    scale's. ``only`` has the encoders whose rows this run measures (None: all), and ``own_seeds`` is False where this run was
+    scale's. ``stand_ins`` are the roles that other data than the papers' play.
+    ``only`` has the encoders whose rows this run measures (None: all), and ``own_seeds`` is False where this run was
     given other seeds than the scale has.
     """
 
@@ -53,15 +54,28 @@ class Setting:
     kinds: Mapping[str, str] = field(default_factory=dict)
     overlaps: Mapping[str, str] = field(default_factory=dict)
     vocabularies: Mapping[str, str] = field(default_factory=dict)
+    stand_ins: frozenset[str] = frozenset()
     only: frozenset[str] | None = None
     own_seeds: bool = True
 
     @classmethod
     def of(cls, fields: Mapping[str, Any]) -> Setting:
         """From the fields as JSON holds them (``Plan.setting``): lists for tuples and sets."""
-        named = [key for key in ("encoders", "recipes", "only") if fields.get(key) is not None]
+        named = [key for key in ("encoders", "recipes", "stand_ins", "only") if fields.get(key) is not None]
         sets = {"seeds": tuple(fields["seeds"]), **{key: frozenset(fields[key]) for key in named}}
         return cls(**{**fields, **sets})
+
+    def in_place_of(self, roles: Iterable[str]) -> str:
+        """A sentence that names the data that stand in for the papers'; '' where none do.
+
+        >>> nothing = frozenset()
+        >>> setting = Setting("", "demo", (1,), {"nq": "questions"}, nothing, nothing, stand_ins=frozenset(["nq"]))
+        >>> setting.in_place_of(["nq", "squad"])
+        'Measured here: questions in place of nq.'
+        """
+        named = (role for role in dict.fromkeys(roles) if role in self.stand_ins)
+        found = ", ".join(f"{self.roles[role]} in place of {role}" for role in named)
+        return f"Measured here: {found}." if found else ""
 
     def why_not_run(self, cell: Cell) -> str:
         """The reason why this scale does not measure ``cell``; empty when it does."""

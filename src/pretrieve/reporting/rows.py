@@ -26,7 +26,8 @@ def write_rows(path: Path | str, rows: Sequence[NamedTuple], kind: type[NamedTup
 
 
 def read_rows(path: Path | str, kind: type[Row], what: str = "file") -> list[Row]:
-    """Read what :func:`write_rows` wrote; ``what`` the file is called in messages.
+    """Read what :func:`write_rows` wrote; ``what`` the file is called in messages. Last columns may be missing if they have
+    defaults: older files do not have them.
 
     Raises
     ------
@@ -39,13 +40,13 @@ def read_rows(path: Path | str, kind: type[Row], what: str = "file") -> list[Row
         raise DataError(f"{path}: no such {what}. {make_it(path)}") from None
     reader = csv.reader(io.StringIO(text))
     header = next(reader, [])
-    if header != list(kind._fields):
+    if header != list(kind._fields[: len(header)]) or len(header) < len(kind._fields) - len(kind._field_defaults):
         raise DataError(f"{path}, line 1: columns are {','.join(header)}; expected {','.join(kind._fields)}.")
     rows = []
     for fields in reader:
-        if len(fields) != len(kind._fields):
+        if len(fields) != len(header):
             raise DataError(
-                f"{path}, line {reader.line_num}: {len(fields)} fields; expected {len(kind._fields)}. "
+                f"{path}, line {reader.line_num}: {len(fields)} fields; expected {len(header)}. "
                 f"Delete the file and make the {what} again."
             )
         rows.append(kind(*fields))

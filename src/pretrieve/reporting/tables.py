@@ -8,13 +8,16 @@ from pathlib import Path
 from statistics import fmean, stdev
 from typing import NamedTuple
 
+from scipy.special import stdtrit
+
 from pretrieve.errors import DataError
 from pretrieve.evaluation.significance import holm, paired_randomisation_test
 from pretrieve.reporting.case_studies import CaseStudies
 from pretrieve.reporting.cases import RECIPROCAL_RANK
-from pretrieve.reporting.references import UNITS, Cell, Table
+from pretrieve.reporting.references import ROW_SEPARATOR, UNITS, Cell, Table
 from pretrieve.reporting.results import Cost, ResultFiles, Setting
 from pretrieve.reporting.rows import read_rows, write_rows
+from pretrieve.reporting.training_sizes import training_examples
 
 #: Words for a cell with a measured value. ``unpublished`` is a value at paper scale with nothing to compare it with.
 MEASURED = ("match", "close", "higher", "lower", "scale-differs", "unpublished")
@@ -29,6 +32,10 @@ class Line(NamedTuple):
 
     ``published``, ``measured``, ``sd``, ``delta`` and ``tolerance`` are in ``unit``; ``dataset`` is the data set that
     played the part of ``role``; ``p_value`` is of one test, ``p_holm`` corrected for all tests of the table.
+    ``effect`` is what the row has more than ``baseline``, the system that it is tested against, and ``chance`` what guessing
+    scores, both in ``unit``; ``beyond_chance`` is yes or no. ``train_examples``: labelled examples that the system was given.
+    ``low`` and ``high``: the 95 % interval of the mean over queries, other seeds left aside. ``row_columns`` names the parts of
+    ``row``, and ``published_value`` is the published value as a number, also in ``unit``.
     """
 
     paper: str
@@ -56,6 +63,15 @@ class Line(NamedTuple):
     marker: str
     candidates: str
     p_holm: str
+    baseline: str = ""
+    effect: str = ""
+    chance: str = ""
+    beyond_chance: str = ""
+    train_examples: str = ""
+    low: str = ""
+    high: str = ""
+    row_columns: str = ""
+    published_value: str = ""
 
 
 def fill_table(table: Table, setting: Setting) -> list[Line]:
@@ -73,10 +89,18 @@ def fill_table(table: Table, setting: Setting) -> list[Line]:
     files = ResultFiles()
     cases = _case_studies(table, setting, files)
     lines = [_fill(table, cell, setting, files, cases) for cell in table.cells]
-    tested = [i for i, line in enumerate(lines) if line.p_value]
-    for i, p in zip(tested, holm([float(lines[i].p_value) for i in tested]), strict=True):
-        lines[i] = lines[i]._replace(p_holm=f"{p:.4f}")
-    return lines
+    tests = tests_of(lines)
+    corrected = dict(zip(tests, holm(list(tests.values())), strict=True))
+    return [line._replace(p_holm=f"{corrected[_test(line)]:.4f}") if line.p_value else line for line in lines]
+
+
+def tests_of(lines: Sequence[Line]) -> dict[tuple[str, str, str], float]:
+    """The distinct tests of a table, each with its p-value: what stands under two roles of one data set is one test."""
+    return {_test(line): float(line.p_value) for line in lines if line.p_value}
+
+
+def _test(line: Line) -> tuple[str, str, str]:
+    return line.system, line.dataset, line.metric
 
 
 def _case_studies(table: Table, setting: Setting, files: ResultFiles) -> CaseStudies | None:
@@ -103,6 +127,8 @@ def _fill(table: Table, cell: Cell, setting: Setting, files: ResultFiles, cases:
         role=cell.dataset,
         unit=cell.unit,
         marker=cell.marker,
+        row_columns=ROW_SEPARATOR.join(table.row_columns),
+        published_value="" if cell.published_value is None else f"{cell.published_value:.10g}",
     )
     if not cell.system:
         return line._replace(status="quoted")
@@ -129,8 +155,27 @@ def _fill(table: Table, cell: Cell, setting: Setting, files: ResultFiles, cases:
     if cell.is_statistic:  # statistics depend on no seed, have no queries to test on and no cost of their own
         return line
     p_value, reason = _significance(table, cell, setting, files)
-    guessed = _guessed(cell, paths, files)
-    line = line._replace(n_seeds=str(len(values)), p_value=p_value, note=_join(cell.note, guessed, reason))
+    line = line._replace(n_seeds=str(len(values)), p_value=p_value, note=_join(cell.note, reason))
+    if p_value:
+        baseline, theirs = _baseline(table, cell, setting)
+        effect = round(fmean(values) - fmean(values_of(cell, theirs, files)), digits) + 0.0
+        line = line._replace(baseline=baseline, effect=f"{effect:.{digits}f}")
+    factor = 100 if cell.unit == "%" else 1
+    if (level := files.chance(paths[0], cell.metric)) is not None:
+        line = line._replace(
+            chance=f"{level * factor:.{digits}f}",
+            beyond_chance="no" if files.guessed(paths, cell.metric) else "yes",
+        )
+    scores = _per_query_mean(paths, cell.metric, files)
+    if (
+        scores and len(scores) > 1 and abs(fmean(scores.values()) - fmean(values) / factor) < 1e-9
+    ):  # a mean of sets has weights
+        half = stdtrit(len(scores) - 1, 0.975) * stdev(scores.values()) / len(scores) ** 0.5
+        low, high = (factor * (fmean(scores.values()) + sign * half) for sign in (-1, 1))
+        line = line._replace(low=f"{max(low, 0):.{digits}f}", high=f"{min(high, factor):.{digits}f}")
+    trained_on = setting.trained_on.get(line.dataset, line.dataset)
+    examples = training_examples(setting.root, trained_on, cell.system)
+    line = line._replace(train_examples="" if examples is None else str(examples))
     return _with_context(line, cell, paths, setting, files)
 
 
@@ -202,11 +247,10 @@ def values_of(cell: Cell, paths: Sequence[str], files: ResultFiles) -> list[floa
 
 def _significance(table: Table, cell: Cell, setting: Setting, files: ResultFiles) -> tuple[str, str]:
     """(p-value, "") or ("", why there is none) of the test against the table's baseline on the same queries."""
-    baseline = table.baseline_of(cell)
+    baseline, theirs = _baseline(table, cell, setting)
     if not baseline:
         return "", ""
-    other = next(c for c in table.cells if c.system == baseline and c.dataset == cell.dataset)
-    ours, theirs = setting.files_of(table, cell), setting.files_of(table, other)
+    ours = setting.files_of(table, cell)
     if not theirs or not all(Path(path).is_file() for path in theirs):
         return "", f"not tested: {baseline} has no result"
     a, b = (_per_query_mean(paths, cell.metric, files) for paths in (ours, theirs))
@@ -222,12 +266,13 @@ def _significance(table: Table, cell: Cell, setting: Setting, files: ResultFiles
     return f"{paired_randomisation_test([a[i] for i in ids], [b[i] for i in ids], rounds=ROUNDS, seed=0):.4f}", ""
 
 
-def _guessed(cell: Cell, paths: Sequence[str], files: ResultFiles) -> str:
-    """A note where the value is no better than what guessing scores (:mod:`pretrieve.evaluation.chance`), else ''."""
-    if not files.guessed(paths, cell.metric):
-        return ""
-    level = files.chance(paths[0], cell.metric) * (100 if cell.unit == "%" else 1)
-    return f"not beyond guessing, which scores {level:.{UNITS[cell.unit]}f}"
+def _baseline(table: Table, cell: Cell, setting: Setting) -> tuple[str, list[str]]:
+    """The system that a cell is tested against, and its files; ("", []) where there is none."""
+    baseline = table.baseline_of(cell)
+    if not baseline:
+        return "", []
+    other = next(c for c in table.cells if c.system == baseline and c.dataset == cell.dataset)
+    return baseline, setting.files_of(table, other)
 
 
 def _per_query_mean(paths: Sequence[str], metric: str, files: ResultFiles) -> dict[str, float] | None:

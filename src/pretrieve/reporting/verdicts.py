@@ -211,12 +211,11 @@ def _reason(place: Place, value: str, measurements: Measurements) -> str:
 
 def _not_testable(claim: Claim, values: Sequence[Value], measurements: Measurements) -> str:
     """Why the data or the number of training examples cannot show the claim; '' when they can."""
-    roles = {value.role: value.paper for value in values if value.role}
+    roles = dict.fromkeys(value.role for value in values if value.role)
     stand_ins = [
         role
-        for role, paper in roles.items()
-        if ("all" in claim.needs_original or role in claim.needs_original)
-        and not measurements.facts.original(paper, role)
+        for role in roles
+        if ("all" in claim.needs_original or role in claim.needs_original) and not measurements.facts.original(role)
     ]
     if stand_ins:
         return f"stand-in data for {', '.join(stand_ins)}: {claim.because}"
