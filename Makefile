@@ -35,8 +35,8 @@ SCALED = --config $(call quoted,scale=$(SCALE)) $(SETTINGS)
 HOMELESS := $(shell d="$${XDG_CACHE_HOME:-$${HOME:-/nonexistent}/.cache}"; mkdir -p "$$d" 2>/dev/null && test -w "$$d" || echo yes)
 SNAKEMAKE := PATH="$(CURDIR)/$(BIN):$$PATH" $(if $(HOMELESS),XDG_CACHE_HOME="$(CURDIR)/.snakemake/cache") $(BIN)/snakemake
 
-# What python runs when it starts: of all programs only snakemake gets its targets sorted (src/pretrieve/targets_last.py).
-AT_START := import sys; sys.argv[0].endswith("/snakemake") and __import__("pretrieve.targets_last")
+# What python runs when it starts: of all programs only snakemake gets its targets sorted (src/pretrieve/workflow/running/targets_last.py).
+AT_START := import sys; sys.argv[0].endswith("/snakemake") and __import__("pretrieve.workflow.running.targets_last")
 
 .PHONY: tables test test-slurm lint status fetch estimate bundle unbundle report my-corpus compare publish lock clean clean-venv venv dag
 .DEFAULT_GOAL := tables

@@ -24,8 +24,8 @@ from pathlib import Path
 import wikitextparser
 
 from pretrieve.corpora.mediawiki import read_pages
-from pretrieve.corpora.raw_bytes import open_raw
 from pretrieve.corpora.wikitext import Section, normalise_title, parse_page
+from pretrieve.raw.raw_bytes import open_raw
 
 PAGES = 40
 WORDS_FOUND = 0.97

@@ -47,7 +47,7 @@ import steps
 import torch
 from torch.nn import functional
 
-from pretrieve.models.random import seeded
+from pretrieve.models.initialisation import seeded
 from pretrieve.models.word_loss import word_loss
 from pretrieve.training.device import choose_device, cpu_multiplies_bf16
 from pretrieve.training.objective import Objective

@@ -33,8 +33,8 @@ from transformers import BertConfig, BertModel
 from pretrieve.models.config import BodyConfig
 from pretrieve.models.encoder import Encoder
 from pretrieve.models.hf_format import shown_config, to_bert_names
-from pretrieve.pairs.pair import Pairs, pack_pairs
 from pretrieve.pretraining.contrastive import Contrastive
+from pretrieve.pretraining.pairs.pair import Pairs, pack_pairs
 from pretrieve.text.packing import Packed
 from pretrieve.text.token_store import TokenStore
 from pretrieve.text.vocabulary import SPECIAL_TOKENS, from_vocab_file

@@ -16,8 +16,8 @@ from pathlib import Path
 
 import numpy as np
 
+from pretrieve.base.paths import parse_system
 from pretrieve.evaluation.entropy_file import METRIC
-from pretrieve.paths import parse_system
 
 OTHER = "mrr@10"
 

@@ -20,15 +20,14 @@ from pathlib import Path
 import numpy as np
 import yaml
 
+from pretrieve.finetuning.finetune import optimiser_config
 from pretrieve.finetuning.groups import Groups, steps_for
 from pretrieve.finetuning.ranking import RankingObjective
-from pretrieve.finetuning.run import optimiser_config
 from pretrieve.finetuning.validation import BestSnapshot
-from pretrieve.job_options import encoder_options, recipe_options, started_from
 from pretrieve.models.dual_encoder import DualEncoder
 from pretrieve.models.encoder import Encoder
 from pretrieve.pretraining.objectives import build_objective
-from pretrieve.pretraining.run import make_encoder, trained_heads
+from pretrieve.pretraining.pretrain import make_encoder, trained_heads
 from pretrieve.pretraining.setting import Setting
 from pretrieve.retrieval.embed import encode
 from pretrieve.tasks.dataset import Dataset
@@ -36,6 +35,7 @@ from pretrieve.text.token_store import TokenStore
 from pretrieve.training.device import choose_device
 from pretrieve.training.loop import content_key, train
 from pretrieve.training.optimiser import OptimiserConfig
+from pretrieve.workflow.job_options import encoder_options, recipe_options, started_from
 
 ROWS = ("transformer-none", "transformer-mlm", "transformer-ict-bfs-wlp")
 CONTINUED_ROWS = ("bert", "condenser", "retromae", "seed-3-2")

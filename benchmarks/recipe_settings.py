@@ -21,15 +21,15 @@ from typing import Any
 import numpy as np
 import yaml
 
-from pretrieve import paths
+from pretrieve.base import paths
 from pretrieve.finetuning.fine_tuning import FineTuning
-from pretrieve.finetuning.run import finetune
-from pretrieve.job_options import recipe_options
+from pretrieve.finetuning.finetune import finetune
 from pretrieve.models.retriever_files import load_retriever
 from pretrieve.retrieval.embed import encode
-from pretrieve.scales import at_scale
 from pretrieve.tasks.dataset import Dataset
 from pretrieve.training.device import Device, choose_device
+from pretrieve.workflow.job_options import recipe_options
+from pretrieve.workflow.scales import at_scale
 
 #: Scale → the task whose questions train and choose.
 TASKS = {"demo": "questions", "small": "squad-passages"}

@@ -1,9 +1,9 @@
 """How far two runs of one configuration are apart: what ``make compare`` lets through, and what trainings really do.
 
 Runs that differ in their seed alone are compared cell by cell, every pair of them, as ``make compare`` does a fresh run with
-the published one on another processor: differences in the standard errors of :mod:`pretrieve.reporting.regression`, which would
-be 1 in the root of the mean square if the test queries were all that is random. Seeds draw weights, order and masks anew;
-another processor only rounds otherwise.
+the published one on another processor: differences in the standard errors of :mod:`pretrieve.operations.publish.comparison`,
+which would be 1 in the root of the mean square if the test queries were all that is random. Seeds draw weights, order and
+masks anew; another processor only rounds otherwise.
 
     snakemake --cores all results/demo/tables/pretraining_tasks/table3.csv --config 'seeds=[1,2,3]'
     PYTHONPATH=src python benchmarks/run_noise.py --seeds 1 2 3
@@ -22,13 +22,13 @@ from statistics import fmean, median
 import common
 import yaml
 
-from pretrieve.configuration import with_numbers
-from pretrieve.reporting.manifest import hardware
-from pretrieve.reporting.references import Table, load_table
-from pretrieve.reporting.regression import NOISE, is_trained, standard_error
-from pretrieve.reporting.results import ResultFiles, Setting
-from pretrieve.reporting.tables import values_of
-from pretrieve.workflow import Plan
+from pretrieve.operations.publish.comparison import NOISE, is_trained, standard_error
+from pretrieve.reporting.tables.filling import values_of
+from pretrieve.reporting.tables.manifest import hardware
+from pretrieve.reporting.tables.references import Table, load_table
+from pretrieve.reporting.tables.results import ResultFiles, Setting
+from pretrieve.workflow.configuration import with_numbers
+from pretrieve.workflow.plan import Plan
 
 
 def differences(table: Table, setting: Setting, seeds: Sequence[int]) -> dict[tuple[int, int], list[float]]:

@@ -17,9 +17,9 @@ from pathlib import Path
 import yaml
 from demo_settings import add_result, run_setting, with_changes
 
-from pretrieve.scales import at_scale
 from pretrieve.tasks.dataset import Dataset
 from pretrieve.text.token_store import TokenStore
+from pretrieve.workflow.scales import at_scale
 
 ROWS = ("transformer-ict-bfs-wlp", "transformer-mlm")
 TASK, SIZE = "squad-reqa", "5pct"

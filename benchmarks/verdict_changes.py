@@ -14,10 +14,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from pretrieve.files import whole_file
-from pretrieve.reporting.ledger import Finding, effect_in_words
-from pretrieve.reporting.rows import read_rows
-from pretrieve.reporting.verdicts import FAILS, HOLDS, INCONCLUSIVE
+from pretrieve.base.files import whole_file
+from pretrieve.reporting.claims.ledger import Finding, effect_in_words
+from pretrieve.reporting.claims.verdicts import FAILS, HOLDS, INCONCLUSIVE
+from pretrieve.reporting.tables.rows import read_rows
 
 BEGIN, END = "<!-- changes:begin -->", "<!-- changes:end -->"
 TESTS = {"none": "the values alone decided", "seeds": "judged by the deviation over seeds"}

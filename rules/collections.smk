@@ -1,4 +1,4 @@
-# Benchmarks in the layout of their publishers → collections (Parquet) → tasks: whatever pretrieve/tasks/collection_formats.py
+# Benchmarks in the layout of their publishers → collections (Parquet) → tasks: whatever pretrieve/benchmarks/official/collection_formats.py
 # has, such as a BEIR data set. Readers with answers to match have one file more.
 
 COLLECTION_FILES = [
@@ -38,7 +38,7 @@ rule collection:
     message:
         "Reading {wildcards.dataset} in the layout {params.reader}"
     shell:
-        "python workflow_scripts/collection.py {params.reader} --files {params.files} --options {params.options}"
+        "python {SCRIPTS}/collection.py {params.reader} --files {params.files} --options {params.options}"
         " --out {params.out} --log {log}"
 
 
@@ -80,7 +80,7 @@ for with_answers in (False, True):
         message:
             "Making a task of the collection {wildcards.dataset}"
         shell:
-            "python workflow_scripts/task.py collection --tokenizer {input.tokenizer} --collection {params.collection}"
+            "python {SCRIPTS}/task.py collection --tokenizer {input.tokenizer} --collection {params.collection}"
             " --sizes {params.sizes} {params.options} --out {params.out} --log {log}"
 
 
@@ -115,5 +115,5 @@ rule published_negatives:
     message:
         "The negatives that the publisher of {wildcards.dataset} ships"
     shell:
-        "python workflow_scripts/published_negatives.py --collection {params.collection} --task {params.task}"
+        "python {SCRIPTS}/published_negatives.py --collection {params.collection} --task {params.task}"
         " --depth {params.depth} --out {output} --log {log}"

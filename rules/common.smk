@@ -17,36 +17,42 @@ sys.path.insert(
     ),
 )
 
-from pretrieve import my_corpus, paths
+from pretrieve.workflow import my_corpus
+from pretrieve.base import paths
 from pretrieve.analysis import plan as analysis_plan
-from pretrieve.before_run import prepare_run
-from pretrieve.configuration import config_hash, with_numbers
-from pretrieve.corpora import hub
+from pretrieve.workflow.running.before_run import prepare_run
+from pretrieve.workflow.configuration import config_hash, with_numbers
+from pretrieve.raw import hub
 from pretrieve.corpora.readers import unused_modules
-from pretrieve.dead_lock import is_alone, release_dead_lock
-from pretrieve.errors import PretrieveError
-from pretrieve.finished_work import KEEP, forget_finished
+from pretrieve.workflow.running.dead_lock import is_alone, release_dead_lock
+from pretrieve.base.errors import PretrieveError
+from pretrieve.workflow.running.finished_work import KEEP, forget_finished
 from pretrieve.finetuning.recipes import trainer_of
-from pretrieve.home import cache_places
-from pretrieve.idle_timers import watch_timers
-from pretrieve.job_lock import RUN, process_name
-from pretrieve.job_options import (
+from pretrieve.workflow.running.caches import cache_places
+from pretrieve.workflow.running.idle_timers import watch_timers
+from pretrieve.base.job_lock import RUN, process_name
+from pretrieve.workflow.job_options import (
     PUBLISHED,
     encoder_options,
     from_outside,
     recipe_options,
     started_from,
 )
-from pretrieve.left_jobs import cancel_left_jobs
+from pretrieve.workflow.running.left_jobs import cancel_left_jobs
 from pretrieve.pretraining.presets import resolve
 from pretrieve.reporting.figures import inputs as figure_plan
-from pretrieve.resources import Needs
-from pretrieve.scales import articles_of, corpus_of, vocabulary_corpus, vocabulary_of
-from pretrieve.site import Site
-from pretrieve.stage_sources import stage_sources
-from pretrieve.tasks.collection_formats import LAYOUTS, ships_negatives
-from pretrieve.tasks.example_readers import READERS as OFFICIAL_READERS
-from pretrieve.workflow import Plan, as_argument
+from pretrieve.workflow.job_resources import Needs
+from pretrieve.workflow.scales import (
+    articles_of,
+    corpus_of,
+    vocabulary_corpus,
+    vocabulary_of,
+)
+from pretrieve.workflow.cluster import Site
+from pretrieve.workflow.stage_sources import stage_sources
+from pretrieve.benchmarks.official.collection_formats import LAYOUTS, ships_negatives
+from pretrieve.benchmarks.official.example_readers import READERS as OFFICIAL_READERS
+from pretrieve.workflow.plan import Plan, as_argument
 
 
 # With `--software-deployment-method apptainer` every job runs in this image (containers/pretrieve.def, docs/clusters.md).
@@ -79,6 +85,8 @@ except PretrieveError as error:
     print(f"{type(error).__name__}: {error}", file=sys.stderr)
     sys.exit(1)
 
+# The programs of the rules, one file each.
+SCRIPTS = "workflow_scripts"
 ROOT = PLAN.root
 SEEDS = PLAN.seeds
 CORPUS = PLAN.scale["corpus"]

@@ -37,7 +37,7 @@ rule corpus:
     message:
         "Reading corpus {wildcards.corpus}"
     shell:
-        "python workflow_scripts/corpus.py {params.parts} {params.exclude} --out {params.out}"
+        "python {SCRIPTS}/corpus.py {params.parts} {params.exclude} --out {params.out}"
         " --expect {params.expect} --log {log}"
 
 
@@ -68,7 +68,7 @@ rule vocabulary:
     message:
         "Making the vocabulary of {wildcards.corpus}: {params.size} word pieces at most"
     shell:
-        "python workflow_scripts/tokens.py vocabulary --corpus {params.corpus} --size {params.size} {params.given} --out {output}"
+        "python {SCRIPTS}/tokens.py vocabulary --corpus {params.corpus} --size {params.size} {params.given} --out {output}"
         " --log {log}"
 
 
@@ -96,7 +96,7 @@ rule token_store:
     message:
         "Tokenising {wildcards.corpus}"
     shell:
-        "python workflow_scripts/tokens.py store --corpus {params.corpus} --tokenizer {input.tokenizer}"
+        "python {SCRIPTS}/tokens.py store --corpus {params.corpus} --tokenizer {input.tokenizer}"
         " --out {params.out} --log {log}"
 
 
@@ -121,7 +121,7 @@ rule pair_statistics:
     message:
         "Counting the pairs of {wildcards.corpus}"
     shell:
-        "python workflow_scripts/pair_statistics.py --store {params.store} --ict-keep {params.keep} --out {output}"
+        "python {SCRIPTS}/pair_statistics.py --store {params.store} --ict-keep {params.keep} --out {output}"
         " --log {log}"
 
 
@@ -151,5 +151,5 @@ rule overlap:
     message:
         "Which articles of {wildcards.corpus} hold test paragraphs of {wildcards.dataset}"
     shell:
-        "python workflow_scripts/overlap.py --corpus {params.corpus} --test {params.test} --out {output.stats}"
+        "python {SCRIPTS}/overlap.py --corpus {params.corpus} --test {params.test} --out {output.stats}"
         " --titles {output.titles} --log {log}"

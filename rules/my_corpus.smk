@@ -1,5 +1,5 @@
 # Your own corpus: metrics of all objectives → one table with a recommendation → the winning retriever. The rules before are those
-# of the papers' tables; pretrieve/my_corpus.py makes the configuration that they work on.
+# of the papers' tables; pretrieve/workflow/my_corpus.py makes the configuration that they work on.
 
 MY_CORPUS = my_corpus.table_request(config, ROOT) if my_corpus.compares(config) else {}
 
@@ -37,7 +37,7 @@ if MY_CORPUS:
         message:
             "Comparing objectives on {config[my_corpus]}"
         shell:
-            "python workflow_scripts/my_corpus_table.py --request {params.request} --csv {output.csv} --md {output.md}"
+            "python {SCRIPTS}/my_corpus_table.py --request {params.request} --csv {output.csv} --md {output.md}"
             " --html {output.html} --choice {output.choice} --log {log}"
 
     rule my_corpus_export:
@@ -63,7 +63,7 @@ if MY_CORPUS:
         message:
             "Exporting the best retriever for sentence-transformers"
         shell:
-            "python workflow_scripts/my_corpus_export.py --choice {input.choice} --tokenizer {input.tokenizer}"
+            "python {SCRIPTS}/my_corpus_export.py --choice {input.choice} --tokenizer {input.tokenizer}"
             " --licences {params.licences} --out {output} --log {log}"
 
     rule my_corpus_report:

@@ -45,7 +45,7 @@ rule table:
     message:
         "Writing {wildcards.paper} {wildcards.table}"
     shell:
-        "python workflow_scripts/table.py --reference {input.reference} --setting {params.setting}"
+        "python {SCRIPTS}/table.py --reference {input.reference} --setting {params.setting}"
         " --config-hash {params.hash} --lock {input.lock} --sources {input.sources:q}"
         " --csv {output.csv} --md {output.md} --html {output.html} --tex {output.tex} --manifest {output.manifest} --log {log}"
 
@@ -92,7 +92,7 @@ rule claims:
     message:
         "Judging the papers' claims by what was measured"
     shell:
-        "python workflow_scripts/claims.py --claims {input.claims} --reproductions {input.reproductions}"
+        "python {SCRIPTS}/claims.py --claims {input.claims} --reproductions {input.reproductions}"
         " --config {params.config} --csv {output.csv} --groups {output.groups} --md {output.md} --log {log}"
 
 
@@ -137,4 +137,4 @@ rule report:
     message:
         "Writing the report"
     shell:
-        "python workflow_scripts/report.py --config {params.config} --html {output.html} --log {log}"
+        "python {SCRIPTS}/report.py --config {params.config} --html {output.html} --log {log}"

@@ -35,7 +35,7 @@ rule task_squad:
     message:
         "Reading the questions of {wildcards.dataset}"
     shell:
-        "python workflow_scripts/task.py squad --tokenizer {input.tokenizer} --train {input.train:q} --dev {input.dev:q}"
+        "python {SCRIPTS}/task.py squad --tokenizer {input.tokenizer} --train {input.train:q} --dev {input.dev:q}"
         " --test {input.test:q} --sizes {params.sizes} {params.open} --out {params.out} --log {log}"
 
 
@@ -72,7 +72,7 @@ rule task_one_file:
     message:
         "Drawing the parts of {wildcards.dataset} from one file"
     shell:
-        "python workflow_scripts/task.py {params.reader} --tokenizer {input.tokenizer} --file {input.questions:q}"
+        "python {SCRIPTS}/task.py {params.reader} --tokenizer {input.tokenizer} --file {input.questions:q}"
         " --sizes {params.sizes} {params.open} --out {params.out} --log {log}"
 
 
@@ -107,7 +107,7 @@ rule task_multireqa:
     message:
         "Reading the sentences of {wildcards.dataset}"
     shell:
-        "python workflow_scripts/task.py multireqa --tokenizer {input.tokenizer} --candidates {input.candidates:q}"
+        "python {SCRIPTS}/task.py multireqa --tokenizer {input.tokenizer} --candidates {input.candidates:q}"
         " --texts {input.texts:q} --role {params.role} --sizes {params.sizes} --out {params.out} --log {log}"
 
 
@@ -139,7 +139,7 @@ rule task_descriptions:
     message:
         "Making description-to-lead pairs: {wildcards.dataset}"
     shell:
-        "python workflow_scripts/task.py descriptions --tokenizer {input.tokenizer} --corpus {params.corpus}"
+        "python {SCRIPTS}/task.py descriptions --tokenizer {input.tokenizer} --corpus {params.corpus}"
         " --sizes {params.sizes} {params.options} --out {params.out} --log {log}"
 
 
@@ -171,7 +171,7 @@ rule task_fanoutqa:
     message:
         "Reading the human questions of {wildcards.dataset}"
     shell:
-        "python workflow_scripts/task.py fanoutqa --tokenizer {input.tokenizer} --corpus {params.corpus}"
+        "python {SCRIPTS}/task.py fanoutqa --tokenizer {input.tokenizer} --corpus {params.corpus}"
         " --questions {input.questions:q} --sizes {params.sizes} --out {params.out} --log {log}"
 
 
@@ -212,7 +212,7 @@ rule example_task_corpus:
     message:
         "Making examples of {params.reader}: {wildcards.dataset}"
     shell:
-        "python workflow_scripts/example_task.py {params.reader} --tokenizer {input.tokenizer} --corpus {params.corpus}"
+        "python {SCRIPTS}/example_task.py {params.reader} --tokenizer {input.tokenizer} --corpus {params.corpus}"
         " --sizes {params.sizes} {params.options} --out {params.out} --log {log}"
 
 
@@ -242,7 +242,7 @@ rule example_task_questions:
     message:
         "Making question and sentence pairs of {wildcards.dataset}"
     shell:
-        "python workflow_scripts/example_task.py question-entailment --tokenizer {input.tokenizer} --train {input.train:q}"
+        "python {SCRIPTS}/example_task.py question-entailment --tokenizer {input.tokenizer} --train {input.train:q}"
         " --dev {input.dev:q} --test {input.test:q} --sizes {params.sizes} --out {params.out} --log {log}"
 
 
@@ -275,5 +275,5 @@ rule example_task_files:
     message:
         "Reading the official files of {wildcards.dataset}"
     shell:
-        "python workflow_scripts/example_task.py {params.reader} --tokenizer {input.tokenizer} --files {params.files}"
+        "python {SCRIPTS}/example_task.py {params.reader} --tokenizer {input.tokenizer} --files {params.files}"
         " --sizes {params.sizes} {params.options} --out {params.out} --log {log}"

@@ -16,10 +16,15 @@ from typing import Any
 import pytest
 import yaml
 
-from pretrieve import paths
-from pretrieve.configuration import config_hash
-from pretrieve.errors import ConfigError, nearest
-from pretrieve.job_options import (
+from pretrieve.base import paths
+from pretrieve.base.errors import ConfigError, nearest
+from pretrieve.models.config import BodyConfig
+from pretrieve.pretraining.presets import resolve
+from pretrieve.reporting.tables.commands import DEFAULT_SCALE
+from pretrieve.reporting.tables.references import load_table
+from pretrieve.reporting.tables.results import Setting, expected_files
+from pretrieve.workflow.configuration import config_hash
+from pretrieve.workflow.job_options import (
     chain_of,
     encoder_options,
     fits,
@@ -27,12 +32,7 @@ from pretrieve.job_options import (
     recipe_options,
     started_from,
 )
-from pretrieve.models.config import BodyConfig
-from pretrieve.pretraining.presets import resolve
-from pretrieve.reporting.commands import DEFAULT_SCALE
-from pretrieve.reporting.references import load_table
-from pretrieve.reporting.results import Setting, expected_files
-from pretrieve.workflow import Plan, as_argument
+from pretrieve.workflow.plan import Plan, as_argument
 
 ROOT = Path(__file__).parents[1]
 DELETED = object()

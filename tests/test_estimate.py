@@ -20,16 +20,16 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pretrieve.corpora.sources import Source, read_sources
-from pretrieve.errors import ConfigError, DataError
-from pretrieve.estimate import calibrate
-from pretrieve.estimate.jobs import Job
-from pretrieve.estimate.rates import Rates, assumed_gpu, read_rates
-from pretrieve.estimate.schedule import Timing, speed_up, wall_seconds
-from pretrieve.estimate.sizes import Sizes, count_lines, read_counts
-from pretrieve.estimate.work import Work, steps_of
+from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.finetuning.groups import steps_for
 from pretrieve.models.config import BodyConfig
+from pretrieve.operations.estimate import calibrate
+from pretrieve.operations.estimate.jobs import Job
+from pretrieve.operations.estimate.rates import Rates, assumed_gpu, read_rates
+from pretrieve.operations.estimate.schedule import Timing, speed_up, wall_seconds
+from pretrieve.operations.estimate.sizes import Sizes, count_lines, read_counts
+from pretrieve.operations.estimate.work import Work, steps_of
+from pretrieve.raw.sources import Source, read_sources
 
 ROOT = Path(__file__).resolve().parents[1]
 RATES = Rates("a core", "cpu", "measured", 1e11, 5e10, 6e10, 8e10, 0.01, 1e-9, 1e-9, 0.5, 3.0, 1.0)

@@ -16,8 +16,8 @@ import pytest
 import yaml
 
 from pretrieve.finetuning.recipes import RECIPES
-from pretrieve.job_options import encoder_options, recipe_options
 from pretrieve.pretraining.presets import OPTIONS
+from pretrieve.workflow.job_options import encoder_options, recipe_options
 
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs/fidelity.md").read_text(encoding="utf-8")

@@ -14,7 +14,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from pretrieve.idle_timers import cancel_timers
+from pretrieve.workflow.running.idle_timers import cancel_timers
 
 HOUR = 3600.0
 
@@ -45,7 +45,7 @@ def test_all_but_the_newest_of_the_schedulers_are_cancelled(timers):
 def test_a_program_does_not_wait_for_them(end):
     program = f"""
 import threading
-from pretrieve import idle_timers
+from pretrieve.workflow.running import idle_timers
 def look(): pass
 look.__module__ = idle_timers.MODULE
 threading.Timer({HOUR}, look).start()

@@ -34,8 +34,10 @@ assert not blocked & set(sys.modules)
 print("fine")
 """
 HEAVY = ["faiss", "jnius", "pyserini", "ranx", "snakemake", "pandas", "gensim", "wikitextparser"]
-TRAINING = "import pretrieve.pretraining.run, pretrieve.finetuning.run, pretrieve.retrieval.embed_task"
-WORKFLOW = "import pretrieve.workflow, pretrieve.paths, pretrieve.configuration, pretrieve.files"
+TRAINING = "import pretrieve.pretraining.pretrain, pretrieve.finetuning.finetune, pretrieve.retrieval.embed_task"
+WORKFLOW = (
+    "import pretrieve.workflow.plan, pretrieve.base.paths, pretrieve.workflow.configuration, pretrieve.base.files"
+)
 
 
 @pytest.mark.parametrize(

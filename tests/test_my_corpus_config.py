@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from pretrieve import my_corpus
-from pretrieve.configuration import check_config
-from pretrieve.errors import ConfigError, PretrieveError
-from pretrieve.job_options import encoder_options
+from pretrieve.base.errors import ConfigError, PretrieveError
+from pretrieve.workflow import my_corpus
+from pretrieve.workflow.configuration import check_config
+from pretrieve.workflow.job_options import encoder_options
 
 PROJECT = Path(__file__).resolve().parents[1]
 SCHEMA = PROJECT / "schemas/config.schema.yaml"

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from pretrieve import paths
-from pretrieve.cli import Tee, one_each
-from pretrieve.errors import ConfigError, DataError, PretrieveError
-from pretrieve.files import whole_file, write_json
+from pretrieve.base import paths
+from pretrieve.base.errors import ConfigError, DataError, PretrieveError
+from pretrieve.base.files import whole_file, write_json
+from pretrieve.base.program import Tee, one_each
 
 
 def test_systems() -> None:
@@ -69,8 +69,8 @@ def test_write_json(tmp_path: Path) -> None:
 
 PROGRAM = """
 import sys
-from pretrieve.cli import run_program
-from pretrieve.errors import DataError
+from pretrieve.base.program import run_program
+from pretrieve.base.errors import DataError
 
 def main():
     print("to stdout", sys.argv[1:])

@@ -16,9 +16,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from pretrieve.errors import ConfigError
-from pretrieve.resources import COLUMNS, LEAST_MB, SHARED_BY_GPUS, STAGES, Needs, column_of
-from pretrieve.site import Site
+from pretrieve.base.errors import ConfigError
+from pretrieve.workflow.cluster import Site
+from pretrieve.workflow.job_resources import COLUMNS, LEAST_MB, SHARED_BY_GPUS, STAGES, Needs, column_of
 
 ROOT = Path(__file__).resolve().parents[1]
 PAPER = {"scale": "paper", "scales": {}}

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from pretrieve.errors import ConfigError
-from pretrieve.reporting.references import Cell
-from pretrieve.reporting.results import Setting
-from pretrieve.scales import (
+from pretrieve.base.errors import ConfigError
+from pretrieve.reporting.tables.references import Cell
+from pretrieve.reporting.tables.results import Setting
+from pretrieve.workflow.scales import (
     articles_of,
     at_scale,
     check_scale,

@@ -10,10 +10,10 @@ from pathlib import Path
 
 from pretrieve.analysis import attention_entropy, decoder_states, pair_similarity
 from pretrieve.analysis.measures import write_rows
-from pretrieve.cli import one_each, run_program
+from pretrieve.base.program import one_each, run_program
+from pretrieve.base.progress import Progress
 from pretrieve.text.token_store import TokenStore
 from pretrieve.training.device import choose_device
-from pretrieve.training.progress import Progress
 
 ANALYSES = {
     "attention_entropy": attention_entropy.measure,

@@ -6,12 +6,12 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from pretrieve.cli import one_each, run_program
+from pretrieve.base.program import one_each, run_program
 from pretrieve.corpora.tables import read_table
 from pretrieve.evaluation.metrics import read_qrels
 from pretrieve.retrieval import bm25
 from pretrieve.retrieval.negatives import mine, write_negatives
-from pretrieve.retrieval.run import write_trec
+from pretrieve.retrieval.trec_run import write_trec
 from pretrieve.tasks.split_table import SplitTable
 from pretrieve.training.cost import Cost
 

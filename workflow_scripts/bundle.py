@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from pretrieve.bundle.contents import Asked
-from pretrieve.bundle.pack import LIMIT_MIB, pack, report
-from pretrieve.cli import run_program
+from pretrieve.base.program import run_program
+from pretrieve.operations.bundle.contents import Asked
+from pretrieve.operations.bundle.pack import LIMIT_MIB, pack, report
 
 
 def main() -> None:

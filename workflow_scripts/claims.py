@@ -6,17 +6,17 @@ import argparse
 import json
 from pathlib import Path
 
-from pretrieve.cli import run_program
-from pretrieve.configuration import with_numbers
-from pretrieve.files import whole_file
-from pretrieve.reporting.claims import load_claims, load_reproductions
-from pretrieve.reporting.ledger import Comparison, Finding, to_comparisons, to_findings, to_markdown
-from pretrieve.reporting.measured import Facts, Measurements, Value, bases_of
-from pretrieve.reporting.rows import write_rows
-from pretrieve.reporting.training_sizes import training_examples
-from pretrieve.reporting.verdicts import judge_claims
-from pretrieve.scales import is_original
-from pretrieve.workflow import Plan
+from pretrieve.base.files import whole_file
+from pretrieve.base.program import run_program
+from pretrieve.reporting.claims.claims import load_claims, load_reproductions
+from pretrieve.reporting.claims.ledger import Comparison, Finding, to_comparisons, to_findings, to_markdown
+from pretrieve.reporting.claims.measured import Facts, Measurements, Value, bases_of
+from pretrieve.reporting.claims.verdicts import judge_claims
+from pretrieve.reporting.tables.rows import write_rows
+from pretrieve.reporting.tables.training_sizes import training_examples
+from pretrieve.workflow.configuration import with_numbers
+from pretrieve.workflow.plan import Plan
+from pretrieve.workflow.scales import is_original
 
 
 def main() -> None:

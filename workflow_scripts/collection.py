@@ -6,10 +6,10 @@ import argparse
 import json
 from pathlib import Path
 
-from pretrieve.cli import run_program
-from pretrieve.errors import ConfigError
-from pretrieve.tasks.beir import beir_files
-from pretrieve.tasks.collection_readers import READERS, build_collection
+from pretrieve.base.errors import ConfigError
+from pretrieve.base.program import run_program
+from pretrieve.benchmarks.official.beir import beir_files
+from pretrieve.benchmarks.official.collection_readers import READERS, build_collection
 
 
 def parse_arguments() -> argparse.Namespace:

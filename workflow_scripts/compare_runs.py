@@ -7,16 +7,16 @@ from pathlib import Path
 
 import yaml
 
-from pretrieve.cli import run_program
-from pretrieve.configuration import with_numbers
-from pretrieve.reporting.regression import (
+from pretrieve.base.program import run_program
+from pretrieve.operations.publish.comparison import (
     check_comparison,
     compare_run,
     format_comparison,
     newest_published,
     open_published,
 )
-from pretrieve.workflow import Plan
+from pretrieve.workflow.configuration import with_numbers
+from pretrieve.workflow.plan import Plan
 
 
 def main() -> None:

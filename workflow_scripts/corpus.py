@@ -8,9 +8,9 @@ corpus.py --part wikispeedia=wikispeedia articles=a.tar.gz links=l.tsv --part en
 import argparse
 from pathlib import Path
 
-from pretrieve.cli import run_program
+from pretrieve.base.errors import ConfigError
+from pretrieve.base.program import run_program
 from pretrieve.corpora.readers import READERS, Part, build
-from pretrieve.errors import ConfigError
 
 
 def named(entries: list[str], what: str) -> dict[str, str]:

@@ -7,7 +7,7 @@ import argparse
 import json
 from pathlib import Path
 
-from pretrieve.cli import one_each, run_program
+from pretrieve.base.program import one_each, run_program
 from pretrieve.retrieval.embed_task import embed_task
 from pretrieve.tasks.dataset import Dataset
 from pretrieve.training.cost import Cost

@@ -13,19 +13,19 @@ from pathlib import Path
 
 import yaml
 
-from pretrieve.cli import run_program
-from pretrieve.configuration import with_numbers
-from pretrieve.corpora.sources import Source, candidates, read_sources
-from pretrieve.errors import ConfigError, nearest
-from pretrieve.estimate import compare, report
-from pretrieve.estimate.jobs import Graph
-from pretrieve.estimate.rates import MFU, Rates, assumed_gpu, read_rates, usable_cores
-from pretrieve.estimate.sizes import Sizes, count_lines, read_counts
-from pretrieve.estimate.work import Workload
-from pretrieve.files import write_json
+from pretrieve.base.errors import ConfigError, nearest
+from pretrieve.base.files import write_json
+from pretrieve.base.program import run_program
 from pretrieve.models.config import BodyConfig
-from pretrieve.resources import MOST_GPUS, column_of
-from pretrieve.workflow import Plan
+from pretrieve.operations.estimate import compare, report
+from pretrieve.operations.estimate.jobs import Graph
+from pretrieve.operations.estimate.rates import MFU, Rates, assumed_gpu, read_rates, usable_cores
+from pretrieve.operations.estimate.sizes import Sizes, count_lines, read_counts
+from pretrieve.operations.estimate.work import Workload
+from pretrieve.raw.sources import Source, candidates, read_sources
+from pretrieve.workflow.configuration import with_numbers
+from pretrieve.workflow.job_resources import MOST_GPUS, column_of
+from pretrieve.workflow.plan import Plan
 
 #: Cores that a node has for each GPU, where none are named.
 CORES_OF_A_GPU = 8
@@ -78,7 +78,7 @@ def load_plan(scale: str, words: list[str]) -> Plan:
 
 def measured(plan: Plan, core: bool = False) -> Rates:
     """The rates of this machine's GPU if it has one, or else (and with ``core``) of one of its cores, for the scale's body."""
-    from pretrieve.estimate.calibrate import measure, one_core
+    from pretrieve.operations.estimate.calibrate import measure, one_core
 
     scale = plan.scale
     body = {"kind": "transformer", "vocabulary_size": scale["vocabulary_size"], "layers": scale["layers"]["deep"]}

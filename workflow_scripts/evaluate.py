@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from pretrieve.cli import run_program
+from pretrieve.base.program import run_program
 from pretrieve.evaluation.ranx_metrics import metric_of_ranx
 from pretrieve.evaluation.task_scores import add_score_arguments, check_lists, score_options
 

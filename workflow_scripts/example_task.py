@@ -9,14 +9,14 @@ import json
 from pathlib import Path
 from typing import Any
 
-from pretrieve.cli import run_program
-from pretrieve.errors import ConfigError
-from pretrieve.tasks.example_readers import READERS, build_official
+from pretrieve.base.errors import ConfigError
+from pretrieve.base.program import run_program
+from pretrieve.benchmarks.made.link_clicks import build_link_clicks
+from pretrieve.benchmarks.made.question_entailment import build_question_entailment
+from pretrieve.benchmarks.made.section_triplets import build_section_triplets
+from pretrieve.benchmarks.made.structure_sts import build_structure_sts
+from pretrieve.benchmarks.official.example_readers import READERS, build_official
 from pretrieve.tasks.example_splits import parse_sizes
-from pretrieve.tasks.link_clicks import build_link_clicks
-from pretrieve.tasks.question_entailment import build_question_entailment
-from pretrieve.tasks.section_triplets import build_section_triplets
-from pretrieve.tasks.structure_sts import build_structure_sts
 from pretrieve.text.vocabulary import load_tokenizer
 
 

@@ -4,8 +4,8 @@ import argparse
 import os
 from pathlib import Path
 
-from pretrieve.cli import run_program
-from pretrieve.corpora.sources import RECORDS, SOURCES, fetch, read_sources, recorded, source_of
+from pretrieve.base.program import run_program
+from pretrieve.raw.sources import RECORDS, SOURCES, fetch, read_sources, recorded, source_of
 
 
 def main() -> None:

@@ -4,9 +4,9 @@ import argparse
 import os
 from pathlib import Path
 
-from pretrieve.cli import run_program
-from pretrieve.corpora.hub import MANIFEST, fetch_checkpoint
-from pretrieve.files import whole_file
+from pretrieve.base.files import whole_file
+from pretrieve.base.program import run_program
+from pretrieve.raw.hub import MANIFEST, fetch_checkpoint
 
 
 def main() -> None:

@@ -8,12 +8,13 @@ from pathlib import Path
 
 import yaml
 
-from pretrieve.cli import run_program
-from pretrieve.configuration import with_numbers
-from pretrieve.corpora import hub, wanted
-from pretrieve.corpora.sources import RECORDS, SOURCES, fetch, read_sources
-from pretrieve.errors import ConfigError, nearest
-from pretrieve.workflow import Plan
+from pretrieve.base.errors import ConfigError, nearest
+from pretrieve.base.program import run_program
+from pretrieve.operations import raw_files as wanted
+from pretrieve.raw import hub
+from pretrieve.raw.sources import RECORDS, SOURCES, fetch, read_sources
+from pretrieve.workflow.configuration import with_numbers
+from pretrieve.workflow.plan import Plan
 
 LIST = Path("resources/sources.tsv")
 

@@ -6,15 +6,15 @@ import argparse
 import json
 from pathlib import Path
 
-from pretrieve.cli import run_program
-from pretrieve.files import whole_file, write_json
+from pretrieve.base.files import whole_file, write_json
+from pretrieve.base.program import run_program
 from pretrieve.reporting.figures.draw import to_svg
 from pretrieve.reporting.figures.manifest import make_manifest
 from pretrieve.reporting.figures.measure import FigureSetting, measure_figure
 from pretrieve.reporting.figures.points import write_points
 from pretrieve.reporting.figures.reference import load_figure
-from pretrieve.reporting.references import load_table
-from pretrieve.reporting.results import Setting
+from pretrieve.reporting.tables.references import load_table
+from pretrieve.reporting.tables.results import Setting
 
 
 def main() -> None:

@@ -9,10 +9,10 @@ import os
 from pathlib import Path
 from typing import Any
 
-from pretrieve.cli import one_each, run_program
-from pretrieve.errors import ConfigError
+from pretrieve.base.errors import ConfigError
+from pretrieve.base.program import one_each, run_program
 from pretrieve.finetuning.fine_tuning import FineTuning, options_of_size
-from pretrieve.finetuning.run import finetune
+from pretrieve.finetuning.finetune import finetune
 from pretrieve.training.cost import Cost
 from pretrieve.training.device import choose_device
 from pretrieve.training.processes import Processes

@@ -6,9 +6,9 @@ import argparse
 import sys
 from pathlib import Path
 
-from pretrieve.cli import run_program
+from pretrieve.base.program import run_program
 from pretrieve.corpora.beir_writing import DOCUMENTS, folder_documents, write_documents
-from pretrieve.corpora.raw_text import Warnings
+from pretrieve.raw.raw_text import Warnings
 
 
 def main() -> None:

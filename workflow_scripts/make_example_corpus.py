@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
-from pretrieve.cli import run_program
+from pretrieve.base.errors import ConfigError
+from pretrieve.base.program import run_program
+from pretrieve.benchmarks.official.squad_json import read_squad
 from pretrieve.corpora.beir_writing import Document, text_id, write_documents, write_questions
-from pretrieve.errors import ConfigError
-from pretrieve.tasks.squad_json import read_squad
 
 SPLITS = ("train", "dev", "test")
 

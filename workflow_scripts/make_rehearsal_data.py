@@ -6,11 +6,11 @@
 import argparse
 from pathlib import Path
 
-from pretrieve.cli import run_program
-from pretrieve.corpora.sources import read_sources
-from pretrieve.errors import ConfigError
-from pretrieve.rehearsal.checkpoints import make_checkpoint
-from pretrieve.rehearsal.made import FORMS, NOTICE, make
+from pretrieve.base.errors import ConfigError
+from pretrieve.base.program import run_program
+from pretrieve.operations.rehearsal.checkpoints import make_checkpoint
+from pretrieve.operations.rehearsal.made import FORMS, NOTICE, make
+from pretrieve.raw.sources import read_sources
 
 
 def main() -> None:

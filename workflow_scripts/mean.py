@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from pretrieve.cli import one_each, run_program
+from pretrieve.base.files import write_json
+from pretrieve.base.program import one_each, run_program
 from pretrieve.evaluation.conventions import mean_of_means
-from pretrieve.files import write_json
-from pretrieve.reporting.results import ResultFiles
+from pretrieve.reporting.tables.results import ResultFiles
 
 
 def main() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from pretrieve.cli import one_each, run_program
+from pretrieve.base.program import one_each, run_program
 from pretrieve.evaluation.metrics import read_qrels
 from pretrieve.retrieval.negatives import mine, write_negatives
 from pretrieve.retrieval.search_task import TaskIds, search_task

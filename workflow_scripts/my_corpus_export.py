@@ -6,7 +6,7 @@ import argparse
 import json
 from pathlib import Path
 
-from pretrieve.cli import run_program
+from pretrieve.base.program import run_program
 from pretrieve.retrieval.export import export
 
 

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import jinja2
 
-from pretrieve import paths
-from pretrieve.cli import run_program
-from pretrieve.files import whole_file, write_json
-from pretrieve.reporting.my_corpus_table import advise, make_page, read_rows, to_csv, to_markdown
-from pretrieve.reporting.results import ResultFiles
+from pretrieve.base import paths
+from pretrieve.base.files import whole_file, write_json
+from pretrieve.base.program import run_program
+from pretrieve.reporting.tables.my_corpus_table import advise, make_page, read_rows, to_csv, to_markdown
+from pretrieve.reporting.tables.results import ResultFiles
 
 TEMPLATES = Path("src/pretrieve/reporting/templates")
 
@@ -20,7 +20,7 @@ TEMPLATES = Path("src/pretrieve/reporting/templates")
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
-        "--request", type=json.loads, required=True, help="JSON of pretrieve/my_corpus.py: table_request"
+        "--request", type=json.loads, required=True, help="JSON of pretrieve/workflow/my_corpus.py: table_request"
     )
     for kind in ("csv", "md", "html", "choice"):
         parser.add_argument(f"--{kind}", type=Path, required=True, metavar="FILE", help="output")

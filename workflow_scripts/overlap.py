@@ -4,8 +4,8 @@ import argparse
 import json
 from pathlib import Path
 
-from pretrieve.cli import run_program
-from pretrieve.corpora.overlap import SHARE, measure_overlap, write_overlap
+from pretrieve.base.program import run_program
+from pretrieve.corpora.contamination import SHARE, measure_overlap, write_overlap
 
 
 def main() -> None:

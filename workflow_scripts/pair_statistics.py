@@ -3,9 +3,9 @@
 import argparse
 from pathlib import Path
 
-from pretrieve.cli import run_program
-from pretrieve.files import write_json
-from pretrieve.pairs.statistics import all_statistics
+from pretrieve.base.files import write_json
+from pretrieve.base.program import run_program
+from pretrieve.pretraining.pairs.statistics import all_statistics
 from pretrieve.text.token_store import TokenStore
 
 

@@ -6,11 +6,11 @@ import argparse
 import json
 from pathlib import Path
 
-from pretrieve.cli import one_each, run_program
-from pretrieve.errors import DataError
+from pretrieve.base.errors import DataError
+from pretrieve.base.files import write_json
+from pretrieve.base.program import one_each, run_program
 from pretrieve.evaluation.example_metrics import example_record
 from pretrieve.evaluation.predictions import Prediction, write_predictions
-from pretrieve.files import write_json
 from pretrieve.finetuning.predict import predict
 from pretrieve.models.retriever_files import load_cross_encoder, load_retriever
 from pretrieve.tasks.example_task import ExampleData

@@ -8,8 +8,8 @@ import json
 import os
 from pathlib import Path
 
-from pretrieve.cli import run_program
-from pretrieve.pretraining.run import pretrain
+from pretrieve.base.program import run_program
+from pretrieve.pretraining.pretrain import pretrain
 from pretrieve.training.cost import Cost
 from pretrieve.training.device import choose_device
 from pretrieve.training.processes import Processes

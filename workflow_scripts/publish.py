@@ -7,10 +7,10 @@ import argparse
 import datetime
 from pathlib import Path
 
-from pretrieve.cli import run_program
-from pretrieve.reporting.commands import DEFAULT_SCALE
-from pretrieve.reporting.publish import publish
-from pretrieve.reporting.status import configured_figures, configured_tables
+from pretrieve.base.program import run_program
+from pretrieve.operations.publish.publish import publish
+from pretrieve.reporting.report.status import configured_figures, configured_tables
+from pretrieve.reporting.tables.commands import DEFAULT_SCALE
 
 
 def main() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from pretrieve.cli import run_program
+from pretrieve.base.program import run_program
 from pretrieve.evaluation.metrics import read_qrels
 from pretrieve.retrieval.negatives import write_negatives
 from pretrieve.retrieval.published_negatives import published_negatives

@@ -3,9 +3,9 @@
 import argparse
 from pathlib import Path
 
-from pretrieve.cli import run_program
-from pretrieve.corpora.licences import licence_table, with_table
-from pretrieve.corpora.sources import read_sources
+from pretrieve.base.program import run_program
+from pretrieve.raw.licences import licence_table, with_table
+from pretrieve.raw.sources import read_sources
 
 
 def main() -> None:

@@ -6,11 +6,11 @@ import argparse
 import json
 from pathlib import Path
 
-from pretrieve.cli import run_program
-from pretrieve.configuration import with_numbers
-from pretrieve.files import whole_file
-from pretrieve.reporting.report import collect, render
-from pretrieve.workflow import Plan
+from pretrieve.base.files import whole_file
+from pretrieve.base.program import run_program
+from pretrieve.reporting.report.page import collect, render
+from pretrieve.workflow.configuration import with_numbers
+from pretrieve.workflow.plan import Plan
 
 
 def main() -> None:

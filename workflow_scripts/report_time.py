@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from pretrieve.cli import run_program
-from pretrieve.reporting.timing import format_report, read_stages, startup_seconds
+from pretrieve.base.program import run_program
+from pretrieve.reporting.report.timing import format_report, read_stages, startup_seconds
 
 
 def main() -> None:

@@ -9,14 +9,14 @@ import argparse
 import json
 from pathlib import Path
 
-from pretrieve.cli import run_program
+from pretrieve.base.program import run_program
 from pretrieve.evaluation.entropy_file import write_entropy
 from pretrieve.evaluation.metrics import read_qrels
 from pretrieve.evaluation.ranx_metrics import metric_of_ranx
 from pretrieve.evaluation.task_scores import add_score_arguments, check_lists, score_options
 from pretrieve.retrieval.candidates import read_candidates
-from pretrieve.retrieval.run import write_trec
 from pretrieve.retrieval.search_task import TaskIds, entropy_of, recall_file, search_task
+from pretrieve.retrieval.trec_run import write_trec
 from pretrieve.tasks.split_table import SplitTable
 
 metric_of_ranx()  # slow to load: here, so that it counts as the job's start

@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from pretrieve.cli import run_program
-from pretrieve.reporting.status import configured_tables, format_status
+from pretrieve.base.program import run_program
+from pretrieve.reporting.report.status import configured_tables, format_status
 
 
 def main() -> None:

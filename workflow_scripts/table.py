@@ -6,14 +6,14 @@ import argparse
 import json
 from pathlib import Path
 
-from pretrieve.cli import run_program
-from pretrieve.files import whole_file, write_json
-from pretrieve.reporting.latex import to_latex
-from pretrieve.reporting.manifest import make_manifest
-from pretrieve.reporting.references import load_table
-from pretrieve.reporting.render import to_html, to_markdown
-from pretrieve.reporting.results import Setting
-from pretrieve.reporting.tables import fill_table, write_lines
+from pretrieve.base.files import whole_file, write_json
+from pretrieve.base.program import run_program
+from pretrieve.reporting.tables.filling import fill_table, write_lines
+from pretrieve.reporting.tables.latex import to_latex
+from pretrieve.reporting.tables.manifest import make_manifest
+from pretrieve.reporting.tables.references import load_table
+from pretrieve.reporting.tables.render import to_html, to_markdown
+from pretrieve.reporting.tables.results import Setting
 
 
 def main() -> None:

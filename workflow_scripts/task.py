@@ -11,16 +11,16 @@ from typing import Any
 
 from tokenizers import Tokenizer
 
-from pretrieve.cli import run_program
-from pretrieve.corpora.raw_text import Warnings
-from pretrieve.errors import ConfigError
+from pretrieve.base.errors import ConfigError
+from pretrieve.base.program import run_program
+from pretrieve.benchmarks.made.descriptions import build_descriptions
+from pretrieve.benchmarks.official.fanoutqa import build_fanoutqa
+from pretrieve.benchmarks.official.multireqa import build_multireqa
+from pretrieve.benchmarks.official.natural_questions import build_natural_questions
+from pretrieve.benchmarks.official.squad_reqa import build_squad
+from pretrieve.raw.raw_text import Warnings
 from pretrieve.tasks.collection_task import build_collection_task
-from pretrieve.tasks.descriptions import build_descriptions
-from pretrieve.tasks.fanoutqa import build_fanoutqa
-from pretrieve.tasks.multireqa import build_multireqa
-from pretrieve.tasks.natural_questions import build_natural_questions
 from pretrieve.tasks.splits import VALID_SHARE, parse_sizes
-from pretrieve.tasks.squad_reqa import build_squad
 from pretrieve.text.vocabulary import load_tokenizer
 
 

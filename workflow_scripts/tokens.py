@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from pretrieve.cli import run_program
+from pretrieve.base.program import run_program
 from pretrieve.text.corpus_tokens import build_vocabulary, tokenise_corpus
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from pretrieve.bundle.unpack import report, unbundle
-from pretrieve.cli import run_program
+from pretrieve.base.program import run_program
+from pretrieve.operations.bundle.unpack import report, unbundle
 
 
 def main() -> None:

@@ -4,9 +4,9 @@ import time
 
 import numpy as np
 
-from pretrieve.cli import run_program
+from pretrieve.base.program import run_program
 from pretrieve.evaluation.metrics import evaluate
-from pretrieve.retrieval.run import Run
+from pretrieve.retrieval.trec_run import Run
 
 
 def main() -> None:

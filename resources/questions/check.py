@@ -9,8 +9,8 @@ import argparse
 import sys
 from pathlib import Path
 
-from pretrieve.cli import run_program
-from pretrieve.tasks.question_set import check_question_set, statistics_table, update_readme
+from pretrieve.base.program import run_program
+from pretrieve.benchmarks.made.question_set import check_question_set, statistics_table, update_readme
 
 
 def main() -> None:

@@ -16,11 +16,11 @@ from typing import Any
 import pytest
 import yaml
 
-from pretrieve import paths
 from pretrieve.analysis import plan
 from pretrieve.analysis.measures import summary, write_rows
-from pretrieve.configuration import check_config, config_hash
-from pretrieve.errors import ConfigError
+from pretrieve.base import paths
+from pretrieve.base.errors import ConfigError
+from pretrieve.workflow.configuration import check_config, config_hash
 
 ROOT = Path(__file__).parents[2]
 ENTROPY, SIMILARITY, DECODER = (

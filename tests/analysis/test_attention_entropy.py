@@ -18,7 +18,7 @@ from transformers import BertModel
 from pretrieve.analysis import texts
 from pretrieve.analysis.attention_entropy import cls_attention, layer_entropies, measure
 from pretrieve.analysis.texts import draw_sections
-from pretrieve.errors import DataError
+from pretrieve.base.errors import DataError
 from pretrieve.models.batch import Batch
 from pretrieve.models.config import BodyConfig
 

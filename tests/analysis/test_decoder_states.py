@@ -16,10 +16,10 @@ from safetensors.torch import load_file
 from pretrieve.analysis import texts
 from pretrieve.analysis.decoder_states import load_decoder, measure
 from pretrieve.analysis.texts import draw_pieces, pack_spans
-from pretrieve.errors import DataError
+from pretrieve.base.errors import DataError
 from pretrieve.models.batch import Batch
 from pretrieve.pretraining.presets import resolve
-from pretrieve.pretraining.run import pretrain
+from pretrieve.pretraining.pretrain import pretrain
 from pretrieve.text.packing import Packed
 
 CPU = torch.device("cpu")

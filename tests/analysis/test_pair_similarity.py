@@ -15,7 +15,7 @@ from safetensors.torch import load_file, save_file
 from pretrieve.analysis import texts
 from pretrieve.analysis.pair_similarity import measure
 from pretrieve.analysis.texts import draw_pairs, pack_spans
-from pretrieve.errors import DataError
+from pretrieve.base.errors import DataError
 from pretrieve.models.batch import Batch
 
 CPU = torch.device("cpu")

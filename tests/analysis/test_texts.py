@@ -16,7 +16,7 @@ import torch
 
 from pretrieve.analysis import texts
 from pretrieve.analysis.texts import batches, draw_pairs, draw_pieces, draw_sections
-from pretrieve.errors import DataError
+from pretrieve.base.errors import DataError
 from pretrieve.text.token_store import TokenStore
 
 CPU = torch.device("cpu")

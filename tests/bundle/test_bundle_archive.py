@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from pretrieve.bundle.archive import packed_size, read_archive, write_archive
-from pretrieve.errors import DataError
+from pretrieve.base.errors import DataError
+from pretrieve.operations.bundle.archive import packed_size, read_archive, write_archive
 
 
 def test_equal_content_gives_equal_bytes(tmp_path: Path) -> None:

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 
 import pytest
 
-from pretrieve.bundle.contents import data_places
-from pretrieve.bundle.fit import fit
-from pretrieve.bundle.jobs import Call, Job
-from pretrieve.errors import ConfigError
+from pretrieve.base.errors import ConfigError
+from pretrieve.operations.bundle.contents import data_places
+from pretrieve.operations.bundle.fit import fit
+from pretrieve.operations.bundle.jobs import Call, Job
 
 ROOT = "results/demo"
 STORE, LARGE, SMALL = f"{ROOT}/corpora/c/tokens", f"{ROOT}/tasks/large", f"{ROOT}/tasks/small"

@@ -10,8 +10,8 @@ import json
 
 import pytest
 
-from pretrieve.bundle.jobs import Call, Job, behind, calls_in, dependents, in_order, makers
-from pretrieve.errors import DataError
+from pretrieve.base.errors import DataError
+from pretrieve.operations.bundle.jobs import Call, Job, behind, calls_in, dependents, in_order, makers
 
 ROOT = "results/demo"
 MADE_OF = {

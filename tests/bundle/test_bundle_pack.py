@@ -14,11 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from pretrieve.bundle import contents, pack, unpack
-from pretrieve.bundle.archive import read_archive
-from pretrieve.bundle.contents import Asked
-from pretrieve.bundle.jobs import Call, Job
-from pretrieve.errors import ConfigError
+from pretrieve.base.errors import ConfigError
+from pretrieve.operations.bundle import contents, pack, unpack
+from pretrieve.operations.bundle.archive import read_archive
+from pretrieve.operations.bundle.contents import Asked
+from pretrieve.operations.bundle.jobs import Call, Job
 
 ROOT = "results/demo"
 STORE = f"{ROOT}/corpora/c/tokens"

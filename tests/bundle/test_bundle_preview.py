@@ -12,9 +12,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pretrieve.bundle.preview import preview
 from pretrieve.evaluation.metrics import evaluate
-from pretrieve.retrieval.run import Run
+from pretrieve.operations.bundle.preview import preview
+from pretrieve.retrieval.trec_run import Run
 
 METRICS = ["mrr", "mrr@3", "recall@2", "recall@10", "precision@1", "precision@5", "ndcg@3", "ndcg@10"]
 QUERIES = [f"q{number}" for number in range(30)]

@@ -14,10 +14,10 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from pretrieve.bundle.jobs import Call, Job
-from pretrieve.bundle.reading import Watched, thin_stores, tokens_read
+from pretrieve.operations.bundle.jobs import Call, Job
+from pretrieve.operations.bundle.reading import Watched, thin_stores, tokens_read
 from pretrieve.pretraining.presets import resolve
-from pretrieve.pretraining.run import pretrain
+from pretrieve.pretraining.pretrain import pretrain
 from pretrieve.text.token_store import TokenStore
 from pretrieve.training.device import Device
 

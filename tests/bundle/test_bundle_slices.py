@@ -15,9 +15,9 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from pretrieve.bundle.slices import after, alarm
+from pretrieve.operations.bundle.slices import after, alarm
 from pretrieve.pretraining.presets import resolve
-from pretrieve.pretraining.run import pretrain
+from pretrieve.pretraining.pretrain import pretrain
 from pretrieve.training.device import Device
 from pretrieve.training.loop import Stopped
 

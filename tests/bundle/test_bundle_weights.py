@@ -13,8 +13,8 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from pretrieve.bundle.weights import INDEX, pack_weights, unpack_weights
-from pretrieve.errors import ConfigError, DataError
+from pretrieve.base.errors import ConfigError, DataError
+from pretrieve.operations.bundle.weights import INDEX, pack_weights, unpack_weights
 
 LIMIT = 1 << 16
 

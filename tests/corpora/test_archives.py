@@ -16,8 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from pretrieve.corpora.archives import extract_folder, extract_member
-from pretrieve.errors import DataError
+from pretrieve.base.errors import DataError
+from pretrieve.raw.archives import extract_folder, extract_member
 
 FILES = {
     "set/corpus.jsonl": b'{"_id": "1"}\n' * 4000,

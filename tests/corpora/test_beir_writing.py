@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.corpora.beir_documents import read_beir_documents
 from pretrieve.corpora.beir_writing import folder_documents, write_documents
-from pretrieve.corpora.raw_text import Warnings
-from pretrieve.errors import ConfigError, DataError
+from pretrieve.raw.raw_text import Warnings
 
 
 @pytest.fixture

@@ -13,10 +13,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pretrieve.corpora import column_blocks
-from pretrieve.corpora.column_blocks import read_column_blocks
-from pretrieve.corpora.raw_text import read_columns
-from pretrieve.errors import DataError
+from pretrieve.base.errors import DataError
+from pretrieve.raw import column_blocks
+from pretrieve.raw.column_blocks import read_column_blocks
+from pretrieve.raw.raw_text import read_columns
 
 COLUMNS = ["id", "text"]
 

@@ -16,13 +16,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.corpora import readers
 from pretrieve.corpora.builder import Article, Redirect, build_corpus
-from pretrieve.corpora.overlap import grams, measure_overlap, write_overlap
+from pretrieve.corpora.contamination import grams, measure_overlap, write_overlap
 from pretrieve.corpora.readers import READERS, Part, build, parts_of, unused_modules
 from pretrieve.corpora.titles import EarlierTitles
 from pretrieve.corpora.wikitext import Link, Paragraph, Section
-from pretrieve.errors import ConfigError, DataError
 
 CORPORA = {
     "demo": {"dump": "fragment", "leads": None},

@@ -11,8 +11,8 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from pretrieve.base.errors import DataError
 from pretrieve.corpora.tables import SCHEMAS, TableWriter, read_table
-from pretrieve.errors import DataError
 
 SCHEMA = SCHEMAS["sections"]
 

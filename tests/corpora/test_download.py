@@ -19,10 +19,10 @@ from typing import Any
 
 import pytest
 
-from pretrieve.corpora import download as module
-from pretrieve.corpora.checksums import Checksum
-from pretrieve.corpora.download import Download
-from pretrieve.errors import DataError
+from pretrieve.base.errors import DataError
+from pretrieve.raw import download as module
+from pretrieve.raw.checksums import Checksum
+from pretrieve.raw.download import Download
 
 CONTENT = random.Random(7).randbytes(300_000)
 OTHER = random.Random(8).randbytes(300_000)

@@ -12,11 +12,11 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from pretrieve.base.errors import DataError
 from pretrieve.corpora import builder, encyclopedia
 from pretrieve.corpora.encyclopedia import build_encyclopedia
 from pretrieve.corpora.leads import read_leads
 from pretrieve.corpora.titles import TitleTable, title_hash
-from pretrieve.errors import DataError
 
 COUNTS = {
     "articles": 5,

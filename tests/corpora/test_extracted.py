@@ -14,11 +14,11 @@ from pathlib import Path
 
 import pytest
 
+from pretrieve.base.errors import DataError
 from pretrieve.corpora.builder import Article
 from pretrieve.corpora.extracted import is_heading, read_extracted
-from pretrieve.corpora.raw_text import Warnings
 from pretrieve.corpora.wikitext import Link
-from pretrieve.errors import DataError
+from pretrieve.raw.raw_text import Warnings
 
 ROOT = Path(__file__).resolve().parents[2]
 MIRROR = Path(os.environ.get("PRETRIEVE_TEST_MIRROR", ROOT.parent / "shared/mirror")) / "enwiki2015"

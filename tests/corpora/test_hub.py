@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from pretrieve.corpora import hub
-from pretrieve.corpora.hub import check_recorded, check_starts, fetch_checkpoint, files_of, place_of, wanted_files
-from pretrieve.errors import ConfigError, DataError
-from pretrieve.files import sha256_of
+from pretrieve.base.errors import ConfigError, DataError
+from pretrieve.base.files import sha256_of
+from pretrieve.raw import hub
+from pretrieve.raw.hub import check_recorded, check_starts, fetch_checkpoint, files_of, place_of, wanted_files
 
 START = "hub:Luyu/condenser"
 FILES = {

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from pretrieve.corpora.json_file import read_json
-from pretrieve.errors import DataError
+from pretrieve.base.errors import DataError
+from pretrieve.raw.json_file import read_json
 
 VALUE = {"a": ["naïve 猫", "😀", 1.5, None]}
 TEXT = b'{"a": ["na\xc3\xafve \xe7\x8c\xab", "\\ud83d\\uDE00", 1.5, null]}'

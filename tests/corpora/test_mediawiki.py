@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
+from pretrieve.base.errors import DataError
 from pretrieve.corpora.mediawiki import Page, read_pages
-from pretrieve.errors import DataError
 
 
 def generated(pages: int, characters: int = 400) -> bytes:

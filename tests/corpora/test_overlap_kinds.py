@@ -12,10 +12,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from pretrieve.base.errors import DataError
 from pretrieve.corpora.builder import Article, build_corpus
-from pretrieve.corpora.overlap import kind_of, measure_overlap, read_test_paragraphs
+from pretrieve.corpora.contamination import kind_of, measure_overlap, read_test_paragraphs
 from pretrieve.corpora.wikitext import Paragraph, Section
-from pretrieve.errors import DataError
 
 PARAGRAPH = "one two three four five six seven eight nine ten eleven twelve"
 

@@ -19,10 +19,10 @@ from pathlib import Path
 
 import pytest
 
-from pretrieve.corpora import raw_bytes, raw_text
-from pretrieve.corpora.raw_bytes import open_raw
-from pretrieve.corpora.raw_text import Line, Warnings, read_columns, read_json_lines, read_lines
-from pretrieve.errors import DataError
+from pretrieve.base.errors import DataError
+from pretrieve.raw import raw_bytes, raw_text
+from pretrieve.raw.raw_bytes import open_raw
+from pretrieve.raw.raw_text import Line, Warnings, read_columns, read_json_lines, read_lines
 
 TEXT = "".join(f"{number}\tnaïve Ω 𝄞 line {number}\n" for number in range(5000)).encode()
 HALVES = TEXT[: len(TEXT) // 2], TEXT[len(TEXT) // 2 :]

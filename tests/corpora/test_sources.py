@@ -18,9 +18,9 @@ from pathlib import Path
 
 import pytest
 
-from pretrieve.corpora.checksums import Checksum, Digests, digests_of
-from pretrieve.corpora.sources import Source, fetch, read_sources, recorded, sha256_of
-from pretrieve.errors import DataError
+from pretrieve.base.errors import DataError
+from pretrieve.raw.checksums import Checksum, Digests, digests_of
+from pretrieve.raw.sources import Source, fetch, read_sources, recorded, sha256_of
 
 ROOT = Path(__file__).parents[2]
 LIST = ROOT / "resources/sources.tsv"

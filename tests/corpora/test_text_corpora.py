@@ -15,15 +15,15 @@ from pathlib import Path
 
 import pytest
 
+from pretrieve.base.errors import DataError
 from pretrieve.corpora.beir_documents import read_beir_documents
 from pretrieve.corpora.builder import Article, Redirect
 from pretrieve.corpora.folder import read_folder
 from pretrieve.corpora.markdown import sections_of
 from pretrieve.corpora.plain_text import WORDS, paragraphs_of, read_plain
-from pretrieve.corpora.raw_text import Warnings
 from pretrieve.corpora.readers import Part, build
 from pretrieve.corpora.wikitext import Link
-from pretrieve.errors import DataError
+from pretrieve.raw.raw_text import Warnings
 
 ROOT = Path(__file__).resolve().parents[2]
 MIRROR = Path(os.environ.get("PRETRIEVE_TEST_MIRROR", ROOT.parent / "shared/mirror"))

@@ -16,12 +16,12 @@ from pathlib import Path
 import pytest
 import yaml
 
-from pretrieve.configuration import with_numbers
-from pretrieve.corpora import wanted
-from pretrieve.corpora.licences import licence_table, with_table
-from pretrieve.corpora.sources import Source, fetch, read_sources
-from pretrieve.errors import DataError
-from pretrieve.workflow import Plan
+from pretrieve.base.errors import DataError
+from pretrieve.operations import raw_files as wanted
+from pretrieve.raw.licences import licence_table, with_table
+from pretrieve.raw.sources import Source, fetch, read_sources
+from pretrieve.workflow.configuration import with_numbers
+from pretrieve.workflow.plan import Plan
 
 ROOT = Path(__file__).parents[2]
 LIST = ROOT / "resources/sources.tsv"

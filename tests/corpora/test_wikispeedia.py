@@ -16,12 +16,12 @@ from pathlib import Path
 
 import pytest
 
+from pretrieve.base.errors import DataError
 from pretrieve.corpora.builder import Article, UnplacedLink
-from pretrieve.corpora.raw_text import Warnings
 from pretrieve.corpora.readers import Part, build
 from pretrieve.corpora.wikispeedia import decode_title, parse_text, place_links, read_links, read_wikispeedia
 from pretrieve.corpora.wikitext import Link, Paragraph, Section
-from pretrieve.errors import DataError
+from pretrieve.raw.raw_text import Warnings
 
 ROOT = Path(__file__).resolve().parents[2]
 MIRROR = Path(os.environ.get("PRETRIEVE_TEST_MIRROR", ROOT.parent / "shared/mirror")) / "wikispeedia"

@@ -19,9 +19,9 @@ import pytrec_eval
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from pretrieve.errors import DataError
+from pretrieve.base.errors import DataError
 from pretrieve.evaluation.metrics import evaluate
-from pretrieve.retrieval.run import Run
+from pretrieve.retrieval.trec_run import Run
 
 CASES = 10_000
 #: Ours to trec_eval's; the cut is drawn.

@@ -16,10 +16,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from pretrieve.errors import ConfigError, DataError
+from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.evaluation import answers as module
 from pretrieve.evaluation.answers import TaskAnswers, hits_at, read_passages
-from pretrieve.retrieval.run import Run
+from pretrieve.retrieval.trec_run import Run
 from pretrieve.tasks import answers as matching
 from pretrieve.tasks.answers import (
     Answers,

@@ -17,7 +17,7 @@ from pretrieve.evaluation.chance import beyond_chance, chance_levels, example_ch
 from pretrieve.evaluation.example_metrics import evaluate_examples
 from pretrieve.evaluation.metrics import evaluate
 from pretrieve.evaluation.predictions import Prediction
-from pretrieve.retrieval.run import Run
+from pretrieve.retrieval.trec_run import Run
 
 METRICS = [
     "recall@2",

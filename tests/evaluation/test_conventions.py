@@ -12,7 +12,7 @@ import gzip
 import numpy as np
 import pytest
 
-from pretrieve.errors import ConfigError, DataError
+from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.evaluation.conventions import (
     CONVENTIONS,
     CQADUPSTACK,
@@ -25,7 +25,7 @@ from pretrieve.evaluation.conventions import (
     read_ranks,
 )
 from pretrieve.evaluation.metrics_record import metrics_record
-from pretrieve.retrieval.run import Run, write_trec
+from pretrieve.retrieval.trec_run import Run, write_trec
 
 # Reference queries 1 to 6; query 9 is only in the run, 6 only in the reference.
 RELEVANT = {"1": {"11"}, "2": {"22", "23"}, "3": {"0"}, "4": {"44"}, "5": {"55"}, "6": {"66"}}

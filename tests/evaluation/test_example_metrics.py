@@ -17,7 +17,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pretrieve.errors import ConfigError, DataError
+from pretrieve.base.errors import ConfigError, DataError
+from pretrieve.base.files import write_json
 from pretrieve.evaluation.example_metrics import (
     METRICS,
     auc,
@@ -28,7 +29,6 @@ from pretrieve.evaluation.example_metrics import (
     spearman,
 )
 from pretrieve.evaluation.predictions import Prediction, read_predictions, write_predictions
-from pretrieve.files import write_json
 
 
 def prediction(name: str, scores: list[float], labels: list[float]) -> Prediction:

@@ -15,11 +15,11 @@ import pyarrow.parquet as pq
 import pytest
 import pytrec_eval
 
-from pretrieve.errors import ConfigError, DataError
+from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.evaluation.answers import TaskAnswers
 from pretrieve.evaluation.metrics import check_metric, evaluate, read_qrels
 from pretrieve.evaluation.metrics_record import metrics_record
-from pretrieve.retrieval.run import Run, write_trec
+from pretrieve.retrieval.trec_run import Run, write_trec
 from pretrieve.tasks.answers import Answers, write_answers
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from pretrieve.evaluation.chance import chance_levels
 from pretrieve.evaluation.permutation import permuted_levels
-from pretrieve.retrieval.run import Run
+from pretrieve.retrieval.trec_run import Run
 
 QUERIES = [f"q{i}" for i in range(300)]
 DOCUMENTS = [f"d{i}" for i in range(300)]

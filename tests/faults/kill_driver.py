@@ -36,7 +36,7 @@ from miniature import Workflow, clone, copy_project, environment  # noqa: E402
 from same_results import assert_same_results  # noqa: E402
 from tiny_science import change_config, write_config, write_raw_files  # noqa: E402
 
-from pretrieve import finished_work  # noqa: E402
+from pretrieve.workflow.running import finished_work  # noqa: E402
 
 KINDS = ("everything", "snakemake", "job")
 #: Seconds until a run that hangs is given up, also on a busy machine.

@@ -23,13 +23,13 @@ import torch
 from fault_places import DISK
 from miniature import Workflow, clone
 
-from pretrieve.corpora.checksums import Checksum
-from pretrieve.corpora.download import Download
-from pretrieve.corpora.hub import fetch_checkpoint
+from pretrieve.base.errors import DataError
+from pretrieve.base.files import whole_file
 from pretrieve.corpora.tables import TableWriter, read_table
-from pretrieve.errors import DataError
-from pretrieve.files import whole_file
 from pretrieve.models.hf_format import write_tensors
+from pretrieve.raw.checksums import Checksum
+from pretrieve.raw.download import Download
+from pretrieve.raw.hub import fetch_checkpoint
 from pretrieve.retrieval import bm25
 from pretrieve.retrieval.embeddings import EmbeddingReader, EmbeddingWriter
 from pretrieve.tasks.collection import CollectionWriter

@@ -16,11 +16,11 @@ from fault_places import NO_HOME, ODD
 from miniature import Ended, Workflow, clone
 from same_results import without_costs
 
-from pretrieve.before_run import only_looks
-from pretrieve.clock import ALLOWANCE, redate
-from pretrieve.disk import check_writable
-from pretrieve.errors import DataError
-from pretrieve.home import cache_places
+from pretrieve.base.disk import check_writable
+from pretrieve.base.errors import DataError
+from pretrieve.workflow.running.before_run import only_looks
+from pretrieve.workflow.running.caches import cache_places
+from pretrieve.workflow.running.file_dates import ALLOWANCE, redate
 
 DAY = 86_400
 TABLE = "tables/pretraining_tasks/table3.csv"

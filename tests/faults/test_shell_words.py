@@ -24,9 +24,9 @@ import pytest
 import yaml
 from miniature import TIMEOUT, Workflow, clone, environment
 
-from pretrieve.configuration import check_config
-from pretrieve.errors import PretrieveError
-from pretrieve.workflow import Plan
+from pretrieve.base.errors import PretrieveError
+from pretrieve.workflow.configuration import check_config
+from pretrieve.workflow.plan import Plan
 
 #: What a shell would make of it: a file ``canary-…`` from a substitution, another command, two words, a variable, a pattern.
 POISON = "a  b'\"; touch canary-1; $(touch canary-2) `touch canary-3` $HOME * & \\ é\n| touch canary-4 #"

@@ -15,19 +15,19 @@ from pathlib import Path
 import pytest
 from miniature import TIMEOUT, Workflow, clone, environment
 
-from pretrieve import finished_work
-from pretrieve.dead_lock import release_dead_lock
-from pretrieve.files import unfinished
-from pretrieve.job_lock import process_name
+from pretrieve.base.files import unfinished
+from pretrieve.base.job_lock import process_name
 from pretrieve.pretraining.presets import resolve
-from pretrieve.pretraining.run import pretrain
+from pretrieve.pretraining.pretrain import pretrain
+from pretrieve.workflow.running import finished_work
+from pretrieve.workflow.running.dead_lock import release_dead_lock
 
 SOURCE = Path(finished_work.__file__).parents[1]
 #: Holds a job as a program does, says so, and stays; Snakemake removes the log of a job before it starts the job.
 HOLDER = """
 import sys, time
 from pathlib import Path
-from pretrieve.job_lock import hold_job
+from pretrieve.base.job_lock import hold_job
 path = Path(sys.argv[1])
 path.unlink(missing_ok=True)
 hold_job(path)

@@ -21,7 +21,7 @@ import torch
 from ranking_small import CPU, lists
 from teacher_small import ANCE, CONFIG, SAMPLE, ance
 
-from pretrieve.errors import ConfigError, DataError
+from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.finetuning.groups import Groups
 from pretrieve.models.batch import Batch
 from pretrieve.retrieval.negatives import Negatives, read_negatives

@@ -13,7 +13,7 @@ import pytest
 import torch
 from torch.nn import functional
 
-from pretrieve.errors import ConfigError
+from pretrieve.base.errors import ConfigError
 from pretrieve.finetuning.cross_encoding import CrossEncoderObjective, pack_query_document, score_pairs
 from pretrieve.finetuning.groups import Groups
 from pretrieve.models.batch import Batch

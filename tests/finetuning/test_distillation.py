@@ -22,7 +22,7 @@ from teacher_small import CONFIG, DISTILLATION, cross_encoder, distillation, gro
 from torch import nn
 from torch.nn import functional
 
-from pretrieve.errors import ConfigError, DataError
+from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.finetuning import distillation as module
 from pretrieve.finetuning.cross_encoding import score_pairs
 from pretrieve.finetuning.distillation import TeacherScores, describe_teacher, pairs_of, read_teacher_scores

@@ -22,7 +22,7 @@ import pytest
 import torch
 from tokenizers import Tokenizer
 
-from pretrieve.errors import ConfigError, DataError
+from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.evaluation.example_metrics import evaluate_examples
 from pretrieve.evaluation.predictions import Prediction, read_predictions
 from pretrieve.finetuning import predict as predicting

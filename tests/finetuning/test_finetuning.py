@@ -21,11 +21,11 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from pretrieve.errors import ConfigError, DataError
+from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.finetuning import validation
 from pretrieve.finetuning.fine_tuning import FineTuning, options_of_size
+from pretrieve.finetuning.finetune import finetune
 from pretrieve.finetuning.recipes import resolve_recipe
-from pretrieve.finetuning.run import finetune
 from pretrieve.finetuning.trainers import TRAINERS
 from pretrieve.models.encoder import Encoder
 from pretrieve.models.hf_format import load_encoder, read_encoder, save_encoder
@@ -33,7 +33,7 @@ from pretrieve.models.retriever_files import load_cross_encoder, load_retriever
 from pretrieve.models.word_head import MaskedWordHead
 from pretrieve.retrieval.embed import encode
 from pretrieve.retrieval.negatives import Negatives, read_negatives, write_negatives
-from pretrieve.retrieval.run import read_trec
+from pretrieve.retrieval.trec_run import read_trec
 from pretrieve.tasks.dataset import Dataset
 from pretrieve.training import loop
 from pretrieve.training.device import choose_device

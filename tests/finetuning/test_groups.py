@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 from ranking_small import OPTIONS, lists
 
-from pretrieve.errors import DataError
+from pretrieve.base.errors import DataError
 from pretrieve.finetuning.groups import Groups, steps_for
 from pretrieve.retrieval.negatives import Negatives
 from pretrieve.tasks.dataset import Dataset

@@ -19,7 +19,7 @@ from pretrieve.finetuning.maxp import MaxPAnce, MaxPRanking
 from pretrieve.finetuning.ranking import RankingObjective
 from pretrieve.finetuning.step_curve import StepCurve
 from pretrieve.models.batch import Batch
-from pretrieve.retrieval.run import read_trec
+from pretrieve.retrieval.trec_run import read_trec
 from pretrieve.tasks.dataset import Dataset
 from pretrieve.text.windows import PassageWindows
 from pretrieve.training.loop import Watcher

@@ -26,7 +26,7 @@ import torch
 from ranking_small import CPU, KINDS, OPTIONS, dual, gradients, largest_difference, lists, objective
 from safetensors.torch import load_file
 
-from pretrieve.errors import ConfigError
+from pretrieve.base.errors import ConfigError
 from pretrieve.finetuning.groups import Group, Groups
 from pretrieve.finetuning.ranking import RankingObjective, check_loss
 from pretrieve.models.batch import Batch

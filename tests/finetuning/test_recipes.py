@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 
+from pretrieve.base.options import PRESETS
+from pretrieve.finetuning.finetune import optimiser_config
 from pretrieve.finetuning.recipes import (
     DEFAULT_PRESET,
     KIND_OF,
@@ -24,9 +26,7 @@ from pretrieve.finetuning.recipes import (
     resolve_recipe,
     trainer_of,
 )
-from pretrieve.finetuning.run import optimiser_config
 from pretrieve.finetuning.trainers import TRAINERS
-from pretrieve.options import PRESETS
 from pretrieve.training.optimiser import learning_rate_at
 
 ROOT = Path(__file__).parents[2]

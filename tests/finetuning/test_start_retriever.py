@@ -18,14 +18,14 @@ import pytest
 import torch
 from torch import nn
 
-from pretrieve.errors import ConfigError, DataError
-from pretrieve.finetuning.start import make_cross_encoder, make_retriever
+from pretrieve.base.errors import ConfigError, DataError
+from pretrieve.finetuning.initial_model import make_cross_encoder, make_retriever
 from pretrieve.models.bag_of_words import BagOfWordsProjection
 from pretrieve.models.batch import Batch
 from pretrieve.models.config import BodyConfig
 from pretrieve.models.encoder import Encoder
 from pretrieve.models.hf_format import load_encoder, save_encoder
-from pretrieve.models.random import seeded
+from pretrieve.models.initialisation import seeded
 from pretrieve.models.retriever_files import load_retriever, save_retriever
 from pretrieve.models.word_head import MaskedWordHead
 

@@ -12,8 +12,8 @@ import torch
 from safetensors.torch import load_file
 
 from pretrieve.finetuning.fine_tuning import FineTuning
+from pretrieve.finetuning.finetune import finetune
 from pretrieve.finetuning.recipes import resolve_recipe
-from pretrieve.finetuning.run import finetune
 from pretrieve.tasks.dataset import Dataset
 from pretrieve.training.device import choose_device
 from pretrieve.training.loop import Stopped

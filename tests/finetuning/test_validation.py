@@ -13,7 +13,7 @@ import pytest
 import torch
 from ranking_small import CPU, OPTIONS, dual
 
-from pretrieve.errors import DataError
+from pretrieve.base.errors import DataError
 from pretrieve.finetuning.validation import BestSnapshot
 from pretrieve.models.batch import Batch
 from pretrieve.tasks.dataset import Dataset

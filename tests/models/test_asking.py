@@ -11,11 +11,11 @@ import pytest
 import torch
 
 from pretrieve.models import batch as module
-from pretrieve.models.asking import Asking
 from pretrieve.models.batch import Batch
 from pretrieve.models.config import BodyConfig
 from pretrieve.models.encoder import make_body
-from pretrieve.models.random import seeded
+from pretrieve.models.initialisation import seeded
+from pretrieve.models.read_rows import Asking
 from pretrieve.text.packing import Packed
 
 CONFIG = BodyConfig(

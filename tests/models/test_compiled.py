@@ -76,7 +76,7 @@ def test_nothing_to_compile() -> None:
 @pytest.mark.parametrize("option", [True, False])
 def test_pre_training_with_it(store, tmp_path, monkeypatch, option: bool) -> None:
     """The same encoder, and the layers are compiled when it is asked for."""
-    from pretrieve.pretraining import run
+    from pretrieve.pretraining import pretrain as run
     from pretrieve.training.device import choose_device
 
     chosen = []

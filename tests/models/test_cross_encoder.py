@@ -16,13 +16,13 @@ import pytest
 import torch
 from transformers import BertConfig, BertForSequenceClassification
 
-from pretrieve.errors import ConfigError
+from pretrieve.base.errors import ConfigError
 from pretrieve.models.batch import Batch
 from pretrieve.models.checkpoint_names import BERT as NAMES
 from pretrieve.models.config import BodyConfig
 from pretrieve.models.cross_encoder import CrossEncoder
 from pretrieve.models.hf_format import shown_config
-from pretrieve.models.random import seeded
+from pretrieve.models.initialisation import seeded
 
 CONFIG = BodyConfig(
     vocabulary_size=50,

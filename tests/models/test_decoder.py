@@ -16,7 +16,7 @@ from torch import nn
 from pretrieve.models.batch import Batch
 from pretrieve.models.config import BodyConfig
 from pretrieve.models.decoder import Decoder, SingleKeyAttention, next_words, span_mask
-from pretrieve.models.random import seeded
+from pretrieve.models.initialisation import seeded
 from pretrieve.models.transformer import sinusoids
 from pretrieve.text.packing import Packed
 

@@ -18,12 +18,12 @@ import torch
 from safetensors.torch import load_file, save_file
 from transformers import AutoModel
 
-from pretrieve.errors import ConfigError, DataError
+from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.models.batch import Batch
 from pretrieve.models.config import BodyConfig
 from pretrieve.models.encoder import Encoder
 from pretrieve.models.hf_format import load_encoder, save_encoder
-from pretrieve.models.random import seeded
+from pretrieve.models.initialisation import seeded
 
 #: An eps that shows in the states.
 SMALL = {

@@ -18,7 +18,7 @@ from published_files import SMALL, bert_lm, randomised, same, word_logits, write
 from safetensors.torch import load_file
 from torch import nn
 
-from pretrieve.errors import DataError
+from pretrieve.base.errors import DataError
 from pretrieve.models.batch import Batch
 from pretrieve.models.encoder import Encoder
 from pretrieve.models.hf_format import Checkpoint, load_tensors, save_encoder

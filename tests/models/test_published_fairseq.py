@@ -15,7 +15,7 @@ import torch
 import transformers
 from published_files import SMALL, randomised, same, word_logits, write
 
-from pretrieve.errors import DataError
+from pretrieve.base.errors import DataError
 from pretrieve.models.decoder import Decoder
 from pretrieve.models.hf_format import load_tensors
 from pretrieve.models.published import read_start

@@ -17,8 +17,8 @@ import pytest
 import torch
 from transformers import AutoModel, T5EncoderModel
 
-from pretrieve.errors import DataError
-from pretrieve.files import sha256_of
+from pretrieve.base.errors import DataError
+from pretrieve.base.files import sha256_of
 from pretrieve.models import retriever_files
 from pretrieve.models.batch import Batch
 from pretrieve.models.config import BodyConfig
@@ -26,8 +26,8 @@ from pretrieve.models.cross_encoder import CrossEncoder
 from pretrieve.models.dual_encoder import SHARINGS, DualEncoder, core, dual_encoder
 from pretrieve.models.encoder import Encoder
 from pretrieve.models.hf_format import load_encoder, read_encoder, save_encoder
+from pretrieve.models.initialisation import seeded
 from pretrieve.models.joint import JointEncoder
-from pretrieve.models.random import seeded
 from pretrieve.models.retriever_files import (
     is_retriever,
     load_cross_encoder,

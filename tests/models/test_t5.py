@@ -17,13 +17,13 @@ import torch
 from safetensors.torch import load_file
 from transformers import T5Config, T5EncoderModel
 
-from pretrieve.errors import ConfigError
+from pretrieve.base.errors import ConfigError
 from pretrieve.models.batch import Batch
 from pretrieve.models.checkpoint_names import T5 as NAMES
 from pretrieve.models.config import BodyConfig
 from pretrieve.models.encoder import Encoder, make_body
 from pretrieve.models.hf_format import load_encoder, save_encoder, shown_config
-from pretrieve.models.random import seeded
+from pretrieve.models.initialisation import seeded
 from pretrieve.models.t5 import T5Encoder, distance_buckets
 
 #: Heads narrower than hidden / heads, and texts far longer than the largest distance that has a bucket of its own.

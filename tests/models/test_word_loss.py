@@ -14,7 +14,7 @@ import torch
 from torch.nn import functional
 
 from pretrieve.models import word_loss as module
-from pretrieve.models.random import seeded
+from pretrieve.models.initialisation import seeded
 from pretrieve.models.word_loss import LOGITS_AT_ONCE, word_loss
 
 ROWS, WORDS, WIDTH = 23, 31, 12

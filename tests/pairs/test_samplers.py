@@ -13,13 +13,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pretrieve.errors import ConfigError, DataError
-from pretrieve.pairs.bfs import BodyFirstSelection
-from pretrieve.pairs.ict import InverseClozeTask
-from pretrieve.pairs.mixture import Mixture, make_sampler
-from pretrieve.pairs.pair import Pairs, pack_pairs
-from pretrieve.pairs.statistics import pair_statistics
-from pretrieve.pairs.wlp import WikiLinkPrediction
+from pretrieve.base.errors import ConfigError, DataError
+from pretrieve.pretraining.pairs.bfs import BodyFirstSelection
+from pretrieve.pretraining.pairs.ict import InverseClozeTask
+from pretrieve.pretraining.pairs.mixture import Mixture, make_sampler
+from pretrieve.pretraining.pairs.pair import Pairs, pack_pairs
+from pretrieve.pretraining.pairs.statistics import pair_statistics
+from pretrieve.pretraining.pairs.wlp import WikiLinkPrediction
 from pretrieve.text.packing import Packed
 from pretrieve.text.token_store import PassageText, TokenStore, write_token_store
 

@@ -22,15 +22,15 @@ from condenser_reference import CondenserReference, assert_same_gradients, body_
 from made_store import make_store
 from torch.nn import functional
 
-from pretrieve.errors import ConfigError, DataError
+from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.models.encoder import Encoder
-from pretrieve.models.random import seeded
+from pretrieve.models.initialisation import seeded
 from pretrieve.pretraining.cocondenser import CoCondenser, MaskedSpans, span_contrast
 from pretrieve.pretraining.condenser import Condenser
 from pretrieve.pretraining.masking import Masking
 from pretrieve.pretraining.objectives import build_objective
 from pretrieve.pretraining.presets import PRESETS, resolve
-from pretrieve.pretraining.run import trained_heads
+from pretrieve.pretraining.pretrain import trained_heads
 from pretrieve.pretraining.setting import Setting
 from pretrieve.text.blocks import build_blocks
 from pretrieve.text.token_store import TokenStore

@@ -16,12 +16,12 @@ import torch
 from condenser_reference import CondenserReference, assert_same_gradients, body_config, roughen
 from made_store import make_store
 
-from pretrieve.errors import ConfigError
+from pretrieve.base.errors import ConfigError
 from pretrieve.models.encoder import Encoder
 from pretrieve.pretraining.condenser import Condenser, CondenserHead
 from pretrieve.pretraining.objectives import build_objective
 from pretrieve.pretraining.presets import PRESETS, resolve
-from pretrieve.pretraining.run import trained_heads
+from pretrieve.pretraining.pretrain import trained_heads
 from pretrieve.pretraining.setting import Setting
 from pretrieve.text.token_store import TokenStore
 from pretrieve.training.device import Device

@@ -15,11 +15,11 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from pretrieve.errors import ConfigError, DataError
+from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.models.hf_format import read_encoder
-from pretrieve.pretraining import run as run_module
+from pretrieve.pretraining import pretrain as run_module
 from pretrieve.pretraining.presets import OPTIONS, resolve
-from pretrieve.pretraining.run import _identity, pretrain
+from pretrieve.pretraining.pretrain import _identity, pretrain
 from pretrieve.training.device import choose_device
 
 BODY = {"kind": "transformer", "hidden": 16, "layers": 2, "heads": 2, "feed_forward": 32, "max_positions": 40}

@@ -15,9 +15,9 @@ import torch
 
 from pretrieve.models.batch import Batch
 from pretrieve.models.encoder import Encoder
-from pretrieve.models.random import seeded
-from pretrieve.pairs.mixture import make_sampler
+from pretrieve.models.initialisation import seeded
 from pretrieve.pretraining.contrastive import Contrastive, in_batch_loss
+from pretrieve.pretraining.pairs.mixture import make_sampler
 from pretrieve.training.loop import train
 from pretrieve.training.optimiser import OptimiserConfig
 

@@ -18,7 +18,7 @@ from condenser_reference import assert_same_gradients, body_config, roughen
 from made_store import make_store
 from retromae_reference import Reference
 
-from pretrieve.errors import ConfigError
+from pretrieve.base.errors import ConfigError
 from pretrieve.models.batch import WASTE
 from pretrieve.models.encoder import Encoder
 from pretrieve.models.hf_format import read_encoder
@@ -26,7 +26,7 @@ from pretrieve.pretraining.dupmae import BagOfWords, DupMae
 from pretrieve.pretraining.examples import Masked
 from pretrieve.pretraining.objectives import build_objective
 from pretrieve.pretraining.presets import PRESETS, resolve
-from pretrieve.pretraining.run import first_losses, pretrain, trained_heads
+from pretrieve.pretraining.pretrain import first_losses, pretrain, trained_heads
 from pretrieve.pretraining.setting import Setting
 from pretrieve.text.packing import Packed
 from pretrieve.text.token_store import TokenStore

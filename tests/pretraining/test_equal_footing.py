@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import yaml
 
-from pretrieve.job_options import encoder_options
+from pretrieve.workflow.job_options import encoder_options
 
 ROOT = Path(__file__).parents[2]
 DUPMAE = ("bert", "condenser", "cocondenser", "retromae", "dupmae", "dupmae-cls", "dupmae-ot")

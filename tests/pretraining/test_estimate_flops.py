@@ -23,8 +23,22 @@ from made_store import make_store, sentence
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
-from pretrieve.estimate.flops import TRAINING, Texts, all_rows, body_forward, encode, first_rows, parameters, word_head
-from pretrieve.estimate.training import (
+from pretrieve.models.batch import Batch
+from pretrieve.models.config import BodyConfig
+from pretrieve.models.cross_encoder import CrossEncoder
+from pretrieve.models.encoder import Encoder
+from pretrieve.models.joint import JointEncoder
+from pretrieve.operations.estimate.flops import (
+    TRAINING,
+    Texts,
+    all_rows,
+    body_forward,
+    encode,
+    first_rows,
+    parameters,
+    word_head,
+)
+from pretrieve.operations.estimate.training import (
     CorpusLengths,
     TaskLengths,
     embedding,
@@ -32,11 +46,6 @@ from pretrieve.estimate.training import (
     pretraining_step,
     score_pairs,
 )
-from pretrieve.models.batch import Batch
-from pretrieve.models.config import BodyConfig
-from pretrieve.models.cross_encoder import CrossEncoder
-from pretrieve.models.encoder import Encoder
-from pretrieve.models.joint import JointEncoder
 from pretrieve.pretraining.objectives import build_objective
 from pretrieve.pretraining.presets import resolve
 from pretrieve.pretraining.setting import Setting

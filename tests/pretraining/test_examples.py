@@ -16,7 +16,7 @@ import pytest
 import torch
 from made_store import make_store
 
-from pretrieve.errors import ConfigError, DataError
+from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.pretraining import examples
 from pretrieve.pretraining.examples import Masked, MaskedPassages, cut, epoch_order
 from pretrieve.pretraining.masking import Masking

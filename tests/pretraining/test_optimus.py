@@ -26,7 +26,7 @@ from test_seed_encoder import (
 from torch import nn
 from torch.distributions import Normal, kl_divergence
 
-from pretrieve.errors import ConfigError
+from pretrieve.base.errors import ConfigError
 from pretrieve.models.config import BodyConfig
 from pretrieve.pretraining.examples import cut
 from pretrieve.pretraining.optimus import Optimus, divergence, normal_draws

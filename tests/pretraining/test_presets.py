@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from pretrieve.errors import ConfigError
+from pretrieve.base.errors import ConfigError
 from pretrieve.pretraining.presets import DEFAULT_PRESET, OPTIONS, PRESETS, Between, OneOf, resolve
 
 ROOT = Path(__file__).parents[2]

@@ -21,19 +21,19 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from pretrieve.errors import ConfigError
+from pretrieve.base.errors import ConfigError
 from pretrieve.models.config import BodyConfig
 from pretrieve.models.encoder import Encoder
 from pretrieve.models.hf_format import load_encoder
-from pretrieve.models.random import seeded
+from pretrieve.models.initialisation import seeded
 from pretrieve.models.word_head import MaskedWordHead
-from pretrieve.pretraining import run as run_module
+from pretrieve.pretraining import pretrain as run_module
 from pretrieve.pretraining.examples import MaskedPassages, epoch_order
 from pretrieve.pretraining.masking import Masking
 from pretrieve.pretraining.mlm import MaskedLanguageModel
 from pretrieve.pretraining.objectives import build_objective
 from pretrieve.pretraining.presets import OPTIONS, resolve
-from pretrieve.pretraining.run import first_losses, pretrain
+from pretrieve.pretraining.pretrain import first_losses, pretrain
 from pretrieve.pretraining.setting import Setting
 from pretrieve.text.blocks import build_blocks
 from pretrieve.training import loop

@@ -22,8 +22,8 @@ from pretrieve.models.encoder import Encoder
 from pretrieve.models.hf_format import read_encoder
 from pretrieve.pretraining.objectives import build_objective
 from pretrieve.pretraining.presets import PRESETS, resolve
+from pretrieve.pretraining.pretrain import first_losses, pretrain, trained_heads
 from pretrieve.pretraining.retromae import RetroMae
-from pretrieve.pretraining.run import first_losses, pretrain, trained_heads
 from pretrieve.pretraining.setting import Setting
 from pretrieve.text.token_store import TokenStore
 from pretrieve.training.device import Device

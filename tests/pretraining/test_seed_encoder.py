@@ -15,11 +15,11 @@ from torch import nn
 from torch.nn import functional
 from transformers import BertConfig, BertForMaskedLM
 
-from pretrieve.errors import ConfigError
+from pretrieve.base.errors import ConfigError
 from pretrieve.models.config import BodyConfig
 from pretrieve.models.encoder import Encoder
 from pretrieve.models.hf_format import to_bert_names
-from pretrieve.models.random import seeded
+from pretrieve.models.initialisation import seeded
 from pretrieve.pretraining.examples import Masked
 from pretrieve.pretraining.objectives import build_objective
 from pretrieve.pretraining.presets import resolve

@@ -17,12 +17,12 @@ import torch
 import transformers
 from tokenizers import Tokenizer, models, pre_tokenizers
 
-from pretrieve.corpora.hub import fetch_checkpoint
-from pretrieve.errors import ConfigError, DataError
+from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.models.hf_format import load_encoder
-from pretrieve.pretraining import run as run_module
+from pretrieve.pretraining import pretrain as run_module
 from pretrieve.pretraining.presets import resolve
-from pretrieve.pretraining.run import pretrain
+from pretrieve.pretraining.pretrain import pretrain
+from pretrieve.raw.hub import fetch_checkpoint
 from pretrieve.text.corpus_tokens import tokenise_corpus
 from pretrieve.text.token_store import TokenStore
 from pretrieve.training.device import choose_device

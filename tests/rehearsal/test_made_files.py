@@ -10,26 +10,26 @@ from pathlib import Path
 import pytest
 import yaml
 
+from pretrieve.base.errors import ConfigError
+from pretrieve.benchmarks.official.collection_formats import LAYOUTS
+from pretrieve.benchmarks.official.collection_readers import build_collection
+from pretrieve.benchmarks.official.example_readers import READERS as EXAMPLES
+from pretrieve.benchmarks.official.example_readers import build_official
+from pretrieve.benchmarks.official.fanoutqa import build_fanoutqa
+from pretrieve.benchmarks.official.multireqa import build_multireqa
+from pretrieve.benchmarks.official.natural_questions import build_natural_questions
+from pretrieve.benchmarks.official.squad_reqa import build_squad
 from pretrieve.corpora import readers
-from pretrieve.errors import ConfigError
 from pretrieve.models.published import read_start
-from pretrieve.rehearsal.checkpoints import make_checkpoint
-from pretrieve.rehearsal.made import FORMS, make
-from pretrieve.rehearsal.overrides import made_start
-from pretrieve.rehearsal.text import vocabulary
-from pretrieve.rehearsal.world import BUILDINGS, SPLITS, asked
-from pretrieve.tasks.collection_formats import LAYOUTS
-from pretrieve.tasks.collection_readers import build_collection
+from pretrieve.operations.rehearsal.checkpoints import make_checkpoint
+from pretrieve.operations.rehearsal.made import FORMS, make
+from pretrieve.operations.rehearsal.overrides import made_start
+from pretrieve.operations.rehearsal.text import vocabulary
+from pretrieve.operations.rehearsal.world import BUILDINGS, SPLITS, asked
 from pretrieve.tasks.collection_task import build_collection_task
-from pretrieve.tasks.example_readers import READERS as EXAMPLES
-from pretrieve.tasks.example_readers import build_official
-from pretrieve.tasks.fanoutqa import build_fanoutqa
-from pretrieve.tasks.multireqa import build_multireqa
-from pretrieve.tasks.natural_questions import build_natural_questions
 from pretrieve.tasks.splits import parse_sizes
-from pretrieve.tasks.squad_reqa import build_squad
 from pretrieve.text.vocabulary import from_vocab_file, given_tokenizer, vocabulary_sha256
-from pretrieve.workflow import Plan
+from pretrieve.workflow.plan import Plan
 
 ROOT = Path(__file__).resolve().parents[2]
 

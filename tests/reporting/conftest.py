@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from worked_table import CELLS, HITS, PAPER, metrics_json
 
-from pretrieve.files import write_json
-from pretrieve.reporting.references import Table, load_table
-from pretrieve.reporting.results import Setting
+from pretrieve.base.files import write_json
+from pretrieve.reporting.tables.references import Table, load_table
+from pretrieve.reporting.tables.results import Setting
 
 
 @pytest.fixture

@@ -25,17 +25,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pretrieve.errors import ConfigError, DataError
-from pretrieve.files import sha256_of, write_json
-from pretrieve.reporting.case_studies import snippet
-from pretrieve.reporting.cases import choose_cases
-from pretrieve.reporting.layout import make_page
-from pretrieve.reporting.manifest import row_commands, total_cost
-from pretrieve.reporting.references import load_table
-from pretrieve.reporting.render import to_html, to_markdown
-from pretrieve.reporting.results import Setting, expected_files
-from pretrieve.reporting.tables import fill_table
-from pretrieve.retrieval.run import Run, write_trec
+from pretrieve.base.errors import ConfigError, DataError
+from pretrieve.base.files import sha256_of, write_json
+from pretrieve.reporting.tables.case_studies import snippet
+from pretrieve.reporting.tables.cases import choose_cases
+from pretrieve.reporting.tables.filling import fill_table
+from pretrieve.reporting.tables.layout import make_page
+from pretrieve.reporting.tables.manifest import row_commands, total_cost
+from pretrieve.reporting.tables.references import load_table
+from pretrieve.reporting.tables.render import to_html, to_markdown
+from pretrieve.reporting.tables.results import Setting, expected_files
+from pretrieve.retrieval.trec_run import Run, write_trec
 
 OURS, OTHER = "ours.ance-full", "other.ance-full"
 PAPER = """\

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from tiny_figure import write_figure, write_run
 
-from pretrieve.errors import DataError
+from pretrieve.base.errors import DataError
 from pretrieve.reporting.figures import maps
 from pretrieve.reporting.figures.measure import measure_figure
 from pretrieve.reporting.figures.reference import load_figure

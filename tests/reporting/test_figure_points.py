@@ -18,13 +18,13 @@ import pyarrow.parquet as pq
 import pytest
 from tiny_figure import FIGURE, write_figure, write_run
 
-from pretrieve.errors import ConfigError, DataError
+from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.reporting.figures.manifest import make_manifest
 from pretrieve.reporting.figures.measure import FigureSetting, measure_figure
 from pretrieve.reporting.figures.points import Point, count_points, read_points, write_points
 from pretrieve.reporting.figures.reference import load_figure, load_figures
-from pretrieve.reporting.references import load_table
-from pretrieve.reporting.results import Setting
+from pretrieve.reporting.tables.references import load_table
+from pretrieve.reporting.tables.results import Setting
 
 ROOT = Path(__file__).parents[2]
 

@@ -15,14 +15,14 @@ import pytest
 import yaml
 from tiny_figure import FIGURE, write_figure
 
-from pretrieve.errors import ConfigError
+from pretrieve.base.errors import ConfigError
+from pretrieve.base.paths import parse_system
 from pretrieve.finetuning.fine_tuning import options_of_size
-from pretrieve.paths import parse_system
 from pretrieve.reporting.figures.inputs import figure_inputs
 from pretrieve.reporting.figures.palette import METHODS
 from pretrieve.reporting.figures.reference import load_figure, load_figures
-from pretrieve.reporting.references import load_table
-from pretrieve.workflow import Plan
+from pretrieve.reporting.tables.references import load_table
+from pretrieve.workflow.plan import Plan
 
 ROOT = Path(__file__).parents[2]
 REFERENCES = ROOT / "references"

@@ -17,11 +17,11 @@ from pathlib import Path
 
 import pytest
 
-from pretrieve.reporting.latex import escaped, to_latex
-from pretrieve.reporting.layout import make_page
-from pretrieve.reporting.references import load_table
-from pretrieve.reporting.results import Setting
-from pretrieve.reporting.tables import fill_table
+from pretrieve.reporting.tables.filling import fill_table
+from pretrieve.reporting.tables.latex import escaped, to_latex
+from pretrieve.reporting.tables.layout import make_page
+from pretrieve.reporting.tables.references import load_table
+from pretrieve.reporting.tables.results import Setting
 
 REFERENCES = Path(__file__).parents[2] / "references"
 TABLES = sorted(f"{path.parent.name}/{path.stem}" for path in REFERENCES.glob("*/*.csv"))

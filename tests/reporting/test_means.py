@@ -15,13 +15,13 @@ from pathlib import Path
 import pytest
 from worked_table import metrics_json
 
-from pretrieve.files import write_json
-from pretrieve.reporting.manifest import make_manifest
-from pretrieve.reporting.overlaps import overlap_lines
-from pretrieve.reporting.references import Table
-from pretrieve.reporting.render import to_markdown
-from pretrieve.reporting.results import Setting
-from pretrieve.reporting.tables import Line, fill_table
+from pretrieve.base.files import write_json
+from pretrieve.reporting.tables.contamination_notes import overlap_lines
+from pretrieve.reporting.tables.filling import Line, fill_table
+from pretrieve.reporting.tables.manifest import make_manifest
+from pretrieve.reporting.tables.references import Table
+from pretrieve.reporting.tables.render import to_markdown
+from pretrieve.reporting.tables.results import Setting
 
 PROGRAM = Path(__file__).parents[2] / "workflow_scripts/mean.py"
 #: System → queries with a hit, of ten questions and of two others.

@@ -15,10 +15,19 @@ from statistics import fmean, stdev
 
 import pytest
 
-from pretrieve.errors import DataError
+from pretrieve.base.errors import DataError
 from pretrieve.evaluation.significance import paired_randomisation_test
-from pretrieve.reporting.my_corpus_table import Row, Score, advise, compare, make_page, read_rows, to_csv, to_markdown
-from pretrieve.reporting.results import Cost
+from pretrieve.reporting.tables.my_corpus_table import (
+    Row,
+    Score,
+    advise,
+    compare,
+    make_page,
+    read_rows,
+    to_csv,
+    to_markdown,
+)
+from pretrieve.reporting.tables.results import Cost
 
 BERT = "bert.dpr-bm25-full"
 N = 40

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from pretrieve.errors import DataError
-from pretrieve.files import write_json
-from pretrieve.reporting.manifest import make_manifest
-from pretrieve.reporting.overlaps import overlap_lines, overlap_sentence, scored_datasets
-from pretrieve.reporting.render import to_html, to_markdown
-from pretrieve.reporting.tables import fill_table
+from pretrieve.base.errors import DataError
+from pretrieve.base.files import write_json
+from pretrieve.reporting.tables.contamination_notes import overlap_lines, overlap_sentence, scored_datasets
+from pretrieve.reporting.tables.filling import fill_table
+from pretrieve.reporting.tables.manifest import make_manifest
+from pretrieve.reporting.tables.render import to_html, to_markdown
 
 NUMBERS = {
     "of": "passages that answer a test question", "corpus": "wiki", "corpus_articles": 16436, "test_paragraphs": 2067,

@@ -19,8 +19,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from pretrieve.paths import parse_system
-from pretrieve.reporting.references import COLUMNS, load_paper, load_table, parse_number
+from pretrieve.base.paths import parse_system
+from pretrieve.reporting.tables.references import COLUMNS, load_paper, load_table, parse_number
 
 CHECKOUT = Path(__file__).parents[2]
 REFERENCES = CHECKOUT / "references"

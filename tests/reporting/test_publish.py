@@ -15,16 +15,16 @@ from pathlib import Path
 
 import pytest
 
-from pretrieve.errors import ConfigError, DataError, PretrieveError
-from pretrieve.files import write_json
-from pretrieve.reporting.latex import to_latex
-from pretrieve.reporting.ledger import Finding
-from pretrieve.reporting.manifest import make_manifest
-from pretrieve.reporting.publish import BEGIN, END, EXTENSIONS, LEDGER, publish
-from pretrieve.reporting.render import to_html, to_markdown
-from pretrieve.reporting.rows import write_rows
-from pretrieve.reporting.status import configured_figures, configured_tables, format_status
-from pretrieve.reporting.tables import fill_table, write_lines
+from pretrieve.base.errors import ConfigError, DataError, PretrieveError
+from pretrieve.base.files import write_json
+from pretrieve.operations.publish.publish import BEGIN, END, EXTENSIONS, LEDGER, publish
+from pretrieve.reporting.claims.ledger import Finding
+from pretrieve.reporting.report.status import configured_figures, configured_tables, format_status
+from pretrieve.reporting.tables.filling import fill_table, write_lines
+from pretrieve.reporting.tables.latex import to_latex
+from pretrieve.reporting.tables.manifest import make_manifest
+from pretrieve.reporting.tables.render import to_html, to_markdown
+from pretrieve.reporting.tables.rows import write_rows
 
 README = f"# Project\n\nBefore.\n\n{BEGIN}\nold results\n{END}\n\nAfter.\n"
 TABLES = ["tiny/table9"]

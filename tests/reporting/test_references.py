@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from pretrieve.errors import ConfigError, DataError
-from pretrieve.paths import parse_system
-from pretrieve.reporting.references import load_paper, load_table, parse_number
+from pretrieve.base.errors import ConfigError, DataError
+from pretrieve.base.paths import parse_system
+from pretrieve.reporting.tables.references import load_paper, load_table, parse_number
 
 CHECKOUT = Path(__file__).parents[2]
 REFERENCES = CHECKOUT / "references"

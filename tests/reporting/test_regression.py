@@ -25,13 +25,9 @@ import pytest
 import yaml
 from scipy.stats import chi2_contingency
 
-from pretrieve.configuration import with_numbers
-from pretrieve.errors import DataError
-from pretrieve.files import write_json
-from pretrieve.reporting.ingredients import ingredients
-from pretrieve.reporting.manifest import cpu_model, hardware, make_manifest
-from pretrieve.reporting.references import load_table
-from pretrieve.reporting.regression import (
+from pretrieve.base.errors import DataError
+from pretrieve.base.files import write_json
+from pretrieve.operations.publish.comparison import (
     CHANGED,
     EQUAL,
     OFF,
@@ -45,10 +41,14 @@ from pretrieve.reporting.regression import (
     open_published,
     order_as_published,
 )
-from pretrieve.reporting.results import Setting
-from pretrieve.reporting.tables import fill_table, read_lines, write_lines
-from pretrieve.scales import at_scale
-from pretrieve.workflow import Plan
+from pretrieve.operations.publish.ingredients import ingredients
+from pretrieve.reporting.tables.filling import fill_table, read_lines, write_lines
+from pretrieve.reporting.tables.manifest import cpu_model, hardware, make_manifest
+from pretrieve.reporting.tables.references import load_table
+from pretrieve.reporting.tables.results import Setting
+from pretrieve.workflow.configuration import with_numbers
+from pretrieve.workflow.plan import Plan
+from pretrieve.workflow.scales import at_scale
 
 ROOT = Path(__file__).parents[2]
 NAMES = ("pretraining_tasks/table1", "pretraining_tasks/table3")

@@ -20,14 +20,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pretrieve.files import sha256_of, write_json
-from pretrieve.paths import parse_system
-from pretrieve.reporting.layout import SIGNS, make_page
-from pretrieve.reporting.references import Table, load_table
-from pretrieve.reporting.render import to_html, to_markdown
-from pretrieve.reporting.results import Setting
-from pretrieve.reporting.tables import Line, fill_table, read_lines, write_lines
-from pretrieve.retrieval.run import Run, write_trec
+from pretrieve.base.files import sha256_of, write_json
+from pretrieve.base.paths import parse_system
+from pretrieve.reporting.tables.filling import Line, fill_table, read_lines, write_lines
+from pretrieve.reporting.tables.layout import SIGNS, make_page
+from pretrieve.reporting.tables.references import Table, load_table
+from pretrieve.reporting.tables.render import to_html, to_markdown
+from pretrieve.reporting.tables.results import Setting
+from pretrieve.retrieval.trec_run import Run, write_trec
 
 REFERENCES = Path(__file__).parents[2] / "references"
 #: PAPER/TABLE of every table.

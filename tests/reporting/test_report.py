@@ -17,26 +17,26 @@ import pytest
 import yaml
 from browser import CHROMIUM, Browser
 
-from pretrieve.configuration import with_numbers
-from pretrieve.errors import DataError
-from pretrieve.files import write_json
-from pretrieve.paths import figure_file, table_file
-from pretrieve.reporting.claims import load_claims
-from pretrieve.reporting.fidelity import encoder_choices, recipe_choices
+from pretrieve.base.errors import DataError
+from pretrieve.base.files import write_json
+from pretrieve.base.paths import figure_file, table_file
+from pretrieve.reporting.claims.claims import load_claims
+from pretrieve.reporting.claims.ledger import Comparison, Finding, to_comparisons, to_findings
+from pretrieve.reporting.claims.measured import Measurements
+from pretrieve.reporting.claims.verdicts import judge_claims
 from pretrieve.reporting.figures.draw import to_svg
 from pretrieve.reporting.figures.measure import FigureSetting, measure_figure
 from pretrieve.reporting.figures.points import write_points
-from pretrieve.reporting.ledger import Comparison, Finding, to_comparisons, to_findings
-from pretrieve.reporting.manifest import make_manifest
-from pretrieve.reporting.measured import Measurements
-from pretrieve.reporting.references import load_table
-from pretrieve.reporting.report import collect, render
-from pretrieve.reporting.report_tables import shade_of
-from pretrieve.reporting.results import Setting
-from pretrieve.reporting.rows import write_rows
-from pretrieve.reporting.tables import Line, fill_table, write_lines
-from pretrieve.reporting.verdicts import judge_claims
-from pretrieve.workflow import Plan
+from pretrieve.reporting.report.fidelity import encoder_choices, recipe_choices
+from pretrieve.reporting.report.page import collect, render
+from pretrieve.reporting.report.tables import shade_of
+from pretrieve.reporting.tables.filling import Line, fill_table, write_lines
+from pretrieve.reporting.tables.manifest import make_manifest
+from pretrieve.reporting.tables.references import load_table
+from pretrieve.reporting.tables.results import Setting
+from pretrieve.reporting.tables.rows import write_rows
+from pretrieve.workflow.configuration import with_numbers
+from pretrieve.workflow.plan import Plan
 
 ROOT = Path(__file__).parents[2]
 TABLES = ["pretraining_tasks/table3", "condenser/table1"]

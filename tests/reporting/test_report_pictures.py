@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 import yaml
 
-from pretrieve.configuration import with_numbers
-from pretrieve.errors import DataError
+from pretrieve.base.errors import DataError
 from pretrieve.reporting.figures.palette import METHODS, Look, look_of
 from pretrieve.reporting.figures.reference import load_figure
-from pretrieve.reporting.inline_svg import inline_svg
-from pretrieve.reporting.learning_curves import Curve, dashes_of, draw_curves, smoothed
+from pretrieve.reporting.report.inline_svg import inline_svg
+from pretrieve.reporting.report.learning_curves import Curve, dashes_of, draw_curves, smoothed
+from pretrieve.workflow.configuration import with_numbers
 
 ROOT = Path(__file__).parents[2]
 

@@ -18,17 +18,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from pretrieve.errors import DataError
-from pretrieve.job_options import EXAMPLE_READERS
-from pretrieve.paths import parse_system
-from pretrieve.reporting.cases import scored_by
-from pretrieve.reporting.latex import to_latex
-from pretrieve.reporting.layout import make_page
-from pretrieve.reporting.manifest import make_manifest, row_commands
-from pretrieve.reporting.references import load_table
-from pretrieve.reporting.render import to_html, to_markdown
-from pretrieve.reporting.results import ResultFiles, Setting, expected_files
-from pretrieve.reporting.tables import (
+from pretrieve.base.errors import DataError
+from pretrieve.base.paths import parse_system
+from pretrieve.reporting.tables.cases import scored_by
+from pretrieve.reporting.tables.filling import (
     MEASURED,
     UNMEASURED,
     Line,
@@ -38,7 +31,14 @@ from pretrieve.reporting.tables import (
     read_lines,
     write_lines,
 )
-from pretrieve.workflow import Plan
+from pretrieve.reporting.tables.latex import to_latex
+from pretrieve.reporting.tables.layout import make_page
+from pretrieve.reporting.tables.manifest import make_manifest, row_commands
+from pretrieve.reporting.tables.references import load_table
+from pretrieve.reporting.tables.render import to_html, to_markdown
+from pretrieve.reporting.tables.results import ResultFiles, Setting, expected_files
+from pretrieve.workflow.job_options import EXAMPLE_READERS
+from pretrieve.workflow.plan import Plan
 
 CHECKOUT = Path(__file__).parents[2]
 

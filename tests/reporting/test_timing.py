@@ -6,8 +6,8 @@ import os
 
 import pytest
 
-from pretrieve.errors import DataError
-from pretrieve.reporting.timing import format_report, read_stages, startup_seconds
+from pretrieve.base.errors import DataError
+from pretrieve.reporting.report.timing import format_report, read_stages, startup_seconds
 
 HEAD = "s\th:m:s\tmax_rss\tmax_vms\tmax_uss\tmax_pss\tio_in\tio_out\tmean_load\tcpu_time\n"
 LONG = "60.0000\t0:01:00\t1000.00\t2000.00\t900.00\t950.00\t1.00\t2.00\t150.00\t90.00\n"

@@ -11,9 +11,9 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pretrieve.paths import task_dir
-from pretrieve.reporting.training_sizes import training_examples
-from pretrieve.scales import is_original
+from pretrieve.base.paths import task_dir
+from pretrieve.reporting.tables.training_sizes import training_examples
+from pretrieve.workflow.scales import is_original
 
 
 def test_labels_for_training_and_validation_of_the_set_that_was_trained_on(tmp_path: Path) -> None:

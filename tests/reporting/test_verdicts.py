@@ -17,20 +17,20 @@ import numpy as np
 import pytest
 import yaml
 
-from pretrieve.errors import ConfigError, DataError
-from pretrieve.reporting.claims import load_claims, load_reproductions
-from pretrieve.reporting.figures.points import Point, write_points
-from pretrieve.reporting.ledger import (
+from pretrieve.base.errors import ConfigError, DataError
+from pretrieve.reporting.claims.claims import load_claims, load_reproductions
+from pretrieve.reporting.claims.ledger import (
     Comparison,
     Finding,
     to_comparisons,
     to_findings,
     to_markdown,
 )
-from pretrieve.reporting.measured import Facts, Measurements
-from pretrieve.reporting.rows import read_rows, write_rows
-from pretrieve.reporting.tables import Line, write_lines
-from pretrieve.reporting.verdicts import judge_claims
+from pretrieve.reporting.claims.measured import Facts, Measurements
+from pretrieve.reporting.claims.verdicts import judge_claims
+from pretrieve.reporting.figures.points import Point, write_points
+from pretrieve.reporting.tables.filling import Line, write_lines
+from pretrieve.reporting.tables.rows import read_rows, write_rows
 
 ROOT = Path("results/demo")
 

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from pretrieve.reporting.figures.measure import FigureSetting
-from pretrieve.reporting.results import Setting
+from pretrieve.reporting.tables.results import Setting
 
 FIGURE = """\
 paper: tiny

@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 from search_data import KINDS, embeddings, hits, products, write_store
 
-from pretrieve.errors import ConfigError, DataError
+from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.retrieval.approximation import measure, measure_index, recall_at, search_index
 from pretrieve.retrieval.index import build_index, set_search
-from pretrieve.retrieval.maxp import search_maxp
-from pretrieve.retrieval.run import Run
 from pretrieve.retrieval.search import MARGIN, search
+from pretrieve.retrieval.trec_run import Run
+from pretrieve.retrieval.window_search import search_maxp
 
 INDEXES = [
     {"kind": "IVF", "lists": 20, "probes": 3},

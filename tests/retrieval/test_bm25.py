@@ -15,7 +15,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from pretrieve.errors import ConfigError, DataError
+from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.retrieval.bm25 import build_index, search
 
 # Letters only and no English: the analyser leaves such words as they are.

@@ -20,7 +20,7 @@ import pytest
 import torch
 from store_task import PASSAGE_LENGTH, QUERY_LENGTH, StoreTask, joint, save, small_body
 
-from pretrieve.errors import ConfigError
+from pretrieve.base.errors import ConfigError
 from pretrieve.models.batch import Batch
 from pretrieve.models.config import BodyConfig
 from pretrieve.models.encoder import Encoder

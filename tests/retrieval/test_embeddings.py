@@ -8,7 +8,7 @@ skips its check.
 import numpy as np
 import pytest
 
-from pretrieve.errors import ConfigError, DataError
+from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.retrieval.embeddings import EmbeddingReader, EmbeddingWriter
 
 ROWS, DIM, SHARD = 23, 5, 8

@@ -24,8 +24,8 @@ import torch
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from torch import nn
 
-from pretrieve.errors import ConfigError, DataError
-from pretrieve.files import write_json
+from pretrieve.base.errors import ConfigError, DataError
+from pretrieve.base.files import write_json
 from pretrieve.models.batch import Batch
 from pretrieve.models.config import BodyConfig
 from pretrieve.models.dual_encoder import DualEncoder, core, dual_encoder

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from search_data import embeddings, products, write_store
 
-from pretrieve.errors import ConfigError, DataError
+from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.retrieval import index as module
 from pretrieve.retrieval.index import KINDS, build_index, check_index, is_exact, load_faiss, read_index, write_index
 

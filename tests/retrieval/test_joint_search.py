@@ -13,13 +13,13 @@ import pytest
 import torch
 from search_data import embeddings, hits, products, ranking, write_store
 
-from pretrieve.errors import ConfigError, DataError
+from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.retrieval import joint_search as module
 from pretrieve.retrieval import search
 from pretrieve.retrieval.approximation import recall_at
 from pretrieve.retrieval.joint_search import JointScorer, joint_search, two_step_search
-from pretrieve.retrieval.maxp import rank_documents
 from pretrieve.retrieval.rerank import rerank
+from pretrieve.retrieval.window_search import rank_documents
 
 V, TOP = 50, 6
 

@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 from search_data import KINDS, embeddings, hits, products, ranking, write_store
 
-from pretrieve.errors import DataError
-from pretrieve.retrieval import maxp, search
+from pretrieve.base.errors import DataError
+from pretrieve.retrieval import search
+from pretrieve.retrieval import window_search as maxp
 from pretrieve.retrieval.index import build_index
-from pretrieve.retrieval.maxp import read_documents, search_maxp
+from pretrieve.retrieval.window_search import read_documents, search_maxp
 
 
 def windows(n, count, seed=0, ordered=True):

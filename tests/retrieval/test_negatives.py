@@ -18,9 +18,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pretrieve.errors import DataError
+from pretrieve.base.errors import DataError
 from pretrieve.retrieval.negatives import Negatives, mine, read_negatives, write_negatives
-from pretrieve.retrieval.run import Run
+from pretrieve.retrieval.trec_run import Run
 
 WORDS = st.text(min_size=1, max_size=6).filter(lambda word: word.isprintable())
 SCORES = st.floats(width=32, allow_nan=False, allow_infinity=False)

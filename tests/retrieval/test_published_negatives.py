@@ -12,15 +12,15 @@ from pathlib import Path
 import pytest
 from tokenizers import Tokenizer
 
-from pretrieve.errors import ConfigError, DataError
+from pretrieve.base.errors import ConfigError, DataError
+from pretrieve.benchmarks.official.collection_formats import ships_negatives
+from pretrieve.benchmarks.official.collection_readers import build_collection
 from pretrieve.evaluation.metrics import read_qrels
 from pretrieve.finetuning.groups import Groups
 from pretrieve.finetuning.recipes import resolve_recipe
 from pretrieve.retrieval.negatives import read_negatives
 from pretrieve.retrieval.published_negatives import published_negatives
 from pretrieve.tasks.collection import CollectionWriter
-from pretrieve.tasks.collection_formats import ships_negatives
-from pretrieve.tasks.collection_readers import build_collection
 from pretrieve.tasks.collection_task import build_collection_task
 from pretrieve.tasks.dataset import Dataset
 

@@ -10,11 +10,11 @@ import pyarrow.parquet as pq
 import pytest
 from search_data import KINDS, embeddings, hits, products, ranking, write_store
 
-from pretrieve.errors import DataError
+from pretrieve.base.errors import DataError
 from pretrieve.retrieval.candidates import read_candidates
 from pretrieve.retrieval.rerank import rerank
-from pretrieve.retrieval.run import Run, write_trec
 from pretrieve.retrieval.search import DenseScorer, search
+from pretrieve.retrieval.trec_run import Run, write_trec
 
 
 def draw(ids, query_ids, seed=5):

@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pretrieve.errors import ConfigError, DataError
-from pretrieve.retrieval import run as run_module
-from pretrieve.retrieval.run import Run, read_trec, write_trec
+from pretrieve.base.errors import ConfigError, DataError
+from pretrieve.retrieval import trec_run as run_module
+from pretrieve.retrieval.trec_run import Run, read_trec, write_trec
 
 WORDS = st.text(st.characters(blacklist_categories=("Cs", "Cc", "Zs", "Zl", "Zp")), min_size=1, max_size=6).filter(
     lambda word: word.split() == [word]

@@ -13,15 +13,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pretrieve.errors import ConfigError
+from pretrieve.base.errors import ConfigError
 from pretrieve.retrieval import search_task as search_module
 from pretrieve.retrieval.embeddings import EmbeddingReader, EmbeddingWriter
 from pretrieve.retrieval.joint_search import joint_search, two_step_search
 from pretrieve.retrieval.lexical import LexicalReader, LexicalWriter
-from pretrieve.retrieval.maxp import DOCUMENTS, search_maxp
-from pretrieve.retrieval.run import Run
 from pretrieve.retrieval.search import search
 from pretrieve.retrieval.search_task import TaskIds, search_task
+from pretrieve.retrieval.trec_run import Run
+from pretrieve.retrieval.window_search import DOCUMENTS, search_maxp
 
 N, Q, DIM, WORDS, TOP = 600, 12, 8, 40, 5
 IDS = TaskIds([f"d{i:03d}" for i in range(N)], [f"q{i}" for i in range(Q)])

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from pretrieve import left_jobs
-from pretrieve.dead_lock import is_alone, release_dead_lock
-from pretrieve.left_jobs import cancel_left_jobs
+from pretrieve.workflow.running import left_jobs
+from pretrieve.workflow.running.dead_lock import is_alone, release_dead_lock
+from pretrieve.workflow.running.left_jobs import cancel_left_jobs
 
 RUN = "0b8f6f0e-3c1d-4c55-9d5a-0123456789ab"
 

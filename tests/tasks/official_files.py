@@ -9,7 +9,7 @@ from pathlib import Path
 from example_reader import Examples
 from tokenizers import Tokenizer
 
-from pretrieve.tasks.example_readers import build_official
+from pretrieve.benchmarks.official.example_readers import build_official
 
 
 def put(directory: Path, **contents: str | bytes) -> dict[str, Path]:

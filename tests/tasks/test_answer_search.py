@@ -11,8 +11,8 @@ import random
 
 import pytest
 
-from pretrieve.tasks import answer_search
-from pretrieve.tasks.answer_search import AnswerSearch
+from pretrieve.benchmarks.made import answer_search
+from pretrieve.benchmarks.made.answer_search import AnswerSearch
 from pretrieve.tasks.answers import Answers, has_answer
 
 _WORDS = ["a", "the", "b", "É", "e\u0301", "U.S.", "1,000", "東京", "東京都", "New York", "’s", "-", "x" * 9]

@@ -15,10 +15,10 @@ from pathlib import Path
 
 import pytest
 
-from pretrieve.errors import ConfigError, DataError
+from pretrieve.base.errors import ConfigError, DataError
+from pretrieve.benchmarks.official.beir import SETS, beir_files
+from pretrieve.benchmarks.official.collection_readers import build_collection
 from pretrieve.evaluation.conventions import CQADUPSTACK, beir_split
-from pretrieve.tasks.beir import SETS, beir_files
-from pretrieve.tasks.collection_readers import build_collection
 from pretrieve.tasks.collection_tables import Collection
 from pretrieve.tasks.qrels_lines import read_qrels
 

@@ -18,12 +18,12 @@ from pathlib import Path
 import pytest
 from tokenizers import Tokenizer
 
-from pretrieve.corpora import raw_text
-from pretrieve.errors import ConfigError, DataError
-from pretrieve.tasks import beir_folder
-from pretrieve.tasks.beir import beir_files
-from pretrieve.tasks.beir_folder import look_at
-from pretrieve.tasks.collection_readers import build_collection
+from pretrieve.base.errors import ConfigError, DataError
+from pretrieve.benchmarks.official import beir_folder
+from pretrieve.benchmarks.official.beir import beir_files
+from pretrieve.benchmarks.official.beir_folder import look_at
+from pretrieve.benchmarks.official.collection_readers import build_collection
+from pretrieve.raw import raw_text
 from pretrieve.tasks.collection_task import build_collection_task
 
 DOCUMENTS = 30

@@ -14,8 +14,8 @@ from linked_corpus import write_corpus
 from official_files import built, put, tsv
 from tokenizers import Tokenizer
 
+from pretrieve.benchmarks.made.link_clicks import build_link_clicks
 from pretrieve.tasks.click_statistics import ClickStatistics
-from pretrieve.tasks.link_clicks import build_link_clicks
 
 
 def pieces(tokenizer: Tokenizer, text: str) -> int:

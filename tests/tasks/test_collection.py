@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from pretrieve.errors import ConfigError, DataError
+from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.tasks import collection as module
 from pretrieve.tasks.collection import CollectionWriter
 from pretrieve.tasks.collection_tables import read_collection

@@ -16,7 +16,7 @@ import pytest
 from task_reader import Task
 from tokenizers import Tokenizer
 
-from pretrieve.errors import ConfigError, DataError
+from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.tasks.collection import CollectionWriter
 from pretrieve.tasks.collection_task import build_collection_task
 from pretrieve.tasks.dataset import Dataset

@@ -16,11 +16,11 @@ import pytest
 from task_reader import Task
 from tokenizers import Tokenizer
 
+from pretrieve.base.errors import ConfigError, DataError
+from pretrieve.benchmarks.official.collection_readers import build_collection
 from pretrieve.corpora.tables import SCHEMAS, TableWriter
-from pretrieve.errors import ConfigError, DataError
 from pretrieve.evaluation.answers import TaskAnswers
-from pretrieve.retrieval.run import Run
-from pretrieve.tasks.collection_readers import build_collection
+from pretrieve.retrieval.trec_run import Run
 from pretrieve.tasks.collection_tables import Collection
 from pretrieve.tasks.collection_task import build_collection_task
 from pretrieve.tasks.passage_split import blocks_of_words, split_articles

@@ -12,9 +12,9 @@ import pytest
 from task_reader import Task
 from tokenizers import Tokenizer
 
+from pretrieve.base.errors import ConfigError, DataError
+from pretrieve.benchmarks.made.descriptions import build_descriptions, unique_descriptions
 from pretrieve.corpora.tables import read_table
-from pretrieve.errors import ConfigError, DataError
-from pretrieve.tasks.descriptions import build_descriptions, unique_descriptions
 
 SIZES = {"half": 0.5}
 

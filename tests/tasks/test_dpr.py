@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from pretrieve.corpora.raw_text import Warnings
-from pretrieve.errors import ConfigError, DataError
-from pretrieve.tasks.collection_readers import build_collection
+from pretrieve.base.errors import ConfigError, DataError
+from pretrieve.benchmarks.official.collection_readers import build_collection
+from pretrieve.benchmarks.official.dpr_training import TrainingPassage, read_training
+from pretrieve.benchmarks.official.dpr_wikipedia import WikipediaPassage, read_passages
+from pretrieve.raw.raw_text import Warnings
 from pretrieve.tasks.collection_tables import Collection
-from pretrieve.tasks.dpr_training import TrainingPassage, read_training
-from pretrieve.tasks.dpr_wikipedia import WikipediaPassage, read_passages
 
 # As csv.writer writes them: texts with a quote are quoted, and so is a title with one.
 PASSAGES = (

@@ -18,13 +18,13 @@ import yaml
 from official_files import put
 from tokenizers import Tokenizer
 
-from pretrieve.configuration import check_config
-from pretrieve.errors import ConfigError
+from pretrieve.base.errors import ConfigError
+from pretrieve.benchmarks.official.example_readers import READERS, builder_of
 from pretrieve.evaluation.example_metrics import METRICS
 from pretrieve.finetuning.recipes import KIND_OF
-from pretrieve.job_options import EXAMPLE_READERS, fits
-from pretrieve.tasks.example_readers import READERS, builder_of
 from pretrieve.tasks.example_task import KINDS
+from pretrieve.workflow.configuration import check_config
+from pretrieve.workflow.job_options import EXAMPLE_READERS, fits
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = ROOT / "workflow_scripts/example_task.py"
@@ -116,6 +116,7 @@ def test_arguments_of_the_program() -> None:
 
 def test_the_list_is_light() -> None:
     """The workflow reads it at every start."""
-    code = "import sys, pretrieve.tasks.example_readers; print({'pyarrow', 'numpy', 'tokenizers'} & set(sys.modules))"
+    module = "pretrieve.benchmarks.official.example_readers"
+    code = f"import sys, {module}; print({{'pyarrow', 'numpy', 'tokenizers'}} & set(sys.modules))"
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ended.stdout.strip() == "set()"

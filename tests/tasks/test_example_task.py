@@ -17,7 +17,7 @@ import pytest
 from example_reader import Examples, tree_bytes
 from tokenizers import Tokenizer
 
-from pretrieve.errors import ConfigError, DataError
+from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.tasks.example_packing import pair_lengths
 from pretrieve.tasks.example_splits import (
     SHARES,

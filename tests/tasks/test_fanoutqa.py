@@ -14,8 +14,8 @@ import pytest
 from task_reader import Task
 from tokenizers import Tokenizer
 
-from pretrieve.errors import DataError
-from pretrieve.tasks.fanoutqa import build_fanoutqa, read_fanoutqa
+from pretrieve.base.errors import DataError
+from pretrieve.benchmarks.official.fanoutqa import build_fanoutqa, read_fanoutqa
 
 SIZES = {"1pct": 0.01, "5pct": 0.05}
 

@@ -15,10 +15,10 @@ import pytest
 from official_files import built, left_behind, put, tsv
 from tokenizers import Tokenizer
 
-from pretrieve.corpora.raw_text import Warnings
-from pretrieve.errors import ConfigError, DataError
-from pretrieve.tasks.example_readers import build_official
-from pretrieve.tasks.glue import LAYOUTS, read_glue
+from pretrieve.base.errors import ConfigError, DataError
+from pretrieve.benchmarks.official.example_readers import build_official
+from pretrieve.benchmarks.official.glue import LAYOUTS, read_glue
+from pretrieve.raw.raw_text import Warnings
 
 MIRROR = Path(os.environ.get("PRETRIEVE_TEST_MIRROR", Path(__file__).parents[2].parent / "shared/mirror"))
 needs_mirror = pytest.mark.skipif(not (MIRROR / "sst2").exists(), reason="no SST-2 below PRETRIEVE_TEST_MIRROR")

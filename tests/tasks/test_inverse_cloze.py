@@ -12,9 +12,9 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from pretrieve.errors import ConfigError, DataError
-from pretrieve.tasks.collection_formats import LAYOUTS, check_files
-from pretrieve.tasks.collection_readers import READERS, build_collection
+from pretrieve.base.errors import ConfigError, DataError
+from pretrieve.benchmarks.official.collection_formats import LAYOUTS, check_files
+from pretrieve.benchmarks.official.collection_readers import READERS, build_collection
 
 
 def text_of(number: int) -> str:

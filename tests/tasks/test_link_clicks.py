@@ -16,8 +16,8 @@ from example_reader import Examples, tree_bytes
 from linked_corpus import PAGES, links_of, write_corpus
 from tokenizers import Tokenizer
 
-from pretrieve.errors import ConfigError, DataError
-from pretrieve.tasks.link_clicks import build_link_clicks, impressions
+from pretrieve.base.errors import ConfigError, DataError
+from pretrieve.benchmarks.made.link_clicks import build_link_clicks, impressions
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,7 @@ import pytest
 from official_files import built, left_behind, put, tsv
 from tokenizers import Tokenizer
 
-from pretrieve.errors import ConfigError, DataError
+from pretrieve.base.errors import ConfigError, DataError
 
 
 def article(news_id: str, title: str, abstract: str = "") -> str:

@@ -14,10 +14,10 @@ from pathlib import Path
 import pyarrow.compute as pc
 import pytest
 
-from pretrieve.corpora import column_blocks
-from pretrieve.errors import ConfigError, DataError
-from pretrieve.tasks import msmarco
-from pretrieve.tasks.collection_readers import build_collection
+from pretrieve.base.errors import ConfigError, DataError
+from pretrieve.benchmarks.official import msmarco
+from pretrieve.benchmarks.official.collection_readers import build_collection
+from pretrieve.raw import column_blocks
 from pretrieve.tasks.collection_tables import Collection
 from pretrieve.tasks.qrels_lines import read_qrels
 

@@ -18,11 +18,11 @@ import pytest
 from task_reader import Task
 from tokenizers import Tokenizer
 
-from pretrieve.corpora.raw_text import Warnings
+from pretrieve.base.errors import ConfigError, DataError
+from pretrieve.benchmarks.official.multireqa import OFFICIAL_COUNTS, build_multireqa, read_candidates
+from pretrieve.benchmarks.official.squad_json import read_squad
 from pretrieve.corpora.tables import read_table
-from pretrieve.errors import ConfigError, DataError
-from pretrieve.tasks.multireqa import OFFICIAL_COUNTS, build_multireqa, read_candidates
-from pretrieve.tasks.squad_json import read_squad
+from pretrieve.raw.raw_text import Warnings
 
 ROOT = Path(__file__).resolve().parents[2]
 MIRROR = Path(os.environ.get("PRETRIEVE_TEST_MIRROR", ROOT.parent / "shared/mirror"))

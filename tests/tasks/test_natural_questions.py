@@ -20,12 +20,12 @@ import pytest
 from task_reader import Task
 from tokenizers import Tokenizer
 
-from pretrieve.corpora.raw_text import Warnings
-from pretrieve.errors import DataError
-from pretrieve.tasks.natural_questions import build_natural_questions, page_title, read_paragraphs
-from pretrieve.tasks.open_qa import OpenQuestion, read_questions
-from pretrieve.tasks.squad_json import Answer, Question
-from pretrieve.tasks.squad_reqa import build_squad
+from pretrieve.base.errors import DataError
+from pretrieve.benchmarks.official.natural_questions import build_natural_questions, page_title, read_paragraphs
+from pretrieve.benchmarks.official.open_qa import OpenQuestion, read_questions
+from pretrieve.benchmarks.official.squad_json import Answer, Question
+from pretrieve.benchmarks.official.squad_reqa import build_squad
+from pretrieve.raw.raw_text import Warnings
 
 ROOT = Path(__file__).resolve().parents[2]
 MIRROR = Path(os.environ.get("PRETRIEVE_TEST_MIRROR", ROOT.parent / "shared/mirror"))

@@ -14,12 +14,12 @@ from pathlib import Path
 
 import pytest
 
-from pretrieve.corpora.raw_text import Warnings
-from pretrieve.errors import DataError
+from pretrieve.base.errors import DataError
+from pretrieve.benchmarks.official.open_qa import OFFICIAL_COUNTS, OpenQuestion, add_questions, read_questions
+from pretrieve.raw.raw_text import Warnings
 from pretrieve.tasks.answers import Answers, has_answer
 from pretrieve.tasks.collection import CollectionWriter
 from pretrieve.tasks.collection_tables import read_collection
-from pretrieve.tasks.open_qa import OFFICIAL_COUNTS, OpenQuestion, add_questions, read_questions
 
 ROOT = Path(__file__).resolve().parents[2]
 MIRROR = Path(os.environ.get("PRETRIEVE_TEST_MIRROR", ROOT.parent / "shared/mirror"))

@@ -20,14 +20,14 @@ import pytest
 import torch
 from tokenizers import Tokenizer
 
-from pretrieve.errors import DataError
+from pretrieve.base.errors import DataError
 from pretrieve.models.config import BodyConfig
 from pretrieve.models.dual_encoder import dual_encoder
 from pretrieve.models.encoder import Encoder
 from pretrieve.models.retriever_files import save_retriever
 from pretrieve.retrieval.embed_task import embed_task
-from pretrieve.retrieval.run import write_trec
 from pretrieve.retrieval.search_task import TaskIds, search_task
+from pretrieve.retrieval.trec_run import write_trec
 from pretrieve.tasks import split_table
 from pretrieve.tasks.answers import Answers, read_answers
 from pretrieve.tasks.dataset import Dataset

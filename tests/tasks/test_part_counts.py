@@ -10,8 +10,8 @@ from pathlib import Path
 
 from tokenizers import Tokenizer
 
+from pretrieve.benchmarks.official.collection_readers import build_collection
 from pretrieve.tasks.collection import CollectionWriter
-from pretrieve.tasks.collection_readers import build_collection
 from pretrieve.tasks.collection_task import build_collection_task
 from pretrieve.tasks.splits import SplitRow, make_splits
 from pretrieve.tasks.task_rows import Judgement, part_counts

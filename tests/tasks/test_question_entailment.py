@@ -15,9 +15,9 @@ import pytest
 from example_reader import Examples, tree_bytes
 from tokenizers import Tokenizer
 
-from pretrieve.errors import DataError
-from pretrieve.tasks.question_entailment import CLASSES, build_question_entailment
-from pretrieve.tasks.squad_json import Answer, Question
+from pretrieve.base.errors import DataError
+from pretrieve.benchmarks.made.question_entailment import CLASSES, build_question_entailment
+from pretrieve.benchmarks.official.squad_json import Answer, Question
 
 DIG = "The aardvark digs burrows. Ants live in mounds near the water. It eats ants in Africa. Its ants are red."
 BOW = "An arrow is shot from a bow. Bows are made of wood. Wood is a material of trees."
@@ -81,7 +81,7 @@ def test_bytes(files: tuple[Path, Path, Path], tokenizer: Tokenizer, tmp_path: P
 
 
 def test_hardest_sentence_by_hand() -> None:
-    from pretrieve.tasks.question_entailment import hardest_other
+    from pretrieve.benchmarks.made.question_entailment import hardest_other
 
     question = Question("q", "Which colour has the small red boat?", (Answer("blue", 0),))
     sentences = ["A boat is red.", "It is BLUE here.", "The small boat is red.", "A small red boat sank.", "Fish swim."]

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 import yaml
 
-from pretrieve.errors import ConfigError
-from pretrieve.workflow import Plan
+from pretrieve.base.errors import ConfigError
+from pretrieve.workflow.plan import Plan
 
 ROOT = Path(__file__).parents[2]
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from pretrieve.tasks.question_set import (
+from pretrieve.benchmarks.made.question_set import (
     BEGIN,
     END,
     Limits,

@@ -16,10 +16,10 @@ from example_reader import Examples, tree_bytes
 from linked_corpus import PAGES, write_corpus
 from tokenizers import Tokenizer
 
+from pretrieve.base.errors import ConfigError, DataError
+from pretrieve.benchmarks.made.corpus_articles import articles_of, usable
+from pretrieve.benchmarks.made.section_triplets import build_section_triplets, triplets_of
 from pretrieve.corpora.encyclopedia import build_encyclopedia
-from pretrieve.errors import ConfigError, DataError
-from pretrieve.tasks.corpus_articles import articles_of, usable
-from pretrieve.tasks.section_triplets import build_section_triplets, triplets_of
 
 SIZES = {"50": 50, "full": "all"}
 

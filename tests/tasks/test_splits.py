@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pretrieve.errors import ConfigError
+from pretrieve.base.errors import ConfigError
 from pretrieve.tasks.splits import SplitRow, all_test, make_splits, rounded, shuffled
 
 SIZES = {"1pct": 0.01, "5pct": 0.05, "80pct": 0.8}

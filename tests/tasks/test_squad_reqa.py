@@ -18,11 +18,11 @@ import pytest
 from task_reader import Task
 from tokenizers import Tokenizer
 
+from pretrieve.base.errors import ConfigError, DataError
+from pretrieve.benchmarks.official.squad_json import read_squad
+from pretrieve.benchmarks.official.squad_reqa import build_squad
 from pretrieve.corpora.tables import read_table
-from pretrieve.errors import ConfigError, DataError
 from pretrieve.tasks.answers import Answers, read_answers
-from pretrieve.tasks.squad_json import read_squad
-from pretrieve.tasks.squad_reqa import build_squad
 from pretrieve.tasks.task import Candidate, Judgement, Query, SplitRow, TaskContents, make_passage, write_task
 
 DIG = "The aardvark digs burrows. It eats ants in Africa. It sleeps by day."

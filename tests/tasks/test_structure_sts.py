@@ -16,8 +16,8 @@ from example_reader import Examples, tree_bytes
 from linked_corpus import PAGES, links_of, write_corpus
 from tokenizers import Tokenizer
 
-from pretrieve.errors import ConfigError, DataError
-from pretrieve.tasks.structure_sts import build_structure_sts
+from pretrieve.base.errors import ConfigError, DataError
+from pretrieve.benchmarks.made.structure_sts import build_structure_sts
 
 
 @pytest.fixture(scope="module")

@@ -16,9 +16,9 @@ import pytest
 from official_files import built, left_behind, put, tsv
 from tokenizers import Tokenizer
 
-from pretrieve.corpora.raw_text import Warnings
-from pretrieve.errors import ConfigError, DataError
-from pretrieve.tasks.stsb import layout_of, read_stsb
+from pretrieve.base.errors import ConfigError, DataError
+from pretrieve.benchmarks.official.stsb import layout_of, read_stsb
+from pretrieve.raw.raw_text import Warnings
 
 MIRROR = Path(os.environ.get("PRETRIEVE_TEST_MIRROR", Path(__file__).parents[2].parent / "shared/mirror"))
 needs_mirror = pytest.mark.skipif(not (MIRROR / "stsb").exists(), reason="no STS-B below PRETRIEVE_TEST_MIRROR")

@@ -17,11 +17,11 @@ import pytest
 from task_reader import Task
 from tokenizers import Tokenizer
 
+from pretrieve.base.errors import ConfigError
+from pretrieve.benchmarks.made.whole_articles import joined
+from pretrieve.benchmarks.official.squad_reqa import build_squad
 from pretrieve.corpora.tables import read_table
-from pretrieve.errors import ConfigError
-from pretrieve.tasks.squad_reqa import build_squad
 from pretrieve.tasks.task import make_passage
-from pretrieve.tasks.whole_articles import joined
 
 DIG = "The aardvark digs burrows. It eats ants in Africa."
 SLEEP = "An aardvark sleeps by day. It drinks little."

@@ -14,7 +14,7 @@ import pytest
 from official_files import built, left_behind, put
 from tokenizers import Tokenizer
 
-from pretrieve.errors import DataError
+from pretrieve.base.errors import DataError
 
 HEADER = ["ArticleTitle", "Sentence1", "Sentence2", "Sentence3", "CorrectSection"]
 

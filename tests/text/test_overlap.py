@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from pretrieve.tasks.overlap import content_words, names_in, shared_content_words, stem
+from pretrieve.benchmarks.made.word_overlap import content_words, names_in, shared_content_words, stem
 
 
 @pytest.mark.parametrize(

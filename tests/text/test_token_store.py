@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 from tokenizers import Tokenizer
 
-from pretrieve.errors import DataError
+from pretrieve.base.errors import DataError
 from pretrieve.text.token_store import ARRAYS, PassageText, TokenStore, write_token_store
 from pretrieve.text.vocabulary import SPECIAL_TOKENS, from_vocab_file
 

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from tokenizers import BertWordPieceTokenizer, Tokenizer, decoders, models, pre_tokenizers, processors
 
-from pretrieve.errors import DataError
+from pretrieve.base.errors import DataError
 from pretrieve.text.corpus_tokens import build_vocabulary
 from pretrieve.text.packing import Packed, pack_passages, pack_sentence_in_passage, pack_sentences
 from pretrieve.text.token_store import PassageText, TokenStore, write_token_store

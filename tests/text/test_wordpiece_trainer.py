@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pretrieve.errors import DataError
+from pretrieve.base.errors import DataError
 from pretrieve.text.vocabulary import SPECIAL_TOKENS, from_vocab_file, load_tokenizer, special_ids, train_wordpiece
 from pretrieve.text.wordpiece_trainer import wordpiece_entries
 

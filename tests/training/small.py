@@ -10,13 +10,13 @@ from torch import nn
 from pretrieve.models.config import BodyConfig
 from pretrieve.models.encoder import Encoder
 from pretrieve.models.word_head import MaskedWordHead
-from pretrieve.pairs.mixture import make_sampler
 from pretrieve.pretraining import cocondenser
 from pretrieve.pretraining.condenser import Condenser, CondenserHead
 from pretrieve.pretraining.contrastive import Contrastive
 from pretrieve.pretraining.examples import MaskedPassages
 from pretrieve.pretraining.masking import Masking
 from pretrieve.pretraining.mlm import MaskedLanguageModel
+from pretrieve.pretraining.pairs.mixture import make_sampler
 from pretrieve.pretraining.presets import resolve
 from pretrieve.pretraining.setting import Setting
 from pretrieve.text.token_store import TokenStore

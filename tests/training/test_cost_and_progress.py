@@ -9,8 +9,8 @@ import json
 import time
 from pathlib import Path
 
+from pretrieve.base.progress import Progress
 from pretrieve.training.cost import Cost
-from pretrieve.training.progress import Progress
 
 
 def test_cost(tmp_path: Path) -> None:

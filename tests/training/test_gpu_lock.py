@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from pretrieve.errors import ConfigError
+from pretrieve.base.errors import ConfigError
 from pretrieve.training import gpu_lock
 from pretrieve.training.gpu_lock import take, visible_devices
 

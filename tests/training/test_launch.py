@@ -24,7 +24,7 @@ from small import largest_difference
 from test_processes import descendants
 from two_processes import OPTIONS, TOKEN_BUDGET
 
-from pretrieve.errors import ConfigError
+from pretrieve.base.errors import ConfigError
 from pretrieve.training.launch import Place, command_line, slurm_place, start
 
 ROOT = Path(__file__).parents[2]

@@ -16,7 +16,7 @@ import pytest
 import torch
 from torch import nn
 
-from pretrieve.errors import ConfigError, PretrieveError
+from pretrieve.base.errors import ConfigError, PretrieveError
 from pretrieve.training.checkpoint import Checkpoints, State
 from pretrieve.training.curve import write_curve
 from pretrieve.training.device import choose_device

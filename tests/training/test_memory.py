@@ -15,7 +15,7 @@ import pytest
 import torch
 from small import BUDGETS, CONFIG, CPU, largest_difference, make
 
-from pretrieve.errors import ConfigError
+from pretrieve.base.errors import ConfigError
 from pretrieve.pretraining import examples
 from pretrieve.retrieval.embed import encode
 from pretrieve.training import memory

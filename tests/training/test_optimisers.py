@@ -17,7 +17,7 @@ import pytest
 import torch
 from torch import nn
 
-from pretrieve.errors import ConfigError
+from pretrieve.base.errors import ConfigError
 from pretrieve.training.checkpoint import Checkpoints
 from pretrieve.training.lamb import Lamb
 from pretrieve.training.loop import Watcher, train

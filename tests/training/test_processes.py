@@ -26,7 +26,7 @@ from safetensors.torch import load_file
 from small import BUDGETS, CONFIG, CPU, kept_graphs, largest_difference, make
 from two_processes import CACHED, OBJECTIVES, OPTIONS, SHARED, TOKEN_BUDGET
 
-from pretrieve.errors import ConfigError
+from pretrieve.base.errors import ConfigError
 from pretrieve.training.loop import train
 from pretrieve.training.processes import Processes
 

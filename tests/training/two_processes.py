@@ -14,8 +14,8 @@ import torch
 from safetensors.torch import save_file
 from small import BUDGETS, CONFIG, CPU, gradients, make
 
-from pretrieve.errors import PretrieveError
-from pretrieve.pretraining.run import pretrain
+from pretrieve.base.errors import PretrieveError
+from pretrieve.pretraining.pretrain import pretrain
 from pretrieve.text.token_store import TokenStore
 from pretrieve.training.checkpoint import Checkpoints, State
 from pretrieve.training.loop import train

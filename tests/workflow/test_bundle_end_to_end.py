@@ -20,10 +20,10 @@ import pytest
 from miniature import TIMEOUT, Workflow, clone, environment
 from tiny_science import CHAINS, ENCODERS, change_config
 
-from pretrieve.bundle.contents import Asked, remaining
-from pretrieve.bundle.jobs import Job
-from pretrieve.bundle.results import read_manifest, slices_in
-from pretrieve.bundle.unpack import choose
+from pretrieve.operations.bundle.contents import Asked, remaining
+from pretrieve.operations.bundle.jobs import Job
+from pretrieve.operations.bundle.results import read_manifest, slices_in
+from pretrieve.operations.bundle.unpack import choose
 from pretrieve.training.device import cpu_multiplies_bf16
 
 MLM = ENCODERS[0]
@@ -75,7 +75,7 @@ for module in ("yaml", "faiss", "ranx", "snakemake", "numba", "jnius"):
     except ImportError:
         pass
 sys.argv = ["runner", *sys.argv[1:]]
-runpy.run_module("pretrieve.bundle.runner", run_name="__main__")
+runpy.run_module("pretrieve.operations.bundle.runner", run_name="__main__")
 """
 
 

@@ -18,16 +18,16 @@ import pytest
 import yaml
 from miniature import PROJECT, environment
 
-from pretrieve.configuration import with_numbers
-from pretrieve.corpora.sources import read_sources
-from pretrieve.errors import ConfigError, DataError
-from pretrieve.estimate import compare
-from pretrieve.estimate.jobs import Graph
-from pretrieve.estimate.rates import Rates, assumed_gpu
-from pretrieve.estimate.report import Estimate, Machines, assumptions, needs_of, table_of
-from pretrieve.estimate.sizes import Sizes, read_counts
-from pretrieve.estimate.work import Workload
-from pretrieve.workflow import Plan
+from pretrieve.base.errors import ConfigError, DataError
+from pretrieve.operations.estimate import compare
+from pretrieve.operations.estimate.jobs import Graph
+from pretrieve.operations.estimate.rates import Rates, assumed_gpu
+from pretrieve.operations.estimate.report import Estimate, Machines, assumptions, needs_of, table_of
+from pretrieve.operations.estimate.sizes import Sizes, read_counts
+from pretrieve.operations.estimate.work import Workload
+from pretrieve.raw.sources import read_sources
+from pretrieve.workflow.configuration import with_numbers
+from pretrieve.workflow.plan import Plan
 
 CPU = Rates("a core", "cpu", "measured", 1e11, 5e10, 6e10, 8e10, 0.01, 1e-9, 1e-9, 0.5, 3.0, 1.0)
 #: Names of rules are a stage, and behind it a data set or a source.

@@ -14,14 +14,14 @@ from typing import Any
 import pytest
 import yaml
 
-from pretrieve.bundle.contents import Asked
-from pretrieve.corpora.wanted import table_files
+from pretrieve.base.paths import metrics_file
+from pretrieve.benchmarks.official.beir import SETS
 from pretrieve.evaluation.conventions import CQADUPSTACK
-from pretrieve.paths import metrics_file
-from pretrieve.rehearsal.made import FORMS
-from pretrieve.reporting.ingredients import ingredients
-from pretrieve.tasks.beir import SETS
-from pretrieve.workflow import Plan
+from pretrieve.operations.bundle.contents import Asked
+from pretrieve.operations.publish.ingredients import ingredients
+from pretrieve.operations.raw_files import table_files
+from pretrieve.operations.rehearsal.made import FORMS
+from pretrieve.workflow.plan import Plan
 
 ROOT = Path(__file__).resolve().parents[2]
 MEAN, TABLE = "beir-cqadupstack", "dupmae/table2"

@@ -20,13 +20,13 @@ import pytest
 import yaml
 from miniature import Workflow, copy_project
 
-from pretrieve.job_options import encoder_options, recipe_options
-from pretrieve.paths import parse_system
-from pretrieve.rehearsal.made import FORMS
-from pretrieve.rehearsal.overrides import BATCH, FOLDER, STEPS, WIDTH, rehearsed
-from pretrieve.reporting.results import Setting
-from pretrieve.scales import corpus_of, vocabulary_of
-from pretrieve.workflow import Plan
+from pretrieve.base.paths import parse_system
+from pretrieve.operations.rehearsal.made import FORMS
+from pretrieve.operations.rehearsal.overrides import BATCH, FOLDER, STEPS, WIDTH, rehearsed
+from pretrieve.reporting.tables.results import Setting
+from pretrieve.workflow.job_options import encoder_options, recipe_options
+from pretrieve.workflow.plan import Plan
+from pretrieve.workflow.scales import corpus_of, vocabulary_of
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs/paper-scale.md"

@@ -211,7 +211,7 @@ main(["-n", "--quiet", "rules"])
     ended = subprocess.run([sys.executable, "-c", program], **arguments)
     assert ended.returncode == 0, ended.stderr
     assert "pretrain " in ended.stdout + ended.stderr
-    ours = "import sys, pretrieve.workflow; print(*{name.partition('.')[0] for name in sys.modules})"
+    ours = "import sys, pretrieve.workflow.plan; print(*{name.partition('.')[0] for name in sys.modules})"
     arguments["env"] |= {"PYTHONPATH": str(PROJECT / "src")}
     loaded = subprocess.run([sys.executable, "-c", ours], **arguments).stdout.split()
     assert "jsonschema" in loaded

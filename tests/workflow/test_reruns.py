@@ -97,7 +97,7 @@ def test_touching_everything_reruns_nothing(warm):
     ("name", "jobs"),
     [
         ("src/pretrieve/retrieval/bm25.py", {"bm25_questions": 1, "evaluate_bm25_questions": 1, "table": 1}),
-        ("src/pretrieve/reporting/render.py", {"table": 2}),
+        ("src/pretrieve/reporting/tables/render.py", {"table": 2}),
         ("references/pretraining_tasks/table1.csv", {"table": 1}),
         # One program trains all encoders, but each depends on its own objective's file alone.
         ("src/pretrieve/pretraining/mlm.py", {"pretrain": 1, **CHAIN, "table": 1}),
@@ -108,12 +108,12 @@ def test_touching_everything_reruns_nothing(warm):
         ("src/pretrieve/finetuning/ance.py", {}),
         ("src/pretrieve/finetuning/triplet.py", {}),
         ("src/pretrieve/retrieval/search.py", {"search_questions": 2, "table": 1}),
-        ("src/pretrieve/pairs/statistics.py", {"pair_statistics": 1, "table": 1}),
+        ("src/pretrieve/pretraining/pairs/statistics.py", {"pair_statistics": 1, "table": 1}),
         (
-            "src/pretrieve/tasks/squad_reqa.py",
+            "src/pretrieve/benchmarks/official/squad_reqa.py",
             {"task_squad": 1, "bm25_questions": 1, **twice(CHAIN), "evaluate_bm25_questions": 1, "table": 1},
         ),
-        ("src/pretrieve/corpora/sources.py", {}),  # raw files are known by their checksum
+        ("src/pretrieve/raw/sources.py", {}),  # raw files are known by their checksum
     ],
 )
 def test_an_edit_reruns_what_uses_the_file(shared, name, jobs):

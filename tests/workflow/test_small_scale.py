@@ -15,10 +15,10 @@ import pytest
 import yaml
 from miniature import PROJECT
 
-from pretrieve.corpora.overlap import read_test_paragraphs
-from pretrieve.errors import ConfigError
-from pretrieve.scales import articles_of
-from pretrieve.workflow import Plan
+from pretrieve.base.errors import ConfigError
+from pretrieve.corpora.contamination import read_test_paragraphs
+from pretrieve.workflow.plan import Plan
+from pretrieve.workflow.scales import articles_of
 
 MIRROR = Path(os.environ.get("PRETRIEVE_TEST_MIRROR", PROJECT.parent / "shared/mirror"))
 STATISTICS = ("seed_encoder/table6", "seed_encoder/table7", "pretraining_tasks/table1", "pretraining_tasks/table2")

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from pretrieve.targets_last import targets_last
+from pretrieve.workflow.running.targets_last import targets_last
 
 MAKEFILE = Path(__file__).resolve().parents[2] / "Makefile"
 SNAKEFILE = """

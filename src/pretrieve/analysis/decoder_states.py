@@ -21,7 +21,7 @@ from torch.nn import functional
 from pretrieve.analysis.measures import Row, load_body, summary
 from pretrieve.analysis.plan import WITH_DECODER
 from pretrieve.analysis.texts import batches, draw_pieces
-from pretrieve.errors import DataError
+from pretrieve.base.errors import DataError
 from pretrieve.models.batch import Batch
 from pretrieve.models.decoder import Decoder, next_words
 from pretrieve.models.hf_format import load_tensors, read_encoder

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from pretrieve.errors import DataError
-from pretrieve.files import whole_file
+from pretrieve.base.errors import DataError
+from pretrieve.base.files import whole_file
 from pretrieve.models.hf_format import load_encoder
 from pretrieve.models.transformer import Transformer
 from pretrieve.text.token_store import TokenStore

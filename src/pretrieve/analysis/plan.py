@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from pretrieve import paths
-from pretrieve.errors import ConfigError, nearest
+from pretrieve.base import paths
+from pretrieve.base.errors import ConfigError, nearest
 
 #: Analysis → what of its options is a length or a list of them.
 LENGTHS = {"attention_entropy": "length", "pair_similarity": "lengths", "decoder_states": "length"}

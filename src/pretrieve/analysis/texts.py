@@ -14,7 +14,7 @@ from collections.abc import Iterator
 import numpy as np
 import torch
 
-from pretrieve.errors import DataError
+from pretrieve.base.errors import DataError
 from pretrieve.text.packing import Packed, Part, constant, pack
 from pretrieve.text.token_store import TokenStore
 from pretrieve.training.memory import token_budgets

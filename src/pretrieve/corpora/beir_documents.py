@@ -14,10 +14,10 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from pretrieve.base.errors import DataError
 from pretrieve.corpora.builder import Article
-from pretrieve.corpora.raw_text import Warnings, read_json_lines
 from pretrieve.corpora.wikitext import Paragraph, Section
-from pretrieve.errors import DataError
+from pretrieve.raw.raw_text import Warnings, read_json_lines
 
 _HEADING = re.compile(r"(#{1,6})[ \t]+(.*?)[ \t#]*$")
 
@@ -80,7 +80,7 @@ def read_beir_documents(paths: Iterable[Path], warnings: Warnings) -> Iterator[A
     Raises
     ------
     DataError
-        what :func:`document_fields` and :func:`~pretrieve.corpora.raw_text.read_json_lines` raise.
+        what :func:`document_fields` and :func:`~pretrieve.raw.raw_text.read_json_lines` raise.
     """
     for path in paths:
         for number, record in read_json_lines(path, ("_id", "text"), warnings=warnings):

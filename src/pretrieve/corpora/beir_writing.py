@@ -1,7 +1,8 @@
 """BEIR's layout, written: ``corpus.jsonl`` of a folder of texts, and a whole small data set to try things on.
 
-Layout: https://github.com/beir-cellar/beir/wiki/Load-your-custom-dataset; read by :mod:`pretrieve.tasks.beir` and, to pre-train
-on, by :mod:`pretrieve.corpora.beir_documents`, which takes lines ``## …`` in a text for the headings of sections.
+Layout: https://github.com/beir-cellar/beir/wiki/Load-your-custom-dataset; read by :mod:`pretrieve.benchmarks.official.beir`
+and, to pre-train on, by :mod:`pretrieve.corpora.beir_documents`, which takes lines ``## …`` in a text for the headings of
+sections.
 """
 
 from __future__ import annotations
@@ -12,13 +13,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from pretrieve.base.errors import ConfigError, DataError
+from pretrieve.base.files import whole_file
 from pretrieve.corpora.builder import Article
 from pretrieve.corpora.folder import SUFFIXES, read_files
 from pretrieve.corpora.plain_text import passed_over
-from pretrieve.corpora.raw_text import Warnings
 from pretrieve.corpora.wikitext import Section
-from pretrieve.errors import ConfigError, DataError
-from pretrieve.files import whole_file
+from pretrieve.raw.raw_text import Warnings
 
 #: What a document is: a whole file, or each of its sections.
 DOCUMENTS = ("files", "sections")

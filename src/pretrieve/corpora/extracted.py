@@ -32,8 +32,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from urllib.parse import unquote
 
+from pretrieve.base.errors import DataError
 from pretrieve.corpora.builder import Article
-from pretrieve.corpora.raw_text import Warnings, read_lines
 from pretrieve.corpora.wikitext import (
     MIN_PARAGRAPH_CHARS,
     NON_PROSE_HEADINGS,
@@ -43,7 +43,7 @@ from pretrieve.corpora.wikitext import (
     parse_paragraph,
     tidy,
 )
-from pretrieve.errors import DataError
+from pretrieve.raw.raw_text import Warnings, read_lines
 
 _ATTRIBUTE = re.compile(r'(\w+)="(.*?)"(?=\s+\w+="|\s*>$)')
 _ANCHOR = re.compile(r'<a href="([^"]*)">(.*?)</a>', re.I)
@@ -121,7 +121,7 @@ def read_extracted(paths: Iterable[Path], warnings: Warnings) -> Iterator[Articl
     ------
     DataError
         for text between the blocks, a block that does not end, an ``id`` no page can have, and what
-        :func:`~pretrieve.corpora.raw_text.read_lines` raises.
+        :func:`~pretrieve.raw.raw_text.read_lines` raises.
     """
     for path in paths:
         begin, attributes, lines = 0, {}, []

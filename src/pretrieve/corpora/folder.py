@@ -19,8 +19,8 @@ from urllib.parse import unquote
 from pretrieve.corpora.builder import Article, Redirect
 from pretrieve.corpora.markdown import sections_of
 from pretrieve.corpora.plain_text import paragraphs_of, stem, text_files
-from pretrieve.corpora.raw_text import Warnings, read_lines
 from pretrieve.corpora.wikitext import Paragraph, Section
+from pretrieve.raw.raw_text import Warnings, read_lines
 
 MARKDOWN = (".md", ".markdown")
 SUFFIXES = (*MARKDOWN, ".txt")
@@ -43,7 +43,7 @@ def read_files(paths: Iterable[Path], warnings: Warnings) -> Iterator[tuple[Path
     Raises
     ------
     DataError
-        what :func:`~pretrieve.corpora.plain_text.text_files` and :func:`~pretrieve.corpora.raw_text.read_lines` raise.
+        what :func:`~pretrieve.corpora.plain_text.text_files` and :func:`~pretrieve.raw.raw_text.read_lines` raise.
     """
     for folder, file in text_files(paths, SUFFIXES):
         texts = (line.text for line in read_lines(folder / file))

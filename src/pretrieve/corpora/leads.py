@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pretrieve.corpora.json_file import read_json
-from pretrieve.errors import DataError
+from pretrieve.base.errors import DataError
+from pretrieve.raw.json_file import read_json
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ def read_leads(path: Path) -> dict[str, Lead]:
     ------
     DataError
         when the file is not an object, an entry lacks its text or has a field that is no text, and what
-        :func:`~pretrieve.corpora.json_file.read_json` raises.
+        :func:`~pretrieve.raw.json_file.read_json` raises.
     """
     entries = read_json(path, "the encyclopaedia's leads as JSON")
     if not isinstance(entries, dict):

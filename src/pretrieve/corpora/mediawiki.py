@@ -2,7 +2,7 @@
 
 Format: https://www.mediawiki.org/wiki/Help:Export#Export_format. A dump is one ``<mediawiki>`` element with a
 ``<page>`` for each page; multistream dumps are many bz2 streams behind one another, which are read as one
-(:func:`~pretrieve.corpora.raw_bytes.open_raw`).
+(:func:`~pretrieve.raw.raw_bytes.open_raw`).
 Only one page is in memory at a time, so a 20 GB dump needs as much memory as a small one.
 
 Since export-0.6 a page says what it is, in ``<ns>`` and ``<redirect title="…">``. A page without ``<ns>`` (0.3 to 0.5) is in the
@@ -20,8 +20,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from pretrieve.corpora.raw_bytes import open_raw
-from pretrieve.errors import DataError
+from pretrieve.base.errors import DataError
+from pretrieve.raw.raw_bytes import open_raw
 
 _REDIRECT = re.compile(r"\s*#REDIRECT\s*:?\s*\[\[", re.I)
 _TARGET = re.compile(r"\[\[([^\[\]|\n]+)")

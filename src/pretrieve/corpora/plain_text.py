@@ -18,10 +18,10 @@ from collections.abc import Iterable, Iterator
 from itertools import chain
 from pathlib import Path
 
+from pretrieve.base.errors import DataError
 from pretrieve.corpora.builder import Article
-from pretrieve.corpora.raw_text import Warnings, read_lines
 from pretrieve.corpora.wikitext import Paragraph, Section
-from pretrieve.errors import DataError
+from pretrieve.raw.raw_text import Warnings, read_lines
 
 #: Words of a paragraph after which its next line begins another. Lee et al. 2019 take 288 word pieces for a passage.
 WORDS = 200
@@ -101,7 +101,7 @@ def read_plain(paths: Iterable[Path], warnings: Warnings) -> Iterator[Article]:
     Raises
     ------
     DataError
-        what :func:`text_files` and :func:`~pretrieve.corpora.raw_text.read_lines` raise.
+        what :func:`text_files` and :func:`~pretrieve.raw.raw_text.read_lines` raise.
     """
     for folder, file in text_files(paths):
         paragraphs = paragraphs_of(line.text for line in read_lines(folder / file))

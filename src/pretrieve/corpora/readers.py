@@ -8,7 +8,7 @@ is one of ::
     {dump: enwiki-fragment, leads: encyclopaedia-leads}                  # short for reader mediawiki
 
 A file is the name of a source (``resources/sources.tsv``) or a path. ``exclude`` names a file of titles, one a line,
-whose articles are left out (:mod:`pretrieve.corpora.overlap` writes such a file); ``expect`` has counts that must come
+whose articles are left out (:mod:`pretrieve.corpora.contamination` writes such a file); ``expect`` has counts that must come
 out.
 """
 
@@ -20,11 +20,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pretrieve.errors import ConfigError, DataError, nearest
+from pretrieve.base.errors import ConfigError, DataError, nearest
 
 if TYPE_CHECKING:
     from pretrieve.corpora.builder import Item
-    from pretrieve.corpora.raw_text import Warnings
+    from pretrieve.raw.raw_text import Warnings
 
 Files = Mapping[str, Path]
 
@@ -184,7 +184,7 @@ def is_path(file: str) -> bool:
 
 def read_titles(path: Path) -> list[str]:
     """Titles, one a line; blank lines and lines that begin with ``#`` and a blank are no titles."""
-    from pretrieve.corpora.raw_text import read_lines
+    from pretrieve.raw.raw_text import read_lines
 
     lines = (line.text.strip() for line in read_lines(path))
     return [line for line in lines if line and not line.startswith("# ") and line != "#"]
@@ -249,7 +249,7 @@ def build(
         for two parts of one name, and what readers and builder raise.
     """
     from pretrieve.corpora.builder import build_corpus
-    from pretrieve.corpora.raw_text import Warnings
+    from pretrieve.raw.raw_text import Warnings
 
     if not parts or len({part.name for part in parts}) < len(parts):
         raise DataError(f"parts {[part.name for part in parts]}: expected one or more, each with a name of its own.")

@@ -24,9 +24,9 @@ from types import TracebackType
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pretrieve.disk import room_for
-from pretrieve.errors import DataError
-from pretrieve.files import unfinished
+from pretrieve.base.disk import room_for
+from pretrieve.base.errors import DataError
+from pretrieve.base.files import unfinished
 
 SCHEMAS: dict[str, pa.Schema] = {
     "articles": pa.schema(

@@ -46,11 +46,11 @@ from itertools import accumulate
 from pathlib import Path
 from urllib.parse import unquote
 
-from pretrieve.corpora.archives import damage_told, tar_members
+from pretrieve.base.errors import DataError
 from pretrieve.corpora.builder import Article, UnplacedLink
-from pretrieve.corpora.raw_text import Warnings, read_lines
 from pretrieve.corpora.wikitext import NON_PROSE_HEADINGS, Link, Paragraph, Section, is_prose, normalise_title, tidy
-from pretrieve.errors import DataError
+from pretrieve.raw.archives import damage_told, tar_members
+from pretrieve.raw.raw_text import Warnings, read_lines
 
 #: Column that the text browser wrapped at, and the indent of its prose.
 WIDTH, INDENT = 74, 3
@@ -100,7 +100,7 @@ def read_links(path: Path) -> dict[str, list[str]]:
 
 def read_texts(path: Path) -> Iterator[tuple[str, str]]:
     """(encoded title, text) of each ``TITLE.txt``, from the tar file as it is (any packing that
-    :func:`~pretrieve.corpora.raw_bytes.open_raw` knows) or from its unpacked folder. Nothing is unpacked to the disk.
+    :func:`~pretrieve.raw.raw_bytes.open_raw` knows) or from its unpacked folder. Nothing is unpacked to the disk.
 
     Raises
     ------

@@ -14,9 +14,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.corpora.tables import read_table
-from pretrieve.errors import ConfigError, DataError
-from pretrieve.retrieval.run import Run
+from pretrieve.retrieval.trec_run import Run
 from pretrieve.tasks.answers import Answers, Passages, contains, read_answers
 
 

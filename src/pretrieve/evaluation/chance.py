@@ -1,9 +1,9 @@
 """What guessing scores: the value of a metric that a ranking in random order, or a guessed label, is expected to have.
 
 A small model after a short training may have learnt nothing. Then the differences of its scores are noise whatever their ratio
-is, so metrics files carry these levels, and :mod:`pretrieve.reporting.verdicts` takes no value for a finding that is not beyond
-them. With N candidates of which r are relevant, in random order; k is at most the depth of the run, which is that of ``mrr``.
-R documents are relevant in all: where only some candidates are ranked, R can be more than r.
+is, so metrics files carry these levels, and :mod:`pretrieve.reporting.claims.verdicts` takes no value for a finding that is
+not beyond them. With N candidates of which r are relevant, in random order; k is at most the depth of the run, which is that
+of ``mrr``. R documents are relevant in all: where only some candidates are ranked, R can be more than r.
 
 ===============  ===============================================================================================================
 ``recall@k``     k/N · r/R

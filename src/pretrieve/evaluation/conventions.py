@@ -29,9 +29,9 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pretrieve.errors import ConfigError, DataError
-from pretrieve.files import DAMAGED_TEXT
-from pretrieve.retrieval.run import Run
+from pretrieve.base.errors import ConfigError, DataError
+from pretrieve.base.files import DAMAGED_TEXT
+from pretrieve.retrieval.trec_run import Run
 
 #: Names that a task may list.
 CONVENTIONS = ("msmarco-passage-mrr", "msmarco-document-mrr", "drop-identical-ids")

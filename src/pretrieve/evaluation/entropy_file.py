@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pretrieve.files import write_json
+from pretrieve.base.files import write_json
 
 METRIC = "contrastive_entropy"
 

@@ -26,10 +26,10 @@ from pathlib import Path
 import numpy as np
 from scipy.stats import rankdata, spearmanr
 
-from pretrieve.errors import ConfigError, DataError
+from pretrieve.base.errors import ConfigError, DataError
+from pretrieve.base.files import sha256_of
 from pretrieve.evaluation.chance import example_chance
 from pretrieve.evaluation.predictions import Prediction, read_predictions
-from pretrieve.files import sha256_of
 
 #: Kind of task → its metrics.
 METRICS = {

@@ -17,7 +17,7 @@ name                  value of a query
 are of labelled examples and not of runs. What benchmarks count differently: :mod:`pretrieve.evaluation.conventions`.
 
 ranx is given arrays of numbers, not its own Run and Qrels: the order of a ranking is then the one of
-:class:`pretrieve.retrieval.run.Run` to the last tie, ids are not hashed, and its compiled typed dictionaries (seconds
+:class:`pretrieve.retrieval.trec_run.Run` to the last tie, ids are not hashed, and its compiled typed dictionaries (seconds
 of start-up in every process) are not needed. The first call of a metric on a machine compiles it (1-4 s, cached).
 """
 
@@ -32,12 +32,12 @@ from pathlib import Path
 
 import numpy as np
 
+from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.corpora.tables import read_table
-from pretrieve.errors import ConfigError, DataError
 from pretrieve.evaluation.answers import TaskAnswers
 from pretrieve.evaluation.conventions import capped_recall
 from pretrieve.evaluation.ranx_metrics import metric_of_ranx
-from pretrieve.retrieval.run import Run
+from pretrieve.retrieval.trec_run import Run
 
 #: Metrics of judgements that ranx computes; all but r-precision take a cut ``@k``, and all a lowest relevant grade
 #: ``-lN`` (default 1). ranx has bpref too, but its value is NaN for queries that have no judged document of grade 0;

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import numpy as np
 
-from pretrieve.errors import ConfigError, DataError
+from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.evaluation.answers import TaskAnswers
 from pretrieve.evaluation.chance import chance_levels
 from pretrieve.evaluation.conventions import check_conventions, drop_identical_ids, msmarco_mrr, read_ranks
 from pretrieve.evaluation.metrics import NAME, Scores, evaluate, needs_answers
 from pretrieve.evaluation.permutation import permuted_levels
-from pretrieve.retrieval.run import read_trec
+from pretrieve.retrieval.trec_run import read_trec
 
 
 def metrics_record(

@@ -15,7 +15,7 @@ import numpy as np
 
 from pretrieve.evaluation.answers import TaskAnswers
 from pretrieve.evaluation.metrics import evaluate
-from pretrieve.retrieval.run import Run
+from pretrieve.retrieval.trec_run import Run
 
 #: The level is the mean over so many permutations, which are the same for every system.
 PERMUTATIONS = 4

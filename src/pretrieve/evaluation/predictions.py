@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pretrieve.errors import DataError
-from pretrieve.files import DAMAGED_TEXT, whole_file
+from pretrieve.base.errors import DataError
+from pretrieve.base.files import DAMAGED_TEXT, whole_file
 
 HEADER = "example_id\tscores\tlabels"
 

@@ -16,7 +16,7 @@ from types import ModuleType
 
 import numpy as np
 
-from pretrieve.errors import ConfigError
+from pretrieve.base.errors import ConfigError
 
 #: (judged, ranked, cut or 0, lowest relevant grade) → one value for each query.
 Metric = Callable[[np.ndarray, np.ndarray, int, int], np.ndarray]

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import stdtrit
 
-from pretrieve.errors import ConfigError, DataError
+from pretrieve.base.errors import ConfigError, DataError
 
 #: Up to so many non-zero differences, all 2**n sign patterns are enumerated and the p-value is exact.
 EXACT_LIMIT = 12

@@ -6,13 +6,13 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from pretrieve.cli import one_each
+from pretrieve.base.files import write_json
+from pretrieve.base.program import one_each
 from pretrieve.corpora.tables import read_table
 from pretrieve.evaluation.answers import TaskAnswers
 from pretrieve.evaluation.entropy_file import add_entropy
 from pretrieve.evaluation.metrics import read_qrels
 from pretrieve.evaluation.metrics_record import metrics_record
-from pretrieve.files import write_json
 from pretrieve.retrieval.candidates import read_candidates
 from pretrieve.tasks.split_table import SplitTable
 

@@ -2,7 +2,7 @@
 
 Negatives of a fixed list become easy: once the model has learnt to rank them low they give no gradient. So before step
 n·r (r: ``refresh``) the corpus and the training queries are embedded with the weights of that moment, each query's
-first ``pool`` documents are found by exact search (:mod:`pretrieve.finetuning.present`), the relevant ones are taken
+first ``pool`` documents are found by exact search (:mod:`pretrieve.finetuning.model_search`), the relevant ones are taken
 out, and ``sample`` of the rest are drawn by (seed, step, query): from 200, 20, as SEED-Encoder has it (README,
 --topk_training 200 --negative_sample 20; drivers/run_ann_data_gen.py:370-427). The groups of the next r steps are made
 of these. Which queries a step has does not change by a refresh.
@@ -27,13 +27,13 @@ from typing import Any
 import numpy as np
 import torch
 
-from pretrieve.errors import ConfigError, DataError
+from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.finetuning.groups import Groups
-from pretrieve.finetuning.present import PresentSearch
+from pretrieve.finetuning.model_search import PresentSearch
 from pretrieve.finetuning.ranking import RankingObjective
 from pretrieve.models.dual_encoder import DualEncoder
 from pretrieve.retrieval.negatives import Negatives, mine, read_negatives, write_negatives
-from pretrieve.retrieval.run import Run
+from pretrieve.retrieval.trec_run import Run
 from pretrieve.tasks.dataset import Dataset
 from pretrieve.training.device import Device
 from pretrieve.training.objective import MicroBatch

@@ -22,7 +22,7 @@ import numpy as np
 import torch
 from torch.nn import functional
 
-from pretrieve.errors import ConfigError
+from pretrieve.base.errors import ConfigError
 from pretrieve.finetuning.example_objective import ExampleObjective
 from pretrieve.models.batch import Batch
 from pretrieve.text.packing import Packed

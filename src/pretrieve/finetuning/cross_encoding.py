@@ -21,7 +21,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from pretrieve.errors import ConfigError
+from pretrieve.base.errors import ConfigError
+from pretrieve.base.progress import Progress
 from pretrieve.finetuning.groups import Groups
 from pretrieve.finetuning.losses import softmax_loss
 from pretrieve.models.batch import Batch
@@ -35,7 +36,6 @@ from pretrieve.text.packing import Packed
 from pretrieve.training.cut import cut_evenly, tokens_of_each
 from pretrieve.training.device import Device
 from pretrieve.training.objective import MicroBatch
-from pretrieve.training.progress import Progress
 
 
 def longest_pair(model: CrossEncoder) -> int | None:

@@ -29,8 +29,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from pretrieve.errors import ConfigError, DataError
-from pretrieve.files import sha256_of, whole_file
+from pretrieve.base.errors import ConfigError, DataError
+from pretrieve.base.files import sha256_of, whole_file
+from pretrieve.base.progress import Progress
 from pretrieve.finetuning.cross_encoding import score_pairs
 from pretrieve.finetuning.groups import Group, Groups
 from pretrieve.finetuning.losses import distillation_loss, kl_mean
@@ -41,7 +42,6 @@ from pretrieve.tasks.dataset import Dataset
 from pretrieve.training.device import Device
 from pretrieve.training.objective import MicroBatch
 from pretrieve.training.processes import Processes
-from pretrieve.training.progress import Progress
 
 #: Version of the file: the value of ``teacher_scores`` in its header.
 FORMAT = 1

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from pretrieve.errors import ConfigError, DataError
+from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.models.dual_encoder import DualEncoder
 from pretrieve.pretraining.examples import TOKEN_BUDGET, epoch_order
 from pretrieve.tasks.example_task import ExampleData

@@ -1,4 +1,4 @@
-"""What every kind of fine-tuning is built from, and what it gives back to :mod:`pretrieve.finetuning.run`."""
+"""What every kind of fine-tuning is built from, and what it gives back to :mod:`pretrieve.finetuning.finetune`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pretrieve.files import sha256_of
+from pretrieve.base.files import sha256_of
 from pretrieve.training.device import Device
 from pretrieve.training.loop import Watcher, content_key
 from pretrieve.training.objective import ContrastiveObjective, Objective

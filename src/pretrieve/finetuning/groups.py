@@ -28,7 +28,7 @@ from typing import Any
 
 import numpy as np
 
-from pretrieve.errors import DataError
+from pretrieve.base.errors import DataError
 from pretrieve.pretraining.examples import epoch_order
 from pretrieve.retrieval.negatives import Negatives
 from pretrieve.tasks.dataset import Dataset

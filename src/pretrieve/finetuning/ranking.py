@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from pretrieve.errors import ConfigError, nearest
+from pretrieve.base.errors import ConfigError, nearest
 from pretrieve.finetuning.groups import Group, Groups
 from pretrieve.finetuning.losses import both_directions, hinge_loss, pairwise_loss, softmax_loss
 from pretrieve.models.batch import Batch

@@ -1,8 +1,8 @@
 """Every fine-tuning recipe of the five papers, with each hyper-parameter's origin.
 
-A recipe turns an encoder into a retriever (or another scorer). How options are written and checked: :mod:`pretrieve.options`.
-``None`` in one of the presets means that its source says nothing, and the other's value is taken. No torch here: the workflow
-reads this file.
+A recipe turns an encoder into a retriever (or another scorer). How options are written and checked:
+:mod:`pretrieve.base.options`. ``None`` in one of the presets means that its source says nothing, and the other's value is
+taken. No torch here: the workflow reads this file.
 
 ``start``: ``encoder``, or a recipe whose retriever this one goes on from. ``negatives``: a list of ``bm25``, ``mined:RECIPE``
 (lists that the retriever of another recipe found) and ``published`` (those that the data set ships). ``teacher``: a recipe that
@@ -18,8 +18,8 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from pretrieve.errors import ConfigError, nearest
-from pretrieve.options import FLAG, PRESETS, WEIGHT, Between, OneOf, Option, resolve_options
+from pretrieve.base.errors import ConfigError, nearest
+from pretrieve.base.options import FLAG, PRESETS, WEIGHT, Between, OneOf, Option, resolve_options
 
 #: What a recipe trains, and so which tasks it goes with: rankings need a retrieval task, the last four a task of examples.
 KINDS = ("ranking", "cross-encoder", "regression", "triplet", "classification", "clicks")

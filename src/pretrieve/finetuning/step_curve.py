@@ -1,7 +1,7 @@
 """How well a retriever ranks while it is being fine-tuned: figure 6 (a) and (b) of paper ``seed_encoder``.
 
 At ``curve`` evenly spaced steps, and before the first, the whole corpus is searched with the test queries
-(:mod:`pretrieve.finetuning.present`), and the run is kept: ``steps/{steps done}.trec.gz`` beside the retriever. Runs
+(:mod:`pretrieve.finetuning.model_search`), and the run is kept: ``steps/{steps done}.trec.gz`` beside the retriever. Runs
 are scored like any other, later; nothing is chosen by them.
 """
 
@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from pretrieve.finetuning.present import PresentSearch
+from pretrieve.finetuning.model_search import PresentSearch
 from pretrieve.models.dual_encoder import DualEncoder
-from pretrieve.retrieval.run import write_trec
+from pretrieve.retrieval.trec_run import write_trec
 from pretrieve.tasks.dataset import Dataset
 from pretrieve.training.device import Device
 from pretrieve.training.loop import Watcher

@@ -8,13 +8,13 @@ from typing import Any
 from pretrieve.finetuning.cross_encoding import CrossEncoderObjective
 from pretrieve.finetuning.fine_tuning import FineTuning, Trainable
 from pretrieve.finetuning.groups import steps_for
-from pretrieve.finetuning.start import make_cross_encoder
+from pretrieve.finetuning.initial_model import make_cross_encoder
 from pretrieve.finetuning.train_ranking import retrieval_data
 from pretrieve.models.retriever_files import save_cross_encoder
 
 
 def prepare_cross_encoder(run: FineTuning) -> Trainable:
-    """Everything that :func:`pretrieve.finetuning.run.finetune` needs to train a teacher."""
+    """Everything that :func:`pretrieve.finetuning.finetune.finetune` needs to train a teacher."""
     model, about = make_cross_encoder(run.encoder, 1, run.seed)
     data = retrieval_data(run, model.config.kind)
     data.task.check_vocabulary(about, run.encoder)

@@ -17,8 +17,8 @@ from pretrieve.finetuning.clicks import ClicksObjective
 from pretrieve.finetuning.example_objective import ExampleObjective
 from pretrieve.finetuning.fine_tuning import FineTuning, Trainable
 from pretrieve.finetuning.groups import steps_for
+from pretrieve.finetuning.initial_model import make_cross_encoder, make_retriever
 from pretrieve.finetuning.regression import RegressionObjective
-from pretrieve.finetuning.start import make_cross_encoder, make_retriever
 from pretrieve.finetuning.triplet import TripletObjective
 from pretrieve.finetuning.validation import BestWeights
 from pretrieve.models.hf_format import read_encoder
@@ -34,7 +34,7 @@ OBJECTIVES: dict[str, type[ExampleObjective]] = {
 
 
 def prepare_examples(run: FineTuning) -> Trainable:
-    """Everything that :func:`pretrieve.finetuning.run.finetune` needs to train on examples."""
+    """Everything that :func:`pretrieve.finetuning.finetune.finetune` needs to train on examples."""
     options, kind = run.options, run.options["kind"]
     data = ExampleData(run.task).read_by(read_encoder(run.begin).config.kind)
     model: nn.Module

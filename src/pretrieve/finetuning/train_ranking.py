@@ -15,8 +15,8 @@ import numpy as np
 
 from pretrieve.finetuning.fine_tuning import FineTuning, Trainable
 from pretrieve.finetuning.groups import Groups, steps_for
+from pretrieve.finetuning.initial_model import make_retriever
 from pretrieve.finetuning.ranking import RankingObjective
-from pretrieve.finetuning.start import make_retriever
 from pretrieve.finetuning.validation import BestSnapshot
 from pretrieve.models.dual_encoder import DualEncoder
 from pretrieve.models.retriever_files import save_retriever
@@ -114,7 +114,7 @@ def _with_words(options: Mapping[str, Any], task: Path) -> dict[str, Any]:
 
 
 def prepare_ranking(run: FineTuning) -> Trainable:
-    """Everything that :func:`pretrieve.finetuning.run.finetune` needs to train a retriever on given documents."""
+    """Everything that :func:`pretrieve.finetuning.finetune.finetune` needs to train a retriever on given documents."""
     parts = ranking_parts(run)
     data = parts.data
     return parts.trainable(

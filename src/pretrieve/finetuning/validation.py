@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from pretrieve.errors import DataError
+from pretrieve.base.errors import DataError
 from pretrieve.finetuning.groups import refuse_unanswered
 from pretrieve.finetuning.losses import softmax_loss
 from pretrieve.models.dual_encoder import DualEncoder

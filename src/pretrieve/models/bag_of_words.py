@@ -27,7 +27,7 @@ from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
 from pretrieve.models.config import BodyConfig
-from pretrieve.models.random import seeded
+from pretrieve.models.initialisation import seeded
 from pretrieve.models.word_loss import LOGITS_AT_ONCE
 
 

@@ -29,7 +29,7 @@ from dataclasses import dataclass, replace
 
 import torch
 
-from pretrieve.errors import DataError
+from pretrieve.base.errors import DataError
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass, fields
 
-from pretrieve.errors import ConfigError
+from pretrieve.base.errors import ConfigError
 
 KINDS = ("transformer", "bow-mlp", "t5")
 #: Published models whose encoder is BERT's; they differ in position numbers, segments and names.

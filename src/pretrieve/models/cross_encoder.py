@@ -18,11 +18,11 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from pretrieve.errors import ConfigError
+from pretrieve.base.errors import ConfigError
 from pretrieve.models.batch import Batch
 from pretrieve.models.config import BodyConfig
 from pretrieve.models.encoder import make_body, pool_states
-from pretrieve.models.random import seeded
+from pretrieve.models.initialisation import seeded
 
 
 class CrossEncoder(nn.Module):

@@ -33,7 +33,7 @@ from torch.nn import functional
 from pretrieve.models.batch import Batch
 from pretrieve.models.config import BodyConfig
 from pretrieve.models.dropout import Dropout, attend, dropout
-from pretrieve.models.random import seeded
+from pretrieve.models.initialisation import seeded
 from pretrieve.models.transformer import initialise_layers, sinusoids
 from pretrieve.models.word_loss import word_loss
 from pretrieve.text.packing import Packed

@@ -32,7 +32,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from pretrieve.errors import ConfigError
+from pretrieve.base.errors import ConfigError
 from pretrieve.models.config import BodyConfig
 from pretrieve.models.encoder import Encoder
 from pretrieve.models.joint import JointEncoder, JointTower

@@ -6,12 +6,12 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from pretrieve.errors import ConfigError
+from pretrieve.base.errors import ConfigError
 from pretrieve.models.batch import Batch
 from pretrieve.models.bow_mlp import BowMlp
 from pretrieve.models.config import BodyConfig
+from pretrieve.models.initialisation import seeded
 from pretrieve.models.projection import make_projection
-from pretrieve.models.random import seeded
 from pretrieve.models.t5 import T5Encoder
 from pretrieve.models.transformer import Transformer
 

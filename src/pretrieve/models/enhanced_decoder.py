@@ -36,7 +36,7 @@ from torch.nn import functional
 from pretrieve.models.batch import Batch
 from pretrieve.models.config import BodyConfig
 from pretrieve.models.dropout import attend
-from pretrieve.models.random import seeded
+from pretrieve.models.initialisation import seeded
 from pretrieve.models.transformer import Layer, Transformer, initialise_layers
 from pretrieve.text.packing import Packed
 

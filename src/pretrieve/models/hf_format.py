@@ -19,9 +19,9 @@ from pathlib import Path
 import torch
 from safetensors.torch import load_file, save_file
 
-from pretrieve.disk import room_for
-from pretrieve.errors import DataError
-from pretrieve.files import write_json
+from pretrieve.base.disk import room_for
+from pretrieve.base.errors import DataError
+from pretrieve.base.files import write_json
 from pretrieve.models.checkpoint_names import BERT, T5
 from pretrieve.models.config import BodyConfig
 from pretrieve.models.encoder import Encoder

@@ -46,7 +46,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from pretrieve.errors import ConfigError
+from pretrieve.base.errors import ConfigError
 from pretrieve.models.bag_of_words import BagOfWordsProjection, max_logits
 from pretrieve.models.batch import Batch
 from pretrieve.models.config import BodyConfig

@@ -19,9 +19,9 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from pretrieve.errors import ConfigError
+from pretrieve.base.errors import ConfigError
 from pretrieve.models.config import BodyConfig
-from pretrieve.models.random import seeded
+from pretrieve.models.initialisation import seeded
 
 HEADS = ("none", "linear", "linear-no-bias", "linear-norm", "orqa")
 #: Streams of initial weights, for the document's (or the only) tower and the query's: linear heads, and orqa's.

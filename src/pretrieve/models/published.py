@@ -1,6 +1,6 @@
 """Encoders that others have published, as starting points: by the names in their files, without their code.
 
-:func:`read_start` takes a directory of this project or any layout of :mod:`pretrieve.models.checkpoint_files`. What it
+:func:`read_start` takes a directory of this project or any layout of :mod:`pretrieve.raw.checkpoint_files`. What it
 finds:
 
 =================================  ====================================================================================
@@ -31,9 +31,7 @@ from typing import Any
 
 import torch
 
-from pretrieve.corpora.hub import check_recorded
-from pretrieve.errors import ConfigError, DataError
-from pretrieve.models.checkpoint_files import CheckpointFiles, find_checkpoint
+from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.models.checkpoint_names import BERT, FAIRSEQ, T5, Names
 from pretrieve.models.config import BodyConfig
 from pretrieve.models.encoder import BODIES
@@ -41,6 +39,8 @@ from pretrieve.models.hf_format import Checkpoint, read_encoder
 from pretrieve.models.published_configs import bert_shape, fairseq_shape, t5_shape
 from pretrieve.models.published_heads import sort_heads
 from pretrieve.models.weight_files import read_tensors
+from pretrieve.raw.checkpoint_files import CheckpointFiles, find_checkpoint
+from pretrieve.raw.hub import check_recorded
 from pretrieve.text.vocabulary import given_tokenizer, vocabulary_sha256
 
 BERT_PREFIXES = ("bert.", "roberta.", "electra.", "ernie.", "")

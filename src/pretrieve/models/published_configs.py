@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from pretrieve.errors import DataError
+from pretrieve.base.errors import DataError
 from pretrieve.models.config import BodyConfig
 
 #: ``model_type`` → family. XLM-R and CamemBERT are RoBERTa's function under another word.

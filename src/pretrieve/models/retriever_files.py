@@ -25,8 +25,8 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from pretrieve.errors import ConfigError, DataError
-from pretrieve.files import sha256_of, write_json
+from pretrieve.base.errors import ConfigError, DataError
+from pretrieve.base.files import sha256_of, write_json
 from pretrieve.models.cross_encoder import CrossEncoder
 from pretrieve.models.dual_encoder import DualEncoder, core, share
 from pretrieve.models.encoder import Encoder

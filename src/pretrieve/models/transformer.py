@@ -17,11 +17,11 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from pretrieve.errors import ConfigError
-from pretrieve.models.asking import Asking
+from pretrieve.base.errors import ConfigError
 from pretrieve.models.batch import Batch
 from pretrieve.models.config import BodyConfig
 from pretrieve.models.dropout import Dropout, attend
+from pretrieve.models.read_rows import Asking
 
 
 def sinusoids(positions: int, hidden: int) -> torch.Tensor:

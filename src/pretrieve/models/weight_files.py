@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from safetensors.torch import load_file
 
-from pretrieve.errors import DataError
+from pretrieve.base.errors import DataError
 
 
 def read_tensors(files: tuple[Path, ...]) -> tuple[dict[str, torch.Tensor], dict[str, Any]]:

@@ -7,7 +7,7 @@ from torch import nn
 from torch.nn import functional
 
 from pretrieve.models.config import BodyConfig
-from pretrieve.models.random import seeded
+from pretrieve.models.initialisation import seeded
 from pretrieve.models.word_loss import word_loss
 
 

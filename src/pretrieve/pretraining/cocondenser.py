@@ -30,7 +30,7 @@ import numpy as np
 import torch
 from torch.nn import functional
 
-from pretrieve.errors import ConfigError, DataError
+from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.models.encoder import Encoder
 from pretrieve.models.word_head import MaskedWordHead
 from pretrieve.pretraining.condenser import Condenser, CondenserHead, make_head

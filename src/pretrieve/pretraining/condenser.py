@@ -18,12 +18,12 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from pretrieve.errors import ConfigError
-from pretrieve.models.asking import Asking
+from pretrieve.base.errors import ConfigError
 from pretrieve.models.batch import Batch
 from pretrieve.models.config import BodyConfig
 from pretrieve.models.encoder import Encoder
-from pretrieve.models.random import seeded
+from pretrieve.models.initialisation import seeded
+from pretrieve.models.read_rows import Asking
 from pretrieve.models.transformer import Layer, compute_at, initialise_layers
 from pretrieve.models.word_head import MaskedWordHead
 from pretrieve.pretraining.examples import Masked, MaskedExamples

@@ -17,9 +17,9 @@ from torch.nn import functional
 
 from pretrieve.models.batch import Batch
 from pretrieve.models.encoder import Encoder
-from pretrieve.pairs.mixture import make_sampler
-from pretrieve.pairs.pair import Pairs, PairSampler, pack_pairs
 from pretrieve.pretraining.examples import TOKEN_BUDGET
+from pretrieve.pretraining.pairs.mixture import make_sampler
+from pretrieve.pretraining.pairs.pair import Pairs, PairSampler, pack_pairs
 from pretrieve.pretraining.setting import Setting
 from pretrieve.text.token_store import TokenStore
 from pretrieve.training.cut import cut_evenly, tokens_of_each

@@ -28,7 +28,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from pretrieve.errors import ConfigError
+from pretrieve.base.errors import ConfigError
 from pretrieve.models.bag_of_words import BagOfWordsProjection, bag_of_words_loss, max_logits
 from pretrieve.models.encoder import Encoder
 from pretrieve.models.transformer import Transformer

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from pretrieve.errors import ConfigError
+from pretrieve.base.errors import ConfigError
 from pretrieve.text.packing import Packed
 from pretrieve.text.token_store import TokenStore
 from pretrieve.text.vocabulary import SpecialIds

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pretrieve.errors import ConfigError
+from pretrieve.base.errors import ConfigError
 from pretrieve.pretraining import cocondenser, condenser, contrastive, dupmae, mlm, optimus, retromae, seed_encoder
 from pretrieve.pretraining.setting import Setting
 from pretrieve.training.objective import Objective

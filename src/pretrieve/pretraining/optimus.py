@@ -30,11 +30,11 @@ import numpy as np
 import torch
 from torch import nn
 
-from pretrieve.errors import ConfigError
+from pretrieve.base.errors import ConfigError
 from pretrieve.models.config import BodyConfig
 from pretrieve.models.decoder import Decoder
 from pretrieve.models.encoder import Encoder
-from pretrieve.models.random import seeded
+from pretrieve.models.initialisation import seeded
 from pretrieve.models.word_head import MaskedWordHead
 from pretrieve.pretraining.examples import Masked, MaskedPassages
 from pretrieve.pretraining.seed_encoder import SeedEncoder, make_decoder

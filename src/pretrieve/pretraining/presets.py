@@ -1,6 +1,6 @@
 """Every option of every objective, with the paper's value, the released code's value, and where they come from.
 
-How options are written and checked: :mod:`pretrieve.options`. No torch here: the workflow reads this file.
+How options are written and checked: :mod:`pretrieve.base.options`. No torch here: the workflow reads this file.
 
 Commits that the sources refer to: microsoft/SEED-Encoder@ececaa9, playing-code/fairseq@70345cc, luyug/Condenser@74880ab,
 staoxiao/RetroMAE@ee37587, google-research/language@865fae6 (ORQA), ChunyuanLI/Optimus@f3190fe.
@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pretrieve.errors import ConfigError, nearest
-from pretrieve.options import FLAG, PRESETS, WEIGHT, Between, OneOf, Option, resolve_options
+from pretrieve.base.errors import ConfigError, nearest
+from pretrieve.base.options import FLAG, PRESETS, WEIGHT, Between, OneOf, Option, resolve_options
 
 __all__ = ["DEFAULT_PRESET", "OPTIONS", "PRESETS", "Between", "OneOf", "Option", "resolve"]
 

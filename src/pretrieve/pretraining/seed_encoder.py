@@ -18,7 +18,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from pretrieve.errors import ConfigError
+from pretrieve.base.errors import ConfigError
 from pretrieve.models.decoder import Decoder
 from pretrieve.models.encoder import Encoder
 from pretrieve.models.word_head import MaskedWordHead

@@ -18,14 +18,14 @@ from pathlib import Path
 
 import numpy as np
 
-from pretrieve.errors import ConfigError, DataError
-from pretrieve.files import write_json
+from pretrieve.base.errors import ConfigError, DataError
+from pretrieve.base.files import write_json
 from pretrieve.retrieval.embeddings import EmbeddingReader
 from pretrieve.retrieval.index import load_faiss
-from pretrieve.retrieval.maxp import check_documents, search_maxp
 from pretrieve.retrieval.rerank import Windows, score_rows
-from pretrieve.retrieval.run import Run
 from pretrieve.retrieval.search import MARGIN, DenseScorer, Hits, as_run, check_queries, search
+from pretrieve.retrieval.trec_run import Run
+from pretrieve.retrieval.window_search import check_documents, search_maxp
 
 #: Ranks at which recall is measured where nothing else is asked for, as far as the depth reaches.
 CUTS = (1, 10, 100, 1000)
@@ -46,7 +46,7 @@ def search_index(
     """Rank what ``index`` finds in the store ``reader`` it was built from, by exact scores.
 
     ``candidates``: rows asked of the index, ``depth + MARGIN`` or more; more of them mend a coarse quantisation.
-    ``documents``: rows are windows (:mod:`pretrieve.retrieval.maxp`); a document that is found is scored by all its
+    ``documents``: rows are windows (:mod:`pretrieve.retrieval.window_search`); a document that is found is scored by all its
     windows. Otherwise as :func:`pretrieve.retrieval.search.search`. A query may have fewer than ``depth`` hits: IVF sees
     only the cells it looks into.
 

@@ -6,7 +6,7 @@ Java of the system is used. pyserini's own Python layer is not imported: it load
 
 Ties and the cut at ``depth`` are made deterministic by the index, not by fetching more: Lucene breaks ties by its
 internal document number, and an index that is sorted by document id (Lucene's ``IndexSort``) and merged into one
-segment has these numbers in id order. So Lucene's own top-k is exactly the order of :mod:`pretrieve.retrieval.run`,
+segment has these numbers in id order. So Lucene's own top-k is exactly the order of :mod:`pretrieve.retrieval.trec_run`,
 for any number of threads, and its skipping of low-scoring documents stays on, from hit number ``depth``.
 
 As number n of the index is id n in ascending order, a list of the ids (``ids.json`` beside Lucene's files) is all that
@@ -39,10 +39,10 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from pretrieve.disk import room_for
-from pretrieve.errors import ConfigError, DataError
-from pretrieve.files import write_json
-from pretrieve.retrieval.run import Run
+from pretrieve.base.disk import room_for
+from pretrieve.base.errors import ConfigError, DataError
+from pretrieve.base.files import write_json
+from pretrieve.retrieval.trec_run import Run
 
 #: Documents or queries that a thread takes at a time.
 _BATCH = 64

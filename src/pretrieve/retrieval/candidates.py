@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from pretrieve.base.errors import DataError
 from pretrieve.corpora.tables import read_table
-from pretrieve.errors import DataError
-from pretrieve.retrieval.run import read_trec
+from pretrieve.retrieval.trec_run import read_trec
 
 
 def read_candidates(path: Path | str) -> dict[str, list[str]]:

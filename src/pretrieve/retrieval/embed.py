@@ -17,13 +17,13 @@ import numpy as np
 import torch
 from torch import nn
 
+from pretrieve.base.progress import Progress
 from pretrieve.models.batch import Batch
 from pretrieve.retrieval.shards import Part, ShardWriter
 from pretrieve.text.packing import Packed
 from pretrieve.training.device import Device
 from pretrieve.training.memory import out_of_memory, token_budgets
 from pretrieve.training.processes import Processes
-from pretrieve.training.progress import Progress
 
 #: Rows whose tokens are laid out at once, and sorted by length together.
 CHUNK_ROWS = 8192

@@ -21,8 +21,8 @@ from pathlib import Path
 
 import numpy as np
 
-from pretrieve.errors import ConfigError
-from pretrieve.files import sha256_of, whole_file
+from pretrieve.base.errors import ConfigError
+from pretrieve.base.files import sha256_of, whole_file
 from pretrieve.models.dual_encoder import DualEncoder
 from pretrieve.models.joint import JointTower
 from pretrieve.models.retriever_files import load_retriever

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pretrieve.errors import ConfigError
+from pretrieve.base.errors import ConfigError
 from pretrieve.retrieval.shards import Part, ShardWriter, open_store
 
 DTYPE = np.dtype("<f4")

@@ -40,8 +40,8 @@ import torch
 from tokenizers import Tokenizer, processors
 from torch import nn
 
-from pretrieve.errors import ConfigError, DataError
-from pretrieve.files import write_json
+from pretrieve.base.errors import ConfigError, DataError
+from pretrieve.base.files import write_json
 from pretrieve.models.dual_encoder import core
 from pretrieve.models.encoder import Encoder
 from pretrieve.models.hf_format import shown_config, to_saved_names, write_tensors

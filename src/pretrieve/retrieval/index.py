@@ -39,8 +39,8 @@ from types import ModuleType
 
 import numpy as np
 
-from pretrieve.errors import ConfigError, DataError, nearest
-from pretrieve.files import whole_file, write_json
+from pretrieve.base.errors import ConfigError, DataError, nearest
+from pretrieve.base.files import whole_file, write_json
 from pretrieve.retrieval.embeddings import EmbeddingReader
 
 _TRAIN = {"train": 65_536, "seed": 0, "parallel": False}

@@ -29,11 +29,10 @@ import numpy as np
 import torch
 from torch.nn import functional
 
-from pretrieve.errors import ConfigError, DataError
+from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.retrieval import search as dense_search
 from pretrieve.retrieval.approximation import measure
 from pretrieve.retrieval.embeddings import EmbeddingReader
-from pretrieve.retrieval.run import Run
 from pretrieve.retrieval.search import (
     DenseScorer,
     Hits,
@@ -45,6 +44,7 @@ from pretrieve.retrieval.search import (
     ranked_run,
     rounding,
 )
+from pretrieve.retrieval.trec_run import Run
 
 #: Documents that the first pass scores at a time: 25 MB of indices when they keep 384 words.
 BLOCK = 16_384

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pretrieve.errors import ConfigError, DataError
+from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.retrieval.shards import Part, ShardWriter, open_store
 
 INDEX, VALUE = np.dtype("<i4"), np.dtype("<f4")

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pretrieve.errors import DataError
+from pretrieve.base.errors import DataError
 from pretrieve.models.encoder import Encoder
 from pretrieve.models.joint import JointEncoder
 

@@ -20,9 +20,9 @@ from typing import Any
 
 import numpy as np
 
-from pretrieve.errors import DataError
-from pretrieve.files import DAMAGED_TEXT, whole_file
-from pretrieve.retrieval.run import Run
+from pretrieve.base.errors import DataError
+from pretrieve.base.files import DAMAGED_TEXT, whole_file
+from pretrieve.retrieval.trec_run import Run
 
 #: Version of the format: the value of ``negatives`` in the header.
 FORMAT = 1

@@ -18,8 +18,8 @@ from pathlib import Path
 
 import numpy as np
 
+from pretrieve.base.errors import DataError
 from pretrieve.corpora.tables import read_table
-from pretrieve.errors import DataError
 from pretrieve.retrieval.negatives import Negatives
 from pretrieve.tasks.collection_tables import read_collection
 

@@ -14,10 +14,10 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from pretrieve.errors import DataError
-from pretrieve.retrieval.maxp import check_documents
-from pretrieve.retrieval.run import Run
+from pretrieve.base.errors import DataError
 from pretrieve.retrieval.search import Hits, Scorer, as_run, best_first
+from pretrieve.retrieval.trec_run import Run
+from pretrieve.retrieval.window_search import check_documents
 
 
 def rerank(
@@ -36,7 +36,7 @@ def rerank(
     candidates : ids of the documents of each query; queries that are not in ``query_ids`` are left out
     doc_ids : N ids in row order of the store, or of the documents when its rows are windows
     query_ids : Q ids in the order of the scorer's queries, which is that of the run
-    documents : (rows,) document of each window (:mod:`pretrieve.retrieval.maxp`); the best window counts
+    documents : (rows,) document of each window (:mod:`pretrieve.retrieval.window_search`); the best window counts
     allow_missing : a query without candidates has an empty ranking; otherwise it is an error
 
     Raises

@@ -6,7 +6,7 @@ equal passages may swap with the batch size, the shards or the number of threads
 1. faiss finds ``depth + MARGIN`` candidates for each query, shard by shard; the best so far are kept, so memory is
    O(queries x depth) and never grows with the corpus. Without faiss torch does (:mod:`pretrieve.retrieval.first_pass`).
 2. Candidates are scored again in float64 and rounded to float32: equal vectors get equal scores. Ranking is by
-   (score descending, document id ascending), see :mod:`pretrieve.retrieval.run`.
+   (score descending, document id ascending), see :mod:`pretrieve.retrieval.trec_run`.
 3. A query is settled when its hit number ``depth`` beats the worst candidate by more than the rounding of step 1 could
    hide. The others (more ties at the cut than MARGIN: repeated passages, or a collapsed encoder) are scored against
    everything in float64, block by block, with ids deciding ties.
@@ -23,11 +23,11 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from pretrieve.errors import ConfigError, DataError
+from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.retrieval.embeddings import EmbeddingReader
 from pretrieve.retrieval.first_pass import top_k
 from pretrieve.retrieval.index import is_exact, load_faiss
-from pretrieve.retrieval.run import Run, rank_order
+from pretrieve.retrieval.trec_run import Run, rank_order
 
 #: Candidates beyond ``depth``, so that ties and near ties at the cut are settled without a second pass.
 MARGIN = 32

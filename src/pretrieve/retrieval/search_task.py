@@ -11,17 +11,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.corpora.tables import read_table
-from pretrieve.errors import ConfigError, DataError
 from pretrieve.retrieval.approximation import measure_index, search_index
 from pretrieve.retrieval.contrastive_entropy import contrastive_entropy
 from pretrieve.retrieval.embeddings import EmbeddingReader
 from pretrieve.retrieval.index import build_index, check_index, read_index, write_index
 from pretrieve.retrieval.lexical import LexicalReader
-from pretrieve.retrieval.maxp import rank_documents, read_documents, search_maxp
 from pretrieve.retrieval.rerank import rerank
-from pretrieve.retrieval.run import Run
 from pretrieve.retrieval.search import DenseScorer, Scorer, as_run, search, select_queries
+from pretrieve.retrieval.trec_run import Run
+from pretrieve.retrieval.window_search import rank_documents, read_documents, search_maxp
 
 
 @dataclass(frozen=True)

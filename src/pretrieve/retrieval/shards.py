@@ -25,8 +25,8 @@ from pathlib import Path
 
 import numpy as np
 
-from pretrieve.errors import ConfigError, DataError
-from pretrieve.files import whole_file, write_json
+from pretrieve.base.errors import ConfigError, DataError
+from pretrieve.base.files import whole_file, write_json
 
 
 @dataclass(frozen=True)

@@ -39,8 +39,8 @@ from typing import NamedTuple
 import pyarrow as pa
 import regex
 
+from pretrieve.base.errors import DataError
 from pretrieve.corpora.tables import TableWriter, read_table
-from pretrieve.errors import DataError
 
 SCHEMA = pa.schema([("query_id", pa.string()), ("answers", pa.list_(pa.string())), ("regular_expressions", pa.bool_())])
 

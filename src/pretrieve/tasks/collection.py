@@ -1,7 +1,7 @@
 """Writing a collection directory: documents, queries and judgements of any benchmark, in one form.
 
-A reader (:mod:`pretrieve.tasks.collection_readers`) puts what it reads into a :class:`CollectionWriter`, which checks
-it. Texts are never held: memory is 12 bytes for each id (:mod:`pretrieve.tasks.hashed_ids`), one block of rows, and
+A reader (:mod:`pretrieve.benchmarks.official.collection_readers`) puts what it reads into a :class:`CollectionWriter`, which
+checks it. Texts are never held: memory is 12 bytes for each id (:mod:`pretrieve.tasks.hashed_ids`), one block of rows, and
 about 100 bytes for each judgement. What stands in the directory, and how it is read back:
 :mod:`pretrieve.tasks.collection_tables`; :mod:`pretrieve.tasks.collection_task` makes a task of it.
 """
@@ -21,9 +21,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from pretrieve.corpora.raw_text import Warnings
-from pretrieve.errors import ConfigError, DataError
-from pretrieve.files import unfinished, write_json
+from pretrieve.base.errors import ConfigError, DataError
+from pretrieve.base.files import unfinished, write_json
+from pretrieve.raw.raw_text import Warnings
 from pretrieve.tasks.collection_ids import CollectionIds, where
 from pretrieve.tasks.collection_tables import SCHEMAS, SPLITS, Table
 from pretrieve.tasks.hashed_ids import hash_ids

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pretrieve.errors import DataError
+from pretrieve.base.errors import DataError
 from pretrieve.tasks.hashed_ids import HashedIds, hash_ids
 
 #: Of references to ids that did not come yet, so many are remembered.

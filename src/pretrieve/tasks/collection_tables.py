@@ -23,9 +23,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from pretrieve.base.disk import room_for
+from pretrieve.base.errors import DataError
 from pretrieve.corpora.tables import read_table
-from pretrieve.disk import room_for
-from pretrieve.errors import DataError
 
 SPLITS = ("train", "dev", "test")
 SCHEMAS: dict[str, pa.Schema] = {

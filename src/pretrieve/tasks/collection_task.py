@@ -29,7 +29,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from tokenizers import Tokenizer
 
-from pretrieve.errors import ConfigError, DataError
+from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.tasks.answers import Answers
 from pretrieve.tasks.collection_tables import Collection, read_collection
 from pretrieve.tasks.splits import VALID_SHARE, SplitRow, all_test, draw_key, make_splits, rounded, shuffled

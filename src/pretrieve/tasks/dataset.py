@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
+from pretrieve.base.errors import DataError
 from pretrieve.corpora.tables import read_table
-from pretrieve.errors import DataError
 from pretrieve.tasks.task_data import TaskData
 from pretrieve.text.packing import Packed, pack_sentence_in_passage, pack_sentences
 from pretrieve.text.token_store import TokenStore

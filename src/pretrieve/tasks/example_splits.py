@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from pretrieve.errors import ConfigError
+from pretrieve.base.errors import ConfigError
 from pretrieve.tasks.splits import VALID_SHARE, SplitRow, parse_sizes, rounded, shuffled, validation_count
 
 __all__ = [

@@ -36,9 +36,9 @@ import numpy as np
 import pyarrow as pa
 from tokenizers import Tokenizer
 
+from pretrieve.base.errors import ConfigError, DataError
+from pretrieve.base.files import write_json
 from pretrieve.corpora.tables import TableWriter, read_table
-from pretrieve.errors import ConfigError, DataError
-from pretrieve.files import write_json
 from pretrieve.tasks.example_packing import pack_histories, pack_pairs, pack_singles
 from pretrieve.tasks.example_splits import PARTS
 from pretrieve.tasks.splits import SplitRow

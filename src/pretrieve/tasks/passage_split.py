@@ -21,8 +21,8 @@ from typing import NamedTuple
 
 import pyarrow.parquet as pq
 
+from pretrieve.base.errors import ConfigError
 from pretrieve.corpora.tables import read_table
-from pretrieve.errors import ConfigError
 from pretrieve.tasks.splits import draw_key
 
 #: Words of a passage.

@@ -18,8 +18,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from pretrieve.corpora.raw_text import Warnings, read_columns
-from pretrieve.errors import DataError
+from pretrieve.base.errors import DataError
+from pretrieve.raw.raw_text import Warnings, read_columns
 from pretrieve.tasks.collection import CollectionWriter
 
 BEIR_COLUMNS = ("query-id", "corpus-id", "score")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from pretrieve.errors import DataError
+from pretrieve.base.errors import DataError
 
 
 def check_query(where: Callable[[], str], query_id: str, text: str) -> None:

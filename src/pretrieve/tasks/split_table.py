@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from pretrieve.base.errors import DataError
 from pretrieve.corpora.tables import read_table
-from pretrieve.errors import DataError
 
 
 class SplitTable:

@@ -12,7 +12,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from pretrieve.errors import ConfigError
+from pretrieve.base.errors import ConfigError
 
 #: Share of the training part that is held out for validation (paper ``pretraining_tasks`` §4.1).
 VALID_SHARE = 0.1

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from pretrieve.errors import DataError
+from pretrieve.base.errors import DataError
 from pretrieve.tasks.split_table import SplitTable
 from pretrieve.text.token_store import TokenStore
 

@@ -16,9 +16,9 @@ import numpy as np
 import pyarrow as pa
 from tokenizers import Tokenizer
 
+from pretrieve.base.errors import DataError
+from pretrieve.base.files import write_json
 from pretrieve.corpora.tables import TableWriter
-from pretrieve.errors import DataError
-from pretrieve.files import write_json
 from pretrieve.tasks.answers import Answers, write_answers
 from pretrieve.tasks.splits import SplitRow
 from pretrieve.text.packing import passage_spans

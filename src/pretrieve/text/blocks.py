@@ -23,7 +23,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pretrieve.errors import ConfigError
+from pretrieve.base.errors import ConfigError
 from pretrieve.text.packing import Packed, Part, constant, pack
 from pretrieve.text.token_store import TokenStore
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import pyarrow.parquet as pq
 from tokenizers import Tokenizer
 
+from pretrieve.base.disk import room_for
+from pretrieve.base.files import unfinished
 from pretrieve.corpora.tables import read_table
-from pretrieve.disk import room_for
-from pretrieve.files import unfinished
 from pretrieve.text.token_store import PassageText, TokenStore, write_token_store
 from pretrieve.text.vocabulary import given_tokenizer, load_tokenizer, train_wordpiece
 

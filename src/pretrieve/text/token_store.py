@@ -30,12 +30,12 @@ from pathlib import Path
 import numpy as np
 from tokenizers import Tokenizer
 
-from pretrieve.disk import room_for
-from pretrieve.errors import DataError
-from pretrieve.files import write_json
+from pretrieve.base.disk import room_for
+from pretrieve.base.errors import DataError
+from pretrieve.base.files import write_json
+from pretrieve.base.progress import Progress
 from pretrieve.text.encode_words import encode_texts
 from pretrieve.text.vocabulary import NO_TOKEN, SpecialIds, special_ids, vocabulary_sha256, word_starts
-from pretrieve.training.progress import Progress
 
 ARRAYS = [
     "tokens",
@@ -255,7 +255,7 @@ class TokenStore:
     @property
     def key(self) -> str:
         """Identity of the content (for checkpoints and embedding shards): a hash of the meta data and the arrays. A copy without
-        what is not read (:mod:`pretrieve.bundle.reading`) states that of the whole store."""
+        what is not read (:mod:`pretrieve.operations.bundle.reading`) states that of the whole store."""
         if "key" in self.meta:
             return self.meta["key"]
         digest = hashlib.sha256(json.dumps(self.meta, sort_keys=True).encode())

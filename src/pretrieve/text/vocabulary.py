@@ -26,7 +26,7 @@ from pathlib import Path
 import numpy as np
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 
-from pretrieve.errors import DataError
+from pretrieve.base.errors import DataError
 from pretrieve.text.wordpiece_trainer import wordpiece_entries
 
 SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pretrieve.errors import ConfigError
+from pretrieve.base.errors import ConfigError
 from pretrieve.text.packing import Packed, Part, constant, pack, passage_spans, ragged_arange, second_segment
 from pretrieve.text.token_store import TokenStore
 from pretrieve.text.vocabulary import NO_TOKEN

@@ -16,7 +16,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
-from pretrieve.disk import room_for
+from pretrieve.base.disk import room_for
 
 
 @dataclass

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 
-from pretrieve.files import write_json
+from pretrieve.base.files import write_json
 
 
 class Cost:

@@ -6,7 +6,7 @@ import csv
 import io
 from pathlib import Path
 
-from pretrieve.files import whole_file
+from pretrieve.base.files import whole_file
 
 COLUMNS = ["step", "tokens", "tokens_per_s", "loss", "learning_rate", "gradient_norm"]
 

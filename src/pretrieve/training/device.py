@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import torch
 
-from pretrieve.errors import ConfigError
+from pretrieve.base.errors import ConfigError
 
 PRECISIONS = ("auto", "fp32", "bf16")
 #: Kernels of oneDNN that are kept. It makes one for every shape of a product in bf16, and a packed batch has new shapes in each

@@ -20,7 +20,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import IO
 
-from pretrieve.errors import ConfigError
+from pretrieve.base.errors import ConfigError
 
 #: Seconds between two looks for free devices.
 PATIENCE = 1.0

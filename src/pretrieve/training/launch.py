@@ -34,7 +34,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pretrieve.errors import ConfigError, PretrieveError
+from pretrieve.base.errors import ConfigError, PretrieveError
 from pretrieve.training import gpu_lock
 from pretrieve.training.parent import die_with_parent
 

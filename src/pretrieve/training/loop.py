@@ -21,7 +21,8 @@ from dataclasses import dataclass, field
 import torch
 from torch import nn
 
-from pretrieve.errors import PretrieveError
+from pretrieve.base.errors import PretrieveError
+from pretrieve.base.progress import Progress
 from pretrieve.training.checkpoint import Checkpoints, State, pack_state, unpack_state
 from pretrieve.training.device import Device
 from pretrieve.training.memory import out_of_memory
@@ -29,7 +30,6 @@ from pretrieve.training.objective import MicroBatch, Objective
 from pretrieve.training.optimiser import OptimiserConfig, learning_rate_at, make_optimiser
 from pretrieve.training.prefetch import Prefetch
 from pretrieve.training.processes import Processes
-from pretrieve.training.progress import Progress
 from pretrieve.training.step import accumulate
 
 #: How far a first loss may be from the expected one, as a share of it.

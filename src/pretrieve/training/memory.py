@@ -13,8 +13,8 @@ from pathlib import Path
 
 import torch
 
-from pretrieve.errors import ConfigError, PretrieveError
-from pretrieve.files import write_json
+from pretrieve.base.errors import ConfigError, PretrieveError
+from pretrieve.base.files import write_json
 
 #: Bytes of each trained number: its weight, gradient and two moments of the optimiser, in fp32.
 TRAINED_BYTES = 16

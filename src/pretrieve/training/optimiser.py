@@ -24,7 +24,7 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 
-from pretrieve.errors import ConfigError
+from pretrieve.base.errors import ConfigError
 from pretrieve.training.lamb import Lamb
 
 OPTIMISERS = ("adamw", "adafactor", "lamb")

@@ -15,7 +15,7 @@ from datetime import timedelta
 import torch
 from torch import distributed, nn
 
-from pretrieve.errors import ConfigError
+from pretrieve.base.errors import ConfigError
 from pretrieve.training.parent import die_with_parent
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pretrieve import paths
 from pretrieve.analysis.plan import PRETRAINED, analyses
+from pretrieve.base import paths
 from pretrieve.reporting.figures.reference import Figure, Series
 
 if TYPE_CHECKING:
-    from pretrieve.workflow import Plan
+    from pretrieve.workflow.plan import Plan
 
 
 def cells_of(figure: Figure) -> list[dict[str, str]]:
@@ -55,5 +55,5 @@ def _of_series(plan: Plan, series: Series, paper: str) -> list[str]:
 
 def setting_of(plan: Plan, paper: str | None = None) -> dict[str, Any]:
     """What ``workflow_scripts/figure.py`` is told about the scale, as JSON: the fields of
-    :class:`pretrieve.reporting.results.Setting` for the figures of a paper, and ``analyses`` and ``corpus``."""
+    :class:`pretrieve.reporting.tables.results.Setting` for the figures of a paper, and ``analyses`` and ``corpus``."""
     return plan.setting(paper) | {"analyses": dict(analyses(plan.config)), "corpus": plan.scale["corpus"]}

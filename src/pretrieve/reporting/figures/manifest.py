@@ -1,4 +1,5 @@
-"""A figure's manifest: what made it, as for tables (:mod:`pretrieve.reporting.manifest`), with a command for each series."""
+"""A figure's manifest: what made it, as for tables (:mod:`pretrieve.reporting.tables.manifest`), with a command for each
+series."""
 
 from __future__ import annotations
 
@@ -6,11 +7,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from pretrieve import paths
+from pretrieve.base import paths
 from pretrieve.reporting.figures.measure import FigureSetting, NotMeasured, analysis_file, cell_of
 from pretrieve.reporting.figures.points import Point, count_points
 from pretrieve.reporting.figures.reference import Figure, Measure, Series
-from pretrieve.reporting.manifest import cost_of, made_with, measured_with
+from pretrieve.reporting.tables.manifest import cost_of, made_with, measured_with
 
 
 def make_manifest(

@@ -19,8 +19,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pretrieve.base.errors import DataError
 from pretrieve.corpora.tables import read_table
-from pretrieve.errors import DataError
 from pretrieve.evaluation.metrics import read_qrels
 from pretrieve.retrieval.embeddings import EmbeddingReader
 from pretrieve.tasks.split_table import SplitTable

@@ -14,17 +14,17 @@ from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any, NamedTuple
 
-from pretrieve import paths
 from pretrieve.analysis.plan import PRETRAINED
-from pretrieve.errors import ConfigError, DataError
+from pretrieve.base import paths
+from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.evaluation.metrics import evaluate, read_qrels
 from pretrieve.reporting.figures import maps
 from pretrieve.reporting.figures.points import AS_PUBLISHED, Point
 from pretrieve.reporting.figures.reference import UNITS, Figure, Measure, Panel, Series
-from pretrieve.reporting.references import Cell, Table, parse_number
-from pretrieve.reporting.results import ResultFiles, Setting
-from pretrieve.reporting.tables import judge
-from pretrieve.retrieval.run import read_trec
+from pretrieve.reporting.tables.filling import judge
+from pretrieve.reporting.tables.references import Cell, Table, parse_number
+from pretrieve.reporting.tables.results import ResultFiles, Setting
+from pretrieve.retrieval.trec_run import read_trec
 from pretrieve.tasks.split_table import SplitTable
 
 

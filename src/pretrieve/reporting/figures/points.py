@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from pretrieve.reporting.rows import read_rows, write_rows
-from pretrieve.reporting.tables import MEASURED, UNMEASURED
+from pretrieve.reporting.tables.filling import MEASURED, UNMEASURED
+from pretrieve.reporting.tables.rows import read_rows, write_rows
 
 #: Behind the name of a series: points that the paper states at an x that was not measured.
 AS_PUBLISHED = " (published)"

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 import jsonschema
 import yaml
 
-from pretrieve.errors import ConfigError, nearest
+from pretrieve.base.errors import ConfigError, nearest
 from pretrieve.reporting.figures.palette import METHODS
 
 SCHEMA = Path(__file__).parents[4] / "schemas" / "figures.schema.yaml"

@@ -1,0 +1,91 @@
+"""Does a sentence answer a question? QNLI's construction, on any question set in SQuAD's format.
+
+Wang et al. 2019 (*GLUE*, §2.3) turn SQuAD into sentence pairs: a question with each sentence of its paragraph, without
+the pairs of little lexical overlap; the label says whether the sentence holds the answer, and the set is balanced. Here
+each question gives two pairs: the sentence with its (first) answer, and of the paragraph's other sentences the one that
+shares most content words with the question (:mod:`pretrieve.benchmarks.made.word_overlap`), the earlier one when several do. A
+sentence in which an answer's words stand too is no negative. A question without a negative is left out and counted.
+
+The files' own split is kept; a tenth of the training file's articles (by examples) validates.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from tokenizers import Tokenizer
+
+from pretrieve.base.errors import DataError
+from pretrieve.benchmarks.made.word_overlap import content_words
+from pretrieve.benchmarks.official.squad_json import Question, squad_paragraphs
+from pretrieve.tasks.example_splits import Size, hold_out, make_example_splits
+from pretrieve.tasks.example_task import Example, TextTable, write_example_task
+from pretrieve.text.sentences import sentence_of, sentence_spans
+
+#: In the order of GLUE's labels.
+CLASSES = ("entailment", "not_entailment")
+
+
+def hardest_other(question: Question, sentences: list[str], answered: set[int]) -> int | None:
+    """Number of the sentence that is most like the question and holds no answer; None when there is none."""
+    answers = [answer.text.casefold() for answer in question.answers]
+    others = [
+        number
+        for number, text in enumerate(sentences)
+        if number not in answered and not any(answer in text.casefold() for answer in answers)
+    ]
+    words = content_words(question.text)
+    return max(others, key=lambda number: (len(words & content_words(sentences[number])), -number), default=None)
+
+
+def build_question_entailment(
+    train: Path, test: Path, dev: Path | None, tokenizer: Tokenizer, out: Path, sizes: Mapping[str, Size], seed: int
+) -> dict[str, Any]:
+    """Write the task and return its statistics. Ids are ``{question id}-{class}``.
+
+    Raises
+    ------
+    DataError
+        when a file is not SQuAD v1.1, or an article or question id is in two files.
+    ConfigError
+        when a size cannot be drawn.
+    """
+    texts, examples = TextTable(), []
+    part_of: dict[str, str] = {}
+    article_of: dict[str, str] = {}
+    home: dict[str, Path] = {}
+    contexts: dict[str, int] = {}
+    left_out = 0
+    for part, path in (("train", train), ("test", test), ("dev", dev)):
+        for paragraph in squad_paragraphs(path) if path else ():
+            if home.setdefault(paragraph.article, path) != path:
+                raise DataError(
+                    f"{path}: article '{paragraph.article}' is in {home[paragraph.article]} too; "
+                    "each belongs to one file."
+                )
+            spans = sentence_spans(paragraph.context)
+            sentences = [paragraph.context[start:end] for start, end in spans]
+            context = contexts.setdefault(paragraph.context, len(contexts))
+            for question in paragraph.questions:
+                answered = {sentence_of(spans, answer.start) for answer in question.answers}
+                negative = hardest_other(question, sentences, answered)
+                if negative is None:
+                    left_out += 1
+                    continue
+                row = texts.row(f"q{question.id}", question.text)
+                for name, number in zip(
+                    CLASSES, (sentence_of(spans, question.answers[0].start), negative), strict=True
+                ):
+                    example_id = f"{question.id}-{name}"
+                    sentence = texts.row(f"s{context}-{number}", sentences[number])
+                    examples.append(Example(example_id, [row, sentence], [CLASSES.index(name)]))
+                    part_of[example_id], article_of[example_id] = part, paragraph.article
+    counts = Counter(article_of[example_id] for example_id, part in part_of.items() if part == "train")
+    validates = {article for article, part in hold_out(counts, seed).items() if part == "valid"}
+    part_of |= {i: "valid" for i, part in part_of.items() if part == "train" and article_of[i] in validates}
+    splits = make_example_splits([example.example_id for example in examples], part_of, sizes, seed)
+    about = {"task": "question entailment (QNLI's construction)", "questions_left_out": left_out, "seed": seed}
+    return write_example_task(out, "classification", texts.texts, examples, splits, tokenizer, CLASSES, about)

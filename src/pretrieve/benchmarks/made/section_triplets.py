@@ -1,0 +1,100 @@
+"""Wikipedia section triplets, built from the corpus: which of two sentences is from the anchor's section?
+
+Ein Dor et al. 2018 (*Learning Thematic Similarity Metric from Article Sections Using Triplet Networks*) take a
+sentence as pivot, another sentence of its section as positive and a sentence of another section of the same article as
+negative; Reimers & Gurevych 2019 (§4.4) and paper ``condenser`` §4.2 train and test on their triplets. Here every
+usable sentence is an anchor once; positive and negative are drawn at random. Our own choices, where the rule leaves
+them open: a section is what stands under a top-level heading, subsections included; the introduction is no section,
+because it sums up all others; at most ``per_article`` anchors come from one article. Whole articles train, validate or
+test.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+from tokenizers import Tokenizer
+
+from pretrieve.base.errors import ConfigError, DataError
+from pretrieve.benchmarks.made.corpus_articles import Article, Sentence, articles_of
+from pretrieve.tasks.example_splits import SHARES, Size, drawn, make_example_splits, parts_of_groups
+from pretrieve.tasks.example_task import Example, TextTable, write_example_task
+from pretrieve.tasks.splits import draw_key
+
+Item = TypeVar("Item")
+
+
+def pick(items: Sequence[Item], seed: int, key: str) -> Item:
+    """One of ``items``, at random, decided by the seed and the key alone."""
+    return items[draw_key(seed, key) % len(items)]
+
+
+def triplets_of(article: Article, seed: int, per_article: int) -> Iterator[tuple[Sentence, Sentence, Sentence]]:
+    """(anchor, positive, negative) of one article, in the order of the anchors; none if it has one section only.
+
+    Positive and negative have other words than the anchor.
+    """
+    sections: dict[int, list[Sentence]] = {}
+    for sentence in article.sentences:
+        if sentence.section != article.introduction:
+            sections.setdefault(sentence.section, []).append(sentence)
+    if len(sections) < 2:
+        return
+    body = [sentence for own in sections.values() for sentence in own]
+    chosen = set(sorted(body, key=lambda s: (draw_key(seed, s.id), s.id))[:per_article])
+    for anchor in body:
+        if anchor not in chosen:
+            continue
+        near = [s for s in sections[anchor.section] if s.text != anchor.text]
+        far = [s for s in body if s.section != anchor.section and s.text != anchor.text]
+        if near and far:
+            yield anchor, pick(near, seed, f"positive {anchor.id}"), pick(far, seed, f"negative {anchor.id}")
+
+
+def build_section_triplets(
+    corpus: Path,
+    tokenizer: Tokenizer,
+    out: Path,
+    sizes: Mapping[str, Size],
+    seed: int,
+    per_article: int = 100,
+    max_examples: int | None = None,
+) -> dict[str, Any]:
+    """Write the task and return its statistics. An example's id is that of its anchor, ``{passage id}-{sentence}``.
+
+    max_examples: at most so many triplets, drawn from all; None: all.
+
+    Raises
+    ------
+    DataError
+        when the corpus is damaged, or no article has two sections.
+    ConfigError
+        when ``per_article`` or ``max_examples`` is below 1, or a size cannot be drawn.
+    """
+    if per_article < 1:
+        raise ConfigError(f"per-article is {per_article}; expected at least 1.")
+    triplets = {t[0].id: t for article in articles_of(corpus) for t in triplets_of(article, seed, per_article)}
+    if not triplets:
+        raise DataError(
+            f"{corpus}/passages.parquet: no article has usable sentences in two sections; take a larger corpus."
+        )
+    kept = drawn(list(triplets), max_examples, seed)
+    texts, examples = TextTable(), []
+    for example_id, triplet in triplets.items():
+        if example_id in kept:
+            examples.append(Example(example_id, [texts.row(s.id, s.text) for s in triplet]))
+    article_of = {example.example_id: str(triplets[example.example_id][0].article) for example in examples}
+    part_of_article = parts_of_groups(Counter(article_of.values()), SHARES, seed)
+    part_of = {example_id: part_of_article[article] for example_id, article in article_of.items()}
+    splits = make_example_splits([example.example_id for example in examples], part_of, sizes, seed)
+    about = {
+        "task": "section triplets of the corpus",
+        "articles": len(part_of_article),
+        "per_article": per_article,
+        "max_examples": max_examples,
+        "seed": seed,
+    }
+    return write_example_task(out, "triplet", texts.texts, examples, splits, tokenizer, about=about)

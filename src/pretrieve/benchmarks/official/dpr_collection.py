@@ -1,0 +1,155 @@
+"""DPR's files as one collection: passages, training questions with negatives, and test questions with answers.
+
+=========  ======================================================================================================
+passages   ``psgs_w100.tsv`` (:mod:`pretrieve.benchmarks.official.dpr_wikipedia`); without it the documents are the passages of
+the
+           training files themselves, which is a much smaller collection of another name
+train      ``biencoder-*-train.json`` (:mod:`pretrieve.benchmarks.official.dpr_training`): judged passages and negatives
+dev, test  the same, or questions with answers (:mod:`pretrieve.benchmarks.official.open_qa`), told apart by their first character
+=========  ======================================================================================================
+
+``query_id`` is ``{split}-{number in its file}``. Every positive is judged relevant, in file order: the gold one, which DPR
+trains on, is the first, and none of the others can be mined as a negative.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from hashlib import blake2b
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pretrieve.base.errors import ConfigError, DataError
+from pretrieve.benchmarks.official.dpr_training import TrainingPassage, TrainingQuestion, read_training
+from pretrieve.benchmarks.official.dpr_wikipedia import OFFICIAL_COUNT, read_passages
+from pretrieve.benchmarks.official.open_qa import add_questions, question_files
+from pretrieve.raw.json_array import starts_json_array
+from pretrieve.tasks.answers import normalise_question
+
+if TYPE_CHECKING:
+    from pretrieve.tasks.collection import CollectionWriter
+
+#: What the texts are, by whether psgs_w100.tsv is there and whether quotes are stripped.
+VARIANTS = {
+    (True, True): "psgs_w100, quotes stripped from both ends of texts",
+    (True, False): "psgs_w100",
+    (False, True): "passages of the training files only",
+    (False, False): "passages of the training files only",
+}
+NEGATIVES = ("hard", "all", "none")
+
+
+def read_dpr(
+    files: Mapping[str, Path],
+    writer: CollectionWriter,
+    negatives: str = "hard",
+    strip_quotes: bool = True,
+    regular_expressions: bool = False,
+    official: bool = True,
+) -> None:
+    """Write the collection.
+
+    Parameters
+    ----------
+    files:
+        ``passages``, ``train``, ``dev``, ``test``, each optional; documents come from ``passages`` or else from training files.
+    negatives:
+        which passages go to ``negatives.parquet``: ``hard`` ones, ``all`` (hard ones first, then random ones) or ``none``.
+    strip_quotes:
+        see :func:`pretrieve.benchmarks.official.dpr_wikipedia.read_passages`.
+    regular_expressions:
+        whether answers are patterns, as those of CuratedTREC are.
+    official:
+        ``passages`` must have as many as the whole file that the authors ship.
+
+    Raises
+    ------
+    DataError
+        when a file is damaged, or nothing gives a document.
+    ConfigError
+        when ``negatives`` is none of the three.
+    """
+    if negatives not in NEGATIVES:
+        raise ConfigError(f"negatives: {negatives!r}; expected one of {', '.join(NEGATIVES)}.")
+    splits = question_files(files)
+    writer.variant = VARIANTS["passages" in files, strip_quotes]
+    training = {split: path for split, path in splits.items() if starts_json_array(path)}
+    if "passages" in files:
+        if official:
+            writer.expected["documents"] = OFFICIAL_COUNT
+        for line, passage in read_passages(files["passages"], strip_quotes, writer.warnings):
+            writer.at(files["passages"], line)
+            writer.add_document(passage.id, passage.title, passage.text)
+    elif not training:
+        raise DataError("DPR: no passages; expected psgs_w100.tsv as 'passages', or a training file.")
+    own = _Training(writer, negatives, "passages" not in files, regular_expressions)
+    if own.documents:
+        own.add_documents(training.values())
+    for split, path in splits.items():
+        if split in training:
+            own.add_questions(path, split)
+        else:
+            add_questions(path, split, writer, regular_expressions)
+
+
+@dataclass(frozen=True)
+class _Training:
+    """Puts training files into the collection; ``documents``: the collection's documents are their passages."""
+
+    writer: CollectionWriter
+    negatives: str
+    documents: bool
+    regular_expressions: bool
+
+    def chosen(self, question: TrainingQuestion) -> list[TrainingPassage]:
+        """The negatives that are kept."""
+        if self.negatives == "none":
+            return []
+        return question.hard if self.negatives == "hard" else [*question.hard, *question.random]
+
+    def document_id(self, passage: TrainingPassage) -> str:
+        """The passage's id; where the passages are the documents, one without an id is named by its content."""
+        if passage.id or not self.documents:
+            return passage.id
+        return blake2b(f"{passage.title}\0{passage.text}".encode(), digest_size=8).hexdigest()
+
+    def add_documents(self, paths: Iterable[Path]) -> None:
+        """The passages of the files, each once, as it stands in the first place."""
+        seen: set[str] = set()
+        for path in paths:
+            self.writer.at(path)
+            for _, question in read_training(path):
+                for passage in (*question.positives, *self.chosen(question)):
+                    name = self.document_id(passage)
+                    if name not in seen:
+                        seen.add(name)
+                        self.writer.add_document(name, passage.title, passage.text)
+
+    def add_questions(self, path: Path, split: str) -> None:
+        """The questions of a file with judgements, negatives and answers."""
+        self.writer.at(path)
+        for number, question in read_training(path, self.writer.warnings):
+            query_id, where = f"{split}-{number}", f"{path}: element {number}"
+            positives = self._ids(question.positives, where)
+            if not positives:
+                self.writer.warnings.add("training question whose positives have no id", where)
+                continue
+            self.writer.add_query(query_id, normalise_question(question.text), split)
+            for doc_id in positives:
+                self.writer.add_judgement(query_id, doc_id, 1, split)
+            for doc_id in self._ids(self.chosen(question), where):
+                if doc_id not in positives:
+                    self.writer.add_negative(query_id, doc_id)
+            if question.answers:
+                self.writer.add_answers(query_id, question.answers, self.regular_expressions)
+
+    def _ids(self, passages: list[TrainingPassage], where: str) -> dict[str, None]:
+        """The document ids of passages, each once, in order; a passage without one is counted and left out."""
+        found: dict[str, None] = {}
+        for passage in passages:
+            if name := self.document_id(passage):
+                found[name] = None
+            else:
+                self.writer.warnings.add("training passage without an id", where)
+        return found

@@ -1,0 +1,170 @@
+"""Questions with answers and no judged passage: the test sets of open-domain question answering.
+
+Four layouts, told apart by what stands in the file, not by its name (packed with gzip or bzip2 or not):
+
+``*.qa.csv`` (DPR: Natural Questions, TriviaQA, WebQuestions, SQuAD, CuratedTREC)
+    ``question<TAB>['an answer', "another"]``: two tab-separated fields with the quotes of RFC 4180, the second a Python
+    list of strings. The official loader gives it to ``eval`` (facebookresearch/DPR@a31212d,
+    ``dpr/data/retriever_data.py``); here it is ``ast.literal_eval``, which runs nothing. Anserini's
+    ``topics.dpr.nq.*.txt`` are these files.
+JSON lines with ``question`` and ``answer`` or ``answers`` (a list)
+    NQ-open and EfficientQA (https://github.com/google-research-datasets/natural-questions/tree/master/nq_open);
+    Anserini's topics of WebQuestions, CuratedTREC and SQuAD.
+JSON lines with ``question_text`` and ``annotations``
+    Natural Questions itself: :func:`pretrieve.benchmarks.official.natural_questions.open_question` makes NQ-open's questions
+    of it.
+
+The questions of CuratedTREC have one regular expression each, which nothing in the file says: the caller does.
+A question has no id; it gets ``{split}-{number}``, counted from 0 in file order.
+In questions ’ becomes ', as in DPR (:func:`pretrieve.tasks.answers.normalise_question`). Blank edges of questions and
+repeated answers are left out.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pretrieve.base.errors import DataError
+from pretrieve.benchmarks.official.natural_questions import LONGEST, open_question
+from pretrieve.raw.raw_text import Warnings, read_columns, read_json_lines, read_lines
+from pretrieve.tasks.answers import normalise_question
+
+if TYPE_CHECKING:
+    from pretrieve.tasks.collection import CollectionWriter
+
+#: Questions of the files: Karpukhin et al. 2020, Table 1, and the README of NQ-open.
+OFFICIAL_COUNTS = {
+    "nq-dev": 8_757,
+    "nq-test": 3_610,
+    "trivia-dev": 8_837,
+    "trivia-test": 11_313,
+    "webquestions-test": 2_032,
+    "curatedtrec-test": 694,
+    "squad1-test": 10_570,
+    "nq-open-train": 87_925,
+    "nq-open-dev": 3_610,
+    "nq-open-efficientqa-dev": 1_800,
+}
+
+SPLITS = ("train", "dev", "test")
+
+
+class OpenQuestion(NamedTuple):
+    """A question and what answers it: texts, or regular expressions where the caller says so; at least one."""
+
+    text: str
+    answers: list[str]
+
+
+def read_questions(
+    path: Path | str, warnings: Warnings | None = None, normalise: bool = True
+) -> Iterator[tuple[int, OpenQuestion]]:
+    """Line number and question of each record of a file in one of the layouts above, streaming.
+
+    ``normalise``: ’ in questions becomes '. ``warnings`` counts answers and lines that are blank, and questions of Natural
+    Questions without a short answer, all of which are left out.
+
+    Raises
+    ------
+    DataError
+        for a question that is blank or has no answer, an answer that is no text or no list, half of a surrogate pair, and
+        what :mod:`pretrieve.raw.raw_text` raises; file, line and value are named.
+    """
+    path = Path(path)
+    warnings = Warnings() if warnings is None else warnings
+    records = _json_questions(path, warnings) if _is_json(path) else _listed_questions(path, warnings)
+    for number, text, answers in records:
+        where = f"{path}: line {number}"
+        if not isinstance(text, str) or not text.strip():
+            raise DataError(f"{where}: question {text!r}; expected text. Leave the line out.")
+        kept = _answers(where, answers, warnings)
+        text = text.strip()
+        yield number, OpenQuestion(normalise_question(text) if normalise else text, kept)
+
+
+def _is_json(path: Path) -> bool:
+    lines = read_lines(path, longest=LONGEST)
+    try:
+        return next((line.text.lstrip()[:1] == "{" for line in lines if line.text.strip()), False)
+    finally:
+        lines.close()
+
+
+def _listed_questions(path: Path, warnings: Warnings) -> Iterator[tuple[int, str, Any]]:
+    for number, (text, listed) in read_columns(path, ["question", "answers"], quoted=True, warnings=warnings):
+        try:
+            answers = ast.literal_eval(listed.strip())
+        except (ValueError, SyntaxError, RecursionError, MemoryError):
+            answers = None
+        if not isinstance(answers, list | tuple):
+            raise DataError(
+                f"{path}: line {number}: answers {listed[:80]!r}; expected a Python list of strings, such as ['Rome']."
+            )
+        yield number, text, answers
+
+
+def _json_questions(path: Path, warnings: Warnings) -> Iterator[tuple[int, Any, Any]]:
+    for number, record in read_json_lines(path, warnings=warnings, longest=LONGEST):
+        if "question_text" in record and "annotations" in record:
+            question = open_question(record, f"{path}: line {number}")
+            if question is None:
+                warnings.add("question without a short answer", f"{path}, line {number}")
+            else:
+                yield number, *question
+            continue
+        key = "answer" if "answer" in record else "answers"
+        if "question" not in record or key not in record:
+            raise DataError(
+                f"{path}: line {number}: the keys are {', '.join(map(repr, record)) or 'none'}; expected 'question' and "
+                "'answer' (NQ-open), or 'question_text' and 'annotations' (Natural Questions)."
+            )
+        yield number, record["question"], record[key]
+
+
+def _answers(where: str, answers: Any, warnings: Warnings) -> list[str]:
+    """The distinct answers that are not blank, in order."""
+    if not isinstance(answers, list | tuple) or not answers:
+        raise DataError(f"{where}: answers {str(answers)[:80]!r}; expected a list of one or more texts.")
+    kept: dict[str, None] = {}
+    for answer in answers:
+        if not isinstance(answer, str):
+            raise DataError(f"{where}: answer {answer!r}; expected text.")
+        if answer.strip():
+            kept[_whole(where, answer)] = None
+        else:
+            warnings.add("blank answer", where)
+    if not kept:
+        raise DataError(f"{where}: every answer is blank; expected text. Leave the line out.")
+    return list(kept)
+
+
+def _whole(where: str, text: str) -> str:
+    """The text, when UTF-8 can have it: an escape in a Python list can write half of a surrogate pair."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise DataError(f"{where}: answer {text!r} has half of a surrogate pair; expected whole characters.") from None
+    return text
+
+
+def add_questions(
+    path: Path, split: str, writer: CollectionWriter, regular_expressions: bool = False, normalise: bool = True
+) -> int:
+    """Write the questions of a file and their answers as the queries ``{split}-{number}``; returns how many."""
+    count = 0
+    for count, (line, question) in enumerate(read_questions(path, writer.warnings, normalise), 1):
+        writer.at(path, line)
+        query_id = f"{split}-{count - 1}"
+        writer.add_query(query_id, question.text, split)
+        writer.add_answers(query_id, question.answers, regular_expressions)
+    if not count:
+        raise DataError(f"{path}: no question; expected one a line.")
+    return count
+
+
+def question_files(files: Mapping[str, Path]) -> dict[str, Path]:
+    """The files of ``files`` that are named by a split, in the order train, dev, test."""
+    return {split: files[split] for split in SPLITS if split in files}

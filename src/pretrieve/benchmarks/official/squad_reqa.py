@@ -1,0 +1,162 @@
+"""SQuAD v1.1 → ReQA: find the sentence, and the passage around it, that answers a question.
+
+Retrieval Question-Answering (Ahmad et al. 2019, as used in paper ``pretraining_tasks`` §4.1): every passage is split
+into sentences, every pair (sentence, passage) is a candidate, and the one that holds the answer is relevant. Questions
+that are written in the same words are one query, relevant to the sentence of each of their answers; that is how Table
+2 of the paper comes to more tuples than questions, and it keeps a test question from being seen in training.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tokenizers import Tokenizer
+
+from pretrieve.base.errors import ConfigError, DataError
+from pretrieve.benchmarks.made.descriptions import passages_of
+from pretrieve.benchmarks.made.whole_articles import add_corpus_articles, join_articles
+from pretrieve.benchmarks.official.squad_json import Paragraph, squad_paragraphs
+from pretrieve.corpora.tables import read_table
+from pretrieve.tasks.answers import Answers
+from pretrieve.tasks.splits import draw_key, draw_pools, make_splits
+from pretrieve.tasks.task import Candidate, Judgement, Passage, Query, TaskContents, make_passage, write_task
+from pretrieve.text.sentences import sentence_of
+
+#: The pool of what one file plays: train, dev and test are drawn.
+DRAWN = "drawn"
+
+
+class Source(NamedTuple):
+    """Paragraphs of one file; ``pool`` is train, dev, test or :data:`DRAWN`, ``name`` stands in messages."""
+
+    pool: str
+    name: str
+    paragraphs: Iterable[Paragraph]
+
+
+def build_squad(
+    files: Mapping[str, Path],
+    tokenizer: Tokenizer,
+    out: Path,
+    sizes: Mapping[str, float | str],
+    seed: int,
+    corpus: Path | None = None,
+    max_extra: int | None = None,
+    articles: bool = False,
+) -> dict[str, Any]:
+    """Write the task of SQuAD v1.1 files, packed or not, and return its statistics. See :func:`build_reqa`.
+
+    files: ``train``, ``test`` and, where there is one, ``dev``; or ``file`` alone, which plays all three: questions are
+    drawn, not articles (paper ``pretraining_tasks`` §4.1; :func:`pretrieve.tasks.splits.draw_pools`), so paragraphs of
+    test questions may be seen in training.
+
+    Raises
+    ------
+    DataError
+        when a file is not SQuAD v1.1 (naming file, article and question), or one id stands for two questions.
+    ConfigError
+        when a size cannot be drawn.
+    """
+    # In this order: candidates are numbered by it.
+    pools = {"train": "train", "test": "test", "dev": "dev", "file": DRAWN}
+    sources = (
+        Source(pool, str(files[name]), squad_paragraphs(files[name])) for name, pool in pools.items() if name in files
+    )
+    return build_reqa(sources, tokenizer, out, sizes, seed, corpus, max_extra, articles)
+
+
+def build_reqa(
+    sources: Iterable[Source],
+    tokenizer: Tokenizer,
+    out: Path,
+    sizes: Mapping[str, float | str],
+    seed: int,
+    corpus: Path | None = None,
+    max_extra: int | None = None,
+    articles: bool = False,
+) -> dict[str, Any]:
+    """Write the task of paragraphs with questions and return its statistics; answers go to ``answers.parquet``.
+
+    The candidates come from all sources; ``doc_id`` is ``{passage number}-{sentence number}``, both from 0, in file
+    order with identical contexts counted once. ``train`` and ``test`` form the pool, training questions come from
+    ``train`` only (:func:`pretrieve.tasks.splits.make_splits`). Questions of a source that is :data:`DRAWN` are drawn
+    into the three, those in the same words together.
+
+    corpus: a directory of :mod:`pretrieve.corpora.tables` makes it open-domain retrieval instead: candidates are whole
+    passages, those of the sources (``doc_id`` is the passage number) and all others of the corpus (``c{passage_id}``),
+    or ``max_extra`` that are drawn of them. With ``articles`` too, candidates are whole articles
+    (:mod:`pretrieve.benchmarks.made.whole_articles`).
+
+    Raises
+    ------
+    DataError
+        when one id stands for two questions, or there is no question.
+    ConfigError
+        when a size cannot be drawn, or ``articles`` are asked for without a corpus.
+    """
+    if articles and corpus is None:
+        raise ConfigError("articles are what an open task searches in; expected open (a corpus) too.")
+    contents = TaskContents()
+    number_of: dict[str, int] = {}
+    query_of: dict[str, str] = {}
+    owner: dict[str, str] = {}
+    pools: dict[str, list[str]] = {"train": [], "test": [], "dev": [], DRAWN: []}
+    judged: dict[Judgement, None] = {}
+    answers: dict[str, dict[str, None]] = {}
+    for source in sources:
+        for paragraph in source.paragraphs:
+            number = number_of.get(paragraph.context)
+            if number is None:
+                number = number_of[paragraph.context] = contents.add_passage(
+                    make_passage(paragraph.article, paragraph.context)
+                )
+                sentences = range(len(contents.passages[number].spans)) if corpus is None else ()
+                contents.candidates += [Candidate(f"{number}-{sentence}", number, sentence) for sentence in sentences]
+                if corpus is not None:
+                    contents.candidates.append(Candidate(str(number), number, -1))
+            spans = contents.passages[number].spans
+            for question in paragraph.questions:
+                if question.id in owner:
+                    raise DataError(
+                        f"{source.name}: article '{paragraph.article}', question '{question.id}': the id was used before, in "
+                        f"article '{owner[question.id]}'; ids must be unique over all files."
+                    )
+                owner[question.id] = paragraph.article
+                if question.text not in query_of:
+                    query_of[question.text] = question.id
+                    contents.queries.append(Query(question.id, question.text))
+                    pools[source.pool].append(question.id)
+                query_id = query_of[question.text]
+                for answer in question.answers:
+                    doc_id = str(number) if corpus is not None else f"{number}-{sentence_of(spans, answer.start)}"
+                    judged[Judgement(query_id, doc_id)] = None
+                    answers.setdefault(query_id, {})[answer.text] = None
+    contents.judgements = list(judged)
+    if corpus is not None and articles:
+        join_articles(contents)
+        add_corpus_articles(contents, corpus, max_extra, seed)
+    elif corpus is not None:
+        _add_corpus(contents, corpus, set(number_of), max_extra, seed)
+    for pool, drawn in zip(("dev", "train", "test"), draw_pools(pools[DRAWN], seed), strict=True):
+        pools[pool] += drawn
+    query_ids = [query.query_id for query in contents.queries]
+    contents.splits = make_splits(query_ids, pools["train"], pools["test"], pools["dev"], sizes, seed)
+    contents.answers = {query_id: Answers(list(texts)) for query_id, texts in answers.items()}
+    return write_task(out, contents, tokenizer)
+
+
+def _add_corpus(contents: TaskContents, corpus: Path, taken: set[str], limit: int | None, seed: int) -> None:
+    """The passages of a corpus whose text is not among ``taken``, each once; or so many that are drawn of them."""
+    titles = read_table(Path(corpus) / "articles.parquet", ["title"])["title"].to_pylist()
+    others: dict[str, tuple[int, Passage]] = {}
+    for passage_id, _, _, passage in passages_of(Path(corpus), titles):
+        if passage.text not in taken:
+            others.setdefault(passage.text, (passage_id, passage))
+    chosen = heapq.nsmallest(
+        len(others) if limit is None else limit, others.values(), key=lambda p: draw_key(seed, f"c{p[0]}")
+    )
+    for passage_id, passage in sorted(chosen, key=lambda pair: pair[0]):
+        contents.candidates.append(Candidate(f"c{passage_id}", contents.add_passage(passage), -1))

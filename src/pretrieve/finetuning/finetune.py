@@ -1,0 +1,119 @@
+"""From an encoder to a retriever: one fine-tuning run for one training-set size, whichever recipe."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from pretrieve.base.errors import DataError
+from pretrieve.base.files import write_json
+from pretrieve.finetuning.fine_tuning import FineTuning
+from pretrieve.finetuning.recipes import trainer_of
+from pretrieve.finetuning.trainers import TRAINERS
+from pretrieve.training.checkpoint import Checkpoints
+from pretrieve.training.curve import write_curve
+from pretrieve.training.loop import Outcome, train
+from pretrieve.training.optimiser import OptimiserConfig
+from pretrieve.training.processes import Processes
+from pretrieve.workflow.running.finished_work import leaves_checkpoints
+
+
+def optimiser_config(options: dict, steps: int) -> OptimiserConfig:
+    """The optimiser that a recipe's options describe. A run that ``epochs`` makes shorter has a schedule as much shorter."""
+    names = ("learning_rate", "warmup", "weight_decay", "clip", "schedule")
+    whole = round(options["schedule_steps"] * steps / options["steps"]) if options["schedule_steps"] else 0
+    return OptimiserConfig(
+        steps=steps, schedule_steps=whole, name=options["optimiser"], **{name: options[name] for name in names}
+    )
+
+
+def finetune(
+    run: FineTuning, out: Path, checkpoint_seconds: float = 60.0, stop: Callable[[], bool] | None = None
+) -> Outcome:
+    """Fine-tune and write the directory ``out``: model, ``pretrieve.json`` and learning curve.
+
+    Where ``epochs`` of the options is a list, the model is that of the number with the lowest validation loss at its end.
+    ``stop``: see :func:`pretrieve.training.loop.train`.
+
+    Raises
+    ------
+    Stopped
+        as :func:`pretrieve.training.loop.train`.
+    ConfigError
+        when options do not go together, or with the encoder.
+    DataError
+        when a query has no relevant document or no negatives, or the encoder was made with another vocabulary.
+    """
+    if isinstance(run.options["epochs"], list):
+        return _best_epochs(run, out, checkpoint_seconds, stop)
+    prepared = TRAINERS[trainer_of(run.options)](run)
+    checkpoints = Checkpoints(run.work / "state", prepared.key)
+    if checkpoints.latest() is None:
+        prepared.started()
+    outcome = train(
+        prepared.objective,
+        optimiser_config(run.options, prepared.steps),
+        run.device,
+        run.seed,
+        checkpoints,
+        checkpoint_seconds,
+        prepared.watcher,
+        f"fine-tune {out.parent.parent.name}",
+        run.processes,
+        stop=stop,
+    )
+    prepared.restore()
+    made = {
+        "encoder": prepared.about,
+        "finetuning": dict(run.options),
+        "size": run.size,
+        "seed": run.seed,
+        **prepared.counts,
+        "steps": prepared.steps,
+        "trained_projection": True,
+        "vocabulary_sha256": prepared.about["vocabulary_sha256"],
+        **prepared.record(),
+    }
+    if run.processes is None or run.processes.first:
+        prepared.save(out, made)
+        write_curve(out / "curve.csv", outcome.curve)
+        if not leaves_checkpoints():
+            checkpoints.clear()
+            prepared.clear()
+    return outcome
+
+
+def _best_epochs(run: FineTuning, out: Path, seconds: float, stop: Callable[[], bool] | None) -> Outcome:
+    """Train once for each number of epochs, each with a schedule of its own, and keep the one with the lowest validation loss
+    (condenser A.1, which searches so with few training examples); of equal ones the first. A killed search goes on with the
+    first number that is not done."""
+    processes, found = run.processes or Processes(), {}
+    for epochs in run.options["epochs"]:
+        work = run.work / f"epochs{epochs:g}"
+        if not (work / "done.json").is_file():
+            options = {**run.options, "epochs": epochs, "snapshots": max(1, run.options["snapshots"])}
+            outcome = finetune(replace(run, options=options, work=work), work / "made", seconds, stop)
+            if processes.first:
+                looks = json.loads((work / "made/pretrieve.json").read_text()).get("validation")
+                if not looks:
+                    raise DataError(
+                        f"{run.task}: size {run.size} has no validation example, and few_epochs={run.options['epochs']} are "
+                        "chosen from by validation loss; take a larger training-set size, or set few_epochs: []."
+                    )
+                done = {"loss": looks[-1]["loss"], "tokens": outcome.tokens, "wall_s": outcome.wall_s}
+                write_json(work / "done.json", done)
+            processes.wait()
+        found[f"{epochs:g}"] = json.loads((work / "done.json").read_text())
+    best = min(found, key=lambda epochs: found[epochs]["loss"])
+    if processes.first:
+        shutil.copytree(run.work / f"epochs{best}" / "made", out, dirs_exist_ok=True)
+        about = json.loads((out / "pretrieve.json").read_text())
+        about["epochs_searched"] = {epochs: one["loss"] for epochs, one in found.items()}
+        write_json(out / "pretrieve.json", about)
+        if not leaves_checkpoints():
+            shutil.rmtree(run.work)
+    processes.wait()
+    return Outcome([], *(sum(one[key] for one in found.values()) for key in ("tokens", "wall_s")))

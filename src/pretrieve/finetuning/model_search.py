@@ -1,0 +1,95 @@
+"""Searching the whole corpus with the weights that a model has at this moment of its training.
+
+Who asks: :mod:`pretrieve.finetuning.ance` for negatives, :mod:`pretrieve.finetuning.step_curve` for runs on the way. A document
+is what ``passage_length`` tokens of it hold (FirstP), or the best of ``windows`` windows (MaxP,
+:mod:`pretrieve.finetuning.maxp`): a model is searched with as it is trained.
+
+Several processes share the embedding; the first one searches.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from pretrieve.models.dual_encoder import DualEncoder
+from pretrieve.retrieval.embed import Job, encode, run_jobs, shard_rows
+from pretrieve.retrieval.embeddings import EmbeddingReader, EmbeddingWriter
+from pretrieve.retrieval.search import search
+from pretrieve.retrieval.trec_run import Run
+from pretrieve.retrieval.window_search import search_maxp
+from pretrieve.tasks.dataset import Dataset
+from pretrieve.text.windows import PassageWindows
+from pretrieve.training.device import Device
+from pretrieve.training.processes import Processes
+
+
+class PresentSearch:
+    """Embeds a task's candidates with the present weights of ``model``, and ranks them exactly for some of its queries.
+
+    Parameters
+    ----------
+    options:
+        of the recipe: query_length, passage_length, windows (1 where it is missing).
+    directory:
+        where the vectors stand while they are needed; all processes see it.
+    """
+
+    def __init__(
+        self,
+        model: DualEncoder,
+        data: Dataset,
+        options: Mapping[str, Any],
+        device: Device,
+        directory: Path,
+        processes: Processes | None = None,
+    ) -> None:
+        self._model, self._data, self._options, self._device = model, data, options, device
+        self._store = Path(directory) / "embeddings"
+        self.processes = processes or Processes()
+
+    def run(self, rows: np.ndarray, depth: int, moment: str) -> Run | None:
+        """The best ``depth`` documents of query rows (n,). Every process calls this; the first one gets the run, the others None
+        and perhaps sooner. ``moment``: names the weights."""
+        windows = self._windows()
+        self._embed(windows, moment)
+        if not self.processes.first:
+            return None
+        data, options = self._data, self._options
+        pack = lambda wanted: data.pack_queries(wanted, options["query_length"])
+        queries = encode(self._model.query, pack, rows, self._device)
+        reader = EmbeddingReader(self._store, "corpus")
+        query_ids = [data.query_ids[row] for row in rows]
+        common = {"query_ids": query_ids, "threads": torch.get_num_threads()}  # faiss sets it for torch too
+        if windows is None:
+            found = search(reader, queries, data.document_ids, depth, **common)
+        else:
+            found = search_maxp(reader, windows.windows.documents, queries, data.document_ids, depth, **common)
+        del reader  # its files are mapped
+        shutil.rmtree(self._store)
+        return found
+
+    def _windows(self) -> PassageWindows | None:
+        """The windows of all documents; None for FirstP."""
+        limit = self._options.get("windows", 1)
+        return None if limit == 1 else self._data.windows(self._options["passage_length"], limit)
+
+    def _embed(self, windows: PassageWindows | None, moment: str) -> None:
+        data, tower, length = self._data, self._model.document, self._options["passage_length"]
+        rows, pack = len(data.document_ids), lambda wanted: data.pack_candidates(wanted, length)
+        if windows is not None:
+            rows, pack = len(windows), windows.pack
+
+        def make(owner: bool) -> list[Job]:
+            if owner:  # what a search that was killed has left is perhaps not of these weights
+                shutil.rmtree(self._store, ignore_errors=True)
+            shard = shard_rows(rows, 4 * tower.width)
+            writer = EmbeddingWriter(self._store, "corpus", rows, tower.width, moment, shard, owner)
+            return [Job("corpus", tower, lambda batch: [tower(batch)], pack, rows, [writer])]
+
+        run_jobs(make, self._device, self.processes)

@@ -1,0 +1,242 @@
+"""What a bundle holds: the jobs that some tables still need, and the files that these read.
+
+The workflow is asked, not copied: its plan names the metrics files behind the tables, and a dry run of Snakemake the
+calls that make them. What a job reads and no job of the bundle makes is data: token stores, tasks, BM25's negatives
+and candidates, and encoders or retrievers that are finished. These are built first, up to pre-training.
+
+Texts stay at home: training and embedding read token ids. Of ``corpus.parquet`` and ``queries.parquet`` only the
+columns of :data:`COLUMNS` go along, ``texts.parquet`` and ``answers.parquet`` do not; of a corpus's token store, only what
+pre-training reads (:mod:`pretrieve.operations.bundle.reading`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import yaml
+
+from pretrieve.base.errors import ConfigError, DataError, nearest
+from pretrieve.base.files import sha256_of
+from pretrieve.base.paths import metrics_file, parse_system
+from pretrieve.corpora.tables import read_table
+from pretrieve.finetuning.recipes import trainer_of
+from pretrieve.operations.bundle.archive import Content
+from pretrieve.operations.bundle.jobs import SIDE_BY_SIDE, Call, Job, calls_in, makers
+from pretrieve.raw import hub
+from pretrieve.workflow.configuration import with_numbers
+from pretrieve.workflow.job_options import from_outside
+from pretrieve.workflow.plan import Plan
+from pretrieve.workflow.stage_sources import stage_sources
+
+#: Columns that are read on the way from token ids to runs.
+COLUMNS = {"corpus.parquet": ["doc_id", "sentence_index", "passage_index"], "queries.parquet": ["query_id"]}
+#: Files that only what comes before or after reads.
+LEFT_AT_HOME = ("texts.parquet", "answers.parquet", "curve.csv")
+#: Folders of a retriever that nothing is trained from.
+_RECORDS = ("steps", "negatives")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Which tables of which scale (none: those of the configuration), or else which metrics files; ``config``: further words for
+    Snakemake's ``--config``, such as ``seeds=[1]``."""
+
+    scale: str
+    tables: tuple[str, ...] = ()
+    config: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+
+    @property
+    def words(self) -> list[str]:
+        return [f"scale={self.scale}", *self.config]
+
+    def plan(self) -> Plan:
+        """The checked configuration, with these words in it."""
+        config = yaml.safe_load(Path("config.yaml").read_text(encoding="utf-8"))
+        for word in self.words:
+            key, equals, value = word.partition("=")
+            if not equals:
+                raise ConfigError(f"--config {word!r}: expected KEY=VALUE, such as seeds=[1,2].")
+            config[key] = yaml.safe_load(value)
+        return Plan.load(with_numbers(config))
+
+    def cells(self, plan: Plan) -> Counter[str]:
+        """Metrics file → how many cells of the tables it is behind; those of trained systems only, and of a mean its parts'.
+
+        Raises
+        ------
+        ConfigError
+            for an unknown table, and where no cell of the tables has to be trained at this scale.
+        """
+        counts: Counter[str] = Counter(part for file in self.files for part in _parts(file, plan))
+        tables = self.tables or (() if self.files else tuple(plan.config["tables"]))
+        for table in tables:
+            if table not in plan.cells:
+                raise ConfigError(
+                    f"table {table!r}: no such table; allowed: {', '.join(plan.cells)}{nearest(table, plan.cells)}"
+                )
+            known = {file for file in plan.table_inputs(*table.split("/")) if "/metrics/" in file}
+            for cell in plan.cells[table]:
+                if (
+                    not cell["system"]
+                    or cell["system"] == "statistics"
+                    or parse_system(cell["system"]).encoder == "bm25"
+                ):
+                    continue
+                dataset = plan.measured(cell)
+                if dataset is None:
+                    continue
+                for seed in plan.seeds_of(cell["system"]):
+                    file = metrics_file(plan.root, cell["system"], dataset, seed)
+                    counts.update(_parts(file, plan) if file in known else ())
+        if not counts:
+            raise ConfigError(
+                f"tables {', '.join(tables)}: no cell has to be trained at scale {self.scale}; nothing to bundle."
+            )
+        return counts
+
+
+def _parts(file: str, plan: Plan) -> list[str]:
+    """The metrics files that a bundle's searches make for one that is asked for: itself, or those of a mean's data sets; the mean
+    is taken at home."""
+    path = Path(file)
+    if path.parent.name not in plan.means:
+        return [file]
+    return [str(path.parents[1] / part / path.name) for part in plan.parts(path.parent.name)]
+
+
+def snakemake(asked: Asked, *arguments: str, quiet: bool = False) -> str:
+    """Run Snakemake in the current directory and return what it printed (with ``quiet``; else it goes to the terminal).
+
+    Raises
+    ------
+    DataError
+        when it fails; with the end of its messages.
+    """
+    command = [
+        sys.executable,
+        "-m",
+        "snakemake",
+        *arguments[:-1],
+        "--config",
+        *asked.words,
+        "--",
+        *arguments[-1].split("\n"),
+    ]
+    done = subprocess.run(
+        command, stdout=subprocess.PIPE if quiet else None, stderr=subprocess.STDOUT if quiet else None, text=True
+    )
+    if done.returncode:
+        end = " ".join((done.stdout or "").split()[-60:])
+        raise DataError(
+            f"snakemake {' '.join(arguments[:-1])} failed with status {done.returncode}{': ' + end if end else ''}."
+        )
+    return done.stdout or ""
+
+
+def remaining(asked: Asked, targets: Iterable[str]) -> list[Job]:
+    """The jobs of a bundle's programs that Snakemake would run for some files, one for each training-set size."""
+    printed = snakemake(asked, "-n", "-p", "\n".join(sorted(targets)), quiet=True)
+    return [
+        Job(one.key, call.key, one, code=code_of(one), needs=one.needs)
+        for call in calls_in(printed)
+        for one in call.by_size()
+    ]
+
+
+def code_of(call: Call) -> str:
+    """Hash of the source files that a call's result depends on, as the workflow's rules have them."""
+    options = call.json("options")
+    objective = options["objective"]["name"] if call.program == "pretrain" else None
+    trainer = trainer_of(options) if call.program == "finetune" else None
+    digest = hashlib.sha256()
+    for file in stage_sources(f"{call.program}.py", objective, trainer):
+        digest.update(f"{file} {sha256_of(Path(file))}\n".encode())
+    return digest.hexdigest()[:24]
+
+
+def data_places(jobs: Sequence[Job]) -> list[str]:
+    """What jobs read and none of them makes."""
+    made = makers(jobs)
+    return sorted({place for job in jobs for place in job.call.needs if place not in made})
+
+
+def build(asked: Asked, plan: Plan, places: Sequence[str], cores: int) -> None:
+    """Let Snakemake make the data, where they are not there or not up to date."""
+    last = {
+        "tokens": "meta.json",
+        "tasks": "stats.json",
+        "encoders": "model.safetensors",
+        "retrievers": "model.safetensors",
+    }
+    targets = []
+    for place in places:
+        parts = Path(place).parts
+        if not place.startswith(f"{plan.root}/"):
+            starts = [entry["start"] for entry in plan.config["encoders"].values() if entry.get("start")]
+            for start in filter(from_outside, starts):
+                if hub.place_of(start) == place and start.startswith("hub:"):
+                    targets += hub.files_of(start)
+            continue
+        kind = "tokens" if parts[-1] == "tokens" else parts[2]
+        targets.append(f"{place}/{last[kind]}" if kind in last else place)
+    if targets:
+        snakemake(asked, "--cores", str(cores), "\n".join(sorted(set(targets))))
+
+
+def data_files(place: str) -> dict[str, Path]:
+    """The files behind a place: name in the bundle → file.
+
+    Raises
+    ------
+    DataError
+        when there is nothing.
+    """
+    path = Path(place)
+    if path.is_dir():
+        inside = [file for file in sorted(path.rglob("*")) if file.is_file()]
+        files = [file for file in inside if not set(file.relative_to(path).parts) & {*_RECORDS, *LEFT_AT_HOME}]
+    else:
+        beside = [path, Path(place.replace(".jsonl.gz", ".cost.json"))]
+        files = [file for file in dict.fromkeys(beside) if file.is_file()]
+    if not files:
+        raise DataError(f"{place}: nothing is there, and jobs of the bundle need it; build it with snakemake.")
+    return {str(file): file for file in files}
+
+
+def content_of(file: Path) -> Content:
+    """What of a file goes along: its columns of :data:`COLUMNS`, or all of it."""
+    columns = COLUMNS.get(file.name)
+    if columns is None or "tasks" not in file.parts:
+        return file
+    target = io.BytesIO()
+    pq.write_table(read_table(file, columns), target, compression="none")
+    return target.getvalue()
+
+
+def code_files() -> dict[str, Path]:
+    """The package, and the programs that run as they are."""
+    package = [
+        file for file in sorted(Path("src/pretrieve").rglob("*")) if file.is_file() and "__pycache__" not in file.parts
+    ]
+    scripts = [Path(f"workflow_scripts/{name}.py") for name in SIDE_BY_SIDE]
+    return {str(file): file for file in (*package, *scripts)}
+
+
+def hashes(files: Iterable[Path]) -> dict[str, str]:
+    """File → SHA-256 of the whole file here, texts included."""
+    return {str(file): sha256_of(file) for file in files}
+
+
+def changed(expected: Mapping[str, Any]) -> list[str]:
+    """The files that are not what they were, or are gone."""
+    return [name for name, digest in expected.items() if not Path(name).is_file() or sha256_of(Path(name)) != digest]

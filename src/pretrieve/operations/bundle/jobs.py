@@ -1,0 +1,225 @@
+"""What a bundle does, one job at a time: program calls, what they need and make, and in which order they run.
+
+Snakemake says which calls are left: a dry run prints the shell command of every job (``snakemake -n -p``,
+https://snakemake.readthedocs.io/en/stable/executing/cli.html). So a bundle's jobs have exactly the arguments that the workflow's
+have. A job of the workflow serves all training-set sizes of a family; here it is cut into one for each size, the smallest part
+that can be finished, and that a result can be taken from.
+
+What depends on what follows from the paths: a job needs what another one makes. Standard library only.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import shlex
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pretrieve.base.errors import DataError
+
+#: Program → the options that are read side by side: one value for each training-set size. Also: the programs that a bundle runs.
+SIDE_BY_SIDE: dict[str, tuple[str, ...]] = {
+    "pretrain": ("out",),
+    "finetune": ("sizes", "out"),
+    "embed": ("retrievers", "out"),
+    "search": ("stores", "sizes", "candidates", "runs", "outputs"),
+    "mine": ("stores", "retrievers", "sizes", "out"),
+    "predict": ("models", "sizes", "predictions", "outputs"),
+}
+#: Program → options that name what it reads, and what it writes. ``made-of`` is JSON with more of the first.
+_NEEDS = {
+    "pretrain": ("store", "start"),
+    "finetune": ("encoder", "task"),
+    "embed": ("task", "retrievers"),
+    "search": ("task", "stores", "candidates"),
+    "mine": ("task", "stores"),
+    "predict": ("task", "models"),
+}
+_MAKES = {"search": ("runs", "outputs"), "predict": ("predictions", "outputs")}
+_COMMAND = re.compile(r"(?:^|\s)python workflow_scripts/(\w+)\.py (.*)$")
+
+
+@dataclass(frozen=True)
+class Call:
+    """One program and its options: name without dashes → words, in the order they stood in."""
+
+    program: str
+    options: Mapping[str, Sequence[str]]
+
+    @classmethod
+    def parse(cls, program: str, words: Sequence[str]) -> Call:
+        """From the words of a command line; each option takes the words up to the next one."""
+        options: dict[str, list[str]] = {}
+        for word in words:
+            if word.startswith("--"):
+                last = options.setdefault(word[2:], [])
+            elif not options:
+                raise DataError(f"{program}.py: found {word!r} before the first option; expected --NAME VALUE ….")
+            else:
+                last.append(word)
+        return cls(program, options)
+
+    def one(self, name: str, default: str = "") -> str:
+        """The only word of an option."""
+        return next(iter(self.options.get(name, ())), default)
+
+    def json(self, name: str, default: str = "{}") -> Any:
+        return json.loads(self.one(name, default))
+
+    def words(self) -> list[str]:
+        """The words of a command line."""
+        return [word for name, values in self.options.items() for word in (f"--{name}", *values)]
+
+    @property
+    def key(self) -> str:
+        """What tells this call from others: a hash of all that its result depends on; not where it logs, nor its threads."""
+        kept = {
+            name: list(words) for name, words in self.options.items() if name not in ("log", "threads", "checkpoints")
+        }
+        return hashlib.sha256(json.dumps([self.program, kept], sort_keys=True).encode()).hexdigest()[:24]
+
+    @property
+    def needs(self) -> list[str]:
+        """Files and directories it reads."""
+        places = [word for name in _NEEDS[self.program] for word in self.options.get(name, ())]
+        for entry in self.json("made-of").values():
+            places += [entry[name] for name in ("start", "teacher") if entry.get(name)]
+            places += entry.get("negatives", {}).values()
+        return list(dict.fromkeys(places))
+
+    @property
+    def makes(self) -> list[str]:
+        """Files and directories it writes."""
+        return [word for name in _MAKES.get(self.program, ("out",)) for word in self.options[name]]
+
+    def by_size(self) -> list[Call]:
+        """The same as calls for one training-set size each."""
+        lists = {name: self.options[name] for name in SIDE_BY_SIDE[self.program] if name in self.options}
+        lengths = {len(values) for values in lists.values()}
+        if len(lengths) != 1:
+            counts = ", ".join(f"--{name} has {len(values)}" for name, values in lists.items())
+            raise DataError(f"{self.program}.py: {counts}; expected one value each for every training-set size.")
+        calls = []
+        for place in range(lengths.pop()):
+            options = dict(self.options) | {name: [values[place]] for name, values in lists.items()}
+            if "made-of" in options:
+                size = options["sizes"][0]
+                options["made-of"] = [json.dumps({size: self.json("made-of")[size]}, sort_keys=True)]
+            calls.append(Call(self.program, options))
+        return calls
+
+
+@dataclass(frozen=True)
+class Job:
+    """A call for one training-set size. id: of the call; group: of the workflow's job that it is a part of; cells: of the asked
+    tables that are measured by it or by what is made of it; code: hash of the source files that its result depends on."""
+
+    id: str
+    group: str
+    call: Call
+    cells: int = 0
+    code: str = ""
+    needs: list[str] = field(default_factory=list)
+
+    @property
+    def name(self) -> str:
+        """For people: ``finetune transformer-mlm.reqa-80pct/questions/seed1``."""
+        return f"{self.call.program} {'/'.join(Path(self.call.makes[0]).parts[3:])}".replace(".trec.gz", "")
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Job:
+        return cls(**{**value, "call": Call(**value["call"])})
+
+
+def calls_in(text: str) -> list[Call]:
+    """The calls of programs that a bundle runs, from what ``snakemake -n -p`` prints; none twice."""
+    found: dict[str, Call] = {}
+    for line in text.splitlines():
+        match = _COMMAND.search(line)
+        if match and match[1] in SIDE_BY_SIDE:
+            call = Call.parse(match[1], shlex.split(match[2]))
+            found[call.key] = call
+    return list(found.values())
+
+
+def makers(jobs: Iterable[Job]) -> dict[str, Job]:
+    """Path → the job that makes it."""
+    return {place: job for job in jobs for place in job.call.makes}
+
+
+def behind(job: Job, made_by: Mapping[str, Job]) -> list[Job]:
+    """The jobs that a job needs, with all that they need, each after what it needs itself."""
+    found: dict[str, Job] = {}
+
+    def visit(one: Job) -> None:
+        for place in one.call.needs:
+            maker = made_by.get(place)
+            if maker is not None and maker.id not in found:
+                visit(maker)
+                found[maker.id] = maker
+
+    visit(job)
+    return list(found.values())
+
+
+def dependents(lost: Collection[str], jobs: Sequence[Job]) -> list[Job]:
+    """The jobs that cannot run without some paths, directly or through others."""
+    gone, out = set(lost), []
+    while more := [job for job in jobs if job not in out and gone & set(job.call.needs)]:
+        out += more
+        gone.update(place for job in more for place in job.call.makes)
+    return out
+
+
+def in_order(jobs: Sequence[Job], cells: Mapping[str, int]) -> list[Job]:
+    """Jobs in the order that a bundle runs them, with their number of cells.
+
+    Parameters
+    ----------
+    cells:
+        metrics file → how many cells of the asked tables it is behind.
+
+    A job is worth the cells that need it. Scores are taken from the most valuable encoder first, of that from the most valuable
+    fine-tuning, and a first seed of everything before the second; what a score needs stands right before it. The sizes of one
+    job of the workflow follow each other, since Snakemake takes only whole jobs as done.
+    """
+    made_by = makers(jobs)
+    chains = {job.id: behind(job, made_by) for job in jobs}
+    worth: dict[str, int] = dict.fromkeys(chains, 0)
+    for job in jobs:
+        own = sum(cells.get(place, 0) for place in job.call.makes)
+        for one in (*chains[job.id], job):
+            worth[one.id] += own
+    group_worth: dict[str, int] = {}
+    for job in jobs:
+        group_worth[job.group] = group_worth.get(job.group, 0) + worth[job.id]
+
+    def rank(job: Job) -> tuple:
+        chain = chains[job.id]
+        worths = {
+            program: tuple((-group_worth[one.group], one.id) for one in chain if one.call.program == program)
+            for program in ("pretrain", "finetune")
+        }
+        seed = re.search(r"seed(\d+)", job.call.makes[0])
+        return (
+            int(seed[1]) if seed else 0,
+            worths["pretrain"],
+            [worth for worth, _ in worths["finetune"]],
+            -group_worth[job.group],
+            job.group,
+            job.call.makes,
+        )
+
+    ends = [job for job in jobs if any(place in cells for place in job.call.makes)]
+    done: dict[str, Job] = {}
+    for job in sorted(ends, key=rank):
+        for one in (*chains[job.id], job):
+            done.setdefault(one.id, Job(one.id, one.group, one.call, worth[one.id], one.code, one.call.needs))
+    return list(done.values())

@@ -1,0 +1,197 @@
+"""From tables to one file that a machine without a network can work from: ``make bundle SCALE=… [TABLE=…]``.
+
+::
+
+    manifest.json       scale, tables, commit, checksums of the data, what was left out
+    jobs.json           what to run, in order (:mod:`pretrieve.operations.bundle.jobs`)
+    README.txt          how
+    src/pretrieve/…, workflow_scripts/…
+    results/{scale}/…   data, where the workflow has them
+
+The archive is a tar with xz and a function of its content. What goes out where it would exceed the limit:
+:mod:`pretrieve.operations.bundle.fit`; the manifest and a line for each piece say so.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pretrieve.base.errors import ConfigError
+from pretrieve.base.files import sha256_of
+from pretrieve.base.repository import version_of
+from pretrieve.operations.bundle.archive import Content, packed_size, write_archive
+from pretrieve.operations.bundle.contents import (
+    Asked,
+    build,
+    code_files,
+    content_of,
+    data_files,
+    data_places,
+    hashes,
+    remaining,
+)
+from pretrieve.operations.bundle.fit import fit
+from pretrieve.operations.bundle.jobs import Job, in_order
+from pretrieve.operations.bundle.reading import thin_stores
+
+#: Largest bundle, unless said otherwise.
+LIMIT_MIB = 60.0
+#: Sizes are first taken by a quick level of xz; packed, token ids of encyclopaedia text take this share of them.
+QUICK = 0.93
+
+README = """\
+A bundle of the project pretrieve: pre-training, fine-tuning and search for some result tables.
+
+    export PYTHONPATH=src
+    python -m pretrieve.operations.bundle.runner --bundle . --minutes 9
+
+Needs Python 3.11 or later with torch, transformers, tokenizers, numpy, pyarrow, scikit-learn and safetensors; no network. Call it
+again until it says that nothing is left. Bring the folder out/ home, and there: make unbundle FILE=out
+"""
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """What was written: the jobs that are in it, in order; the pieces of data that are not; bytes of the file."""
+
+    jobs: list[Job]
+    left_out: list[dict[str, Any]] = field(default_factory=list)
+    size: int = 0
+
+
+def pack(asked: Asked, out: Path, cores: int = 1, limit_mib: float = LIMIT_MIB) -> Bundle:
+    """Build what is needed, and write the bundle of some tables to ``out``.
+
+    Raises
+    ------
+    ConfigError
+        when nothing has to be trained, or nothing fits into the limit.
+    DataError
+        when Snakemake fails.
+    """
+    plan = asked.plan()
+    cells = asked.cells(plan)
+    jobs = remaining(asked, cells)
+    if not jobs:
+        raise ConfigError(f"scale {asked.scale}: everything that these tables need is done; nothing to bundle.")
+    build(asked, plan, data_places(jobs), cores)
+    jobs = in_order(jobs, cells)
+    return write_bundle(asked, jobs, cells, out, int(limit_mib * (1 << 20)))
+
+
+def write_bundle(asked: Asked, jobs: Sequence[Job], cells: Mapping[str, int], out: Path, limit: int) -> Bundle:
+    """Write jobs and their data, which exist; leaves out what exceeds ``limit`` bytes (:mod:`pretrieve.operations.bundle.fit`).
+
+    Raises
+    ------
+    ConfigError
+        when nothing fits.
+    """
+    sizes = _Sizes()
+    code = sum(packed_size(file) for file in code_files().values())
+    ratio = QUICK
+    while True:
+        kept, left_out = fit(jobs, cells, sizes, limit / ratio - code)
+        files = {place: data_files(place) for place in data_places(kept)}
+        size = write_archive(out, members(asked, kept, files, left_out, sizes.thin(kept)))
+        if size <= limit:
+            return Bundle(kept, left_out, size)
+        out.unlink()
+        ratio = size / (sum(sizes(kept).values()) + code)
+
+
+class _Sizes:
+    """About how many bytes the data of jobs take in a bundle; each piece is packed once, quickly, to see. Equal files count
+    once, at the first place that has them."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, dict[str, int]] = {}
+        self._thin: tuple[frozenset[str], dict[str, bytes]] = (frozenset(), {})
+        self._of_stores: dict[tuple[frozenset[str], str], int] = {}
+
+    def thin(self, jobs: Sequence[Job]) -> dict[str, bytes]:
+        """The files of token stores as these jobs read them; the last ones are kept."""
+        readers = frozenset(job.id for job in jobs if job.call.program == "pretrain")
+        if self._thin[0] != readers:
+            self._thin = (readers, thin_stores(jobs))
+        return self._thin[1]
+
+    def __call__(self, jobs: Sequence[Job]) -> dict[str, int]:
+        """Place → bytes."""
+        counted: set[str] = set()
+        return {place: self._size(place, jobs, counted) for place in data_places(jobs)}
+
+    def _size(self, place: str, jobs: Sequence[Job], counted: set[str]) -> int:
+        thin = self.thin(jobs)
+        files = data_files(place)
+        whole = {name: file for name, file in files.items() if name not in thin}
+        if place not in self._known:
+            self._known[place] = {sha256_of(file): packed_size(content_of(file)) for file in whole.values()}
+        key = (self._thin[0], place)
+        if key not in self._of_stores:
+            self._of_stores[key] = sum(packed_size(thin[name]) for name in files if name in thin)
+        own = {name: size for name, size in self._known[place].items() if name not in counted}
+        counted.update(own)
+        return sum(own.values()) + self._of_stores[key]
+
+
+def members(
+    asked: Asked,
+    jobs: Sequence[Job],
+    files: Mapping[str, Mapping[str, Path]],
+    left_out: Sequence[Mapping[str, Any]],
+    thin: Mapping[str, bytes],
+) -> dict[str, Content]:
+    """Name → content of everything in a bundle. thin: of files that do not go along as they are."""
+    data = {name: file for of_place in files.values() for name, file in of_place.items()}
+    groups: dict[str, list[str]] = {}
+    for job in jobs:
+        groups.setdefault(job.group, []).append(job.id)
+    version = version_of()
+    checksums = hashes(data.values())
+    listed = [job.as_json() for job in jobs]
+    identity = json.dumps([listed, checksums], sort_keys=True).encode()
+    manifest = {
+        "bundle": hashlib.sha256(identity).hexdigest()[:12],
+        "scale": asked.scale,
+        "tables": list(asked.tables),
+        "config": list(asked.config),
+        "files": list(asked.files),
+        "commit": f"{version.commit or 'none'}{' with changes' if version.dirty else ''}",
+        "data": {place: {name: checksums[name] for name in of_place} for place, of_place in files.items()},
+        "groups": groups,
+        "left_out": list(left_out),
+    }
+    return {
+        "manifest.json": _json(manifest),
+        "jobs.json": _json(listed),
+        "README.txt": README.encode(),
+        **code_files(),
+        **{name: thin[name] if name in thin else content_of(file) for name, file in data.items()},
+    }
+
+
+def report(bundle: Bundle, out: Path) -> str:
+    """What was packed, for people: sizes, jobs by program, what comes first, and what was left out, largest first."""
+    counts: dict[str, int] = {}
+    for job in bundle.jobs:
+        counts[job.call.program] = counts.get(job.call.program, 0) + 1
+    lines = [
+        f"{out}: {bundle.size / 2**20:.1f} MiB, {len(bundle.jobs)} jobs: "
+        + ", ".join(f"{n} {p}" for p, n in counts.items())
+    ]
+    lines += [f"  first: {job.name} ({job.cells} cells)" for job in bundle.jobs[:3]]
+    for entry in sorted(bundle.left_out, key=lambda entry: -entry["bytes"]):
+        lines.append(
+            f"  left out: {entry['what']}, about {entry['bytes'] / 2**20:.1f} MiB, with {entry['jobs']} jobs: {entry['why']}"
+        )
+    return "\n".join(lines)
+
+
+def _json(value: Any) -> bytes:
+    return (json.dumps(value, sort_keys=True, indent=1, ensure_ascii=False) + "\n").encode()

@@ -1,0 +1,114 @@
+"""What a slice sends home: a folder of files that are at most 16 MiB each.
+
+::
+
+    out/slice-001/
+        manifest.json             the jobs that ended in it, with times; the machine; of which bundle
+        results-01.tar.xz, …      runs, predictions, curves, negatives, configurations, costs, logs
+        weights-00001.safetensors, …, weights.index.json
+
+A job is in one slice only, the one in which it ended. Vectors stay behind: they are made again from the weights if ever they are
+wanted. The folder gets its name when it is complete.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pretrieve.base.files import write_json
+from pretrieve.operations.bundle.archive import write_archive
+from pretrieve.operations.bundle.jobs import Job
+from pretrieve.operations.bundle.weights import PART_BYTES, pack_weights
+
+MANIFEST = "manifest.json"
+_WEIGHTS = ".safetensors"
+
+
+def files_of(job: Job, root: Path) -> list[str]:
+    """The files of a finished job that go home, as paths below ``root``; of an embedding only what it cost."""
+    found: list[Path] = []
+    for place in map(Path, job.call.makes):
+        if (root / place).is_dir():
+            inside = [root / place / "cost.json"] if job.call.program == "embed" else sorted((root / place).rglob("*"))
+            found += [file for file in inside if file.is_file()]
+        else:
+            stem = (
+                place.name.removesuffix(".trec.gz")
+                .removesuffix(".jsonl.gz")
+                .removesuffix(".tsv.gz")
+                .removesuffix(".json")
+            )
+            beside = [place, *(place.with_name(f"{stem}.{kind}.json") for kind in ("cost", "recall", "entropy"))]
+            found += [root / file for file in beside if (root / file).is_file()]
+    return list(dict.fromkeys(str(file.relative_to(root)) for file in found))
+
+
+def packed_jobs(out: Path) -> set[str]:
+    """Ids of the jobs that earlier slices have sent home."""
+    return {job for path in slices_in(out) for job in read_manifest(path)["jobs"]}
+
+
+def slices_in(out: Path) -> list[Path]:
+    """The complete slices of a folder, oldest first; the folder itself where it is one."""
+    if (out / MANIFEST).is_file():
+        return [out]
+    return sorted(path.parent for path in out.glob(f"slice-*/{MANIFEST}"))
+
+
+def read_manifest(folder: Path) -> dict[str, Any]:
+    return json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+
+
+def write_slice(
+    jobs: Sequence[Job],
+    records: Mapping[str, dict[str, Any]],
+    root: Path,
+    out: Path,
+    about: Mapping[str, Any],
+    weights: str = "bf16",
+    part_bytes: int = PART_BYTES,
+) -> Path | None:
+    """Write the next slice with these finished jobs; None where there are none.
+
+    records: job → what the runner knows of it. about: of the bundle and the machine. weights: ``bf16``, ``fp32`` or ``none``.
+    """
+    if not jobs:
+        return None
+    number = 1 + max((int(path.name.rpartition("-")[2]) for path in slices_in(out)), default=0)
+    folder, unfinished = out / f"slice-{number:03d}", out / f".slice-{number:03d}.part"
+    shutil.rmtree(unfinished, ignore_errors=True)
+    unfinished.mkdir(parents=True)
+    files = [file for job in jobs for file in files_of(job, root)]
+    models = [file for file in files if file.endswith(_WEIGHTS)]
+    if weights != "none" and models:
+        pack_weights(models, root, unfinished, weights, part_bytes)
+    others = [file for file in files if not file.endswith(_WEIGHTS)]
+    for part, names in enumerate(_shares(others, root, part_bytes), 1):
+        write_archive(unfinished / f"results-{part:02d}.tar.xz", {name: root / name for name in names})
+    manifest = {
+        "weights": weights,
+        "jobs": {job.id: {"made": records[job.id], "job": job.as_json()} for job in jobs},
+        **about,
+    }
+    write_json(unfinished / MANIFEST, manifest)
+    os.replace(unfinished, folder)
+    return folder
+
+
+def _shares(files: Sequence[str], root: Path, limit: int) -> list[list[str]]:
+    """Files in groups that do not exceed the limit even uncompressed; a larger file has a group of its own."""
+    shares: list[list[str]] = []
+    used = 0
+    for file in files:
+        size = (root / file).stat().st_size + 2048  # its header and padding
+        if not shares or used + size > limit - (1 << 14):
+            shares.append([])
+            used = 0
+        shares[-1].append(file)
+        used += size
+    return shares

@@ -1,0 +1,209 @@
+"""Run a bundle for so many minutes: ``python -m pretrieve.operations.bundle.runner --bundle DIR --minutes 9``.
+
+Call it again until nothing is left: each call goes on from the last one, a training run from its checkpoint. It needs torch,
+transformers, tokenizers, numpy, pyarrow, scikit-learn and safetensors, and what these bring; no network.
+
+Everything stands below the bundle's directory: the workflow's paths (``results/…``), ``logs/``, ``done/`` (one file for each job:
+when, how long, where), and ``out/``, which is what goes home (:mod:`pretrieve.operations.bundle.results`).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import sys
+import time
+import traceback
+from collections.abc import Sequence
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import replace
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from pretrieve.base.errors import ConfigError, DataError, PretrieveError
+from pretrieve.base.files import write_json
+from pretrieve.base.program import Tee, run_program
+from pretrieve.operations.bundle.jobs import Call, Job, dependents
+from pretrieve.operations.bundle.results import packed_jobs, write_slice
+
+JOBS = "jobs.json"
+#: What a result may depend on: written into the manifest.
+PACKAGES = ("torch", "transformers", "tokenizers", "numpy", "pyarrow", "scikit-learn", "safetensors")
+#: Seconds of a slice that are kept for packing its results.
+RESERVE = 15.0
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--bundle", type=Path, default=Path(), help="the unpacked bundle")
+    parser.add_argument(
+        "--minutes", type=float, default=9.0, help="begin nothing and save what runs after so many minutes"
+    )
+    parser.add_argument("--device", choices=("auto", "cuda", "cpu"), default="auto")
+    parser.add_argument("--precision", choices=("auto", "fp32", "bf16"), default="auto")
+    parser.add_argument("--threads", type=int, help="on a CPU; what the workflow has, unless given")
+    parser.add_argument("--weights", choices=("bf16", "fp32", "none"), default="bf16", help="how weights go home")
+    parser.add_argument("--out", type=Path, help="where what goes home is put; DIR/out, unless given")
+    parser.add_argument("--checkpoint-seconds", type=float, default=60.0)
+    arguments = parser.parse_args()
+    begun = time.monotonic()
+    out = arguments.out.resolve() if arguments.out else None
+    if not (arguments.bundle / JOBS).is_file():
+        raise DataError(
+            f"{arguments.bundle / JOBS}: no such file; give --bundle the directory that the bundle was unpacked to."
+        )
+    os.chdir(arguments.bundle)
+    if arguments.device == "cpu":
+        os.environ["CUDA_VISIBLE_DEVICES"] = ""  # before torch looks for devices
+    seconds = max(0.0, arguments.minutes * 60)
+    until = begun + max(seconds - RESERVE, seconds / 2)
+    failed = run_slice(until, out or Path("out"), arguments)
+    if failed:
+        raise DataError(
+            f"{len(failed)} jobs failed, the first is {failed[0]}; see logs/. All others that could be done are done."
+        )
+
+
+def run_slice(until: float, out: Path, arguments: argparse.Namespace) -> list[str]:
+    """Run the jobs of the bundle in the current directory until a moment of ``time.monotonic``; returns those that failed."""
+    from pretrieve.training.device import choose_device
+
+    manifest = json.loads(Path("manifest.json").read_text(encoding="utf-8"))
+    jobs = [Job.from_json(value) for value in json.loads(Path(JOBS).read_text(encoding="utf-8"))]
+    if arguments.threads:
+        jobs = [_with_threads(job, arguments.threads) for job in jobs]
+    threads = int(jobs[0].call.one("threads", "1"))
+    device = choose_device(arguments.precision, threads)
+    if arguments.device == "cuda" and device.device.type != "cuda":
+        raise ConfigError("--device cuda: torch finds no CUDA device here; take --device cpu, or a machine with one.")
+    machine = describe(device)
+    print(
+        f"{len(jobs)} jobs, {len(_done())} done; {machine['device']}, {machine['precision']}, torch {machine['torch']}"
+    )
+    stopped, failed, blocked = False, [], set()
+    for number, job in enumerate(jobs, 1):
+        if job.id in _done() or job.id in blocked:
+            continue
+        if time.monotonic() >= until:
+            stopped = True
+            break
+        print(f"[{number}/{len(jobs)}] {job.name}", flush=True)
+        end = _run(job, device, until, arguments.checkpoint_seconds, machine)
+        if end == "stopped":
+            stopped = True
+            break
+        if end == "failed":
+            failed.append(job.name)
+            lost = dependents(job.call.makes, jobs)
+            blocked |= {one.id for one in lost}
+            print(f"  failed; {len(lost)} jobs need it and are passed over; see logs/{job.id}.log", flush=True)
+    records, sent = _done(), packed_jobs(out)
+    finished = [job for job in jobs if job.id in records and job.id not in sent]
+    about = {"bundle": manifest, "machine": machine}
+    folder = write_slice(finished, records, Path(), out, about, arguments.weights)
+    left = [job for job in jobs if job.id not in records]
+    print(
+        f"{len(records)} of {len(jobs)} jobs are done"
+        + (f"; {len(finished)} of them are in {folder}" if folder else "")
+    )
+    if left:
+        word = "the time is over" if stopped else "the rest needs what failed"
+        print(f"{len(left)} jobs left ({word}), next: {left[0].name}. Call the same command again.")
+    return failed
+
+
+def _run(job: Job, device: Any, until: float, checkpoint_seconds: float, machine: dict[str, str]) -> str:
+    """Run one job; 'done', 'stopped' or 'failed'. Its time counts over all slices."""
+    from pretrieve.operations.bundle.programs import run_call
+    from pretrieve.training.loop import Stopped
+
+    partial = Path(f"done/{job.id}.partial.json")
+    before = json.loads(partial.read_text()) if partial.is_file() else {"slices": 0, "seconds": 0.0, "started": _now()}
+    begun = time.monotonic()
+    log = Path(f"logs/{job.id}.log")
+    log.parent.mkdir(exist_ok=True)
+
+    def record() -> dict[str, Any]:
+        seconds = round(before["seconds"] + time.monotonic() - begun, 3)
+        return {
+            "slices": before["slices"] + 1,
+            "seconds": seconds,
+            "started": before["started"],
+            "ended": _now(),
+            **machine,
+        }
+
+    with open(log, "a", encoding="utf-8", buffering=1) as stream:
+        try:
+            with redirect_stdout(Tee(sys.stdout, stream)), redirect_stderr(Tee(sys.stderr, stream)):
+                scores = run_call(job.call, device, until, checkpoint_seconds)
+        except Stopped:
+            write_json(partial, record())
+            return "stopped"
+        except PretrieveError as error:
+            print(f"{type(error).__name__}: {error}", file=stream)
+            print(f"  {type(error).__name__}: {error}", file=sys.stderr)
+            return "failed"
+        except Exception:
+            traceback.print_exc(file=stream)
+            traceback.print_exc()
+            return "failed"
+    if before["seconds"]:
+        _add_cost(job.call, before["seconds"], device.device.type == "cuda")
+    if scores:
+        print("  " + ", ".join(f"{metric} {value:.3f}" for metric, value in scores.items()), flush=True)
+    write_json(f"done/{job.id}.json", record() | ({"scores": scores} if scores else {}))
+    partial.unlink(missing_ok=True)
+    return "done"
+
+
+def _add_cost(call: Call, seconds: float, gpu: bool) -> None:
+    """Add what earlier slices took to the job's ``cost.json``, which only knows the last one."""
+    path = Path(call.makes[0]) / "cost.json"
+    if path.is_file():
+        cost = json.loads(path.read_text())
+        cost["wall_s"] = round(cost["wall_s"] + seconds, 3)
+        cost["gpu_h"] = round(cost["gpu_h"] + (seconds / 3600 if gpu else 0.0), 6)
+        write_json(path, cost)
+
+
+def _with_threads(job: Job, threads: int) -> Job:
+    return replace(job, call=Call(job.call.program, dict(job.call.options) | {"threads": [str(threads)]}))
+
+
+def _done() -> dict[str, dict[str, Any]]:
+    """Job → its record, of the finished ones."""
+    files = [path for path in sorted(Path("done").glob("*.json")) if not path.name.endswith(".partial.json")]
+    return {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in files}
+
+
+def describe(device: Any, packages: Sequence[str] = PACKAGES) -> dict[str, str]:
+    """The machine and its software, as the manifest has it."""
+    import torch
+
+    found = {}
+    for name in packages:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            found[name] = "missing"
+    kind = device.device.type
+    name = torch.cuda.get_device_name(device.device) if kind == "cuda" else f"CPU {platform.machine()}"
+    return {
+        "device": name,
+        "precision": "bf16" if device.bf16 else "fp32",
+        "python": platform.python_version(),
+        **found,
+    }
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+if __name__ == "__main__":
+    run_program(main)

@@ -1,0 +1,149 @@
+"""Weights in small parts: what a slice sends home, and how it becomes model files again.
+
+Many machines give files back in pieces of a few MiB only. So the tensors of all models go, one after another, into
+safetensors files (https://huggingface.co/docs/safetensors) of at most ``part_bytes``; a tensor that is larger is cut
+into pieces of its flat values. ``weights.index.json`` says where everything is::
+
+    {"kept_as": "bf16",
+     "files": {"results/…/model.safetensors": {
+         "metadata": {…},
+         "tensors": {"encoder.…weight": {
+             "dtype": "float32", "shape": [128, 512], "pieces": [["weights-00001.safetensors", "17"]]}}}}}
+
+**What bf16 loses.** A float32 number has a sign, 8 bits of exponent and 23 of fraction; bf16 keeps sign and exponent,
+and 7 bits of fraction, rounded to nearest, ties to even. So a weight comes back within 2^-8 of itself (0.4 %; numbers
+below 2^-126 within 2^-134), and the way back to float32, zeros for the 16 bits that were dropped, is exact: packing
+what was unpacked changes nothing. Runs and predictions are made before, with the float32 weights; who trains on from
+unpacked weights begins from the rounded ones. ``fp32`` keeps every bit, for twice the size. Numbers that are not
+float32 are kept as they are.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import load_file, save, save_file
+
+from pretrieve.base.errors import ConfigError, DataError
+from pretrieve.base.files import whole_file, write_json
+
+KINDS = ("bf16", "fp32")
+PART_BYTES = 16 << 20
+INDEX = "weights.index.json"
+#: Room that the header of a part may need for each piece.
+_HEADER = 160
+
+
+def pack_weights(
+    files: Sequence[str], root: Path, out: Path, kept_as: str = "bf16", part_bytes: int = PART_BYTES
+) -> list[Path]:
+    """Write the tensors of safetensors ``files`` (paths below ``root``) as parts in ``out``; returns parts and index.
+
+    Raises
+    ------
+    ConfigError
+        for another kind than :data:`KINDS`, or parts below 64 KiB.
+    """
+    if kept_as not in KINDS or part_bytes < 1 << 16:
+        raise ConfigError(
+            f"weights: {kept_as!r} in parts of {part_bytes} bytes; expected one of {KINDS}, 65,536 or more."
+        )
+    parts: list[Path] = []
+    waiting: dict[str, torch.Tensor] = {}
+    index: dict[str, Any] = {}
+    used = count = 0
+
+    def flush() -> None:
+        nonlocal waiting, used
+        if waiting:
+            parts.append(out / _part_name(len(parts) + 1))
+            save_file(waiting, parts[-1])
+        waiting, used = {}, 0
+
+    out.mkdir(parents=True, exist_ok=True)
+    for file in files:
+        with safe_open(root / file, framework="pt") as stored:
+            about = index[file] = {"metadata": stored.metadata(), "tensors": {}}
+            for name in stored.keys():
+                tensor = stored.get_tensor(name)
+                kept = tensor.to(torch.bfloat16) if kept_as == "bf16" and tensor.dtype == torch.float32 else tensor
+                pieces = []
+                for piece in _pieces(kept.reshape(-1), part_bytes - (1 << 12)):
+                    size = piece.numel() * piece.element_size() + _HEADER
+                    if used + size > part_bytes - 8:
+                        flush()
+                    key = str(count := count + 1)
+                    waiting[key], used = piece.contiguous(), used + size
+                    pieces.append([_part_name(len(parts) + 1), key])
+                about["tensors"][name] = {"dtype": _name(tensor.dtype), "shape": list(tensor.shape), "pieces": pieces}
+    flush()
+    write_json(out / INDEX, {"kept_as": kept_as, "files": index})
+    return [*parts, out / INDEX]
+
+
+def unpack_weights(folder: Path) -> Iterator[tuple[str, bytes]]:
+    """Yield (path, content) of every model file that :func:`pack_weights` put into ``folder``; in float32 what was float32.
+
+    Raises
+    ------
+    DataError
+        when the index or a part is missing, damaged, or does not hold what the index says.
+    """
+    try:
+        index = json.loads((folder / INDEX).read_text(encoding="utf-8"))["files"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise DataError(
+            f"{folder / INDEX}: {type(error).__name__} {error}; expected the index of weights. Copy it again."
+        ) from error
+    held: tuple[str, dict[str, torch.Tensor]] = ("", {})
+    for file, about in index.items():
+        tensors = {}
+        for name, entry in about["tensors"].items():
+            pieces = []
+            for part, key in entry["pieces"]:
+                if held[0] != part:
+                    held = part, _read_part(folder / part)
+                if key not in held[1]:
+                    raise DataError(
+                        f"{folder / part}: has no piece {key} of {file}: {name}; copy all parts of one slice again."
+                    )
+                pieces.append(held[1][key])
+            flat = torch.cat(pieces) if pieces else torch.empty(0)
+            if flat.numel() != math.prod(entry["shape"]):
+                raise DataError(
+                    f"{folder}: {file}: {name} has {flat.numel()} numbers, expected shape {entry['shape']}; copy it again."
+                )
+            tensors[name] = flat.to(getattr(torch, entry["dtype"])).reshape(entry["shape"])
+        yield file, save(tensors, about["metadata"])
+
+
+def write_unpacked(path: Path, content: bytes) -> None:
+    """Put a model file in its place, whole."""
+    with whole_file(path) as stream:
+        stream.write(content)
+
+
+def _part_name(number: int) -> str:
+    return f"weights-{number:05d}.safetensors"
+
+
+def _pieces(flat: torch.Tensor, limit: int) -> Iterator[torch.Tensor]:
+    length = max(1, (limit - _HEADER) // flat.element_size())
+    yield from (flat.split(length) if flat.numel() else [])
+
+
+def _name(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")
+
+
+def _read_part(path: Path) -> dict[str, torch.Tensor]:
+    try:
+        return load_file(path)
+    except (OSError, SafetensorError) as error:
+        raise DataError(f"{path}: cannot be read ({error}); copy it again.") from error

@@ -1,0 +1,97 @@
+"""An estimate against a run that is finished: what its jobs were expected to take, and what their ``cost.json`` say."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from pretrieve.base import paths
+from pretrieve.base.errors import DataError
+from pretrieve.operations.estimate.jobs import Job
+from pretrieve.operations.estimate.report import Estimate
+from pretrieve.workflow.plan import Plan
+
+
+@dataclass
+class Stage:
+    """jobs: of which costs were found; seconds: expected, of processors and by the clock; tokens: expected and read."""
+
+    name: str
+    jobs: int = 0
+    expected_s: float = 0.0
+    cpu_s: float = 0.0
+    wall_s: float = 0.0
+    expected_tokens: float = 0.0
+    tokens: float = 0.0
+
+
+def cost_files(plan: Plan, job: Job, root: str) -> list[Path]:
+    """Where a job left its costs: one file for each training-set size, or one. [] for a job that keeps none."""
+    places: list[str] = []
+    if job.stage == "pretrain":
+        places = [f"{paths.encoder_dir(root, job.subject, job.seed)}/cost.json"]
+    elif job.stage == "bm25":
+        places = [paths.negatives_file(root, "bm25", job.place, 0).replace(".jsonl.gz", ".cost.json")]
+    elif job.stage in ("finetune", "embed", "mine", "predict"):
+        for size in job.sizes:
+            place = (f"{job.subject}-{size}", job.place, job.seed)
+            places.append(
+                {
+                    "finetune": f"{paths.retriever_dir(root, *place)}/cost.json",
+                    "embed": f"{paths.embedding_dir(root, *place)}/cost.json",
+                    "mine": paths.negatives_file(root, *place).replace(".jsonl.gz", ".cost.json"),
+                    "predict": paths.predictions_file(root, *place).replace(".tsv.gz", ".cost.json"),
+                }[job.stage]
+            )
+    return [Path(place) for place in places]
+
+
+def compare(estimate: Estimate, root: str) -> list[Stage]:
+    """The stages of a finished run, by name; only jobs whose costs are all there.
+
+    Raises
+    ------
+    DataError
+        when there are none.
+    """
+    plan = estimate.graph.plan
+    stages: dict[str, Stage] = {}
+    for job, costs in _measured(estimate, plan, root):
+        stage = stages.setdefault(job.stage, Stage(job.stage))
+        work = estimate.workload.of(job)
+        rates = estimate.machines.cpu if not work.gpu or estimate.machines.gpu is None else estimate.machines.gpu
+        stage.jobs += 1
+        # A cost begins behind the imports.
+        stage.expected_s += rates.seconds(work) - (rates.start_s if work.runs else rates.light_s)
+        stage.expected_tokens += work.tokens
+        for cost in costs:
+            stage.cpu_s += cost["cpu_s"]
+            stage.wall_s += cost["wall_s"]
+            stage.tokens += cost["tokens"]
+    if not stages:
+        raise DataError(f"{root}: no cost.json of a job of this plan; expected the results of a run of the same scale.")
+    return list(stages.values())
+
+
+def _measured(estimate: Estimate, plan: Plan, root: str) -> Iterator[tuple[Job, list[dict]]]:
+    for job in estimate.graph.behind(estimate.graph.everything()):
+        files = cost_files(plan, job, root)
+        if files and all(file.is_file() for file in files):
+            yield job, [json.loads(file.read_text()) for file in files]
+
+
+def report(stages: list[Stage]) -> str:
+    """A line a stage, and the sum: seconds expected, of processors, by the clock; expected over processor seconds."""
+    total = Stage("total")
+    for stage in stages:
+        for key in ("jobs", "expected_s", "cpu_s", "wall_s", "expected_tokens", "tokens"):
+            setattr(total, key, getattr(total, key) + getattr(stage, key))
+    lines = [f"{'stage':10} {'jobs':>5} {'expected s':>11} {'CPU s':>9} {'wall s':>9} {'ratio':>6} {'tokens':>7}"]
+    for stage in [*stages, total]:
+        ratio = stage.expected_s / max(stage.cpu_s, 1e-9)
+        tokens = f"{stage.expected_tokens / stage.tokens:7.2f}" if stage.tokens else "      –"
+        seconds = f"{stage.expected_s:11,.0f} {stage.cpu_s:9,.0f} {stage.wall_s:9,.0f} {ratio:6.2f}"
+        lines.append(f"{stage.name:10} {stage.jobs:5} {seconds} {tokens}")
+    return "\n".join([*lines, "ratio: expected over CPU seconds; tokens: expected over read ones"])

@@ -1,0 +1,139 @@
+"""How fast a machine is: measured here in half a minute, read from a file that was measured elsewhere, or assumed for a GPU.
+
+A rate of matrix products inside a training step (or a forward pass) is FLOPs as :mod:`pretrieve.operations.estimate.flops`
+counts them, divided by seconds. What a step spends on everything else (norms, dropout, the optimiser's arithmetic on
+activations) makes that rate smaller; it is a property of the machine and the model's width, and not of the number of steps.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import NamedTuple
+
+from pretrieve.base.errors import ConfigError, DataError, nearest
+from pretrieve.base.files import write_json
+from pretrieve.operations.estimate.work import Work
+
+
+@dataclass(frozen=True)
+class Rates:
+    """machine: in words; device: cpu or cuda; origin: measured or assumed. FLOPs a second: products (large matrices alone),
+    train, encode, search (inner products with a collection, on a CPU core). Seconds: pass_s of a micro-batch beside its FLOPs,
+    gathered_s of a number picked from the vocabulary, update_s of one parameter's update, load_s of a model, start_s of a job
+    that computes, light_s of one that does not."""
+
+    machine: str
+    device: str
+    origin: str
+    products: float
+    train: float
+    encode: float
+    search: float
+    pass_s: float
+    gathered_s: float
+    update_s: float
+    load_s: float
+    start_s: float
+    light_s: float
+
+    def seconds(self, work: Work, threads: int = 1) -> float:
+        """Of a job on one core or one GPU of this machine, where ``threads`` cores share what can be shared."""
+        computing = work.runs > 0
+        return (
+            (self.start_s if computing else self.light_s)
+            + work.runs * self.load_s
+            + work.train / self.train
+            + work.encode / self.encode
+            + (work.search / self.search + work.shared_s) / max(1, threads)
+            + work.gathered * self.gathered_s
+            + (work.train_passes + work.encode_passes / 3) * self.pass_s
+            + work.updates * self.update_s
+            + work.cpu_s
+        )
+
+    def write(self, path: Path) -> None:
+        """Write as JSON."""
+        write_json(path, asdict(self))
+
+
+def read_rates(path: Path) -> Rates:
+    """What :meth:`Rates.write` wrote.
+
+    Raises
+    ------
+    DataError
+        when the file is missing or damaged, or has other fields.
+    """
+    try:
+        values = json.loads(Path(path).read_text(encoding="utf-8"))
+        rates = Rates(**values)
+        if any(not getattr(rates, field.name) > 0 for field in fields(Rates) if field.type == "float"):
+            raise ValueError("a rate is not above 0")
+        return rates
+    except (OSError, ValueError, TypeError) as error:
+        raise DataError(
+            f"{path}: {type(error).__name__} {error}; expected rates as `workflow_scripts/estimate.py --measure FILE` writes "
+            "them."
+        ) from None
+
+
+class Gpu(NamedTuple):
+    """tflops: of dense bf16 products (fp16 where there is no bf16); source: who says so."""
+
+    tflops: float
+    source: str
+
+
+#: Datasheets give peaks; an H200's large products were measured at 769 to 798 TFLOP/s, which is 0.8 of its peak.
+GPUS = {
+    "h200": Gpu(989, "NVIDIA H200 datasheet, without sparsity"),
+    "h100": Gpu(989, "NVIDIA H100 SXM datasheet, without sparsity"),
+    "a100": Gpu(312, "NVIDIA A100 datasheet"),
+    "l40s": Gpu(362, "NVIDIA L40S datasheet"),
+    "a40": Gpu(150, "NVIDIA A40 datasheet"),
+    "v100": Gpu(125, "NVIDIA V100 datasheet, fp16"),
+}
+#: Share of the peak that training is assumed to reach, and encoding.
+MFU, ENCODING_MFU = 0.35, 0.40
+
+
+def assumed_gpu(name: str, cpu: Rates, mfu: float = MFU) -> Rates:
+    """A GPU that nobody measured: its datasheet's peak times ``mfu``. cpu: of the machine that it is in.
+
+    Raises
+    ------
+    ConfigError
+        for a GPU that is not in the list, or a share that is not between 0 and 1.
+    """
+    key = name.lower()
+    if key not in GPUS:
+        raise ConfigError(
+            f"gpu {name!r}: allowed: {', '.join(GPUS)}, or rates that were measured on one (workflow_scripts/estimate.py "
+            f"--measure FILE){nearest(key, GPUS)}"
+        )
+    if not 0 < mfu <= 1:
+        raise ConfigError(f"mfu {mfu}: expected a share of the peak, above 0 and at most 1.")
+    peak = GPUS[key].tflops * 1e12
+    return Rates(
+        machine=f"{key.upper()}, {GPUS[key].tflops} TFLOP/s bf16 ({GPUS[key].source}) × {mfu}",
+        device="cuda",
+        origin="assumed",
+        products=peak,
+        train=peak * mfu,
+        encode=peak * mfu * ENCODING_MFU / MFU,
+        search=cpu.search,
+        pass_s=0.025,  # some 1,000 kernels of 12 layers, both ways, are launched in no less
+        gathered_s=3e-12,  # 4 bytes at 1.3 TB/s
+        update_s=1.4e-11,  # 28 bytes of a parameter, its gradient and two moments, at 2 TB/s
+        load_s=5.0,
+        start_s=20.0,
+        light_s=cpu.light_s,
+    )
+
+
+def usable_cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

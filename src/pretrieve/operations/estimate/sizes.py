@@ -1,0 +1,290 @@
+"""How large tasks and corpora are, as far as it is known before they are built.
+
+For each of them, the first that there is:
+
+1. what a finished job counted: ``stats.json`` of the task or corpus under ``results/``;
+2. the line with its name in ``resources/counts.tsv``;
+3. the lines of its raw files there, added up: documents of one file, queries of another;
+4. a guess from the bytes of its raw files.
+
+:attr:`TaskSize.origin` says which it was, and the estimate prints it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pretrieve.base import paths
+from pretrieve.base.errors import DataError
+from pretrieve.benchmarks.official.example_readers import READERS
+from pretrieve.operations.estimate.training import CorpusLengths, TaskLengths
+from pretrieve.raw.sources import Source, source_of
+from pretrieve.tasks.splits import is_share
+from pretrieve.workflow.plan import Plan
+from pretrieve.workflow.scales import articles_of
+
+COUNTS = Path("resources/counts.tsv")
+NUMBERS = (
+    "documents",
+    "document_tokens",
+    "queries",
+    "query_tokens",
+    "train",
+    "test",
+    "texts",
+    "articles",
+    "sentences",
+)
+#: Of a guess: bytes of plain text for a word piece, word pieces of a document, how much larger compressed text is.
+BYTES_PER_TOKEN, TOKENS_PER_DOCUMENT, UNPACKED = 5, 100, 3
+PACKED = (".gz", ".bz2", ".zip", ".tgz", ".xz", ".zst")
+#: Word pieces of a sentence, where nothing says how many a corpus has.
+SENTENCE = 26.0
+#: Share of the queries that may train, where nothing says how many do, and that are kept for development.
+TRAINS, DEVELOPMENT = 0.8, 0.1
+#: Share of the training examples that readers hold out for validation.
+HELD_OUT = 0.1
+
+Counts = Mapping[str, Mapping[str, float]]
+
+
+@dataclass(frozen=True)
+class TaskSize:
+    """documents: candidates (of a task of examples: its texts); queries: all that are embedded (there: examples); tokens: mean
+    word pieces without [CLS] and [SEP]; train, test: training-set size → queries or examples; texts: of an example."""
+
+    documents: float
+    document_tokens: float
+    queries: float
+    query_tokens: float
+    train: Mapping[str, float]
+    test: Mapping[str, float]
+    origin: str
+    texts: float = 0.0
+
+    @property
+    def lengths(self) -> TaskLengths:
+        """As a tower reads them."""
+        return TaskLengths(self.query_tokens + 2, self.document_tokens + 2)
+
+
+@dataclass(frozen=True)
+class CorpusSize:
+    """passages, articles, sentences, and the word pieces of all of them."""
+
+    passages: float
+    articles: float
+    sentences: float
+    tokens: float
+    origin: str
+
+    @property
+    def lengths(self) -> CorpusLengths:
+        """Means of a passage, a sentence, an article."""
+        return CorpusLengths(*(self.tokens / max(1.0, n) for n in (self.passages, self.sentences, self.articles)))
+
+
+def read_counts(path: Path = COUNTS) -> Counts:
+    """Name of a data set, a corpus or a source → its numbers; an empty field is left out.
+
+    Raises
+    ------
+    DataError
+        for a line without a name, a name that stands there twice, or a field that is no number.
+    """
+    found: dict[str, dict[str, float]] = {}
+    with open(path, encoding="utf-8") as stream:
+        lines = [(number, line) for number, line in enumerate(stream, 1) if line.strip() and not line.startswith("#")]
+    header = lines[0][1].rstrip("\n").split("\t")
+    for number, line in lines[1:]:
+        row = dict(zip(header, line.rstrip("\n").split("\t"), strict=False))
+        name = row.get("name", "")
+        if not name or name in found:
+            raise DataError(f"{path}, line {number}: name {name!r}: expected a name that stands there once.")
+        try:
+            found[name] = {key: float(row[key]) for key in NUMBERS if row.get(key)}
+        except ValueError as error:
+            raise DataError(f"{path}, line {number}: {error}; expected numbers in {', '.join(NUMBERS)}.") from None
+    return found
+
+
+@dataclass
+class Sizes:
+    """The sizes of everything a plan works with. root: ``results/SCALE``, where finished jobs are looked for."""
+
+    plan: Plan
+    sources: Mapping[str, Source]
+    counts: Counts
+    root: str
+    #: Names that were guessed.
+    guessed: set[str] = field(default_factory=set)
+    _tasks: dict[str, TaskSize] = field(default_factory=dict)
+    _corpora: dict[str, CorpusSize] = field(default_factory=dict)
+
+    def task(self, dataset: str) -> TaskSize:
+        """Of a data set."""
+        if dataset not in self._tasks:
+            self._tasks[dataset] = self._counted_task(dataset) or self._expected_task(dataset)
+        return self._tasks[dataset]
+
+    def corpus(self, name: str) -> CorpusSize:
+        """Of a corpus."""
+        if name not in self._corpora:
+            self._corpora[name] = self._counted_corpus(name) or self._expected_corpus(name)
+        return self._corpora[name]
+
+    def downloaded_as(self, name: str) -> Source:
+        """The source itself, or the archive that it comes in."""
+        source = source_of(self.sources, name)
+        while source.archive:
+            source = source_of(self.sources, source.archive)
+        return source
+
+    def download(self, names: Iterable[str]) -> float:
+        """Bytes to download for some sources, each archive once; what no publisher states counts 0."""
+        return sum(source.bytes for source in {self.downloaded_as(name) for name in names})
+
+    def on_disk(self, names: Iterable[str]) -> float:
+        """Bytes of some sources when they are in place, with the archives that they came in."""
+        names = list(names)
+        members = [self.sources[name] for name in names if self.sources[name].archive]
+        unknown = {self.downloaded_as(one.name) for one in members if not one.bytes}
+        return self.download(names) + sum(one.bytes for one in members) + UNPACKED * sum(one.bytes for one in unknown)
+
+    def _counted_task(self, dataset: str) -> TaskSize | None:
+        file = Path(paths.task_dir(self.root, dataset)) / "stats.json"
+        if not file.is_file():
+            return None
+        stats = json.loads(file.read_text())
+        if set(self.plan.config["datasets"][dataset]["sizes"]) - set(stats.get("splits", {})):
+            return None  # counted before the configuration had these sizes
+        train, test = (
+            {size: counts.get(part, 0) for size, counts in stats.get("splits", {}).items()}
+            for part in ("train", "test")
+        )
+        if "examples" in stats:
+            texts, length = stats["texts_per_example"], stats["text_tokens"]
+            history = max(1.0, stats.get("history", 0)) * length
+            return TaskSize(stats["texts"], length, stats["examples"], history, train, test, "counted", texts)
+        sizes = (stats["candidates"], stats["doc_tokens"], stats["queries"], stats["query_tokens"])
+        return TaskSize(*sizes, train, test, "counted")
+
+    def _expected_task(self, dataset: str) -> TaskSize:
+        options = self.plan.config["datasets"][dataset]
+        reader = options.get("reader_options") or {}
+        files = list(options.get("files", {}).values())
+        known = dict(self.counts.get(dataset, {}))
+        origin = "listed"
+        if not known:
+            known, origin = self._added(files), "listed by file"
+        if not known.get("documents") and self.plan.is_examples(dataset) and options["reader"] in READERS:
+            counts = READERS[options["reader"]].counts
+            known = {"documents": 2 * sum(counts.values()), "train": counts["train"]} | known
+            known.setdefault("queries", sum(count for name, count in counts.items() if "news" not in name))
+        if (options.get("open") or options["reader"] == "corpus") and dataset not in self.counts:
+            more = self.corpus(articles_of(self.plan.config, dataset))
+            whole = options.get("open") == "articles"
+            texts, tokens = (more.articles, more.lengths.article) if whole else (more.passages, more.lengths.passage)
+            extra = min(texts * reader.get("share", 1.0), options.get("max_extra") or texts)
+            known["documents"] = known.get("documents", 0) + extra
+            known.setdefault("document_tokens", tokens)
+        if not known.get("documents"):
+            origin = "guessed from bytes"
+            self.guessed.add(dataset)
+            known = self._guess(files) | known
+        known["documents"] = min(known["documents"], options.get("max_documents") or known["documents"])
+        known = {"document_tokens": TOKENS_PER_DOCUMENT, "queries": 1000, "query_tokens": 12, "texts": 2} | known
+        queries = min(known["queries"], options.get("max_queries") or options.get("max_examples") or known["queries"])
+        train = self._training(dataset, queries, known.get("train"))
+        pool = (1 - DEVELOPMENT) * queries
+        wanted = self.plan.config["datasets"][dataset]["sizes"]
+        most = max((number for name, number in train.items() if not is_share(wanted[name])), default=0.0)
+        drawn = {name: number if is_share(wanted[name]) else most for name, number in train.items()}
+        test = {name: known.get("test") or max(1.0, pool - number / (1 - HELD_OUT)) for name, number in drawn.items()}
+        sizes = (known["documents"], known["document_tokens"], queries, known["query_tokens"])
+        return TaskSize(*sizes, train, test, origin, known["texts"])
+
+    def _training(self, dataset: str, queries: float, train: float | None) -> dict[str, float]:
+        """Training examples of each size, less what is held out. train: all that may train, where it is known."""
+        sizes: dict[str, Any] = self.plan.config["datasets"][dataset]["sizes"]
+        pool = (1 - DEVELOPMENT) * queries
+        everything = TRAINS * queries if train is None else train
+        wanted = {
+            size: everything if share == "all" else min(share, everything) if share >= 1 else share * pool
+            for size, share in sizes.items()
+        }
+        return {size: max(1.0, (1 - HELD_OUT) * number) for size, number in wanted.items()}
+
+    def _added(self, files: Iterable[str]) -> dict[str, float]:
+        """The lines of some files as one: numbers add up, lengths are means."""
+        total: dict[str, float] = {}
+        for row in (self.counts[name] for name in dict.fromkeys(files) if name in self.counts):
+            for key in ("documents", "queries", "train", "test", "articles"):
+                if key in row:
+                    total[key] = total.get(key, 0) + row[key]
+            for key, of in (("document_tokens", "documents"), ("query_tokens", "queries")):
+                if key in row:
+                    total[key] = total.get(key, 0) + row[key] * row.get(of, 1)
+        for key, of in (("document_tokens", "documents"), ("query_tokens", "queries")):
+            if key in total:
+                total[key] /= max(1.0, total.get(of, 1))
+        return total
+
+    def _guess(self, files: Iterable[str]) -> dict[str, float]:
+        names = [name for name in files if name in self.sources]
+        plain = [name for name in names if self.sources[name].bytes and not self.sources[name].file.endswith(PACKED)]
+        packed = [name for name in names if name not in plain]
+        tokens = (sum(self.sources[name].bytes for name in plain) + UNPACKED * self.download(packed)) / BYTES_PER_TOKEN
+        return {"documents": max(1000.0, tokens / TOKENS_PER_DOCUMENT)}
+
+    def _counted_corpus(self, name: str) -> CorpusSize | None:
+        folder = Path(paths.corpus_dir(self.root, name))
+        stats, meta = folder / "stats.json", folder / "tokens/meta.json"
+        if not (stats.is_file() and meta.is_file()):
+            return None
+        counts = json.loads(stats.read_text())
+        tokens = json.loads(meta.read_text())["arrays"]["tokens"]["length"]
+        return CorpusSize(counts["passages"], counts["articles"], counts["sentences"], tokens, "counted")
+
+    def _expected_corpus(self, name: str) -> CorpusSize:
+        options = self.plan.config["corpora"][name]
+        if "parts" in options and name not in self.counts:
+            parts = [self.corpus(part) for part in options["parts"]]
+            origin = ", ".join(sorted({part.origin for part in parts}))
+            sums = [
+                sum(getattr(part, key) for part in parts) for key in ("passages", "articles", "sentences", "tokens")
+            ]
+            return CorpusSize(*sums, origin)
+        files = [options.get("dump"), options.get("leads"), *(options.get("files") or {}).values()]
+        known = dict(self.counts.get(name) or self._added(filter(None, files)))
+        origin = "listed"
+        if not known.get("documents"):
+            known, origin = self._guess(filter(None, files)) | known, "guessed from bytes"
+            self.guessed.add(name)
+        passages = known["documents"]
+        tokens = passages * known.get("document_tokens", TOKENS_PER_DOCUMENT)
+        sentences = known.get("sentences", tokens / SENTENCE)
+        return CorpusSize(passages, known.get("articles", passages), sentences, tokens, origin)
+
+
+def count_lines(sizes: Sizes) -> list[str]:
+    """Lines of ``resources/counts.tsv`` for what is counted under ``root``: tasks of examples and of queries, and corpora."""
+    lines = []
+    for dataset in sizes.plan.config["datasets"]:
+        size = sizes.task(dataset)
+        if size.origin == "counted":
+            largest = max(size.train, key=lambda name: size.train[name])
+            train, texts = round(size.train[largest] / (1 - HELD_OUT)), size.texts or ""
+            values = (size.documents, size.document_tokens, size.queries, round(size.query_tokens, 2), train, "", texts)
+            lines.append("\t".join(map(str, (dataset, *values, "", "", "counted"))))
+    for corpus in sizes.plan.config["corpora"]:
+        size = sizes.corpus(corpus)
+        if size.origin == "counted":
+            tokens = round(size.tokens / size.passages, 2)
+            values = (size.passages, tokens, "", "", "", "", "", size.articles, size.sentences)
+            lines.append("\t".join(map(str, (corpus, *values, "counted"))))
+    return lines

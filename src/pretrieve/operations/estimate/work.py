@@ -1,0 +1,341 @@
+"""What one job has to do, whatever the machine: FLOPs, passes, seconds of a core, and bytes that it leaves on the disk.
+
+FLOPs of training and encoding follow from the options that the job gets (:mod:`pretrieve.workflow.job_options`). What is not
+matrix products is taken at rates of one CPU core that this project measured, each with its source below; they are a small part
+where models are large.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pretrieve.models.config import BodyConfig
+from pretrieve.operations.estimate.bodies import body_of
+from pretrieve.operations.estimate.flops import Texts, parameters, product
+from pretrieve.operations.estimate.jobs import ON_GPU, Graph, Job
+from pretrieve.operations.estimate.sizes import Sizes, TaskSize
+from pretrieve.operations.estimate.training import (
+    Step,
+    TaskLengths,
+    document_windows,
+    embedding,
+    extra_parameters,
+    finetuning_step,
+    pretraining_step,
+    score_pairs,
+)
+from pretrieve.pretraining.presets import budget_steps
+from pretrieve.raw import hub
+from pretrieve.workflow.job_options import encoder_options, recipe_options
+from pretrieve.workflow.scales import corpus_of, vocabulary_of
+
+#: Seconds of one core, as measured on the project's machine.
+PASSAGE_OF_DUMP = 2e-4  # benchmarks/results/c10_wiki.json: 40 pages of 46 passages, read and parsed in 0.38 s
+COLLECTION_DOCUMENT = 1 / 236_000  # benchmarks/results/c11_collection.json, 1,000,000 passages
+TOKEN = 0.795 / 1_724_755  # benchmarks/results/c9_tokens_pairs.json: words to stored ids
+TRAINED_VOCABULARY_TOKEN = 4e-6  # the demo's vocabulary: 8 s for 1.7 M word pieces
+INDEXED_DOCUMENT = 9.6 / 100_000  # benchmarks/results/c6_bm25.json: documents of 87 words
+BM25_DOCUMENT = 0.61 / 2_000 / 100_000  # the same: one query against one document, 200 hits
+HASHED_BYTES = 300e6  # copied and checked in a second
+LINE_OF_RUN = 2e-6  # a hit, written, read and scored
+#: Bytes that a word piece takes: as Parquet text with its ids, in a token store, in a Lucene index.
+TEXT_BYTES, STORE_BYTES, INDEX_BYTES = 4.0, 2.1, 2.5
+#: Bytes of a hit in a gzip'd run.
+HIT_BYTES = 14
+
+
+@dataclass(frozen=True)
+class Work:
+    """train, encode: FLOPs of training and of forward passes alone; search: of inner products with a collection, on a CPU;
+    gathered: numbers picked out of the vocabulary; train_passes, encode_passes: micro-batches; updates: parameters times steps;
+    cpu_s: seconds of one core beside that; shared_s: the same, where a job's threads share it; runs: models that are trained or
+    loaded; disk, download: bytes; tokens, steps: for people."""
+
+    gpu: bool = False
+    train: float = 0.0
+    encode: float = 0.0
+    search: float = 0.0
+    gathered: float = 0.0
+    train_passes: float = 0.0
+    encode_passes: float = 0.0
+    updates: float = 0.0
+    cpu_s: float = 0.0
+    shared_s: float = 0.0
+    runs: float = 0.0
+    disk: float = 0.0
+    download: float = 0.0
+    tokens: float = 0.0
+    steps: float = 0.0
+
+    def plus(self, other: Work) -> Work:
+        """Both, one after the other."""
+        mine, theirs = vars(self), vars(other)
+        numbers = {key: mine[key] + theirs[key] for key in mine if key != "gpu"}
+        return Work(self.gpu or other.gpu, **numbers)
+
+
+def steps_of(examples: float, options: Mapping[str, Any]) -> int:
+    """As :func:`pretrieve.finetuning.groups.steps_for`, for an expected number of examples; without torch.
+
+    >>> steps_of(24, {"batch": 16, "steps": 60, "epochs": 10})
+    15
+    """
+    batch = min(options["batch"], examples)
+    return max(1, min(options["steps"], round(options["epochs"] * examples / batch)))
+
+
+class Workload:
+    """What the jobs of a plan have to do. budgets: tokens of a micro-batch in training and in encoding, by device."""
+
+    def __init__(self, graph: Graph, sizes: Sizes, train_budget: int, encode_budget: int) -> None:
+        self.graph, self.plan, self.sizes = graph, graph.plan, sizes
+        self._train_budget, self._encode_budget = train_budget, encode_budget
+        self._known: dict[Job, Work] = {}
+
+    def of(self, job: Job) -> Work:
+        """A job's work."""
+        if job not in self._known:
+            work: Callable[[Job], Work] = getattr(self, f"_do_{job.stage}", lambda job: Work(cpu_s=1.0))
+            self._known[job] = replace(work(job), gpu=job.stage in ON_GPU)
+        return self._known[job]
+
+    def _encoding(self, flops: float, tokens: float) -> Work:
+        return Work(encode=flops, encode_passes=max(1.0, tokens / self._encode_budget), tokens=tokens)
+
+    def _training(self, step: Step, steps: float, numbers: float) -> Work:
+        return Work(
+            train=steps * step.flops,
+            gathered=steps * step.gathered,
+            train_passes=steps * step.micro_batches(self._train_budget),
+            updates=steps * numbers,
+            tokens=steps * step.tokens,
+            steps=steps,
+            runs=1.0,
+        )
+
+    def _do_fetch(self, job: Job) -> Work:
+        # Its bytes are counted where it is known which other files are in the same archive.
+        return Work(cpu_s=self.sizes.on_disk([job.subject]) / HASHED_BYTES)
+
+    def _do_fetch_checkpoint(self, job: Job) -> Work:
+        bodies = [
+            body_of(self.plan, name)
+            for name, entry in self.plan.config["encoders"].items()
+            if self._starts_at(entry, job)
+        ]
+        size = 4.0 * max((parameters(body) for body in bodies), default=110e6)
+        return Work(cpu_s=5.0, download=size, disk=size)
+
+    def _starts_at(self, entry: Mapping[str, Any], job: Job) -> bool:
+        start = entry.get("start") or ""
+        return start.startswith("hub:") and hub.place_of(start).endswith(f"/{job.subject}")
+
+    def _do_corpus(self, job: Job) -> Work:
+        size = self.sizes.corpus(job.place)
+        return Work(cpu_s=size.passages * PASSAGE_OF_DUMP, disk=TEXT_BYTES * size.tokens)
+
+    def _do_vocabulary(self, job: Job) -> Work:
+        given = vocabulary_of(self.plan.config, job.place).file
+        tokens = self.sizes.corpus(job.place).tokens
+        return Work(cpu_s=1.0 if given else tokens * TRAINED_VOCABULARY_TOKEN, disk=1e6)
+
+    def _do_token_store(self, job: Job) -> Work:
+        tokens = self.sizes.corpus(job.place).tokens
+        return Work(cpu_s=tokens * TOKEN, disk=tokens * STORE_BYTES, tokens=tokens)
+
+    def _text_tokens(self, size: TaskSize) -> float:
+        return size.documents * size.document_tokens + size.queries * size.query_tokens
+
+    def _do_collection(self, job: Job) -> Work:
+        size = self.sizes.task(job.place)
+        return Work(cpu_s=size.documents * COLLECTION_DOCUMENT, disk=TEXT_BYTES * self._text_tokens(size))
+
+    def _do_task(self, job: Job) -> Work:
+        size = self.sizes.task(job.place)
+        tokens = self._text_tokens(size)
+        cpu_s = 2.0 + tokens * TOKEN + size.documents * COLLECTION_DOCUMENT
+        return Work(cpu_s=cpu_s, disk=(TEXT_BYTES + STORE_BYTES) * tokens, tokens=tokens)
+
+    def _do_published_negatives(self, job: Job) -> Work:
+        hits = max(self.sizes.task(job.place).train.values()) * self.plan.config["mining_depth"]
+        return Work(cpu_s=2.0 + hits * LINE_OF_RUN, disk=hits * HIT_BYTES)
+
+    def _do_overlap(self, job: Job) -> Work:
+        return Work(cpu_s=2.0 + self.sizes.corpus(job.subject).tokens * TOKEN)
+
+    def _do_pair_statistics(self, job: Job) -> Work:
+        return Work(cpu_s=2.0 + self.sizes.corpus(job.place).passages * 1e-6)
+
+    def _do_pretrain(self, job: Job) -> Work:
+        options, body = encoder_options(self.plan.config, job.subject), body_of(self.plan, job.subject)
+        numbers = parameters(body) + extra_parameters(options["objective"], body)
+        if "budget" not in options:
+            return Work(disk=4 * numbers, runs=1.0)
+        corpus, budget = self.sizes.corpus(corpus_of(self.plan.config, job.subject)), options["budget"]
+        step = pretraining_step(options, body, budget["batch"], corpus.lengths, self._train_budget)
+        texts = corpus.tokens / max(1.0, step.tokens / max(1.0, step.texts) - 2)
+        return replace(self._training(step, budget_steps(budget, texts), numbers), disk=4 * numbers)
+
+    def _do_finetune(self, job: Job) -> Work:
+        encoder, _, recipe = job.subject.partition(".")
+        options, body = recipe_options(self.plan.config, recipe, job.place), body_of(self.plan, encoder)
+        size, total = self.sizes.task(job.place), Work()
+        lengths = self._lengths(options, size)
+        numbers = parameters(body) * (1 if options.get("sharing", "sde") == "sde" else 2)
+        watched = self.plan.watched_sizes.get((job.subject, job.place), ())
+        for name in job.sizes:
+            examples = size.train[name]
+            if options.get("sources") == "separate":
+                examples *= len(options["negatives"])
+            searched = options["few_epochs"] if name != "full" else []
+            steps = sum(steps_of(examples, {**options, "epochs": epochs}) for epochs in searched or [options["epochs"]])
+            step = finetuning_step(options, body, lengths, examples, self._train_budget)
+            looks = options.get("curve", 0) if name in watched else 0
+            beside = self._beside(options, body, size, examples, steps, looks)
+            work = self._training(step, steps, numbers).plus(replace(beside, tokens=0.0))
+            total = total.plus(replace(work, disk=work.disk + 4 * numbers))
+        return total
+
+    def _lengths(self, options: Mapping[str, Any], size: TaskSize) -> TaskLengths:
+        lengths = size.lengths
+        if options["kind"] == "classification":
+            return TaskLengths(lengths.query, size.texts * size.document_tokens + size.texts + 1)
+        return lengths
+
+    def _beside(
+        self, options: Mapping[str, Any], body: BodyConfig, size: TaskSize, examples: float, steps: int, looks: int
+    ) -> Work:
+        """What a run does between its steps: validation, ``looks`` at the test queries' hits and ANCE's refreshes, which search
+        with the present weights, and a teacher's scores."""
+        work, kind = Work(), options["kind"]
+        if kind != "ranking":
+            return work
+        if options["snapshots"]:
+            texts = min(1024.0, examples) + min(1024.0, examples / 9)
+            work = work.plus(self._embedded(options, body, size, texts, 0.0, options["snapshots"] + 1.0))
+        refreshes = (steps - 1) // options["refresh"] if options["refresh"] else 0
+        for times, queries in ((looks, max(size.test.values(), default=0.0)), (refreshes, examples)):
+            if times:
+                work = work.plus(self._embedded(options, body, size, size.documents, queries, times))
+                width = body.hidden if options["dim"] == "hidden" else options["dim"]
+                work = work.plus(Work(search=times * product(queries, width, size.documents)))
+        if options["loss"] == "distillation":
+            pairs = min(steps * options["batch"], examples * options["epochs"]) * options["group"]
+            pairs = min(pairs, examples * (1 + options["pool"]))
+            length = min(options["query_length"], size.lengths.query)
+            length += min(options["passage_length"], size.lengths.document) - 1
+            texts = Texts.of(pairs, min(length, body.max_positions))
+            work = work.plus(self._encoding(score_pairs(body, texts), texts.tokens))
+        return work
+
+    def _embedded(
+        self,
+        options: Mapping[str, Any],
+        body: BodyConfig,
+        size: TaskSize,
+        documents: float,
+        queries: float,
+        times: float = 1.0,
+    ) -> Work:
+        lengths = size.lengths
+        sides = [
+            document_windows(options, documents, lengths.document),
+            Texts.of(queries, min(options["query_length"], lengths.query)),
+        ]
+        tokens = times * sum(texts.tokens for texts in sides)
+        return self._encoding(times * sum(embedding(options, body, texts) for texts in sides), tokens)
+
+    def _options_of(self, job: Job) -> tuple[dict[str, Any], BodyConfig]:
+        encoder, _, recipe = job.subject.partition(".")
+        return recipe_options(self.plan.config, recipe, self.plan.trained_on(job.place)), body_of(self.plan, encoder)
+
+    def _widths(self, options: Mapping[str, Any], body: BodyConfig) -> tuple[float, float]:
+        """Bytes of a document's and of a query's vector."""
+        if options.get("representation", "dense") == "joint":
+            dense = 0 if options["parts"] == "ot" else 4 * options["cls_dim"]
+            words = options["parts"] != "cls"
+            return dense + (8 * options["top"] if words else 0), dense + (4 * body.vocabulary_size if words else 0)
+        width = 4 * (body.hidden if options["dim"] == "hidden" else options["dim"])
+        return width, width
+
+    def _do_embed(self, job: Job) -> Work:
+        options, body = self._options_of(job)
+        size = self.sizes.task(job.place)
+        documents = document_windows(options, size.documents, size.lengths.document).number
+        of_document, of_query = self._widths(options, body)
+        work = self._embedded(options, body, size, size.documents, size.queries)
+        work = replace(work, runs=1.0, disk=documents * of_document + size.queries * of_query)
+        total = Work()
+        for _ in job.sizes:
+            total = total.plus(work)
+        return total
+
+    def _do_search(self, job: Job) -> Work:
+        options, body = self._options_of(job)
+        size, depth = self.sizes.task(job.place), self.plan.config["datasets"][job.place].get("depth", 100)
+        documents = document_windows(options, size.documents, size.lengths.document).number
+        numbers = self._widths(options, body)[0] / 4
+        total = Work()
+        for name in job.sizes:
+            queries = size.test.get(name, size.queries)
+            hits = queries * min(depth, size.documents)
+            cpu_s = 1.0 + hits * LINE_OF_RUN
+            total = total.plus(
+                Work(search=product(queries, numbers, documents), cpu_s=cpu_s, disk=hits * HIT_BYTES, runs=1.0)
+            )
+        return total
+
+    def _do_mine(self, job: Job) -> Work:
+        options, body = self._options_of(job)
+        size, depth = self.sizes.task(job.place), self.plan.config["mining_depth"]
+        numbers, total = self._widths(options, body)[0] / 4, Work()
+        for name in job.sizes:
+            queries = size.train.get(name, size.queries) / 0.9
+            hits = queries * min(depth, size.documents)
+            flops = product(queries, numbers, size.documents)
+            total = total.plus(Work(search=flops, cpu_s=1 + hits * LINE_OF_RUN, disk=hits * HIT_BYTES, runs=1.0))
+        return total
+
+    def _do_bm25(self, job: Job) -> Work:
+        size = self.sizes.task(job.place)
+        hits = size.queries * min(self.plan.config["mining_depth"], size.documents)
+        shared_s = size.documents * INDEXED_DOCUMENT * max(1.0, size.document_tokens / 110)
+        shared_s += size.queries * size.documents * BM25_DOCUMENT
+        return Work(
+            cpu_s=3 + hits * LINE_OF_RUN,
+            shared_s=shared_s,
+            disk=size.documents * size.document_tokens * INDEX_BYTES + hits * HIT_BYTES,
+        )
+
+    def _do_evaluate_bm25(self, job: Job) -> Work:
+        systems = len(self.plan.bm25_systems(job.place))
+        return Work(cpu_s=systems * (0.5 + self.sizes.task(job.place).queries * 100 * LINE_OF_RUN), runs=1.0)
+
+    def _do_predict(self, job: Job) -> Work:
+        options, body = self._options_of(job)
+        size, total = self.sizes.task(job.place), Work()
+        for name in job.sizes:
+            examples = size.test.get(name, size.queries)
+            if options["kind"] == "classification":
+                texts = Texts.of(examples, min(options["passage_length"], self._lengths(options, size).document))
+                work = self._encoding(score_pairs(body, texts), texts.tokens)
+            else:
+                users = examples if options["kind"] == "clicks" else 0.0
+                work = self._embedded(options, body, size, examples * size.texts, users)
+            total = total.plus(replace(work, cpu_s=0.5, disk=examples * HIT_BYTES, runs=1.0))
+        return total
+
+    def _do_analyse(self, job: Job) -> Work:
+        models = len([one for one in self.graph.needs(job) if one.stage in ("pretrain", "finetune")])
+        return Work(cpu_s=models * 2.0, runs=float(models))
+
+    def _do_table(self, job: Job) -> Work:
+        return Work(cpu_s=1.0, disk=2e5)
+
+    def _do_figure(self, job: Job) -> Work:
+        return Work(cpu_s=3.0, disk=2e5)
+
+    def _do_report(self, job: Job) -> Work:
+        return Work(cpu_s=5.0, disk=3e6)

@@ -1,0 +1,309 @@
+"""Is a fresh run still the published one? Two questions, with two measures.
+
+**Regression**: fresh against published, tightly. A cell is
+
+=============  =====================================================================================================
+``equal``      the same number, as printed
+``within``     another one, on another processor or with other packages, and no further away than noise (below)
+``off``        further away: the code computes something else now. One such cell makes the comparison fail
+``changed``    not compared: the system's options, its data or its reference are others than in the published configuration,
+               or it is a case of an example table, whose query is chosen anew
+``absent``     not compared: the fresh run has not made it
+=============  =====================================================================================================
+
+On the processor and with the packages of the published run nothing is random: every draw is a function of seed and step, and
+sums have one order. So the tolerance is zero there; and everywhere for BM25 and for counts, in which no matrix product is
+rounded. Elsewhere a training ends in another place. With several seeds the tolerance is twice the published deviation over
+seeds; with one it is twice the standard error of the difference of two runs, that of the test of two proportions: the variance
+of one run is p (1 − p) / n over its n test queries, which no score between 0 and 1 with mean p exceeds (Bhatia & Davis 2000, *A
+better bound on the variance*), p is the mean of both, and the difference has the noise of both.
+
+Another processor stays within it (at most 1.7 such errors, 0.45 in the root of the mean square, over the demo's cells); another
+seed does not (``benchmarks/run_noise.py``).
+
+**Reproduction**: fresh against the paper, loosely. At paper scale a cell is off when it is further than :data:`LOOSELY` times
+its table's tolerance from the printed value. Below paper scale numbers are not compared with the paper's; what is shown is
+whether systems stand in the paper's order (Spearman's correlation of a column's cells, mean over columns), and nothing fails.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from statistics import fmean
+from typing import Any, NamedTuple
+
+import yaml
+from scipy.stats import spearmanr
+
+from pretrieve.base.errors import DataError, PretrieveError
+from pretrieve.base.paths import parse_system
+from pretrieve.operations.publish.ingredients import ingredients
+from pretrieve.reporting.tables.filling import MEASURED, Line, read_lines, values_of
+from pretrieve.reporting.tables.manifest import hardware, installed_versions
+from pretrieve.reporting.tables.references import STATISTICS, UNITS, Cell, Table, load_table, parse_number
+from pretrieve.reporting.tables.results import ResultFiles, Setting
+from pretrieve.workflow.configuration import with_numbers
+from pretrieve.workflow.plan import Plan
+from pretrieve.workflow.scales import at_scale
+
+EQUAL, WITHIN, OFF, CHANGED, ABSENT = OUTCOMES = ("equal", "within", "off", "changed", "absent")
+#: How many tolerances of a table a value of paper scale may be from the printed one.
+LOOSELY = 5
+#: Standard errors of a difference, or deviations over seeds, that another processor may make.
+NOISE = 2
+
+
+class Compared(NamedTuple):
+    """One cell. ``fresh`` and ``error`` are in the cell's unit; None where nothing is compared.
+
+    ``error``: what :data:`NOISE` multiplies; None where two runs have to be equal.
+    """
+
+    line: Line
+    outcome: str
+    fresh: float | None = None
+    error: float | None = None
+
+    @property
+    def tolerance(self) -> float:
+        return NOISE * (self.error or 0.0)
+
+    @property
+    def errors(self) -> float | None:
+        """The difference in standard errors, signed; None where two runs have to be equal, or neither has anything."""
+        return (self.fresh - float(self.line.measured)) / self.error if self.error else None
+
+
+@dataclass(frozen=True)
+class Published:
+    """A published run: its folder, scale, configuration, and the tables (PAPER/TABLE) in it."""
+
+    folder: Path
+    scale: str
+    config: Mapping[str, Any]
+    tables: tuple[str, ...]
+
+    def manifest(self, name: str) -> Mapping[str, Any]:
+        path = self.folder / f"{name}.manifest.json"
+        try:
+            return json.loads(path.read_text(encoding="utf-8"))
+        except (OSError, json.JSONDecodeError) as error:
+            raise DataError(f"{path}: not readable: {error}. Publish the run again.") from None
+
+
+def newest_published(folder: Path, scale: str) -> Published:
+    """The newest run of a scale under ``results/published``, by the date in its name.
+
+    Raises
+    ------
+    DataError
+        when there is none, or several of the newest date.
+    """
+    found = sorted(folder.glob(f"????-??-??-{scale}-*/config.yaml"))
+    newest = [file.parent for file in found if file.parent.name[:10] == found[-1].parent.name[:10]]
+    if len(newest) != 1:
+        names = ", ".join(path.name for path in newest) or "none"
+        raise DataError(
+            f"{folder}: newest published runs of the {scale} scale are {names}; expected one. Name it (make compare "
+            "PUBLISHED=DIR), or publish one: make publish"
+        )
+    return open_published(newest[0], scale)
+
+
+def open_published(folder: Path, scale: str) -> Published:
+    """A published run in a folder. Raises DataError when it has no configuration or no tables."""
+    file = folder / "config.yaml"
+    try:
+        config = at_scale({**with_numbers(yaml.safe_load(file.read_text(encoding="utf-8"))), "scale": scale})
+    except (OSError, yaml.YAMLError, TypeError) as error:
+        raise DataError(f"{file}: not readable: {error}. Expected the configuration of a published run.") from None
+    tables = sorted(
+        str(path.relative_to(folder))[: -len(".manifest.json")] for path in folder.glob("*/*.manifest.json")
+    )
+    if not tables:
+        raise DataError(f"{folder}: no table with a manifest; expected those of a published run.")
+    return Published(folder, scale, config, tuple(tables))
+
+
+def compare_run(published: Published, plan: Plan, references: Path = Path("references")) -> dict[str, list[Compared]]:
+    """Every measured cell of a published run beside what ``plan.root`` has now; table → cells. The seeds are the published run's.
+
+    Raises
+    ------
+    DataError
+        when a file of either run is damaged.
+    """
+    here = {"cpu": hardware()["cpu"], "versions": installed_versions()}
+    compared, files = {}, ResultFiles()
+    for name in published.tables:
+        manifest = published.manifest(name)
+        made = {"cpu": manifest["hardware"]["cpu"], "versions": {**manifest["versions"]}}
+        made["versions"].pop("python", None)
+        paper = references / name.partition("/")[0]
+        table = load_table(paper / "paper.yaml", references / f"{name}.csv")
+        cells = {(cell.row, cell.column): cell for cell in table.cells}
+        of_run = replace(Setting.of(plan.setting(table.paper)), seeds=tuple(manifest["seeds"]))
+        compared[name] = [
+            _compare(
+                line,
+                table,
+                cells.get((line.row, line.column)),
+                of_run,
+                files,
+                published.config,
+                plan.config,
+                made == here,
+            )
+            for line in read_lines(published.folder / f"{name}.csv")
+            if line.status in MEASURED
+        ]
+    return compared
+
+
+def _compare(
+    line: Line,
+    table: Table,
+    cell: Cell | None,
+    setting: Setting,
+    files: ResultFiles,
+    then: Mapping[str, Any],
+    now: Mapping[str, Any],
+    same_machine: bool,
+) -> Compared:
+    if cell is None or cell.is_case or (cell.system, cell.metric, cell.unit) != (line.system, line.metric, line.unit):
+        return Compared(line, CHANGED)  # a case's text is of the query that is chosen now
+    if setting.roles.get(cell.dataset) != line.dataset or _made(then, line) != _made(now, line):
+        return Compared(line, CHANGED)
+    paths = setting.files_of(table, cell)
+    if not paths or not all(Path(path).is_file() for path in paths):
+        return Compared(line, ABSENT)
+    fresh = round(fmean(values_of(cell, paths, files)), UNITS[cell.unit])
+    error = None
+    if is_trained(cell) and not same_machine:
+        error = float(line.sd) if line.sd else standard_error(cell, float(line.measured), paths, files)
+    one = Compared(line, OFF, fresh, error)
+    if fresh == float(line.measured):
+        return one._replace(outcome=EQUAL)
+    return one._replace(outcome=WITHIN) if abs(fresh - float(line.measured)) <= one.tolerance else one
+
+
+def is_trained(cell: Cell) -> bool:
+    """Whether a training stands behind a cell; a count, a case's text and BM25 are the same on every machine."""
+    return not cell.is_statistic and not cell.is_case and parse_system(cell.system).encoder != "bm25"
+
+
+def _made(config: Mapping[str, Any], line: Line) -> Any:
+    """What a cell's value follows from; something that equals nothing where a configuration cannot say it any more."""
+    try:
+        return ingredients(config, line.system, line.dataset)
+    except (PretrieveError, KeyError, TypeError, AttributeError):
+        return object()
+
+
+def standard_error(cell: Cell, published: float, paths: Sequence[str], files: ResultFiles) -> float:
+    """Of the difference between two runs of a cell, in its unit. published: the other run's value; paths: this run's files.
+
+    Raises
+    ------
+    DataError
+        when a file is damaged.
+    """
+    factor = 100 if cell.unit == "%" else 1
+    n = files.number(paths[0], "n_queries")
+    p = fmean([published, fmean(values_of(cell, paths, files))]) / factor
+    # Of a rank correlation: without any relation, where it is largest.
+    variance = 1 / max(1, n - 1) if cell.metric == "spearman" else max(0.0, p * (1 - p)) / n
+    return factor * (2 * variance) ** 0.5
+
+
+def order_as_published(cells: Sequence[Compared]) -> float | None:
+    """Mean over a table's columns of Spearman's correlation between fresh and printed values; None where no column has three
+    systems."""
+    columns: dict[str, list[tuple[float, float]]] = {}
+    for one in cells:
+        if one.fresh is not None and one.line.published and one.line.system != STATISTICS:
+            columns.setdefault(one.line.column, []).append((one.fresh, parse_number(one.line.published)))
+    found = []
+    for pairs in columns.values():
+        fresh, printed = zip(*pairs, strict=True)
+        if len(set(fresh)) > 1 and len(set(printed)) > 1 and len(pairs) > 2:
+            found.append(float(spearmanr(fresh, printed).statistic))
+    return fmean(found) if found else None
+
+
+def off_the_paper(cells: Sequence[Compared], scale: str) -> list[Compared]:
+    """At paper scale the cells that are further from the printed value than :data:`LOOSELY` tolerances; [] at any other."""
+    if scale != "paper":
+        return []
+    judged = [one for one in cells if one.fresh is not None and one.line.published and one.line.tolerance]
+    return [
+        one for one in judged if abs(one.fresh - parse_number(one.line.published)) > LOOSELY * float(one.line.tolerance)
+    ]
+
+
+def format_comparison(compared: Mapping[str, Sequence[Compared]], published: Published) -> str:
+    """A plain-text table, one line for each table of the paper, and below it a line for each cell that is off."""
+    head = ["table", *OUTCOMES, "furthest, in standard errors", "order as the paper's"]
+    rows, below = [head], []
+    for name, cells in compared.items():
+        counts = Counter(one.outcome for one in cells)
+        order = order_as_published(cells)
+        errors = [abs(one.errors) for one in cells if one.errors is not None]
+        furthest = f"{max(errors):.1f}" if errors else ""
+        rows.append(
+            [name, *(str(counts[word]) for word in OUTCOMES), furthest, "" if order is None else f"{order:.2f}"]
+        )
+        below += [f"off: {_in_words(one)}" for one in cells if one.outcome == OFF]
+        below += [
+            f"off the paper: {_place(one)}: {one.line.published} printed, {one.fresh} measured; the table's tolerance is "
+            f"{one.line.tolerance}, and {LOOSELY} times as much is let through"
+            for one in off_the_paper(cells, published.scale)
+        ]
+    widths = [max(len(row[i]) for row in rows) for i in range(len(head))]
+    lines = [
+        "  ".join(
+            text.ljust(width) if i == 0 else text.rjust(width)
+            for i, (text, width) in enumerate(zip(row, widths, strict=True))
+        )
+        for row in rows
+    ]
+    return "\n".join([f"against {published.folder}", *(line.rstrip() for line in lines), *below]) + "\n"
+
+
+def _place(one: Compared) -> str:
+    return f"{one.line.paper}/{one.line.table}, row '{one.line.row}', column '{one.line.column}'"
+
+
+def _in_words(one: Compared) -> str:
+    allowed = f"within {one.tolerance:.{UNITS[one.line.unit]}f}" if one.tolerance else "the same number"
+    return f"{_place(one)}: {one.line.measured} published, {one.fresh} now; expected {allowed}"
+
+
+def check_comparison(compared: Mapping[str, Sequence[Compared]], published: Published, at_least: int = 1) -> None:
+    """Fail where a cell is off, and where fewer than ``at_least`` were compared: an empty comparison finds nothing.
+
+    Raises
+    ------
+    DataError
+    """
+    cells = [one for some in compared.values() for one in some]
+    seen = [one for one in cells if one.fresh is not None]
+    if len(seen) < at_least:
+        counts = Counter(one.outcome for one in cells)
+        raise DataError(
+            f"{published.folder}: {len(seen)} cells compared, expected at least {at_least}; {counts[CHANGED]} have other options "
+            f"now and {counts[ABSENT]} were not made. Run snakemake first, or publish again: make publish"
+        )
+    off = [one for one in seen if one.outcome == OFF]
+    if off:
+        raise DataError(
+            f"{len(off)} of {len(seen)} cells are not the published ones, the first is {_in_words(off[0])}. Find the change that "
+            "did it; if it was meant, publish again: make publish"
+        )
+    wrong = [one for some in compared.values() for one in off_the_paper(some, published.scale)]
+    if wrong:
+        raise DataError(f"{len(wrong)} of {len(seen)} cells are far from the paper's, the first is {_place(wrong[0])}.")

@@ -1,0 +1,137 @@
+"""What a publication says in words: the index of its folder, ``docs/results.md``, and the results section of README.md."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from pretrieve.base.paths import table_file
+from pretrieve.reporting.claims.ledger import Finding, count_verdicts, what_it_shows
+from pretrieve.reporting.report.status import split_name
+from pretrieve.reporting.tables.filling import count_statuses, read_lines
+from pretrieve.reporting.tables.rows import read_rows
+
+#: Files of a table. The CSV comes first: it is the one that is checked.
+EXTENSIONS = ("csv", "md", "html", "tex", "manifest.json")
+#: Files of a figure.
+FIGURE_EXTENSIONS = ("svg", "csv", "manifest.json")
+
+
+def index_page(
+    root: Path, tables: Sequence[str], figures: Sequence[str], curves: Sequence[str], date: str, commit: str
+) -> str:
+    """The README of a published folder. ``curves``: file names of learning curves, under ``curves/``."""
+    blocks = [
+        f"# Results at the {root.name} scale, {date}",
+        f"Published from commit `{commit}`. [report.html](report.html) shows all of it in one file that loads nothing. Each\n"
+        "table is here as CSV (one line per cell), Markdown and HTML; its manifest names the code, software, data, hardware\n"
+        "and cost behind it. The configuration is [config.yaml](config.yaml).",
+        f"{claims_sentence(root)} [All claims](claims.md), as [CSV](claims.csv), and"
+        " [what each was compared on](claims.groups.csv).",
+        "\n".join(_table_of_tables(root, tables, "")),
+        "A stage that tables share counts in the wall seconds of each.",
+    ]
+    if figures:
+        links = [", ".join(f"[{e.split('.')[0]}](figures/{name}.{e})" for e in FIGURE_EXTENSIONS) for name in figures]
+        blocks += ["## Figures", "\n".join(f"- {name}: {some}" for name, some in zip(figures, links, strict=True))]
+    if curves:
+        blocks += [
+            "## Learning curves",
+            "What pre-training looked like: step, tokens, loss and its terms, gradient norm.",
+            ", ".join(f"[{name.removesuffix('.csv')}](curves/{name})" for name in curves),
+        ]
+    return "\n\n".join(blocks) + "\n"
+
+
+def _table_of_tables(root: Path, tables: Sequence[str], folder: str) -> list[str]:
+    """Lines of a Markdown table: counts, commit, cost and links (below ``folder``) of every table."""
+    lines = [
+        "| Table | Cells | Measured | Quoted | Not run | Made at commit | Wall s | Files |",
+        "|:--|--:|--:|--:|--:|:--|--:|:--|",
+    ]
+    for name in tables:
+        counts = count_statuses(read_lines(table_file(str(root), *split_name(name))))
+        manifest = json.loads(
+            Path(table_file(str(root), *split_name(name), "manifest.json")).read_text(encoding="utf-8")
+        )
+        made = manifest["git"]["commit"][:7]  # publish refuses what no commit made
+        links = ", ".join(f"[{extension.split('.')[0]}]({folder}{name}.{extension})" for extension in EXTENSIONS)
+        lines.append(
+            f"| {name} | {sum(counts.values())} | {counts['measured']} | {counts['quoted']} | {counts['not-run']} | "
+            f"{made} | {manifest['cost']['wall_s']:,.0f} | {links} |"
+        )
+    return lines
+
+
+def claims_sentence(root: Path) -> str:
+    """``Of the 103 claims, 7 supported, 10 contradicted, 6 inconclusive, 80 not tested.``"""
+    findings = read_rows(root / "claims.csv", Finding)
+    counts = ", ".join(f"{n} {word}" for word, n in count_verdicts(findings).items() if n)
+    return f"Of the papers' {len(findings)} claims, at this scale: {counts}."
+
+
+def earlier_tables(published: Path, scale: str, tables: Sequence[str]) -> dict[str, list[str]]:
+    """Folder of an earlier publication of this scale → its tables that are neither among ``tables`` nor in a later one."""
+    seen, found = set(tables), {}
+    for folder in sorted(published.glob(f"????-??-??-{scale}-*"), reverse=True):
+        names = {file.relative_to(folder).with_suffix("").as_posix() for file in folder.glob("*/*.tex")} - seen
+        if names:
+            found[folder.name] = sorted(names)
+        seen |= names
+    return found
+
+
+def results_page(
+    root: Path,
+    tables: Sequence[str],
+    figures: Sequence[str],
+    folder: str,
+    date: str,
+    commit: str,
+    earlier: Mapping[str, Sequence[str]],
+) -> str:
+    """``docs/results.md``: the newest publication. ``folder``: of it, from the repository's root. ``earlier``: of
+    :func:`earlier_tables`."""
+    place = f"../{folder}/"
+    findings = read_rows(root / "claims.csv", Finding)
+    blocks = [
+        "# Results",
+        f"The newest published run: {root.name} scale, {date}, commit `{commit[:7]}`. This page is made by `make publish`;"
+        f" edits are lost. Everything in one file: [report.html]({place}report.html), to be downloaded and opened.",
+        "## Tables",
+        "How to read them: [read-a-table.md](read-a-table.md).",
+        "\n".join(_table_of_tables(root, tables, place)),
+    ]
+    if earlier:
+        lines = [
+            f"- [{run}](../results/published/{run}/README.md): {', '.join(names)}" for run, names in earlier.items()
+        ]
+        blocks += ["Tables of earlier runs, which this one does not have:", "\n".join(lines)]
+    blocks += [
+        "## Claims",
+        " ".join(what_it_shows(root.name, findings)),
+        f"{claims_sentence(root)} With effects, p-values and reasons: [claims.md]({place}claims.md).",
+    ]
+    tested = [finding for finding in findings if finding.verdict != "not tested"]
+    if tested:
+        lines = ["| Verdict | Finding | Where | For / measured / all |", "|:--|:--|:--|--:|"]
+        for f in tested:
+            cells = (f.verdict, f.claim, f"{f.paper} {f.section}, {f.table}", f.groups.replace("/", " / "))
+            lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+        blocks.append("\n".join(lines))
+    if figures:
+        blocks.append("## Figures")
+        blocks += [f"![{name}]({place}figures/{name}.svg)" for name in figures]
+    return "\n\n".join(blocks) + "\n"
+
+
+def readme_section(root: Path, shown: str, folder: str) -> str:
+    """The results section of README.md: one table, what became of the claims, and where everything is."""
+    text = Path(table_file(str(root), *split_name(shown), "md")).read_text(encoding="utf-8")
+    text = re.sub(r"\A# ", "### ", text)  # the table's own heading becomes one below the section's
+    return (
+        f"{text.strip()}\n\n{claims_sentence(root)} See [docs/results.md](docs/results.md).\n\n"
+        f"All tables, figures and claims of this run, with their manifests: [{folder}]({folder}/README.md)."
+    )

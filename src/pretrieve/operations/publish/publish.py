@@ -1,0 +1,187 @@
+"""Publish a finished run: a committed copy of its tables, figures, claims and report with an index, ``docs/results.md``, and
+the section of README.md that shows one table. A run at another scale than config.yaml's own gets a page beside that,
+``docs/results-{scale}.md``, and leaves README.md as it is.
+
+Rule outputs are never committed (a fresh clone would have "nothing to be done"), so results are published by an
+explicit command, into a folder named after date, scale and commit.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from pretrieve.base.errors import DataError, PretrieveError
+from pretrieve.base.files import whole_file
+from pretrieve.base.paths import figure_file, table_file
+from pretrieve.base.repository import changed_files, version_of
+from pretrieve.operations.publish.pages import (
+    EXTENSIONS,
+    FIGURE_EXTENSIONS,
+    earlier_tables,
+    index_page,
+    readme_section,
+    results_page,
+)
+from pretrieve.reporting.claims.ledger import Finding
+from pretrieve.reporting.report.status import split_name
+from pretrieve.reporting.tables.commands import DEFAULT_SCALE, make_it
+from pretrieve.reporting.tables.filling import read_lines
+from pretrieve.reporting.tables.rows import read_rows
+
+BEGIN, END = "<!-- results:begin -->", "<!-- results:end -->"
+#: What a run has once.
+LEDGER = ("claims.csv", "claims.groups.csv", "claims.md", "report.html")
+
+
+def publish(
+    root: Path,
+    tables: Sequence[str],
+    config: Path,
+    repository: Path,
+    date: str,
+    shown: str = "pretraining_tasks/table3",
+    figures: Sequence[str] = (),
+) -> Path:
+    """Copy ``tables`` (PAPER/TABLE), ``figures`` (PAPER/FIGURE), claims and report of ``root`` (``results/{scale}``), and
+    ``config``, to ``repository/results/published/{date}-{scale}-{commit}``; write ``repository/docs/results.md``, and show the
+    table ``shown`` in ``repository/README.md``. Of another scale than the configuration's, write the page
+    ``docs/results-{scale}.md`` only.
+
+    Nothing is written unless everything is in order. Returns the new folder.
+
+    Raises
+    ------
+    PretrieveError
+        when the checkout has no commit or differs from it, or this was published before.
+    DataError
+        when a table, a figure, the claims, the report or one of their files is missing, a cell failed, a table was made by code
+        that no commit has, the report is older than a table, or README.md lacks the two markers.
+    """
+    commit = _clean_commit(repository)
+    for name in tables:
+        _check_table(root, name)
+    for name in figures:
+        _there(Path(figure_file(str(root), *split_name(name), kind)) for kind in FIGURE_EXTENSIONS)
+    _check_ledger(root, tables)
+    main = root.name == DEFAULT_SCALE
+    if main and shown not in tables:
+        raise DataError(f"README.md shows {shown}, which is not among the tables to publish: {', '.join(tables)}.")
+    if not config.is_file():
+        raise DataError(f"{config}: no such file; expected the configuration of the run.")
+    target = repository / "results" / "published" / f"{date}-{root.name}-{commit[:7]}"
+    if target.exists():
+        raise PretrieveError(f"{target}: exists already; this run is published. Remove the folder to publish it again.")
+    readme = repository / "README.md"
+    folder = target.relative_to(repository).as_posix()
+    docs = repository / "docs"
+    earlier = earlier_tables(target.parent, root.name, tables)
+    results = results_page(root, tables, figures, folder, date, commit, earlier)
+    if main:
+        pages = {docs / "results.md": results, readme: _replace_section(readme, readme_section(root, shown, folder))}
+    else:
+        pages = {docs / f"results-{root.name}.md": results}
+
+    part = target.with_name(f".{target.name}.part")
+    shutil.rmtree(part, ignore_errors=True)  # left by a publication that was killed
+    for name in tables:
+        for extension in EXTENSIONS:
+            copy = part / f"{name}.{extension}"
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(table_file(str(root), *split_name(name), extension), copy)
+    for name in figures:
+        for extension in FIGURE_EXTENSIONS:
+            copy = part / "figures" / f"{name}.{extension}"
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(figure_file(str(root), *split_name(name), extension), copy)
+    for name in LEDGER:
+        shutil.copyfile(root / name, part / name)
+    shutil.copyfile(config, part / "config.yaml")
+    curves = _copy_curves(root, part / "curves")
+    (part / "README.md").write_text(index_page(root, tables, figures, curves, date, commit), encoding="utf-8")
+    os.replace(part, target)
+    for page, content in pages.items():
+        with whole_file(page) as stream:
+            stream.write(content.encode())
+    return target
+
+
+def _clean_commit(repository: Path) -> str:
+    commit = version_of(repository).commit
+    if commit is None:
+        raise PretrieveError(f"{repository}: no git commit to name the results after. Commit the code first.")
+    if changed := changed_files(repository):
+        names = ", ".join(changed[:5]) + (f" and {len(changed) - 5} more" if len(changed) > 5 else "")
+        raise PretrieveError(
+            f"{repository}: files differ from commit {commit[:7]}: {names}. Commit or remove them first."
+        )
+    return commit
+
+
+def _check_table(root: Path, name: str) -> None:
+    for extension in EXTENSIONS:
+        path = Path(table_file(str(root), *split_name(name), extension))
+        if not path.is_file():
+            table = table_file(str(root), *split_name(name))
+            raise DataError(f"{path}: no such file, so {name} is not finished. {make_it(table)}")
+    manifest = Path(table_file(str(root), *split_name(name), "manifest.json"))
+    git = json.loads(manifest.read_text(encoding="utf-8"))["git"]
+    if git["dirty"]:
+        raise DataError(
+            f"{manifest}: {name} was made by files that differ from commit {(git['commit'] or 'none')[:7]}, so nobody could make "
+            "it again. Commit them, and make the table again from a clean checkout."
+        )
+    path = table_file(str(root), *split_name(name))
+    failed = [line for line in read_lines(path) if line.status == "failed"]
+    if failed:
+        first = failed[0]
+        raise DataError(
+            f"{path}: {len(failed)} failed cell(s), the first is row '{first.row}', column '{first.column}' "
+            f"({first.note}). Run snakemake again before publishing."
+        )
+
+
+def _check_ledger(root: Path, tables: Sequence[str]) -> None:
+    """Claims and report are there, readable, and not older than the tables that they are about."""
+    _there(root / name for name in LEDGER)
+    read_rows(root / "claims.csv", Finding)
+    for name in tables:
+        path = Path(table_file(str(root), *split_name(name)))
+        for page in (root / "claims.csv", root / "report.html"):
+            if page.stat().st_mtime < path.stat().st_mtime:
+                raise DataError(f"{page}: older than {path}, so it may show other numbers. {make_it(page)}")
+
+
+def _there(files: Iterable[Path]) -> None:
+    for path in files:
+        if not path.is_file():
+            raise DataError(f"{path}: no such file, so the run is not finished. {make_it(path)}")
+
+
+def _copy_curves(root: Path, target: Path) -> list[str]:
+    """Copy the learning curve of every pre-trained encoder; returns the names of the copies."""
+    names = []
+    for curve in sorted((root / "encoders").glob("*/seed*/curve.csv")):
+        if len(curve.read_text(encoding="utf-8").splitlines()) < 2:
+            continue  # a random initialisation: nothing was trained
+        target.mkdir(parents=True, exist_ok=True)
+        names.append(f"{curve.parents[1].name}-{curve.parent.name}.csv")
+        shutil.copyfile(curve, target / names[-1])
+    return names
+
+
+def _replace_section(readme: Path, section: str) -> str:
+    """README text with what stands between the markers replaced."""
+    if not readme.is_file():
+        raise DataError(f"{readme}: no such file; expected a README with the lines {BEGIN} and {END}.")
+    text = readme.read_text(encoding="utf-8")
+    begin, end = text.find(BEGIN), text.find(END)
+    if text.count(BEGIN) != 1 or text.count(END) != 1 or end < begin:
+        raise DataError(
+            f"{readme}: expected the line {BEGIN} once and after it {END} once; found {text.count(BEGIN)} and "
+            f"{text.count(END)}. Put both lines where the results belong."
+        )
+    return f"{text[: begin + len(BEGIN)]}\n{section}\n{text[end:]}"

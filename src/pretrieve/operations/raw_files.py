@@ -1,0 +1,171 @@
+"""What a table needs of raw files, what of it is there, and what must still come: ``make fetch TABLE=condenser/table5``.
+
+At a scale of the configuration the plan says it: the data sets that play the table's roles, the corpus, and the published
+checkpoints that its encoders start from. For the papers' own data, the list of sources says it (``needed_by``).
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import shutil
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from pretrieve.base import paths
+from pretrieve.base.errors import DataError
+from pretrieve.raw import hub
+from pretrieve.raw.checksums import digests_of
+from pretrieve.raw.sources import RECORDS, SOURCES, Source, candidates, recorded, source_of
+from pretrieve.workflow.job_options import started_from
+from pretrieve.workflow.plan import Plan
+from pretrieve.workflow.scales import vocabulary_of
+
+#: In the order of the report.
+STATES = {
+    "there": "in place",
+    "mirror": "from the mirror folder",
+    "package": "from a Python package",
+    "unpack": "from an archive that is in place",
+    "download": "to download",
+    "missing": "nowhere to be had: put into a mirror folder by hand",
+}
+GB = 1e9
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """A raw file, its place, and its state: a key of :data:`STATES`. ``bytes`` is what would be copied or downloaded for it."""
+
+    source: Source
+    target: Path
+    state: str
+    bytes: int
+
+
+def needed_by(sources: Mapping[str, Source], table: str) -> list[str]:
+    """Names of the sources that a table needs on the papers' own data.
+
+    ``needed_by`` of the list has names of tables, separated by spaces; ``condenser/*`` stands for all of a paper's.
+    """
+    return [
+        source.name
+        for source in sources.values()
+        if any("/" in word and fnmatch.fnmatchcase(table, word) for word in source.needed_by.split())
+    ]
+
+
+def table_files(plan: Plan, table: str) -> tuple[list[str], list[str]]:
+    """Names of the sources behind a table at the plan's scale, and the other files behind it, which are the user's own."""
+    name_of = {plan.source_file(name): name for name in plan.sources}
+    files = plan.table_sources(*table.split("/"))
+    return [name_of[file] for file in files if file in name_of], [file for file in files if file not in name_of]
+
+
+def table_starts(plan: Plan, table: str) -> list[str]:
+    """The published checkpoints (``hub:OWNER/NAME``) that the encoders of a table start from, and the vocabulary if it is one."""
+    starts = set()
+    for cell in plan.cells[table]:
+        if plan.measured(cell) is None:
+            continue
+        starts |= {
+            vocabulary_of(plan.config, name).file for name in plan.corpora_behind(cell["system"], plan.measured(cell))
+        }
+        encoder = None if cell["system"] == "statistics" else paths.parse_system(cell["system"]).encoder
+        while encoder in plan.config["encoders"]:
+            starts.add(plan.config["encoders"][encoder].get("start") or "")
+            encoder = started_from(plan.config, encoder)
+    return sorted(start for start in starts if start.startswith("hub:"))
+
+
+def survey(
+    names: Iterable[str], sources: Mapping[str, Source], mirror: Path | None, folder: Path = SOURCES
+) -> list[Wanted]:
+    """The state of each file, and of the archives that must come for them: an archive stands before its members.
+
+    A file in place is read and checked; one in the mirror is checked when it is copied.
+    """
+    found: dict[str, Wanted] = {}
+
+    def look(name: str) -> Wanted:
+        if name not in found:
+            source = source_of(sources, name)
+            state, size = _state(source, folder, mirror)
+            if state == "download" and source.archive:
+                state = look(source.archive).state
+                state, size = "missing" if state == "missing" else "unpack" if state == "there" else state, 0
+            found[name] = Wanted(source, folder / source.file, state, size)
+        return found[name]
+
+    for name in names:
+        look(name)
+    return list(found.values())
+
+
+def _state(source: Source, folder: Path, mirror: Path | None) -> tuple[str, int]:
+    target = folder / source.file
+    if target.is_file() and source.bytes in (0, target.stat().st_size):
+        expected = recorded(source, folder / RECORDS)
+        if expected and digests_of(target, expected).right(source.bytes):
+            return "there", target.stat().st_size
+    for candidate in candidates(source, mirror):
+        inside = mirror is not None and candidate.path.is_relative_to(mirror)
+        if candidate.may_have(source.bytes):
+            return "mirror" if inside else "package", source.bytes or candidate.path.stat().st_size
+    return "download" if source.url or source.archive else "missing", source.bytes
+
+
+def report(wanted: Iterable[Wanted]) -> str:
+    """One line a state with its files and GB, and one line a file that must be downloaded or is nowhere to be had; members are
+    counted behind their archive."""
+    wanted = list(wanted)
+    lines = []
+    for state, words in STATES.items():
+        some = [one for one in wanted if one.state == state]
+        if not some:
+            continue
+        unknown = sum(not one.bytes for one in some if not one.source.archive)
+        more = f" and {unknown} of unknown size" if unknown else ""
+        size = sum(one.bytes for one in some) / GB
+        lines.append(f"  {len(some):3} file{'s' if len(some) > 1 else ' '} {size:9.3f} GB{more}: {words}")
+        for one in some if state in ("download", "missing") else ():
+            members = sum(other.source.archive == one.source.name for other in wanted)
+            if one.state == "missing" or not one.source.archive:
+                size = f"{one.bytes / GB:9.3f} GB" if one.bytes else "     unknown"
+                inside = f", for {members} file{'s' if members > 1 else ''} in it" if members else ""
+                where = one.source.url or one.source.note
+                lines.append(f"           {size}  {one.source.file}{inside}  ({one.source.licence})  {where}".rstrip())
+    return "\n".join(lines) or "  no raw files"
+
+
+def check_room(wanted: Iterable[Wanted], folder: Path = SOURCES) -> None:
+    """Check that everything is to be had, and that there is room for what must come.
+
+    Raises
+    ------
+    DataError
+        before anything is fetched.
+    """
+    wanted = list(wanted)
+    missing = [one.source.file for one in wanted if one.state == "missing"]
+    if missing:
+        raise DataError(
+            f"{len(missing)} file{'s' if len(missing) > 1 else ''} nowhere to be had: {', '.join(missing)}; expected in a mirror "
+            f"folder: make fetch … MIRROR=DIR."
+        )
+    coming = sum(one.bytes for one in wanted if one.state != "there")
+    place = next(parent for parent in (folder, *folder.absolute().parents) if parent.exists())
+    free = shutil.disk_usage(place).free
+    if coming > free:
+        raise DataError(f"{folder}: {coming / GB:.1f} GB to come; {free / GB:.1f} GB are free: make room.")
+
+
+def checkpoint_state(start: str, mirror: Path | None) -> str:
+    """Where a published checkpoint is or would come from, in words."""
+    place = Path(hub.place_of(start))
+    if (place / hub.ORIGIN).is_file():
+        return "in place"
+    name = start.removeprefix("hub:")
+    return (
+        "from the mirror folder" if mirror and (mirror / "hub" / name).is_dir() else "to download from huggingface.co"
+    )

@@ -1,0 +1,58 @@
+"""Made pre-training texts and vocabularies: a dump of Wikipedia, BookCorpus, BERT's ``vocab.txt``."""
+
+from __future__ import annotations
+
+import random
+import string
+from xml.sax.saxutils import escape
+
+from pretrieve.operations.rehearsal.world import BUILDINGS, SECTIONS, paragraphs, sentence, words
+
+#: BERT's special tokens at BERT's places would need 100 unused entries; what counts is that they are there.
+SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+
+
+def dump() -> bytes:
+    """A MediaWiki export: a page for each building, with sections and links to other pages."""
+    pages = []
+    for building in BUILDINGS:
+        rng, text = random.Random(f"links {building.number}"), []
+        for section in SECTIONS:
+            text += [f"== {section} =="] if section else []
+            for paragraph in paragraphs(building, section):
+                linked = rng.sample([other.title for other in BUILDINGS if other is not building], 2)
+                text += [f"{paragraph} It stands near [[{linked[0]}]] and [[{linked[1]}]] in the north.", ""]
+        number = building.number + 1
+        pages.append(
+            f"<page><title>{escape(building.title)}</title><ns>0</ns><id>{number}</id><revision><id>{number}</id>"
+            f'<text xml:space="preserve">{escape(chr(10).join(text))}</text></revision></page>'
+        )
+    head = '<mediawiki xmlns="http://www.mediawiki.org/xml/export-0.10/" version="0.10" xml:lang="en">'
+    return "\n".join([head, *pages, "</mediawiki>\n"]).encode()
+
+
+def book(number: int) -> bytes:
+    """One of BookCorpus's two files: a sentence a line, in lower case."""
+    rng = random.Random(f"book {number}")
+    return "".join(f"{sentence(rng).lower()}\n" for _ in range(600)).encode()
+
+
+def vocabulary() -> list[str]:
+    """BERT's special tokens, letters and digits alone and within words, and every word of the made texts."""
+    letters = string.ascii_lowercase + string.digits
+    marks = [*".,?!'-:;()=/\"_"]
+    entries = [*SPECIAL, *letters, *marks, *(f"##{letter}" for letter in letters), *words()]
+    return list(dict.fromkeys(entries))
+
+
+def vocabulary_file() -> bytes:
+    """``vocab.txt``: an entry a line."""
+    return "".join(f"{entry}\n" for entry in vocabulary()).encode()
+
+
+FORMS = {
+    "enwiki-20181220": dump,
+    "bookcorpus-1": lambda: book(1),
+    "bookcorpus-2": lambda: book(2),
+    "bert-vocabulary": vocabulary_file,
+}

@@ -1,0 +1,41 @@
+"""Statistics of the pair tasks: table 1 of paper ``pretraining_tasks``."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pretrieve.pretraining.pairs.mixture import TASKS
+from pretrieve.pretraining.pairs.pair import PairSampler
+from pretrieve.text.packing import passage_spans
+from pretrieve.text.token_store import TokenStore
+
+SAMPLE = 1_000_000
+
+
+def pair_statistics(store: TokenStore, sampler: PairSampler, seed: int = 0, sample: int = SAMPLE) -> dict[str, float]:
+    """``pairs`` (counted), mean word pieces of ``query_tokens`` and ``doc_tokens`` (over a million drawn pairs, without
+    special tokens and before cutting to a length), and ``tokens`` = pairs × (query + document), which is how the paper's
+    first column relates to its others."""
+    pairs = sampler.sample(np.random.default_rng([seed, 104]), sample)
+    sentence = np.diff(np.asarray(store.sentence_starts))
+    title = np.diff(np.asarray(store.title_starts))
+    query = sentence[pairs.query].mean()
+    document = passage_spans(store, pairs.passage)[1].astype(np.float64)
+    document -= np.where(pairs.dropped >= 0, sentence[np.maximum(pairs.dropped, 0)], 0)
+    if pairs.titled.any():
+        document += np.where(pairs.titled, title[store.passage_article()[pairs.passage]], 0)
+    total = sampler.n_pairs * (query + document.mean())
+    return {
+        "pairs": sampler.n_pairs,
+        "query_tokens": round(float(query), 2),
+        "doc_tokens": round(float(document.mean()), 2),
+        "tokens": round(float(total)),
+    }
+
+
+def all_statistics(store: TokenStore, ict_keep: float) -> dict[str, dict[str, float]]:
+    """:func:`pair_statistics` of every task."""
+    return {
+        name: pair_statistics(store, task(store, ict_keep) if name == "ict" else task(store))
+        for name, task in TASKS.items()
+    }

@@ -1,0 +1,201 @@
+"""From an encoder's options to its directory: the one function behind every pre-training job."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from pretrieve.base.errors import ConfigError, DataError
+from pretrieve.models.compiled import compile_layers
+from pretrieve.models.config import BodyConfig
+from pretrieve.models.encoder import Encoder
+from pretrieve.models.hf_format import Checkpoint, load_tensors, read_encoder, save_encoder
+from pretrieve.models.published import read_start
+from pretrieve.pretraining.initial_weights import body_config
+from pretrieve.pretraining.objectives import build_objective
+from pretrieve.pretraining.presets import budget_steps
+from pretrieve.pretraining.setting import Setting
+from pretrieve.text.token_store import TokenStore
+from pretrieve.training.checkpoint import Checkpoints
+from pretrieve.training.curve import write_curve
+from pretrieve.training.device import Device
+from pretrieve.training.loop import Outcome, content_key, train
+from pretrieve.training.objective import Objective
+from pretrieve.training.optimiser import OptimiserConfig
+from pretrieve.training.processes import Processes
+from pretrieve.workflow.running.finished_work import leaves_checkpoints
+
+
+def make_encoder(options: dict[str, Any], store: TokenStore, seed: int, start: Checkpoint | None = None) -> Encoder:
+    """The encoder that ``options`` describe, with fresh weights or those of ``start``.
+
+    Raises
+    ------
+    ConfigError, DataError
+        when the parts do not go together (:mod:`pretrieve.pretraining.initial_weights`).
+    """
+    config = body_config(options, store, start)
+    encoder = Encoder(config, options["dim"], options["pooling"], seed, options["similarity"], options["head"])
+    if start is not None:
+        load_tensors(encoder.body, start.body, start.path)
+        if start.about.get("trained_projection", False):
+            _continue_head("projection", encoder.projection, start)
+    return encoder
+
+
+def towers(objective: Objective) -> dict[str, Encoder]:
+    """The encoders that an objective trains as they are, with their projections: ``document``, and ``query`` where that is
+    another one. Empty for objectives that predict words."""
+    if isinstance(objective.module, Encoder):
+        return {"document": objective.module}
+    parts = objective.module.items() if isinstance(objective.module, nn.ModuleDict) else []
+    return {name: module for name, module in parts if isinstance(module, Encoder)}
+
+
+def trained_heads(objective: Objective) -> dict[str, nn.Module]:
+    """What an objective trains beside its encoders, by name."""
+    parts = objective.module.items() if isinstance(objective.module, nn.ModuleDict) else []
+    return {name: module for name, module in parts if name != "body" and not isinstance(module, Encoder)}
+
+
+def continue_heads(objective: Objective, start: Checkpoint) -> None:
+    """Give what an objective trains beside the first encoder the weights that ``start`` has for it: heads, and a query tower.
+    What ``start`` lacks, or has in another shape, stays as it is, and a line on standard error says so."""
+    for name, module in trained_heads(objective).items():
+        _continue_head(name, module, start)
+    query, saved = towers(objective).get("query"), _query_tower(start)
+    if query is not None and saved is not None:
+        load_tensors(query.body, saved.body, saved.path / "model.safetensors")
+        _continue_head("projection", query.projection, saved)
+    elif query is not None or saved is not None:
+        has = "a query tower, which is left out" if saved else "no query tower; the query's begins as a copy"
+        print(f"{start.path}: has {has}.", file=sys.stderr)
+
+
+def _continue_head(name: str, module: nn.Module, start: Checkpoint) -> None:
+    state = start.head(name)
+    if not state:
+        print(f"{start.path}: has no {name} head; it starts fresh.", file=sys.stderr)
+        return
+    try:
+        load_tensors(module, state, start.path / "heads.safetensors")
+    except DataError as error:
+        print(f"{error} Head {name} starts fresh.", file=sys.stderr)
+
+
+def _query_tower(start: Checkpoint) -> Checkpoint | None:
+    directory = start.path / "query"
+    return read_encoder(directory) if directory.is_dir() else None
+
+
+def first_losses(objective: Objective, config: BodyConfig) -> dict[str, float]:
+    """What the word losses of fresh weights begin with: logits of deviation s = word_std·√d give ln V + s²/2."""
+    value = math.log(config.vocabulary_size) + config.hidden * config.word_std**2 / 2
+    return dict.fromkeys(getattr(objective, "word_terms", ()), value)
+
+
+def pretrain(
+    options: dict[str, Any],
+    store_dir: Path,
+    out: Path,
+    seed: int,
+    device: Device,
+    checkpoint_dir: Path,
+    checkpoint_seconds: float = 60.0,
+    start_dir: Path | None = None,
+    processes: Processes | None = None,
+    token_budget: int | None = None,
+    compiled: bool = False,
+    stop: Callable[[], bool] | None = None,
+) -> Outcome:
+    """Pre-train (or only initialise) an encoder and write its directory and learning curve.
+
+    ``options`` are those of :func:`pretrieve.workflow.job_options.encoder_options`; ``start_dir`` is the directory of their
+    ``start``. A
+    killed run goes on from ``checkpoint_dir``, which is emptied when the encoder is written
+    (under Snakemake somewhat later: :mod:`pretrieve.workflow.running.finished_work`). Of several ``processes`` the first
+    writes. compiled: see :mod:`pretrieve.models.compiled`; it changes no result but for rounding. stop: see
+    :func:`pretrieve.training.loop.train`.
+
+    Raises
+    ------
+    ConfigError
+        when the options name a start and ``start_dir`` is missing.
+    DataError
+        when the start or the token store cannot be used.
+    TrainingError, Stopped
+        as :func:`pretrieve.training.loop.train`.
+    """
+    processes = processes or Processes()
+    if options.get("start") and start_dir is None:
+        raise ConfigError(
+            f"start {options['start']!r}: give its directory (--start); without it all weights would be fresh."
+        )
+    store = TokenStore(store_dir)
+    start = read_start(start_dir) if start_dir is not None else None
+    encoder = make_encoder(options, store, seed, start)
+    outcome, heads, objective = Outcome([], 0, 0.0), {}, None
+    checkpoints = Checkpoints(checkpoint_dir, content_key(options, seed, store.key, _identity(start)))
+    if options["objective"]["name"] != "none":
+        budget = dict(options["budget"])
+        read = store.read_by(encoder.config.kind)
+        setting = Setting(options["objective"], budget["batch"], encoder, read, seed, device.device, token_budget)
+        objective = build_objective(setting)
+        steps = budget_steps(budget, len(objective.examples) if "epochs" in budget else 0)
+        constants = {name: value for name, value in budget.items() if name not in ("batch", "epochs", "steps")}
+        if start is not None:
+            continue_heads(objective, start)
+        if compiled:
+            compile_layers(objective.module.to(device.device))
+        outcome = train(
+            objective,
+            OptimiserConfig(steps=steps, **constants),
+            device,
+            seed,
+            checkpoints,
+            checkpoint_seconds,
+            label=f"pre-train {out.parent.name}",
+            processes=processes,
+            expected_first=first_losses(objective, encoder.config) if start is None else None,
+            stop=stop,
+        )
+        heads = trained_heads(objective)
+    about = {
+        "objective": options["objective"],
+        "budget": options.get("budget"),
+        "start": options.get("start"),
+        "seed": seed,
+        "tokens": outcome.tokens,
+        "trained_projection": objective is not None and bool(towers(objective)),
+        "token_store": store.key,
+        "vocabulary_sha256": store.meta["vocabulary_sha256"],
+    }
+    if processes.first:
+        query = towers(objective).get("query") if objective is not None else None
+        if query is not None:
+            save_encoder(out / "query", query, about=about)
+        save_encoder(out, encoder, heads, about | {"towers": "shared" if query is None else "separate"})
+        write_curve(out / "curve.csv", outcome.curve)
+        if not leaves_checkpoints():
+            checkpoints.clear()
+    processes.wait()
+    return outcome
+
+
+def _identity(start: Checkpoint | None) -> str:
+    """What tells one start from another: a hash of all its tensors."""
+    if start is None:
+        return ""
+    digest = hashlib.sha256(_identity(_query_tower(start)).encode())
+    for part in (start.body, start.heads):
+        for name, tensor in sorted(part.items()):
+            digest.update(f"{name} {tuple(tensor.shape)} {tensor.dtype}".encode())
+            digest.update(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
+    return digest.hexdigest()

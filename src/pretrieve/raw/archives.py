@@ -1,0 +1,213 @@
+"""Members of tar and zip archives, taken out safely.
+
+An archive can name a member ``../../.bashrc`` or ``/etc/passwd``, or have a link that points out of its folder and a member
+behind that link. Such an archive is refused as a whole: no publisher of a data set makes one, so it is damaged or meant to do
+harm. Nothing but plain files is ever taken out, with the content alone: no owners, no permissions, no times.
+
+Formats: zip (https://pkware.cachefly.net/webdocs/casestudies/APPNOTE.TXT), and tar, plain or packed with gzip or bzip2
+(https://www.gnu.org/software/tar/manual/html_node/Standard.html). ``tarfile`` takes the end of a cut archive, and a damaged
+header, for the archive's end. Here a tar must have its end of two blocks of zeros, and packed ones are read through
+:func:`~pretrieve.raw.raw_bytes.open_raw`, to the last byte, whose checksums tell.
+"""
+
+from __future__ import annotations
+
+import errno
+import fnmatch
+import os
+import re
+import shutil
+import stat
+import struct
+import tarfile
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+from pretrieve.base.errors import DataError
+from pretrieve.base.files import whole_file
+from pretrieve.raw.raw_bytes import open_raw
+
+#: What reading a damaged archive raises.
+_DAMAGE = (
+    *(tarfile.TarError, zipfile.BadZipFile, zlib.error, struct.error, EOFError, OSError),
+    *(RuntimeError, ValueError, IndexError, OverflowError),  # of zipfile, for numbers and names that are damaged
+)
+#: Of an OSError, what wrong places within the archive and impossible names lead to; all others are of the disk.
+_ODD = {None, errno.EINVAL, errno.ENAMETOOLONG, errno.ENOTDIR, errno.EISDIR, errno.EEXIST}
+
+
+def extract_member(archive: Path, member: str, target: Path) -> None:
+    """Write one member's content to ``target``; it appears when it is whole.
+
+    ``member`` is the name in the archive, or a pattern with ``*`` that fits exactly one.
+
+    Raises
+    ------
+    DataError
+        when there is no such member, or more than one, it is no plain file, or the archive is damaged or unsafe.
+    """
+    found: list[str] = []
+    names: list[str] = []
+    pattern = "*" in member
+    with _whole_or_nothing(archive, target) as copy:
+        for name, stream in _files(archive):
+            names.append(name)
+            if fnmatch.fnmatchcase(name, member) if pattern else name == member:
+                found.append(name)
+                if len(found) > 1:
+                    both = f"{found[0]} and {found[1]}" if pattern else f"{name} twice"
+                    raise DataError(f"{archive}: {member} stands for {both}; expected one member.")
+                copy(stream)
+        if not found:
+            some = ", ".join(names[:8]) + (", …" if len(names) > 8 else "")
+            raise DataError(
+                f"{archive}: no member {member}; it has {len(names)}: {some}. Another version of the archive?"
+            )
+
+
+def extract_folder(archive: Path, folder: str, target: Path) -> int:
+    """Write all files under ``folder`` ('' for all of the archive) into the directory ``target``, which must not exist, and
+    return their number. The directory appears when it is whole.
+
+    Raises
+    ------
+    DataError
+        as in :func:`extract_member`, and when ``target`` exists or nothing is under ``folder``.
+    """
+    if target.exists():
+        raise DataError(
+            f"{target}: exists already; expected a directory that {archive} is unpacked to: remove it first."
+        )
+    prefix = folder.strip("/") + "/" if folder.strip("/") else ""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    temporary = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
+    count = 0
+    try:
+        with damage_told(archive):
+            for name, stream in _files(archive):
+                if not name.startswith(prefix):
+                    continue
+                place = temporary / name[len(prefix) :]
+                if place.exists():
+                    raise DataError(f"{archive}: {name} twice; expected each member once.")
+                place.parent.mkdir(parents=True, exist_ok=True)
+                with open(place, "wb") as copy:
+                    shutil.copyfileobj(stream, copy, 1 << 20)
+                count += 1
+        if not count:
+            raise DataError(f"{archive}: nothing under {folder or 'its root'}; expected files.")
+        temporary.chmod(0o755)  # mkdtemp's directories are for one user
+        os.replace(temporary, target)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+    return count
+
+
+@contextmanager
+def damage_told(archive: Path) -> Iterator[None]:
+    """What reading a damaged archive raises becomes a DataError that names it."""
+    try:
+        yield
+    except DataError:
+        raise
+    except _DAMAGE as error:
+        if isinstance(error, OSError) and error.errno not in _ODD:
+            raise
+        raise DataError(
+            f"{archive}: not a whole archive ({type(error).__name__}: {error}), {archive.stat().st_size:,} bytes; expected "
+            f"tar or zip. Delete it and fetch it again."
+        ) from None
+
+
+@contextmanager
+def _whole_or_nothing(archive: Path, target: Path) -> Iterator:
+    # Copying goes to the file at once; it takes its place after the whole archive was looked through.
+    with damage_told(archive), whole_file(target) as out:
+        yield lambda stream: shutil.copyfileobj(stream, out, 1 << 20)
+
+
+def _files(archive: Path) -> Iterator[tuple[str, BinaryIO]]:
+    """Name and content of every plain file, in the archive's order; every name and kind is checked."""
+    if not archive.is_file():
+        raise DataError(f"{archive}: no such file; expected a tar or zip archive.")
+    with open(archive, "rb") as stream:
+        zipped = stream.read(2) == b"PK"
+    if zipped:
+        with zipfile.ZipFile(archive) as source:
+            for info in source.infolist():
+                _check_name(archive, info.filename)
+                kind = stat.S_IFMT(info.external_attr >> 16)
+                if kind not in (0, stat.S_IFREG, stat.S_IFDIR):
+                    raise DataError(
+                        f"{archive}: {info.filename} is a link or a device; expected plain files: not unpacked."
+                    )
+                if info.flag_bits & 1:
+                    raise DataError(f"{archive}: {info.filename} is encrypted; expected plain files.")
+                if not info.is_dir():
+                    with source.open(info) as stream:
+                        yield _plain(info.filename), stream
+        return
+    for info, content in tar_members(archive):
+        if content is not None:
+            yield _plain(info.name), content
+        elif not info.isdir():
+            raise DataError(
+                f"{archive}: {info.name} is a link or a device"
+                f"{f', to {info.linkname}' if info.linkname else ''}; expected plain files: not unpacked."
+            )
+
+
+class _Header(tarfile.TarInfo):
+    """A member's header that tells the end of the archive from the end of a file that is cut off."""
+
+    @classmethod
+    def fromtarfile(cls, source: tarfile.TarFile) -> tarfile.TarInfo:
+        try:
+            return super().fromtarfile(source)
+        except tarfile.EOFHeaderError:
+            if source.fileobj.read(tarfile.BLOCKSIZE) != tarfile.NUL * tarfile.BLOCKSIZE:
+                raise tarfile.ReadError("one block of zeros where a tar file's end has two") from None
+            raise  # a block of zeros: the first of the two
+        except tarfile.EmptyHeaderError:
+            raise tarfile.ReadError("it stops without a tar file's end, two blocks of zeros") from None
+        except tarfile.HeaderError as error:
+            raise tarfile.ReadError(f"no header of a member at byte {source.offset:,}: {error}") from None
+
+
+def tar_members(archive: Path) -> Iterator[tuple[tarfile.TarInfo, BinaryIO | None]]:
+    """Every member of a tar file (plain or packed, told by its content) and what is in it: None for all but plain files.
+
+    It is read from front to back: a packed archive has no index, and one of many GB is not read twice. A member's content is
+    there until the next one is asked for. To be used within :func:`damage_told`, as the contents are read by the caller.
+
+    Raises
+    ------
+    DataError
+        for a name that leaves the directory it is unpacked to, and what :func:`~pretrieve.raw.raw_bytes.open_raw` raises.
+    tarfile.TarError
+        for a damaged or cut archive.
+    """
+    with open_raw(archive) as unpacked, tarfile.open(fileobj=unpacked, mode="r|", tarinfo=_Header) as source:
+        for info in source:
+            _check_name(archive, info.name)
+            yield info, source.extractfile(info) if info.isfile() else None
+        while unpacked.read(1 << 20):
+            pass
+
+
+def _check_name(archive: Path, name: str) -> None:
+    parts = re.split(r"[\\/]", name)
+    if ".." in parts or name.startswith(("/", "\\")) or re.match("[A-Za-z]:", name) or "\0" in name:
+        raise DataError(
+            f"{archive}: member {name!r} would leave the directory it is unpacked to; expected names below it: not unpacked."
+        )
+
+
+def _plain(name: str) -> str:
+    """A name without ``./`` in front."""
+    return name.removeprefix("./")

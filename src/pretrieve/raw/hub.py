@@ -1,0 +1,270 @@
+"""Starting points from outside: ``hub:OWNER/NAME[@REVISION]`` and ``dir:PATH``. Standard library only, for the
+workflow reads it.
+
+A checkpoint of the hub is copied to ``data/hub/OWNER--NAME/``: configuration, weights (safetensors if there are any)
+and tokenizer, nothing else. It is taken from ``MIRROR/hub/OWNER/NAME`` (with a revision: ``NAME@REVISION``) if that
+folder exists, else from huggingface.co. At first use the revision and the sha256 of every file are recorded in
+``manifest.json``, and ever after the files are checked against it: when they are fetched again, and whenever an
+encoder starts from them. What a name stands for can change on a hub; what an encoder started from cannot.
+``origin.txt`` says where this copy came from.
+
+A ``dir:`` is used where it is. It is a checkpoint directory, or fairseq's single file
+(:mod:`pretrieve.raw.checkpoint_files`).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+from collections.abc import Callable, Container, Mapping
+from pathlib import Path
+from typing import Any
+
+from pretrieve.base.disk import room_for
+from pretrieve.base.errors import ConfigError, DataError
+from pretrieve.base.files import sha256_of, write_json
+from pretrieve.raw.checkpoint_files import ENCODER_FOLDER, VOCABULARIES, find_checkpoint
+
+HUB = "data/hub"
+MANIFEST, ORIGIN = "manifest.json", "origin.txt"
+TOKENIZER_FILES = (
+    *VOCABULARIES,
+    "tokenizer_config.json",
+    "special_tokens_map.json",
+    "vocab.json",
+    "merges.txt",
+    "spiece.model",
+    "sentencepiece.bpe.model",
+)
+#: What is asked of the hub at first; pickles only where there are no safetensors.
+_FIRST = ("config.json", "model.pt", "model*.safetensors", "model.safetensors.index.json", *TOKENIZER_FILES)
+_ELSE = ("pytorch_model*.bin", "pytorch_model.bin.index.json")
+
+Download = Callable[[str, str | None], tuple[Path, str | None]]
+
+
+def file_name(start: str) -> str:
+    """A start as part of a file's name.
+
+    >>> file_name("hub:Luyu/condenser@2afd1b8")
+    'hub--Luyu--condenser--2afd1b8'
+    """
+    return re.sub(r"[^A-Za-z0-9._-]", "--", start)
+
+
+def parse_hub(start: str) -> tuple[str, str | None]:
+    """Repository and revision.
+
+    >>> parse_hub("hub:Luyu/condenser"), parse_hub("hub:Luyu/condenser@2afd1b8")
+    (('Luyu/condenser', None), ('Luyu/condenser', '2afd1b8'))
+
+    Raises
+    ------
+    ConfigError
+        when ``start`` is not of that form.
+    """
+    match = re.fullmatch(r"hub:([\w.-]+/[\w.-]+)(?:@([\w.-]+))?", start, flags=re.ASCII)
+    if match is None or ".." in start:
+        raise ConfigError(f"start {start!r}: expected hub:OWNER/NAME or hub:OWNER/NAME@REVISION.")
+    return match[1], match[2]
+
+
+def place_of(start: str) -> str:
+    """The directory (or file) of a start from outside.
+
+    >>> place_of("hub:Luyu/condenser"), place_of("dir:/models/bert")
+    ('data/hub/Luyu--condenser', '/models/bert')
+    """
+    if start.startswith("dir:"):
+        return os.path.expanduser(start.removeprefix("dir:"))
+    repository, revision = parse_hub(start)
+    return f"{HUB}/{repository.replace('/', '--')}" + (f"@{revision}" if revision else "")
+
+
+def files_of(start: str) -> list[str]:
+    """What a job that goes on from a start depends on: the copy's ``origin.txt``, or all files of a ``dir:``."""
+    if start.startswith("dir:"):
+        return [str(file) for file in find_checkpoint(Path(place_of(start))).all()]
+    return [f"{place_of(start)}/{ORIGIN}"]
+
+
+def vocabulary_place(given: str) -> str:
+    """Where a given vocabulary is read from: the file, or the directory of a checkpoint that ``origin.txt`` stands for.
+
+    >>> vocabulary_place("vocab.txt"), vocabulary_place("data/hub/Luyu--condenser/origin.txt")
+    ('vocab.txt', 'data/hub/Luyu--condenser')
+    """
+    return os.path.dirname(given) if os.path.basename(given) == ORIGIN else given
+
+
+def check_starts(config: Mapping[str, Any], sources: Container[str] = ()) -> None:
+    """Check the form of every start from outside, that the files of a ``dir:`` are there, and that a vocabulary is, or is one
+    of the ``sources``.
+
+    Raises
+    ------
+    ConfigError
+        for the first that is wrong, with its key.
+    """
+    named = {f"encoders.{name}.start": encoder.get("start") for name, encoder in config["encoders"].items()}
+    vocabularies = {f"scales.{config['scale']}": config["scales"][config["scale"]]}
+    vocabularies |= {f"corpora.{name}": corpus for name, corpus in config.get("corpora", {}).items()}
+    for place, holder in vocabularies.items():
+        key, given = f"{place}.vocabulary_file", holder.get("vocabulary_file")
+        if given and not given.startswith("hub:") and given not in sources and not Path(given).is_file():
+            raise ConfigError(
+                f"config: {key}: {given!r}: no such file; expected vocab.txt, tokenizer.json, hub:OWNER/NAME or the name of a "
+                "source."
+            )
+        named[key] = given
+    for where, start in named.items():
+        if start and start.startswith(("hub:", "dir:")):
+            try:
+                files_of(start)
+            except (ConfigError, DataError) as error:
+                raise ConfigError(f"config: {where}: {error}") from None
+
+
+def wanted_files(folder: Path) -> list[str]:
+    """Names of the files of a checkpoint that are kept, relative to its folder.
+
+    Raises
+    ------
+    DataError
+        when the folder holds no checkpoint.
+    """
+    found = find_checkpoint(folder)
+    files = {*found.all(), *([found.index] if found.index else [])}
+    for part in (folder, folder / ENCODER_FOLDER):
+        files |= {part / name for name in TOKENIZER_FILES if (part / name).is_file()}
+    return sorted(str(file.relative_to(folder)) for file in files)
+
+
+def fetch_checkpoint(start: str, directory: Path, mirror: Path | None = None, download: Download | None = None) -> str:
+    """Put a checked copy of a checkpoint into ``directory``; returns where it came from.
+
+    download: ``(repository, revision) → (folder, its exact revision)``, by default :func:`download_snapshot`.
+
+    Raises
+    ------
+    DataError
+        when there is none, or a file is not what was recorded at first use; the message has both checksums.
+    """
+    repository, revision = parse_hub(start)
+    record = read_manifest(directory)
+    if record is not None and not _differences(directory, record):
+        return f"kept: all {len(record['files'])} files are as recorded"
+    local = mirror / "hub" / (repository + (f"@{revision}" if revision else "")) if mirror is not None else None
+    if local is not None and local.is_dir():
+        folder, exact, origin = local, (read_manifest(local) or {}).get("revision", revision), str(local)
+    else:
+        folder, exact = _from_hub(repository, record["revision"] if record else revision, download, local)
+        origin = f"huggingface.co/{repository}, revision {exact}"
+    names = wanted_files(folder)
+    if record is not None and set(names) != set(record["files"]):
+        raise DataError(
+            f"{origin}: has {', '.join(names)}; recorded at first use in {directory / MANIFEST}: "
+            f"{', '.join(sorted(record['files']))}. To take the new version, delete {directory}."
+        )
+    files = {name: _copy(folder, name, directory, record) for name in names}
+    if record is None:
+        write_json(directory / MANIFEST, {"repository": repository, "revision": exact, "files": files})
+    return origin
+
+
+def _copy(folder: Path, name: str, directory: Path, record: dict[str, Any] | None) -> dict[str, Any]:
+    """Copy a file, and put it in place only if it is the recorded one; returns its checksum and size."""
+    target = directory / name
+    temporary = target.with_name(target.name + ".part")
+    with room_for(target, (folder / name).stat().st_size, remove=[temporary]):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(folder / name, temporary)
+    found = {"sha256": sha256_of(temporary), "bytes": temporary.stat().st_size}
+    expected = record["files"][name] if record is not None else found
+    if found != expected:
+        temporary.unlink()
+        raise DataError(
+            f"{folder / name}: has sha256 {found['sha256']} ({found['bytes']:,} bytes); expected, as recorded at first use in "
+            f"{directory / MANIFEST}: {expected['sha256']} ({expected['bytes']:,} bytes). To take the new version, delete "
+            f"{directory}."
+        )
+    os.replace(temporary, target)
+    return found
+
+
+def read_manifest(directory: Path) -> dict[str, Any] | None:
+    """What was recorded at first use, or None.
+
+    Raises
+    ------
+    DataError
+        when the record is damaged.
+    """
+    path = Path(directory) / MANIFEST
+    if not path.is_file():
+        return None
+    try:
+        record = json.loads(path.read_text(encoding="utf-8"))
+        known = all({"sha256", "bytes"} <= entry.keys() for entry in record["files"].values())
+    except (ValueError, KeyError, AttributeError, TypeError):
+        known = False
+    if not known:
+        raise DataError(f"{path}: damaged record of a checkpoint. Delete {directory} to fetch it anew.")
+    return record
+
+
+def _differences(directory: Path, record: dict[str, Any]) -> list[str]:
+    """Recorded files that are missing or have another checksum."""
+    return [
+        name
+        for name, entry in record["files"].items()
+        if not (directory / name).is_file()
+        or (directory / name).stat().st_size != entry["bytes"]
+        or sha256_of(directory / name) != entry["sha256"]
+    ]
+
+
+def check_recorded(directory: Path) -> None:
+    """Check a copy from the hub against its record; a directory without a record passes.
+
+    Raises
+    ------
+    DataError
+        naming the files that are not as recorded.
+    """
+    record = read_manifest(directory)
+    wrong = _differences(directory, record) if record else []
+    if wrong:
+        raise DataError(
+            f"{directory}: {', '.join(wrong)} missing or changed since first use ({MANIFEST}). Delete {directory / ORIGIN} and "
+            "run snakemake again: what is wrong is fetched anew."
+        )
+
+
+def _from_hub(
+    repository: str, revision: str | None, download: Download | None, local: Path | None
+) -> tuple[Path, str | None]:
+    try:
+        return (download or download_snapshot)(repository, revision)
+    except DataError:
+        raise
+    except Exception as error:  # no network, no such repository, no permission: the library has a type for each
+        looked = f"looked in {local} and at huggingface.co" if local is not None else "looked at huggingface.co"
+        why = f"{type(error).__name__}: {next(iter(str(error).splitlines()), '')}"
+        raise DataError(
+            f"hub:{repository}: cannot be had, {looked} ({why}). Without a network, put its files into a folder "
+            f"DIR/hub/{repository} and run snakemake with --config mirror=DIR, or set start: dir:PATH."
+        ) from error
+
+
+def download_snapshot(repository: str, revision: str | None) -> tuple[Path, str | None]:
+    """Folder and exact revision of a checkpoint in the cache of ``huggingface_hub``, downloaded where it is not there
+    yet."""
+    from huggingface_hub import snapshot_download
+
+    folder = Path(snapshot_download(repository, revision=revision, allow_patterns=list(_FIRST)))
+    if not any(folder.glob("model*.safetensors")):
+        folder = Path(snapshot_download(repository, revision=revision, allow_patterns=[*_FIRST, *_ELSE]))
+    return folder, folder.name  # the cache keeps each revision in a folder of that name

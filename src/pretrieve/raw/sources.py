@@ -1,0 +1,315 @@
+"""Raw files: found in a mirror folder, in the Python package that ships them, inside an archive, or at their publisher's,
+checked, and put in place.
+
+``resources/sources.tsv`` names each file, its checksum and where it comes from (docs/raw-files.md). Nothing is ever used
+unchecked, and a good file is never replaced by a bad one.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import MISSING, dataclass, fields
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from pretrieve.base.errors import DataError, nearest
+from pretrieve.base.files import sha256_of as sha256_of
+from pretrieve.base.files import unfinished, whole_file
+from pretrieve.raw.checksums import RECORDS as RECORDS
+from pretrieve.raw.checksums import Checksum, Digests, digests_of, locked, read_records, record
+from pretrieve.raw.download import Download
+
+#: Where raw files are put.
+SOURCES = Path("data/sources")
+
+
+@dataclass(frozen=True)
+class Source:
+    """One line of ``resources/sources.tsv``; ``checksum`` as :meth:`Checksum.parse` takes it, ``bytes`` 0 where not known."""
+
+    name: str
+    file: str
+    package: str
+    path: str
+    checksum: str
+    bytes: int
+    licence: str
+    needed_by: str
+    archive: str = ""
+    url: str = ""
+    note: str = ""
+
+    @property
+    def expected(self) -> Checksum:
+        return Checksum.parse(self.checksum)
+
+    @property
+    def sha256(self) -> str:
+        """The sha256, or '' where another checksum or none is known."""
+        return self.expected.digest if self.expected.algorithm == "sha256" else ""
+
+    def wanted(self) -> str:
+        """What the file must be, for messages."""
+        return f"expected {self.expected}" + (f" ({self.bytes:,} bytes)" if self.bytes else "")
+
+
+def read_sources(table: Path) -> dict[str, Source]:
+    """All sources, by name. A list of the older form, with a column ``sha256`` and without the later ones, is read as well.
+
+    Raises
+    ------
+    DataError
+        when the list cannot be read, a column is unknown or missing, a line has more or fewer fields, a number, a checksum or
+        an archive is none, or two have one name or one file; the message has the file and the line.
+    """
+    sources: dict[str, Source] = {}
+    lines = _lines(table)
+    header = lines[0][1] if lines else []
+    _check_header(f"{table}: line {lines[0][0]}" if lines else f"{table}", header)
+    files: dict[str, str] = {}
+    for number, (line, values) in enumerate(lines[1:], start=1):
+        row: dict[str, Any] = dict(zip(header, values, strict=False))
+        where = f"{table}: source {number} ({row.get('name')!r})"
+        try:
+            if len(values) != len(header):
+                raise ValueError(f"{len(values)} fields, expected {len(header)} separated by tabs")
+            size = row["bytes"] or "0"
+            if not (size.isascii() and size.isdecimal() and len(size) < 20):
+                raise ValueError(
+                    f"column 'bytes': {size[:40]!r}, expected a whole number, or nothing where it is not known"
+                )
+            source = Source(**{"checksum": row.pop("sha256", None), **row, "bytes": int(size)})
+            if not source.name or (not source.expected.algorithm and source.checksum != "first-use"):
+                raise ValueError("a name and a checksum are needed")
+        except (KeyError, TypeError, ValueError) as error:
+            raise DataError(f"{where} is not complete: {error}; line {line}") from None
+        if Path(source.file).is_absolute() or ".." in Path(source.file).parts:
+            raise DataError(f"{where}: line {line}: file {source.file!r}; expected a place below {SOURCES}.")
+        if source.name in sources or source.file in files:
+            other = source.name if source.name in sources else files[source.file]
+            what = "its name" if source.name in sources else f"its file {source.file!r}"
+            raise DataError(
+                f"{where}: line {line}: {what} is that of {other!r} too; expected each name and each file once."
+            )
+        sources[source.name] = source
+        files[source.file] = source.name
+    for source in sources.values():
+        if source.archive and source.archive not in sources:
+            raise DataError(
+                f"{table}: source {source.name!r}: archive {source.archive!r} is no source{nearest(source.archive, sources)}"
+            )
+    return sources
+
+
+def _lines(table: Path) -> list[tuple[int, list[str]]]:
+    """Number and fields of the lines that are no comments and not blank; a byte order mark is dropped."""
+    try:
+        with open(table, newline="", encoding="utf-8-sig") as stream:
+            lines = list(enumerate(stream, start=1))
+    except OSError as error:
+        raise DataError(f"{table}: cannot be read: {error.strerror}; expected the list of raw files.") from None
+    except UnicodeDecodeError as error:
+        raise DataError(
+            f"{table}: not UTF-8 ({error.reason}); expected a UTF-8 file of columns separated by tabs."
+        ) from None
+    texts = [(number, line.strip("\r\n")) for number, line in lines if not line.startswith("#")]
+    return [(number, text.split("\t")) for number, text in texts if text]
+
+
+def _check_header(where: str, header: Sequence[str]) -> None:
+    """Raise :class:`DataError` unless every column is a field of :class:`Source`, once, and no needed one is missing."""
+    known = {field.name: field.default is MISSING for field in fields(Source)}
+    needed = [name for name in known if known[name] and name != "checksum"]
+    for name in header:
+        if (name not in known and name != "sha256") or header.count(name) > 1:
+            what = "stands twice" if header.count(name) > 1 else f"is unknown{nearest(name, known)}"
+            raise DataError(f"{where}: column {name!r} {what}; expected each of {', '.join(known)} at most once.")
+    missing = [name for name in needed if name not in header]
+    if not missing and "checksum" not in header and "sha256" not in header:
+        missing = ["checksum"]
+    if missing:
+        raise DataError(
+            f"{where}: no column {', '.join(map(repr, missing))}; expected a header, separated by tabs, with the columns "
+            f"{', '.join((*needed, 'checksum'))}."
+        )
+
+
+def source_of(sources: Mapping[str, Source], name: str) -> Source:
+    """The source of that name.
+
+    Raises
+    ------
+    DataError
+        when there is none; it names the nearest.
+    """
+    if name not in sources:
+        raise DataError(f"source {name!r}: not in resources/sources.tsv{nearest(name, sources)}")
+    return sources[name]
+
+
+@dataclass(frozen=True)
+class _Candidate:
+    """A place where the file may be; ``packed``: a gzip copy of it."""
+
+    path: Path
+    packed: bool = False
+
+    def open(self) -> BinaryIO:
+        if not self.packed:
+            return open(self.path, "rb")
+        from pretrieve.raw.raw_bytes import open_raw
+
+        return open_raw(self.path)
+
+    def may_have(self, size: int) -> bool:
+        """Whether the (unpacked) size is right, as far as can be told without reading the file."""
+        if not self.packed or not size:
+            return size in (0, self.path.stat().st_size)
+        with open(self.path, "rb") as stream:
+            # The last four bytes of a gzip file: the unpacked size modulo 2**32 [RFC 1952].
+            stream.seek(max(0, self.path.stat().st_size - 4))
+            return int.from_bytes(stream.read(4), "little") == size % (1 << 32)
+
+
+def candidates(source: Source, mirror: Path | None) -> Iterator[_Candidate]:
+    """Where the file may be on this machine, the likeliest first: in the mirror at its place, there under its name in any other
+    folder, and in its package.
+
+    A name like ``corpus.jsonl`` is that of many files. Where only the first use decides what is right, the place must be right.
+    """
+    if mirror is not None:
+        names = [(source.file, False), (source.file + ".gz", True)]
+        direct = [_Candidate(mirror / name, packed) for name, packed in names]
+        yield from (one for one in direct if one.path.is_file())
+        seen = [one.path for one in direct]
+        for name, packed in names if source.expected else []:
+            for path in (*sorted(mirror.rglob(name)), *sorted(mirror.rglob(Path(name).name))):
+                if path.is_file() and path not in seen:
+                    seen.append(path)
+                    one = _Candidate(path, packed)
+                    if path.match(name) or one.may_have(source.bytes):
+                        yield one
+    spec = importlib.util.find_spec(source.package) if source.package else None
+    for place in (spec.submodule_search_locations or ()) if spec is not None else ():
+        path = Path(place) / source.path
+        if path.is_file():
+            yield _Candidate(path)
+
+
+def fetch(
+    source: Source,
+    target: Path,
+    mirror: Path | None = None,
+    sources: Mapping[str, Source] | None = None,
+    records: Path | None = None,
+    download: Download | None = None,
+) -> str:
+    """Put a checked copy of ``source`` at ``target`` and return where it came from.
+
+    The mirror is looked at first, then the package, then the archive that the file is a member of (it is fetched to its own
+    place below the same folder), then its publisher. A file with another checksum is passed over when a right one follows, and
+    named when none does. ``sources`` is needed for archives. ``records`` has the checksums of first uses.
+
+    Raises
+    ------
+    DataError
+        when there is no right file; the message has the expected and found checksums and what to do by hand.
+    """
+    records = records or target.parent / RECORDS
+    expected = recorded(source, records)
+    wrong = []
+    for candidate in candidates(source, mirror):
+        found = _take(candidate, target, expected, source.bytes)
+        if isinstance(found, Digests):
+            return _done(source, expected, records, found, str(candidate.path))
+        wrong.append(found)
+    by_hand = (
+        f"To supply it by hand, put the right file into a folder under the name {source.file} and run snakemake with "
+        f"--config mirror=FOLDER"
+    ) + ("; or install the locked packages again (make clean-venv && make tables)." if source.package else ".")
+    if source.archive:
+        holder = source_of(sources or {}, source.archive)
+        archive = below(target, source.file) / holder.file
+        with locked(archive.with_name(f".{archive.name}.lock")):
+            if not archive.is_file() or holder.bytes not in (0, archive.stat().st_size):
+                fetch(holder, archive, mirror, sources, records, download)
+        from pretrieve.raw.archives import extract_member
+
+        member = unfinished(target).with_suffix(".member")
+        try:
+            extract_member(archive, source.path, member)
+            found = digests_of(member, expected)
+            if found.right(source.bytes):
+                os.replace(member, target)
+                return _done(source, expected, records, found, f"{archive} ({source.path})")
+        finally:
+            member.unlink(missing_ok=True)
+        wrong.append(f"{source.path} of {archive} has {found.found} ({found.bytes:,} bytes)")
+    if source.url:
+        try:
+            found = (download or Download())(source.url, target, expected, source.bytes, source.name)
+            return _done(source, expected, records, found, source.url)
+        except DataError as error:
+            also = f" Also: {'; '.join(wrong)}." if wrong else ""
+            raise DataError(f"{source.file}: {error}{also} {by_hand}") from None
+    if wrong:
+        raise DataError(
+            f"{source.file}: damaged or another version: {'; '.join(wrong)}; {_wanted(source, expected)}. {by_hand}"
+        )
+    looked = [f"the folder {mirror}" if mirror else "", f"the package {source.package}" if source.package else ""]
+    places = " and ".join(filter(None, looked))
+    missing = f"looked in {places}" if places else "no publisher offers it, and no mirror folder is given"
+    raise DataError(f"{source.file}: missing, {missing}; {_wanted(source, expected)}. {by_hand}")
+
+
+def recorded(source: Source, records: Path) -> Checksum:
+    """What the file must be: by the list, or else by the record of its first use (an empty one before that)."""
+    if source.expected:
+        return source.expected
+    digest = read_records(records).get(source.name)
+    return Checksum("sha256", digest) if digest else source.expected
+
+
+def below(target: Path, file: str) -> Path:
+    """The folder that ``file`` is a place in, given its path ``target``.
+
+    >>> below(Path("data/sources/beir/scifact.zip"), "beir/scifact.zip").as_posix()
+    'data/sources'
+    """
+    depth = len(Path(file).parts)
+    return target.parents[depth - 1] if target.parts[-depth:] == Path(file).parts else target.parent
+
+
+def _wanted(source: Source, expected: Checksum) -> str:
+    if source.expected or not expected:
+        return source.wanted()
+    return f"expected, as recorded at first use, {expected}"
+
+
+class _Wrong(Exception):
+    """The file is not as it must be."""
+
+
+def _take(candidate: _Candidate, target: Path, expected: Checksum, size: int) -> Digests | str:
+    """Copy a candidate to the target if it is right: its checksums; else what is wrong with it."""
+    digests = Digests(expected)
+    try:
+        with whole_file(target) as out:
+            with candidate.open() as stream:
+                while block := stream.read(1 << 20):
+                    digests.update(block)
+                    out.write(block)
+            if not digests.right(size):
+                unpacked = "unpacked, " if candidate.packed else ""
+                raise _Wrong(f"{candidate.path} has {unpacked}{digests.found} ({digests.bytes:,} bytes)")
+    except (_Wrong, DataError) as error:  # a damaged gzip copy is a DataError
+        return str(error)
+    return digests
+
+
+def _done(source: Source, expected: Checksum, records: Path, found: Digests, origin: str) -> str:
+    if not expected:
+        record(records, source.name, found, origin)
+    return origin

@@ -1,0 +1,356 @@
+"""The findings of the papers as data: ``references/claims.yaml``, loaded, checked, and taken apart into groups of cells.
+
+A claim says what a paper found, in our words, and how the finding would show in our own cells: which cells, which direction,
+which margin, which test. The head of the file explains every key. Whether a claim holds here is for
+:mod:`pretrieve.reporting.claims.verdicts`; this module only knows what is asked.
+
+Every check but two asks that weighted sums of a group's cells exceed bounds: those that must all be shown for the claim, and
+those of which one must be shown against it (:meth:`Claim.tests`). So one method serves all. ``correlation`` and ``reach`` have
+rules of their own.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import yaml
+
+from pretrieve.base.errors import ConfigError, nearest
+
+#: Check → cells in a group; None: all cells are one group.
+GROUP_SIZE = {
+    **{"greater": 2, "at-least": 2, "not-worse": 2, "near": 2, "gap": 4},
+    **{"order": None, "correlation": None, "reach": 2},
+}
+#: PyYAML's safe loader, in C where it was built with it: ten times as fast, for a file of this length.
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_NEEDED = ("id", "paper", "section", "table", "claim", "estimand", "smallest_effect", "check")
+_KEYS = (*_NEEDED, "needs_train", "needs_original", "because")
+_CHECK_KEYS = ("type", "share", "at_most", "both_gain", "needs_groups", "decided_by", "with", "cells")
+_CELL_KEYS = ("paper", "table", "row", "column")
+_POINT_KEYS = ("paper", "figure", "panel", "series", "x")
+_REPRODUCTION_KEYS = ("by", "system", "data", "metric", "value", "source", "claims", "unit", "note")
+
+
+class Place(NamedTuple):
+    """Where a value stands. ``of`` is a table or figure; a cell's ``where`` is (row, column), a point's (panel, series, x)."""
+
+    paper: str
+    of: str
+    where: tuple[str, ...]
+
+    @property
+    def is_point(self) -> bool:
+        return self.of.startswith("figure")
+
+    def __str__(self) -> str:
+        return f"{self.paper}/{self.of}: {', '.join(self.where)}"
+
+
+class Margin(NamedTuple):
+    """A size of effect: in the cells' unit, or, when ``relative``, a part of the second value.
+
+    >>> [str(Margin(Decimal(size), True)) for size in ("1", "0.10", "0.125")], str(Margin(Decimal("0.02")))
+    (['100%', '10%', '12.5%'], '0.02')
+    """
+
+    size: Decimal
+    relative: bool = False
+
+    def __str__(self) -> str:
+        return f"{float(self.size * 100):g}%" if self.relative else f"{self.size:f}"
+
+
+class Test(NamedTuple):
+    """Σ weight · value must exceed ``bound`` (in the cells' unit); ``strict``: a tie is not enough."""
+
+    weights: tuple[Decimal, ...]
+    bound: Decimal
+    strict: bool
+
+    def met(self, values: Sequence[Decimal]) -> bool:
+        """Whether the values alone pass: exact, for they are the decimals a reader sees."""
+        slack = sum((w * v for w, v in zip(self.weights, values, strict=True)), Decimal()) - self.bound
+        return slack > 0 if self.strict else slack >= 0
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One finding. ``groups``: tuples of places, each of which the check must hold in; ``share``: in how many of them.
+
+    ``smallest_effect`` is the margin of every check. ``needs_train``: training examples that the sentence talks of, 0 for any;
+    ``needs_original``: roles whose stand-ins cannot show it (``all``: every one), because of ``because``; ``needs_groups``:
+    fewer measured groups say nothing; ``decided_by``: a metric in place of the cells' own.
+    """
+
+    name: str
+    paper: str
+    section: str
+    table: str
+    claim: str
+    estimand: str
+    smallest_effect: Margin
+    type: str
+    groups: tuple[tuple[Place, ...], ...]
+    share: float = 1
+    at_most: Margin | None = None
+    both_gain: bool = False
+    needs_groups: int = 1
+    decided_by: str = ""
+    against: tuple[float, ...] = ()
+    needs_train: int = 0
+    needs_original: tuple[str, ...] = ()
+    because: str = ""
+
+    @property
+    def lenient(self) -> bool:
+        """Whether a value that guessing would have could pass the check."""
+        return self.type in ("not-worse", "near", "reach") or self.at_most is not None
+
+    def effects(self, n: int) -> list[tuple[Decimal, ...]]:
+        """Weights of the differences that the check is about, in a group of ``n`` cells; [] where it is about no difference."""
+        if self.type in ("correlation", "reach"):
+            return []
+        if self.type == "gap":
+            return [tuple(map(Decimal, (1, -1, -1, 1)))]
+        return [tuple(Decimal((i == a) - (i == b)) for i in range(n)) for a, b in pairwise(range(n))]
+
+    def tests(self, n: int, below_zero: bool = False) -> tuple[list[Test], list[Test]]:
+        """What must all be shown for the claim, and of what one must be shown against it, in a group of ``n`` cells.
+
+        below_zero: values are counted downwards, as those of a measure that is better when lower.
+
+        >>> claim = Claim("", "", "", "", "", "", Margin(Decimal("0.1"), True), "not-worse", ())
+        >>> [[str(w) for w in test.weights] for side in claim.tests(2) for test in side]
+        [['1.0', '-0.9'], ['-1.0', '0.9']]
+        """
+        shown, refuted = [], []
+        for effect in self.effects(n):
+            # A relative margin is a part of what is subtracted: b of a - b, (c - d) of (a - b) - (c - d).
+            other = (
+                tuple(max(-w, Decimal()) for w in effect) if self.type != "gap" else tuple(map(Decimal, (0, 0, 1, -1)))
+            )
+            above, below = (_sides(effect, other, -1 if below_zero else 1, sign) for sign in (1, -1))
+            margin, none = self.smallest_effect, Margin(Decimal())
+            minus = margin._replace(size=-margin.size)
+            if self.type in ("greater", "gap", "order"):
+                shown.append(above(none))
+                refuted.append(below(margin))
+            elif self.type == "at-least":
+                shown.append(above(margin))
+                refuted.append(below(margin))
+            else:
+                shown.append(above(minus))
+                refuted.append(below(minus))
+            if self.type == "near":
+                shown.append(below(margin))
+                refuted.append(above(margin))
+            if self.at_most:
+                shown.append(below(self.at_most))
+                refuted.append(above(self.at_most))
+            if self.both_gain:
+                shown.append(Test(other, Decimal(), True))
+                refuted.append(Test(tuple(-w for w in other), Decimal(), True))
+        return shown, refuted
+
+
+def _sides(effect: Sequence[Decimal], other: Sequence[Decimal], direction: int, sign: int):
+    """Margin → the test that the effect is above it (sign 1) or below it (-1)."""
+
+    def test(margin: Margin) -> Test:
+        part = margin.size * direction if margin.relative else Decimal()
+        weights = tuple(sign * (w - part * o) for w, o in zip(effect, other, strict=True))
+        return Test(weights, Decimal() if margin.relative else sign * margin.size, margin.size == 0)
+
+    return test
+
+
+def load_claims(path: Path | str) -> list[Claim]:
+    """Read and check a file of claims.
+
+    Raises
+    ------
+    ConfigError
+        for a missing file, text that is not YAML, and every unknown, missing or senseless key; it names the claim and the key.
+    """
+    claims, names = [], set()
+    for i, entry in enumerate(_entries(path, "claims")):
+        name = entry.get("id", f"number {i + 1}") if isinstance(entry, Mapping) else f"number {i + 1}"
+        claim = _claim(entry, f"{path}: claim {name}")
+        if claim.name in names:
+            raise ConfigError(f"{path}: claim {claim.name}: this id is there twice; give each claim its own.")
+        names.add(claim.name)
+        claims.append(claim)
+    return claims
+
+
+def _claim(entry: Any, where: str) -> Claim:
+    _keys(entry, _KEYS, _NEEDED, where)
+    check = entry["check"]
+    _keys(check, _CHECK_KEYS, ("type", "cells"), f"{where}: check")
+    kind, share, against = check["type"], check.get("share", 1), check.get("with")
+    if kind not in GROUP_SIZE:
+        raise ConfigError(f"{where}: check.type is {kind!r}; expected one of {', '.join(GROUP_SIZE)}.")
+    smallest = _margin(entry["smallest_effect"], f"{where}: smallest_effect")
+    if (kind in ("correlation", "reach") and smallest.relative) or (kind != "correlation" and smallest.size < 0):
+        found = entry["smallest_effect"]
+        raise ConfigError(
+            f"{where}: smallest_effect is {found!r}; of type {kind} expected a plain number, and below 0 only "
+            "of a correlation."
+        )
+    at_most = _margin(check["at_most"], f"{where}: check.at_most") if "at_most" in check else None
+    if at_most and (kind not in ("greater", "at-least", "gap") or at_most.size <= 0):
+        raise ConfigError(
+            f"{where}: check.at_most is {check['at_most']!r} of type {kind}; expected a size above 0 of greater, "
+            "at-least or gap."
+        )
+    if check.get("both_gain") and kind != "gap":
+        raise ConfigError(f"{where}: check.both_gain is for type gap, and this is {kind}.")
+    if isinstance(share, bool) or not isinstance(share, (int, float)) or not 0 < share <= 1:
+        raise ConfigError(f"{where}: check.share is {share!r}; expected a part of the groups above 0 and at most 1.")
+    for key, value in (
+        ("needs_train", entry.get("needs_train", 0)),
+        ("check.needs_groups", check.get("needs_groups", 1)),
+    ):
+        if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+            raise ConfigError(f"{where}: {key} is {value!r}; expected a whole number.")
+    if ("needs_original" in entry) != ("because" in entry):
+        raise ConfigError(
+            f"{where}: needs_original and because belong together: roles, and why stand-ins cannot show it."
+        )
+    groups = _groups(check["cells"], kind, entry, f"{where}: check.cells")
+    if (kind == "correlation") != (against is not None):
+        raise ConfigError(f"{where}: check.with is {against!r}; a correlation has it, and only a correlation.")
+    if against is not None and len(against) != len(groups[0]):
+        raise ConfigError(
+            f"{where}: check.with has {len(against)} numbers for {len(groups[0])} cells; expected as many."
+        )
+    roles = entry.get("needs_original", ())
+    return Claim(
+        name=entry["id"],
+        paper=entry["paper"],
+        section=entry["section"],
+        table=entry["table"],
+        claim=" ".join(entry["claim"].split()),
+        estimand=" ".join(entry["estimand"].split()),
+        smallest_effect=smallest,
+        type=kind,
+        groups=groups,
+        share=share,
+        at_most=at_most,
+        both_gain=bool(check.get("both_gain")),
+        needs_groups=check.get("needs_groups", 1),
+        decided_by=check.get("decided_by", ""),
+        against=tuple(against or ()),
+        needs_train=entry.get("needs_train", 0),
+        needs_original=(roles,) if isinstance(roles, str) else tuple(roles),
+        because=" ".join(entry.get("because", "").split()),
+    )
+
+
+def _margin(value: Any, where: str) -> Margin:
+    if isinstance(value, str) and (match := re.fullmatch(r"(-?[0-9.]+) ?%", value)):
+        return Margin(Decimal(match[1]) / 100, True)
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise ConfigError(
+            f"{where} is {value!r}; expected a number in the cells' unit, or a part of a value such as 5%."
+        )
+    return Margin(Decimal(str(value)))
+
+
+class Reproduction(NamedTuple):
+    """What others measured that speaks to a claim; ``value`` in ``unit``, ``source``: where it can be read."""
+
+    by: str
+    system: str
+    data: str
+    metric: str
+    value: float
+    source: str
+    claims: tuple[str, ...]
+    unit: str = ""
+    note: str = ""
+
+    def __str__(self) -> str:
+        what = f"{self.by}: {self.system}, {self.data}: {self.metric} {self.value:g} {self.unit}".rstrip()
+        return f"{what} ({self.source})" + (f"; {self.note}" if self.note else "")
+
+
+def load_reproductions(path: Path | str, claims: Sequence[Claim]) -> list[Reproduction]:
+    """Read what others measured (``references/reproductions.yaml``).
+
+    Raises
+    ------
+    ConfigError
+        for unreadable text, a key that is missing or unknown, and a claim that is not among ``claims``.
+    """
+    found, names = [], {claim.name for claim in claims}
+    for i, entry in enumerate(_entries(path, "reproductions"), 1):
+        where = f"{path}: reproduction {i}"
+        _keys(entry, _REPRODUCTION_KEYS, _REPRODUCTION_KEYS[:7], where)
+        for name in entry["claims"]:
+            if name not in names:
+                raise ConfigError(f"{where}: no claim {name!r}{nearest(name, sorted(names))}.")
+        if isinstance(entry["value"], bool) or not isinstance(entry["value"], (int, float)):
+            raise ConfigError(f"{where}: value is {entry['value']!r}; expected a number.")
+        found.append(Reproduction(**{**entry, "claims": tuple(entry["claims"])}))
+    return found
+
+
+def _entries(path: Path | str, key: str) -> list[Any]:
+    """The list under ``key`` of a YAML file."""
+    try:
+        content = yaml.load(Path(path).read_text(encoding="utf-8"), Loader=_LOADER)  # safe, whichever it is
+    except FileNotFoundError:
+        raise ConfigError(f"{path}: no such file; expected a list of {key}.") from None
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: not readable as YAML: {error}") from None
+    entries = content.get(key) if isinstance(content, Mapping) else None
+    if not isinstance(entries, list) or not entries:
+        raise ConfigError(f"{path}: key {key} is {type(entries).__name__}; expected a list of {key}.")
+    return entries
+
+
+def _keys(value: Any, known: Sequence[str], needed: Sequence[str], where: str) -> None:
+    if not isinstance(value, Mapping):
+        raise ConfigError(f"{where}: {value!r}; expected the keys {', '.join(known)}.")
+    for key in value:
+        if key not in known:
+            raise ConfigError(f"{where}: unknown key {key!r}; expected {', '.join(known)}{nearest(key, known)}.")
+    for key in needed:
+        if key not in value:
+            raise ConfigError(f"{where}: no key {key!r}; expected {', '.join(needed)}.")
+
+
+def _groups(cells: Any, kind: str, entry: Mapping[str, Any], where: str) -> tuple[tuple[Place, ...], ...]:
+    """The cells in groups of the check's size, a group with lists taken apart into one for each entry."""
+    size = GROUP_SIZE[kind] or (len(cells) if isinstance(cells, list) else 0)
+    if not isinstance(cells, list) or not cells or len(cells) % size:
+        found = f"{len(cells)} cells" if isinstance(cells, list) else repr(cells)
+        raise ConfigError(f"{where}: {found}; of type {kind} expected groups of {size or 'two or more'}.")
+    groups = []
+    for start in range(0, len(cells), size):
+        group = cells[start : start + size]
+        lengths = set()
+        for cell in group:
+            keys = _POINT_KEYS if isinstance(cell, Mapping) and "figure" in cell else _CELL_KEYS
+            _keys(cell, keys, keys[-3:] if "figure" in cell else keys[-2:], f"{where}: {cell}")
+            lengths |= {len(value) for value in cell.values() if isinstance(value, list)}
+        if len(lengths) > 1:
+            raise ConfigError(f"{where}: lists of lengths {sorted(lengths)} go in step; expected one length ({group}).")
+        groups += [tuple(_place(cell, i, entry) for cell in group) for i in range(lengths.pop() if lengths else 1)]
+    return tuple(groups)
+
+
+def _place(cell: Mapping[str, Any], i: int, entry: Mapping[str, Any]) -> Place:
+    one = {key: str(value[i] if isinstance(value, list) else value) for key, value in cell.items()}
+    paper = one.get("paper", entry["paper"])
+    if "figure" in one:
+        return Place(paper, one["figure"], (one["panel"], one["series"], one["x"]))
+    return Place(paper, one.get("table", entry["table"]), (one["row"], one["column"]))

@@ -1,0 +1,300 @@
+"""The report of a run: one HTML file with every table, figure, claim, learning curve, choice, command and cost.
+
+It loads nothing from anywhere, so it opens from a disk, in an archive and on a phone. Each paper is a page in it; without
+JavaScript all pages stand below each other. Everything comes from files of the run: the report computes no number of its own.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jinja2
+
+from pretrieve.base import paths
+from pretrieve.base.errors import DataError
+from pretrieve.reporting.claims.ledger import Comparison, Finding, count_verdicts, what_it_shows
+from pretrieve.reporting.figures.palette import look_of
+from pretrieve.reporting.report.fidelity import Choices, encoder_choices, recipe_choices
+from pretrieve.reporting.report.inline_svg import inline_svg
+from pretrieve.reporting.report.learning_curves import Curve, draw_curves, read_curve
+from pretrieve.reporting.report.tables import TableView, anchor_of, cell_anchors, view_table
+from pretrieve.reporting.report.timing import Stage, read_stages
+from pretrieve.reporting.tables.commands import make_it
+from pretrieve.reporting.tables.filling import MEASURED, Line, read_lines
+from pretrieve.reporting.tables.references import STATISTICS, Table, load_paper, load_table
+from pretrieve.reporting.tables.render import TEMPLATES
+from pretrieve.reporting.tables.results import Setting
+from pretrieve.reporting.tables.rows import read_rows
+from pretrieve.workflow.plan import Plan
+
+#: Largest number of seeds whose learning curves share a picture; more would be a tangle.
+SEEDS_SHOWN = 3
+#: The folder of the project's own tables: shown behind the papers.
+OWN = "pretrieve"
+#: How papers are called for short; others by the name of their folder.
+SHORT = {
+    "condenser": "Condenser",
+    "dual_encoders": "Dual encoders",
+    "dupmae": "DupMAE",
+    "pretraining_tasks": "Pre-training tasks",
+    "seed_encoder": "SEED-Encoder",
+    OWN: "Own tables",
+}
+
+
+@dataclass(frozen=True)
+class FigureView:
+    """``svg`` is the picture's element."""
+
+    anchor: str
+    heading: str
+    caption: str
+    svg: str
+    command: str
+
+
+@dataclass(frozen=True)
+class ClaimView:
+    """A finding and what it is made of: (comparison, [(text of a cell, its address or '')])."""
+
+    finding: Finding
+    comparisons: list[tuple[Comparison, list[tuple[str, str]]]]
+
+
+@dataclass(frozen=True)
+class PaperView:
+    name: str
+    short: str
+    title: str
+    source: str
+    tables: list[TableView]
+    figures: list[FigureView]
+    absent: list[str]
+    claims: list[ClaimView]
+    pretraining: str
+    finetuning: str
+    choices: list[Choices]
+
+
+@dataclass(frozen=True)
+class Report:
+    """All that the template shows. ``hardware``, ``versions``: distinct (term, text) of the tables' manifests."""
+
+    scale: str
+    seeds: Sequence[int]
+    papers: list[PaperView]
+    verdicts: dict[str, int]
+    meaning: list[str]
+    stages: list[Stage]
+    made: list[tuple[str, str]]
+    totals: dict[str, int]
+
+
+def collect(plan: Plan, root: Path, references: Path = Path("references")) -> Report:
+    """Read everything that a finished run left under ``root`` (``results/{scale}``).
+
+    Tables and figures are those of the configuration; a paper's others are named as not built.
+
+    Raises
+    ------
+    DataError
+        when a configured table, its manifest, or the claims are missing or damaged.
+    """
+    config, seeds = plan.config, tuple(plan.seeds)
+    findings = read_rows(root / "claims.csv", Finding)
+    comparisons = read_rows(root / "claims.groups.csv", Comparison)
+    papers = []
+    names = sorted({name.split("/")[0] for name in plan.all_tables}, key=lambda name: (name == OWN, name))
+    tables: dict[str, list[Table]] = {paper: [] for paper in names}
+    for name in plan.config["tables"]:
+        paper, table = name.split("/")
+        tables[paper].append(load_table(references / paper / "paper.yaml", references / paper / f"{table}.csv"))
+    addresses = {
+        f"{table.paper}/{table.name}: {row}, {column}": anchor
+        for some in tables.values()
+        for table in some
+        for (row, column), anchor in cell_anchors(table).items()
+    }
+    drawn = list(config.get("figures", ()))
+    figure_addresses = {name: anchor_of(*name.split("/")) for name in drawn}
+    for paper in names:
+        views, lines, setting = [], [], Setting.of(plan.setting(paper))
+        for table in sorted(tables[paper], key=lambda table: table.name):
+            path = Path(paths.table_file(str(root), paper, table.name))
+            some = read_lines(path)
+            lines += some
+            views.append(view_table(table, some, setting, _manifest(path)))
+        about = load_paper(references / paper / "paper.yaml")
+        figures = [_figure(root, plan, name, setting) for name in sorted(drawn) if name.startswith(f"{paper}/")]
+        of_paper = [finding for finding in findings if finding.paper == paper]
+        known = {name for name in (*plan.all_tables, *plan.figures) if name.split("/")[0] == paper}
+        built = {*config["tables"], *drawn}
+        encoders, families = _systems(lines, config, setting)
+        papers.append(
+            PaperView(
+                name=paper,
+                short=SHORT.get(paper, paper.replace("_", " ")),
+                title=about["title"],
+                source=f"{', '.join(about['authors'])}. {about['venue']} {about['year']}.",
+                tables=views,
+                figures=figures,
+                absent=[_short(name) for name in sorted(known - built)],
+                claims=[_claim(finding, comparisons, addresses, figure_addresses) for finding in of_paper],
+                pretraining=_pretraining_curves(root, paper, encoders, seeds),
+                finetuning=_finetuning_curves(root, paper, families, setting),
+                choices=[encoder_choices(config, name) for name in encoders]
+                + [
+                    choices
+                    for recipe in dict.fromkeys(recipe for _, recipe, _, _ in families)
+                    for choices in recipe_choices(
+                        config, recipe, dict.fromkeys(d for _, r, d, _ in families if r == recipe)
+                    )
+                ],
+            )
+        )
+    return Report(
+        scale=plan.scale_name,
+        seeds=seeds,
+        papers=papers,
+        verdicts=count_verdicts(findings),
+        meaning=what_it_shows(plan.scale_name, findings),
+        stages=read_stages(root / "benchmarks") if (root / "benchmarks").is_dir() else [],
+        made=_made([table.manifest for paper in papers for table in paper.tables]),
+        totals=_totals(papers, len(plan.all_tables)),
+    )
+
+
+def render(report: Report) -> str:
+    """The report as HTML."""
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    return environment.get_template("report.html.j2").render(report=report)
+
+
+def _manifest(table: Path) -> Mapping[str, Any]:
+    path = table.with_suffix(".manifest.json")
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise DataError(f"{path}: no such file. {make_it(table)}") from None
+    except json.JSONDecodeError as error:
+        raise DataError(f"{path}: not readable as JSON: {error}. Delete {table} and make it again.") from None
+
+
+def _short(name: str) -> str:
+    table = name.split("/")[1]
+    return f"{table.rstrip('0123456789')} {table.lstrip('abcdefghijklmnopqrstuvwxyz')}".strip()
+
+
+def _figure(root: Path, plan: Plan, name: str, setting: Setting) -> FigureView:
+    paper, figure = name.split("/")
+    path = Path(paths.figure_file(str(root), paper, figure))
+    if not path.is_file():
+        raise DataError(f"{path}: no such file. {make_it(path)}")
+    heading, anchor = _short(name).capitalize(), anchor_of(paper, figure)
+    caption = (
+        f"{plan.figures[name].caption} {setting.in_place_of(one.role for one in plan.figures[name].measures())}".strip()
+    )
+    svg = inline_svg(path.read_text(encoding="utf-8"), anchor, f"{heading}. {caption}")
+    return FigureView(anchor, heading, caption, svg, setting.command(str(path)))
+
+
+def _claim(
+    finding: Finding, comparisons: Sequence[Comparison], cells: Mapping[str, str], figures: Mapping[str, str]
+) -> ClaimView:
+    """``cells``: ``{paper}/{table}: {row}, {column}`` → address; ``figures``: ``{paper}/{figure}`` → address, for its points."""
+
+    def linked(place: str) -> tuple[str, str]:
+        of, _, where = place.partition(": ")
+        return where, cells.get(place) or figures.get(of, "")
+
+    mine = [comparison for comparison in comparisons if comparison.id == finding.id]
+    return ClaimView(finding, [(one, [linked(place) for place in json.loads(one.cells)]) for one in mine])
+
+
+def _systems(
+    lines: Sequence[Line], config: Mapping[str, Any], setting: Setting
+) -> tuple[list[str], list[tuple[str, str, str, str]]]:
+    """What a paper's measured cells come from: encoders, and (encoder, recipe, training data set, size); BM25 has neither."""
+    encoders: dict[str, None] = {}
+    families: dict[tuple[str, str, str, str], None] = {}
+    for line in lines:
+        if line.status not in MEASURED or not line.system or line.system == STATISTICS:
+            continue
+        encoder, recipe, size = paths.parse_system(line.system)
+        if encoder not in config["encoders"] or recipe not in config["recipes"]:
+            continue
+        encoders[encoder] = None
+        families[encoder, recipe, setting.trained_on.get(line.dataset, line.dataset), size] = None
+    starts = [config["encoders"][encoder].get("start") for encoder in encoders]
+    return list(dict.fromkeys([*(s for s in starts if s in config["encoders"]), *encoders])), list(families)
+
+
+def _pretraining_curves(root: Path, paper: str, encoders: Sequence[str], seeds: Sequence[int]) -> str:
+    panels = []
+    for encoder in encoders:
+        files = [(seed, Path(paths.encoder_dir(str(root), encoder, seed), "curve.csv")) for seed in seeds[:SEEDS_SHOWN]]
+        curves = [read_curve(path, f"seed {seed}", look_of(encoder)) for seed, path in files if path.is_file()]
+        panels.append((encoder, [curve for curve in curves if curve]))
+    return _picture(panels, f"{paper}-pretraining", "Loss of every encoder's pre-training over steps")
+
+
+def _finetuning_curves(root: Path, paper: str, families: Sequence[tuple[str, str, str, str]], setting: Setting) -> str:
+    """One picture for each recipe and data set, at the size that most encoders have, for the first seed."""
+    panels: dict[str, dict[str, list[Curve]]] = {}
+    for encoder, recipe, dataset, size in families:
+        system = f"{encoder}.{recipe}-{size}"
+        path = Path(paths.retriever_dir(str(root), system, dataset, setting.seeds[0]), "curve.csv")
+        curve = read_curve(path, encoder, look_of(recipe, encoder)) if path.is_file() else None
+        if curve:
+            panels.setdefault(f"{recipe}, {dataset}", {}).setdefault(size, []).append(curve)
+    chosen = []
+    for title, by_size in panels.items():
+        size = max(by_size, key=lambda size: len(by_size[size]))
+        chosen.append((f"{title}, {size}", by_size[size]))
+    return _picture(chosen, f"{paper}-finetuning", "Loss of fine-tuning over steps, by recipe and data set")
+
+
+def _picture(panels: Sequence[tuple[str, Sequence[Curve]]], name: str, label: str) -> str:
+    panels = [(title, curves) for title, curves in panels if curves]
+    return inline_svg(draw_curves(panels, name), name, label) if panels else ""
+
+
+def _made(manifests: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
+    """What the tables were made with, each distinct value once."""
+
+    def distinct(texts: Sequence[str]) -> str:
+        return "; ".join(dict.fromkeys(text for text in texts if text))
+
+    def hardware(of: Mapping[str, Any]) -> str:
+        gpus = f", {', '.join(of['gpus'])}" if of["gpus"] else ", no GPU"
+        return f"{of['cpu']}, {of['cores']} cores, {of['memory_gb']:g} GB{gpus}"
+
+    git = [f"{m['git']['commit'] or 'none'}{' with changes' if m['git']['dirty'] else ''}" for m in manifests]
+    return [
+        ("Commit", distinct(git)),
+        ("Configuration", distinct([m["config_hash"] for m in manifests])),
+        ("Environment (SHA-256 of the lock file)", distinct([m["lock_sha256"] or "" for m in manifests])),
+        ("Machine", distinct([hardware(m["hardware"]) for m in manifests])),
+        ("Software", distinct([", ".join(f"{k} {v}" for k, v in m["versions"].items() if v) for m in manifests])),
+    ]
+
+
+def _totals(papers: Sequence[PaperView], all_tables: int) -> dict[str, int]:
+    tables = [table for paper in papers for table in paper.tables]
+    counts: dict[str, int] = {"tables": len(tables), "all_tables": all_tables}
+    counts["figures"] = sum(len(paper.figures) for paper in papers)
+    for table in tables:
+        for word, n in table.counts.items():
+            counts[word] = counts.get(word, 0) + n
+    return counts

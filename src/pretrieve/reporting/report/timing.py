@@ -1,0 +1,150 @@
+"""Where the time of a run went: Snakemake's benchmark files, added up by rule."""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import dataclass
+from pathlib import Path
+
+from pretrieve.base.errors import DataError
+from pretrieve.base.program import STARTED_IN
+
+#: Columns read from a benchmark file: wall seconds, largest resident memory (MiB), processor seconds.
+_WALL, _MEMORY, _CPU = "s", "max_rss", "cpu_time"
+#: Snakemake writes these where a job ended before it was sampled.
+_UNKNOWN = ("NA", "-", "")
+
+
+@dataclass
+class Stage:
+    """One rule: jobs, wall and processor seconds added up, and the largest job's memory in GB (1e9 bytes)."""
+
+    rule: str
+    jobs: int = 0
+    wall_s: float = 0.0
+    cpu_s: float = 0.0
+    peak_gb: float = 0.0
+    unsampled: int = 0
+
+
+def read_stages(folder: Path, since: float = 0.0) -> list[Stage]:
+    """Add up ``folder/{rule}/**/*.tsv``, the longest rule first; only files written at or after ``since`` (epoch seconds).
+
+    Every line of a file is a job (``repeat`` in a rule gives several). A job too short for Snakemake to sample has
+    only a wall time; ``unsampled`` counts those.
+
+    Raises
+    ------
+    DataError
+        when there is no benchmark file, or one lacks a column or has something else than a number.
+    """
+    stages: dict[str, Stage] = {}
+    for path in sorted(folder.glob("*/**/*.tsv")):
+        if path.stat().st_mtime < since:
+            continue
+        rule = path.relative_to(folder).parts[0]
+        _add(stages.setdefault(rule, Stage(rule)), path)
+    if not stages:
+        raise DataError(f"{folder}: no benchmark files ({{rule}}/*.tsv); expected those of a finished run.")
+    return sorted(stages.values(), key=lambda stage: (-stage.wall_s, stage.rule))
+
+
+def _add(stage: Stage, path: Path) -> None:
+    with open(path, encoding="utf-8", newline="") as stream:
+        reader = csv.DictReader(stream, delimiter="\t")
+        missing = {_WALL, _MEMORY, _CPU} - set(reader.fieldnames or ())
+        if missing:
+            found = ", ".join(reader.fieldnames or ["nothing"])
+            raise DataError(f"{path}, line 1: no column {', '.join(sorted(missing))}; found {found}. Delete the file.")
+        for row in reader:
+            where = f"{path}, line {reader.line_num}"
+            cpu, memory = _number(row, _CPU, where), _number(row, _MEMORY, where)
+            stage.jobs += 1
+            stage.wall_s += _number(row, _WALL, where) or 0.0
+            stage.cpu_s += cpu or 0.0
+            stage.peak_gb = max(stage.peak_gb, (memory or 0.0) * 2**20 / 1e9)  # Snakemake counts MiB
+            stage.unsampled += cpu is None
+
+
+def _number(row: dict[str, str], column: str, where: str) -> float | None:
+    text = row[column]
+    if text in _UNKNOWN and column != _WALL:
+        return None
+    try:
+        return float(text)
+    except (TypeError, ValueError):
+        raise DataError(f"{where}: column {column} is {text!r}; expected a number. Delete the file.") from None
+
+
+def startup_seconds(folder: Path, since: float = 0.0) -> tuple[float, int]:
+    """(seconds, jobs): what the programs spent before their work began, from the first lines of ``folder/**/*.log``.
+
+    Logs written before ``since`` (epoch seconds) do not count, nor do those without such a line.
+    """
+    total, count = 0.0, 0
+    for file in sorted(folder.rglob("*.log")):
+        if file.stat().st_mtime < since:
+            continue
+        with open(file, encoding="utf-8", errors="replace") as stream:
+            line = stream.readline()
+        if line.startswith(STARTED_IN):
+            total += float(line.removeprefix(STARTED_IN).split()[0])
+            count += 1
+    return total, count
+
+
+def format_report(stages: list[Stage], elapsed: float | None = None, startup: tuple[float, int] | None = None) -> str:
+    """A plain-text table (ASCII), then how parallel the run was and what share starting up had, when known.
+
+    ``elapsed``: wall seconds from the first job to the last; ``startup``: what :func:`startup_seconds` gives.
+    """
+    wall = sum(stage.wall_s for stage in stages)
+    head = ("stage", "jobs", "wall s", "cpu s", "cpu/wall", "peak GB", "share", "")
+    body = [
+        (
+            stage.rule,
+            f"{stage.jobs:,}",
+            f"{stage.wall_s:,.1f}",
+            f"{stage.cpu_s:,.1f}",
+            f"{stage.cpu_s / stage.wall_s:.2f}" if stage.wall_s else "-",
+            f"{stage.peak_gb:.2f}",
+            f"{stage.wall_s / wall:.1%}" if wall else "-",
+            "#" * round(20 * stage.wall_s / wall) if wall else "",
+        )
+        for stage in stages
+    ]
+    cpu = sum(stage.cpu_s for stage in stages)
+    total = (
+        "total",
+        f"{sum(stage.jobs for stage in stages):,}",
+        f"{wall:,.1f}",
+        f"{cpu:,.1f}",
+        f"{cpu / wall:.2f}" if wall else "-",
+        f"{max(stage.peak_gb for stage in stages):.2f}",
+        "100.0%" if wall else "-",
+        "",
+    )
+    widths = [max(len(row[i]) for row in [head, *body, total]) for i in range(len(head))]
+    rule = "  ".join("-" * width for width in widths[:-1])
+    text = [_row(head, widths), rule, *(_row(row, widths) for row in body), rule, _row(total, widths), ""]
+    if elapsed:
+        text.append(f"elapsed {elapsed:,.1f} s; {wall / elapsed:.2f} jobs ran at a time on average")
+    if startup is not None:
+        seconds, started = startup
+        share = f" = {seconds / wall:.1%} of all job seconds" if wall else ""
+        text.append(
+            f"starting up {seconds:,.1f} s in {started} jobs{share}"
+            if started
+            else "no log says how long its program took to start"
+        )
+    if cpu:
+        text.append("cpu seconds are those of Snakemake's last look at a job; cost.json has all of them")
+    if unsampled := sum(stage.unsampled for stage in stages):
+        text.append(f"{unsampled} job(s) ended before they were sampled: their cpu seconds and memory count as 0")
+    return "\n".join(text).rstrip() + "\n"
+
+
+def _row(fields: tuple[str, ...], widths: list[int]) -> str:
+    name, *numbers, bar = fields
+    cells = [text.rjust(width) for text, width in zip(numbers, widths[1:-1], strict=True)]
+    return "  ".join([name.ljust(widths[0]), *cells, bar]).rstrip()

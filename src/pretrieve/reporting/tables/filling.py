@@ -1,0 +1,324 @@
+"""Fill a published table with measured values: one CSV line per cell, with deviation, significance, cost and status."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import fmean, stdev
+from typing import NamedTuple
+
+from scipy.special import stdtrit
+
+from pretrieve.base.errors import DataError
+from pretrieve.evaluation.significance import holm, paired_randomisation_test
+from pretrieve.reporting.tables.case_studies import CaseStudies
+from pretrieve.reporting.tables.cases import RECIPROCAL_RANK
+from pretrieve.reporting.tables.references import ROW_SEPARATOR, UNITS, Cell, Table
+from pretrieve.reporting.tables.results import Cost, ResultFiles, Setting
+from pretrieve.reporting.tables.rows import read_rows, write_rows
+from pretrieve.reporting.tables.training_sizes import training_examples
+
+#: Words for a cell with a measured value. ``unpublished`` is a value at paper scale with nothing to compare it with.
+MEASURED = ("match", "close", "higher", "lower", "scale-differs", "unpublished")
+#: Words for a cell without one: published by others, left out with a reason, or expected and missing.
+UNMEASURED = ("quoted", "not-run", "failed")
+#: Sign patterns drawn by the paired randomisation test; the smallest p-value is 1 / (ROUNDS + 1).
+ROUNDS = 10_000
+
+
+class Line(NamedTuple):
+    """One line of a table's CSV, every field as text; empty where there is nothing to say.
+
+    ``published``, ``measured``, ``sd``, ``delta`` and ``tolerance`` are in ``unit``; ``dataset`` is the data set that
+    played the part of ``role``; ``p_value`` is of one test, ``p_holm`` corrected for all tests of the table.
+    ``effect`` is what the row has more than ``baseline``, the system that it is tested against, and ``chance`` what guessing
+    scores, both in ``unit``; ``beyond_chance`` is yes or no. ``train_examples``: labelled examples that the system was given.
+    ``low`` and ``high``: the 95 % interval of the mean over queries, other seeds left aside. ``row_columns`` names the parts of
+    ``row``, and ``published_value`` is the published value as a number, also in ``unit``.
+    """
+
+    paper: str
+    table: str
+    row: str
+    column: str
+    system: str
+    dataset: str
+    metric: str
+    published: str
+    measured: str
+    sd: str
+    n_seeds: str
+    delta: str
+    tolerance: str
+    status: str
+    p_value: str
+    queries: str
+    wall_s: str
+    gpu_h: str
+    peak_gb: str
+    note: str
+    role: str
+    unit: str
+    marker: str
+    candidates: str
+    p_holm: str
+    baseline: str = ""
+    effect: str = ""
+    chance: str = ""
+    beyond_chance: str = ""
+    train_examples: str = ""
+    low: str = ""
+    high: str = ""
+    row_columns: str = ""
+    published_value: str = ""
+
+
+def fill_table(table: Table, setting: Setting) -> list[Line]:
+    """Measure every cell of ``table`` from the files under ``setting.root``.
+
+    A score is the mean over seeds, ``sd`` their sample standard deviation. ``status`` is ``scale-differs`` for every
+    measured value below paper scale. Costs are of all stages behind the score, mean over seeds; stages shared with
+    other systems (the pre-training) count in full for each. A cell with a missing file is ``failed`` and says which.
+
+    Raises
+    ------
+    DataError
+        when a file that exists is damaged, lacks a key, or two runs to be compared have different queries.
+    """
+    files = ResultFiles()
+    cases = _case_studies(table, setting, files)
+    lines = [_fill(table, cell, setting, files, cases) for cell in table.cells]
+    tests = tests_of(lines)
+    corrected = dict(zip(tests, holm(list(tests.values())), strict=True))
+    return [line._replace(p_holm=f"{corrected[_test(line)]:.4f}") if line.p_value else line for line in lines]
+
+
+def tests_of(lines: Sequence[Line]) -> dict[tuple[str, str, str], float]:
+    """The distinct tests of a table, each with its p-value: what stands under two roles of one data set is one test."""
+    return {_test(line): float(line.p_value) for line in lines if line.p_value}
+
+
+def _test(line: Line) -> tuple[str, str, str]:
+    return line.system, line.dataset, line.metric
+
+
+def _case_studies(table: Table, setting: Setting, files: ResultFiles) -> CaseStudies | None:
+    """Of a table of cases; None of any other, and where this scale does not measure it."""
+    cell = next((cell for cell in table.cells if cell.is_case and setting.files_of(table, cell)), None)
+    if cell is None:
+        return None
+    return CaseStudies(setting.root, setting.roles[cell.dataset], setting.case_seeds(table), files)
+
+
+def _fill(table: Table, cell: Cell, setting: Setting, files: ResultFiles, cases: CaseStudies | None) -> Line:
+    tolerance = table.tolerance_of(cell)
+    line = Line(**dict.fromkeys(Line._fields, ""))._replace(
+        paper=table.paper,
+        table=table.name,
+        row=cell.row,
+        column=cell.column,
+        system=cell.system,
+        dataset=setting.roles.get(cell.dataset, ""),
+        metric=cell.metric,
+        published=cell.published,
+        tolerance="" if tolerance is None else f"{tolerance:.10g}",
+        note=cell.note,
+        role=cell.dataset,
+        unit=cell.unit,
+        marker=cell.marker,
+        row_columns=ROW_SEPARATOR.join(table.row_columns),
+        published_value="" if cell.published_value is None else f"{cell.published_value:.10g}",
+    )
+    if not cell.system:
+        return line._replace(status="quoted")
+    if reason := setting.why_not_measured(table, cell):
+        return line._replace(status="not-run", note=_join(cell.note, reason))
+    paths = setting.files_of(table, cell)
+    if missing := [path for path in paths if not Path(path).is_file()]:
+        return line._replace(status="failed", note=_join(cell.note, f"missing: {', '.join(missing)}"))
+
+    if cell.is_case:
+        return _fill_case(line, table, cell, setting, files, cases)
+    values = values_of(cell, paths, files)
+    digits = UNITS[cell.unit]
+    # The rounded value is the one judged, so that the arithmetic of a line holds for its reader.
+    measured = round(fmean(values), digits)
+    published = cell.published_value
+    delta = None if published is None else round(measured - published, digits)
+    line = line._replace(
+        measured=f"{measured:.{digits}f}",
+        sd=f"{stdev(values):.{digits}f}" if len(values) > 1 else "",
+        delta="" if delta is None else f"{delta + 0.0:.{digits}f}",
+        status=judge(delta, tolerance, setting.scale),
+    )
+    if cell.is_statistic:  # statistics depend on no seed, have no queries to test on and no cost of their own
+        return line
+    p_value, reason = _significance(table, cell, setting, files)
+    line = line._replace(n_seeds=str(len(values)), p_value=p_value, note=_join(cell.note, reason))
+    if p_value:
+        baseline, theirs = _baseline(table, cell, setting)
+        effect = round(fmean(values) - fmean(values_of(cell, theirs, files)), digits) + 0.0
+        line = line._replace(baseline=baseline, effect=f"{effect:.{digits}f}")
+    factor = 100 if cell.unit == "%" else 1
+    if (level := files.chance(paths[0], cell.metric)) is not None:
+        line = line._replace(
+            chance=f"{level * factor:.{digits}f}",
+            beyond_chance="no" if files.guessed(paths, cell.metric) else "yes",
+        )
+    scores = _per_query_mean(paths, cell.metric, files)
+    if (
+        scores and len(scores) > 1 and abs(fmean(scores.values()) - fmean(values) / factor) < 1e-9
+    ):  # a mean of sets has weights
+        half = stdtrit(len(scores) - 1, 0.975) * stdev(scores.values()) / len(scores) ** 0.5
+        low, high = (factor * (fmean(scores.values()) + sign * half) for sign in (-1, 1))
+        line = line._replace(low=f"{max(low, 0):.{digits}f}", high=f"{min(high, factor):.{digits}f}")
+    trained_on = setting.trained_on.get(line.dataset, line.dataset)
+    examples = training_examples(setting.root, trained_on, cell.system)
+    line = line._replace(train_examples="" if examples is None else str(examples))
+    return _with_context(line, cell, paths, setting, files)
+
+
+def _fill_case(line: Line, table: Table, cell: Cell, setting: Setting, files: ResultFiles, cases: CaseStudies) -> Line:
+    """One cell of a case study. Its query is another one than the paper's, so nothing is judged by the published value."""
+    case, (first, second) = table.case_of(cell), table.case_systems
+    if case >= len(cases.queries):
+        n = len(next(iter(cases.ranks.values())))
+        reason = f"no such case: {first} is ahead of {second} for {len(cases.queries)} of {n} queries"
+        return line._replace(status="not-run", note=_join(cell.note, reason))
+    ranks, note = cases.rank(cell.system, case), ""
+    if cell.metric == RECIPROCAL_RANK:
+        digits = UNITS[cell.unit]
+        line = line._replace(
+            measured=f"{fmean(ranks):.{digits}f}",
+            sd=f"{stdev(ranks):.{digits}f}" if len(ranks) > 1 else "",
+            n_seeds=str(len(ranks)),
+        )
+    else:
+        text = cases.text(cell.metric, cell.system, case)
+        if not text:
+            return line._replace(status="not-run", note=_join(cell.note, "the document that it ranks first has none"))
+        note = "the document's id: the data set has no addresses" if cell.metric == "first-url" else ""
+        # One ranking has a first document; of several seeds it is that of the first.
+        line = line._replace(measured=text, n_seeds="" if cell.metric == "query" else "1")
+    line = line._replace(
+        status=judge(None, None, setting.scale), note=_join(cell.note, f"query {cases.queries[case]}", note)
+    )
+    metrics = [path for path in setting.files_of(table, cell) if path.endswith(".json")]
+    return _with_context(line, cell, metrics, setting, files)
+
+
+def _with_context(line: Line, cell: Cell, metrics: Sequence[str], setting: Setting, files: ResultFiles) -> Line:
+    """A measured line with how much it was measured on, and what that took."""
+    cost, no_cost = _mean_cost(cell, setting, files)
+    return line._replace(
+        queries=_same(metrics, "n_queries", files),
+        candidates=_same(metrics, "n_candidates", files),
+        wall_s=f"{cost.wall_s:.1f}" if cost else "",
+        gpu_h=f"{cost.gpu_h:.4f}" if cost else "",
+        peak_gb=f"{cost.peak_gb:.2f}" if cost else "",
+        note=_join(line.note, no_cost),
+    )
+
+
+def judge(delta: float | None, tolerance: float | None, scale: str) -> str:
+    """The status of a measured value that differs by ``delta`` from the published one (same unit as ``tolerance``).
+
+    >>> judge(-1.5, 1.0, "paper"), judge(-1.5, 1.0, "demo")
+    ('close', 'scale-differs')
+    """
+    if scale != "paper":
+        return "scale-differs"
+    if delta is None or tolerance is None:
+        return "unpublished"
+    if abs(delta) <= tolerance:
+        return "match"
+    if abs(delta) <= 2 * tolerance:
+        return "close"
+    return "higher" if delta > 0 else "lower"
+
+
+def values_of(cell: Cell, paths: Sequence[str], files: ResultFiles) -> list[float]:
+    """The cell's value in its unit from each file."""
+    keys = cell.metric.split(".") if cell.is_statistic else ["metrics", cell.metric]
+    factor = 100 if cell.unit == "%" else 1  # metrics are stored in 0..1
+    return [files.number(path, *keys) * factor for path in paths]
+
+
+def _significance(table: Table, cell: Cell, setting: Setting, files: ResultFiles) -> tuple[str, str]:
+    """(p-value, "") or ("", why there is none) of the test against the table's baseline on the same queries."""
+    baseline, theirs = _baseline(table, cell, setting)
+    if not baseline:
+        return "", ""
+    ours = setting.files_of(table, cell)
+    if not theirs or not all(Path(path).is_file() for path in theirs):
+        return "", f"not tested: {baseline} has no result"
+    a, b = (_per_query_mean(paths, cell.metric, files) for paths in (ours, theirs))
+    if a is None or b is None:
+        return "", f"not tested: no values per query for {cell.metric}"
+    if a.keys() != b.keys():
+        odd = min(a.keys() ^ b.keys())
+        raise DataError(
+            f"{ours[0]} and {theirs[0]}: {len(a)} and {len(b)} queries that are not the same (such as '{odd}'); "
+            "expected equal test queries. Evaluate both again."
+        )
+    ids = sorted(a)
+    return f"{paired_randomisation_test([a[i] for i in ids], [b[i] for i in ids], rounds=ROUNDS, seed=0):.4f}", ""
+
+
+def _baseline(table: Table, cell: Cell, setting: Setting) -> tuple[str, list[str]]:
+    """The system that a cell is tested against, and its files; ("", []) where there is none."""
+    baseline = table.baseline_of(cell)
+    if not baseline:
+        return "", []
+    other = next(c for c in table.cells if c.system == baseline and c.dataset == cell.dataset)
+    return baseline, setting.files_of(table, other)
+
+
+def _per_query_mean(paths: Sequence[str], metric: str, files: ResultFiles) -> dict[str, float] | None:
+    """Query id → mean over seeds, or None when a file has no values per query."""
+    seeds = [files.per_query(path, metric) for path in paths]
+    if any(seed is None for seed in seeds):
+        return None
+    for path, seed in zip(paths, seeds, strict=True):
+        if seed.keys() != seeds[0].keys():
+            raise DataError(f"{path}: its queries are not those of {paths[0]}; expected the same. Evaluate both again.")
+    return {query: fmean(seed[query] for seed in seeds) for query in seeds[0]}
+
+
+def _same(paths: Sequence[str], key: str, files: ResultFiles) -> str:
+    numbers = {round(files.number(path, key)) for path in paths}
+    if len(numbers) > 1:
+        raise DataError(f"{', '.join(paths)}: {key} is {sorted(numbers)}; expected one number for all seeds.")
+    return str(numbers.pop())
+
+
+def _mean_cost(cell: Cell, setting: Setting, files: ResultFiles) -> tuple[Cost | None, str]:
+    """(mean over seeds, "") or (None, which file is missing): a partial sum would look like a cheaper system."""
+    costs = []
+    for seed in setting.seeds_of(cell):
+        paths = setting.cost_files_of(cell, seed)
+        if missing := [path for path in paths if not Path(path).is_file()]:
+            return None, f"cost unknown, missing: {', '.join(missing)}"
+        costs.append(files.cost(paths))
+    return Cost(*map(fmean, zip(*costs, strict=True))), ""
+
+
+def _join(*notes: str) -> str:
+    return "; ".join(note for note in notes if note)
+
+
+def write_lines(path: Path | str, lines: Sequence[Line]) -> None:
+    """Write a table's CSV."""
+    write_rows(path, lines, Line)
+
+
+def read_lines(path: Path | str) -> list[Line]:
+    """Read a CSV that :func:`write_lines` wrote. Raises DataError when it has other columns or a broken line."""
+    return read_rows(path, Line, "table")
+
+
+def count_statuses(lines: Sequence[Line]) -> dict[str, int]:
+    """Number of cells in each of ``measured``, ``quoted``, ``not-run`` and ``failed``."""
+    counts = Counter("measured" if line.status in MEASURED else line.status for line in lines)
+    return {word: counts.pop(word, 0) for word in ("measured", *UNMEASURED)}

@@ -1,0 +1,99 @@
+"""A filled table as Markdown (for terminals and repositories) and as one self-contained HTML page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import jinja2
+
+from pretrieve.reporting.tables.filling import Line
+from pretrieve.reporting.tables.layout import CHANCE, Page, Row, Shown, make_page
+from pretrieve.reporting.tables.references import Table
+from pretrieve.reporting.tables.results import Setting
+
+TEMPLATES = Path(__file__).parents[1] / "templates"
+
+
+def to_markdown(table: Table, lines: Sequence[Line], setting: Setting) -> str:
+    """The table as GitHub-flavoured Markdown, in the paper's layout, each value as ``measured ± sd (published)``."""
+    page = make_page(table, lines, setting)
+    blocks = [f"# {page.heading}: {page.caption}", f"*{page.title}.* {page.source}"]
+    if page.measured_on:
+        blocks.append(page.measured_on)
+    if page.warning:
+        blocks.append(f"> **{page.warning}**")
+    if page.column_group:
+        blocks.append(f"Columns: {page.column_group}.")
+    blocks.append("\n".join(_markdown_table(page)))
+    entries = [f"- {_plain(note)}" for note in page.notes]
+    entries += [f"- **{term}** {sentence}" for term, sentence in page.legend]
+    if entries:
+        blocks.append("\n".join(entries))
+    blocks.append("\n".join(["| | |", "|---|---|", *(f"| {_escape(a)} | {_escape(b)} |" for a, b in page.provenance)]))
+    blocks.append(f"Make it again:\n\n```\n{page.command}\n```")
+    return "\n\n".join(blocks) + "\n"
+
+
+def to_html(table: Table, lines: Sequence[Line], setting: Setting) -> str:
+    """The table as an HTML page that loads nothing, follows the reader's light or dark setting, and can be printed."""
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    return environment.get_template("table.html.j2").render(page=make_page(table, lines, setting))
+
+
+def _markdown_table(page: Page) -> list[str]:
+    heads = [*page.row_columns, *page.columns]
+    align = [":--"] * len(page.row_columns) + ["--:"] * len(page.columns)
+    if page.has_wall:
+        heads.append("Wall s")
+        align.append("--:")
+    body = [[_escape(text) for text in _markdown_row(row, page.has_wall)] for row in page.rows]
+    heads = [_escape(head) for head in heads]
+    # Padded to equal widths, for a table is also read in a terminal.
+    widths = [max(len(row[i]) for row in [heads, align, *body]) for i in range(len(heads))]
+    rule = [_rule(kind, width) for kind, width in zip(align, widths, strict=True)]
+    left = len(page.row_columns)
+    return [f"| {' | '.join(_pad(row, widths, left))} |" for row in [heads, rule, *body]]
+
+
+def _markdown_row(row: Row, has_wall: bool) -> list[str]:
+    heads = [head if span else "" for head, span in zip(row.heads, row.spans, strict=True)]
+    return [*heads, *(_markdown_cell(cell) for cell in row.cells), *([row.wall] if has_wall else [])]
+
+
+def _markdown_cell(cell: Shown | None) -> str:
+    if cell is None:
+        return ""
+    value = f"**{cell.value}**" if cell.best else _plain(cell.value)
+    sd = f" ± {cell.sd}" if cell.sd else ""
+    published = f" ({_plain(cell.published)})" if cell.published else ""
+    if cell.guessed:
+        sd = f"{sd} {CHANCE}"
+    return f"{value}{cell.mark}{sd}{published}{' ' + cell.sign if cell.sign else ''}"
+
+
+def _rule(kind: str, width: int) -> str:
+    return ":" + "-" * (width - 1) if kind.startswith(":") else "-" * (width - 1) + ":"
+
+
+def _pad(row: Sequence[str], widths: Sequence[int], left: int) -> list[str]:
+    return [
+        text.ljust(width) if i < left else text.rjust(width)
+        for i, (text, width) in enumerate(zip(row, widths, strict=True))
+    ]
+
+
+def _plain(text: str) -> str:
+    """A footnote mark must stay one: in Markdown an asterisk opens a list or emphasis."""
+    return text.replace("*", "\\*")
+
+
+def _escape(text: str) -> str:
+    return text.replace("|", "\\|")

@@ -1,0 +1,236 @@
+"""Read what a run left under ``results/{scale}``: metrics, statistics and costs, each file once."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import fmean
+from typing import Any, NamedTuple
+
+from pretrieve.base import paths
+from pretrieve.base.errors import DataError
+from pretrieve.evaluation.chance import beyond_chance
+from pretrieve.reporting.tables.cases import case_files, scored_by
+from pretrieve.reporting.tables.commands import command, make_it
+from pretrieve.reporting.tables.references import Cell, Table
+
+
+class Cost(NamedTuple):
+    """Wall seconds and GPU hours, added up over stages; ``peak_gb`` of the largest stage (1 GB = 1e9 bytes)."""
+
+    wall_s: float
+    gpu_h: float
+    peak_gb: float
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What a scale makes: which data set plays which role, and which systems exist.
+
+    ``root`` is ``results/{scale}``; ``roles`` maps a role to a data set or a mean, ``parts`` a mean to its data sets;
+    ``trained_on`` maps a data set or a mean to the data set its retrievers are fine-tuned on (itself when absent), ``sizes`` to
+    its training-set sizes and ``metrics`` to what is measured on it (any when absent). ``kinds`` maps a recipe to what it
+    trains, and a data set of examples to the kind of recipe that it is for; what is not in it is of retrieval. ``overlaps`` maps
+    a data set to the file with what its test texts share with the pre-training corpus, where the scale measures that.
+    ``vocabularies`` has those encoders (``encoders.NAME``), data sets and means (``datasets.NAME``) whose vocabulary is not the
+    scale's. ``stand_ins`` are the roles that other data than the papers' play.
+    ``only`` has the encoders whose rows this run measures (None: all), and ``own_seeds`` is False where this run was
+    given other seeds than the scale has.
+    """
+
+    root: str
+    scale: str
+    seeds: tuple[int, ...]
+    roles: Mapping[str, str]
+    encoders: frozenset[str]
+    recipes: frozenset[str]
+    trained_on: Mapping[str, str] = field(default_factory=dict)
+    sizes: Mapping[str, Collection[str]] = field(default_factory=dict)
+    metrics: Mapping[str, Collection[str]] = field(default_factory=dict)
+    parts: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    kinds: Mapping[str, str] = field(default_factory=dict)
+    overlaps: Mapping[str, str] = field(default_factory=dict)
+    vocabularies: Mapping[str, str] = field(default_factory=dict)
+    stand_ins: frozenset[str] = frozenset()
+    only: frozenset[str] | None = None
+    own_seeds: bool = True
+
+    @classmethod
+    def of(cls, fields: Mapping[str, Any]) -> Setting:
+        """From the fields as JSON holds them (``Plan.setting``): lists for tuples and sets."""
+        named = [key for key in ("encoders", "recipes", "stand_ins", "only") if fields.get(key) is not None]
+        sets = {"seeds": tuple(fields["seeds"]), **{key: frozenset(fields[key]) for key in named}}
+        return cls(**{**fields, **sets})
+
+    def in_place_of(self, roles: Iterable[str]) -> str:
+        """A sentence that names the data that stand in for the papers'; '' where none do.
+
+        >>> nothing = frozenset()
+        >>> setting = Setting("", "demo", (1,), {"nq": "questions"}, nothing, nothing, stand_ins=frozenset(["nq"]))
+        >>> setting.in_place_of(["nq", "squad"])
+        'Measured here: questions in place of nq.'
+        """
+        named = (role for role in dict.fromkeys(roles) if role in self.stand_ins)
+        found = ", ".join(f"{self.roles[role]} in place of {role}" for role in named)
+        return f"Measured here: {found}." if found else ""
+
+    def why_not_run(self, cell: Cell) -> str:
+        """The reason why this scale does not measure ``cell``; empty when it does."""
+        if cell.dataset not in self.roles:
+            return f"the {self.scale} scale has no data set for the role {cell.dataset}"
+        if self.roles[cell.dataset] in self.parts and (cell.is_statistic or not cell.metric or cell.is_case):
+            return f"{self.roles[cell.dataset]} is a mean of data sets: it has scores, and no counts, vectors or runs of its own"
+        if cell.is_statistic:
+            return ""
+        system = paths.parse_system(cell.system)
+        if system.encoder != "bm25" and system.encoder not in self.encoders:  # BM25 has nothing to pre-train
+            return f"encoder {system.encoder} is not configured at the {self.scale} scale"
+        if system.recipe not in self.recipes:
+            return f"recipe {system.recipe} is not configured at the {self.scale} scale"
+        dataset = self.roles[cell.dataset]
+        if system.size not in self.sizes.get(dataset, (system.size,)):
+            return f"size {system.size} is not configured for the data set {dataset}"
+        trained, wanted = (self.kinds.get(name, "ranking") for name in (system.recipe, dataset))
+        if trained != wanted:
+            return f"recipe {system.recipe} trains for {trained}, the data set {dataset} is for {wanted}"
+        words, theirs = (self.vocabularies.get(name) for name in (f"encoders.{system.encoder}", f"datasets.{dataset}"))
+        if system.encoder != "bm25" and words != theirs:
+            usual = f"the vocabulary of the {self.scale} scale"
+            return f"encoder {system.encoder} reads {words or usual}, the data set {dataset} is made with {theirs or usual}"
+        metric = scored_by(cell.metric)
+        if metric and metric not in self.metrics.get(dataset, (metric,)):  # vectors have no metric
+            return f"{metric} is not measured on the data set {dataset}"
+        if self.only is not None and self.only.isdisjoint({system.encoder, system.family}):
+            partly = any(name.startswith(f"{system.encoder}.") for name in self.only)
+            what = f"{system.family}" if partly else f"encoder {system.encoder}"
+            return f"{what} was left out of this run (only)"
+        return "a text, not a number: metrics files have none" if cell.is_text and not cell.is_case else ""
+
+    def why_not_measured(self, table: Table, cell: Cell) -> str:
+        """The same of a cell of ``table``: a case is a comparison, so its cells need both of the table's systems."""
+        cells = [other for other in table.cells if other.is_case] if cell.is_case else []
+        return next(filter(None, map(self.why_not_run, [cell, *cells])), "")
+
+    def command(self, *files: str) -> str:
+        """The command that makes some of this scale's files, for a checkout as it comes.
+
+        >>> Setting("results/small", "small", (1,), {}, frozenset(), frozenset(), only=frozenset(["bm25"])).command("a.csv")
+        "snakemake a.csv --config scale=small 'only=[bm25]'"
+        """
+        return command(files, self.scale, () if self.own_seeds else self.seeds, self.only)
+
+    def seeds_of(self, cell: Cell) -> tuple[int, ...]:
+        """The seeds of a cell's system: none for statistics and quoted cells; BM25 draws nothing, so it has one run."""
+        if not cell.system or cell.is_statistic:
+            return ()
+        return (0,) if paths.parse_system(cell.system).encoder == "bm25" else self.seeds
+
+    def files_of(self, table: Table, cell: Cell) -> list[str]:
+        """The files ``cell`` is measured from: metrics, one for each seed, or one statistics file; [] if not run. Of a case
+        study, all that the table is made from."""
+        if not cell.system or self.why_not_measured(table, cell):
+            return []
+        dataset = self.roles[cell.dataset]
+        if cell.is_case:
+            return case_files(self.root, self.case_seeds(table), dataset)
+        if cell.is_statistic:
+            return [f"{self.root}/{table.statistics}/{dataset}/stats.json"]
+        return [paths.metrics_file(self.root, cell.system, dataset, seed) for seed in self.seeds_of(cell)]
+
+    def case_seeds(self, table: Table) -> dict[str, tuple[int, ...]]:
+        """The two systems of a table of case studies → their seeds, the one that wins first."""
+        cells = {cell.system: cell for cell in table.cells if cell.is_case}
+        return {system: self.seeds_of(cells[system]) for system in table.case_systems}
+
+    def cost_files_of(self, cell: Cell, seed: int) -> list[str]:
+        """The cost files of the stages behind one run of a cell's system, on a mean of those of all its data sets, each once; []
+        for a cell that is not run."""
+        if self.why_not_run(cell):
+            return []
+        dataset = self.roles[cell.dataset]
+        trained_on = self.trained_on.get(dataset, dataset)
+        examples = dataset in self.kinds
+        files: dict[str, None] = {}
+        for part in self.parts.get(dataset, (dataset,)):
+            files.update(
+                dict.fromkeys(paths.cost_files(self.root, cell.system, part, trained_on, seed, examples).values())
+            )
+        return list(files)
+
+
+def expected_files(table: Table, setting: Setting) -> list[str]:
+    """Every metrics and statistics file that ``table`` needs at this scale, in reading order: a rule's input."""
+    return list(dict.fromkeys(path for cell in table.cells for path in setting.files_of(table, cell)))
+
+
+class ResultFiles:
+    """Reads result files and keeps what it read, for tables share files between cells."""
+
+    def __init__(self) -> None:
+        self._read: dict[str, dict[str, Any]] = {}
+
+    def read(self, path: str) -> dict[str, Any]:
+        """A JSON object. Raises DataError when the file is missing, damaged or something else."""
+        if path not in self._read:
+            try:
+                value = json.loads(Path(path).read_text(encoding="utf-8"))
+            except FileNotFoundError:
+                raise DataError(f"{path}: no such file. {make_it(path)}") from None
+            except (json.JSONDecodeError, UnicodeDecodeError) as error:
+                raise DataError(f"{path}: not readable as JSON: {error}. Delete it and run snakemake again.") from None
+            if not isinstance(value, dict):
+                raise DataError(f"{path}: a JSON {type(value).__name__}; expected an object. Delete it and run again.")
+            self._read[path] = value
+        return self._read[path]
+
+    def number(self, path: str, *keys: str) -> float:
+        """The finite number under nested ``keys``. Raises DataError naming file, key, what is there and expected."""
+        value: Any = self.read(path)
+        for depth, key in enumerate(keys):
+            if not isinstance(value, dict) or key not in value:
+                above = f"under {'.'.join(keys[:depth])} " if depth else ""
+                found = f"keys {', '.join(sorted(value))}" if isinstance(value, dict) else f"the value {value!r}"
+                raise DataError(
+                    f"{path}: key {'.'.join(keys)} is missing; {above}there is {found}. Run its stage again."
+                )
+            value = value[key]
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+            raise DataError(f"{path}: key {'.'.join(keys)} is {value!r}; expected a number. Run its stage again.")
+        return value
+
+    def per_query(self, path: str, metric: str) -> dict[str, float] | None:
+        """Query id → value 0..1, or None when the file keeps no values per query for this metric."""
+        return self.read(path).get("per_query", {}).get(metric)
+
+    def chance(self, path: str, metric: str) -> float | None:
+        """What guessing scores, 0..1; None when the file does not say (:mod:`pretrieve.evaluation.chance`)."""
+        return self.read(path).get("chance", {}).get(metric)
+
+    def guessed(self, paths: Sequence[str], metric: str) -> bool:
+        """Whether a mean over seeds, a file for each, is known not to be beyond what guessing scores."""
+        level = self.chance(paths[0], metric) if paths else None
+        if level is None:
+            return False
+        seeds = [self.per_query(path, metric) for path in paths]
+        scores = None
+        if None not in seeds:
+            scores = [fmean(seed[query] for seed in seeds if query in seed) for query in seeds[0]]
+        mean = fmean(self.number(path, "metrics", metric) for path in paths)
+        return not beyond_chance(level, mean, scores, round(self.number(paths[0], "n_queries")))
+
+    def cost(self, files: Iterable[str]) -> Cost:
+        """The sum of several stages and of all that stands behind them, each once. Raises DataError when a file is missing or
+        lacks a key."""
+        every: dict[str, None] = {}
+        waiting = list(files)
+        while waiting:
+            path = waiting.pop()
+            if path not in every:
+                every[path] = None
+                waiting += self.read(path).get("behind", [])
+        costs = [Cost(*(self.number(path, key) for key in Cost._fields)) for path in sorted(every)]
+        wall, gpu, peak = zip(*costs, strict=True) if costs else ((0.0,), (0.0,), (0.0,))
+        return Cost(sum(wall), sum(gpu), max(peak))

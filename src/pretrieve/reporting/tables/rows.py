@@ -1,0 +1,53 @@
+"""Named tuples of text as the lines of a CSV file: cells of tables, points of figures, findings."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple, TypeVar
+
+from pretrieve.base.errors import DataError
+from pretrieve.base.files import whole_file
+from pretrieve.reporting.tables.commands import make_it
+
+Row = TypeVar("Row", bound=NamedTuple)
+
+
+def write_rows(path: Path | str, rows: Sequence[NamedTuple], kind: type[NamedTuple]) -> None:
+    """Write rows of one ``kind``, whole or not at all (UTF-8, ``\\n`` line ends): equal rows give equal bytes."""
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(kind._fields)
+    writer.writerows(rows)
+    with whole_file(path) as stream:
+        stream.write(text.getvalue().encode())
+
+
+def read_rows(path: Path | str, kind: type[Row], what: str = "file") -> list[Row]:
+    """Read what :func:`write_rows` wrote; ``what`` the file is called in messages. Last columns may be missing if they have
+    defaults: older files do not have them.
+
+    Raises
+    ------
+    DataError
+        when the file is missing, has other columns or a broken line.
+    """
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise DataError(f"{path}: no such {what}. {make_it(path)}") from None
+    reader = csv.reader(io.StringIO(text))
+    header = next(reader, [])
+    if header != list(kind._fields[: len(header)]) or len(header) < len(kind._fields) - len(kind._field_defaults):
+        raise DataError(f"{path}, line 1: columns are {','.join(header)}; expected {','.join(kind._fields)}.")
+    rows = []
+    for fields in reader:
+        if len(fields) != len(header):
+            raise DataError(
+                f"{path}, line {reader.line_num}: {len(fields)} fields; expected {len(header)}. "
+                f"Delete the file and make the {what} again."
+            )
+        rows.append(kind(*fields))
+    return rows

@@ -1,0 +1,469 @@
+"""The configuration, checked before any job starts.
+
+A mistake ends with one line that names the key, the value, what is allowed and, where a name is nearly right, the name that
+was probably meant. What single jobs get of it: :mod:`pretrieve.workflow.job_options`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import ValidationError, best_match
+
+from pretrieve.analysis.plan import check_analyses
+from pretrieve.base.errors import ConfigError, nearest
+from pretrieve.benchmarks.official.collection_formats import LAYOUTS, check_files
+from pretrieve.benchmarks.official.example_readers import READERS, check_request
+from pretrieve.finetuning.recipes import RECIPES, VARIANTS, resolve_recipe
+from pretrieve.pretraining.presets import OPTIONS
+from pretrieve.workflow.job_options import EXAMPLE_READERS, chain_of, encoder_options, from_outside, objective_options
+from pretrieve.workflow.scales import check_scale, datasets_behind, means_of
+
+#: The largest share of a pool that its training part can give (README of resources/questions; tasks/descriptions.py).
+MAX_TRAIN_SHARE = 0.805
+
+PAIR_TASKS = ("ict", "bfs", "wlp")
+#: Names of the files of the readers of questions; one ``file`` plays train, dev and test.
+QUESTION_FILES = {
+    "squad": (("train", "dev", "test"), ("file",)),
+    "question-entailment": (("train", "dev", "test"),),
+    "natural-questions": (("file",),),
+    "multireqa": (("candidates", "texts"),),
+}
+#: Readers with ``open: articles``.
+WHOLE_ARTICLES = ("squad", "natural-questions")
+#: Objectives that are named by a word; a list of pair tasks is the objective ``pairs``.
+OBJECTIVES = tuple(name for name in OPTIONS if name != "pairs")
+
+
+#: JSON Schema's types in words.
+_TYPES = {
+    "string": "a text",
+    "integer": "a whole number",
+    "number": "a number",
+    "boolean": "true or false",
+    "array": "a list",
+    "object": "keys and values",
+    "null": "nothing",
+}
+
+
+def _refuse(key: str, value: object, allowed: Iterable[str]) -> ConfigError:
+    allowed = sorted(allowed)
+    return ConfigError(
+        f"config: {key}: {value!r} is not allowed; allowed: {', '.join(allowed)}{nearest(value, allowed)}"
+    )
+
+
+def _refuse_objective(key: str, value: object) -> ConfigError:
+    words, known = value if isinstance(value, list) else [value], [*OBJECTIVES, *PAIR_TASKS]
+    hint = nearest(next((word for word in words if word not in known), ""), known)
+    allowed = f"{', '.join(OBJECTIVES)}, or a list of {', '.join(PAIR_TASKS)}"
+    return ConfigError(f"config: {key}: {value!r} is not allowed; allowed: {allowed}{hint}")
+
+
+def _explain(error: ValidationError) -> ConfigError:
+    path = ".".join(str(part) for part in error.absolute_path)
+    if error.validator == "additionalProperties" and isinstance(error.instance, Mapping):
+        allowed = list(error.schema.get("properties", {}))
+        unknown = sorted(set(map(str, error.instance)) - set(allowed))[0]
+        key = f"{path}.{unknown}" if path else unknown
+        return ConfigError(
+            f"config: {key}: unknown key; allowed: {', '.join(sorted(allowed))}{nearest(unknown, allowed)}"
+        )
+    if error.validator == "required":
+        return ConfigError(
+            f"config: {path or 'top level'}: {error.message}; found only {', '.join(map(str, error.instance))}"
+        )
+    if error.validator == "enum":
+        return _refuse(path, error.instance, map(str, error.validator_value))
+    if "propertyNames" in error.absolute_schema_path:
+        return ConfigError(
+            f"config: {path}: the name {error.instance!r} is not allowed: names become parts of paths and commands; allowed are "
+            "letters, digits and, behind the first, '-', '_' and '.' (sizes: small letters and digits alone)"
+        )
+    if error.validator == "oneOf":
+        return _refuse_objective(path, error.instance)
+    if error.validator == "type":
+        types = [error.validator_value] if isinstance(error.validator_value, str) else error.validator_value
+        expected = " or ".join(_TYPES[name] for name in types)
+        return ConfigError(f"config: {path}: {error.instance!r} is not allowed; expected {expected}")
+    return ConfigError(f"config: {path}: {error.instance!r} is not allowed: {error.message}")
+
+
+_CONSTANTS = {"true": True, "false": False, "null": None}
+
+
+def with_numbers(value: Any) -> Any:
+    """A configuration with numbers where ``--config`` left words: Snakemake reads ``seeds=[1,2]`` as ``['1', '2']``.
+
+    >>> with_numbers({"seeds": ["1", "2"], "rate": "0.5", "open": "true", "name": "mlm"})
+    {'seeds': [1, 2], 'rate': 0.5, 'open': True, 'name': 'mlm'}
+    """
+    if isinstance(value, Mapping):
+        return {key: with_numbers(part) for key, part in value.items()}
+    if isinstance(value, list):
+        return [with_numbers(part) for part in value]
+    if not isinstance(value, str) or not re.fullmatch(r"[-+]?\d+(\.\d*)?([eE][-+]?\d+)?|true|false|null", value):
+        return value
+    return _CONSTANTS[value] if value in _CONSTANTS else int(value) if value.lstrip("+-").isdigit() else float(value)
+
+
+def check_config(config: Mapping[str, Any], schema_file: Path, table_names: Iterable[str]) -> None:
+    """Check a configuration: its shape against the schema, and every name in it against what it refers to.
+
+    Raises
+    ------
+    ConfigError
+        for the first thing that is wrong, in one line.
+    """
+    schema = yaml.safe_load(Path(schema_file).read_text())
+    errors = list(Draft202012Validator(schema).iter_errors(config))
+    if errors:
+        # An unknown key or a missing one explains other errors, so it goes first.
+        first = [error for error in errors if error.validator in ("additionalProperties", "required")]
+        raise _explain(first[0] if first else best_match(errors))
+    if config["scale"] not in config["scales"]:
+        raise _refuse("scale", config["scale"], config["scales"])
+    if "seeds" not in config and "seeds" not in config["scales"][config["scale"]]:
+        raise ConfigError(f"config: scales.{config['scale']}: no seeds; expected a list such as seeds: [1, 2, 3]")
+    _check_paths(config)
+    for table in config["tables"]:
+        if table not in set(table_names):
+            raise _refuse("tables", table, table_names)
+    for name in config.get("only", ()):
+        encoder, dot, recipe = name.partition(".")
+        if encoder not in {"bm25", *config["encoders"]}:
+            raise _refuse("only", encoder, ["bm25", *config["encoders"]])
+        if dot and recipe not in config["recipes"]:
+            raise _refuse("only", recipe, config["recipes"])
+    scale = config["scales"][config["scale"]]
+    where = f"scales.{config['scale']}"
+    if scale["corpus"] not in config["corpora"]:
+        raise _refuse(f"{where}.corpus", scale["corpus"], config["corpora"])
+    if scale["body"]["hidden"] % scale["body"]["heads"]:
+        raise ConfigError(
+            f"config: {where}.body.heads: {scale['body']['heads']} does not divide hidden={scale['body']['hidden']}"
+        )
+    for key in ("query_length", "passage_length"):
+        if scale[key] > scale["body"]["max_positions"]:
+            raise ConfigError(
+                f"config: {where}.{key}: {scale[key]} is more than body.max_positions={scale['body']['max_positions']}"
+            )
+    _check_means(config)
+    for role, name in scale["roles"].items():
+        played = [*config["datasets"], *config["corpora"], *means_of(config)]
+        if name not in played:
+            raise _refuse(f"{where}.roles.{role}", name, played)
+    for role in [] if scale.get("originals", []) == "all" else scale.get("originals", []):
+        if role not in scale["roles"]:
+            raise _refuse(f"{where}.originals", role, scale["roles"])
+    check_scale(config)
+    for option in sorted(set(scale["pretraining"]["options"]) - set(OPTIONS)):
+        raise _refuse(f"{where}.pretraining.options", option, OPTIONS)
+    for name, budget in scale["pretraining"]["budgets"].items():
+        if ("steps" in budget) == ("epochs" in budget):
+            raise ConfigError(
+                f"config: {where}.pretraining.budgets.{name}: found {', '.join(budget)}; expected either steps or epochs"
+            )
+    for name, encoder in config["encoders"].items():
+        _check_encoder(name, encoder, config)
+    for name, dataset in config["datasets"].items():
+        _check_dataset(name, dataset, config["datasets"])
+    _check_recipes(config)
+    check_analyses(config)
+
+
+def _check_paths(config: Mapping[str, Any]) -> None:
+    """Snakemake takes ``{word}`` in the path of an input for a wildcard, wherever the path comes from."""
+    named: dict[str, Any] = {"my_corpus": config.get("my_corpus")}
+    for name, corpus in config["corpora"].items():
+        named |= {f"corpora.{name}.{key}": corpus.get(key) for key in ("dump", "leads", "exclude", "vocabulary_file")}
+        named |= {f"corpora.{name}.files.{key}": file for key, file in (corpus.get("files") or {}).items()}
+    for name, dataset in config["datasets"].items():
+        named |= {f"datasets.{name}.files.{key}": file for key, file in dataset.get("files", {}).items()}
+    named |= {f"encoders.{name}.start": encoder.get("start") for name, encoder in config["encoders"].items()}
+    named |= {
+        f"scales.{name}.vocabulary_file": scale.get("vocabulary_file") for name, scale in config["scales"].items()
+    }
+    for where, value in named.items():
+        if isinstance(value, str) and re.search("[{}]", value):
+            raise ConfigError(
+                f"config: {where}: {value!r} has a brace, which Snakemake takes for a wildcard; expected a path without: rename "
+                "it, or make a link with another name"
+            )
+
+
+def _check_means(config: Mapping[str, Any]) -> None:
+    """That the parts of every mean exist, and that their scores can be averaged: one system is one retriever on all of them, and
+    is measured alike."""
+    means, datasets = means_of(config), config["datasets"]
+    for name, parts in means.items():
+        where = f"scales.{config['scale']}.means.{name}"
+        for section in ("datasets", "corpora"):
+            if name in config[section]:
+                raise ConfigError(
+                    f"config: {where}: {name!r} stands in {section} too, and results of both would have one path; expected "
+                    "another name for the mean"
+                )
+        for part in parts:
+            if part not in datasets and part not in means:
+                raise _refuse(where, part, [*datasets, *(other for other in means if other != name)])
+        waiting, seen = list(parts), set[str]()
+        while waiting:
+            part = waiting.pop()
+            if part == name:
+                raise ConfigError(f"config: {where}: {name!r} is a part of itself; expected data sets or other means")
+            if part not in seen:
+                seen.add(part)
+                waiting += means.get(part, ())
+    for name in means:
+        _check_parts(f"scales.{config['scale']}.means.{name}", datasets_behind(config, name), config)
+
+
+def _check_parts(where: str, parts: tuple[str, ...], config: Mapping[str, Any]) -> None:
+    """That data sets are ranked, and have in common what a mean of their scores needs."""
+
+    def shared(part: str) -> dict[str, Any]:
+        own = config["datasets"][part]
+        return {
+            "metrics": sorted(own.get("metrics", config["metrics"])),
+            "sizes": sorted(own["sizes"]),
+            "trained_on": own.get("trained_on", part),
+            "conventions": sorted(own.get("conventions", ())),
+        }
+
+    for part in parts:
+        reader = config["datasets"][part]["reader"]
+        if reader in EXAMPLE_READERS:
+            raise ConfigError(
+                f"config: {where}: {part!r} has the reader {reader!r}, whose examples are not ranked; expected data sets with "
+                "queries and documents"
+            )
+        for key, value in shared(part).items():
+            if value != (first := shared(parts[0])[key]):
+                raise ConfigError(
+                    f"config: {where}: {part!r} has {key} {value!r}, {parts[0]!r} has {first!r}; expected the same for all parts "
+                    "of a mean"
+                )
+
+
+def _check_encoder(name: str, encoder: Mapping[str, Any], config: Mapping[str, Any]) -> None:
+    where, objective = f"config: encoders.{name}", encoder["objective"]
+    contrastive = not isinstance(objective, str)
+    if encoder["body"] == "t5":
+        sizes = config["scales"][config["scale"]].get("t5", {})
+        if "start" not in encoder and encoder.get("layers") not in sizes:
+            raise _refuse(f"encoders.{name}.layers", encoder.get("layers"), sizes)
+    elif encoder.get("layers", "deep") not in ("deep", "shallow"):
+        raise _refuse(f"encoders.{name}.layers", encoder["layers"], ("deep", "shallow"))
+    if not contrastive and objective not in OBJECTIVES:
+        raise _refuse_objective(f"encoders.{name}.objective", objective)
+    if "." in name or (encoder["body"] == "transformer" and "layers" not in encoder and "start" not in encoder):
+        raise ConfigError(
+            f"{where}: a transformer needs layers (deep or shallow), or a start to take them from, and a name has no dot"
+        )
+    if contrastive != ("dim" in encoder):
+        raise ConfigError(f"{where}.dim: a pair objective needs it, and only a pair objective has it")
+    room = config["scales"][config["scale"]]["body"]["max_positions"]
+    span = 0 if contrastive or objective != "cocondenser" else objective_options(config, name)["span_length"]
+    if span > room:
+        raise ConfigError(
+            f"{where}: span_length of cocondenser is {span}, but scales.{config['scale']}.body.max_positions is {room}; expected "
+            f"at most {room}: set scales.{config['scale']}.pretraining.options.cocondenser.span_length"
+        )
+    if "length" in encoder and (contrastive or objective == "none" or encoder["length"] > room):
+        raise ConfigError(
+            f"{where}.length: {encoder['length']}; only an objective on single texts has it, and body.max_positions is {room}"
+        )
+    if encoder["body"] == "bow-mlp" and not contrastive and objective != "none":
+        raise ConfigError(f"{where}.objective: a bow-mlp has no states to predict words from; not {objective}")
+    budgets = config["scales"][config["scale"]]["pretraining"]["budgets"]
+    if objective == "none":
+        if "budget" in encoder:
+            raise ConfigError(f"{where}.budget: objective none trains nothing and has no budget")
+    elif encoder.get("budget") not in budgets:
+        raise _refuse(f"encoders.{name}.budget", encoder.get("budget"), budgets)
+    seen, start = [name], encoder.get("start")
+    while start is not None and not from_outside(start):
+        if start not in config["encoders"]:
+            allowed = [*config["encoders"], "hub:OWNER/NAME", "dir:PATH"]
+            raise _refuse(f"encoders.{seen[-1]}.start", start, allowed)
+        if start in seen:
+            raise ConfigError(
+                f"{where}.start: {' → '.join([*seen, start])} goes in a circle; one of them must start fresh"
+            )
+        for key in ("body", "layers"):
+            if config["encoders"][start].get(key) != encoder.get(key):
+                raise ConfigError(
+                    f"{where}.{key}: {encoder.get(key)!r}, but its start {start!r} has {config['encoders'][start].get(key)!r}"
+                )
+        seen.append(start)
+        start = config["encoders"][start].get("start")
+    encoder_options(config, name)
+
+
+def _check_dataset(name: str, dataset: Mapping[str, Any], datasets: Mapping[str, Any]) -> None:
+    reader, files = dataset["reader"], dataset.get("files", {})
+    if reader in READERS:
+        try:
+            check_request(reader, files, dataset.get("reader_options"))
+        except ConfigError as error:
+            raise ConfigError(f"config: datasets.{name}: {error}") from None
+    elif reader in LAYOUTS:
+        try:
+            check_files(reader, files)
+        except ConfigError as error:
+            raise ConfigError(f"config: datasets.{name}.{error}") from None
+    elif reader in QUESTION_FILES and set(files) not in map(set, QUESTION_FILES[reader]):
+        needed = ", or ".join(" and ".join(", ".join(names).rsplit(", ", 1)) for names in QUESTION_FILES[reader])
+        raise ConfigError(
+            f"config: datasets.{name}.files: the {reader} reader needs {needed}; found {', '.join(files) or 'none'}"
+        )
+    if dataset.get("open") == "articles" and reader not in WHOLE_ARTICLES:
+        raise ConfigError(
+            f"config: datasets.{name}.open: 'articles', but the reader {reader!r} has no articles with questions; expected one "
+            f"of {', '.join(WHOLE_ARTICLES)}, or open: true"
+        )
+    trained_on = dataset.get("trained_on")
+    if trained_on is not None:
+        if trained_on not in datasets:
+            raise _refuse(f"datasets.{name}.trained_on", trained_on, datasets)
+        for size in set(dataset["sizes"]) - set(datasets[trained_on]["sizes"]):
+            raise _refuse(f"datasets.{name}.sizes", size, datasets[trained_on]["sizes"])
+    if dataset.get("variant") not in (None, *VARIANTS):
+        raise _refuse(f"datasets.{name}.variant", dataset["variant"], VARIANTS)
+    for size, share in dataset["sizes"].items():
+        if trained_on is None and isinstance(share, float) and MAX_TRAIN_SHARE < share < 1:
+            raise ConfigError(
+                f"config: datasets.{name}.sizes.{size}: {share} is an impossible split: the training part of the pool "
+                f"holds {MAX_TRAIN_SHARE:.1%} of the questions; allowed: above 0, at most {MAX_TRAIN_SHARE}"
+            )
+
+
+def _check_recipes(config: Mapping[str, Any]) -> None:
+    """Every recipe's options, and that what it goes on from, learns from or is mined with exists and comes before it."""
+    scale, name_of = config["scales"][config["scale"]], config["recipes"]
+    for base, options in scale["finetuning"].items():
+        if base != "all" and base not in RECIPES:
+            raise _refuse(f"scales.{config['scale']}.finetuning", base, RECIPES)
+        unknown = set(options) - set(
+            RECIPES[base] if base != "all" else {key for known in RECIPES.values() for key in known}
+        )
+        if unknown:
+            raise ConfigError(
+                f"config: scales.{config['scale']}.finetuning.{base}.{sorted(unknown)[0]}: unknown option; it has "
+                f"{', '.join(sorted(RECIPES.get(base, {})))}{nearest(sorted(unknown)[0], RECIPES.get(base, {}))}"
+            )
+    variants = {dataset.get("variant") for dataset in config["datasets"].values()} | {None}
+    for name in name_of:
+        for variant in variants:
+            where, seen = name, [name]
+            waiting = _chain(config, name, variant)
+            while waiting:
+                step = waiting.pop()
+                if step not in name_of:
+                    raise _refuse(f"recipes.{where}.options (start, negatives, teacher)", step, name_of)
+                if step == name:
+                    raise ConfigError(
+                        f"config: recipes.{name}: goes in a circle through {', '.join(seen[1:]) or 'itself'}."
+                    )
+                if step not in seen:
+                    seen.append(step)
+                    waiting += _chain(config, step, variant)
+            _check_shape(config, name, variant)
+            _check_lengths(config, name, variant)
+            _check_pools(config, name, variant)
+
+
+def _resolved(config: Mapping[str, Any], recipe: str, variant: str | None) -> dict[str, Any]:
+    return resolve_recipe(recipe, config["recipes"][recipe], config["scales"][config["scale"]]["finetuning"], variant)
+
+
+def _chain(config: Mapping[str, Any], recipe: str, variant: str | None) -> list[str]:
+    return chain_of(_resolved(config, recipe, variant))
+
+
+def _check_shape(config: Mapping[str, Any], recipe: str, variant: str | None) -> None:
+    """A retriever keeps its shape when another recipe goes on from it; better said now than after hours of training."""
+    asked = _resolved(config, recipe, variant)
+    start = asked.get("start", "encoder")
+    if start == "encoder":
+        return
+    has = _resolved(config, start, variant)
+    for key in ("sharing", "representation", "similarity"):
+        if asked.get(key) != has.get(key):
+            where = f" (data sets of variant {variant})" if variant else ""
+            raise ConfigError(
+                f"config: recipes.{recipe}.options.{key}: {asked.get(key)!r}{where}, but its start {start!r} has "
+                f"{has.get(key)!r}; a retriever keeps its shape: give both the same value, or set start: encoder"
+            )
+
+
+def _origin(config: Mapping[str, Any], recipe: str, variant: str | None, option: str) -> str:
+    """The key of the configuration that an option of a recipe comes from."""
+    entry, scale = config["recipes"][recipe], config["scales"][config["scale"]]["finetuning"]
+    base, where = entry.get("recipe", recipe), f"scales.{config['scale']}.finetuning"
+    if option in entry.get("options", {}):
+        return f"recipes.{recipe}.options.{option}"
+    for name in (base, "all"):
+        if option in scale.get(name, {}):
+            return f"{where}.{name}.{option}"
+    of = f"variant {variant}" if option in VARIANTS.get(variant or "", {}).get(base, {}) else "the recipe's preset"
+    return f"{where}.{base}.{option} (from {of})"
+
+
+def _check_lengths(config: Mapping[str, Any], recipe: str, variant: str | None) -> None:
+    """No text may be longer than what a body reads: better said now than in the first long batch."""
+    room, options = config["scales"][config["scale"]]["body"]["max_positions"], _resolved(config, recipe, variant)
+    for key in ("query_length", "passage_length"):
+        if options.get(key, 0) > room:
+            raise ConfigError(
+                f"config: {_origin(config, recipe, variant, key)}: {options[key]} tokens, but scales.{config['scale']}"
+                f".body.max_positions is {room}; expected at most {room}: set a shorter length, or more positions"
+            )
+
+
+def _check_pools(config: Mapping[str, Any], recipe: str, variant: str | None) -> None:
+    """Lists of negatives have ``mining_depth`` documents, and no recipe may ask for more."""
+    options = _resolved(config, recipe, variant)
+    sources = options.get("negatives", [])
+    if not sources or options["group"] < 2:
+        return
+    depths = options["pool_from"]
+    if isinstance(depths, list) and len(depths) != len(sources):
+        raise ConfigError(
+            f"config: {_origin(config, recipe, variant, 'pool_from')}: {depths} has {len(depths)} entries, but negatives "
+            f"has {len(sources)}; expected one for each list, or a single one"
+        )
+    for depth in depths if isinstance(depths, list) else [depths]:
+        key, needed = ("pool_from", depth) if isinstance(depth, int) else ("pool", options["pool"])
+        if needed > config["mining_depth"]:
+            raise ConfigError(
+                f"config: {_origin(config, recipe, variant, key)}: {needed} documents of each list of negatives, but "
+                f"mining_depth is {config['mining_depth']}; expected at most so many: set it lower, or mining_depth higher"
+            )
+
+
+def config_hash(config: Mapping[str, Any]) -> str:
+    """A short hash of the configuration, for manifests; where files come from, which tables, rows, figures and analyses are
+    asked for and how often training saves is no part of it."""
+    practical = (
+        "mirror",
+        "tables",
+        "only",
+        "figures",
+        "checkpoint_seconds",
+        "analyses",
+        "my_corpus",
+        "my_corpus_options",
+    )
+    science = {key: value for key, value in config.items() if key not in practical}
+    return hashlib.sha256(json.dumps(science, sort_keys=True).encode()).hexdigest()[:16]

@@ -1,0 +1,115 @@
+"""What the configuration says of one encoder or one recipe: the options of the jobs that train it, and what it goes on from.
+
+What a job gets is as small as its work: an encoder's options hold no seed, no label and no table, so that adding one of these
+trains nothing again. The names in it are checked by :mod:`pretrieve.workflow.configuration`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pretrieve.benchmarks.official.example_readers import READERS
+from pretrieve.finetuning.recipes import KIND_OF, RETRIEVAL_KINDS, resolve_recipe
+from pretrieve.pretraining.presets import OPTIONS, resolve
+from pretrieve.workflow.scales import corpus_of, vocabulary_of
+
+#: Readers of tasks of examples → the kind of recipe that they are for; all other readers make retrieval tasks.
+EXAMPLE_READERS = {name: reader.kind for name, reader in READERS.items()} | {
+    "structure-sts": "regression",
+    "section-triplets": "triplet",
+    "question-entailment": "classification",
+    "link-clicks": "clicks",
+}
+#: The source of negatives that a data set's publisher ships.
+PUBLISHED = "published"
+
+
+def encoder_options(config: Mapping[str, Any], encoder: str) -> dict[str, Any]:
+    """Everything that decides what one encoder is (without the seed): body, pooling, dimension, start, objective, budget.
+
+    ``objective`` has its name and every option that follows from preset, scale and encoder; ``budget`` the steps, the batch
+    and the optimiser, which encoders share that are compared.
+    """
+    scale = config["scales"][config["scale"]]
+    entry = config["encoders"][encoder]
+    body = {"kind": entry["body"], "vocabulary_size": vocabulary_of(config, corpus_of(config, encoder)).size}
+    if entry["body"] == "transformer":
+        body |= scale["body"] | ({"layers": scale["layers"][entry["layers"]]} if "layers" in entry else {})
+    elif entry["body"] == "t5":
+        shape = scale["t5"][entry["layers"]] if "layers" in entry else {}
+        body |= {"max_positions": scale["body"]["max_positions"]} | shape
+    else:
+        body |= scale["bow_mlp"] | {"heads": 1}
+    if "layer_norm_eps" in entry:
+        body |= {"layer_norm_eps": entry["layer_norm_eps"]}
+    tasks = None if isinstance(entry["objective"], str) else list(entry["objective"])
+    objective = {"name": "pairs" if tasks else entry["objective"]} | objective_options(config, encoder)
+    if tasks:
+        lengths = {key: scale[key] for key in ("query_length", "passage_length")}
+        objective |= {"tasks": tasks} | lengths
+    elif objective["name"] != "none":
+        objective |= {"length": entry.get("length", scale["passage_length"])}
+    options = {
+        "body": body,
+        "pooling": "mean" if entry["body"] == "t5" else scale["pooling"],
+        "dim": scale["dims"][entry.get("dim", "full")],
+        "similarity": objective.get("similarity", scale["similarity"]),
+        "head": objective.get("head", "linear"),
+        "objective": objective,
+    }
+    if "start" in entry:
+        options["start"] = entry["start"]
+    if "budget" in entry:
+        options["budget"] = dict(scale["pretraining"]["budgets"][entry["budget"]])
+    return options
+
+
+def objective_options(config: Mapping[str, Any], encoder: str) -> dict[str, Any]:
+    """The options of an encoder's objective: preset, then the scale's, then the encoder's own."""
+    scale, entry = config["scales"][config["scale"]], config["encoders"][encoder]
+    name = entry["objective"] if isinstance(entry["objective"], str) else "pairs"
+    more = dict(scale["pretraining"]["options"].get(name, {}))
+    if "examples" in OPTIONS[name] and "examples" in scale["pretraining"]:
+        more.setdefault("examples", scale["pretraining"]["examples"])
+    if name == "pairs":
+        more = {key: scale[key] for key in ("similarity", "temperature")} | more
+    return resolve(name, entry.get("preset"), entry.get("options", {}), f"encoders.{encoder}", more)
+
+
+def from_outside(start: str) -> bool:
+    """Whether a ``start`` is a published checkpoint (``hub:OWNER/NAME``) or a local directory (``dir:PATH``)."""
+    return start.startswith(("hub:", "dir:"))
+
+
+def started_from(config: Mapping[str, Any], encoder: str) -> str | None:
+    """The encoder of this configuration that an encoder goes on from, or None."""
+    start = config["encoders"][encoder].get("start")
+    return None if start is None or from_outside(start) else start
+
+
+def recipe_options(config: Mapping[str, Any], recipe: str, dataset: str) -> dict[str, Any]:
+    """Everything that decides how an encoder is fine-tuned on a data set (without seed and training-set size)."""
+    scale = config["scales"][config["scale"]]
+    variant = config["datasets"][dataset].get("variant")
+    options = resolve_recipe(recipe, config["recipes"][recipe], scale["finetuning"], variant)
+    return options | ({"dim": scale["dims"].get(options["dim"], options["dim"])} if "dim" in options else {})
+
+
+def chain_of(options: Mapping[str, Any]) -> list[str]:
+    """The recipes whose retrievers (of the same encoder, task, size and seed) a recipe needs."""
+    given = ("bm25", PUBLISHED)
+    mined = [source.removeprefix("mined:") for source in options.get("negatives", []) if source not in given]
+    names = [options.get("start", "encoder"), options.get("teacher", ""), *mined]
+    return [name for name in dict.fromkeys(names) if name not in ("", "encoder")]
+
+
+def recipe_kind(config: Mapping[str, Any], recipe: str) -> str:
+    """What a recipe of the configuration trains: one of :data:`pretrieve.finetuning.recipes.KINDS`."""
+    return KIND_OF[config["recipes"][recipe].get("recipe", recipe)]
+
+
+def fits(config: Mapping[str, Any], recipe: str, dataset: str) -> bool:
+    """Whether a recipe can be trained on a data set, and its retriever scored there."""
+    wanted, kind = EXAMPLE_READERS.get(config["datasets"][dataset]["reader"]), recipe_kind(config, recipe)
+    return kind == wanted if wanted else kind in RETRIEVAL_KINDS

@@ -1,0 +1,227 @@
+"""Your own corpus: the configuration that compares pre-training objectives on a folder in BEIR's layout.
+
+``snakemake my_corpus_report --config my_corpus=DIR``. The folder has ``corpus.jsonl``, ``queries.jsonl`` and
+``qrels/{train,dev,test}.tsv`` (:mod:`pretrieve.benchmarks.official.beir`). :func:`with_my_corpus` makes of the project's
+configuration one in which
+
+* the corpus that is pre-trained on is ``corpus.jsonl``, and the only data set is the folder: ``my-corpus``;
+* encoders are those of ``my_corpus_options.objectives``, on the scale's body. All but ``none`` go on from one ``base``, which
+  was trained on masked words, with equal steps each: what papers condenser, dupmae and seed_encoder do with BERT;
+* all are fine-tuned by one recipe on the train split. Without one, the training set is ``my-corpus-ict``, pairs made of
+  the corpus (:mod:`pretrieve.benchmarks.made.inverse_cloze`), and ``my-corpus`` only tests;
+* results stand in ``results/{scale}/my_corpus``, so that the scale's own are left alone.
+
+The rules are those of the papers' tables. The folder is looked at first (:mod:`pretrieve.benchmarks.official.beir_folder`).
+"""
+
+from __future__ import annotations
+
+import copy
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pretrieve.base import paths
+from pretrieve.base.errors import ConfigError, DataError
+from pretrieve.finetuning.recipes import resolve_recipe
+from pretrieve.workflow.configuration import check_config
+from pretrieve.workflow.job_options import chain_of, recipe_options
+from pretrieve.workflow.scales import at_scale
+
+if TYPE_CHECKING:
+    from pretrieve.benchmarks.official.beir_folder import Folder
+
+NAME, PAIRS = "my-corpus", "my-corpus-ict"
+TARGET = "my_corpus_report"
+SIZE = "full"
+METRICS = ["ndcg@10", "mrr@10", "recall@10", "recall@100"]
+#: How the objectives are called in the table, in its order.
+LABELS = {
+    "none": "no pre-training",
+    "bert": "BERT (masked words)",
+    "condenser": "Condenser",
+    "retromae": "RetroMAE",
+    "dupmae": "DupMAE",
+    "seed-encoder": "SEED-Encoder",
+    "ict": "ICT",
+    "ict-bfs": "ICT + BFS",
+}
+_PAIR_TASKS = {"ict": ["ict"], "ict-bfs": ["ict", "bfs"]}
+
+
+def with_my_corpus(
+    config: dict[str, Any], words: Iterable[str] = (), schema: Path = Path("schemas/config.schema.yaml")
+) -> dict[str, Any]:
+    """The configuration for the folder that ``my_corpus`` names; the same one where it names none.
+
+    words: of the command line, to tell a run that compares from one that only pre-trains.
+
+    Raises
+    ------
+    ConfigError, DataError
+        in one sentence, for an option, file, id or split that is wrong or missing.
+    """
+    words = list(words)
+    if not config.get("my_corpus"):
+        if TARGET in words:
+            raise ConfigError(
+                f"{TARGET} needs a folder with corpus.jsonl, queries.jsonl and qrels/test.tsv: snakemake {TARGET} --config "
+                "my_corpus=path/to/dir (docs/your-own-corpus.md)."
+            )
+        return config
+    check_config(config, schema, config["tables"])
+    if "my_corpus_options" not in config:
+        raise ConfigError("config: my_corpus_options is missing; config.yaml of the project has it.")
+    # It imports Parquet's library, which other calls of Snakemake do without.
+    from pretrieve.benchmarks.official.beir_folder import look_at
+
+    folder = look_at(Path(str(config["my_corpus"])).expanduser())
+    if not folder.has_queries and TARGET in words:
+        raise DataError(
+            f"{config['my_corpus']}: has no queries.jsonl; without queries and judgements there is nothing to compare. Add "
+            "queries.jsonl and qrels/test.tsv, or only pre-train: snakemake encoders --config my_corpus="
+            f"{config['my_corpus']}"
+        )
+    return _configured(config, folder)
+
+
+def _configured(config: Mapping[str, Any], folder: Folder) -> dict[str, Any]:
+    options = config["my_corpus_options"]
+    config = at_scale(config)  # the scale's own entries go with the general ones
+    made = copy.deepcopy(dict(config))
+    if options["recipe"] not in config["recipes"]:
+        raise ConfigError(
+            f"config: my_corpus_options.recipe: {options['recipe']!r} is not allowed; allowed: {', '.join(config['recipes'])}"
+        )
+    scale = made["scales"][config["scale"]]
+    room = scale["body"]["max_positions"]
+    if options["passage_length"] > room:
+        raise ConfigError(
+            f"config: my_corpus_options.passage_length: {options['passage_length']} is more than the body's {room} positions."
+        )
+    scale |= {"corpus": NAME, "roles": {}, "passage_length": options["passage_length"]}
+    scale.pop("means", None)  # of data sets that are not there any more
+    pretraining = scale["pretraining"]
+    pretraining |= {"budgets": dict(options["budgets"]), "examples": options["examples"]}
+    for objective in ("retromae", "dupmae"):  # packed as all others, whose texts they are compared on
+        pretraining["options"].setdefault(objective, {}).setdefault("packing", "whole")
+    base = config["recipes"][options["recipe"]].get("recipe", options["recipe"])
+    scale["finetuning"].setdefault("all", {})["passage_length"] = options["passage_length"]
+    scale["finetuning"][base] = scale["finetuning"].get(base, {}) | dict(options["finetuning"])
+    made |= {
+        "seeds": list(options["seeds"]),
+        "figures": [],
+        "analyses": {},
+        "corpora": {NAME: {"reader": "beir", "files": {"corpus": folder.files["corpus"]}}},
+        "datasets": _datasets(folder, options) if folder.has_queries else {},
+        "encoders": _encoders(options["objectives"], folder),
+    }
+    made["recipes"] = _with_what_it_needs(options["recipe"], config["recipes"], scale["finetuning"])
+    return made
+
+
+def _with_what_it_needs(recipe: str, recipes: Mapping[str, Any], finetuning: Mapping[str, Any]) -> dict[str, Any]:
+    """A recipe, and those whose retrievers it goes on from, learns from or is mined with."""
+    needed, waiting = dict[str, Any](), [recipe]
+    while waiting:
+        name = waiting.pop()
+        if name not in needed:
+            needed[name] = recipes[name]
+            waiting += chain_of(resolve_recipe(name, recipes[name], finetuning))
+    return needed
+
+
+def _datasets(folder: Folder, options: Mapping[str, Any]) -> dict[str, Any]:
+    own = {
+        "reader": "beir",
+        "files": dict(folder.files),
+        "title": "prefix",
+        "depth": options["depth"],
+        "metrics": METRICS,
+        "sizes": {SIZE: "all"},
+    }
+    if folder.has_train:
+        return {NAME: own}
+    if not folder.has_sentences:
+        raise DataError(
+            f"{folder.files['corpus']}: hardly a document has two sentences, so there is nothing to make training pairs of; "
+            "give qrels/train.tsv."
+        )
+    if not folder.has_pairs:
+        raise DataError(
+            f"{folder.files['corpus']}: too few documents have two sentences, one of them of ordinary length, to make training "
+            "pairs of; give qrels/train.tsv, or more and longer documents."
+        )
+    pairs = {
+        "reader": "inverse-cloze",
+        "files": {"corpus": folder.files["corpus"]},
+        "reader_options": {"pairs": options["pairs"]},
+        "title": "prefix",
+        "metrics": METRICS,
+        "sizes": {SIZE: "all"},
+    }
+    return {NAME: own | {"trained_on": PAIRS}, PAIRS: pairs}
+
+
+def _encoders(objectives: Iterable[str], folder: Folder) -> dict[str, Any]:
+    body = {"body": "transformer", "layers": "deep"}
+    encoders = {"base": body | {"objective": "mlm", "budget": "base"}}
+    for name in LABELS:
+        if name not in objectives or (name == "ict" and not folder.has_sentences):
+            continue
+        if name == "ict-bfs" and not (folder.has_sections and folder.has_sentences):
+            continue
+        if name == "none":
+            encoders[name] = body | {"objective": "none"}
+        elif name in _PAIR_TASKS:
+            encoders[name] = body | {"start": "base", "objective": _PAIR_TASKS[name], "dim": "full", "budget": "pairs"}
+        else:
+            objective = "mlm" if name == "bert" else name
+            encoders[name] = body | {"start": "base", "objective": objective, "budget": "continued"}
+    return encoders
+
+
+def compares(config: Mapping[str, Any]) -> bool:
+    """Whether this is a run on one's own corpus that has questions to compare on."""
+    return bool(config.get("my_corpus")) and NAME in config["datasets"]
+
+
+def table_request(config: Mapping[str, Any], root: str) -> dict[str, Any]:
+    """What my_corpus_table.py is asked for: rows (label, system, seeds), where their files are, and what to say of them."""
+    recipe = config["my_corpus_options"]["recipe"]
+    trained_on = config["datasets"][NAME].get("trained_on", NAME)
+    names = [name for name in LABELS if name in config["encoders"]]
+    return {
+        "root": root,
+        "dataset": NAME,
+        "trained_on": trained_on,
+        "metrics": METRICS,
+        "rows": [
+            {"label": "BM25", "system": f"bm25.reqa-{SIZE}", "seeds": [0]},
+            *(
+                {"label": LABELS[name], "system": f"{name}.{recipe}-{SIZE}", "seeds": list(config["seeds"])}
+                for name in names
+            ),
+        ],
+        "baseline": f"bert.{recipe}-{SIZE}",
+        "folder": str(config["my_corpus"]),
+        "generated": trained_on == PAIRS,
+        "lengths": {key: recipe_options(config, recipe, trained_on)[key] for key in ("query_length", "passage_length")},
+    }
+
+
+def table_inputs(request: Mapping[str, Any]) -> list[str]:
+    """Every file that the table is made of: metrics and statistics; costs stand beside what the metrics are made of."""
+    root, dataset = request["root"], request["dataset"]
+    files = [paths.metrics_file(root, row["system"], dataset, seed) for row in request["rows"] for seed in row["seeds"]]
+    tasks = dict.fromkeys([dataset, request["trained_on"]])
+    return [*files, *(f"{paths.task_dir(root, task)}/stats.json" for task in tasks)]
+
+
+def say_what_is_left_out(config: Mapping[str, Any]) -> None:
+    """One line on standard error for each objective that was asked for and this corpus has nothing for."""
+    for name in config["my_corpus_options"]["objectives"]:
+        if name not in config["encoders"]:
+            lacks = "no sections (lines '# …')" if name == "ict-bfs" else "hardly two sentences in a document"
+            print(f"my_corpus: {LABELS[name]} is left out: {lacks}.", file=sys.stderr)

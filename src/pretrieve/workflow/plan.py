@@ -1,0 +1,365 @@
+"""What the workflow asks about the configuration: tables, cells, systems, sizes; files are in ``workflow_files.py``. Imported
+by rules/common.smk, so it must load fast: standard library, yaml and jsonschema only."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+import shlex
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from pretrieve.analysis.plan import analyses
+from pretrieve.base import paths
+from pretrieve.base.errors import ConfigError, nearest
+from pretrieve.corpora.readers import is_path, parts_of
+from pretrieve.operations.rehearsal import overrides
+from pretrieve.reporting.figures.inputs import cells_of
+from pretrieve.reporting.figures.reference import Figure, load_figures
+from pretrieve.reporting.tables.cases import is_case, scored_by
+from pretrieve.reporting.tables.commands import REHEARSAL
+from pretrieve.workflow.configuration import check_config
+from pretrieve.workflow.job_options import EXAMPLE_READERS, chain_of, fits, recipe_kind, recipe_options
+from pretrieve.workflow.plan_files import PlanFiles
+from pretrieve.workflow.scales import (
+    at_scale,
+    corpus_of,
+    datasets_behind,
+    is_original,
+    means_of,
+    reads,
+    roles_of,
+    vocabulary_corpus,
+    vocabulary_of,
+)
+
+
+@dataclass(frozen=True)
+class Plan(PlanFiles):
+    """The checked configuration, and every name and path that follows from it and from ``references/``."""
+
+    config: Mapping[str, Any]
+    all_tables: tuple[str, ...]
+    cells: Mapping[str, list[dict[str, str]]]
+    sources: Mapping[str, dict[str, str]]
+    figures: Mapping[str, Figure] = field(default_factory=dict)
+
+    @classmethod
+    def load(
+        cls,
+        config: Mapping[str, Any],
+        references: Path = Path("references"),
+        schema: Path = Path("schemas/config.schema.yaml"),
+        sources: Path = Path("resources/sources.tsv"),
+    ) -> Plan:
+        """Check the configuration and read the tables' cells, the figures and the list of sources.
+
+        Raises
+        ------
+        ConfigError
+            in one line, for the first thing that is wrong.
+        """
+        config = overrides.rehearsed(at_scale(config))
+        files = sorted(references.glob("*/*.csv"))
+        names = {f"{file.parent.name}/{file.stem}": file for file in files}
+        check_config(config, schema, names)
+        cells = {
+            name: [row | {"paper": name.split("/")[0]} for row in _read_rows(file, ",")] for name, file in names.items()
+        }
+        entries = {row["name"]: row for row in _read_rows(sources, "\t")}
+        plan = cls(config, tuple(names), cells, entries, load_figures(sorted(references.glob("*/figure*.yaml"))))
+        for name in config.get("figures", ()):
+            if name not in plan.figures:
+                raise ConfigError(
+                    f"config: figures: {name!r} is not allowed; allowed: {', '.join(plan.figures)}"
+                    f"{nearest(name, plan.figures)}"
+                )
+        for corpus, options in config["corpora"].items():
+            parts_of(config["corpora"], corpus)
+            own = {key: options.get(key) for key in ("dump", "leads")}
+            own |= {f"files.{key}": file for key, file in (options.get("files") or {}).items()}
+            for key, file in own.items():
+                if file and file not in entries and not is_path(file):
+                    raise ConfigError(
+                        f"config: corpora.{corpus}.{key}: {file!r} is no file, and no name in {sources}{nearest(file, entries)}"
+                    )
+        roles = {cell["dataset"] for rows in cells.values() for cell in rows}
+        of_paper = {f"{cell['paper']}/{cell['dataset']}" for rows in cells.values() for cell in rows}
+        for role in plan.scale["roles"]:
+            if role not in roles | of_paper:
+                raise ConfigError(
+                    f"config: scales.{config['scale']}.roles: {role!r} is a role of no table; allowed: "
+                    f"{', '.join(sorted(roles))}{nearest(role, roles)}"
+                )
+        return plan
+
+    @property
+    def scale(self) -> Mapping[str, Any]:
+        return self.config["scales"][self.config["scale"]]
+
+    @property
+    def root(self) -> str:
+        own = "/my_corpus" if self.config.get("my_corpus") else ""
+        return f"results/{self.scale_name}{own}"
+
+    @property
+    def scale_name(self) -> str:
+        """The scale's name; of a rehearsal another one, for its numbers are those of no scale."""
+        return f"{self.config['scale']}{REHEARSAL if self.config.get('rehearsal') else ''}"
+
+    @property
+    def seeds(self) -> list[int]:
+        return list(self.config["seeds"])
+
+    @staticmethod
+    def alternation(names: Iterable[str]) -> str:
+        """A regular expression that matches exactly these names."""
+        unique = sorted(set(names), key=lambda name: (-len(name), name))
+        return "|".join(re.escape(name) for name in unique) or "$^"
+
+    def family_pattern(self, families: Iterable[str]) -> str:
+        """A regular expression that matches exactly these families in front of ``-SIZE/``. Short, for Snakemake compiles it for
+        every output of every rule: where most families are meant, the others are excluded."""
+        wanted = set(families)
+        encoders, recipes = ({name.split(".", 1)[place] for name in wanted} for place in (0, 1))
+        others = {f"{encoder}.{recipe}" for encoder in encoders for recipe in recipes} - wanted
+        exact = _by_recipe(wanted)
+        if not others:
+            return exact
+        sizes = self.alternation(size for options in self.config["datasets"].values() for size in options["sizes"])
+        product = rf"(?!(?:{_by_recipe(others)})-(?:{sizes})/)(?:{self.alternation(encoders)})\.(?:{self.alternation(recipes)})"
+        return min(exact, product, key=len)
+
+    def dataset_of(self, role: str, paper: str | None = None) -> str | None:
+        """The data set, or mean of data sets, that plays a role at this scale in the tables of a paper, or None."""
+        return roles_of(self.config, paper).get(role)
+
+    @property
+    def means(self) -> Mapping[str, list[str]]:
+        """Mean → its parts: data sets, or other means."""
+        return means_of(self.config)
+
+    def parts(self, name: str) -> tuple[str, ...]:
+        """The data sets behind what plays a role: itself, or those of a mean. They have training data, sizes, metrics and
+        vocabulary in common (:func:`pretrieve.workflow.configuration.check_config`), so that the first stands for all."""
+        return datasets_behind(self.config, name)
+
+    def trained_on(self, dataset: str) -> str:
+        """The task whose training questions the retrievers of a data set, or of a mean, are fine-tuned on."""
+        first = self.parts(dataset)[0]
+        return self.config["datasets"][first].get("trained_on", first)
+
+    def seeds_of(self, system: str) -> list[int]:
+        """Seeds a system is run with; BM25 draws nothing, so one run is all there is."""
+        return [0] if paths.parse_system(system).encoder == "bm25" else self.seeds
+
+    def left_out(self, family: str) -> bool:
+        """Whether ``only``, with names of encoders and of families (``ENCODER.RECIPE``), leaves a family out of this run."""
+        return {family, family.partition(".")[0]}.isdisjoint(self.config.get("only", (family,)))
+
+    def measured(self, cell: Mapping[str, str]) -> str | None:
+        """The data set or mean that a cell is measured on, or None when it is quoted, this scale cannot measure it, or its
+        rows are left out of this run."""
+        of_encoder = cell["system"] and cell["system"] != "statistics"
+        if of_encoder and self.left_out(paths.parse_system(cell["system"]).family):
+            return None
+        return self.measurable(cell)
+
+    def measurable(self, cell: Mapping[str, str]) -> str | None:
+        """The same without ``only``: what a job makes must not depend on which others are asked for."""
+        if not cell["system"]:
+            return None
+        dataset = self.dataset_of(cell["dataset"], cell.get("paper"))
+        if dataset is None:
+            return None
+        if dataset in self.means and (cell["system"] == "statistics" or not cell["metric"] or is_case(cell["metric"])):
+            return None  # it has scores, and no counts, vectors or runs of its own
+        if cell["system"] == "statistics":
+            return dataset
+        system = paths.parse_system(cell["system"])
+        part = self.parts(dataset)[0]
+        known = system.encoder == "bm25" or system.encoder in self.config["encoders"]
+        sized = system.size in self.config["datasets"].get(part, {}).get("sizes", {})
+        if not known or not sized or system.recipe not in self.config["recipes"]:
+            return None
+        if cell["metric"] and scored_by(cell["metric"]) not in self.metrics_of(dataset):  # vectors have no metric
+            return None
+        if system.encoder != "bm25" and not reads(self.config, system.encoder, part):
+            return None
+        return dataset if fits(self.config, system.recipe, self.trained_on(dataset)) else None
+
+    def chain(self, recipe: str, task: str) -> list[str]:
+        """The recipes whose retrievers (of the same encoder) a recipe needs on a task."""
+        return chain_of(recipe_options(self.config, recipe, task))
+
+    @cached_property
+    def tasks(self) -> list[str]:
+        """Data sets that retrievers are trained on."""
+        return sorted({self.trained_on(name) for name in self.config["datasets"]})
+
+    @cached_property
+    def asked_sizes(self) -> dict[tuple[str, str], set[str]]:
+        """(family, task) → the training-set sizes that tables, figures and analyses ask for. A family is an encoder and a recipe;
+        what a retriever is made from is asked for too. All of ``references/`` counts, so that one more table trains nothing
+        again."""
+        asked: dict[tuple[str, str], set[str]] = {}
+
+        def ask(encoder: str, recipe: str, task: str, sizes: set[str]) -> None:
+            asked.setdefault((f"{encoder}.{recipe}", task), set()).update(sizes)
+            for step in self.chain(recipe, task):
+                ask(encoder, step, task, sizes)
+
+        for rows in (*self.cells.values(), *map(cells_of, self.figures.values())):
+            for cell in rows:
+                dataset = self.measurable(cell)
+                if dataset is None or cell["system"] == "statistics":
+                    continue
+                system = paths.parse_system(cell["system"])
+                if system.encoder != "bm25":
+                    ask(system.encoder, system.recipe, self.trained_on(dataset), {system.size})
+        for entry in analyses(self.config).values():
+            if chosen := entry.get("finetuned"):
+                for encoder in entry["encoders"]:
+                    ask(encoder, chosen["recipe"], self.trained_on(chosen["dataset"]), {chosen["size"]})
+        return asked
+
+    @cached_property
+    def watched_sizes(self) -> dict[tuple[str, str], set[str]]:
+        """(family, task) → the training-set sizes of which a figure shows steps on the way. Looking at a step embeds the whole
+        corpus, so nothing else is looked at, whatever ``curve`` its recipe has."""
+        watched: dict[tuple[str, str], set[str]] = {}
+        for figure in self.figures.values():
+            for _, series in figure.all_series():
+                for system, role, metric in series.measures() if series.kind == "steps" else ():
+                    dataset = self.measurable(
+                        {"paper": figure.paper, "system": system, "dataset": role, "metric": metric}
+                    )
+                    if dataset is not None and self.trained_on(dataset) == dataset:
+                        parts = paths.parse_system(system)
+                        watched.setdefault((f"{parts.encoder}.{parts.recipe}", dataset), set()).add(parts.size)
+        return watched
+
+    @cached_property
+    def trained_sizes(self) -> dict[tuple[str, str], tuple[str, ...]]:
+        """(family, task) → the training-set sizes that one job trains: those that are asked for, and for a family that nothing
+        asks for every size of the task that what it is made from has."""
+        sizes_of = dict(self.asked_sizes)
+        for task in self.tasks:
+            whole = set(self.config["datasets"][task]["sizes"])
+            for encoder in self.config["encoders"]:
+                for recipe in self.config["recipes"]:
+                    if (f"{encoder}.{recipe}", task) not in self.asked_sizes and fits(self.config, recipe, task):
+                        sizes = whole.copy()
+                        for step in self._steps(recipe, task):
+                            sizes &= self.asked_sizes.get((f"{encoder}.{step}", task), whole)
+                        sizes_of[f"{encoder}.{recipe}", task] = sizes or whole
+        return {key: self._in_order(key[1], sizes) for key, sizes in sizes_of.items()}
+
+    def _steps(self, recipe: str, task: str) -> list[str]:
+        """A recipe's chain to its end."""
+        return [name for step in self.chain(recipe, task) for name in (step, *self._steps(step, task))]
+
+    def _in_order(self, dataset: str, sizes: Iterable[str]) -> tuple[str, ...]:
+        return tuple(size for size in self.config["datasets"][dataset]["sizes"] if size in set(sizes))
+
+    def families(self, dataset: str, scored: bool = True) -> dict[tuple[str, ...], list[str]]:
+        """Sizes → the families whose retrievers are ``scored`` on a data set with exactly these sizes, or else trained on it.
+        A family that shares no size with the data set is left out; teachers are trained and not scored."""
+        groups: dict[tuple[str, ...], list[str]] = {}
+        for (family, task), sizes in self.trained_sizes.items():
+            if task == self.trained_on(dataset) and (common := self._in_order(dataset, sizes)):
+                if scored and recipe_kind(self.config, family.partition(".")[2]) == "cross-encoder":
+                    continue
+                groups.setdefault(common, []).append(family)
+        return groups
+
+    def bm25_systems(self, dataset: str) -> list[str]:
+        """BM25's rows on a data set: those of the tables, and of means that it is a part of. Where its hits are ranked again, and
+        where no table has it, one row for each training-set size."""
+        cells = (cell for rows in self.cells.values() for cell in rows if cell["system"].startswith("bm25."))
+        played = ((cell["system"], self.measurable(cell)) for cell in cells)
+        systems = [system for system, name in played if name is not None and dataset in self.parts(name)]
+        options = self.config["datasets"][dataset]
+        if options.get("rerank") or not systems:
+            systems += [f"bm25.reqa-{size}" for size in options["sizes"]]
+        return sorted(dict.fromkeys(systems))
+
+    def setting(self, paper: str | None = None) -> dict[str, Any]:
+        """What the scale makes, as JSON: the fields of :class:`pretrieve.reporting.tables.results.Setting`, with the roles as
+        they
+        are played in the tables of a paper."""
+        datasets = self.config["datasets"]
+        first_of = {name: self.parts(name)[0] for name in (*datasets, *self.means)}
+        return {
+            "root": self.root,
+            "scale": self.scale_name,
+            "seeds": self.seeds,
+            "roles": roles_of(self.config, paper),
+            "stand_ins": [role for role in roles_of(self.config, paper) if not is_original(self.config, role)],
+            "encoders": sorted(self.config["encoders"]),
+            "recipes": sorted(self.config["recipes"]),
+            "only": self.config.get("only"),
+            "own_seeds": self.seeds == self.scale.get("seeds", self.seeds),
+            "trained_on": {name: self.trained_on(name) for name in first_of},
+            "sizes": {name: list(datasets[first]["sizes"]) for name, first in first_of.items()},
+            "metrics": {name: self.metrics_of(name) for name in first_of},
+            "parts": {name: list(self.parts(name)) for name in self.means},
+            "kinds": self.kinds,
+            "overlaps": self.overlaps(),
+            "vocabularies": self._other_vocabularies(),
+        }
+
+    def _other_vocabularies(self) -> dict[str, str]:
+        """Encoders, data sets and means (``encoders.NAME``, ``datasets.NAME``) whose vocabulary is not the scale's, and
+        its name."""
+        named = {f"encoders.{name}": corpus_of(self.config, name) for name in self.config["encoders"]}
+        tested = (*self.config["datasets"], *self.means)
+        named |= {f"datasets.{name}": vocabulary_corpus(self.config, self.parts(name)[0]) for name in tested}
+        names = {key: vocabulary_of(self.config, corpus).name for key, corpus in named.items()}
+        usual = vocabulary_of(self.config, self.scale["corpus"]).name
+        return {key: name for key, name in names.items() if name != usual}
+
+    def is_examples(self, dataset: str) -> bool:
+        """Whether a data set is a task of examples, with no retrieval in it."""
+        return self.config["datasets"][dataset]["reader"] in EXAMPLE_READERS
+
+    @property
+    def kinds(self) -> dict[str, str]:
+        """What recipes train, and what data sets of examples are for, where it is no retriever."""
+        recipes = {name: recipe_kind(self.config, name) for name in self.config["recipes"]}
+        datasets = {
+            name: EXAMPLE_READERS.get(options["reader"], "ranking") for name, options in self.config["datasets"].items()
+        }
+        return {name: kind for name, kind in {**recipes, **datasets}.items() if kind != "ranking"}
+
+    def metrics_of(self, dataset: str) -> list[str]:
+        """What is measured on a data set, or on the parts of a mean."""
+        return list(self.config["datasets"][self.parts(dataset)[0]].get("metrics", self.config["metrics"]))
+
+
+def _by_recipe(families: Iterable[str]) -> str:
+    """``(?:encoders)\\.(?:recipes)`` for each set of recipes that the same encoders have."""
+    encoders: dict[str, set[str]] = {}
+    for family in families:
+        encoder, _, recipe = family.partition(".")
+        encoders.setdefault(recipe, set()).add(encoder)
+    recipes: dict[frozenset[str], list[str]] = {}
+    for recipe, names in encoders.items():
+        recipes.setdefault(frozenset(names), []).append(recipe)
+    parts = [rf"(?:{Plan.alternation(names)})\.(?:{Plan.alternation(some)})" for names, some in recipes.items()]
+    return "|".join(sorted(parts)) or "$^"
+
+
+def _read_rows(path: Path, delimiter: str) -> list[dict[str, str]]:
+    with open(path, newline="", encoding="utf-8") as stream:
+        lines = (line for line in stream if not line.startswith("#"))
+        return list(csv.DictReader(lines, delimiter=delimiter))
+
+
+def as_argument(value: Any) -> str:
+    """A JSON value as one shell word; equal values give equal words, so that parameters compare by content."""
+    return shlex.quote(json.dumps(value, sort_keys=True, separators=(",", ":")))

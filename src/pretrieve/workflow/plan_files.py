@@ -1,0 +1,239 @@
+"""Which files stand behind what the configuration and the tables name: what a retriever is made of, what a table is made from,
+and the raw files behind all of it. The half of :class:`pretrieve.workflow.plan.Plan` that knows paths."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from pretrieve.base import paths
+from pretrieve.base.errors import ConfigError, nearest
+from pretrieve.benchmarks.official.collection_formats import LAYOUTS, ships_negatives
+from pretrieve.corpora.readers import Part, parts_of
+from pretrieve.operations.rehearsal import overrides
+from pretrieve.reporting.figures.inputs import cells_of
+from pretrieve.reporting.figures.reference import Figure
+from pretrieve.reporting.tables.cases import case_files, is_case
+from pretrieve.workflow.job_options import PUBLISHED, recipe_options
+from pretrieve.workflow.scales import (
+    articles_of,
+    corpus_of,
+    used_corpora,
+    vocabulary_corpus,
+    vocabulary_of,
+    wants_corpus,
+)
+
+
+class PlanFiles:
+    """Files by name. The names are those of :class:`pretrieve.workflow.plan.Plan`, the one class made from this."""
+
+    config: Mapping[str, Any]
+    cells: Mapping[str, list[dict[str, str]]]
+    sources: Mapping[str, dict[str, str]]
+    figures: Mapping[str, Figure]
+
+    def table_files(self) -> list[str]:
+        """CSV of every table that is to be built."""
+        return [paths.table_file(self.root, *name.split("/")) for name in self.config["tables"]]
+
+    def figure_files(self) -> list[str]:
+        """SVG of every figure that is to be built."""
+        return [paths.figure_file(self.root, *name.split("/")) for name in self.config.get("figures", ())]
+
+    def retrievers(self) -> list[str]:
+        """Directories of everything that tables, figures and analyses have fine-tuned at this scale, and of what that is made
+        from."""
+        return [
+            paths.retriever_dir(self.root, f"{family}-{size}", task, seed)
+            for family, task in self.asked_sizes
+            if not self.left_out(family)
+            for size in self.trained_sizes[family, task]
+            for seed in self.seeds
+        ]
+
+    def check_targets(self, words: Iterable[str]) -> None:
+        """Check the names of table and figure files among the words of a command line.
+
+        Raises
+        ------
+        ConfigError
+            for a file that looks like a table's or figure's and is none; it names the nearest one that exists.
+        """
+        places = (
+            ("table", paths.table_file, list(self.all_tables), ("csv", "md", "html", "tex", "manifest.json")),
+            ("figure", paths.figure_file, list(self.figures), ("svg", "csv", "manifest.json")),
+        )
+        for what, file_of, names, extensions in places:
+            known = [file_of(self.root, *name.split("/"), kind) for name in names for kind in extensions]
+            for word in words:
+                if re.match(rf"results/[^/]+/{what}s/", word) and word not in known:
+                    folder = file_of(self.root, "PAPER", what.upper())
+                    raise ConfigError(
+                        f"target {word}: no such {what}; {folder} with PAPER/{what.upper()} one of {', '.join(names)}"
+                        f"{nearest(word, known)}"
+                    )
+
+    def made_of(self, family: str, task: str, size: str, seed: int | str) -> dict[str, Any]:
+        """What a retriever is made of beside its encoder, as finetune.py takes it: the directories of its start and of its
+        teacher (or None), and negatives, source → file."""
+        encoder, _, recipe = family.partition(".")
+        options = recipe_options(self.config, recipe, task)
+
+        def directory(name: str) -> str:
+            return paths.retriever_dir(self.root, f"{encoder}.{name}-{size}", task, seed)
+
+        negatives = {}
+        for source in options.get("negatives", []):
+            system, number = source, 0
+            if source == PUBLISHED and not ships_negatives(self.config["datasets"][task]):
+                raise ConfigError(
+                    f"config: recipes.{recipe}.negatives: {PUBLISHED!r}, but the data set {task} ships none; take bm25 or "
+                    "mined:RECIPE, or name its file of negatives in datasets."
+                )
+            if source.startswith("mined:"):
+                system, number = f"{encoder}.{source.removeprefix('mined:')}-{size}", seed
+            negatives[source] = paths.negatives_file(self.root, system, task, number)
+        start, teacher = options.get("start", "encoder"), options.get("teacher", "")
+        return {
+            "start": None if start == "encoder" else directory(start),
+            "teacher": directory(teacher) if teacher else None,
+            "negatives": negatives,
+        }
+
+    def made_of_files(self, family: str, task: str, size: str, seed: int | str) -> list[str]:
+        """The files behind :meth:`made_of`: a rule's input."""
+        made = self.made_of(family, task, size, seed)
+        places = [made[key] for key in ("start", "teacher") if made[key]]
+        return [*made["negatives"].values(), *(f"{place}/pretrieve.json" for place in places)]
+
+    def table_inputs(self, paper: str, table: str) -> list[str]:
+        """Metrics and statistics files behind a table; of case studies, the runs and texts too."""
+        files: dict[str, None] = {}
+        cells = self.cells[f"{paper}/{table}"]
+        cases = [cell for cell in cells if cell["system"] and is_case(cell["metric"])]
+        for cell in cells:
+            dataset = self.measured(cell)
+            if dataset is None:
+                continue
+            if cell in cases:
+                if None not in map(self.measured, cases):  # a case compares two systems
+                    systems = {case["system"]: self.seeds_of(case["system"]) for case in cases}
+                    files.update(dict.fromkeys(case_files(self.root, systems, dataset)))
+                continue
+            if cell["system"] == "statistics":
+                kind = "pairs" if dataset in self.config["corpora"] else "tasks"
+                files[f"{self.root}/{kind}/{dataset}/stats.json"] = None
+                continue
+            for seed in self.seeds_of(cell["system"]):
+                files[paths.metrics_file(self.root, cell["system"], dataset, seed)] = None
+        return list(files)
+
+    def overlaps(self) -> dict[str, str]:
+        """Data set → the file with what its test texts share with the pre-training corpus, of every data set that plays a role
+        or is part of a mean that does; none unless the scale asks for it (``overlap: true``)."""
+        if not self.scale.get("overlap"):
+            return {}
+        parts = (part for name in self.scale["roles"].values() for part in self.parts(name))
+        played = dict.fromkeys(part for part in parts if part in self.config["datasets"])
+        return {name: paths.overlap_file(self.root, self.scale["corpus"], name) for name in played}
+
+    def overlapping_files(self, dataset: str) -> tuple[str, ...]:
+        """The tables of a task that have its test texts."""
+        return ("texts", "examples", "splits") if self.is_examples(dataset) else ("corpus", "qrels", "splits")
+
+    def table_overlaps(self, paper: str, table: str) -> list[str]:
+        """Those of the data sets that a table measures scores on."""
+        overlaps = self.overlaps()
+        scored = (cell for cell in self.cells[f"{paper}/{table}"] if cell["system"] != "statistics")
+        parts = (part for name in map(self.measured, scored) if name is not None for part in self.parts(name))
+        return sorted({overlaps[part] for part in parts if part in overlaps})
+
+    def table_sources(self, paper: str, table: str) -> list[str]:
+        """The raw files behind a table, for its manifest."""
+        return self.raw_files(self.cells[f"{paper}/{table}"])
+
+    def figure_sources(self, paper: str, figure: str) -> list[str]:
+        """The raw files behind a figure; every encoder comes from the corpus."""
+        return self.raw_files(cells_of(self.figures[f"{paper}/{figure}"]), corpus=True)
+
+    def raw_files(self, cells: Iterable[Mapping[str, str]], corpus: bool = False) -> list[str]:
+        """The raw files that some cells are measured from, and with ``corpus`` its own in any case."""
+        names: set[str] = set()
+        corpora = {self.scale["corpus"]} if corpus else set[str]()
+        for cell in cells:
+            dataset = self.measured(cell)
+            if dataset is None:
+                continue
+            # Every system's vocabulary, and every pair, comes from a corpus.
+            corpora |= self.corpora_behind(cell["system"], dataset)
+            tested = [part for part in self.parts(dataset) if part in self.config["datasets"]]
+            tasks = {*tested, *map(self.trained_on, tested)}
+            for options in (self.config["datasets"][task] for task in tasks):
+                names.update(options.get("files", {}).values())
+                if options.get("reader") == "fanoutqa":
+                    names.add("fanoutqa-dev")
+        return sorted(map(self.raw_file, names.union(*map(self._corpus_sources, corpora))))
+
+    def corpora_behind(self, system: str, dataset: str) -> set[str]:
+        """The corpora behind a cell: the one whose vocabulary its data set has, and those that its encoder, and every encoder
+        that this one goes on from, are pre-trained on. Of statistics of pairs, the corpus that is counted."""
+        if dataset in self.config["corpora"]:
+            return {dataset}
+        parts = self.parts(dataset)
+        names = {vocabulary_corpus(self.config, part) for part in parts}
+        names.update(articles_of(self.config, part) for part in parts if wants_corpus(self.config, part))
+        encoder = None if system == "statistics" else paths.parse_system(system).encoder
+        while encoder in self.config["encoders"]:
+            names.add(corpus_of(self.config, encoder))
+            encoder = self.config["encoders"][encoder].get("start")
+        return names
+
+    def _corpus_sources(self, name: str) -> list[str]:
+        """The raw files of a corpus and of its parts, with a vocabulary that is given as a file: names of sources, or paths."""
+        corpus = self.config["corpora"][name]
+        own = [*(corpus.get(key) for key in ("dump", "leads")), *(corpus.get("files") or {}).values()]
+        if not (given := vocabulary_of(self.config, name).file).startswith("hub:"):
+            own.append(given)
+        return [
+            *filter(None, own),
+            *(file for part in corpus.get("parts") or () for file in self._corpus_sources(part)),
+        ]
+
+    def hub_starts(self) -> list[str]:
+        """Every published checkpoint that an encoder starts from or a vocabulary is taken from (``hub:OWNER/NAME``)."""
+        named = [entry.get("start", "") for entry in self.config["encoders"].values()]
+        named += [vocabulary_of(self.config, corpus).file for corpus in used_corpora(self.config)]
+        return sorted({start for start in named if start.startswith("hub:")})
+
+    def corpus_parts(self, name: str) -> list[Part]:
+        """The parts of a corpus, with the paths of their files."""
+        parts = parts_of(self.config["corpora"], name)
+        return [replace(part, files={key: self.raw_file(file) for key, file in part.files.items()}) for part in parts]
+
+    def licences(self, task: str) -> list[str]:
+        """Where the texts that a retriever was trained on come from, and their licences."""
+        corpora = [self.scale["corpus"], *([articles_of(self.config, task)] if wants_corpus(self.config, task) else [])]
+        names = [file for corpus in dict.fromkeys(corpora) for file in self._corpus_sources(corpus)]
+        names += self.config["datasets"][task].get("files", {}).values()
+        named = [f"{name}: {self.sources[name]['licence']}" for name in names if name in self.sources]
+        return named + [f"{task}: {name}" for name in names if name not in self.sources]
+
+    def dataset_files(self, dataset: str) -> dict[str, str]:
+        """Name → path of a data set's files. A layout that asks questions of a corpus gets its tables."""
+        options = self.config["datasets"][dataset]
+        layout = LAYOUTS.get(options["reader"])
+        directory = paths.corpus_dir(self.root, articles_of(self.config, dataset))
+        files = {name: f"{directory}/{name}.parquet" for name in (layout.from_corpus if layout else ())}
+        return files | {name: self.raw_file(value) for name, value in options.get("files", {}).items()}
+
+    def raw_file(self, value: str) -> str:
+        """A file of the configuration: the name of a source, or a path."""
+        return self.source_file(value) if value in self.sources else value
+
+    def source_file(self, name: str) -> str:
+        """Where a raw file stands once it is checked."""
+        folder = f"{overrides.FOLDER}/sources" if self.config.get("rehearsal") else "data/sources"
+        return f"{folder}/{self.sources[name]['file']}"

@@ -1,0 +1,234 @@
+"""What a scale has of its own: entries laid over the general ones, corpora of single encoders, vocabularies, roles of a paper.
+
+``demo`` and ``small`` play five papers with one corpus, one vocabulary and one list of encoders. The papers differ in all three.
+So a scale of ``config.yaml`` may have
+
+* ``corpora``, ``datasets``, ``encoders`` and ``recipes``: each entry is laid over the general entry of its name, key by key;
+  ``null`` takes a key, or a whole entry, away. A scale with ``datasets`` has those, and of the general ones only what plays a
+  role there or is trained on for one: a rule is made for each data set, and reading rules takes time in every job.
+* ``roles`` of one paper, ``PAPER/ROLE: DATASET``, which go before the role's own: SEED-Encoder reads MS MARCO's passages without
+  titles, Condenser with them, and scores on the two are not to be compared.
+* ``seeds``, which it has unless ``seeds`` of the configuration itself, as ``--config`` gives it, says others.
+* ``means``, ``NAME: [DATASET, …]``, which play roles as data sets do: the score on one is the mean of the scores on its parts,
+  each with equal weight, as BEIR counts CQADupStack's twelve forums. A part may be another mean.
+
+An encoder is pre-trained on its ``corpus``, by default the scale's. A corpus has its vocabulary, by default the scale's; the
+texts of a data set are tokenised with that of the corpus which its key ``vocabulary`` names. An encoder can only read what is
+made with its own vocabulary. A data set that is made of a corpus, or searched in one, is made of its ``corpus``, by default the
+scale's. Standard library only, for the workflow reads it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from pretrieve.base.errors import ConfigError
+
+#: The sections that a scale may lay its own entries over.
+OWN = ("corpora", "datasets", "encoders", "recipes")
+#: Readers that make a data set of a corpus.
+OF_CORPUS = ("descriptions", "fanoutqa", "structure-sts", "section-triplets", "link-clicks", "corpus")
+
+
+class Vocabulary(NamedTuple):
+    """``size``: entries at most; ``file``: where it is taken from, '' when it is trained on the corpus; ``name``: what tells
+    it from others."""
+
+    size: int
+    file: str
+    name: str
+
+
+def at_scale(config: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The configuration with the entries of its scale laid over the general ones, and the scale's seeds where it names none;
+    itself when the scale has neither.
+
+    Raises
+    ------
+    ConfigError
+        for a section or an entry that is no mapping.
+    """
+    scales, name = config.get("scales"), config.get("scale")
+    scale = scales.get(name) if isinstance(scales, Mapping) and isinstance(name, str) else None
+    if isinstance(scale, Mapping) and "seeds" in scale:
+        config = {"seeds": scale["seeds"], **config}
+    own = {section: scale[section] for section in OWN if section in scale} if isinstance(scale, Mapping) else {}
+    if not own or not all(isinstance(config.get(section), Mapping) for section in own):
+        return config  # what else is wrong, the schema's check says
+    merged = dict(config)
+    for section, entries in own.items():
+        where = f"config: scales.{name}.{section}"
+        _mapping(where, entries)
+        merged[section] = dict(config[section])
+        for key, entry in entries.items():
+            if entry is None:
+                merged[section].pop(key, None)
+            else:
+                _mapping(f"{where}.{key}", entry)
+                merged[section][key] = _laid_over(config[section].get(key, {}), entry)
+    left = {key: value for key, value in scale.items() if key not in OWN}
+    merged["scales"] = {**scales, name: left}
+    if "datasets" in own:
+        named = [*own["datasets"], *left.get("roles", {}).values(), *_listed(left.get("means"))]
+        merged["datasets"] = _needed(merged["datasets"], named)
+    return merged
+
+
+def _mapping(where: str, value: object) -> None:
+    if not isinstance(value, Mapping):
+        raise ConfigError(
+            f"{where}: {value!r} is not allowed; expected keys with values, or null to take an entry away."
+        )
+
+
+def _laid_over(general: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in {**general, **own}.items() if value is not None}
+
+
+def _listed(means: object) -> list[str]:
+    """The parts of all means; of a shape that the schema refuses, whatever is a name."""
+    lists = means.values() if isinstance(means, Mapping) else ()
+    return [part for parts in lists if isinstance(parts, list) for part in parts if isinstance(part, str)]
+
+
+def _needed(datasets: Mapping[str, Any], named: Iterable[str]) -> dict[str, Any]:
+    """The data sets of the scale's own list, those that play a role or are part of a mean (all of them ``named``), and those
+    that one of these is trained on."""
+    wanted, waiting = set[str](), list(named)
+    while waiting:
+        name = waiting.pop()
+        if isinstance(datasets.get(name), Mapping) and name not in wanted:
+            wanted.add(name)
+            waiting.append(datasets[name].get("trained_on", name))
+    return {name: options for name, options in datasets.items() if name in wanted}
+
+
+def is_original(config: Mapping[str, Any], role: str) -> bool:
+    """Whether a role's data set at this scale is what the papers have, and no stand-in (``originals``: roles, or ``all``).
+
+    >>> is_original({"scale": "paper", "scales": {"paper": {"originals": "all"}}}, "nq-open")
+    True
+    """
+    named = config["scales"][config["scale"]].get("originals", ())
+    return named == "all" or role in named
+
+
+def roles_of(config: Mapping[str, Any], paper: str | None) -> dict[str, str]:
+    """Role → data set, for the tables of one paper (``None``: without the roles of single papers).
+
+    >>> config = {"scale": "paper", "scales": {"paper": {"roles": {"dev": "titled", "seed_encoder/dev": "untitled"}}}}
+    >>> roles_of(config, "seed_encoder"), roles_of(config, "condenser")
+    ({'dev': 'untitled'}, {'dev': 'titled'})
+    """
+    every = config["scales"][config["scale"]]["roles"]
+    general = {role: name for role, name in every.items() if "/" not in role}
+    special = {role.partition("/")[2]: name for role, name in every.items() if role.partition("/")[0] == paper}
+    return general | {role: name for role, name in special.items() if role}
+
+
+def means_of(config: Mapping[str, Any]) -> Mapping[str, list[str]]:
+    """Mean → its parts, data sets or other means, in the order of the configuration."""
+    return config["scales"][config["scale"]].get("means", {})
+
+
+def datasets_behind(config: Mapping[str, Any], name: str) -> tuple[str, ...]:
+    """The data sets behind what plays a role: those of a mean and of the means in it, each once; else itself alone.
+
+    >>> scale = {"means": {"all": ["a", "forums"], "forums": ["b", "c"]}}
+    >>> config = {"scale": "paper", "scales": {"paper": scale}}
+    >>> datasets_behind(config, "all"), datasets_behind(config, "a")
+    (('a', 'b', 'c'), ('a',))
+    """
+    means = means_of(config)
+    if name not in means:
+        return (name,)
+    return tuple(dict.fromkeys(leaf for part in means[name] for leaf in datasets_behind(config, part)))
+
+
+def corpus_of(config: Mapping[str, Any], encoder: str) -> str:
+    """The corpus that an encoder is pre-trained on."""
+    return config["encoders"][encoder].get("corpus", config["scales"][config["scale"]]["corpus"])
+
+
+def vocabulary_of(config: Mapping[str, Any], corpus: str) -> Vocabulary:
+    """The vocabulary of a corpus: its own ``vocabulary_size`` and ``vocabulary_file``, or the scale's."""
+    own, scale = config["corpora"].get(corpus, {}), config["scales"][config["scale"]]
+    holder = own if {"vocabulary_size", "vocabulary_file"} & own.keys() else scale
+    file = holder.get("vocabulary_file") or ""
+    return Vocabulary(holder.get("vocabulary_size", scale["vocabulary_size"]), file, file or f"trained on {corpus}")
+
+
+def vocabulary_corpus(config: Mapping[str, Any], dataset: str) -> str:
+    """The corpus with whose vocabulary the texts of a data set are tokenised."""
+    return config["datasets"][dataset].get("vocabulary", config["scales"][config["scale"]]["corpus"])
+
+
+def wants_corpus(config: Mapping[str, Any], dataset: str) -> bool:
+    """Whether a data set is made of a corpus, or searched in one."""
+    options = config["datasets"][dataset]
+    return bool(options.get("open")) or options["reader"] in OF_CORPUS
+
+
+def articles_of(config: Mapping[str, Any], dataset: str) -> str:
+    """The corpus whose articles a data set is made of or searched in, if it :func:`wants_corpus`."""
+    return config["datasets"][dataset].get("corpus", config["scales"][config["scale"]]["corpus"])
+
+
+def reads(config: Mapping[str, Any], encoder: str, dataset: str) -> bool:
+    """Whether an encoder can read a data set: both are made with one vocabulary."""
+    corpora = corpus_of(config, encoder), vocabulary_corpus(config, dataset)
+    return len({vocabulary_of(config, corpus).name for corpus in corpora}) == 1
+
+
+def used_corpora(config: Mapping[str, Any]) -> list[str]:
+    """The scale's corpus, and those that its encoders and data sets name besides."""
+    named = [corpus_of(config, encoder) for encoder in config["encoders"]]
+    named += [vocabulary_corpus(config, dataset) for dataset in config["datasets"]]
+    return list(dict.fromkeys([config["scales"][config["scale"]]["corpus"], *named]))
+
+
+def check_scale(config: Mapping[str, Any]) -> None:
+    """Check the corpora that encoders and data sets name, that an encoder goes on with the vocabulary of its start, and that a
+    data set is tokenised as what it is trained on.
+
+    Raises
+    ------
+    ConfigError
+        for the first thing that is wrong, in one line.
+    """
+    for section, key in (("encoders", "corpus"), ("datasets", "corpus"), ("datasets", "vocabulary")):
+        for name, entry in config[section].items():
+            if key in entry and entry[key] not in config["corpora"]:
+                known = ", ".join(config["corpora"])
+                raise ConfigError(f"config: {section}.{name}.{key}: {entry[key]!r} is not allowed; allowed: {known}")
+    for name, entry in config["datasets"].items():
+        if "corpus" in entry and not wants_corpus(config, name):
+            raise ConfigError(
+                f"config: datasets.{name}.corpus: the reader {entry['reader']!r} takes nothing from a corpus; expected one of "
+                f"{', '.join(OF_CORPUS)}, or open: true; leave corpus out"
+            )
+    for name, entry in config["encoders"].items():
+        start = entry.get("start")
+        if start in config["encoders"]:
+            _same(
+                config,
+                f"encoders.{name}.corpus",
+                corpus_of(config, name),
+                f"its start {start!r}",
+                corpus_of(config, start),
+            )
+    for name, entry in config["datasets"].items():
+        other = entry.get("trained_on")
+        if other in config["datasets"]:
+            mine, theirs = vocabulary_corpus(config, name), vocabulary_corpus(config, other)
+            _same(config, f"datasets.{name}.vocabulary", mine, f"{other!r}, which it is trained on,", theirs)
+
+
+def _same(config: Mapping[str, Any], where: str, corpus: str, what: str, other: str) -> None:
+    mine, theirs = (vocabulary_of(config, name).name for name in (corpus, other))
+    if mine != theirs:
+        raise ConfigError(
+            f"config: {where}: {corpus!r} has the vocabulary {mine!r}, but {what} has {theirs!r} of {other!r}; give both a "
+            "corpus with the same vocabulary."
+        )
