@@ -1,6 +1,7 @@
 # Shared by all stages: the checked configuration and what it says of the whole run. Every import of the rules is here.
 # Functions on corpora and data sets: common_data.smk; on encoders and retrievers: common_models.smk.
 
+import hashlib
 import os
 import re
 import shlex
@@ -26,6 +27,7 @@ from pretrieve.raw import hub
 from pretrieve.corpora.readers import unused_modules
 from pretrieve.workflow.running.dead_lock import is_alone, release_dead_lock
 from pretrieve.base.errors import PretrieveError
+from pretrieve.base.files import sha256_of
 from pretrieve.workflow.running.finished_work import KEEP, forget_finished
 from pretrieve.finetuning.recipes import trainer_of
 from pretrieve.workflow.running.caches import cache_places

@@ -156,7 +156,18 @@ def candidate_runs(dataset, sizes):
     return [paths.run_file(ROOT, f"bm25.reqa-{size}", dataset, 0) for size in sizes]
 
 
-def candidates_argument(dataset, sizes, wildcards):
-    """The same, as an option."""
-    runs = candidate_runs(dataset, sizes)
-    return f"--candidates {' '.join(map(shlex.quote, runs))}" if runs else ""
+def score_arguments(dataset, sizes):
+    """What is searched and how it is scored, as options: task, sizes, depth, metrics, conventions."""
+    options = config["datasets"][dataset]
+    words = ["--task", paths.task_dir(ROOT, dataset), "--sizes", *sizes]
+    words += ["--depth", str(options.get("depth", 100))]
+    words += ["--metrics", *PLAN.metrics_of(dataset)]
+    return shlex.join([*words, "--conventions", *options.get("conventions", [])])
+
+
+def metrics_of_parts(wildcards):
+    """The metrics files of the parts of ``{mean}``, of the same system and seed."""
+    return [
+        paths.metrics_file(ROOT, wildcards.system, part, wildcards.seed)
+        for part in PLAN.means[wildcards.mean]
+    ]

@@ -7,6 +7,30 @@ ENCODER_FILES = [
     "pretrieve.json",
 ]
 RETRIEVER_FILES = ["model.safetensors", "heads.safetensors", "pretrieve.json"]
+STORE_FILES = ["corpus.json", "queries.json"]
+
+
+def code_key(files):
+    """A word that stands for the content of source files."""
+    content = "".join(sha256_of(file) for file in files)
+    return hashlib.sha256(content.encode()).hexdigest()[:24]
+
+
+#: Vectors are made again when this changes, and not for an edit of what searches or scores them.
+VECTOR_CODE = code_key(stage_sources("../src/pretrieve/retrieval/embed_task.py"))
+
+
+def of_sizes(kind, dataset, sizes, *names):
+    """Paths below ``results/{scale}/KIND`` of ``{family}`` and ``{seed}``, size by size: files in a folder, files of their own
+    (a name that begins with a dot), or without ``names`` the folders."""
+    folders = [
+        f"{ROOT}/{kind}/{{family}}-{size}/{dataset}/seed{{seed}}" for size in sizes
+    ]
+    return [
+        folder + name if name.startswith(".") else os.path.join(folder, name)
+        for folder in folders
+        for name in names
+    ] or folders
 
 
 def objective_name(encoder):
@@ -54,6 +78,11 @@ def encoder_of(wildcards):
     return paths.encoder_dir(ROOT, wildcards.family.split(".")[0], wildcards.seed)
 
 
+def encoder_weights(wildcards):
+    """The weights of the same."""
+    return f"{encoder_of(wildcards)}/model.safetensors"
+
+
 def watched_sizes(task, wildcards):
     """The training-set sizes of ``{family}`` that a figure shows steps of."""
     return sorted(PLAN.watched_sizes.get((wildcards.family, task), ()))
@@ -70,11 +99,6 @@ def options_of(task, wildcards):
 def family_options(task, wildcards):
     """Options of the recipe of ``{family}`` on a task, as an argument."""
     return as_argument(options_of(task, wildcards))
-
-
-def family_temperature(task, wildcards):
-    """What scores are divided by in the loss of ``{family}`` on a task, and in contrastive entropy."""
-    return options_of(task, wildcards).get("temperature", 1.0)
 
 
 def finetuning_sources(task, wildcards):

@@ -21,7 +21,7 @@ import yaml
 ROOT = Path(__file__).resolve().parents[1]
 LOCK = ROOT / "envs/requirements.lock"
 #: Stages whose rules ask for a GPU.
-ON_GPU = ("pretrain", "finetune", "embed", "predict", "analyse")
+ON_GPU = ("pretrain", "finetune", "retrieve", "predict", "analyse")
 
 
 def pins(text: str) -> list[str]:

@@ -1,14 +1,15 @@
-"""Index a task's corpus with BM25, search all its queries once, and write the test run of each training-set size, and the
-negatives of every query that may train."""
+"""Index a task's corpus with BM25, search all its queries once, write and score the test run of each training-set size, and write
+the negatives of every query that may train."""
 
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
 
-from pretrieve.base.program import one_each, run_program
+from pretrieve.base.program import run_program
 from pretrieve.corpora.tables import read_table
 from pretrieve.evaluation.metrics import read_qrels
+from pretrieve.evaluation.task_scores import add_score_arguments, check_lists, score_options
 from pretrieve.retrieval import bm25
 from pretrieve.retrieval.negatives import mine, write_negatives
 from pretrieve.retrieval.trec_run import write_trec
@@ -18,19 +19,17 @@ from pretrieve.training.cost import Cost
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--task", type=Path, required=True, help="directory of a retrieval task")
+    add_score_arguments(parser)
     parser.add_argument("--index-dir", type=Path, required=True)
     parser.add_argument("--k1", type=float, default=0.9)
     parser.add_argument("--b", type=float, default=0.4)
     parser.add_argument("--depth", type=int, default=100)
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--sizes", nargs="+", required=True)
-    parser.add_argument("--runs", type=Path, nargs="+", required=True, help="one TREC run for each size")
     parser.add_argument("--costs", type=Path, nargs="+", required=True, help="one JSON for each size")
     parser.add_argument("--negatives", type=Path, required=True, help="negatives of the queries that may train")
     parser.add_argument("--mining-depth", type=int, default=200)
     options = parser.parse_args()
-    one_each(sizes=options.sizes, runs=options.runs, costs=options.costs)
+    check_lists(options, costs=options.costs)
     splits = SplitTable(options.task / "splits.parquet")
     test_queries = {size: splits.needed(size) for size in dict.fromkeys(options.sizes)}
     with Cost("bm25", options.threads) as cost:
@@ -50,6 +49,7 @@ def main() -> None:
     qrels = read_qrels(options.task / "qrels.parquet")
     write_negatives(options.negatives, mine(run.restrict(may_train), qrels, options.mining_depth, about))
     cost.write(str(options.negatives).replace(".jsonl.gz", ".cost.json"))
+    score_options(options)
 
 
 if __name__ == "__main__":

@@ -6,11 +6,7 @@ import argparse
 from pathlib import Path
 
 from pretrieve.base.program import one_each, run_program
-from pretrieve.evaluation.metrics import read_qrels
-from pretrieve.retrieval.negatives import mine, write_negatives
-from pretrieve.retrieval.search_task import TaskIds, search_task
-from pretrieve.tasks.split_table import SplitTable
-from pretrieve.training.cost import Cost
+from pretrieve.evaluation.retrieve import TaskSearch
 
 
 def main() -> None:
@@ -24,17 +20,9 @@ def main() -> None:
     parser.add_argument("--out", nargs="+", type=Path, required=True, help="one file of negatives for each store")
     options = parser.parse_args()
     one_each(stores=options.stores, retrievers=options.retrievers, sizes=options.sizes, out=options.out)
-    ids, qrels = TaskIds.read(options.task), read_qrels(options.task / "qrels.parquet")
-    splits = SplitTable(options.task / "splits.parquet")
-    lists = (options.stores, options.retrievers, options.sizes, options.out)
-    for store, retriever, size, out in zip(*lists, strict=True):
-        with Cost("mine", options.threads) as cost:
-            wanted = [query for part in ("train", "valid") for query in splits.needed(size, part)]
-            run = search_task(ids, store, wanted, options.depth, threads=options.threads)
-            about = {"source": retriever.parent.parent.name, "retriever": str(retriever), "size": size}
-            write_negatives(out, mine(run, qrels, options.depth, about))
-        behind = [f"{retriever}/cost.json", f"{store}/cost.json"]
-        cost.write(str(out).replace(".jsonl.gz", ".cost.json"), behind)
+    task = TaskSearch(options.task, {}, {}, mining_depth=options.depth, threads=options.threads)
+    for store, retriever, size, out in zip(options.stores, options.retrievers, options.sizes, options.out, strict=True):
+        task.mine(store, retriever, size, out)
 
 
 if __name__ == "__main__":

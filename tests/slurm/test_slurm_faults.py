@@ -111,7 +111,7 @@ def ask_as_another_user(checkout: Workflow, cluster: Cluster, home: Path) -> sub
 
 def only_training_is_left(run: Run) -> bool:
     """True when Snakemake has seen the end of all jobs that do not wait for an encoder."""
-    waiting = ("pretrain", "finetune", "embed", "search", "table", "total")
+    waiting = ("pretrain", "finetune", "retrieve", "table", "total")
     wanted = {rule: count for rule, count in planned(run.text).items() if not rule.startswith(waiting)}
     return wanted.items() <= finished(run.text).items()
 
@@ -195,7 +195,7 @@ def test_no_other_stage_runs_twice(story):
 
 def test_heavy_rules_are_submitted_and_small_ones_are_not(story):
     ran = {job.rule.split("_")[0] for job in story.jobs}
-    assert {"corpus", "vocabulary", "token", "task", "bm25", "pretrain", "finetune", "embed", "search"} <= ran
+    assert {"corpus", "vocabulary", "token", "task", "bm25", "pretrain", "finetune", "retrieve"} <= ran
     assert not ran & {"fetch", "table", "claims", "report", "all"}
 
 

@@ -175,9 +175,9 @@ def test_where_and_how_it_was_made_is_kept(unbundled: Workflow) -> None:
     usual = "bf16" if cpu_multiplies_bf16() else "fp32"
     assert manifest["machine"]["precision"] == usual and manifest["machine"]["torch"]
     made = {entry["job"]["call"]["program"]: entry["made"] for entry in manifest["jobs"].values()}
-    assert set(made) == {"pretrain", "finetune", "embed", "search", "mine", "predict"}
+    assert set(made) == {"pretrain", "finetune", "retrieve", "mine", "predict"}
     assert made["pretrain"]["seconds"] > 0 and made["pretrain"]["started"] <= made["pretrain"]["ended"]
-    searches = [entry for entry in manifest["jobs"].values() if entry["job"]["call"]["program"] == "search"]
+    searches = [entry for entry in manifest["jobs"].values() if entry["job"]["call"]["program"] == "retrieve"]
     for entry in searches:
         scored = json.loads((unbundled.folder / entry["job"]["call"]["options"]["outputs"][0]).read_text())["metrics"]
         shown = entry["made"]["scores"]

@@ -92,7 +92,8 @@ def test_with_a_train_split_and_sections(project: Workflow, tmp_path: Path) -> N
     plan = project.plan(TARGET, "--config", f"my_corpus={folder}", "my_corpus_options={seeds: [1, 2]}")
     assert plan.count("collection") == plan.count("task_collection") == 1
     assert (
-        plan.count("pretrain") == 2 * 5 and plan.count("finetune_my_corpus") == plan.count("search_my_corpus") == 2 * 4
+        plan.count("pretrain") == 2 * 5
+        and plan.count("finetune_my_corpus") == plan.count("retrieve_my_corpus") == 2 * 4
     )
     assert "left out" not in plan.stderr
     assert project.plan("--config", f"my_corpus={folder}").count("my_corpus_table") == 1, "the default target"

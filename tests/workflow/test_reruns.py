@@ -20,7 +20,7 @@ from tiny_science import CONTINUED, ENCODERS, MLM_STEPS, TABLES, change_config
 
 NOTHING = "Nothing to be done"
 #: All jobs of the miniature behind an encoder, for one encoder and one seed.
-CHAIN = {"finetune_questions": 1, "embed_questions": 1, "search_questions": 1}
+CHAIN = {"finetune_questions": 1, "retrieve_questions": 1}
 
 
 def twice(jobs: dict[str, int]) -> dict[str, int]:
@@ -96,7 +96,7 @@ def test_touching_everything_reruns_nothing(warm):
 @pytest.mark.parametrize(
     ("name", "jobs"),
     [
-        ("src/pretrieve/retrieval/bm25.py", {"bm25_questions": 1, "evaluate_bm25_questions": 1, "table": 1}),
+        ("src/pretrieve/retrieval/bm25.py", {"bm25_questions": 1, "table": 1}),
         ("src/pretrieve/reporting/tables/render.py", {"table": 2}),
         ("references/pretraining_tasks/table1.csv", {"table": 1}),
         # One program trains all encoders, but each depends on its own objective's file alone.
@@ -107,11 +107,11 @@ def test_touching_everything_reruns_nothing(warm):
         # One program fine-tunes by all recipes, but each retriever depends on its own recipe's files alone.
         ("src/pretrieve/finetuning/ance.py", {}),
         ("src/pretrieve/finetuning/triplet.py", {}),
-        ("src/pretrieve/retrieval/search.py", {"search_questions": 2, "table": 1}),
+        ("src/pretrieve/retrieval/search.py", {"retrieve_questions": 2, "table": 1}),
         ("src/pretrieve/pretraining/pairs/statistics.py", {"pair_statistics": 1, "table": 1}),
         (
             "src/pretrieve/benchmarks/official/squad_reqa.py",
-            {"task_squad": 1, "bm25_questions": 1, **twice(CHAIN), "evaluate_bm25_questions": 1, "table": 1},
+            {"task_squad": 1, "bm25_questions": 1, **twice(CHAIN), "table": 1},
         ),
         ("src/pretrieve/raw/sources.py", {}),  # raw files are known by their checksum
     ],
@@ -180,7 +180,7 @@ def test_an_encoder_that_goes_on_from_another(warm):
 @pytest.mark.parametrize(
     ("path", "value", "jobs"),
     [
-        (("bm25", "k1"), 1.2, {"bm25_questions": 1, "evaluate_bm25_questions": 1, "table": 2}),
+        (("bm25", "k1"), 1.2, {"bm25_questions": 1, "table": 2}),
         (("scales", "demo", "finetuning", "reqa", "epochs"), 3, {**twice(CHAIN), "table": 2}),
     ],
 )

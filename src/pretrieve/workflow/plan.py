@@ -277,6 +277,25 @@ class Plan(PlanFiles):
                 groups.setdefault(common, []).append(family)
         return groups
 
+    @cached_property
+    def mined(self) -> set[tuple[str, str]]:
+        """(family, task) whose negatives something that is asked for is trained with: they come with the family's search."""
+        mined = set()
+        for family, task in self.asked_sizes:
+            encoder, _, recipe = family.partition(".")
+            for source in recipe_options(self.config, recipe, task).get("negatives", []):
+                if source.startswith("mined:"):
+                    mined.add((f"{encoder}.{source.removeprefix('mined:')}", task))
+        return mined
+
+    def searches(self, dataset: str) -> dict[tuple[tuple[str, ...], bool], list[str]]:
+        """(sizes, whether negatives are mined) → the families that are searched on a data set in this way."""
+        groups: dict[tuple[tuple[str, ...], bool], list[str]] = {}
+        for sizes, families in self.families(dataset).items():
+            for family in families:
+                groups.setdefault((sizes, (family, dataset) in self.mined), []).append(family)
+        return groups
+
     def bm25_systems(self, dataset: str) -> list[str]:
         """BM25's rows on a data set: those of the tables, and of means that it is a part of. Where its hits are ranked again, and
         where no table has it, one row for each training-set size."""
@@ -326,6 +345,11 @@ class Plan(PlanFiles):
     def is_examples(self, dataset: str) -> bool:
         """Whether a data set is a task of examples, with no retrieval in it."""
         return self.config["datasets"][dataset]["reader"] in EXAMPLE_READERS
+
+    @property
+    def ranked(self) -> list[str]:
+        """The data sets of retrieval: all others."""
+        return [name for name in self.config["datasets"] if not self.is_examples(name)]
 
     @property
     def kinds(self) -> dict[str, str]:

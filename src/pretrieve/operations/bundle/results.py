@@ -30,11 +30,12 @@ _WEIGHTS = ".safetensors"
 
 
 def files_of(job: Job, root: Path) -> list[str]:
-    """The files of a finished job that go home, as paths below ``root``; of an embedding only what it cost."""
+    """The files of a finished job that go home, as paths below ``root``; of vectors only what they cost."""
     found: list[Path] = []
     for place in map(Path, job.call.makes):
         if (root / place).is_dir():
-            inside = [root / place / "cost.json"] if job.call.program == "embed" else sorted((root / place).rglob("*"))
+            vectors = str(place) in job.call.options.get("stores", ())
+            inside = [root / place / "cost.json"] if vectors else sorted((root / place).rglob("*"))
             found += [file for file in inside if file.is_file()]
         else:
             stem = (

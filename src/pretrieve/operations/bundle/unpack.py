@@ -74,7 +74,7 @@ def unbundle(folder: Path, any_code: bool = False) -> Taken:
         for job in taken.jobs:
             taken.files += _install(job, Path(place))
     for job in taken.jobs:
-        if job.call.program == "search":
+        if job.call.program == "retrieve":
             score(job.call)
     for path, manifest in zip(slices, manifests, strict=True):
         write_json(f"{plan.root}/bundles/{about['bundle']}-{path.name}.json", manifest)
@@ -130,7 +130,7 @@ def outputs_of(job: Job) -> list[str]:
     files = {"pretrain": ["config.json", "pretrieve.json", "cost.json"], "finetune": ["pretrieve.json", "cost.json"]}
     if job.call.program in files:
         return [f"{job.call.one('out')}/{name}" for name in files[job.call.program]]
-    return [f"{job.call.one('out')}/cost.json"] if job.call.program == "embed" else list(job.call.makes)
+    return [place for place in job.call.makes if place not in job.call.options.get("stores", ())]
 
 
 def score(call: Call) -> None:

@@ -24,7 +24,7 @@ from pretrieve.workflow.scales import articles_of, corpus_of, vocabulary_corpus,
 
 _SEED = re.compile(r"/seed(\d+)[/.]")
 #: Stages that run on a GPU where there is one.
-ON_GPU = ("pretrain", "finetune", "embed", "predict", "analyse")
+ON_GPU = ("pretrain", "finetune", "retrieve", "predict", "analyse")
 
 
 @dataclass(frozen=True)
@@ -131,13 +131,13 @@ class Graph:
         if system == PUBLISHED:
             return Job("published_negatives", "", dataset)
         if system == "bm25" or system.startswith("bm25."):
-            return Job("evaluate_bm25" if kind == "metrics" else "bm25", "", dataset)
+            return Job("bm25", "", dataset)
         family = paths.parse_system(system).family
-        if kind in ("retrievers", "negatives"):
-            sizes = self.plan.trained_sizes[family, dataset]
-            return Job("finetune" if kind == "retrievers" else "mine", family, dataset, seed, sizes)
-        ranked = "embed" if kind == "embeddings" else "search"
-        stage = "predict" if self.plan.is_examples(dataset) else ranked
+        if kind == "retrievers":
+            return Job("finetune", family, dataset, seed, self.plan.trained_sizes[family, dataset])
+        stage = "predict" if self.plan.is_examples(dataset) else "retrieve"
+        if kind == "negatives" and (family, dataset) not in self.plan.mined:
+            stage = "mine"
         return Job(stage, family, dataset, seed, self._scored_sizes(dataset)[family])
 
     @cached_property
@@ -244,25 +244,17 @@ class Graph:
         yield self._task(job.place)
         yield from self._embeddings(job)
 
-    def _of_embed(self, job: Job) -> Iterator[str]:
-        yield self._task(job.place)
-        yield from self._retrievers(job, self.plan.trained_on(job.place))
-
-    def _of_predict(self, job: Job) -> Iterator[str]:
-        yield from self._of_embed(job)
-
-    def _of_search(self, job: Job) -> Iterator[str]:
-        yield self._task(job.place)
-        yield from self._embeddings(job)
+    def _of_retrieve(self, job: Job) -> Iterator[str]:
+        yield from self._of_predict(job)
         if self.plan.config["datasets"][job.place].get("rerank"):
             yield paths.run_file(self.plan.root, f"bm25.reqa-{job.sizes[0]}", job.place, 0)
 
+    def _of_predict(self, job: Job) -> Iterator[str]:
+        yield self._task(job.place)
+        yield from self._retrievers(job, self.plan.trained_on(job.place))
+
     def _of_bm25(self, job: Job) -> Iterator[str]:
         yield self._task(job.place)
-
-    def _of_evaluate_bm25(self, job: Job) -> Iterator[str]:
-        yield self._task(job.place)
-        yield f"{self.plan.root}/runs/bm25.x-x/{job.place}/seed0.trec.gz"
 
     def _of_mean(self, job: Job) -> Iterator[str]:
         for part in self.plan.means[job.place]:
