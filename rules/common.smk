@@ -133,7 +133,6 @@ wildcard_constraints:
     seed=PLAN.alternation(map(str, SEEDS)),
     corpus=PLAN.alternation(config["corpora"]),
     dataset=PLAN.alternation(config["datasets"]),
-    source=PLAN.alternation(PLAN.sources),
     paper=PLAN.alternation(table.split("/")[0] for table in PLAN.all_tables),
     table=PLAN.alternation(table.split("/")[1] for table in PLAN.all_tables),
 

@@ -1,6 +1,17 @@
 # Functions on corpora, data sets and tasks, shared by all stages: their files, and their options as the programs take them.
 
 
+def source_name(wildcards):
+    """The source whose file is ``{file}``."""
+    return PLAN.source_at[f"{PLAN.source_folder}/{wildcards.file}"]
+
+
+def source_checksum(wildcards):
+    """What the list says; older lists have a column sha256."""
+    source = PLAN.sources[source_name(wildcards)]
+    return source.get("checksum") or source["sha256"]
+
+
 def corpus_files(name, *tables):
     """Parquet tables of a corpus."""
     return [f"{paths.corpus_dir(ROOT, name)}/{table}.parquet" for table in tables]

@@ -10,65 +10,58 @@ if config.get("rehearsal"):
     MADE_BY = stage_sources("make_rehearsal_data.py")
 
 
-def checksum_of(name):
-    """What the list says; older lists have a column sha256."""
-    source = PLAN.sources[name]
-    return source.get("checksum") or source["sha256"]
+localrules:
+    fetch,
+    fetch_checkpoint,
 
 
-for source_name in PLAN.sources:
-
-    rule:
-        name:
-            f"fetch_{source_name.replace('-', '_')}"
-        input:
-            # A new line in the list fetches nothing again; a new checksum does, for it is a parameter.
-            table=ancient("resources/sources.tsv"),
-            code=MADE_BY,
-        output:
-            PLAN.source_file(source_name),
-        log:
-            f"{ROOT}/logs/fetch/{source_name}.log",
-        benchmark:
-            f"{ROOT}/benchmarks/fetch/{source_name}.tsv"
-        localrule: True
-        conda:
-            "../envs/cpu.yaml"
-        threads: NEEDS["fetch"].threads
-        resources:
-            **NEEDS["fetch"].resources,
-        params:
-            name=source_name,
-            checksum=checksum_of(source_name),
-        message:
-            "Checking {params.name}"
-        shell:
-            FETCH
+rule fetch:
+    input:
+        # A new line in the list fetches nothing again; a new checksum does, for it is a parameter.
+        table=ancient("resources/sources.tsv"),
+        code=MADE_BY,
+    output:
+        f"{PLAN.source_folder}/{{file}}",
+    log:
+        f"{ROOT}/logs/fetch/{{file}}.log",
+    benchmark:
+        f"{ROOT}/benchmarks/fetch/{{file}}.tsv"
+    wildcard_constraints:
+        file=PLAN.alternation(source["file"] for source in PLAN.sources.values()),
+    conda:
+        "../envs/cpu.yaml"
+    threads: NEEDS["fetch"].threads
+    resources:
+        **NEEDS["fetch"].resources,
+    params:
+        name=source_name,
+        checksum=source_checksum,
+    message:
+        "Checking {params.name}"
+    shell:
+        FETCH
 
 
 # Published checkpoints: from mirror/hub/OWNER/NAME or the hub, checked against the manifest of their first use.
-for hub_start in PLAN.hub_starts():
-
-    rule:
-        name:
-            f"fetch_{re.sub('[^A-Za-z0-9]', '_', hub_start)}"
-        input:
-            MADE_BY,
-        output:
-            hub.files_of(hub_start),
-        log:
-            f"{ROOT}/logs/fetch/{hub.file_name(hub_start)}.log",
-        benchmark:
-            f"{ROOT}/benchmarks/fetch/{hub.file_name(hub_start)}.tsv"
-        localrule: True
-        conda:
-            "../envs/cpu.yaml"
-        threads: NEEDS["fetch"].threads
-        resources:
-            **NEEDS["fetch"].resources,
-        params:
-            start=hub_start,
-        message:
-            "Fetching {params.start}"
-        shell:
-            FETCH_CHECKPOINT
+rule fetch_checkpoint:
+    input:
+        MADE_BY,
+    output:
+        f"{hub.HUB}/{{checkpoint}}/{hub.ORIGIN}",
+    log:
+        f"{ROOT}/logs/fetch/hub/{{checkpoint}}.log",
+    benchmark:
+        f"{ROOT}/benchmarks/fetch/hub/{{checkpoint}}.tsv"
+    wildcard_constraints:
+        checkpoint=PLAN.alternation(PLAN.checkpoints),
+    conda:
+        "../envs/cpu.yaml"
+    threads: NEEDS["fetch"].threads
+    resources:
+        **NEEDS["fetch"].resources,
+    params:
+        start=lookup(dpath="{checkpoint}", within=PLAN.checkpoints),
+    message:
+        "Fetching {params.start}"
+    shell:
+        FETCH_CHECKPOINT

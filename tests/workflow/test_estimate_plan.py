@@ -33,6 +33,7 @@ CPU = Rates("a core", "cpu", "measured", 1e11, 5e10, 6e10, 8e10, 0.01, 1e-9, 1e-
 #: Names of rules are a stage, and behind it a data set or a source.
 STAGES = (
     "fetch",
+    "fetch_checkpoint",
     "corpus",
     "vocabulary",
     "token_store",
@@ -75,8 +76,6 @@ def estimate_of(plan: Plan, gpus: int = 0, root: str = "nowhere") -> Estimate:
 
 
 def stage_of(rule: str) -> str:
-    if rule.startswith("fetch_hub_"):
-        return "fetch_checkpoint"
     name = rule.removeprefix("example_")
     return max((stage for stage in STAGES if name == stage or name.startswith(f"{stage}_")), key=len, default=rule)
 

@@ -52,8 +52,7 @@ def table3(project):
 
 def test_table_3_needs_five_encoders_and_one_task(table3):
     assert table3.jobs == {
-        "fetch_encyclopaedia_leads": 1,
-        "fetch_enwiki_fragment": 1,
+        "fetch": 2,
         "corpus": 1,
         "vocabulary": 1,
         "token_store": 1,

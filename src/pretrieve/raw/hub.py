@@ -45,15 +45,6 @@ _ELSE = ("pytorch_model*.bin", "pytorch_model.bin.index.json")
 Download = Callable[[str, str | None], tuple[Path, str | None]]
 
 
-def file_name(start: str) -> str:
-    """A start as part of a file's name.
-
-    >>> file_name("hub:Luyu/condenser@2afd1b8")
-    'hub--Luyu--condenser--2afd1b8'
-    """
-    return re.sub(r"[^A-Za-z0-9._-]", "--", start)
-
-
 def parse_hub(start: str) -> tuple[str, str | None]:
     """Repository and revision.
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 from pretrieve.base import paths
@@ -13,6 +14,7 @@ from pretrieve.base.errors import ConfigError, nearest
 from pretrieve.benchmarks.official.collection_formats import LAYOUTS, ships_negatives
 from pretrieve.corpora.readers import Part, parts_of
 from pretrieve.operations.rehearsal import overrides
+from pretrieve.raw import hub
 from pretrieve.reporting.figures.inputs import cells_of
 from pretrieve.reporting.figures.reference import Figure
 from pretrieve.reporting.tables.cases import case_files, is_case
@@ -208,6 +210,11 @@ class PlanFiles:
         named += [vocabulary_of(self.config, corpus).file for corpus in used_corpora(self.config)]
         return sorted({start for start in named if start.startswith("hub:")})
 
+    @cached_property
+    def checkpoints(self) -> dict[str, str]:
+        """Folder below ``data/hub`` → the published checkpoint that is copied there."""
+        return {hub.place_of(start).rpartition("/")[2]: start for start in self.hub_starts()}
+
     def corpus_parts(self, name: str) -> list[Part]:
         """The parts of a corpus, with the paths of their files."""
         parts = parts_of(self.config["corpora"], name)
@@ -233,7 +240,15 @@ class PlanFiles:
         """A file of the configuration: the name of a source, or a path."""
         return self.source_file(value) if value in self.sources else value
 
+    @property
+    def source_folder(self) -> str:
+        """Where raw files stand once they are checked."""
+        return f"{overrides.FOLDER}/sources" if self.config.get("rehearsal") else "data/sources"
+
     def source_file(self, name: str) -> str:
-        """Where a raw file stands once it is checked."""
-        folder = f"{overrides.FOLDER}/sources" if self.config.get("rehearsal") else "data/sources"
-        return f"{folder}/{self.sources[name]['file']}"
+        return f"{self.source_folder}/{self.sources[name]['file']}"
+
+    @cached_property
+    def source_at(self) -> dict[str, str]:
+        """Path of a raw file → the source's name."""
+        return {self.source_file(name): name for name in self.sources}

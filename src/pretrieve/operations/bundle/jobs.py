@@ -74,8 +74,8 @@ class Call:
 
     @property
     def key(self) -> str:
-        """What tells this call from others: a hash of all that its result depends on; not where it logs, its threads, or its code,
-        which is compared apart."""
+        """What tells this call from others: a hash of all that its result depends on; not where it logs, nor its threads; its
+        code is compared apart."""
         left_out = ("log", "threads", "checkpoints", "code")
         kept = {name: list(words) for name, words in self.options.items() if name not in left_out}
         return hashlib.sha256(json.dumps([self.program, kept], sort_keys=True).encode()).hexdigest()[:24]

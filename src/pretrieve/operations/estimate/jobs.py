@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
 
 from pretrieve.analysis.plan import analyses, models
 from pretrieve.base import paths
@@ -100,8 +99,8 @@ class Graph:
 
     def making(self, file: str) -> Job | None:
         """The job that makes a file; None for a file that is there from the start."""
-        if file in self._source_at:
-            return Job("fetch", self._source_at[file])
+        if file in self.plan.source_at:
+            return Job("fetch", self.plan.source_at[file])
         if file.startswith(f"{hub.HUB}/"):
             return Job("fetch_checkpoint", file.split("/")[2])
         if not file.startswith(self._prefix):
@@ -139,10 +138,6 @@ class Graph:
         if kind == "negatives" and (family, dataset) not in self.plan.mined:
             stage = "mine"
         return Job(stage, family, dataset, seed, self._scored_sizes(dataset)[family])
-
-    @cached_property
-    def _source_at(self) -> dict[str, str]:
-        return {self.plan.source_file(name): name for name in self.plan.sources}
 
     def _scored_sizes(self, dataset: str) -> dict[str, tuple[str, ...]]:
         if dataset not in self._scored:
