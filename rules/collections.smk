@@ -12,7 +12,6 @@ COLLECTION_FILES = [
 rule collection:
     input:
         raw=lambda wildcards: list(raw_files(wildcards.dataset).values()),
-        code=stage_sources("collection.py"),
     output:
         [f"{ROOT}/collections/{{dataset}}/{name}" for name in COLLECTION_FILES],
     log:
@@ -29,6 +28,7 @@ rule collection:
     resources:
         **NEEDS["collection"].resources,
     params:
+        code=stage_code("collection.py"),
         out=f"{ROOT}/collections/{{dataset}}",
         reader=lambda wildcards: config["datasets"][wildcards.dataset]["reader"],
         files=lambda wildcards: named_files(wildcards.dataset),
@@ -52,7 +52,6 @@ for with_answers in (False, True):
             collection=[
                 f"{ROOT}/collections/{{dataset}}/{name}" for name in COLLECTION_FILES
             ],
-            code=stage_sources("task.py"),
         output:
             TASK_OUTPUTS,
             [f"{ROOT}/tasks/{{dataset}}/answers.parquet"] if with_answers else [],
@@ -73,6 +72,7 @@ for with_answers in (False, True):
         resources:
             **NEEDS["task"].resources,
         params:
+            code=stage_code("task.py"),
             out=f"{ROOT}/tasks/{{dataset}}",
             collection=lambda wildcards, input: folder_of(input.collection),
             sizes=lambda wildcards: size_arguments(wildcards.dataset),
@@ -90,7 +90,6 @@ rule published_negatives:
             f"{ROOT}/collections/{{dataset}}/{name}" for name in COLLECTION_FILES
         ],
         task=lambda wildcards: task_files(wildcards.dataset),
-        code=stage_sources("published_negatives.py"),
     output:
         paths.negatives_file(ROOT, PUBLISHED, "{dataset}", 0),
     log:
@@ -109,6 +108,7 @@ rule published_negatives:
     resources:
         **NEEDS["collection"].resources,
     params:
+        code=stage_code("published_negatives.py"),
         collection=lambda wildcards, input: folder_of(input.collection),
         task=lambda wildcards, input: folder_of(input.task),
         depth=config["mining_depth"],

@@ -24,17 +24,10 @@ def corpus_arguments(corpus):
     )
 
 
-def corpus_sources(corpus):
+def corpus_code(corpus):
     """The code that reads a corpus: that of its own readers only."""
-    unused = unused_modules(part.reader for part in PLAN.corpus_parts(corpus))
-    return [
-        file
-        for file in stage_sources("corpus.py")
-        if not (
-            os.path.dirname(file).endswith("corpora")
-            and os.path.basename(file) in unused
-        )
-    ]
+    readers = [part.reader for part in PLAN.corpus_parts(corpus)]
+    return stage_code("corpus.py", *corpus_formats.modules_of(readers))
 
 
 def given_vocabulary(corpus):

@@ -9,9 +9,10 @@ ENCODER_FILES = [
 RETRIEVER_FILES = ["model.safetensors", "heads.safetensors", "pretrieve.json"]
 
 
-def objective_name(encoder):
-    """The objective that an encoder is trained with, as the list of objectives has it."""
-    return encoder_options(config, encoder)["objective"]["name"]
+def pretraining_code(encoder):
+    """The code that trains an encoder: of the objectives, its own only."""
+    objective = encoder_options(config, encoder)["objective"]
+    return stage_code("pretrain.py", *objectives.modules_of(objective))
 
 
 def store_of(encoder):
@@ -77,10 +78,9 @@ def family_temperature(task, wildcards):
     return options_of(task, wildcards).get("temperature", 1.0)
 
 
-def finetuning_sources(task, wildcards):
-    """The code that trains ``{family}`` on a task."""
-    trainer = trainer_of(options_of(task, wildcards))
-    return stage_sources("finetune.py", trainer=trainer)
+def finetuning_code(task, wildcards):
+    """The code that trains ``{family}`` on a task: of the trainers, its own only."""
+    return stage_code("finetune.py", *trainers.modules_of(options_of(task, wildcards)))
 
 
 def lengths_of(wildcards):

@@ -13,7 +13,6 @@ for task_name in PLAN.tasks:
                 encoder=lambda wildcards: f"{encoder_of(wildcards)}/model.safetensors",
                 task=task_files(task_name),
                 made_of=partial(made_of_files, task_name, sizes),
-                code=partial(finetuning_sources, task_name),
             output:
                 expand(
                     "{root}/retrievers/{{family}}-{size}/{task}/seed{{seed}}/{file}",
@@ -39,6 +38,7 @@ for task_name in PLAN.tasks:
             resources:
                 **NEEDS["finetune"].resources,
             params:
+                code=partial(finetuning_code, task_name),
                 encoder=lambda wildcards: encoder_of(wildcards),
                 task=lambda wildcards, input: folder_of(input.task),
                 options=partial(family_options, task_name),
@@ -76,7 +76,6 @@ for task_name in PLAN.tasks:
                         task=task_name,
                         file=["corpus.json", "queries.json", "cost.json"],
                     ),
-                    code=stage_sources("mine.py"),
                 output:
                     expand(
                         "{root}/negatives/{{family}}-{size}/{task}/seed{{seed}}.jsonl.gz",
@@ -96,6 +95,7 @@ for task_name in PLAN.tasks:
                 resources:
                     **NEEDS["mine"].resources,
                 params:
+                    code=stage_code("mine.py"),
                     task=lambda wildcards, input: folder_of(input.task),
                     stores=expand(
                         "{root}/embeddings/{{family}}-{size}/{task}/seed{{seed}}",

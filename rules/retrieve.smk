@@ -13,7 +13,6 @@ for dataset_name in config["datasets"]:
             f"bm25_{rule_name(dataset_name)}"
         input:
             task=task_files(dataset_name),
-            code=stage_sources("bm25.py"),
         output:
             runs=[paths.run_file(ROOT, system, dataset_name, 0) for system in BM25],
             costs=[
@@ -34,6 +33,7 @@ for dataset_name in config["datasets"]:
         resources:
             **NEEDS["bm25"].resources,
         params:
+            code=stage_code("bm25.py"),
             task=lambda wildcards, input: folder_of(input.task),
             index=f"{ROOT}/indexes/bm25/{dataset_name}",
             k1=bm25_of(dataset_name)["k1"],
@@ -55,7 +55,6 @@ for dataset_name in config["datasets"]:
         input:
             task=task_files(dataset_name),
             runs=[paths.run_file(ROOT, system, dataset_name, 0) for system in BM25],
-            code=stage_sources("evaluate.py"),
         output:
             [paths.metrics_file(ROOT, system, dataset_name, 0) for system in BM25],
         log:
@@ -68,6 +67,7 @@ for dataset_name in config["datasets"]:
         resources:
             **NEEDS["evaluate"].resources,
         params:
+            code=stage_code("evaluate.py"),
             task=lambda wildcards, input: folder_of(input.task),
             sizes=[paths.parse_system(system).size for system in BM25],
             metrics=PLAN.metrics_of(dataset_name),
@@ -95,7 +95,6 @@ for dataset_name in config["datasets"]:
                     data=PLAN.trained_on(dataset_name),
                     file=RETRIEVER_FILES,
                 ),
-                code=stage_sources("embed.py"),
             output:
                 expand(
                     "{root}/embeddings/{{family}}-{size}/{data}/seed{{seed}}/{file}",
@@ -116,6 +115,7 @@ for dataset_name in config["datasets"]:
             resources:
                 **NEEDS["embed"].resources,
             params:
+                code=stage_code("embed.py"),
                 task=lambda wildcards, input: folder_of(input.task),
                 retrievers=expand(
                     "{root}/retrievers/{{family}}-{size}/{data}/seed{{seed}}",
@@ -151,7 +151,6 @@ for dataset_name in config["datasets"]:
                     file=["corpus.json", "queries.json"],
                 ),
                 candidates=candidate_runs(dataset_name, sizes),
-                code=stage_sources("search.py"),
             output:
                 runs=expand(
                     "{root}/runs/{{family}}-{size}/{data}/seed{{seed}}.trec.gz",
@@ -177,6 +176,7 @@ for dataset_name in config["datasets"]:
             resources:
                 **NEEDS["search"].resources,
             params:
+                code=stage_code("search.py"),
                 task=lambda wildcards, input: folder_of(input.task),
                 stores=expand(
                     "{root}/embeddings/{{family}}-{size}/{data}/seed{{seed}}",
@@ -210,7 +210,6 @@ rule mean:
             paths.metrics_file(ROOT, wildcards.system, part, wildcards.seed)
             for part in PLAN.means[wildcards.mean]
         ],
-        code=stage_sources("mean.py"),
     output:
         paths.metrics_file(ROOT, "{system}", "{mean}", "{seed}"),
     log:
@@ -228,6 +227,7 @@ rule mean:
     resources:
         **NEEDS["mean"].resources,
     params:
+        code=stage_code("mean.py"),
         parts=lambda wildcards: PLAN.means[wildcards.mean],
     message:
         "The mean {wildcards.mean} of {wildcards.system}, seed {wildcards.seed}"
@@ -251,7 +251,6 @@ for dataset_name in filter(PLAN.is_examples, config["datasets"]):
                     data=PLAN.trained_on(dataset_name),
                     file=RETRIEVER_FILES,
                 ),
-                code=stage_sources("predict.py"),
             output:
                 predictions=expand(
                     "{root}/predictions/{{family}}-{size}/{data}/seed{{seed}}.tsv.gz",
@@ -277,6 +276,7 @@ for dataset_name in filter(PLAN.is_examples, config["datasets"]):
             resources:
                 **NEEDS["predict"].resources,
             params:
+                code=stage_code("predict.py"),
                 task=lambda wildcards, input: folder_of(input.task),
                 models=expand(
                     "{root}/retrievers/{{family}}-{size}/{data}/seed{{seed}}",

@@ -3,11 +3,11 @@
 
 FETCH = "python {SCRIPTS}/fetch.py --sources {input.table} --name {params.name} --out {output} --log {log}"
 FETCH_CHECKPOINT = "python {SCRIPTS}/fetch_checkpoint.py --start {params.start} --out {output} --log {log}"
-MADE_BY = []
+MADE_BY = ""
 if config.get("rehearsal"):
     FETCH = "python {SCRIPTS}/make_rehearsal_data.py --name {params.name} --out {output} --log {log}"
     FETCH_CHECKPOINT = "python {SCRIPTS}/make_rehearsal_data.py --start {params.start} --out {output} --log {log}"
-    MADE_BY = stage_sources("make_rehearsal_data.py")
+    MADE_BY = stage_code("make_rehearsal_data.py")
 
 
 def checksum_of(name):
@@ -24,7 +24,6 @@ for source_name in PLAN.sources:
         input:
             # A new line in the list fetches nothing again; a new checksum does, for it is a parameter.
             table=ancient("resources/sources.tsv"),
-            code=MADE_BY,
         output:
             PLAN.source_file(source_name),
         log:
@@ -38,6 +37,7 @@ for source_name in PLAN.sources:
         resources:
             **NEEDS["fetch"].resources,
         params:
+            code=MADE_BY,
             name=source_name,
             checksum=checksum_of(source_name),
         message:
@@ -52,8 +52,6 @@ for hub_start in PLAN.hub_starts():
     rule:
         name:
             f"fetch_{re.sub('[^A-Za-z0-9]', '_', hub_start)}"
-        input:
-            MADE_BY,
         output:
             hub.files_of(hub_start),
         log:
@@ -67,6 +65,7 @@ for hub_start in PLAN.hub_starts():
         resources:
             **NEEDS["fetch"].resources,
         params:
+            code=MADE_BY,
             start=hub_start,
         message:
             "Fetching {params.start}"

@@ -11,7 +11,6 @@ rule task_squad:
         dev=lambda wildcards: config["datasets"][wildcards.dataset]["files"]["dev"],
         test=lambda wildcards: config["datasets"][wildcards.dataset]["files"]["test"],
         corpus=lambda wildcards: open_corpus(wildcards.dataset),
-        code=stage_sources("task.py"),
     output:
         TASK_OUTPUTS,
         f"{ROOT}/tasks/{{dataset}}/answers.parquet",
@@ -29,6 +28,7 @@ rule task_squad:
     resources:
         **NEEDS["task"].resources,
     params:
+        code=stage_code("task.py"),
         out=f"{ROOT}/tasks/{{dataset}}",
         sizes=lambda wildcards: size_arguments(wildcards.dataset),
         open=lambda wildcards, input: open_argument(wildcards.dataset, input.corpus),
@@ -44,7 +44,6 @@ rule task_one_file:
         tokenizer=lambda wildcards: tokenizer_of(wildcards.dataset),
         questions=lambda wildcards: raw_files(wildcards.dataset)["file"],
         corpus=lambda wildcards: open_corpus(wildcards.dataset),
-        code=stage_sources("task.py"),
     output:
         TASK_OUTPUTS,
         f"{ROOT}/tasks/{{dataset}}/answers.parquet",
@@ -65,6 +64,7 @@ rule task_one_file:
     resources:
         **NEEDS["task"].resources,
     params:
+        code=stage_code("task.py"),
         out=f"{ROOT}/tasks/{{dataset}}",
         reader=lambda wildcards: config["datasets"][wildcards.dataset]["reader"],
         sizes=lambda wildcards: size_arguments(wildcards.dataset),
@@ -81,7 +81,6 @@ rule task_multireqa:
         tokenizer=lambda wildcards: tokenizer_of(wildcards.dataset),
         candidates=lambda wildcards: raw_files(wildcards.dataset)["candidates"],
         texts=lambda wildcards: raw_files(wildcards.dataset)["texts"],
-        code=stage_sources("task.py"),
     output:
         TASK_OUTPUTS,
         f"{ROOT}/tasks/{{dataset}}/answers.parquet",
@@ -97,6 +96,7 @@ rule task_multireqa:
     resources:
         **NEEDS["task"].resources,
     params:
+        code=stage_code("task.py"),
         out=f"{ROOT}/tasks/{{dataset}}",
         sizes=lambda wildcards: size_arguments(wildcards.dataset),
         role=lambda wildcards: shlex.quote(
@@ -117,7 +117,6 @@ rule task_descriptions:
         tables=lambda wildcards: corpus_files(
             articles_of(config, wildcards.dataset), "articles", "sections", "passages"
         ),
-        code=stage_sources("task.py"),
     output:
         TASK_OUTPUTS,
     log:
@@ -132,6 +131,7 @@ rule task_descriptions:
     resources:
         **NEEDS["task"].resources,
     params:
+        code=stage_code("task.py"),
         out=f"{ROOT}/tasks/{{dataset}}",
         corpus=lambda wildcards, input: folder_of(input.tables),
         sizes=lambda wildcards: size_arguments(wildcards.dataset),
@@ -150,7 +150,6 @@ rule task_fanoutqa:
             articles_of(config, wildcards.dataset), "articles", "sections", "passages"
         ),
         questions=PLAN.source_file("fanoutqa-dev"),
-        code=stage_sources("task.py"),
     output:
         TASK_OUTPUTS,
     log:
@@ -165,6 +164,7 @@ rule task_fanoutqa:
     resources:
         **NEEDS["task"].resources,
     params:
+        code=stage_code("task.py"),
         out=f"{ROOT}/tasks/{{dataset}}",
         corpus=lambda wildcards, input: folder_of(input.tables),
         sizes=lambda wildcards: size_arguments(wildcards.dataset),
@@ -185,7 +185,6 @@ rule example_task_corpus:
             "passages",
             "links",
         ),
-        code=stage_sources("example_task.py"),
     output:
         EXAMPLE_OUTPUTS,
     log:
@@ -204,6 +203,7 @@ rule example_task_corpus:
     resources:
         **NEEDS["task"].resources,
     params:
+        code=stage_code("example_task.py"),
         out=f"{ROOT}/tasks/{{dataset}}",
         reader=lambda wildcards: config["datasets"][wildcards.dataset]["reader"],
         corpus=lambda wildcards, input: folder_of(input.tables),
@@ -222,7 +222,6 @@ rule example_task_questions:
         train=lambda wildcards: config["datasets"][wildcards.dataset]["files"]["train"],
         dev=lambda wildcards: config["datasets"][wildcards.dataset]["files"]["dev"],
         test=lambda wildcards: config["datasets"][wildcards.dataset]["files"]["test"],
-        code=stage_sources("example_task.py"),
     output:
         EXAMPLE_OUTPUTS,
     log:
@@ -237,6 +236,7 @@ rule example_task_questions:
     resources:
         **NEEDS["task"].resources,
     params:
+        code=stage_code("example_task.py"),
         out=f"{ROOT}/tasks/{{dataset}}",
         sizes=lambda wildcards: size_arguments(wildcards.dataset),
     message:
@@ -250,7 +250,6 @@ rule example_task_files:
     input:
         lambda wildcards: list(raw_files(wildcards.dataset).values()),
         tokenizer=lambda wildcards: tokenizer_of(wildcards.dataset),
-        code=stage_sources("example_task.py"),
     output:
         EXAMPLE_OUTPUTS,
     log:
@@ -267,6 +266,7 @@ rule example_task_files:
     resources:
         **NEEDS["task"].resources,
     params:
+        code=stage_code("example_task.py"),
         out=f"{ROOT}/tasks/{{dataset}}",
         reader=lambda wildcards: config["datasets"][wildcards.dataset]["reader"],
         files=lambda wildcards: named_files(wildcards.dataset),

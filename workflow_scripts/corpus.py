@@ -10,7 +10,8 @@ from pathlib import Path
 
 from pretrieve.base.errors import ConfigError
 from pretrieve.base.program import run_program
-from pretrieve.corpora.readers import READERS, Part, build
+from pretrieve.corpora.parts import build
+from pretrieve.corpora.readers import READERS, Part
 
 
 def named(entries: list[str], what: str) -> dict[str, str]:

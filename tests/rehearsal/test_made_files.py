@@ -19,6 +19,7 @@ from pretrieve.benchmarks.official.fanoutqa import build_fanoutqa
 from pretrieve.benchmarks.official.multireqa import build_multireqa
 from pretrieve.benchmarks.official.natural_questions import build_natural_questions
 from pretrieve.benchmarks.official.squad_reqa import build_squad
+from pretrieve.corpora import parts as corpus_parts
 from pretrieve.corpora import readers
 from pretrieve.models.published import read_start
 from pretrieve.operations.rehearsal.checkpoints import make_checkpoint
@@ -110,9 +111,9 @@ def test_the_corpora_are_read_and_their_links_lead_to_pages(plan, made, tokenize
             readers.Part(part.name, part.reader, {key: str(made[file]) for key, file in part.files.items()})
             for part in parts
         ]
-        counts = readers.build(parts, tmp_path / name)
+        counts = corpus_parts.build(parts, tmp_path / name)
         assert counts["articles"] >= len(BUILDINGS)
-    links = readers.build(
+    links = corpus_parts.build(
         [readers.Part("wikipedia", "mediawiki", {"dump": str(made["enwiki-20181220"])})], tmp_path / "wikipedia"
     )
     assert links["wlp_pairs"] >= 10 * len(BUILDINGS)

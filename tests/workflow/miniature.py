@@ -76,7 +76,7 @@ class Workflow:
         return subprocess.Popen(
             ["snakemake", *arguments],
             cwd=self.folder,
-            env=environment(),
+            env=environment() | {"PYTHONPATH": str(self.folder / "src")},  # the copy's own code, also in the rules
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
