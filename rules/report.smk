@@ -11,7 +11,7 @@ rule table:
         sources=lambda wildcards: PLAN.table_sources(wildcards.paper, wildcards.table),
         code=stage_sources("table.py"),
         template="src/pretrieve/reporting/templates/table.html.j2",
-        schema="schemas/references.schema.yaml",
+        schema="src/pretrieve/schemas/references.schema.yaml",
     output:
         csv=report(
             f"{ROOT}/tables/{{paper}}/{{table}}.csv",

@@ -128,7 +128,7 @@ def test_needed_by() -> None:
 @pytest.fixture(scope="module")
 def loaded() -> Plan:
     config = yaml.safe_load((ROOT / "config.yaml").read_text())
-    return Plan.load(with_numbers(config), ROOT / "references", ROOT / "schemas/config.schema.yaml", LIST)
+    return Plan.load(with_numbers(config), ROOT / "references", LIST)
 
 
 @pytest.fixture

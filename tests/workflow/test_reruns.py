@@ -77,7 +77,6 @@ def test_touching_everything_reruns_nothing(warm):
             "src",
             "workflow_scripts",
             "rules",
-            "schemas",
             "references",
             "resources",
             "envs",
