@@ -224,12 +224,9 @@ def content_of(file: Path) -> Content:
 
 
 def code_files() -> dict[str, Path]:
-    """The package, and the programs that run as they are."""
-    package = [
-        file for file in sorted(Path("src/pretrieve").rglob("*")) if file.is_file() and "__pycache__" not in file.parts
-    ]
-    scripts = [Path(f"workflow_scripts/{name}.py") for name in SIDE_BY_SIDE]
-    return {str(file): file for file in (*package, *scripts)}
+    """The package."""
+    files = (file for file in sorted(Path("src/pretrieve").rglob("*")) if file.is_file())
+    return {str(file): file for file in files if "__pycache__" not in file.parts}
 
 
 def hashes(files: Iterable[Path]) -> dict[str, str]:
