@@ -30,7 +30,7 @@ from pretrieve.base.paths import metrics_file, parse_system
 from pretrieve.corpora.tables import read_table
 from pretrieve.finetuning.recipes import trainer_of
 from pretrieve.operations.bundle.archive import Content
-from pretrieve.operations.bundle.jobs import SIDE_BY_SIDE, Call, Job, calls_in, makers
+from pretrieve.operations.bundle.jobs import Call, Job, calls_in, makers
 from pretrieve.raw import hub
 from pretrieve.workflow.configuration import with_numbers
 from pretrieve.workflow.job_options import from_outside
