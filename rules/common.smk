@@ -138,7 +138,7 @@ wildcard_constraints:
 
 
 def time_report_options():
-    """Options of report_time.py for what this call of snakemake did."""
+    """Options of report-time for what this call of snakemake did."""
     elapsed = f"{time.time() - STARTED:.0f}"
     return f"--results {shlex.quote(ROOT)} --since {STARTED} --elapsed {elapsed}"
 

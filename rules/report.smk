@@ -10,7 +10,7 @@ rule table:
         lock="envs/requirements.lock",
         sources=lambda wildcards: PLAN.table_sources(wildcards.paper, wildcards.table),
         template="src/pretrieve/reporting/templates/table.html.j2",
-        schema="schemas/references.schema.yaml",
+        schema="src/pretrieve/schemas/references.schema.yaml",
     output:
         csv=report(
             f"{ROOT}/tables/{{paper}}/{{table}}.csv",

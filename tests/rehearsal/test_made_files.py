@@ -38,8 +38,8 @@ ROOT = Path(__file__).resolve().parents[2]
 @pytest.fixture(scope="module")
 def plan() -> Plan:
     config = yaml.safe_load((ROOT / "config.yaml").read_text(encoding="utf-8")) | {"scale": "paper", "rehearsal": 1}
-    schema, sources = ROOT / "schemas/config.schema.yaml", ROOT / "resources/sources.tsv"
-    return Plan.load(config, ROOT / "references", schema, sources)
+    sources = ROOT / "resources/sources.tsv"
+    return Plan.load(config, ROOT / "references", sources)
 
 
 @pytest.fixture(scope="module")

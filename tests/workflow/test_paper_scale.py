@@ -63,8 +63,8 @@ RECIPES: list[tuple[str, str, dict[str, Any]]] = [
 
 def plan_of(**changes: Any) -> Plan:
     config = yaml.safe_load((ROOT / "config.yaml").read_text(encoding="utf-8")) | {"scale": "paper"} | changes
-    schema, sources = ROOT / "schemas/config.schema.yaml", ROOT / "resources/sources.tsv"
-    return Plan.load(config, ROOT / "references", schema, sources)
+    sources = ROOT / "resources/sources.tsv"
+    return Plan.load(config, ROOT / "references", sources)
 
 
 @pytest.fixture(scope="module")

@@ -88,7 +88,6 @@ def test_touching_everything_reruns_nothing(warm):
             "src",
             "workflow_scripts",
             "rules",
-            "schemas",
             "references",
             "resources",
             "envs",
@@ -141,7 +140,7 @@ def test_an_edit_reruns_what_uses_the_file(shared, name, jobs):
         ("training/step.py", lambda path: path.write_text("# changed\n\n\n" + path.read_text())),
         ("training/step.py", replaced('"""', '"""Changed. ')),
         ("training/loop.py", replaced("Lower the learning rate", "Take a lower learning rate")),
-        ("raw/raw_text.py", replaced("DataError(f\"", "DataError(f\"changed ")),
+        ("raw/raw_text.py", replaced('DataError(f"', 'DataError(f"changed ')),
         # What decides no result: how programs end and log, texts of errors.
         ("base/program.py", edit),
         ("base/errors.py", edit),
@@ -149,10 +148,19 @@ def test_an_edit_reruns_what_uses_the_file(shared, name, jobs):
         ("base/job_lock.py", edit),
         ("base/progress.py", edit),
         # One more objective, kind of training, recipe, format of corpora.
-        ("pretraining/presets.py", replaced('    "mlm": _BERT_MASKING,', '    "new": _BERT_MASKING, "mlm": _BERT_MASKING,')),
+        (
+            "pretraining/presets.py",
+            replaced('    "mlm": _BERT_MASKING,', '    "new": _BERT_MASKING, "mlm": _BERT_MASKING,'),
+        ),
         ("finetuning/trainers.py", replaced('    "clicks": ', '    "new": "pretrieve.finetuning.new:New", "clicks": ')),
-        ("finetuning/recipes.py", replaced('    "seed-pairwise": _PAIRWISE,', '    "new": _DPR, "seed-pairwise": _PAIRWISE,')),
-        ("corpora/readers.py", replaced('    "plain": ', '    "new": Reader("pretrieve.corpora.new:read", ()), "plain": ')),
+        (
+            "finetuning/recipes.py",
+            replaced('    "seed-pairwise": _PAIRWISE,', '    "new": _DPR, "seed-pairwise": _PAIRWISE,'),
+        ),
+        (
+            "corpora/readers.py",
+            replaced('    "plain": ', '    "new": Reader("pretrieve.corpora.new:read", ()), "plain": '),
+        ),
     ],
 )
 def test_an_edit_that_changes_no_result_reruns_nothing(shared, name, change):

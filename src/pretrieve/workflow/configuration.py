@@ -10,7 +10,6 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import Any
 
 import yaml
@@ -19,6 +18,7 @@ from jsonschema.exceptions import ValidationError, best_match
 
 from pretrieve.analysis.plan import check_analyses
 from pretrieve.base.errors import ConfigError, nearest
+from pretrieve.base.package_files import package_file
 from pretrieve.benchmarks.official.collection_formats import LAYOUTS, check_files
 from pretrieve.benchmarks.official.example_readers import READERS, check_request
 from pretrieve.finetuning.recipes import RECIPES, VARIANTS, resolve_recipe
@@ -116,7 +116,7 @@ def with_numbers(value: Any) -> Any:
     return _CONSTANTS[value] if value in _CONSTANTS else int(value) if value.lstrip("+-").isdigit() else float(value)
 
 
-def check_config(config: Mapping[str, Any], schema_file: Path, table_names: Iterable[str]) -> None:
+def check_config(config: Mapping[str, Any], table_names: Iterable[str]) -> None:
     """Check a configuration: its shape against the schema, and every name in it against what it refers to.
 
     Raises
@@ -124,7 +124,7 @@ def check_config(config: Mapping[str, Any], schema_file: Path, table_names: Iter
     ConfigError
         for the first thing that is wrong, in one line.
     """
-    schema = yaml.safe_load(Path(schema_file).read_text())
+    schema = yaml.safe_load(package_file("schemas/config.schema.yaml").read_text(encoding="utf-8"))
     errors = list(Draft202012Validator(schema).iter_errors(config))
     if errors:
         # An unknown key or a missing one explains other errors, so it goes first.

@@ -50,9 +50,7 @@ LABELS = {
 _PAIR_TASKS = {"ict": ["ict"], "ict-bfs": ["ict", "bfs"]}
 
 
-def with_my_corpus(
-    config: dict[str, Any], words: Iterable[str] = (), schema: Path = Path("schemas/config.schema.yaml")
-) -> dict[str, Any]:
+def with_my_corpus(config: dict[str, Any], words: Iterable[str] = ()) -> dict[str, Any]:
     """The configuration for the folder that ``my_corpus`` names; the same one where it names none.
 
     words: of the command line, to tell a run that compares from one that only pre-trains.
@@ -70,7 +68,7 @@ def with_my_corpus(
                 "my_corpus=path/to/dir (docs/your-own-corpus.md)."
             )
         return config
-    check_config(config, schema, config["tables"])
+    check_config(config, config["tables"])
     if "my_corpus_options" not in config:
         raise ConfigError("config: my_corpus_options is missing; config.yaml of the project has it.")
     # It imports Parquet's library, which other calls of Snakemake do without.

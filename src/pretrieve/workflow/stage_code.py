@@ -24,6 +24,7 @@ PROGRAMS = ROOT.parent / "workflow_scripts"
 
 #: Modules that no result depends on → why. What they import counts only where something else imports it.
 NO_RESULT = {
+    "pretrieve.base.arguments": "the forms of options; their values are parameters of the rule",
     "pretrieve.base.program": "how programs end, and what they print",
     "pretrieve.base.errors": "texts of errors",
     "pretrieve.base.disk": "what is said of a full disk",
@@ -56,7 +57,9 @@ def file_of(module: str) -> Path | None:
 def _source(module: str) -> Source:
     file = file_of(module)
     if file is None:
-        raise ConfigError(f"{module}: no such module, and a registry names it; write src/{module.replace('.', '/')}.py.")
+        raise ConfigError(
+            f"{module}: no such module, and a registry names it; write src/{module.replace('.', '/')}.py."
+        )
     tree = ast.parse(file.read_bytes())
     found: set[str] = set()
     words = " ".join(_words(tree, found))
@@ -82,7 +85,7 @@ def _words(node: object, imports: set[str]) -> Iterator[str]:
         yield f"({type(node).__name__}"
         for name in node._fields:
             value = getattr(node, name, None)
-            if value is None or value == [] or (name in ("args", "keywords") and _is_error(node)):
+            if value is None or value == [] or (name in ("args", "keywords") and _says_only(node)):
                 continue
             yield name
             yield from _words(value, imports)
@@ -98,9 +101,10 @@ def _decides_nothing(node: ast.AST) -> bool:
     )
 
 
-def _is_error(node: ast.AST) -> bool:
-    """``ConfigError(…)``: what an exception says."""
-    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id.endswith("Error")
+def _says_only(node: ast.AST) -> bool:
+    """``ConfigError(…)``: what an exception says; ``required(parser, Path, out="…")``: what --help says."""
+    called = node.func.id if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) else ""
+    return called.endswith("Error") or called in ("required", "required_lists")
 
 
 def stage_sources(program: str, *modules: str) -> dict[str, str]:

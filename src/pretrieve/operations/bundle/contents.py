@@ -29,7 +29,7 @@ from pretrieve.base.paths import metrics_file, parse_system
 from pretrieve.corpora.tables import read_table
 from pretrieve.finetuning import trainers
 from pretrieve.operations.bundle.archive import Content
-from pretrieve.operations.bundle.jobs import SIDE_BY_SIDE, Call, Job, calls_in, makers
+from pretrieve.operations.bundle.jobs import Call, Job, calls_in, makers
 from pretrieve.pretraining import objectives
 from pretrieve.raw import hub
 from pretrieve.workflow.configuration import with_numbers
@@ -223,12 +223,9 @@ def content_of(file: Path) -> Content:
 
 
 def code_files() -> dict[str, Path]:
-    """The package, and the programs that run as they are."""
-    package = [
-        file for file in sorted(Path("src/pretrieve").rglob("*")) if file.is_file() and "__pycache__" not in file.parts
-    ]
-    scripts = [Path(f"workflow_scripts/{name}.py") for name in SIDE_BY_SIDE]
-    return {str(file): file for file in (*package, *scripts)}
+    """The package."""
+    files = (file for file in sorted(Path("src/pretrieve").rglob("*")) if file.is_file())
+    return {str(file): file for file in files if "__pycache__" not in file.parts}
 
 
 def hashes(files: Iterable[Path]) -> dict[str, str]:

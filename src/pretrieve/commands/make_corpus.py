@@ -6,24 +6,20 @@ import argparse
 import sys
 from pathlib import Path
 
-from pretrieve.base.program import run_program
 from pretrieve.corpora.beir_writing import DOCUMENTS, folder_documents, write_documents
 from pretrieve.raw.raw_text import Warnings
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("folder", type=Path, help="with files .txt, .md and .markdown, in any depth")
     parser.add_argument("--documents", default="files", help=f"what a document is: {' or '.join(DOCUMENTS)}")
     parser.add_argument("--out", type=Path, required=True, metavar="DIR/corpus.jsonl")
-    args = parser.parse_args()
+
+
+def main(args: argparse.Namespace) -> None:
     sys.stdout.reconfigure(errors="backslashreplace")  # a path may be of bytes that no text has
     warnings = Warnings()
     count = write_documents(args.out, folder_documents(args.folder, args.documents, warnings))
     if warnings.counts:
         print(f"warning: {warnings.summary()}")
     print(f"{args.out}: {count:,} documents. Questions: queries.jsonl and qrels/test.tsv beside it.")
-
-
-if __name__ == "__main__":
-    run_program(main)

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
+from pretrieve.base.arguments import required
 from pretrieve.base.errors import ConfigError
-from pretrieve.base.program import run_program
 from pretrieve.benchmarks.official.squad_json import read_squad
 from pretrieve.corpora.beir_writing import Document, text_id, write_documents, write_questions
 
@@ -24,14 +24,15 @@ def passages(corpus: Path) -> Iterator[Document]:
         yield Document(text_id(text), titles[article], text)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--questions", type=Path, default=Path("resources/questions"), help="train, dev and test.json")
     parser.add_argument("--corpus", type=Path, help="directory of a corpus: more documents, that answer no question")
     parser.add_argument("--documents", type=int, default=5000, help="at most so many (default 5000)")
     parser.add_argument("--without-train", action="store_true", help="leave the train split out")
-    parser.add_argument("--out", type=Path, required=True, metavar="DIR")
-    args = parser.parse_args()
+    required(parser, Path, out="")
+
+
+def main(args: argparse.Namespace) -> None:
     if args.documents < 1:
         raise ConfigError(f"--documents is {args.documents}; expected 1 or more.")
     documents: dict[str, Document] = {}
@@ -62,7 +63,3 @@ def main() -> None:
     write_questions(args.out, questions, judgements)
     counts = ", ".join(f"{len(texts):,} {split}" for split, texts in questions.items())
     print(f"{args.out}: {count:,} documents, questions: {counts}")
-
-
-if __name__ == "__main__":
-    run_program(main)

@@ -1,15 +1,13 @@
 """Fetch the raw files and published checkpoints that one table needs; says first how much there is, and how much must come."""
 
 import argparse
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import yaml
 
+from pretrieve.base.arguments import add_config_file, add_mirror
 from pretrieve.base.errors import ConfigError, nearest
-from pretrieve.base.program import run_program
+from pretrieve.commands.fetch_checkpoint import put_in_place
 from pretrieve.operations import raw_files as wanted
 from pretrieve.raw import hub
 from pretrieve.raw.sources import RECORDS, SOURCES, fetch, read_sources
@@ -19,14 +17,15 @@ from pretrieve.workflow.plan import Plan
 LIST = Path("resources/sources.tsv")
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--table", required=True, metavar="PAPER/TABLE")
     parser.add_argument("--scale", default="demo", help="a scale of config.yaml; paper: the papers' own data")
-    parser.add_argument("--config", type=Path, default=Path("config.yaml"))
-    parser.add_argument("--mirror", type=Path, default=os.environ.get("PRETRIEVE_MIRROR") or None)
+    add_config_file(parser, "of the scales and tables")
+    add_mirror(parser)
     parser.add_argument("--dry-run", action="store_true", help="say what would be fetched, and fetch nothing")
-    arguments = parser.parse_args()
+
+
+def main(arguments: argparse.Namespace) -> None:
     config = yaml.safe_load(arguments.config.read_text(encoding="utf-8"))
     mirror = arguments.mirror or (Path(config["mirror"]) if config.get("mirror") else None)
     sources = read_sources(LIST)
@@ -61,18 +60,7 @@ def main() -> None:
             origin = fetch(file.source, file.target, mirror, sources, SOURCES / RECORDS)
             print(f"{file.source.file}: {file.target.stat().st_size:,} bytes from {origin}", flush=True)
     for start in starts:
-        program = [
-            sys.executable,
-            "workflow_scripts/fetch_checkpoint.py",
-            "--start",
-            start,
-            "--out",
-            *hub.files_of(start),
-        ]
-        if not Path(hub.files_of(start)[0]).is_file():
-            subprocess.run([*program, *(["--mirror", str(mirror)] if mirror else [])], check=True)
+        out = Path(hub.files_of(start)[0])
+        if not out.is_file():
+            put_in_place(start, out, mirror)
     print(f"{arguments.table}: all files are in place")
-
-
-if __name__ == "__main__":
-    run_program(main)

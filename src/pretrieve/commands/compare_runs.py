@@ -1,4 +1,4 @@
-"""Compare a fresh run with the published one, cell by cell, and with the papers: exit 1 where a cell is another."""
+"""Compare a fresh run with the published one, cell by cell, and with the papers; exit 1 where a cell differs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import yaml
 
-from pretrieve.base.program import run_program
+from pretrieve.base.arguments import add_config_file
 from pretrieve.operations.publish.comparison import (
     check_comparison,
     compare_run,
@@ -19,13 +19,14 @@ from pretrieve.workflow.configuration import with_numbers
 from pretrieve.workflow.plan import Plan
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--scale", default="demo", help="compares results/SCALE")
-    parser.add_argument("--config", type=Path, default=Path("config.yaml"), metavar="YAML", help="of the fresh run")
+    add_config_file(parser, "of the fresh run")
     parser.add_argument("--published", type=Path, metavar="FOLDER", help="instead of the newest of results/published")
     parser.add_argument("--at-least", type=int, default=1, metavar="N", help="cells that have to be compared")
-    options = parser.parse_args()
+
+
+def main(options: argparse.Namespace) -> None:
     config = with_numbers(yaml.safe_load(options.config.read_text(encoding="utf-8"))) | {"scale": options.scale}
     published = (
         open_published(options.published, options.scale)
@@ -35,7 +36,3 @@ def main() -> None:
     compared = compare_run(published, Plan.load(config))
     print(format_comparison(compared, published), end="")
     check_comparison(compared, published, options.at_least)
-
-
-if __name__ == "__main__":
-    run_program(main)

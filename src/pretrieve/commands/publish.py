@@ -1,5 +1,7 @@
-"""Publish a finished run: copy tables, figures, claims and report to results/published, write docs/results.md, show one
-table in README.md."""
+"""Publish a finished run: tables, figures, claims and report.
+
+They are copied to results/published; docs/results.md is written, and one table is shown in README.md.
+"""
 
 from __future__ import annotations
 
@@ -7,22 +9,23 @@ import argparse
 import datetime
 from pathlib import Path
 
-from pretrieve.base.program import run_program
+from pretrieve.base.arguments import add_config_file, required
 from pretrieve.operations.publish.publish import publish
 from pretrieve.reporting.report.status import configured_figures, configured_tables
 from pretrieve.reporting.tables.commands import DEFAULT_SCALE
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--scale", required=True, help="publishes results/SCALE")
-    parser.add_argument("--config", type=Path, default=Path("config.yaml"), metavar="YAML", help="of the run")
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    required(parser, str, scale="publishes results/SCALE")
+    add_config_file(parser, "of the run")
     parser.add_argument("--tables", nargs="+", metavar="PAPER/TABLE", help="instead of those of the configuration")
     parser.add_argument("--figures", nargs="*", metavar="PAPER/FIGURE", help="instead of those of the configuration")
     parser.add_argument("--repository", type=Path, default=Path("."), metavar="FOLDER", help="checkout with README.md")
     parser.add_argument("--date", type=datetime.date.fromisoformat, default=datetime.date.today(), metavar="YYYY-MM-DD")
     parser.add_argument("--readme-table", default="pretraining_tasks/table3", metavar="PAPER/TABLE")
-    options = parser.parse_args()
+
+
+def main(options: argparse.Namespace) -> None:
     target = publish(
         Path("results", options.scale),
         options.tables or configured_tables(options.config),
@@ -38,7 +41,3 @@ def main() -> None:
         else f"docs/results-{options.scale}.md shows"
     )
     print(f"published to {target}; {shown} it. All of it is yours to commit.")
-
-
-if __name__ == "__main__":
-    run_program(main)

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import yaml
 
+from pretrieve.base.arguments import add_run
 from pretrieve.base.errors import ConfigError, nearest
 from pretrieve.base.files import write_json
-from pretrieve.base.program import run_program
 from pretrieve.models.config import BodyConfig
 from pretrieve.operations.estimate import compare, report
 from pretrieve.operations.estimate.jobs import Graph
@@ -35,15 +35,8 @@ USUAL_GPU = "a100"
 LARGEST = 8
 
 
-def parse() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--scale", default="demo")
-    parser.add_argument(
-        "--tables", nargs="*", default=[], metavar="PAPER/TABLE", help="all of config.yaml, unless given"
-    )
-    parser.add_argument(
-        "--config", nargs="*", default=[], metavar="KEY=VALUE", help="as Snakemake's --config takes them"
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_run(parser)
     parser.add_argument(
         "--gpus", type=int, help=f"0: everything on cores; unless given, {PAPER_GPUS} at the scale paper, else 0"
     )
@@ -60,7 +53,6 @@ def parse() -> argparse.Namespace:
         "--counts", action="store_true", help="print lines of resources/counts.tsv for what has been counted"
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the estimate as JSON, too")
-    return parser.parse_args()
 
 
 def load_plan(scale: str, words: list[str]) -> Plan:
@@ -129,8 +121,7 @@ def in_place(plan: Plan, mirror: Path | None, sources: Mapping[str, Source]) -> 
     return is_there
 
 
-def main() -> None:
-    arguments = parse()
+def main(arguments: argparse.Namespace) -> None:
     plan = load_plan(arguments.scale, arguments.config)
     if arguments.gpus is None:
         arguments.gpus = PAPER_GPUS if column_of(plan.config) == "paper" else 0
@@ -171,7 +162,3 @@ def main() -> None:
     print("\n" + "\n".join(f"- {one}" for one in said))
     if arguments.json:
         write_json(arguments.json, report.as_json(lines, total, machines, said))
-
-
-if __name__ == "__main__":
-    run_program(main)
