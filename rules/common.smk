@@ -48,11 +48,11 @@ from pretrieve.workflow.scales import (
     corpus_of,
     vocabulary_corpus,
     vocabulary_of,
+    wants_corpus,
 )
 from pretrieve.workflow.cluster import Site
 from pretrieve.workflow.stage_code import stage_code
-from pretrieve.benchmarks.official.collection_formats import LAYOUTS, ships_negatives
-from pretrieve.benchmarks.official.example_readers import READERS as OFFICIAL_READERS
+from pretrieve.benchmarks import readers as dataset_formats
 from pretrieve.workflow.plan import Plan, as_argument
 
 

@@ -20,7 +20,10 @@ rule figure:
         paper="references/{paper}/paper.yaml",
         lock="envs/requirements.lock",
         sources=lambda wildcards: PLAN.figure_sources(wildcards.paper, wildcards.figure),
-        schemas=["src/pretrieve/schemas/figures.schema.yaml", "src/pretrieve/schemas/references.schema.yaml"],
+        schemas=[
+            "src/pretrieve/schemas/figures.schema.yaml",
+            "src/pretrieve/schemas/references.schema.yaml",
+        ],
     output:
         csv=f"{ROOT}/figures/{{paper}}/{{figure}}.csv",
         svg=report(

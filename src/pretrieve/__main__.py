@@ -18,7 +18,7 @@ from pretrieve.base.program import run_command
 GROUPS = {
     "raw files": ("fetch", "fetch-checkpoint", "fetch-table", "raw-files-page", "make-rehearsal-data"),
     "corpora and tasks": (
-        *("corpus", "tokens", "pair-statistics", "collection", "task", "example-task", "overlap"),
+        *("corpus", "tokens", "pair-statistics", "collection", "task", "overlap"),
         *("make-corpus", "make-example-corpus"),
     ),
     "training": ("pretrain", "finetune", "bm25", "mine", "published-negatives"),

@@ -1,9 +1,9 @@
 """What runs again after a finished run: nothing without a change, and after a change what depends on it.
 
 Mutations seen to fail: `code=` dropped from the bm25 rule; docstrings, or the arguments of errors, taken for code;
-`pretrieve.base.disk` or `pretrieve.finetuning.trainers` taken out of NO_RESULT; the mirror put back into the params of `fetch`; SEEDS in the
-params of `pretrain`; `sources.tsv` no longer `ancient`; `start` left out of the inputs of `pretrain`; every objective's file
-among the code of all encoders.
+`pretrieve.base.disk` or `pretrieve.finetuning.trainers` taken out of NO_RESULT; the mirror put back into the params of `fetch`;
+SEEDS in the params of `pretrain`; `sources.tsv` no longer `ancient`; `start` left out of the inputs of `pretrain`; every
+objective's file among the code of all encoders.
 """
 
 from __future__ import annotations

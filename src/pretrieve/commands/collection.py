@@ -8,11 +8,12 @@ from pathlib import Path
 from pretrieve.base.arguments import json_object, named_values, required
 from pretrieve.base.errors import ConfigError
 from pretrieve.benchmarks.official.beir import beir_files
-from pretrieve.benchmarks.official.collection_readers import READERS, build_collection
+from pretrieve.benchmarks.readers import READERS
+from pretrieve.benchmarks.reading import build_collection
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("reader", help=", ".join(READERS))
+    parser.add_argument("reader", help=", ".join(name for name, one in READERS.items() if one.collection))
     parser.add_argument("--files", nargs="*", default=[], metavar="NAME=PATH", help="files of the layout, by name")
     parser.add_argument("--directory", type=Path, help="beir: a directory in the layout, in place of --files")
     parser.add_argument(

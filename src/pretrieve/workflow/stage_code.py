@@ -32,7 +32,8 @@ NO_RESULT = {
     "pretrieve.base.progress": "what a terminal shows",
     "pretrieve.training.parent": "ends a process with its parent",
     "pretrieve.workflow.running.finished_work": "when checkpoints are removed",
-    "pretrieve.corpora.readers": "a registry: the rule names the modules of the corpus's formats",
+    "pretrieve.benchmarks.readers": "a registry: the rule names the data set's entry and module",
+    "pretrieve.corpora.readers": "a registry: the rule names the entries and modules of the corpus's formats",
     "pretrieve.pretraining.objectives": "a registry: the rule names the objective's modules",
     "pretrieve.finetuning.trainers": "a registry: the rule names the trainer's modules",
 }
@@ -126,10 +127,11 @@ def stage_sources(program: str, *modules: str) -> dict[str, str]:
 
 
 @cache
-def stage_code(program: str, *modules: str) -> str:
+def stage_code(program: str, *modules: str, entries: str = "") -> str:
     """The code that a stage's results depend on, in 16 letters and digits.
 
-    program: a file of ``workflow_scripts/``; modules: what its registries choose for this job.
+    program: a file of ``workflow_scripts/``; modules: what its registries choose for this job; entries: what they say of it.
     """
     lines = "".join(f"{module} {digest}\n" for module, digest in sorted(stage_sources(program, *modules).items()))
+    lines += entries
     return hashlib.sha256(lines.encode()).hexdigest()[:16]

@@ -1,5 +1,0 @@
-from pretrieve.base.program import run_command
-from pretrieve.commands import example_task
-
-if __name__ == "__main__":
-    run_command(example_task)
