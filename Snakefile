@@ -87,7 +87,7 @@ onstart:
 
 onsuccess:
     forget_finished(ROOT)
-    shell(f"python {SCRIPTS}/report_time.py {time_report_options()}")
+    shell(f"python -m pretrieve report-time {time_report_options()}")
 
 
 onerror:

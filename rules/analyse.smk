@@ -33,7 +33,6 @@ for analysis_name in ANALYSES:
                     "pretrieve.json",
                 ]
             ],
-            code=stage_sources("analyse.py"),
         output:
             paths.analysis_file(ROOT, analysis_name),
         log:
@@ -46,6 +45,7 @@ for analysis_name in ANALYSES:
         resources:
             **NEEDS["analyse"].resources,
         params:
+            code=stage_code("analyse.py"),
             store=subpath(input.store, parent=True),
             analysis=analysis_name,
             options=as_argument(analysis_plan.program_options(config, analysis_name)),

@@ -1,7 +1,6 @@
 # Shared by all stages: the checked configuration and what it says of the whole run. Every import of the rules is here.
 # Functions on corpora and data sets: common_data.smk; on encoders and retrievers: common_models.smk.
 
-import hashlib
 import os
 import re
 import shlex
@@ -24,12 +23,11 @@ from pretrieve.analysis import plan as analysis_plan
 from pretrieve.workflow.running.before_run import prepare_run
 from pretrieve.workflow.configuration import config_hash, with_numbers
 from pretrieve.raw import hub
-from pretrieve.corpora.readers import unused_modules
+from pretrieve.corpora import readers as corpus_formats
 from pretrieve.workflow.running.dead_lock import is_alone, release_dead_lock
 from pretrieve.base.errors import PretrieveError
-from pretrieve.base.files import sha256_of
 from pretrieve.workflow.running.finished_work import KEEP, forget_finished
-from pretrieve.finetuning.recipes import trainer_of
+from pretrieve.finetuning import trainers
 from pretrieve.workflow.running.caches import cache_places
 from pretrieve.workflow.running.idle_timers import watch_timers
 from pretrieve.base.job_lock import RUN, process_name
@@ -41,6 +39,7 @@ from pretrieve.workflow.job_options import (
     started_from,
 )
 from pretrieve.workflow.running.left_jobs import cancel_left_jobs
+from pretrieve.pretraining import objectives
 from pretrieve.pretraining.presets import resolve
 from pretrieve.reporting.figures import inputs as figure_plan
 from pretrieve.workflow.job_resources import Needs
@@ -49,11 +48,11 @@ from pretrieve.workflow.scales import (
     corpus_of,
     vocabulary_corpus,
     vocabulary_of,
+    wants_corpus,
 )
 from pretrieve.workflow.cluster import Site
-from pretrieve.workflow.stage_sources import stage_sources
-from pretrieve.benchmarks.official.collection_formats import LAYOUTS, ships_negatives
-from pretrieve.benchmarks.official.example_readers import READERS as OFFICIAL_READERS
+from pretrieve.workflow.stage_code import stage_code
+from pretrieve.benchmarks import readers as dataset_formats
 from pretrieve.workflow.plan import Plan, as_argument
 
 
@@ -138,7 +137,7 @@ wildcard_constraints:
 
 
 def time_report_options():
-    """Options of report_time.py for what this call of snakemake did."""
+    """Options of report-time for what this call of snakemake did."""
     elapsed = f"{time.time() - STARTED:.0f}"
     return f"--results {shlex.quote(ROOT)} --since {STARTED} --elapsed {elapsed}"
 

@@ -35,17 +35,11 @@ def corpus_arguments(corpus):
     )
 
 
-def corpus_sources(corpus):
+def corpus_code(corpus):
     """The code that reads a corpus: that of its own readers only."""
-    unused = unused_modules(part.reader for part in PLAN.corpus_parts(corpus))
-    return [
-        file
-        for file in stage_sources("corpus.py")
-        if not (
-            os.path.dirname(file).endswith("corpora")
-            and os.path.basename(file) in unused
-        )
-    ]
+    readers = [part.reader for part in PLAN.corpus_parts(corpus)]
+    entries = repr([corpus_formats.READERS[reader] for reader in readers])
+    return stage_code("corpus.py", *corpus_formats.modules_of(readers), entries=entries)
 
 
 def given_vocabulary(corpus):
@@ -57,13 +51,23 @@ def given_vocabulary(corpus):
     return hub.files_of(given) if given.startswith("hub:") else PLAN.raw_file(given)
 
 
-def datasets_read_by(reader):
-    """Data sets that a reader of raw files serves."""
-    return [
-        name
-        for name, options in config["datasets"].items()
-        if options["reader"] == reader
-    ]
+COLLECTION_FILES = [
+    "collection.parquet",
+    "queries.parquet",
+    "qrels.parquet",
+    "stats.json",
+]
+#: Rule → what it writes of a task.
+TASK_KINDS = {
+    "task": paths.TASK_FILES,
+    "task_with_answers": (*paths.TASK_FILES, "answers.parquet"),
+    "example_task": paths.EXAMPLE_FILES,
+}
+
+
+def reader_of(dataset):
+    """The format of a data set."""
+    return dataset_formats.READERS[config["datasets"][dataset]["reader"]]
 
 
 def raw_files(dataset):
@@ -78,37 +82,50 @@ def named_files(dataset):
     )
 
 
-def collection_options(dataset):
-    """Command-line options of a collection's task."""
+def collection_code(dataset):
+    """The code that reads a collection: that of its own format only."""
+    reader = reader_of(dataset)
+    return stage_code("collection.py", reader.module, entries=repr(reader))
+
+
+def task_code(dataset):
+    """The code that makes a task: that of its own format only."""
+    reader = dataset_formats.task_reader(config["datasets"][dataset]["reader"])
+    return stage_code("task.py", reader.module, entries=repr(reader))
+
+
+def task_kind(dataset):
+    """The rule that makes a task."""
+    if PLAN.is_examples(dataset):
+        return "example_task"
+    return "task_with_answers" if reader_of(dataset).answers else "task"
+
+
+def task_inputs(dataset):
+    """Name → path of the files that a task is made of: its own, or those of its collection."""
+    if not reader_of(dataset).collection:
+        return raw_files(dataset)
+    return {name: f"{ROOT}/collections/{dataset}/{name}" for name in COLLECTION_FILES}
+
+
+def task_words(dataset):
+    """How task.py is called: ``squad --files train=… --options {…}``."""
     options = config["datasets"][dataset]
-    words = [
-        f"--{key.replace('_', '-')} {shlex.quote(str(options[key]))}"
-        for key in ("title", "max_documents", "test")
-        if key in options
-    ]
-    return " ".join(words)
+    if reader_of(dataset).collection:
+        reader, files = "collection", f"collection={ROOT}/collections/{dataset}"
+    else:
+        reader, files = options["reader"], named_files(dataset)
+    words = [reader, *(["--files", files] if files else [])]
+    given = dataset_formats.options_of(options)
+    return " ".join(words + (["--options", as_argument(given)] if given else []))
 
 
-def official_options(dataset):
-    """Command-line options of a reader of official files."""
-    options = config["datasets"][dataset]
-    words = (
-        [f"--counts {shlex.quote(options['counts'])}"] if "counts" in options else []
-    )
-    if options.get("reader_options"):
-        words.append(f"--options {as_argument(options['reader_options'])}")
-    return " ".join(words)
-
-
-def task_options(dataset):
-    """Command-line options of the descriptions reader."""
-    options = config["datasets"][dataset]
-    words = [
-        f"--{key.replace('_', '-')} {shlex.quote(str(options[key]))}"
-        for key in ("max_queries", "max_extra", "max_examples")
-        if key in options
-    ]
-    return " ".join(words + (["--open"] if options.get("open") else []))
+def corpus_of_task(dataset):
+    """Tables of the corpus that a task is made of, or of an open-domain task that it is searched in; none for another task."""
+    reader, tables = reader_of(dataset), ()
+    if not reader.collection and wants_corpus(config, dataset):
+        tables = reader.tables or ("articles", "passages")
+    return corpus_files(articles_of(config, dataset), *tables)
 
 
 def size_arguments(dataset):
@@ -119,33 +136,10 @@ def size_arguments(dataset):
     )
 
 
-def open_corpus(dataset):
-    """Tables of the corpus whose texts an open-domain task of questions adds to its own; none for another task."""
-    is_open = config["datasets"][dataset].get("open")
-    corpus = articles_of(config, dataset)
-    return corpus_files(corpus, "articles", "passages") if is_open else []
-
-
-def open_argument(dataset, corpus):
-    """The options of an open-domain task of questions, or nothing."""
-    if not corpus:
-        return ""
-    options = config["datasets"][dataset]
-    words = [f"--open {shlex.quote(folder_of(corpus))}"]
-    if options["open"] == "articles":
-        words.append("--articles")
-    if "max_extra" in options:
-        words.append(f"--max-extra {options['max_extra']}")
-    return " ".join(words)
-
-
 def task_files(dataset):
     """What every later stage reads of a task."""
     directory = paths.task_dir(ROOT, dataset)
-    names = paths.EXAMPLE_FILES if PLAN.is_examples(dataset) else paths.TASK_FILES
-    if dataset in datasets_read_by("squad"):
-        names = (*names, "answers.parquet")
-    return [f"{directory}/{name}" for name in names]
+    return [f"{directory}/{name}" for name in TASK_KINDS[task_kind(dataset)]]
 
 
 def tokenizer_of(dataset):

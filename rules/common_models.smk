@@ -10,14 +10,8 @@ RETRIEVER_FILES = ["model.safetensors", "heads.safetensors", "pretrieve.json"]
 STORE_FILES = ["corpus.json", "queries.json"]
 
 
-def code_key(files):
-    """A word that stands for the content of source files."""
-    content = "".join(sha256_of(file) for file in files)
-    return hashlib.sha256(content.encode()).hexdigest()[:24]
-
-
 #: Vectors are made again when this changes, and not for an edit of what searches or scores them.
-VECTOR_CODE = code_key(stage_sources("../src/pretrieve/retrieval/embed_task.py"))
+VECTOR_CODE = stage_code("pretrieve.retrieval.embed_task")
 
 
 def of_sizes(kind, dataset, sizes, *names):
@@ -33,9 +27,10 @@ def of_sizes(kind, dataset, sizes, *names):
     ] or folders
 
 
-def objective_name(encoder):
-    """The objective that an encoder is trained with, as the list of objectives has it."""
-    return encoder_options(config, encoder)["objective"]["name"]
+def pretraining_code(encoder):
+    """The code that trains an encoder: of the objectives, its own only."""
+    objective = encoder_options(config, encoder)["objective"]
+    return stage_code("pretrain.py", *objectives.modules_of(objective))
 
 
 def store_of(encoder):
@@ -101,10 +96,9 @@ def family_options(task, wildcards):
     return as_argument(options_of(task, wildcards))
 
 
-def finetuning_sources(task, wildcards):
-    """The code that trains ``{family}`` on a task."""
-    trainer = trainer_of(options_of(task, wildcards))
-    return stage_sources("finetune.py", trainer=trainer)
+def finetuning_code(task, wildcards):
+    """The code that trains ``{family}`` on a task: of the trainers, its own only."""
+    return stage_code("finetune.py", *trainers.modules_of(options_of(task, wildcards)))
 
 
 def lengths_of(wildcards):

@@ -5,7 +5,6 @@ rule corpus:
     input:
         raw=lambda wildcards: corpus_raw_files(wildcards.corpus),
         exclude=lambda wildcards: config["corpora"][wildcards.corpus].get("exclude", []),
-        code=lambda wildcards: corpus_sources(wildcards.corpus),
     output:
         tables=expand(
             "{root}/corpora/{{corpus}}/{table}.parquet",
@@ -23,6 +22,7 @@ rule corpus:
     resources:
         **NEEDS["corpus"].resources,
     params:
+        code=lambda wildcards: corpus_code(wildcards.corpus),
         out=subpath(output.stats, parent=True),
         parts=lambda wildcards: corpus_arguments(wildcards.corpus),
         exclude=lambda wildcards, input: (
@@ -45,7 +45,6 @@ rule vocabulary:
     input:
         tables=lambda wildcards: corpus_files(wildcards.corpus, "articles", "passages"),
         given=lambda wildcards: given_vocabulary(wildcards.corpus),
-        code=stage_sources("tokens.py"),
     output:
         f"{ROOT}/corpora/{{corpus}}/tokenizer.json",
     log:
@@ -58,6 +57,7 @@ rule vocabulary:
     resources:
         **NEEDS["vocabulary"].resources,
     params:
+        code=stage_code("tokens.py"),
         corpus=lambda wildcards, input: folder_of(input.tables),
         size=lambda wildcards: vocabulary_of(config, wildcards.corpus).size,
         given=lambda wildcards, input: (
@@ -78,7 +78,6 @@ rule token_store:
             wildcards.corpus, "articles", "passages", "links"
         ),
         tokenizer=f"{ROOT}/corpora/{{corpus}}/tokenizer.json",
-        code=stage_sources("tokens.py"),
     output:
         f"{ROOT}/corpora/{{corpus}}/tokens/meta.json",
     log:
@@ -91,6 +90,7 @@ rule token_store:
     resources:
         **NEEDS["token_store"].resources,
     params:
+        code=stage_code("tokens.py"),
         corpus=lambda wildcards, input: folder_of(input.tables),
         out=subpath(output[0], parent=True),
     message:
@@ -103,7 +103,6 @@ rule token_store:
 rule pair_statistics:
     input:
         store=f"{ROOT}/corpora/{{corpus}}/tokens/meta.json",
-        code=stage_sources("pair_statistics.py"),
     output:
         f"{ROOT}/pairs/{{corpus}}/stats.json",
     log:
@@ -116,6 +115,7 @@ rule pair_statistics:
     resources:
         **NEEDS["pair_statistics"].resources,
     params:
+        code=stage_code("pair_statistics.py", *objectives.pair_modules()),
         store=subpath(input.store, parent=True),
         keep=PAIR_OPTIONS["ict_keep"],
     message:
@@ -132,7 +132,6 @@ rule overlap:
             f"{paths.task_dir(ROOT, wildcards.dataset)}/{name}.parquet"
             for name in PLAN.overlapping_files(wildcards.dataset)
         ],
-        code=stage_sources("overlap.py"),
     output:
         stats=f"{ROOT}/overlap/{{corpus}}/{{dataset}}/stats.json",
         titles=f"{ROOT}/overlap/{{corpus}}/{{dataset}}/titles.txt",
@@ -146,6 +145,7 @@ rule overlap:
     resources:
         **NEEDS["overlap"].resources,
     params:
+        code=stage_code("overlap.py"),
         corpus=lambda wildcards, input: folder_of(input.tables),
         test=lambda wildcards, input: folder_of(input.test),
     message:

@@ -6,7 +6,6 @@ rule export:
         retriever=f"{ROOT}/retrievers/{{family}}-{{size}}/{{dataset}}/seed{{seed}}/pretrieve.json",
         metrics=f"{ROOT}/metrics/{{family}}-{{size}}/{{dataset}}/seed{{seed}}.json",
         tokenizer=lambda wildcards: tokenizer_of(wildcards.dataset),
-        code=stage_sources("export.py"),
     output:
         f"{ROOT}/exports/{{family}}-{{size}}/{{dataset}}/seed{{seed}}/modules.json",
     log:
@@ -26,6 +25,7 @@ rule export:
     resources:
         **NEEDS["export"].resources,
     params:
+        code=stage_code("export.py"),
         retriever=subpath(input.retriever, parent=True),
         out=subpath(output[0], parent=True),
         query_length=lambda wildcards: lengths_of(wildcards)[0],

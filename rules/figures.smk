@@ -20,8 +20,10 @@ rule figure:
         paper="references/{paper}/paper.yaml",
         lock="envs/requirements.lock",
         sources=lambda wildcards: PLAN.figure_sources(wildcards.paper, wildcards.figure),
-        code=stage_sources("figure.py"),
-        schemas=["schemas/figures.schema.yaml", "schemas/references.schema.yaml"],
+        schemas=[
+            "src/pretrieve/schemas/figures.schema.yaml",
+            "src/pretrieve/schemas/references.schema.yaml",
+        ],
     output:
         csv=f"{ROOT}/figures/{{paper}}/{{figure}}.csv",
         svg=report(
@@ -42,6 +44,7 @@ rule figure:
     resources:
         **NEEDS["figure"].resources,
     params:
+        code=stage_code("figure.py"),
         setting=lambda wildcards: as_argument(
             figure_plan.setting_of(PLAN, wildcards.paper)
         ),

@@ -12,7 +12,6 @@ for task_name in PLAN.tasks:
                 encoder=encoder_weights,
                 task=task_files(task_name),
                 made_of=partial(made_of_files, task_name, sizes),
-                code=partial(finetuning_sources, task_name),
             output:
                 of_sizes(
                     "retrievers",
@@ -33,6 +32,7 @@ for task_name in PLAN.tasks:
             resources:
                 **NEEDS["finetune"].resources,
             params:
+                code=partial(finetuning_code, task_name),
                 encoder=encoder_of,
                 task=paths.task_dir(ROOT, task_name),
                 options=partial(family_options, task_name),

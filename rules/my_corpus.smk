@@ -14,7 +14,6 @@ if MY_CORPUS:
     rule my_corpus_table:
         input:
             my_corpus.table_inputs(MY_CORPUS),
-            code=stage_sources("my_corpus_table.py"),
             template="src/pretrieve/reporting/templates/my_corpus.html.j2",
         output:
             csv=f"{ROOT}/table.csv",
@@ -32,6 +31,7 @@ if MY_CORPUS:
         resources:
             **NEEDS["table"].resources,
         params:
+            code=stage_code("my_corpus_table.py"),
             # Functions, or Snakemake would look for wildcards between the braces of a path.
             request=lambda wildcards: as_argument(MY_CORPUS),
         message:
@@ -44,7 +44,6 @@ if MY_CORPUS:
         input:
             choice=rules.my_corpus_table.output.choice,
             tokenizer=TOKENIZER,
-            code=stage_sources("my_corpus_export.py"),
         output:
             directory(f"{ROOT}/retriever"),
         log:
@@ -57,6 +56,7 @@ if MY_CORPUS:
         resources:
             **NEEDS["export"].resources,
         params:
+            code=stage_code("my_corpus_export.py"),
             licences=lambda wildcards: " ".join(
                 map(shlex.quote, PLAN.licences(MY_CORPUS["trained_on"]))
             ),

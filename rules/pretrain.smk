@@ -5,9 +5,6 @@ rule pretrain:
     input:
         store=lambda wildcards: f"{store_of(wildcards.encoder)}/meta.json",
         start=lambda wildcards: start_of(wildcards.encoder, wildcards.seed),
-        code=lambda wildcards: stage_sources(
-            "pretrain.py", objective_name(wildcards.encoder)
-        ),
     output:
         expand(
             "{root}/encoders/{{encoder}}/seed{{seed}}/{file}",
@@ -24,6 +21,7 @@ rule pretrain:
     resources:
         **NEEDS["pretrain"].resources,
     params:
+        code=lambda wildcards: pretraining_code(wildcards.encoder),
         store=lambda wildcards: store_of(wildcards.encoder),
         options=lambda wildcards: as_argument(
             encoder_options(config, wildcards.encoder)

@@ -9,9 +9,8 @@ rule table:
         paper="references/{paper}/paper.yaml",
         lock="envs/requirements.lock",
         sources=lambda wildcards: PLAN.table_sources(wildcards.paper, wildcards.table),
-        code=stage_sources("table.py"),
         template="src/pretrieve/reporting/templates/table.html.j2",
-        schema="schemas/references.schema.yaml",
+        schema="src/pretrieve/schemas/references.schema.yaml",
     output:
         csv=report(
             f"{ROOT}/tables/{{paper}}/{{table}}.csv",
@@ -40,6 +39,7 @@ rule table:
     resources:
         **NEEDS["table"].resources,
     params:
+        code=stage_code("table.py"),
         setting=lambda wildcards: as_argument(PLAN.setting(wildcards.paper)),
         hash=config_hash(config),
     message:
@@ -56,7 +56,6 @@ rule claims:
         figures=FIGURE_POINTS,
         claims="references/claims.yaml",
         reproductions="references/reproductions.yaml",
-        code=stage_sources("claims.py"),
     output:
         csv=report(
             f"{ROOT}/claims.csv",
@@ -81,6 +80,7 @@ rule claims:
     resources:
         **NEEDS["report"].resources,
     params:
+        code=stage_code("claims.py"),
         # A function, or Snakemake would look for wildcards between the braces of a value.
         config=lambda wildcards: as_argument(
             {
@@ -104,7 +104,6 @@ rule report:
         figures=PLAN.figure_files(),
         claims=[rules.claims.output.csv, rules.claims.output.groups],
         references=sorted(f"references/{name}.csv" for name in config["tables"]),
-        code=stage_sources("report.py"),
         templates=[
             f"src/pretrieve/reporting/templates/report.{kind}"
             for kind in ("html.j2", "css", "js")
@@ -126,6 +125,7 @@ rule report:
     resources:
         **NEEDS["report"].resources,
     params:
+        code=stage_code("report.py"),
         # A function, or Snakemake would look for wildcards between the braces of a value.
         config=lambda wildcards: as_argument(
             {

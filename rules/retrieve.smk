@@ -13,7 +13,6 @@ for dataset_name in PLAN.ranked:
             f"bm25_{rule_name(dataset_name)}"
         input:
             task=task_files(dataset_name),
-            code=stage_sources("bm25.py"),
         output:
             runs=[paths.run_file(ROOT, system, dataset_name, 0) for system in BM25],
             costs=[
@@ -34,6 +33,7 @@ for dataset_name in PLAN.ranked:
         resources:
             **NEEDS["bm25"].resources,
         params:
+            code=stage_code("bm25.py"),
             scores=score_arguments(
                 dataset_name, [paths.parse_system(system).size for system in BM25]
             ),
@@ -59,7 +59,6 @@ for dataset_name in PLAN.ranked:
                 task=task_files(dataset_name),
                 retrievers=of_sizes("retrievers", TRAINED_ON, sizes, *RETRIEVER_FILES),
                 candidates=candidate_runs(dataset_name, sizes),
-                code=stage_sources("retrieve.py"),
             output:
                 stores=of_sizes("embeddings", dataset_name, sizes, *STORE_FILES),
                 runs=of_sizes("runs", dataset_name, sizes, ".trec.gz"),
@@ -81,13 +80,14 @@ for dataset_name in PLAN.ranked:
             resources:
                 **NEEDS["retrieve"].resources,
             params:
+                code=stage_code("retrieve.py"),
                 scores=score_arguments(dataset_name, sizes),
                 retrievers=of_sizes("retrievers", TRAINED_ON, sizes),
                 stores=of_sizes("embeddings", dataset_name, sizes),
                 options=partial(family_options, TRAINED_ON),
                 search=as_argument(PLAN.scale.get("search", {})),
                 mined=config["mining_depth"],
-                vectors=VECTOR_CODE,
+                vectors_code=VECTOR_CODE,
             message:
                 f"Searching {dataset_name} with {{wildcards.family}}, seed {{wildcards.seed}}"
             shell:
@@ -96,7 +96,7 @@ for dataset_name in PLAN.ranked:
                 " --retrievers {params.retrievers} --stores {params.stores} --options {params.options}"
                 " --search {params.search} --candidates {input.candidates} --runs {output.runs}"
                 " --outputs {output.metrics} --negatives {output.negatives} --mining-depth {params.mined}"
-                " --code {params.vectors} --threads {threads} --log {log}"
+                " --vectors-code {params.vectors_code} --threads {threads} --log {log}"
 
         # Asked for by name only.
         if not mined and dataset_name == TRAINED_ON:
@@ -107,7 +107,6 @@ for dataset_name in PLAN.ranked:
                 input:
                     task=task_files(dataset_name),
                     stores=of_sizes("embeddings", dataset_name, sizes, *STORE_FILES),
-                    code=stage_sources("mine.py"),
                 output:
                     of_sizes("negatives", dataset_name, sizes, ".jsonl.gz"),
                 log:
@@ -122,6 +121,7 @@ for dataset_name in PLAN.ranked:
                 resources:
                     **NEEDS["mine"].resources,
                 params:
+                    code=stage_code("mine.py"),
                     task=paths.task_dir(ROOT, dataset_name),
                     retrievers=of_sizes("retrievers", dataset_name, sizes),
                     stores=of_sizes("embeddings", dataset_name, sizes),
@@ -138,7 +138,6 @@ for dataset_name in PLAN.ranked:
 rule mean:
     input:
         parts=metrics_of_parts,
-        code=stage_sources("mean.py"),
     output:
         paths.metrics_file(ROOT, "{system}", "{mean}", "{seed}"),
     log:
@@ -156,6 +155,7 @@ rule mean:
     resources:
         **NEEDS["mean"].resources,
     params:
+        code=stage_code("mean.py"),
         parts=lookup(dpath="{mean}", within=PLAN.means),
     message:
         "The mean {wildcards.mean} of {wildcards.system}, seed {wildcards.seed}"
@@ -174,7 +174,6 @@ for dataset_name in filter(PLAN.is_examples, config["datasets"]):
             input:
                 task=task_files(dataset_name),
                 models=of_sizes("retrievers", TRAINED_ON, sizes, *RETRIEVER_FILES),
-                code=stage_sources("predict.py"),
             output:
                 predictions=of_sizes("predictions", dataset_name, sizes, ".tsv.gz"),
                 metrics=of_sizes("metrics", dataset_name, sizes, ".json"),
@@ -190,6 +189,7 @@ for dataset_name in filter(PLAN.is_examples, config["datasets"]):
             resources:
                 **NEEDS["predict"].resources,
             params:
+                code=stage_code("predict.py"),
                 task=paths.task_dir(ROOT, dataset_name),
                 models=of_sizes("retrievers", TRAINED_ON, sizes),
                 options=partial(family_options, TRAINED_ON),

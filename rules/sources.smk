@@ -3,11 +3,11 @@
 
 FETCH = "python {SCRIPTS}/fetch.py --sources {input.table} --name {params.name} --out {output} --log {log}"
 FETCH_CHECKPOINT = "python {SCRIPTS}/fetch_checkpoint.py --start {params.start} --out {output} --log {log}"
-MADE_BY = []
+MADE_BY = ""
 if config.get("rehearsal"):
     FETCH = "python {SCRIPTS}/make_rehearsal_data.py --name {params.name} --out {output} --log {log}"
     FETCH_CHECKPOINT = "python {SCRIPTS}/make_rehearsal_data.py --start {params.start} --out {output} --log {log}"
-    MADE_BY = stage_sources("make_rehearsal_data.py")
+    MADE_BY = stage_code("make_rehearsal_data.py")
 
 
 localrules:
@@ -19,7 +19,6 @@ rule fetch:
     input:
         # A new line in the list fetches nothing again; a new checksum does, for it is a parameter.
         table=ancient("resources/sources.tsv"),
-        code=MADE_BY,
     output:
         f"{PLAN.source_folder}/{{file}}",
     log:
@@ -34,6 +33,7 @@ rule fetch:
     resources:
         **NEEDS["fetch"].resources,
     params:
+        code=MADE_BY,
         name=source_name,
         checksum=source_checksum,
     message:
@@ -44,8 +44,6 @@ rule fetch:
 
 # Published checkpoints: from mirror/hub/OWNER/NAME or the hub, checked against the manifest of their first use.
 rule fetch_checkpoint:
-    input:
-        MADE_BY,
     output:
         f"{hub.HUB}/{{checkpoint}}/{hub.ORIGIN}",
     log:
@@ -60,6 +58,7 @@ rule fetch_checkpoint:
     resources:
         **NEEDS["fetch"].resources,
     params:
+        code=MADE_BY,
         start=lookup(dpath="{checkpoint}", within=PLAN.checkpoints),
     message:
         "Fetching {params.start}"

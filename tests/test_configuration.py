@@ -48,7 +48,7 @@ def config() -> dict[str, Any]:
 
 
 def load(config: dict[str, Any]) -> Plan:
-    return Plan.load(config, ROOT / "references", ROOT / "schemas/config.schema.yaml", ROOT / "resources/sources.tsv")
+    return Plan.load(config, ROOT / "references", ROOT / "resources/sources.tsv")
 
 
 def changed(config: dict[str, Any], path: str, value: Any) -> dict[str, Any]:

@@ -49,7 +49,7 @@ def retrieve(encoder: str, seed: int = 1, mined: bool = False) -> str:
     return (
         f"python workflow_scripts/retrieve.py --task {ROOT}/tasks/questions --sizes 1pct full --metrics mrr@10 --conventions  "
         f"--retrievers {folders['retrievers']} --stores {folders['embeddings']} --options '{{}}' --candidates  --runs {runs} "
-        f"--outputs {' '.join(metrics(encoder, seed))} --negatives {negatives} --code abc --log x.log"
+        f"--outputs {' '.join(metrics(encoder, seed))} --negatives {negatives} --vectors-code abc --log x.log"
     )
 
 
@@ -86,7 +86,7 @@ def test_a_call_is_cut_by_size() -> None:
     assert found.by_size()[1].makes == [*made, store]
     assert mining.by_size()[1].makes == [*made, negatives, store]
     assert found.by_size()[0].options["conventions"] == []
-    assert found.key == calls_in(retrieve("a").replace("--code abc", "--code def"))[0].key != mining.key
+    assert found.key == calls_in(retrieve("a").replace("--vectors-code abc", "--vectors-code def"))[0].key != mining.key
 
 
 def test_lists_of_other_lengths_are_refused() -> None:

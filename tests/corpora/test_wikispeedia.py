@@ -18,7 +18,8 @@ import pytest
 
 from pretrieve.base.errors import DataError
 from pretrieve.corpora.builder import Article, UnplacedLink
-from pretrieve.corpora.readers import Part, build
+from pretrieve.corpora.parts import build
+from pretrieve.corpora.readers import Part
 from pretrieve.corpora.wikispeedia import decode_title, parse_text, place_links, read_links, read_wikispeedia
 from pretrieve.corpora.wikitext import Link, Paragraph, Section
 from pretrieve.raw.raw_text import Warnings

@@ -9,16 +9,17 @@ from pathlib import Path
 
 import pytest
 import yaml
-
-from pretrieve.base.errors import ConfigError
 from pretrieve.benchmarks.official.collection_formats import LAYOUTS
 from pretrieve.benchmarks.official.collection_readers import build_collection
 from pretrieve.benchmarks.official.example_readers import READERS as EXAMPLES
 from pretrieve.benchmarks.official.example_readers import build_official
+
+from pretrieve.base.errors import ConfigError
 from pretrieve.benchmarks.official.fanoutqa import build_fanoutqa
 from pretrieve.benchmarks.official.multireqa import build_multireqa
 from pretrieve.benchmarks.official.natural_questions import build_natural_questions
 from pretrieve.benchmarks.official.squad_reqa import build_squad
+from pretrieve.corpora import parts as corpus_parts
 from pretrieve.corpora import readers
 from pretrieve.models.published import read_start
 from pretrieve.operations.rehearsal.checkpoints import make_checkpoint
@@ -37,8 +38,8 @@ ROOT = Path(__file__).resolve().parents[2]
 @pytest.fixture(scope="module")
 def plan() -> Plan:
     config = yaml.safe_load((ROOT / "config.yaml").read_text(encoding="utf-8")) | {"scale": "paper", "rehearsal": 1}
-    schema, sources = ROOT / "schemas/config.schema.yaml", ROOT / "resources/sources.tsv"
-    return Plan.load(config, ROOT / "references", schema, sources)
+    sources = ROOT / "resources/sources.tsv"
+    return Plan.load(config, ROOT / "references", sources)
 
 
 @pytest.fixture(scope="module")
@@ -110,9 +111,9 @@ def test_the_corpora_are_read_and_their_links_lead_to_pages(plan, made, tokenize
             readers.Part(part.name, part.reader, {key: str(made[file]) for key, file in part.files.items()})
             for part in parts
         ]
-        counts = readers.build(parts, tmp_path / name)
+        counts = corpus_parts.build(parts, tmp_path / name)
         assert counts["articles"] >= len(BUILDINGS)
-    links = readers.build(
+    links = corpus_parts.build(
         [readers.Part("wikipedia", "mediawiki", {"dump": str(made["enwiki-20181220"])})], tmp_path / "wikipedia"
     )
     assert links["wlp_pairs"] >= 10 * len(BUILDINGS)

@@ -47,7 +47,7 @@ PANELS = {
 def plan() -> Plan:
     config = yaml.safe_load((ROOT / "config.yaml").read_text(encoding="utf-8"))
     sources = ROOT / "resources/sources.tsv"
-    return Plan.load(config, REFERENCES, ROOT / "schemas/config.schema.yaml", sources)
+    return Plan.load(config, REFERENCES, sources)
 
 
 def test_the_nine_figures_of_the_papers_and_their_panels():
@@ -245,7 +245,7 @@ def test_a_missing_file_and_an_unknown_figure_are_named(tmp_path):
         load_figure(tmp_path / "figure7.yaml")
     config = yaml.safe_load((ROOT / "config.yaml").read_text(encoding="utf-8")) | {"figures": ["seed_encoder/figure2"]}
     with pytest.raises(ConfigError, match=r"config: figures: 'seed_encoder/figure2' is not allowed; .*figure1"):
-        Plan.load(config, REFERENCES, ROOT / "schemas/config.schema.yaml", ROOT / "resources/sources.tsv")
+        Plan.load(config, REFERENCES, ROOT / "resources/sources.tsv")
 
 
 def test_an_x_that_yaml_reads_as_a_number_is_text(tmp_path):

@@ -49,8 +49,8 @@ needs_browser = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium to open
 def plan() -> Plan:
     config = with_numbers(yaml.safe_load((ROOT / "config.yaml").read_text(encoding="utf-8")))
     config |= {"tables": TABLES, "figures": [FIGURE], "scale": "demo", "seeds": [1]}
-    schema, sources = ROOT / "schemas/config.schema.yaml", ROOT / "resources/sources.tsv"
-    return Plan.load(config, ROOT / "references", schema, sources)
+    sources = ROOT / "resources/sources.tsv"
+    return Plan.load(config, ROOT / "references", sources)
 
 
 @pytest.fixture(scope="module")

@@ -351,7 +351,7 @@ def test_the_program_writes_all_its_files_or_one_line(tiny, setting):
 def plan() -> Plan:
     config = yaml.safe_load((CHECKOUT / "config.yaml").read_text(encoding="utf-8")) | {"seeds": [1, 2]}
     sources = CHECKOUT / "resources" / "sources.tsv"
-    return Plan.load(config, CHECKOUT / "references", CHECKOUT / "schemas" / "config.schema.yaml", sources)
+    return Plan.load(config, CHECKOUT / "references", sources)
 
 
 def setting_of(plan: Plan, name: str) -> Setting:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import copy
 import json
-import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -16,10 +15,10 @@ from pathlib import Path
 import pytest
 import yaml
 from official_files import put
+from pretrieve.benchmarks.official.example_readers import READERS, builder_of
 from tokenizers import Tokenizer
 
 from pretrieve.base.errors import ConfigError
-from pretrieve.benchmarks.official.example_readers import READERS, builder_of
 from pretrieve.evaluation.example_metrics import METRICS
 from pretrieve.finetuning.recipes import KIND_OF
 from pretrieve.tasks.example_task import KINDS
@@ -43,7 +42,7 @@ def with_dataset(configuration: dict, **dataset: object) -> dict:
 
 def check(config: dict) -> None:
     tables = [f"{file.parent.name}/{file.stem}" for file in (ROOT / "references").glob("*/*.csv")]
-    check_config(config, ROOT / "schemas/config.schema.yaml", tables)
+    check_config(config, tables)
 
 
 @pytest.mark.parametrize("name", READERS)
@@ -100,18 +99,6 @@ def test_program(tmp_path: Path, tokenizer: Tokenizer) -> None:
     ended = run("sst-2", *common, "--files", *named)
     assert ended.returncode != 0 and "30 records in the file 'train'; expected 67,349" in ended.stderr
     assert "Traceback" not in ended.stderr
-
-
-def test_arguments_of_the_program() -> None:
-    program = runpy.run_path(str(PROGRAM))
-    assert program["parse_files"](["train=a=b.tsv", "dev=c"]) == {"train": Path("a=b.tsv"), "dev": Path("c")}
-    for entries in (["train=a", "train=b"], ["train"], ["=a"], ["train="]):
-        with pytest.raises(ConfigError, match="is not NAME=PATH with a name of its own"):
-            program["parse_files"](entries)
-    with pytest.raises(ConfigError, match=r"--options: '\[1\]' is list; expected a JSON object"):
-        program["parse_options"]("[1]")
-    with pytest.raises(ConfigError, match="--options: '{' is not JSON"):
-        program["parse_options"]("{")
 
 
 def test_the_list_is_light() -> None:

@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[2]
 def load(**dataset: Any) -> Plan:
     config = json.loads(json.dumps(yaml.safe_load((ROOT / "config.yaml").read_text())))
     config["datasets"]["own"] = {"sizes": {"80pct": 0.8}} | dataset
-    return Plan.load(config, ROOT / "references", ROOT / "schemas/config.schema.yaml", ROOT / "resources/sources.tsv")
+    return Plan.load(config, ROOT / "references", ROOT / "resources/sources.tsv")
 
 
 @pytest.mark.parametrize(

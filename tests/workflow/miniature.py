@@ -17,7 +17,7 @@ from pathlib import Path
 
 PROJECT = Path(__file__).resolve().parents[2]
 #: What a clone has and the workflow uses; results, data and environments stay behind.
-PARTS = ["Snakefile", "config.yaml", "Makefile", "pyproject.toml", "rules", "workflow_scripts", "src", "schemas"]
+PARTS = ["Snakefile", "config.yaml", "Makefile", "pyproject.toml", "rules", "workflow_scripts", "src"]
 PARTS += ["references", "resources", "profiles", "envs", "docs"]
 #: Seconds after which a run counts as one that hangs; on a busy machine it may take ten times as long as on a free one.
 TIMEOUT = 1200
@@ -77,7 +77,7 @@ class Workflow:
         return subprocess.Popen(
             ["snakemake", *arguments],
             cwd=self.folder,
-            env=environment(),
+            env=environment() | {"PYTHONPATH": str(self.folder / "src")},  # the copy's own code, also in the rules
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

@@ -80,7 +80,7 @@ runpy.run_module("pretrieve.operations.bundle.runner", run_name="__main__")
 
 
 def program(workflow: Workflow, script: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, f"workflow_scripts/{script}.py", *arguments]
+    command = [sys.executable, "-m", "pretrieve", script, *arguments]
     kept = environment() | {"PYTHONPATH": "src"}
     done = subprocess.run(command, cwd=workflow.folder, env=kept, capture_output=True, text=True, timeout=TIMEOUT)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -180,7 +180,7 @@ def test_an_unknown_table_or_scale_ends_with_one_line(monkeypatch) -> None:
         (["--tables", "condenser/tabel5"], "tabel5"),
         (["--scale", "papr"], "did you mean 'paper'"),
     ):
-        command = [sys.executable, "workflow_scripts/estimate.py", *arguments]
+        command = [sys.executable, "-m", "pretrieve", "estimate", *arguments]
         env = environment() | {"PYTHONPATH": str(PROJECT / "src")}
         ended = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, env=env)
         assert ended.returncode == 1 and ended.stdout == ""

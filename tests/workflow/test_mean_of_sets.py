@@ -37,8 +37,8 @@ def configuration(**changes: Any) -> dict[str, Any]:
 
 
 def load(config: dict[str, Any]) -> Plan:
-    schema, sources = ROOT / "schemas/config.schema.yaml", ROOT / "resources/sources.tsv"
-    return Plan.load(config, ROOT / "references", schema, sources)
+    sources = ROOT / "resources/sources.tsv"
+    return Plan.load(config, ROOT / "references", sources)
 
 
 @pytest.fixture(scope="module")

@@ -63,8 +63,8 @@ RECIPES: list[tuple[str, str, dict[str, Any]]] = [
 
 def plan_of(**changes: Any) -> Plan:
     config = yaml.safe_load((ROOT / "config.yaml").read_text(encoding="utf-8")) | {"scale": "paper"} | changes
-    schema, sources = ROOT / "schemas/config.schema.yaml", ROOT / "resources/sources.tsv"
-    return Plan.load(config, ROOT / "references", schema, sources)
+    sources = ROOT / "resources/sources.tsv"
+    return Plan.load(config, ROOT / "references", sources)
 
 
 @pytest.fixture(scope="module")
@@ -269,5 +269,7 @@ def test_a_rehearsal_runs_from_made_files_to_a_score(cold_project) -> None:
     )
     assert -1 <= json.loads((cold_project.folder / target).read_text(encoding="utf-8"))["metrics"]["spearman"] <= 1
     assert not (cold_project.folder / "data/sources").exists() and not (cold_project.folder / "results/paper").exists()
-    said = (cold_project.folder / "results/paper-rehearsal/logs/fetch/stsb/stsb-en-train.csv.log").read_text(encoding="utf-8")
+    said = (cold_project.folder / "results/paper-rehearsal/logs/fetch/stsb/stsb-en-train.csv.log").read_text(
+        encoding="utf-8"
+    )
     assert "made up for a rehearsal, not the publisher's" in said

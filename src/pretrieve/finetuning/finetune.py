@@ -11,8 +11,7 @@ from pathlib import Path
 from pretrieve.base.errors import DataError
 from pretrieve.base.files import write_json
 from pretrieve.finetuning.fine_tuning import FineTuning
-from pretrieve.finetuning.recipes import trainer_of
-from pretrieve.finetuning.trainers import TRAINERS
+from pretrieve.finetuning.trainers import prepare
 from pretrieve.training.checkpoint import Checkpoints
 from pretrieve.training.curve import write_curve
 from pretrieve.training.loop import Outcome, train
@@ -49,7 +48,7 @@ def finetune(
     """
     if isinstance(run.options["epochs"], list):
         return _best_epochs(run, out, checkpoint_seconds, stop)
-    prepared = TRAINERS[trainer_of(run.options)](run)
+    prepared = prepare(run)
     checkpoints = Checkpoints(run.work / "state", prepared.key)
     if checkpoints.latest() is None:
         prepared.started()

@@ -113,7 +113,7 @@ def _with_words(options: Mapping[str, Any], task: Path) -> dict[str, Any]:
     return {**options, "zeroed": sorted({word for word in special if word != NO_TOKEN})}
 
 
-def prepare_ranking(run: FineTuning) -> Trainable:
+def prepare(run: FineTuning) -> Trainable:
     """Everything that :func:`pretrieve.finetuning.finetune.finetune` needs to train a retriever on given documents."""
     parts = ranking_parts(run)
     data = parts.data

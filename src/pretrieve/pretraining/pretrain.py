@@ -18,9 +18,9 @@ from pretrieve.models.config import BodyConfig
 from pretrieve.models.encoder import Encoder
 from pretrieve.models.hf_format import Checkpoint, load_tensors, read_encoder, save_encoder
 from pretrieve.models.published import read_start
+from pretrieve.pretraining.budget import budget_steps
 from pretrieve.pretraining.initial_weights import body_config
 from pretrieve.pretraining.objectives import build_objective
-from pretrieve.pretraining.presets import budget_steps
 from pretrieve.pretraining.setting import Setting
 from pretrieve.text.token_store import TokenStore
 from pretrieve.training.checkpoint import Checkpoints

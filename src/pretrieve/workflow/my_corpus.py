@@ -23,8 +23,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pretrieve.base import paths
-from pretrieve.base.errors import ConfigError, DataError
+from pretrieve.base.errors import ConfigError, DataError, nearest
 from pretrieve.finetuning.recipes import resolve_recipe
+from pretrieve.pretraining.objectives import PAIR_TASKS
+from pretrieve.pretraining.presets import OPTIONS
 from pretrieve.workflow.configuration import check_config
 from pretrieve.workflow.job_options import chain_of, recipe_options
 from pretrieve.workflow.scales import at_scale
@@ -36,8 +38,8 @@ NAME, PAIRS = "my-corpus", "my-corpus-ict"
 TARGET = "my_corpus_report"
 SIZE = "full"
 METRICS = ["ndcg@10", "mrr@10", "recall@10", "recall@100"]
-#: How the objectives are called in the table, in its order.
-LABELS = {
+#: How objectives are called in the table, in its order; others follow by their own names.
+_LABELS = {
     "none": "no pre-training",
     "bert": "BERT (masked words)",
     "condenser": "Condenser",
@@ -47,12 +49,19 @@ LABELS = {
     "ict": "ICT",
     "ict-bfs": "ICT + BFS",
 }
-_PAIR_TASKS = {"ict": ["ict"], "ict-bfs": ["ict", "bfs"]}
 
 
-def with_my_corpus(
-    config: dict[str, Any], words: Iterable[str] = (), schema: Path = Path("schemas/config.schema.yaml")
-) -> dict[str, Any]:
+def label_of(objective: str) -> str:
+    """How an objective is called in the table."""
+    return _LABELS.get(objective, objective)
+
+
+def _in_order(objectives: Iterable[str]) -> list[str]:
+    order = list(_LABELS)
+    return sorted(objectives, key=lambda name: order.index(name) if name in order else len(order))
+
+
+def with_my_corpus(config: dict[str, Any], words: Iterable[str] = ()) -> dict[str, Any]:
     """The configuration for the folder that ``my_corpus`` names; the same one where it names none.
 
     words: of the command line, to tell a run that compares from one that only pre-trains.
@@ -70,7 +79,7 @@ def with_my_corpus(
                 "my_corpus=path/to/dir (docs/your-own-corpus.md)."
             )
         return config
-    check_config(config, schema, config["tables"])
+    check_config(config, config["tables"])
     if "my_corpus_options" not in config:
         raise ConfigError("config: my_corpus_options is missing; config.yaml of the project has it.")
     # It imports Parquet's library, which other calls of Snakemake do without.
@@ -167,18 +176,24 @@ def _datasets(folder: Folder, options: Mapping[str, Any]) -> dict[str, Any]:
 def _encoders(objectives: Iterable[str], folder: Folder) -> dict[str, Any]:
     body = {"body": "transformer", "layers": "deep"}
     encoders = {"base": body | {"objective": "mlm", "budget": "base"}}
-    for name in LABELS:
-        if name not in objectives or (name == "ict" and not folder.has_sentences):
-            continue
-        if name == "ict-bfs" and not (folder.has_sections and folder.has_sentences):
-            continue
+    words = ("none", "bert", *(name for name in OPTIONS if name not in ("none", "mlm", "pairs")))
+    for name in _in_order(objectives):
+        tasks = name.split("-")
         if name == "none":
             encoders[name] = body | {"objective": "none"}
-        elif name in _PAIR_TASKS:
-            encoders[name] = body | {"start": "base", "objective": _PAIR_TASKS[name], "dim": "full", "budget": "pairs"}
-        else:
-            objective = "mlm" if name == "bert" else name
-            encoders[name] = body | {"start": "base", "objective": objective, "budget": "continued"}
+        elif name in words:
+            encoders[name] = body | {
+                "start": "base",
+                "objective": "mlm" if name == "bert" else name,
+                "budget": "continued",
+            }
+        elif not set(tasks) <= set(PAIR_TASKS):
+            raise ConfigError(
+                f"config: my_corpus_options.objectives: {name!r} is not allowed; allowed: {', '.join(words)}, and pair tasks "
+                f"with - between them: {', '.join(PAIR_TASKS)}{nearest(name, [*words, *PAIR_TASKS])}"
+            )
+        elif folder.has_sentences and (folder.has_sections or tasks == ["ict"]):
+            encoders[name] = body | {"start": "base", "objective": tasks, "dim": "full", "budget": "pairs"}
     return encoders
 
 
@@ -191,7 +206,7 @@ def table_request(config: Mapping[str, Any], root: str) -> dict[str, Any]:
     """What my_corpus_table.py is asked for: rows (label, system, seeds), where their files are, and what to say of them."""
     recipe = config["my_corpus_options"]["recipe"]
     trained_on = config["datasets"][NAME].get("trained_on", NAME)
-    names = [name for name in LABELS if name in config["encoders"]]
+    names = [name for name in config["encoders"] if name != "base"]
     return {
         "root": root,
         "dataset": NAME,
@@ -200,7 +215,7 @@ def table_request(config: Mapping[str, Any], root: str) -> dict[str, Any]:
         "rows": [
             {"label": "BM25", "system": f"bm25.reqa-{SIZE}", "seeds": [0]},
             *(
-                {"label": LABELS[name], "system": f"{name}.{recipe}-{SIZE}", "seeds": list(config["seeds"])}
+                {"label": label_of(name), "system": f"{name}.{recipe}-{SIZE}", "seeds": list(config["seeds"])}
                 for name in names
             ),
         ],
@@ -223,5 +238,5 @@ def say_what_is_left_out(config: Mapping[str, Any]) -> None:
     """One line on standard error for each objective that was asked for and this corpus has nothing for."""
     for name in config["my_corpus_options"]["objectives"]:
         if name not in config["encoders"]:
-            lacks = "no sections (lines '# …')" if name == "ict-bfs" else "hardly two sentences in a document"
-            print(f"my_corpus: {LABELS[name]} is left out: {lacks}.", file=sys.stderr)
+            lacks = "no sections (lines '# …')" if name != "ict" else "hardly two sentences in a document"
+            print(f"my_corpus: {label_of(name)} is left out: {lacks}.", file=sys.stderr)

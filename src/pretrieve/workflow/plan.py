@@ -53,7 +53,6 @@ class Plan(PlanFiles):
         cls,
         config: Mapping[str, Any],
         references: Path = Path("references"),
-        schema: Path = Path("schemas/config.schema.yaml"),
         sources: Path = Path("resources/sources.tsv"),
     ) -> Plan:
         """Check the configuration and read the tables' cells, the figures and the list of sources.
@@ -66,7 +65,7 @@ class Plan(PlanFiles):
         config = overrides.rehearsed(at_scale(config))
         files = sorted(references.glob("*/*.csv"))
         names = {f"{file.parent.name}/{file.stem}": file for file in files}
-        check_config(config, schema, names)
+        check_config(config, names)
         cells = {
             name: [row | {"paper": name.split("/")[0]} for row in _read_rows(file, ",")] for name, file in names.items()
         }

@@ -11,7 +11,7 @@ from typing import Any
 
 from pretrieve.base import paths
 from pretrieve.base.errors import ConfigError, nearest
-from pretrieve.benchmarks.official.collection_formats import LAYOUTS, ships_negatives
+from pretrieve.benchmarks.readers import READERS, ships_negatives
 from pretrieve.corpora.readers import Part, parts_of
 from pretrieve.operations.rehearsal import overrides
 from pretrieve.raw import hub
@@ -174,9 +174,7 @@ class PlanFiles:
             tested = [part for part in self.parts(dataset) if part in self.config["datasets"]]
             tasks = {*tested, *map(self.trained_on, tested)}
             for options in (self.config["datasets"][task] for task in tasks):
-                names.update(options.get("files", {}).values())
-                if options.get("reader") == "fanoutqa":
-                    names.add("fanoutqa-dev")
+                names.update({**READERS[options["reader"]].sources, **options.get("files", {})}.values())
         return sorted(map(self.raw_file, names.union(*map(self._corpus_sources, corpora))))
 
     def corpora_behind(self, system: str, dataset: str) -> set[str]:
@@ -229,12 +227,13 @@ class PlanFiles:
         return named + [f"{task}: {name}" for name in names if name not in self.sources]
 
     def dataset_files(self, dataset: str) -> dict[str, str]:
-        """Name → path of a data set's files. A layout that asks questions of a corpus gets its tables."""
+        """Name → path of a data set's files. A collection that asks questions of a corpus gets its tables."""
         options = self.config["datasets"][dataset]
-        layout = LAYOUTS.get(options["reader"])
+        reader = READERS[options["reader"]]
         directory = paths.corpus_dir(self.root, articles_of(self.config, dataset))
-        files = {name: f"{directory}/{name}.parquet" for name in (layout.from_corpus if layout else ())}
-        return files | {name: self.raw_file(value) for name, value in options.get("files", {}).items()}
+        files = {name: f"{directory}/{name}.parquet" for name in (reader.tables if reader.collection else ())}
+        named = {**reader.sources, **options.get("files", {})}
+        return files | {name: self.raw_file(value) for name, value in named.items()}
 
     def raw_file(self, value: str) -> str:
         """A file of the configuration: the name of a source, or a path."""

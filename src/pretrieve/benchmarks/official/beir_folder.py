@@ -75,7 +75,7 @@ def look_at(directory: Path) -> Folder:
     if corpus is None:
         raise DataError(
             f"{directory}/corpus.jsonl: no such file (nor with .gz, .bz2). Make it of a folder of texts: python "
-            f"workflow_scripts/make_corpus.py FOLDER --out {directory}/corpus.jsonl"
+            f"pretrieve make-corpus FOLDER --out {directory}/corpus.jsonl"
         )
     files = {"corpus": str(corpus)}
     judged = [split for split in ("train", "dev", "test") if (directory / f"qrels/{split}.tsv").is_file()]

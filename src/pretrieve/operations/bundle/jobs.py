@@ -76,7 +76,7 @@ class Call:
     def key(self) -> str:
         """What tells this call from others: a hash of all that its result depends on; not where it logs, nor its threads; its
         code is compared apart."""
-        left_out = ("log", "threads", "checkpoints", "code")
+        left_out = ("log", "threads", "checkpoints", "vectors-code")
         kept = {name: list(words) for name, words in self.options.items() if name not in left_out}
         return hashlib.sha256(json.dumps([self.program, kept], sort_keys=True).encode()).hexdigest()[:24]
 

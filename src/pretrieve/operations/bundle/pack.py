@@ -5,7 +5,7 @@
     manifest.json       scale, tables, commit, checksums of the data, what was left out
     jobs.json           what to run, in order (:mod:`pretrieve.operations.bundle.jobs`)
     README.txt          how
-    src/pretrieve/…, workflow_scripts/…
+    src/pretrieve/…
     results/{scale}/…   data, where the workflow has them
 
 The archive is a tar with xz and a function of its content. What goes out where it would exceed the limit:

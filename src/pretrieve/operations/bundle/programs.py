@@ -1,9 +1,9 @@
-"""The programs of ``workflow_scripts/`` as a bundle runs them: the same library calls with the same arguments.
+"""The commands (:mod:`pretrieve.commands`) as a bundle runs them: the same library calls with the same arguments.
 
-Three differ from the scripts. Pre-training and fine-tuning stop when the slice ends (:mod:`pretrieve.operations.bundle.slices`).
+Three differ from those. Pre-training and fine-tuning stop when the slice ends (:mod:`pretrieve.operations.bundle.slices`).
 ``retrieve`` writes its run and no metrics file: that needs ranx, and is made when the results are unpacked, so that one
-evaluator makes all of them; what it would have is shown (:mod:`pretrieve.operations.bundle.preview`). ``mine.py`` and
-``predict.py`` run as they are.
+evaluator makes all of them; what it would have is shown (:mod:`pretrieve.operations.bundle.preview`). ``mine`` and
+``predict`` run as they are.
 
 Imports torch, numpy, pyarrow, tokenizers, safetensors and what these bring; ``predict`` also scipy, which comes with
 scikit-learn.
@@ -11,12 +11,12 @@ scikit-learn.
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 
 from pretrieve.base.paths import cost_beside
+from pretrieve.base.program import make_parser
 from pretrieve.evaluation.retrieve import TaskSearch
 from pretrieve.finetuning.fine_tuning import FineTuning, options_of_size
 from pretrieve.finetuning.finetune import finetune
@@ -41,7 +41,7 @@ def run_call(call: Call, device: Device, until: float, checkpoint_seconds: float
         train(call, device, checkpoint_seconds, after(until))
         return {}
     with alarm(until):
-        run = {"retrieve": _retrieve, "mine": _script, "predict": _script}[call.program]
+        run = {"retrieve": _retrieve, "mine": _command, "predict": _command}[call.program]
         return run(call, device) or {}
 
 
@@ -98,28 +98,16 @@ def _retrieve(call: Call, device: Device) -> dict[str, float]:
     depths = (int(call.one("depth", "100")), int(call.one("mining-depth", "200")))
     task = TaskSearch(Path(call.one("task")), call.json("options"), call.json("search"), *depths, _threads(call))
     retriever, store, size = Path(call.one("retrievers")), Path(call.one("stores")), call.one("sizes")
-    task.embed(retriever, store, device, code=call.one("code"))
+    task.embed(retriever, store, device, code=call.one("vectors-code"))
     run = task.run(store, size, Path(call.one("runs")), _place(call, "candidates"))
     if negatives := _place(call, "negatives"):
         task.mine(store, retriever, size, negatives)
     return preview(run, task.task / "qrels.parquet", task.splits.needed(size), call.options.get("metrics", ()))
 
 
-def _script(call: Call, device: Device) -> None:
+def _command(call: Call, device: Device) -> None:
+    command = import_module(f"pretrieve.commands.{call.program}")
     words = call.words()
-    if "log" in call.options:  # the runner has a log of its own
-        place = words.index("--log")
-        words = words[:place] + words[place + 1 + len(call.options["log"]) :]
     if call.program == "predict":
         words += ["--precision", "bf16" if device.bf16 else "fp32"]
-    file = Path("workflow_scripts") / f"{call.program}.py"
-    spec = importlib.util.spec_from_file_location(f"bundle_{call.program}", file)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    main: Callable[[], None] = module.main
-    before = sys.argv
-    sys.argv = [str(file), *words]
-    try:
-        main()
-    finally:
-        sys.argv = before
+    command.main(make_parser(command).parse_args(words))

@@ -21,8 +21,8 @@ import torch
 
 from pretrieve.base.progress import Progress
 from pretrieve.operations.bundle.jobs import Job
+from pretrieve.pretraining.budget import budget_steps
 from pretrieve.pretraining.objectives import build_objective
-from pretrieve.pretraining.presets import budget_steps
 from pretrieve.pretraining.pretrain import make_encoder
 from pretrieve.pretraining.setting import Setting
 from pretrieve.text.token_store import TokenStore

@@ -213,7 +213,7 @@ def _load(body: BodyConfig) -> float:
 
 def _start(program: str) -> float:
     """Processor seconds from the call of a program to the end of its imports."""
-    command = [sys.executable, f"workflow_scripts/{program}.py", "--help"]
+    command = [sys.executable, "-m", "pretrieve", program, "--help"]
     begun = _children()
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     return _children() - begun

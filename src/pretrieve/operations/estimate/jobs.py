@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pretrieve.analysis.plan import analyses, models
 from pretrieve.base import paths
 from pretrieve.base.errors import ConfigError, nearest
-from pretrieve.benchmarks.official.collection_formats import LAYOUTS
+from pretrieve.benchmarks.readers import READERS
 from pretrieve.raw import hub
 from pretrieve.reporting.figures.inputs import figure_inputs
 from pretrieve.workflow.job_options import PUBLISHED, from_outside, started_from
@@ -200,12 +200,10 @@ class Graph:
     def _of_task(self, job: Job) -> Iterator[str]:
         options = self.plan.config["datasets"][job.place]
         yield self._of_corpora(vocabulary_corpus(self.plan.config, job.place), "tokenizer.json")
-        if options["reader"] in LAYOUTS:
+        if READERS[options["reader"]].collection:
             yield f"{self.plan.root}/collections/{job.place}/stats.json"
             return
         yield from self.plan.dataset_files(job.place).values()
-        if options["reader"] == "fanoutqa":
-            yield self.plan.source_file("fanoutqa-dev")
         if wants_corpus(self.plan.config, job.place):
             yield self._of_corpora(articles_of(self.plan.config, job.place), "articles.parquet")
 

@@ -20,7 +20,7 @@ from typing import Any
 
 from pretrieve.base import paths
 from pretrieve.base.errors import DataError
-from pretrieve.benchmarks.official.example_readers import READERS
+from pretrieve.benchmarks.readers import READERS
 from pretrieve.operations.estimate.training import CorpusLengths, TaskLengths
 from pretrieve.raw.sources import Source, source_of
 from pretrieve.tasks.splits import is_share
@@ -181,7 +181,7 @@ class Sizes:
         origin = "listed"
         if not known:
             known, origin = self._added(files), "listed by file"
-        if not known.get("documents") and self.plan.is_examples(dataset) and options["reader"] in READERS:
+        if not known.get("documents") and READERS[options["reader"]].counts:
             counts = READERS[options["reader"]].counts
             known = {"documents": 2 * sum(counts.values()), "train": counts["train"]} | known
             known.setdefault("queries", sum(count for name, count in counts.items() if "news" not in name))

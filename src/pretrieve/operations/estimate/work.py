@@ -26,7 +26,7 @@ from pretrieve.operations.estimate.training import (
     pretraining_step,
     score_pairs,
 )
-from pretrieve.pretraining.presets import budget_steps
+from pretrieve.pretraining.budget import budget_steps
 from pretrieve.raw import hub
 from pretrieve.workflow.job_options import encoder_options, recipe_options
 from pretrieve.workflow.scales import corpus_of, vocabulary_of

@@ -12,7 +12,7 @@ lengths        of queries and passages
 vocabularies   trained ones are small; given ones are made up
 counts         what publishers state (``official``, BEIR's ``name``, ``counts``, ``expect``) is not asked for
 training sets  numbers and shares of questions become 6, 8, 10 … questions in the same order; ``all`` stays
-raw files      of ``data/rehearsal/``, made by ``workflow_scripts/make_rehearsal_data.py``
+raw files      of ``data/rehearsal/``, made by ``pretrieve make-rehearsal-data``
                (:mod:`pretrieve.operations.rehearsal.made`)
 starts         published checkpoints become made ones, of the same family and number of layers
 =============  =====================================================================================================

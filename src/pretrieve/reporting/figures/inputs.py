@@ -54,6 +54,6 @@ def _of_series(plan: Plan, series: Series, paper: str) -> list[str]:
 
 
 def setting_of(plan: Plan, paper: str | None = None) -> dict[str, Any]:
-    """What ``workflow_scripts/figure.py`` is told about the scale, as JSON: the fields of
+    """What ``pretrieve figure`` is told about the scale, as JSON: the fields of
     :class:`pretrieve.reporting.tables.results.Setting` for the figures of a paper, and ``analyses`` and ``corpus``."""
     return plan.setting(paper) | {"analyses": dict(analyses(plan.config)), "corpus": plan.scale["corpus"]}

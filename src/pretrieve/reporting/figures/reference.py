@@ -26,9 +26,10 @@ import jsonschema
 import yaml
 
 from pretrieve.base.errors import ConfigError, nearest
+from pretrieve.base.package_files import package_file
 from pretrieve.reporting.figures.palette import METHODS
 
-SCHEMA = Path(__file__).parents[4] / "schemas" / "figures.schema.yaml"
+SCHEMA = package_file("schemas/figures.schema.yaml")
 #: Unit of a y axis → digits behind the decimal point of a measured value.
 UNITS = {"fraction": 4, "%": 2, "cosine": 4, "nats": 4, "coordinate": 3}
 

@@ -15,6 +15,7 @@ import jsonschema
 import yaml
 
 from pretrieve.base.errors import ConfigError, DataError
+from pretrieve.base.package_files import package_file
 from pretrieve.base.paths import parse_system
 from pretrieve.reporting.tables.cases import is_case
 
@@ -30,7 +31,7 @@ TEXT = "text"
 STATISTICS = "statistics"
 #: Separates the parts of a row's name: ``1%/99% | BM-25 | No Pretraining``.
 ROW_SEPARATOR = " | "
-SCHEMA = Path(__file__).parents[4] / "schemas" / "references.schema.yaml"
+SCHEMA = package_file("schemas/references.schema.yaml")
 
 _METRIC = re.compile(r"[a-z][a-z0-9_-]*(@[1-9][0-9]*)?")
 _DOTTED = re.compile(r"[a-z_]+(\.[a-z_]+)*")

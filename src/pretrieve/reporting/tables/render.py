@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import jinja2
 
+from pretrieve.base.package_files import package_file
 from pretrieve.reporting.tables.filling import Line
 from pretrieve.reporting.tables.layout import CHANCE, Page, Row, Shown, make_page
 from pretrieve.reporting.tables.references import Table
 from pretrieve.reporting.tables.results import Setting
 
-TEMPLATES = Path(__file__).parents[1] / "templates"
+TEMPLATES = package_file("reporting/templates")
 
 
 def to_markdown(table: Table, lines: Sequence[Line], setting: Setting) -> str:

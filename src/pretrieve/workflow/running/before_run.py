@@ -32,7 +32,7 @@ _LOOKS = {
     *("--filegraph", "--report", "--list", "--list-rules", "-l", "--list-target-rules", "--lt", "--unlock"),
 }
 #: Where jobs read, beside the results of the run.
-_READ = ("data", "resources", "references", "schemas", "envs", "src", "workflow_scripts")
+_READ = ("data", "resources", "references", "envs", "src", "workflow_scripts")
 
 
 def only_looks(words: Iterable[str]) -> bool:
