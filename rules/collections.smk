@@ -4,7 +4,7 @@
 
 rule collection:
     input:
-        raw=lambda wildcards: list(raw_files(wildcards.dataset).values()),
+        raw=of(collection_inputs, "dataset"),
     output:
         [f"{ROOT}/collections/{{dataset}}/{name}" for name in COLLECTION_FILES],
     log:
@@ -21,17 +21,13 @@ rule collection:
     resources:
         **NEEDS["collection"].resources,
     params:
-        code=lambda wildcards: collection_code(wildcards.dataset),
+        code=of(collection_code, "dataset"),
+        words=of(collection_words, "dataset"),
         out=f"{ROOT}/collections/{{dataset}}",
-        reader=lambda wildcards: config["datasets"][wildcards.dataset]["reader"],
-        files=lambda wildcards: named_files(wildcards.dataset),
-        options=lambda wildcards: as_argument(
-            config["datasets"][wildcards.dataset].get("reader_options", {})
-        ),
     message:
-        "Reading {wildcards.dataset} in the layout {params.reader}"
+        "Reading {wildcards.dataset} in the layout of its publisher"
     shell:
-        "python {SCRIPTS}/collection.py {params.reader} --files {params.files} --options {params.options}"
+        "python {SCRIPTS}/collection.py {params.words}"
         " --out {params.out} --log {log}"
 
 
@@ -40,7 +36,7 @@ rule published_negatives:
         collection=[
             f"{ROOT}/collections/{{dataset}}/{name}" for name in COLLECTION_FILES
         ],
-        task=lambda wildcards: task_files(wildcards.dataset),
+        task=of(task_files, "dataset"),
     output:
         paths.negatives_file(ROOT, PUBLISHED, "{dataset}", 0),
     log:
@@ -60,8 +56,8 @@ rule published_negatives:
         **NEEDS["collection"].resources,
     params:
         code=stage_code("published_negatives.py"),
-        collection=lambda wildcards, input: folder_of(input.collection),
-        task=lambda wildcards, input: folder_of(input.task),
+        collection=f"{ROOT}/collections/{{dataset}}",
+        task=paths.task_dir(ROOT, "{dataset}"),
         depth=config["mining_depth"],
     message:
         "The negatives that the publisher of {wildcards.dataset} ships"

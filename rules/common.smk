@@ -142,11 +142,6 @@ def time_report_options():
     return f"--results {shlex.quote(ROOT)} --since {STARTED} --elapsed {elapsed}"
 
 
-def folder_of(files):
-    """The folder that the files of an input stand in."""
-    return os.path.dirname(files[0])
-
-
 def rule_name(dataset, sizes=()):
     """``questions_1pct_5pct``: the end of a rule's name."""
     return "_".join([dataset.replace("-", "_"), *sizes])

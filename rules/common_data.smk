@@ -1,14 +1,26 @@
 # Functions on corpora, data sets and tasks, shared by all stages: their files, and their options as the programs take them.
 
 
-def source_name(wildcards):
-    """The source whose file is ``{file}``."""
-    return PLAN.source_at[f"{PLAN.source_folder}/{wildcards.file}"]
+def of(function, *names):
+    """An input or a parameter of a rule: ``function`` of the values that its wildcards ``names`` have."""
+    return lambda wildcards: function(*(getattr(wildcards, name) for name in names))
 
 
-def source_checksum(wildcards):
+def as_text(function, *names):
+    """The same, as one shell word of JSON; of no wildcard where Snakemake would look for some between the braces."""
+    return lambda wildcards: as_argument(
+        function(*(getattr(wildcards, name) for name in names))
+    )
+
+
+def source_name(file):
+    """The source that a raw file is."""
+    return PLAN.source_at[f"{PLAN.source_folder}/{file}"]
+
+
+def source_checksum(file):
     """What the list says; older lists have a column sha256."""
-    source = PLAN.sources[source_name(wildcards)]
+    source = PLAN.sources[source_name(file)]
     return source.get("checksum") or source["sha256"]
 
 
@@ -40,6 +52,38 @@ def corpus_code(corpus):
     readers = [part.reader for part in PLAN.corpus_parts(corpus)]
     entries = repr([corpus_formats.READERS[reader] for reader in readers])
     return stage_code("corpus.py", *corpus_formats.modules_of(readers), entries=entries)
+
+
+def excluded(corpus):
+    """The list of titles whose articles a corpus leaves out, or none."""
+    return config["corpora"][corpus].get("exclude", [])
+
+
+def exclude_argument(corpus):
+    return f"--exclude {shlex.quote(excluded(corpus))}" if excluded(corpus) else ""
+
+
+def expected_counts(corpus):
+    """``articles=4604``: counts that a corpus must have."""
+    expected = config["corpora"][corpus].get("expect", {})
+    return " ".join(shlex.quote(f"{name}={count}") for name, count in expected.items())
+
+
+def vocabulary_size(corpus):
+    return vocabulary_of(config, corpus).size
+
+
+def given_argument(corpus):
+    """The option of tokens.py that names the given vocabulary of a corpus, or nothing."""
+    given = given_vocabulary(corpus)
+    place = hub.vocabulary_place(given if isinstance(given, str) else "".join(given))
+    return f"--given {shlex.quote(place)}" if place else ""
+
+
+def overlapping_files(dataset):
+    """The files of a task that have its test texts."""
+    directory = paths.task_dir(ROOT, dataset)
+    return [f"{directory}/{name}.parquet" for name in PLAN.overlapping_files(dataset)]
 
 
 def given_vocabulary(corpus):
@@ -75,8 +119,19 @@ def raw_files(dataset):
     return PLAN.dataset_files(dataset)
 
 
+def collection_inputs(dataset):
+    return list(raw_files(dataset).values())
+
+
+def collection_words(dataset):
+    """How collection.py is called: ``beir --files train=… --options {…}``."""
+    options = config["datasets"][dataset]
+    given = as_argument(options.get("reader_options", {}))
+    return f"{options['reader']} --files {named_files(dataset)} --options {given}"
+
+
 def named_files(dataset):
-    """The same as an option: ``train=path dev=path``."""
+    """Name → path as an option: ``train=path dev=path``."""
     return " ".join(
         shlex.quote(f"{name}={path}") for name, path in raw_files(dataset).items()
     )
@@ -102,10 +157,10 @@ def task_kind(dataset):
 
 
 def task_inputs(dataset):
-    """Name → path of the files that a task is made of: its own, or those of its collection."""
+    """The files that a task is made of: its own, or those of its collection."""
     if not reader_of(dataset).collection:
-        return raw_files(dataset)
-    return {name: f"{ROOT}/collections/{dataset}/{name}" for name in COLLECTION_FILES}
+        return list(raw_files(dataset).values())
+    return [f"{ROOT}/collections/{dataset}/{name}" for name in COLLECTION_FILES]
 
 
 def task_words(dataset):
@@ -126,6 +181,12 @@ def corpus_of_task(dataset):
     if not reader.collection and wants_corpus(config, dataset):
         tables = reader.tables or ("articles", "passages")
     return corpus_files(articles_of(config, dataset), *tables)
+
+
+def corpus_argument(dataset):
+    """The same corpus as an option, or nothing."""
+    folder = paths.corpus_dir(ROOT, articles_of(config, dataset))
+    return f"--corpus {shlex.quote(folder)}" if corpus_of_task(dataset) else ""
 
 
 def size_arguments(dataset):
@@ -170,9 +231,28 @@ def score_arguments(dataset, sizes):
     return shlex.join([*words, "--conventions", *options.get("conventions", [])])
 
 
-def metrics_of_parts(wildcards):
-    """The metrics files of the parts of ``{mean}``, of the same system and seed."""
-    return [
-        paths.metrics_file(ROOT, wildcards.system, part, wildcards.seed)
-        for part in PLAN.means[wildcards.mean]
-    ]
+def metrics_of_parts(system, mean, seed):
+    """The metrics files of the parts of a mean."""
+    parts = PLAN.means[mean]
+    return [paths.metrics_file(ROOT, system, part, seed) for part in parts]
+
+
+def licences_of(dataset):
+    """Where the texts of a task come from, and their licences, as shell words."""
+    return shlex.join(PLAN.licences(dataset))
+
+
+def science():
+    """The configuration without what decides no result."""
+    left_out = ("mirror", "checkpoint_seconds")
+    return {key: value for key, value in config.items() if key not in left_out}
+
+
+def figure_inputs(paper, figure):
+    return figure_plan.figure_inputs(PLAN, f"{paper}/{figure}")
+
+
+def figure_tables(paper, figure):
+    """The published tables that a figure takes values from."""
+    tables = PLAN.figures[f"{paper}/{figure}"].published_tables()
+    return [f"references/{paper}/{table}.csv" for table in tables]

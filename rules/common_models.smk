@@ -44,6 +44,11 @@ def outside(encoder):
     return start if start is not None and from_outside(start) else None
 
 
+def store_files(encoder):
+    """What stands for the same, complete."""
+    return f"{store_of(encoder)}/meta.json"
+
+
 def start_of(encoder, seed):
     """Files of what an encoder goes on from; none for a fresh one."""
     if outside(encoder):
@@ -101,10 +106,10 @@ def finetuning_code(task, wildcards):
     return stage_code("finetune.py", *trainers.modules_of(options_of(task, wildcards)))
 
 
-def lengths_of(wildcards):
-    """Tokens of a query and of a document of ``{family}``."""
-    options = recipe_options(config, wildcards.family.split(".")[1], wildcards.dataset)
-    return options["query_length"], options["passage_length"]
+def length_arguments(family, dataset):
+    """Tokens of a query and of a document of a family, as options."""
+    options = recipe_options(config, family.split(".")[1], dataset)
+    return f"--query-length {options['query_length']} --passage-length {options['passage_length']}"
 
 
 def made_of_files(task, sizes, wildcards):

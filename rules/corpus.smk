@@ -3,8 +3,8 @@
 
 rule corpus:
     input:
-        raw=lambda wildcards: corpus_raw_files(wildcards.corpus),
-        exclude=lambda wildcards: config["corpora"][wildcards.corpus].get("exclude", []),
+        raw=of(corpus_raw_files, "corpus"),
+        exclude=of(excluded, "corpus"),
     output:
         tables=expand(
             "{root}/corpora/{{corpus}}/{table}.parquet",
@@ -22,18 +22,11 @@ rule corpus:
     resources:
         **NEEDS["corpus"].resources,
     params:
-        code=lambda wildcards: corpus_code(wildcards.corpus),
+        code=of(corpus_code, "corpus"),
         out=subpath(output.stats, parent=True),
-        parts=lambda wildcards: corpus_arguments(wildcards.corpus),
-        exclude=lambda wildcards, input: (
-            f"--exclude {shlex.quote(str(input.exclude))}" if input.exclude else ""
-        ),
-        expect=lambda wildcards: " ".join(
-            shlex.quote(f"{name}={count}")
-            for name, count in config["corpora"][wildcards.corpus]
-            .get("expect", {})
-            .items()
-        ),
+        parts=of(corpus_arguments, "corpus"),
+        exclude=of(exclude_argument, "corpus"),
+        expect=of(expected_counts, "corpus"),
     message:
         "Reading corpus {wildcards.corpus}"
     shell:
@@ -43,8 +36,8 @@ rule corpus:
 
 rule vocabulary:
     input:
-        tables=lambda wildcards: corpus_files(wildcards.corpus, "articles", "passages"),
-        given=lambda wildcards: given_vocabulary(wildcards.corpus),
+        tables=corpus_files("{corpus}", "articles", "passages"),
+        given=of(given_vocabulary, "corpus"),
     output:
         f"{ROOT}/corpora/{{corpus}}/tokenizer.json",
     log:
@@ -58,13 +51,9 @@ rule vocabulary:
         **NEEDS["vocabulary"].resources,
     params:
         code=stage_code("tokens.py"),
-        corpus=lambda wildcards, input: folder_of(input.tables),
-        size=lambda wildcards: vocabulary_of(config, wildcards.corpus).size,
-        given=lambda wildcards, input: (
-            f"--given {shlex.quote(hub.vocabulary_place(str(input.given)))}"
-            if input.given
-            else ""
-        ),
+        corpus=paths.corpus_dir(ROOT, "{corpus}"),
+        size=of(vocabulary_size, "corpus"),
+        given=of(given_argument, "corpus"),
     message:
         "Making the vocabulary of {wildcards.corpus}: {params.size} word pieces at most"
     shell:
@@ -74,9 +63,7 @@ rule vocabulary:
 
 rule token_store:
     input:
-        tables=lambda wildcards: corpus_files(
-            wildcards.corpus, "articles", "passages", "links"
-        ),
+        tables=corpus_files("{corpus}", "articles", "passages", "links"),
         tokenizer=f"{ROOT}/corpora/{{corpus}}/tokenizer.json",
     output:
         f"{ROOT}/corpora/{{corpus}}/tokens/meta.json",
@@ -91,7 +78,7 @@ rule token_store:
         **NEEDS["token_store"].resources,
     params:
         code=stage_code("tokens.py"),
-        corpus=lambda wildcards, input: folder_of(input.tables),
+        corpus=paths.corpus_dir(ROOT, "{corpus}"),
         out=subpath(output[0], parent=True),
     message:
         "Tokenising {wildcards.corpus}"
@@ -127,11 +114,8 @@ rule pair_statistics:
 
 rule overlap:
     input:
-        tables=lambda wildcards: corpus_files(wildcards.corpus, "articles", "passages"),
-        test=lambda wildcards: [
-            f"{paths.task_dir(ROOT, wildcards.dataset)}/{name}.parquet"
-            for name in PLAN.overlapping_files(wildcards.dataset)
-        ],
+        tables=corpus_files("{corpus}", "articles", "passages"),
+        test=of(overlapping_files, "dataset"),
     output:
         stats=f"{ROOT}/overlap/{{corpus}}/{{dataset}}/stats.json",
         titles=f"{ROOT}/overlap/{{corpus}}/{{dataset}}/titles.txt",
@@ -146,8 +130,8 @@ rule overlap:
         **NEEDS["overlap"].resources,
     params:
         code=stage_code("overlap.py"),
-        corpus=lambda wildcards, input: folder_of(input.tables),
-        test=lambda wildcards, input: folder_of(input.test),
+        corpus=paths.corpus_dir(ROOT, "{corpus}"),
+        test=paths.task_dir(ROOT, "{dataset}"),
     message:
         "Which articles of {wildcards.corpus} hold test paragraphs of {wildcards.dataset}"
     shell:

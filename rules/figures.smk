@@ -7,19 +7,12 @@ wildcard_constraints:
 
 rule figure:
     input:
-        measured=lambda wildcards: figure_plan.figure_inputs(
-            PLAN, f"{wildcards.paper}/{wildcards.figure}"
-        ),
+        measured=of(figure_inputs, "paper", "figure"),
         reference="references/{paper}/{figure}.yaml",
-        tables=lambda wildcards: [
-            f"references/{wildcards.paper}/{table}.csv"
-            for table in PLAN.figures[
-                f"{wildcards.paper}/{wildcards.figure}"
-            ].published_tables()
-        ],
+        tables=of(figure_tables, "paper", "figure"),
         paper="references/{paper}/paper.yaml",
         lock="envs/requirements.lock",
-        sources=lambda wildcards: PLAN.figure_sources(wildcards.paper, wildcards.figure),
+        sources=of(PLAN.figure_sources, "paper", "figure"),
         schemas=[
             "src/pretrieve/schemas/figures.schema.yaml",
             "src/pretrieve/schemas/references.schema.yaml",
@@ -45,9 +38,7 @@ rule figure:
         **NEEDS["figure"].resources,
     params:
         code=stage_code("figure.py"),
-        setting=lambda wildcards: as_argument(
-            figure_plan.setting_of(PLAN, wildcards.paper)
-        ),
+        setting=as_text(partial(figure_plan.setting_of, PLAN), "paper"),
         hash=config_hash(config),
     message:
         "Drawing {wildcards.paper} {wildcards.figure}"

@@ -32,8 +32,7 @@ if MY_CORPUS:
             **NEEDS["table"].resources,
         params:
             code=stage_code("my_corpus_table.py"),
-            # Functions, or Snakemake would look for wildcards between the braces of a path.
-            request=lambda wildcards: as_argument(MY_CORPUS),
+            request=as_text(MY_CORPUS.copy),
         message:
             "Comparing objectives on {config[my_corpus]}"
         shell:
@@ -57,9 +56,7 @@ if MY_CORPUS:
             **NEEDS["export"].resources,
         params:
             code=stage_code("my_corpus_export.py"),
-            licences=lambda wildcards: " ".join(
-                map(shlex.quote, PLAN.licences(MY_CORPUS["trained_on"]))
-            ),
+            licences=licences_of(MY_CORPUS["trained_on"]),
         message:
             "Exporting the best retriever for sentence-transformers"
         shell:

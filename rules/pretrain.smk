@@ -3,8 +3,8 @@
 
 rule pretrain:
     input:
-        store=lambda wildcards: f"{store_of(wildcards.encoder)}/meta.json",
-        start=lambda wildcards: start_of(wildcards.encoder, wildcards.seed),
+        store=of(store_files, "encoder"),
+        start=of(start_of, "encoder", "seed"),
     output:
         expand(
             "{root}/encoders/{{encoder}}/seed{{seed}}/{file}",
@@ -21,12 +21,10 @@ rule pretrain:
     resources:
         **NEEDS["pretrain"].resources,
     params:
-        code=lambda wildcards: pretraining_code(wildcards.encoder),
-        store=lambda wildcards: store_of(wildcards.encoder),
-        options=lambda wildcards: as_argument(
-            encoder_options(config, wildcards.encoder)
-        ),
-        start=lambda wildcards: start_argument(wildcards.encoder, wildcards.seed),
+        code=of(pretraining_code, "encoder"),
+        store=of(store_of, "encoder"),
+        options=as_text(partial(encoder_options, config), "encoder"),
+        start=of(start_argument, "encoder", "seed"),
         out=subpath(output[0], parent=True),
         checkpoints=f"{ROOT}/checkpoints/encoders/{{encoder}}/seed{{seed}}",
     message:

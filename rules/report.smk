@@ -3,12 +3,12 @@
 
 rule table:
     input:
-        measured=lambda wildcards: PLAN.table_inputs(wildcards.paper, wildcards.table),
-        overlap=lambda wildcards: PLAN.table_overlaps(wildcards.paper, wildcards.table),
+        measured=of(PLAN.table_inputs, "paper", "table"),
+        overlap=of(PLAN.table_overlaps, "paper", "table"),
         reference="references/{paper}/{table}.csv",
         paper="references/{paper}/paper.yaml",
         lock="envs/requirements.lock",
-        sources=lambda wildcards: PLAN.table_sources(wildcards.paper, wildcards.table),
+        sources=of(PLAN.table_sources, "paper", "table"),
         template="src/pretrieve/reporting/templates/table.html.j2",
         schema="src/pretrieve/schemas/references.schema.yaml",
     output:
@@ -40,7 +40,7 @@ rule table:
         **NEEDS["table"].resources,
     params:
         code=stage_code("table.py"),
-        setting=lambda wildcards: as_argument(PLAN.setting(wildcards.paper)),
+        setting=as_text(PLAN.setting, "paper"),
         hash=config_hash(config),
     message:
         "Writing {wildcards.paper} {wildcards.table}"
@@ -81,14 +81,7 @@ rule claims:
         **NEEDS["report"].resources,
     params:
         code=stage_code("claims.py"),
-        # A function, or Snakemake would look for wildcards between the braces of a value.
-        config=lambda wildcards: as_argument(
-            {
-                key: value
-                for key, value in config.items()
-                if key not in ("mirror", "checkpoint_seconds")
-            }
-        ),
+        config=as_text(science),
     message:
         "Judging the papers' claims by what was measured"
     shell:
@@ -126,14 +119,7 @@ rule report:
         **NEEDS["report"].resources,
     params:
         code=stage_code("report.py"),
-        # A function, or Snakemake would look for wildcards between the braces of a value.
-        config=lambda wildcards: as_argument(
-            {
-                key: value
-                for key, value in config.items()
-                if key not in ("mirror", "checkpoint_seconds")
-            }
-        ),
+        config=as_text(science),
     message:
         "Writing the report"
     shell:

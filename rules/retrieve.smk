@@ -137,7 +137,7 @@ for dataset_name in PLAN.ranked:
 # A mean of data sets that plays a role: the parts' metrics → one file, for every system.
 rule mean:
     input:
-        parts=metrics_of_parts,
+        parts=of(metrics_of_parts, "system", "mean", "seed"),
     output:
         paths.metrics_file(ROOT, "{system}", "{mean}", "{seed}"),
     log:

@@ -10,11 +10,6 @@ if config.get("rehearsal"):
     MADE_BY = stage_code("make_rehearsal_data.py")
 
 
-localrules:
-    fetch,
-    fetch_checkpoint,
-
-
 rule fetch:
     input:
         # A new line in the list fetches nothing again; a new checksum does, for it is a parameter.
@@ -27,6 +22,7 @@ rule fetch:
         f"{ROOT}/benchmarks/fetch/{{file}}.tsv"
     wildcard_constraints:
         file=PLAN.alternation(source["file"] for source in PLAN.sources.values()),
+    localrule: True
     conda:
         "../envs/cpu.yaml"
     threads: NEEDS["fetch"].threads
@@ -34,8 +30,8 @@ rule fetch:
         **NEEDS["fetch"].resources,
     params:
         code=MADE_BY,
-        name=source_name,
-        checksum=source_checksum,
+        name=of(source_name, "file"),
+        checksum=of(source_checksum, "file"),
     message:
         "Checking {params.name}"
     shell:
@@ -52,6 +48,7 @@ rule fetch_checkpoint:
         f"{ROOT}/benchmarks/fetch/hub/{{checkpoint}}.tsv"
     wildcard_constraints:
         checkpoint=PLAN.alternation(PLAN.checkpoints),
+    localrule: True
     conda:
         "../envs/cpu.yaml"
     threads: NEEDS["fetch"].threads

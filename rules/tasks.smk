@@ -7,9 +7,9 @@ for kind in ("task", "task_with_answers", "example_task"):
         name:
             kind
         input:
-            tokenizer=lambda wildcards: tokenizer_of(wildcards.dataset),
-            files=lambda wildcards: list(task_inputs(wildcards.dataset).values()),
-            corpus=lambda wildcards: corpus_of_task(wildcards.dataset),
+            tokenizer=of(tokenizer_of, "dataset"),
+            files=of(task_inputs, "dataset"),
+            corpus=of(corpus_of_task, "dataset"),
         output:
             [f"{ROOT}/tasks/{{dataset}}/{name}" for name in TASK_KINDS[kind]],
         log:
@@ -26,14 +26,10 @@ for kind in ("task", "task_with_answers", "example_task"):
         resources:
             **NEEDS["task"].resources,
         params:
-            code=lambda wildcards: task_code(wildcards.dataset),
-            reader=lambda wildcards: task_words(wildcards.dataset),
-            corpus=lambda wildcards, input: (
-                f"--corpus {shlex.quote(folder_of(input.corpus))}"
-                if input.corpus
-                else ""
-            ),
-            sizes=lambda wildcards: size_arguments(wildcards.dataset),
+            code=of(task_code, "dataset"),
+            reader=of(task_words, "dataset"),
+            corpus=of(corpus_argument, "dataset"),
+            sizes=of(size_arguments, "dataset"),
             out=f"{ROOT}/tasks/{{dataset}}",
         message:
             "Making the task {wildcards.dataset}"
