@@ -23,8 +23,6 @@ report: "docs/captions/workflow.rst"
 
 
 include: "rules/common.smk"
-include: "rules/common_data.smk"
-include: "rules/common_models.smk"
 include: "rules/sources.smk"
 include: "rules/corpus.smk"
 include: "rules/tasks.smk"

@@ -4,7 +4,7 @@
 
 rule collection:
     input:
-        raw=of(collection_inputs, "dataset"),
+        raw=of(DATA.collection_inputs, "dataset"),
     output:
         [f"{ROOT}/collections/{{dataset}}/{name}" for name in COLLECTION_FILES],
     log:
@@ -13,7 +13,7 @@ rule collection:
         f"{ROOT}/benchmarks/collection/{{dataset}}.tsv"
     wildcard_constraints:
         dataset=PLAN.alternation(
-            name for name in config["datasets"] if reader_of(name).collection
+            name for name in config["datasets"] if DATA.reader_of(name).collection
         ),
     conda:
         "../envs/cpu.yaml"
@@ -21,8 +21,8 @@ rule collection:
     resources:
         **NEEDS["collection"].resources,
     params:
-        code=of(collection_code, "dataset"),
-        words=of(collection_words, "dataset"),
+        code=of(DATA.collection_code, "dataset"),
+        words=of(DATA.collection_words, "dataset"),
         out=f"{ROOT}/collections/{{dataset}}",
     message:
         "Reading {wildcards.dataset} in the layout of its publisher"
@@ -36,7 +36,7 @@ rule published_negatives:
         collection=[
             f"{ROOT}/collections/{{dataset}}/{name}" for name in COLLECTION_FILES
         ],
-        task=of(task_files, "dataset"),
+        task=of(DATA.task_files, "dataset"),
     output:
         paths.negatives_file(ROOT, PUBLISHED, "{dataset}", 0),
     log:

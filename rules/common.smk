@@ -1,5 +1,5 @@
 # Shared by all stages: the checked configuration and what it says of the whole run. Every import of the rules is here.
-# Functions on corpora and data sets: common_data.smk; on encoders and retrievers: common_models.smk.
+# What they say of corpora and data sets is in pretrieve/workflow/rule_data.py, of encoders and retrievers in rule_models.py.
 
 import os
 import re
@@ -23,32 +23,24 @@ from pretrieve.analysis import plan as analysis_plan
 from pretrieve.workflow.running.before_run import prepare_run
 from pretrieve.workflow.configuration import config_hash, with_numbers
 from pretrieve.raw import hub
-from pretrieve.corpora import readers as corpus_formats
 from pretrieve.workflow.running.dead_lock import is_alone, release_dead_lock
 from pretrieve.base.errors import PretrieveError
 from pretrieve.workflow.running.finished_work import KEEP, forget_finished
-from pretrieve.finetuning import trainers
 from pretrieve.workflow.running.caches import cache_places
 from pretrieve.workflow.running.idle_timers import watch_timers
 from pretrieve.base.job_lock import RUN, process_name
-from pretrieve.workflow.job_options import (
-    PUBLISHED,
-    encoder_options,
-    from_outside,
-    recipe_options,
-    started_from,
-)
+from pretrieve.workflow.job_options import PUBLISHED, encoder_options
 from pretrieve.workflow.running.left_jobs import cancel_left_jobs
 from pretrieve.pretraining import objectives
 from pretrieve.pretraining.presets import resolve
 from pretrieve.reporting.figures import inputs as figure_plan
 from pretrieve.workflow.job_resources import Needs
-from pretrieve.workflow.scales import (
-    articles_of,
-    corpus_of,
-    vocabulary_corpus,
-    vocabulary_of,
-    wants_corpus,
+from pretrieve.workflow.rule_data import COLLECTION_FILES, TASK_KINDS, DataRules
+from pretrieve.workflow.rule_models import (
+    ENCODER_FILES,
+    RETRIEVER_FILES,
+    STORE_FILES,
+    ModelRules,
 )
 from pretrieve.workflow.cluster import Site
 from pretrieve.workflow.stage_code import stage_code
@@ -90,6 +82,7 @@ except PretrieveError as error:
 SCRIPTS = "workflow_scripts"
 ROOT = PLAN.root
 SEEDS = PLAN.seeds
+DATA, MODELS = DataRules(PLAN), ModelRules(PLAN)
 CORPUS = PLAN.scale["corpus"]
 STORE = f"{ROOT}/corpora/{CORPUS}/tokens"
 TOKENIZER = f"{ROOT}/corpora/{CORPUS}/tokenizer.json"
@@ -134,6 +127,17 @@ wildcard_constraints:
     dataset=PLAN.alternation(config["datasets"]),
     paper=PLAN.alternation(table.split("/")[0] for table in PLAN.all_tables),
     table=PLAN.alternation(table.split("/")[1] for table in PLAN.all_tables),
+
+
+def of(function, *names):
+    """An input or a parameter of a rule: ``function`` of the values that its wildcards ``names`` have."""
+    return lambda wildcards: function(*(getattr(wildcards, name) for name in names))
+
+
+def as_text(function, *names):
+    """The same, as one shell word of JSON; of no wildcard where Snakemake would look for some between the braces."""
+    value = of(function, *names)
+    return lambda wildcards: as_argument(value(wildcards))
 
 
 def time_report_options():

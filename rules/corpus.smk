@@ -3,8 +3,8 @@
 
 rule corpus:
     input:
-        raw=of(corpus_raw_files, "corpus"),
-        exclude=of(excluded, "corpus"),
+        raw=of(DATA.corpus_raw_files, "corpus"),
+        exclude=of(DATA.excluded, "corpus"),
     output:
         tables=expand(
             "{root}/corpora/{{corpus}}/{table}.parquet",
@@ -22,11 +22,11 @@ rule corpus:
     resources:
         **NEEDS["corpus"].resources,
     params:
-        code=of(corpus_code, "corpus"),
+        code=of(DATA.corpus_code, "corpus"),
         out=subpath(output.stats, parent=True),
-        parts=of(corpus_arguments, "corpus"),
-        exclude=of(exclude_argument, "corpus"),
-        expect=of(expected_counts, "corpus"),
+        parts=of(DATA.corpus_arguments, "corpus"),
+        exclude=of(DATA.exclude_argument, "corpus"),
+        expect=of(DATA.expected_counts, "corpus"),
     message:
         "Reading corpus {wildcards.corpus}"
     shell:
@@ -36,8 +36,8 @@ rule corpus:
 
 rule vocabulary:
     input:
-        tables=corpus_files("{corpus}", "articles", "passages"),
-        given=of(given_vocabulary, "corpus"),
+        tables=DATA.corpus_files("{corpus}", "articles", "passages"),
+        given=of(DATA.given_vocabulary, "corpus"),
     output:
         f"{ROOT}/corpora/{{corpus}}/tokenizer.json",
     log:
@@ -52,8 +52,8 @@ rule vocabulary:
     params:
         code=stage_code("tokens.py"),
         corpus=paths.corpus_dir(ROOT, "{corpus}"),
-        size=of(vocabulary_size, "corpus"),
-        given=of(given_argument, "corpus"),
+        size=of(DATA.vocabulary_size, "corpus"),
+        given=of(DATA.given_argument, "corpus"),
     message:
         "Making the vocabulary of {wildcards.corpus}: {params.size} word pieces at most"
     shell:
@@ -63,7 +63,7 @@ rule vocabulary:
 
 rule token_store:
     input:
-        tables=corpus_files("{corpus}", "articles", "passages", "links"),
+        tables=DATA.corpus_files("{corpus}", "articles", "passages", "links"),
         tokenizer=f"{ROOT}/corpora/{{corpus}}/tokenizer.json",
     output:
         f"{ROOT}/corpora/{{corpus}}/tokens/meta.json",
@@ -114,8 +114,8 @@ rule pair_statistics:
 
 rule overlap:
     input:
-        tables=corpus_files("{corpus}", "articles", "passages"),
-        test=of(overlapping_files, "dataset"),
+        tables=DATA.corpus_files("{corpus}", "articles", "passages"),
+        test=of(DATA.overlapping_files, "dataset"),
     output:
         stats=f"{ROOT}/overlap/{{corpus}}/{{dataset}}/stats.json",
         titles=f"{ROOT}/overlap/{{corpus}}/{{dataset}}/titles.txt",

@@ -5,7 +5,7 @@ rule export:
     input:
         retriever=f"{ROOT}/retrievers/{{family}}-{{size}}/{{dataset}}/seed{{seed}}/pretrieve.json",
         metrics=f"{ROOT}/metrics/{{family}}-{{size}}/{{dataset}}/seed{{seed}}.json",
-        tokenizer=of(tokenizer_of, "dataset"),
+        tokenizer=of(DATA.tokenizer_of, "dataset"),
     output:
         f"{ROOT}/exports/{{family}}-{{size}}/{{dataset}}/seed{{seed}}/modules.json",
     log:
@@ -28,8 +28,8 @@ rule export:
         code=stage_code("export.py"),
         retriever=subpath(input.retriever, parent=True),
         out=subpath(output[0], parent=True),
-        lengths=of(length_arguments, "family", "dataset"),
-        licences=of(licences_of, "dataset"),
+        lengths=of(MODELS.length_arguments, "family", "dataset"),
+        licences=of(DATA.licences_of, "dataset"),
     message:
         "Exporting {wildcards.family}-{wildcards.size} for sentence-transformers"
     shell:

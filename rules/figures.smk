@@ -7,9 +7,9 @@ wildcard_constraints:
 
 rule figure:
     input:
-        measured=of(figure_inputs, "paper", "figure"),
+        measured=of(DATA.figure_inputs, "paper", "figure"),
         reference="references/{paper}/{figure}.yaml",
-        tables=of(figure_tables, "paper", "figure"),
+        tables=of(DATA.figure_tables, "paper", "figure"),
         paper="references/{paper}/paper.yaml",
         lock="envs/requirements.lock",
         sources=of(PLAN.figure_sources, "paper", "figure"),

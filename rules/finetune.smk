@@ -9,11 +9,11 @@ for task_name in PLAN.tasks:
             name:
                 f"finetune_{rule_name(task_name, sizes)}"
             input:
-                encoder=encoder_weights,
-                task=task_files(task_name),
-                made_of=partial(made_of_files, task_name, sizes),
+                encoder=MODELS.encoder_weights,
+                task=DATA.task_files(task_name),
+                made_of=partial(MODELS.made_of_files, task_name, sizes),
             output:
-                of_sizes(
+                MODELS.of_sizes(
                     "retrievers",
                     task_name,
                     sizes,
@@ -32,14 +32,14 @@ for task_name in PLAN.tasks:
             resources:
                 **NEEDS["finetune"].resources,
             params:
-                code=partial(finetuning_code, task_name),
-                encoder=encoder_of,
+                code=partial(MODELS.finetuning_code, task_name),
+                encoder=MODELS.encoder_of,
                 task=paths.task_dir(ROOT, task_name),
-                options=partial(family_options, task_name),
-                made_of=partial(made_of_argument, task_name, sizes),
+                options=partial(MODELS.family_options, task_name),
+                made_of=partial(MODELS.made_of_argument, task_name, sizes),
                 sizes=sizes,
-                watched=partial(watched_sizes, task_name),
-                out=of_sizes("retrievers", task_name, sizes),
+                watched=partial(MODELS.watched_sizes, task_name),
+                out=MODELS.of_sizes("retrievers", task_name, sizes),
                 checkpoints=f"{ROOT}/checkpoints/retrievers/{{family}}/{task_name}/seed{{seed}}",
             message:
                 f"Fine-tuning {{wildcards.family}} on {task_name}, seed {{wildcards.seed}}"

@@ -56,7 +56,7 @@ if MY_CORPUS:
             **NEEDS["export"].resources,
         params:
             code=stage_code("my_corpus_export.py"),
-            licences=licences_of(MY_CORPUS["trained_on"]),
+            licences=DATA.licences_of(MY_CORPUS["trained_on"]),
         message:
             "Exporting the best retriever for sentence-transformers"
         shell:

@@ -3,8 +3,8 @@
 
 rule pretrain:
     input:
-        store=of(store_files, "encoder"),
-        start=of(start_of, "encoder", "seed"),
+        store=of(MODELS.store_files, "encoder"),
+        start=of(MODELS.start_of, "encoder", "seed"),
     output:
         expand(
             "{root}/encoders/{{encoder}}/seed{{seed}}/{file}",
@@ -21,10 +21,10 @@ rule pretrain:
     resources:
         **NEEDS["pretrain"].resources,
     params:
-        code=of(pretraining_code, "encoder"),
-        store=of(store_of, "encoder"),
+        code=of(MODELS.pretraining_code, "encoder"),
+        store=of(MODELS.store_of, "encoder"),
         options=as_text(partial(encoder_options, config), "encoder"),
-        start=of(start_argument, "encoder", "seed"),
+        start=of(MODELS.start_argument, "encoder", "seed"),
         out=subpath(output[0], parent=True),
         checkpoints=f"{ROOT}/checkpoints/encoders/{{encoder}}/seed{{seed}}",
     message:

@@ -81,7 +81,7 @@ rule claims:
         **NEEDS["report"].resources,
     params:
         code=stage_code("claims.py"),
-        config=as_text(science),
+        config=as_text(DATA.science),
     message:
         "Judging the papers' claims by what was measured"
     shell:
@@ -119,7 +119,7 @@ rule report:
         **NEEDS["report"].resources,
     params:
         code=stage_code("report.py"),
-        config=as_text(science),
+        config=as_text(DATA.science),
     message:
         "Writing the report"
     shell:

@@ -2,6 +2,8 @@
 # asked for is trained with them. One job serves all training-set sizes of a family (encoder and recipe). Outputs differ with the
 # sizes, and a function cannot give them, so each group of families with the same sizes has a rule of its own.
 
+# Vectors are made again when this changes, and not for an edit of what searches or scores them.
+VECTOR_CODE = stage_code("pretrieve.retrieval.embed_task")
 SEED_OR_BM25 = PLAN.alternation([*map(str, SEEDS), "0"])
 
 
@@ -12,7 +14,7 @@ for dataset_name in PLAN.ranked:
         name:
             f"bm25_{rule_name(dataset_name)}"
         input:
-            task=task_files(dataset_name),
+            task=DATA.task_files(dataset_name),
         output:
             runs=[paths.run_file(ROOT, system, dataset_name, 0) for system in BM25],
             costs=[
@@ -34,12 +36,12 @@ for dataset_name in PLAN.ranked:
             **NEEDS["bm25"].resources,
         params:
             code=stage_code("bm25.py"),
-            scores=score_arguments(
+            scores=DATA.score_arguments(
                 dataset_name, [paths.parse_system(system).size for system in BM25]
             ),
             index=f"{ROOT}/indexes/bm25/{dataset_name}",
-            k1=bm25_of(dataset_name)["k1"],
-            b=bm25_of(dataset_name)["b"],
+            k1=DATA.bm25_of(dataset_name)["k1"],
+            b=DATA.bm25_of(dataset_name)["b"],
             mined=config["mining_depth"],
         message:
             f"BM25 on {dataset_name}"
@@ -56,15 +58,17 @@ for dataset_name in PLAN.ranked:
             name:
                 f"retrieve_{rule_name(dataset_name, sizes)}{'_mined' if mined else ''}"
             input:
-                task=task_files(dataset_name),
-                retrievers=of_sizes("retrievers", TRAINED_ON, sizes, *RETRIEVER_FILES),
-                candidates=candidate_runs(dataset_name, sizes),
+                task=DATA.task_files(dataset_name),
+                retrievers=MODELS.of_sizes(
+                    "retrievers", TRAINED_ON, sizes, *RETRIEVER_FILES
+                ),
+                candidates=DATA.candidate_runs(dataset_name, sizes),
             output:
-                stores=of_sizes("embeddings", dataset_name, sizes, *STORE_FILES),
-                runs=of_sizes("runs", dataset_name, sizes, ".trec.gz"),
-                metrics=of_sizes("metrics", dataset_name, sizes, ".json"),
+                stores=MODELS.of_sizes("embeddings", dataset_name, sizes, *STORE_FILES),
+                runs=MODELS.of_sizes("runs", dataset_name, sizes, ".trec.gz"),
+                metrics=MODELS.of_sizes("metrics", dataset_name, sizes, ".json"),
                 negatives=(
-                    of_sizes("negatives", dataset_name, sizes, ".jsonl.gz")
+                    MODELS.of_sizes("negatives", dataset_name, sizes, ".jsonl.gz")
                     if mined
                     else []
                 ),
@@ -81,10 +85,10 @@ for dataset_name in PLAN.ranked:
                 **NEEDS["retrieve"].resources,
             params:
                 code=stage_code("retrieve.py"),
-                scores=score_arguments(dataset_name, sizes),
-                retrievers=of_sizes("retrievers", TRAINED_ON, sizes),
-                stores=of_sizes("embeddings", dataset_name, sizes),
-                options=partial(family_options, TRAINED_ON),
+                scores=DATA.score_arguments(dataset_name, sizes),
+                retrievers=MODELS.of_sizes("retrievers", TRAINED_ON, sizes),
+                stores=MODELS.of_sizes("embeddings", dataset_name, sizes),
+                options=partial(MODELS.family_options, TRAINED_ON),
                 search=as_argument(PLAN.scale.get("search", {})),
                 mined=config["mining_depth"],
                 vectors_code=VECTOR_CODE,
@@ -105,10 +109,12 @@ for dataset_name in PLAN.ranked:
                 name:
                     f"mine_{rule_name(dataset_name, sizes)}"
                 input:
-                    task=task_files(dataset_name),
-                    stores=of_sizes("embeddings", dataset_name, sizes, *STORE_FILES),
+                    task=DATA.task_files(dataset_name),
+                    stores=MODELS.of_sizes(
+                        "embeddings", dataset_name, sizes, *STORE_FILES
+                    ),
                 output:
-                    of_sizes("negatives", dataset_name, sizes, ".jsonl.gz"),
+                    MODELS.of_sizes("negatives", dataset_name, sizes, ".jsonl.gz"),
                 log:
                     f"{ROOT}/logs/mine/{dataset_name}/{{family}}/seed{{seed}}.log",
                 benchmark:
@@ -123,8 +129,8 @@ for dataset_name in PLAN.ranked:
                 params:
                     code=stage_code("mine.py"),
                     task=paths.task_dir(ROOT, dataset_name),
-                    retrievers=of_sizes("retrievers", dataset_name, sizes),
-                    stores=of_sizes("embeddings", dataset_name, sizes),
+                    retrievers=MODELS.of_sizes("retrievers", dataset_name, sizes),
+                    stores=MODELS.of_sizes("embeddings", dataset_name, sizes),
                     sizes=sizes,
                     depth=config["mining_depth"],
                 message:
@@ -137,7 +143,7 @@ for dataset_name in PLAN.ranked:
 # A mean of data sets that plays a role: the parts' metrics → one file, for every system.
 rule mean:
     input:
-        parts=of(metrics_of_parts, "system", "mean", "seed"),
+        parts=of(DATA.metrics_of_parts, "system", "mean", "seed"),
     output:
         paths.metrics_file(ROOT, "{system}", "{mean}", "{seed}"),
     log:
@@ -172,11 +178,15 @@ for dataset_name in filter(PLAN.is_examples, config["datasets"]):
             name:
                 f"predict_{rule_name(dataset_name, sizes)}"
             input:
-                task=task_files(dataset_name),
-                models=of_sizes("retrievers", TRAINED_ON, sizes, *RETRIEVER_FILES),
+                task=DATA.task_files(dataset_name),
+                models=MODELS.of_sizes(
+                    "retrievers", TRAINED_ON, sizes, *RETRIEVER_FILES
+                ),
             output:
-                predictions=of_sizes("predictions", dataset_name, sizes, ".tsv.gz"),
-                metrics=of_sizes("metrics", dataset_name, sizes, ".json"),
+                predictions=MODELS.of_sizes(
+                    "predictions", dataset_name, sizes, ".tsv.gz"
+                ),
+                metrics=MODELS.of_sizes("metrics", dataset_name, sizes, ".json"),
             log:
                 f"{ROOT}/logs/predict/{dataset_name}/{{family}}/seed{{seed}}.log",
             benchmark:
@@ -191,8 +201,8 @@ for dataset_name in filter(PLAN.is_examples, config["datasets"]):
             params:
                 code=stage_code("predict.py"),
                 task=paths.task_dir(ROOT, dataset_name),
-                models=of_sizes("retrievers", TRAINED_ON, sizes),
-                options=partial(family_options, TRAINED_ON),
+                models=MODELS.of_sizes("retrievers", TRAINED_ON, sizes),
+                options=partial(MODELS.family_options, TRAINED_ON),
                 sizes=sizes,
                 metrics=PLAN.metrics_of(dataset_name),
             message:

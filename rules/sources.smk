@@ -30,8 +30,8 @@ rule fetch:
         **NEEDS["fetch"].resources,
     params:
         code=MADE_BY,
-        name=of(source_name, "file"),
-        checksum=of(source_checksum, "file"),
+        name=of(DATA.source_name, "file"),
+        checksum=of(DATA.source_checksum, "file"),
     message:
         "Checking {params.name}"
     shell:

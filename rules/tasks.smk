@@ -7,9 +7,9 @@ for kind in ("task", "task_with_answers", "example_task"):
         name:
             kind
         input:
-            tokenizer=of(tokenizer_of, "dataset"),
-            files=of(task_inputs, "dataset"),
-            corpus=of(corpus_of_task, "dataset"),
+            tokenizer=of(DATA.tokenizer_of, "dataset"),
+            files=of(DATA.task_inputs, "dataset"),
+            corpus=of(DATA.corpus_of_task, "dataset"),
         output:
             [f"{ROOT}/tasks/{{dataset}}/{name}" for name in TASK_KINDS[kind]],
         log:
@@ -18,7 +18,7 @@ for kind in ("task", "task_with_answers", "example_task"):
             f"{ROOT}/benchmarks/task/{{dataset}}.tsv"
         wildcard_constraints:
             dataset=PLAN.alternation(
-                name for name in config["datasets"] if task_kind(name) == kind
+                name for name in config["datasets"] if DATA.task_kind(name) == kind
             ),
         conda:
             "../envs/cpu.yaml"
@@ -26,10 +26,10 @@ for kind in ("task", "task_with_answers", "example_task"):
         resources:
             **NEEDS["task"].resources,
         params:
-            code=of(task_code, "dataset"),
-            reader=of(task_words, "dataset"),
-            corpus=of(corpus_argument, "dataset"),
-            sizes=of(size_arguments, "dataset"),
+            code=of(DATA.task_code, "dataset"),
+            reader=of(DATA.task_words, "dataset"),
+            corpus=of(DATA.corpus_argument, "dataset"),
+            sizes=of(DATA.size_arguments, "dataset"),
             out=f"{ROOT}/tasks/{{dataset}}",
         message:
             "Making the task {wildcards.dataset}"
