@@ -19,6 +19,8 @@ import pytest
 from miniature import Workflow, clone
 from tiny_science import CONTINUED, ENCODERS, MLM_STEPS, TABLES, change_config
 
+from pretrieve.workflow.stage_code import stage_sources
+
 NOTHING = "Nothing to be done"
 #: All jobs of the miniature behind an encoder, for one encoder and one seed.
 CHAIN = {"finetune_questions": 1, "retrieve_questions": 1}
@@ -176,6 +178,13 @@ def test_a_new_pair_task_trains_nothing_again(shared):
     with changed(shared, "src/pretrieve/pretraining/objectives.py", replaced('    "ict": ', entry)):
         assert shared.plan().jobs == {"pair_statistics": 1, "table": 1}
     file.unlink()
+
+
+def test_vectors_know_nothing_of_the_search():
+    """An edit of the search or of a metric runs the job again, which then embeds nothing."""
+    behind = stage_sources("pretrieve.retrieval.embed_task")
+    assert {"pretrieve.retrieval.embed", "pretrieve.models.dual_encoder"} <= behind.keys()
+    assert not [name for name in behind if name.startswith("pretrieve.evaluation") or "search" in name]
 
 
 def test_a_new_seed_runs_alone(shared):
