@@ -117,7 +117,7 @@ def test_the_repositorys_configuration(config) -> None:
             ["'seedencoder'", "dupmae, or a list of ict, bfs, wlp", "did you mean 'seed-encoder'?"],
         ),
         (f"{MLM}.objective", 5, [f"{MLM}.objective: 5", "none, mlm, ", "or a list of ict, bfs, wlp"]),
-        (f"{ICT}.objective", ["itc"], ["'itc' is not allowed", "allowed: bfs, ict, wlp", "did you mean 'ict'?"]),
+        (f"{ICT}.objective", ["itc"], ["['itc'] is not allowed", "or a list of ict, bfs, wlp", "did you mean 'ict'?"]),
         (f"{ICT}.objective", [], [f"{ICT}.objective: []"]),
         (f"{ICT}.objective", ["ict", "ict"], ["non-unique"]),
         (f"{ICT}.dim", "ful", [f"{ICT}.dim: 'ful'", "allowed: full, half, quarter", "did you mean 'full'?"]),
@@ -176,7 +176,11 @@ def test_the_repositorys_configuration(config) -> None:
         ("datasets.questions-open.variant", "open", ["datasets.questions-open.variant: 'open'", "open-qa"]),
         ("encoders.t5-base.layers", "bse", ["encoders.t5-base.layers: 'bse'", "did you mean 'base'?"]),
         ("datasets.questions.reader", "sqad", ["datasets.questions.reader: 'sqad'", "did you mean 'squad'?"]),
-        ("datasets.questions.files", DELETED, ["datasets.questions.files", "train, dev and test, or file"]),
+        (
+            "datasets.questions.files",
+            DELETED,
+            ["datasets.questions: squad: it needs the files train, test, or file alone"],
+        ),
         (
             "datasets.questions.sizes.80pct",
             0.9,

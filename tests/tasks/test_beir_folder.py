@@ -22,7 +22,7 @@ from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.benchmarks.official import beir_folder
 from pretrieve.benchmarks.official.beir import beir_files
 from pretrieve.benchmarks.official.beir_folder import look_at
-from pretrieve.benchmarks.official.collection_readers import build_collection
+from pretrieve.benchmarks.reading import build_collection
 from pretrieve.raw import raw_text
 from pretrieve.tasks.collection_task import build_collection_task
 

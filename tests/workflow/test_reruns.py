@@ -121,7 +121,7 @@ def test_touching_everything_reruns_nothing(warm):
         ("src/pretrieve/pretraining/pairs/statistics.py", {"pair_statistics": 1, "table": 1}),
         (
             "src/pretrieve/benchmarks/official/squad_reqa.py",
-            {"task_squad": 1, "bm25_questions": 1, **twice(CHAIN), "evaluate_bm25_questions": 1, "table": 1},
+            {"task_with_answers": 1, "bm25_questions": 1, **twice(CHAIN), "evaluate_bm25_questions": 1, "table": 1},
         ),
         ("src/pretrieve/raw/sources.py", {}),  # raw files are known by their checksum
     ],
@@ -194,7 +194,7 @@ def test_a_new_table_trains_nothing_that_is_there(shared):
     ended = shared.plan(
         "--config", "tables=[pretraining_tasks/table1,pretraining_tasks/table2,pretraining_tasks/table3]"
     )
-    assert ended.jobs == {"task_descriptions": 1, "table": 1}
+    assert ended.jobs == {"task": 1, "table": 1}
 
 
 def test_a_new_source_in_the_list_fetches_nothing(shared):
