@@ -123,6 +123,9 @@ def test_touching_everything_reruns_nothing(warm):
             "src/pretrieve/benchmarks/official/squad_reqa.py",
             {"task_with_answers": 1, "bm25_questions": 1, **twice(CHAIN), "evaluate_bm25_questions": 1, "table": 1},
         ),
+        # One program makes all tasks, but each depends on its own format's files alone.
+        ("src/pretrieve/benchmarks/official/multireqa.py", {}),
+        ("src/pretrieve/benchmarks/official/beir.py", {}),
         ("src/pretrieve/raw/sources.py", {}),  # raw files are known by their checksum
     ],
 )
@@ -147,7 +150,7 @@ def test_an_edit_reruns_what_uses_the_file(shared, name, jobs):
         ("base/disk.py", edit),
         ("base/job_lock.py", edit),
         ("base/progress.py", edit),
-        # One more objective, kind of training, recipe, format of corpora.
+        # One more objective, kind of training, recipe, format of data sets or corpora.
         (
             "pretraining/presets.py",
             replaced('    "mlm": _BERT_MASKING,', '    "new": _BERT_MASKING, "mlm": _BERT_MASKING,'),
@@ -158,6 +161,10 @@ def test_an_edit_reruns_what_uses_the_file(shared, name, jobs):
             replaced('    "seed-pairwise": _PAIRWISE,', '    "new": _DPR, "seed-pairwise": _PAIRWISE,'),
         ),
         (
+            "benchmarks/readers.py",
+            replaced('    "beir": ', '    "new": Reader("pretrieve.benchmarks.new:read"),\n    "beir": '),
+        ),
+        (
             "corpora/readers.py",
             replaced('    "plain": ', '    "new": Reader("pretrieve.corpora.new:read", ()), "plain": '),
         ),
@@ -166,6 +173,13 @@ def test_an_edit_reruns_what_uses_the_file(shared, name, jobs):
 def test_an_edit_that_changes_no_result_reruns_nothing(shared, name, change):
     with changed(shared, f"src/pretrieve/{name}", change):
         assert not shared.plan().jobs  # the report may be written again: it lists all options
+
+
+def test_the_entry_of_a_format_is_part_of_its_tasks_code(shared):
+    for name, jobs in (("natural-questions", 0), ("squad", 1)):
+        change = replaced(f'"{name}": Reader(', f'"{name}": Reader(licence="changed", read=')
+        with changed(shared, "src/pretrieve/benchmarks/readers.py", change):
+            assert shared.plan().jobs.get("task_with_answers", 0) == jobs
 
 
 def test_a_new_pair_task_trains_nothing_again(shared):
