@@ -51,7 +51,9 @@ def run(site: Path, *words: str) -> subprocess.CompletedProcess[str]:
     """Run a program beside the installed packages, with the wheel in front of the checkout that they may have."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
     command = [sys.executable, *words]
-    return subprocess.run(command, cwd=site.parent, env=kept | {"PYTHONPATH": str(site)}, capture_output=True, text=True)
+    return subprocess.run(
+        command, cwd=site.parent, env=kept | {"PYTHONPATH": str(site)}, capture_output=True, text=True
+    )
 
 
 def test_the_package_works_without_the_checkout(site: Path) -> None:
