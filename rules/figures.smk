@@ -21,7 +21,10 @@ rule figure:
         lock="envs/requirements.lock",
         sources=lambda wildcards: PLAN.figure_sources(wildcards.paper, wildcards.figure),
         code=stage_sources("figure.py"),
-        schemas=["src/pretrieve/schemas/figures.schema.yaml", "src/pretrieve/schemas/references.schema.yaml"],
+        schemas=[
+            "src/pretrieve/schemas/figures.schema.yaml",
+            "src/pretrieve/schemas/references.schema.yaml",
+        ],
     output:
         csv=f"{ROOT}/figures/{{paper}}/{{figure}}.csv",
         svg=report(
