@@ -460,6 +460,13 @@ def test_points_are_compared_as_they_are_drawn(folder):
     assert found.verdict == "supported" and found.outcomes[0].effect == pytest.approx(10)
 
 
+def test_points_on_the_way_of_training_that_guessing_has_decide_nothing(folder):
+    """They have no metrics file; their line says it."""
+    for word, verdict in (("yes", "supported"), ("no", "inconclusive")):
+        points = [point(name, "1", y, beyond_chance=word) for name, y in (("a", "0.3"), ("b", "0.2"))]
+        assert judge([line("a", "x", "1")], [at("a", "1"), at("b", "1")], points=points).verdict == verdict
+
+
 def test_steps_to_reach_what_the_other_comes_to(folder):
     """b is best at step 50 with 0.5; a has 0.52 at step 10: a fifth. Of wide deviations nothing follows."""
     first, second = {"0": "0.1", "10": "0.52", "50": "0.7"}, {"0": "0.1", "10": "0.2", "50": "0.5"}

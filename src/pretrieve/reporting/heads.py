@@ -11,15 +11,6 @@ from pretrieve.reporting.results import Setting
 from pretrieve.reporting.tables import MEASURED, Line
 
 
-def titled(caption: str, here: str) -> str:
-    """A caption of the paper; where other data was measured (``here``), that stands first and the paper is quoted.
-
-    >>> titled("Recall on SQuAD.", "questions of this project, in place of SQuAD")
-    'here questions of this project, in place of SQuAD. The paper: “Recall on SQuAD.”'
-    """
-    return f"here {here}. The paper: “{caption}”" if here else caption
-
-
 def _head(name: str, shown: Sequence[Line], setting: Setting, sized: bool) -> str:
     """A column or row as the paper has it; first what was measured, where that is something else or has a size of its own."""
     shown = [line for line in shown if line.status in MEASURED]

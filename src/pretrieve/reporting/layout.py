@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pretrieve.paths import parse_system
 from pretrieve.reporting.cases import RECIPROCAL_RANK, is_case
 from pretrieve.reporting.comparisons import ROUNDS
-from pretrieve.reporting.heads import column_heads, row_heads, titled
+from pretrieve.reporting.heads import column_heads, row_heads
 from pretrieve.reporting.overlaps import overlap_lines
-from pretrieve.reporting.references import STATISTICS, TEXT, Table, role_in_words
+from pretrieve.reporting.references import STATISTICS, TEXT, Table, role_in_words, titled
 from pretrieve.reporting.results import Setting
 from pretrieve.reporting.tables import MEASURED, Line, count_statuses, tests_of
 

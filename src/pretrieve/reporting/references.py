@@ -164,6 +164,15 @@ def role_in_words(role: str) -> str:
     return " ".join(_WORDS.get(word, word) for word in role.split("-"))
 
 
+def titled(caption: str, here: str) -> str:
+    """A caption of the paper; where other data was measured (``here``), that stands first and the paper is quoted.
+
+    >>> titled("Recall on SQuAD.", "questions of this project, in place of SQuAD")
+    'here questions of this project, in place of SQuAD. The paper: “Recall on SQuAD.”'
+    """
+    return f"here {here}. The paper: “{caption}”" if here else caption
+
+
 def parse_number(text: str) -> float:
     """Turn a number as printed into a value.
 

@@ -19,10 +19,11 @@ from pretrieve.errors import DataError
 from pretrieve.reporting.commands import make_it
 from pretrieve.reporting.fidelity import Choices, encoder_choices, recipe_choices
 from pretrieve.reporting.figures.palette import look_of
+from pretrieve.reporting.figures.points import is_measured, read_points
 from pretrieve.reporting.inline_svg import inline_svg
 from pretrieve.reporting.learning_curves import Curve, draw_curves, read_curve
 from pretrieve.reporting.ledger import Comparison, Finding, count_verdicts, what_it_shows
-from pretrieve.reporting.references import STATISTICS, Table, load_paper, load_table
+from pretrieve.reporting.references import STATISTICS, Table, load_paper, load_table, titled
 from pretrieve.reporting.render import TEMPLATES
 from pretrieve.reporting.report_tables import TableView, anchor_of, cell_anchors, view_table
 from pretrieve.reporting.results import Setting
@@ -202,9 +203,8 @@ def _figure(root: Path, plan: Plan, name: str, setting: Setting) -> FigureView:
     if not path.is_file():
         raise DataError(f"{path}: no such file. {make_it(path)}")
     heading, anchor = _short(name).capitalize(), anchor_of(paper, figure)
-    caption = (
-        f"{plan.figures[name].caption} {setting.in_place_of(one.role for one in plan.figures[name].measures())}".strip()
-    )
+    here = setting.in_place_of(point.role for point in read_points(path.with_suffix(".csv")) if is_measured(point))
+    caption = titled(plan.figures[name].caption, here)
     svg = inline_svg(path.read_text(encoding="utf-8"), anchor, f"{heading}. {caption}")
     return FigureView(anchor, heading, caption, svg, setting.command(str(path)))
 
