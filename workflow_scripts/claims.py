@@ -9,9 +9,10 @@ from pathlib import Path
 from pretrieve.cli import run_program
 from pretrieve.configuration import with_numbers
 from pretrieve.files import whole_file
-from pretrieve.reporting.claims import load_claims, load_reproductions
+from pretrieve.reporting.claims import load_claims
 from pretrieve.reporting.ledger import Comparison, Finding, to_comparisons, to_findings, to_markdown
 from pretrieve.reporting.measured import Facts, Measurements, Value, bases_of
+from pretrieve.reporting.reproductions import load_reproductions
 from pretrieve.reporting.rows import write_rows
 from pretrieve.reporting.training_sizes import training_examples
 from pretrieve.reporting.verdicts import judge_claims

@@ -76,7 +76,7 @@ def test_the_title_names_what_was_measured_and_values_at_chance_are_marked(figur
     tables = write_run(tmp_path).tables
     role = next(point.role for point in points if point.y and point.role)
     tables = replace(tables, stand_ins=frozenset([role]), descriptions={tables.roles[role]: "questions of a test"})
-    assert "here questions of a test, in place of" in " ".join(words_of(to_svg(figure, points, "demo", tables)).split())
+    assert "Here questions of a test, in place of" in " ".join(words_of(to_svg(figure, points, "demo", tables)).split())
     assert "≈ chance" not in words_of(to_svg(figure, points, "demo"))
     guessed = [point._replace(beyond_chance="no") if point.panel == "a" else point for point in points]
     assert "≈ chance" in words_of(to_svg(figure, guessed, "demo"))

@@ -18,7 +18,7 @@ import pytest
 import yaml
 
 from pretrieve.errors import ConfigError, DataError
-from pretrieve.reporting.claims import load_claims, load_reproductions
+from pretrieve.reporting.claims import load_claims
 from pretrieve.reporting.figures.points import Point, write_points
 from pretrieve.reporting.ledger import (
     Comparison,
@@ -28,6 +28,7 @@ from pretrieve.reporting.ledger import (
     to_markdown,
 )
 from pretrieve.reporting.measured import Facts, Measurements
+from pretrieve.reporting.reproductions import load_reproductions
 from pretrieve.reporting.rows import read_rows, write_rows
 from pretrieve.reporting.tables import Line, write_lines
 from pretrieve.reporting.verdicts import judge_claims
@@ -496,7 +497,7 @@ def test_a_series_that_was_not_run_and_a_figure_that_is_not_there(folder):
 
 def test_the_ledger_is_read_as_it_was_written(folder):
     lines, cells = column("2.00", "1.00")
-    verdicts = [judge(lines, cells, smallest_effect="5%")]
+    verdicts = [judge(lines, cells, smallest_effect="5%", facts=Facts(trained=lambda value: 90))]
     reproduction = {
         "by": "Doe 2024",
         "system": "a",
@@ -517,7 +518,7 @@ def test_the_ledger_is_read_as_it_was_written(folder):
     assert json.loads(comparisons[0].cells) == ["tiny/table1: a, x", "tiny/table1: b, x"]
     page = to_markdown(findings, "demo")
     assert "**1** supported, **0** contradicted" in page
-    assert f"| 1/1/1 | 1 [{one.low}, {one.high}] % | {one.q} | 3 |" in page and "Doe 2024" in page
+    assert f"| 1/1/1 | 1 [{one.low}, {one.high}] % | {one.q} | 3 | 90 |" in page and "Doe 2024" in page
     assert "Measured at the demo scale" in page and "demo" not in to_markdown(findings, "paper")
     with pytest.raises(DataError, match="line 1: columns are id,number"):
         read_rows("claims.groups.csv", Finding)
@@ -529,13 +530,15 @@ def test_the_ledger_is_read_as_it_was_written(folder):
         ({"claims": ["a-c"]}, "no claim 'a-c'; did you mean 'a-b'"),
         ({"value": "high"}, "value is 'high'"),
         ({"sources": ""}, "unknown key 'sources'"),
+        ({"metric": None}, "expected metric and value, or a note"),
     ],
 )
 def test_a_senseless_reproduction_is_refused(folder, change, message):
     lines, cells = column("2.00", "1.00")
     judge(lines, cells)
     one = {"by": "x", "system": "a", "data": "d", "metric": "m", "value": 1.5, "source": "s", "claims": ["a-b"]}
-    Path("others.yaml").write_text(yaml.safe_dump({"reproductions": [one | change]}))
+    one = {key: value for key, value in (one | change).items() if value is not None}
+    Path("others.yaml").write_text(yaml.safe_dump({"reproductions": [one]}))
     with pytest.raises(ConfigError, match=message):
         load_reproductions("others.yaml", load_claims("claims.yaml"))
 

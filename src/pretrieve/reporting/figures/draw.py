@@ -173,7 +173,9 @@ def _texts(
     """Lines (text, bold) above the panels, and lines below them."""
     number = figure.name.removeprefix("figure")
     characters = int(width * 10.6)
-    title = textwrap.wrap(f"Figure {number} ({figure.paper}). {figure.caption}", int(width * 9.6))
+    title = textwrap.wrap(
+        f"Figure {number} ({figure.paper}). {figure.caption[0].upper()}{figure.caption[1:]}", int(width * 9.6)
+    )
     above = [(line, True) for line in title]
     measured = [point for point in points if is_measured(point)]
     if measured:
