@@ -353,6 +353,10 @@ def test_the_second_estimand_is_shown_and_decides_only_where_the_claim_says_so(f
     assert judge(lines, cells, decided_by="contrastive_entropy").verdict == "supported"
     decided = judge(lines, cells[::-1], decided_by="contrastive_entropy", type="not-worse", smallest_effect="20%")
     assert decided.verdict == "supported"  # 0.5 of about 4 is less than a fifth, downwards as well
+    for level, counted in ((5.549, "1 for and 0 against of 1"), (3.0, "0 for and 0 against of 1")):  # lower is beyond
+        for path in ROOT.rglob("seed*.json"):
+            path.write_text(json.dumps(json.loads(path.read_text()) | {"chance": {"contrastive_entropy": level}}))
+        assert judge(lines, cells).beside.endswith(counted)
 
 
 def test_a_comparison_is_on_the_queries_that_both_have(folder):

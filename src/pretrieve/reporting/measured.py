@@ -22,15 +22,11 @@ from pretrieve.paths import figure_file, metrics_file, parse_system, table_file
 from pretrieve.reporting.claims import Place
 from pretrieve.reporting.figures.points import Point, read_points
 from pretrieve.reporting.references import STATISTICS
-from pretrieve.reporting.results import ResultFiles
+from pretrieve.reporting.results import LOWER_IS_BETTER, ResultFiles
 from pretrieve.reporting.tables import MEASURED, Line, read_lines
 
 #: Words for x that are no point but a summary of a series; ``each`` is one group for every x.
 FIRST, LAST, MEAN, EACH = "first", "last", "mean", "each"
-
-
-#: Metrics that are better when lower.
-LOWER_IS_BETTER = ("contrastive_entropy",)
 
 
 @dataclass(frozen=True)

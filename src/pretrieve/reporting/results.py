@@ -18,6 +18,10 @@ from pretrieve.reporting.commands import command, make_it
 from pretrieve.reporting.references import Cell, Table, role_in_words
 
 
+#: Metrics that are better when lower.
+LOWER_IS_BETTER = ("contrastive_entropy",)
+
+
 class Cost(NamedTuple):
     """Wall seconds and GPU hours, added up over stages; ``peak_gb`` of the largest stage (1 GB = 1e9 bytes)."""
 
@@ -229,12 +233,13 @@ class ResultFiles:
         level = self.chance(paths[0], metric) if paths else None
         if level is None:
             return False
+        sign = -1 if metric in LOWER_IS_BETTER else 1
         seeds = [self.per_query(path, metric) for path in paths]
         scores = None
         if None not in seeds:
-            scores = [fmean(seed[query] for seed in seeds if query in seed) for query in seeds[0]]
-        mean = fmean(self.number(path, "metrics", metric) for path in paths)
-        return not beyond_chance(level, mean, scores, round(self.number(paths[0], "n_queries")))
+            scores = [sign * fmean(seed[query] for seed in seeds if query in seed) for query in seeds[0]]
+        mean = sign * fmean(self.number(path, "metrics", metric) for path in paths)
+        return not beyond_chance(sign * level, mean, scores, round(self.number(paths[0], "n_queries")))
 
     def cost(self, files: Iterable[str]) -> Cost:
         """The sum of several stages and of all that stands behind them, each once. Raises DataError when a file is missing or
