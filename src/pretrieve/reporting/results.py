@@ -17,7 +17,6 @@ from pretrieve.reporting.cases import case_files, scored_by
 from pretrieve.reporting.commands import command, make_it
 from pretrieve.reporting.references import Cell, Table, role_in_words
 
-
 #: Metrics that are better when lower.
 LOWER_IS_BETTER = ("contrastive_entropy",)
 
