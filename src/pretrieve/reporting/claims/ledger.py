@@ -216,20 +216,18 @@ def what_it_shows(scale: str, findings: Sequence[Finding] = ()) -> list[str]:
         ]
     if scale == "demo":
         said.append(
-            "What such models can show: whether an objective that is near to retrieval pays off soon, and effects that are large "
-            "beside the noise of some hundred test queries. What they cannot: what long texts, many negatives in a batch, or "
-            "pre-training until nothing more is learnt would do, and differences of a point or two. Where BM25 is far ahead of "
-            "all encoders, who is first among them is a question about beginnings."
+            "Such models can show whether an objective that is close to retrieval helps early, and effects that are larger than "
+            "the noise of a few hundred test queries. They cannot show what long texts, many negatives in a batch or converged "
+            "pre-training would do, nor differences of one or two points. Where BM25 is far ahead of "
+            "all encoders, their order says how fast they begin to learn, not how far they get."
         )
     if any(finding.verdict in (HOLDS, FAILS) for finding in findings):
         said.append(
-            "Where only one seed was trained, no verdict on training is given. *Holds for this seed only* says that other "
+            "Where only one seed was trained, no verdict on training is given. “Holds for this seed only” says that other "
             "queries of this kind would give the same result with these models; another seed may not."
         )
     if any(finding.verdict == NOT_TESTABLE for finding in findings):
-        said.append(
-            "*Not testable here* is a claim that this scale's data or its number of training examples cannot show."
-        )
+        said.append("“Not testable here”: this scale's data or its number of training examples cannot show the claim.")
     return said
 
 
