@@ -12,11 +12,11 @@ from argparse import ArgumentTypeError
 from pathlib import Path
 
 import pytest
-from pretrieve.workflow.stage_sources import stage_sources
 
 from pretrieve.__main__ import COMMANDS, main, module_of, overview
 from pretrieve.base.arguments import json_object, named_values
 from pretrieve.base.errors import ConfigError
+from pretrieve.workflow.stage_code import file_of, stage_sources
 
 ROOT = Path(__file__).resolve().parents[1]
 MODULES = {file.stem for file in (ROOT / "src/pretrieve/commands").glob("*.py")} - {"__init__"}
@@ -63,9 +63,11 @@ def test_only_the_command_is_imported(program, words: list[str]) -> None:
 
 def test_a_script_of_a_rule_is_its_command_alone() -> None:
     for name in SCRIPTS:
-        files = [Path(file) for file in stage_sources(f"{name}.py")]
-        assert [file.stem for file in files if file.parent.name == "commands"] == [name]
-        assert not [file for file in files if file.name == "__main__.py"]
+        assert file_of(f"{name}.py") == ROOT / f"src/pretrieve/commands/{name}.py"
+        modules = stage_sources(f"{name}.py")
+        assert not [module for module in modules if module.startswith(("pretrieve.commands", "pretrieve.__main__"))], (
+            name
+        )
 
 
 def test_every_rule_has_a_script_and_every_script_a_rule() -> None:

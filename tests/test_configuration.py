@@ -117,7 +117,7 @@ def test_the_repositorys_configuration(config) -> None:
             ["'seedencoder'", "dupmae, or a list of ict, bfs, wlp", "did you mean 'seed-encoder'?"],
         ),
         (f"{MLM}.objective", 5, [f"{MLM}.objective: 5", "none, mlm, ", "or a list of ict, bfs, wlp"]),
-        (f"{ICT}.objective", ["itc"], ["'itc' is not allowed", "allowed: bfs, ict, wlp", "did you mean 'ict'?"]),
+        (f"{ICT}.objective", ["itc"], ["['itc'] is not allowed", "or a list of ict, bfs, wlp", "did you mean 'ict'?"]),
         (f"{ICT}.objective", [], [f"{ICT}.objective: []"]),
         (f"{ICT}.objective", ["ict", "ict"], ["non-unique"]),
         (f"{ICT}.dim", "ful", [f"{ICT}.dim: 'ful'", "allowed: full, half, quarter", "did you mean 'full'?"]),
@@ -176,7 +176,11 @@ def test_the_repositorys_configuration(config) -> None:
         ("datasets.questions-open.variant", "open", ["datasets.questions-open.variant: 'open'", "open-qa"]),
         ("encoders.t5-base.layers", "bse", ["encoders.t5-base.layers: 'bse'", "did you mean 'base'?"]),
         ("datasets.questions.reader", "sqad", ["datasets.questions.reader: 'sqad'", "did you mean 'squad'?"]),
-        ("datasets.questions.files", DELETED, ["datasets.questions.files", "train, dev and test, or file"]),
+        (
+            "datasets.questions.files",
+            DELETED,
+            ["datasets.questions: squad: it needs the files train, test, or file alone"],
+        ),
         (
             "datasets.questions.sizes.80pct",
             0.9,
@@ -581,6 +585,8 @@ def test_only_some_recipes_of_an_encoder(config) -> None:
 def test_commands_name_what_is_not_the_default(config) -> None:
     assert config["scale"] == DEFAULT_SCALE and "only" not in config
     assert Setting.of(load(config).setting()).command("a", "b") == "snakemake a b"
+    mirrored = Setting.of(load(changed(config, "mirror", "some/folder")).setting())
+    assert mirrored.command("a") == "snakemake a --config mirror=DIR", "that of this machine says nothing to others"
     usual, others = (load(changed(config, "seeds", seeds)).setting() for seeds in ([1], [4, 2]))
     assert Setting.of(usual).command("a") == "snakemake a"  # as the scale has them
     assert Setting.of(others).command("a") == "snakemake a --config 'seeds=[4,2]'"

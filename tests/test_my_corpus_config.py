@@ -69,7 +69,7 @@ def test_a_recipe_brings_what_it_goes_on_from(folder: Path, config: dict) -> Non
     ("key", "value", "words"),
     [
         ("recipe", "dpr-bm52", "my_corpus_options.recipe: 'dpr-bm52' is not allowed"),
-        ("objectives", ["berd"], "my_corpus_options.objectives.0: 'berd'"),
+        ("objectives", ["berd"], "my_corpus_options.objectives: 'berd'.*did you mean 'bert'"),
         ("passage_length", 4096, "passage_length: 4096 is more than the body's 128"),
     ],
 )

@@ -180,14 +180,12 @@ def test_every_value_reaches_its_program_as_it_is(recorded: Workflow, tmp_path: 
     assert the("corpus.py").after("--exclude") == [corpus["exclude"]]
     assert the("tokens.py", "vocabulary").after("--given") == [config["scales"]["demo"]["vocabulary_file"]]
     squad = the("task.py", "squad", "results/demo/tasks/questions")
-    for name, path in datasets["questions"]["files"].items():
-        assert squad.after(f"--{name}") == [path]
-    assert the("task.py", "squad", "results/demo/tasks/one-file").after("--file") == [
-        datasets["one-file"]["files"]["file"]
-    ]
+    assert squad.after("--files") == [f"{name}={path}" for name, path in datasets["questions"]["files"].items()]
+    one = the("task.py", "squad", "results/demo/tasks/one-file").after("--files")
+    assert one == [f"file={datasets['one-file']['files']['file']}"]
     reading = the("collection.py", "beir").after("--files")
     assert reading == [f"{name}={path}" for name, path in datasets["reading"]["files"].items()]
-    sentences = the("example_task.py", "sts-b").after("--files")
+    sentences = the("task.py", "sts-b").after("--files")
     assert sentences == [f"{name}={path}" for name, path in datasets["sentences"]["files"].items()]
     starts = [call.after("--start") for call in calls if call.program == "pretrain.py" and "--start" in call.words]
     (outside,) = [
@@ -364,6 +362,7 @@ VALUES = {
     "my-corpus": ["SCALE", "DIR"],
     "compare": ["SCALE", "PUBLISHED"],
     "publish": ["SCALE", "MIRROR", "SEEDS", "ONLY", "TABLES"],
+    "lock": ["UPGRADE"],
     "clean": ["SCALE"],
 }
 
@@ -387,7 +386,20 @@ def test_all_values_of_the_makefile_are_looked_at():
     makefile = Path(__file__).resolve().parents[2].joinpath("Makefile").read_text()
     recipes = makefile.partition(".DEFAULT_GOAL")[2]
     names = set(re.findall(r"\$\(([A-Z]+)\)", recipes)) | {"SCALE"}
-    own = {"STAMP", "VENV", "BIN", "PYTHON", "SNAKEMAKE", "CURDIR", "SCALED", "SETTINGS", "COMPARED", "DRY"}
+    own = {
+        "STAMP",
+        "LOCKS",
+        "VENV",
+        "BIN",
+        "PYTHON",
+        "PIP",
+        "SNAKEMAKE",
+        "CURDIR",
+        "SCALED",
+        "SETTINGS",
+        "COMPARED",
+        "DRY",
+    }
     assert names - own == {name for names in VALUES.values() for name in names}
 
 
@@ -408,7 +420,8 @@ def test_clean_removes_the_folder_of_a_scale_and_nothing_else(scale, tmp_path):
 def test_a_linked_environment_is_not_emptied(tmp_path):
     shutil.copy(Path(__file__).resolve().parents[2] / "Makefile", tmp_path)
     (tmp_path / "envs").mkdir()
-    (tmp_path / "envs/requirements.lock").touch()
+    for name in ("requirements.lock", "torch.txt"):
+        (tmp_path / "envs" / name).touch()
     (tmp_path / "other").mkdir()
     (tmp_path / "other/kept").touch()
     (tmp_path / ".venv").symlink_to("other")

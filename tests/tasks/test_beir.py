@@ -17,7 +17,7 @@ import pytest
 
 from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.benchmarks.official.beir import SETS, beir_files
-from pretrieve.benchmarks.official.collection_readers import build_collection
+from pretrieve.benchmarks.reading import build_collection
 from pretrieve.evaluation.conventions import CQADUPSTACK, beir_split
 from pretrieve.tasks.collection_tables import Collection
 from pretrieve.tasks.qrels_lines import read_qrels
@@ -162,18 +162,16 @@ def test_files_that_are_not_there(tmp_path: Path, layout: Path) -> None:
         build_collection("beir", files, tmp_path / "c")
     with pytest.raises(ConfigError, match="reader 'beir' has no judgements"):
         build_collection("beir", {name: files[name] for name in ("corpus", "queries")}, tmp_path / "c")
-    with pytest.raises(
-        ConfigError, match="reader 'beir' needs queries; it takes corpus, queries and, if there are, train"
-    ):
+    with pytest.raises(ConfigError, match="beir: it needs the files corpus, queries; found corpus"):
         build_collection("beir", {"corpus": files["corpus"]}, tmp_path / "c")
-    with pytest.raises(ConfigError, match="reader 'beir' has no file 'querys'; .*did you mean 'queries'"):
+    with pytest.raises(ConfigError, match="beir: no file 'querys'; .*did you mean 'queries'"):
         build_collection("beir", {"querys": files["queries"]}, tmp_path / "c")
     with pytest.raises(ConfigError, match="reader 'bier' is unknown; .*did you mean 'beir'"):
         build_collection("bier", {}, tmp_path / "c")
 
 
 def test_options_are_checked_and_counts_asserted(layout: Path) -> None:
-    with pytest.raises(ConfigError, match="reader 'beir' has no option 'nam'; it has name, below_zero"):
+    with pytest.raises(ConfigError, match="beir: no option 'nam'; it has name, below_zero"):
         build(layout, nam="scifact")
     with pytest.raises(ConfigError, match="BEIR set 'sci-fact' is unknown; .*did you mean 'scifact'"):
         build(layout, name="sci-fact")

@@ -22,7 +22,7 @@ from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.benchmarks.official import beir_folder
 from pretrieve.benchmarks.official.beir import beir_files
 from pretrieve.benchmarks.official.beir_folder import look_at
-from pretrieve.benchmarks.official.collection_readers import build_collection
+from pretrieve.benchmarks.reading import build_collection
 from pretrieve.raw import raw_text
 from pretrieve.tasks.collection_task import build_collection_task
 
@@ -113,7 +113,7 @@ def blank_beside_dev(folder: Path) -> None:
     ("spoil", "words"),
     [
         (shutil.rmtree, "is no directory; expected one with corpus.jsonl"),
-        (lambda f: (f / "corpus.jsonl").unlink(), "corpus.jsonl: no such file .*/make_corpus.py"),
+        (lambda f: (f / "corpus.jsonl").unlink(), "corpus.jsonl: no such file .*pretrieve make-corpus"),
         (lambda f: (f / "queries.jsonl").unlink(), "queries.jsonl: no such file, but there is qrels/test.tsv"),
         (lambda f: (f / "qrels/test.tsv").rename(f / "qrels/train.tsv"), "test.tsv: no such file, and no dev.tsv"),
         (change("corpus.jsonl", ""), "corpus.jsonl: has no document"),

@@ -90,7 +90,7 @@ def test_without_a_train_split_it_runs_to_the_exported_retriever(project: Workfl
 def test_with_a_train_split_and_sections(project: Workflow, tmp_path: Path) -> None:
     folder = write_folder(tmp_path / "all", ("train", "dev", "test"), sections=True)
     plan = project.plan(TARGET, "--config", f"my_corpus={folder}", "my_corpus_options={seeds: [1, 2]}")
-    assert plan.count("collection") == plan.count("task_collection") == 1
+    assert plan.count("collection") == plan.count("task") == 1
     assert (
         plan.count("pretrain") == 2 * 5
         and plan.count("finetune_my_corpus") == plan.count("retrieve_my_corpus") == 2 * 4

@@ -27,6 +27,7 @@ UNSEEDED = (
     "vocabulary",
     "token_store",
     "task",
+    "task_with_answers",
     "example_task",
     "bm25",
     "pair_statistics",
@@ -56,7 +57,7 @@ def test_table_3_needs_five_encoders_and_one_task(table3):
         "corpus": 1,
         "vocabulary": 1,
         "token_store": 1,
-        "task_squad": 1,
+        "task_with_answers": 1,
         "bm25_questions": 1,
         "pretrain": 5,
         "finetune_questions": 5,
@@ -85,7 +86,7 @@ def test_all_tables_share_every_stage(one_paper, table3):
         "bm25_descriptions_open": 1,
         "bm25_fanoutqa": 1,
     }
-    for stage in ("corpus", "vocabulary", "token_store", "task_squad", "pair_statistics"):
+    for stage in ("corpus", "vocabulary", "token_store", "task_with_answers", "pair_statistics"):
         assert everything.jobs[stage] == 1, stage
     for stage in ("finetune_questions", "retrieve_questions"):
         assert everything.jobs[stage] == table3.jobs[stage], "no other table needs more of the questions"
@@ -160,9 +161,7 @@ def test_a_chain_of_recipes_is_planned_with_all_that_it_needs(project):
     hard = project.plan(f"results/demo/retrievers/bert.dpr-hard-full/{where}/pretrieve.json")
     assert (hard.jobs["finetune_questions"], hard.jobs["retrieve_questions"], hard.jobs["bm25_questions"]) == (2, 1, 1)
     news = project.plan("results/demo/metrics/seed-3-2.news-full/link-clicks/seed1.json")
-    assert (
-        news.jobs["finetune_link_clicks"] == news.jobs["predict_link_clicks"] == news.jobs["example_task_corpus"] == 1
-    )
+    assert news.jobs["finetune_link_clicks"] == news.jobs["predict_link_clicks"] == news.jobs["example_task"] == 1
 
 
 def test_lint_and_format_are_clean(project):

@@ -123,8 +123,11 @@ def test_touching_everything_reruns_nothing(warm):
         ("src/pretrieve/pretraining/pairs/statistics.py", {"pair_statistics": 1, "table": 1}),
         (
             "src/pretrieve/benchmarks/official/squad_reqa.py",
-            {"task_squad": 1, "bm25_questions": 1, **twice(CHAIN), "table": 1},
+            {"task_with_answers": 1, "bm25_questions": 1, **twice(CHAIN), "table": 1},
         ),
+        # One program makes all tasks, but each depends on its own format's files alone.
+        ("src/pretrieve/benchmarks/official/multireqa.py", {}),
+        ("src/pretrieve/benchmarks/official/beir.py", {}),
         ("src/pretrieve/raw/sources.py", {}),  # raw files are known by their checksum
     ],
 )
@@ -149,7 +152,7 @@ def test_an_edit_reruns_what_uses_the_file(shared, name, jobs):
         ("base/disk.py", edit),
         ("base/job_lock.py", edit),
         ("base/progress.py", edit),
-        # One more objective, kind of training, recipe, format of corpora.
+        # One more objective, kind of training, recipe, format of data sets or corpora.
         (
             "pretraining/presets.py",
             replaced('    "mlm": _BERT_MASKING,', '    "new": _BERT_MASKING, "mlm": _BERT_MASKING,'),
@@ -160,6 +163,10 @@ def test_an_edit_reruns_what_uses_the_file(shared, name, jobs):
             replaced('    "seed-pairwise": _PAIRWISE,', '    "new": _DPR, "seed-pairwise": _PAIRWISE,'),
         ),
         (
+            "benchmarks/readers.py",
+            replaced('    "beir": ', '    "new": Reader("pretrieve.benchmarks.new:read"),\n    "beir": '),
+        ),
+        (
             "corpora/readers.py",
             replaced('    "plain": ', '    "new": Reader("pretrieve.corpora.new:read", ()), "plain": '),
         ),
@@ -168,6 +175,13 @@ def test_an_edit_reruns_what_uses_the_file(shared, name, jobs):
 def test_an_edit_that_changes_no_result_reruns_nothing(shared, name, change):
     with changed(shared, f"src/pretrieve/{name}", change):
         assert not shared.plan().jobs  # the report may be written again: it lists all options
+
+
+def test_the_entry_of_a_format_is_part_of_its_tasks_code(shared):
+    for name, jobs in (("natural-questions", 0), ("squad", 1)):
+        change = replaced(f'"{name}": Reader(', f'"{name}": Reader(licence="changed", read=')
+        with changed(shared, "src/pretrieve/benchmarks/readers.py", change):
+            assert shared.plan().jobs.get("task_with_answers", 0) == jobs
 
 
 def test_a_new_pair_task_trains_nothing_again(shared):
@@ -203,7 +217,7 @@ def test_a_new_table_trains_nothing_that_is_there(shared):
     ended = shared.plan(
         "--config", "tables=[pretraining_tasks/table1,pretraining_tasks/table2,pretraining_tasks/table3]"
     )
-    assert ended.jobs == {"task_descriptions": 1, "table": 1}
+    assert ended.jobs == {"task": 1, "table": 1}
 
 
 def test_a_new_source_in_the_list_fetches_nothing(shared):

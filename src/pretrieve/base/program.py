@@ -15,7 +15,7 @@ from pretrieve.base.disk import explained, room_for
 from pretrieve.base.errors import ConfigError, PretrieveError
 from pretrieve.base.job_lock import hold_job
 
-#: How the first line of a log begins: what the interpreter's start and a program's imports took; report_time.py adds it up.
+#: How the first line of a log begins: what the interpreter's start and a program's imports took; report-time adds it up.
 STARTED_IN = "started in "
 
 

@@ -133,6 +133,7 @@ READERS: dict[str, Reader] = {
         f"{_OFFICIAL}.squad_reqa:build_squad",
         answers=True,
         files=_names(*_SPLITS, "file"),
+        optional=("dev",),
         alone="file",
         keys=("open", "max_extra"),
     ),

@@ -212,9 +212,9 @@ class DataRules:
         return shlex.join(self.plan.licences(dataset))
 
     def science(self) -> dict[str, Any]:
-        """The configuration without what decides no result."""
-        left_out = ("mirror", "checkpoint_seconds")
-        return {key: value for key, value in self.config.items() if key not in left_out}
+        """The configuration without what decides no result; of a mirror, that there is one."""
+        kept = {key: value for key, value in self.config.items() if key not in ("mirror", "checkpoint_seconds")}
+        return kept | ({"mirror": "DIR"} if self.config.get("mirror") else {})
 
     def figure_inputs(self, paper: str, figure: str) -> list[str]:
         """What a figure is measured from."""

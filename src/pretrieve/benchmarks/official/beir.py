@@ -97,7 +97,7 @@ SETS: dict[str, BeirSet] = {
 
 def beir_files(directory: Path) -> dict[str, Path]:
     """The files of a directory in the layout, by their names in
-    :data:`~pretrieve.benchmarks.official.collection_readers.READERS`.
+    :data:`~pretrieve.benchmarks.readers.READERS`.
 
     ``corpus`` and ``queries`` may be packed as ``.gz`` or ``.bz2``.
 
