@@ -23,6 +23,7 @@ from pretrieve.base import paths
 from pretrieve.base.errors import DataError
 from pretrieve.evaluation.significance import holm, paired_randomisation_test
 from pretrieve.reporting.tables.results import Cost, ResultFiles
+from pretrieve.reporting.tables.training_sizes import negatives_note
 
 LEVEL = 0.05
 ROUNDS = 10_000
@@ -44,7 +45,8 @@ class Score(NamedTuple):
 @dataclass(frozen=True)
 class Row:
     """One system. scores: metric → :class:`Score`. per_query: query id → first metric, mean over seeds. against_bm25,
-    against_bert: corrected p-values, None where a row is not tested against itself or there is no such row."""
+    against_bert: corrected p-values, None where a row is not tested against itself or there is no such row. note: on its
+    training."""
 
     label: str
     system: str
@@ -54,6 +56,7 @@ class Row:
     cost: Cost
     against_bm25: float | None = None
     against_bert: float | None = None
+    note: str = ""
 
     @property
     def trained(self) -> bool:
@@ -117,6 +120,7 @@ def _row(entry: Mapping[str, Any], request: Mapping[str, Any], files: ResultFile
         scores=scores,
         per_query={query: fmean(one[query] for one in queries) for query in queries[0]},
         cost=Cost(*map(fmean, zip(*costs, strict=True))),
+        note="" if system.startswith("bm25.") else negatives_note(root, request["trained_on"], system, of_seeds, files),
     )
 
 
@@ -273,6 +277,10 @@ def make_page(
         "Time: wall time of all stages behind a score for one seed, shared ones (the base that all go on from) in full for each; "
         "GPU hours and the largest memory of a stage likewise.",
     ]
+    found = dict[str, list[str]]()
+    for row in rows:
+        found.setdefault(row.note, []).append(row.label)
+    notes += [f"{', '.join(labels)}: {note}." for note, labels in found.items() if note]
     if len(rows[0].per_query) < FEW:
         notes.insert(1, f"So few queries show large differences only: judge {FEW} or more before a small one decides.")
     return {
