@@ -227,7 +227,7 @@ def test_a_query_that_all_documents_answer_is_left_out(changed_task) -> None:
     task = Dataset(changed_task("qrels", query_id=["q0-0"] * 9, doc_id=names, relevance=[1] * 9))
     alone = np.array([task.query_row("q0-0")])
     groups = make(task, 4, [], rows=alone)
-    assert groups.counts == {"left_out_without_negatives": 1} and groups.at(0, 4).documents.shape == (1, 1)
+    assert groups.counts == {"left_out_without_negatives": 1} and groups.at(0, 4).documents.shape == (4, 1)
     with pytest.raises(DataError, match="every document is relevant to every training query"):
         make(task, 4, [], rows=alone, in_batch=False)
 

@@ -158,7 +158,8 @@ def _look_at_documents(path: Path, whole: bool) -> _Documents:
         )
     least = max(1, ENOUGH * looked)
     found.has_sections, found.has_sentences = sections >= least, sentences >= least
-    found.has_pairs = pairs >= LEAST_PAIRS or looked == SAMPLE  # there may be more behind
+    # Of a long file there may be more behind.
+    found.has_pairs = pairs >= LEAST_PAIRS or (looked == SAMPLE and found.has_sentences)
     return found
 
 
