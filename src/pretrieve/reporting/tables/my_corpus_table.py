@@ -259,7 +259,8 @@ def to_csv(rows: Sequence[Row]) -> str:
 def make_page(
     request: Mapping[str, Any], rows: Sequence[Row], stats: Mapping[str, Any], advice: Advice
 ) -> dict[str, Any]:
-    """What Markdown and HTML both show. stats: ``stats.json`` of the tested task and of the one that was trained on."""
+    """What Markdown and HTML both show. stats: ``stats.json`` of the tested task, of the one that was
+    trained on, and of the ``collection`` that was read."""
     metrics = list(request["metrics"])
     best = {metric: max(row.scores[metric].mean for row in rows) for metric in metrics}
     tested_task, trained_task = stats["tested"], stats["trained"]
@@ -277,6 +278,8 @@ def make_page(
         "Time: wall time of all stages behind a score for one seed, shared ones (the base that all go on from) in full for each; "
         "GPU hours and the largest memory of a stage likewise.",
     ]
+    skipped = stats["collection"]["warnings"]
+    notes += [f"{kind[0].upper()}{kind[1:]}: {skipped[kind]['count']:,}." for kind in skipped if "left out" in kind]
     found = dict[str, list[str]]()
     for row in rows:
         found.setdefault(row.note, []).append(row.label)

@@ -44,7 +44,7 @@ def negatives_note(root: str, trained_on: str, system: str, seeds: Iterable[int]
         return ""
     parts = [
         *([f"{random:,} got random documents"] if random else []),
-        *([f"{left:,} left out: all documents are relevant"] if left else []),
+        *([f"for {left:,} all documents are relevant"] if left else []),
     ]
     asked = max(one["training_questions"] for one in about)
     return f"{random + left:,} of {asked:,} training queries without a negative of the lists ({', '.join(parts)})"
