@@ -12,12 +12,14 @@ HEADER = """\
 
 
 def main(report: Path, no_dependencies: Path, lock: Path) -> None:
-    packages = [entry["metadata"] for entry in json.loads(report.read_text())["install"]]
+    packages = [entry["metadata"] for entry in json.loads(report.read_text(encoding="utf-8"))["install"]]
     # A local version such as 2.13.0+cpu names a build that only one index has; the CUDA packages come with that build.
     lines = {f"{p['name'].lower().replace('_', '-')}=={p['version'].split('+')[0]}" for p in packages}
     lines = {line for line in lines if not line.startswith(("nvidia-", "triton==", "cuda-"))}
-    lines |= {line for line in no_dependencies.read_text().splitlines() if line and not line.startswith("#")}
-    lock.write_text(HEADER + "\n".join(sorted(lines)) + "\n")
+    lines |= {
+        line for line in no_dependencies.read_text(encoding="utf-8").splitlines() if line and not line.startswith("#")
+    }
+    lock.write_text(HEADER + "\n".join(sorted(lines)) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

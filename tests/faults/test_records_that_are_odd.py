@@ -66,11 +66,18 @@ def test_odd_documents_and_queries(project: Workflow) -> None:
         env=environment() | {"PYTHONPATH": "src"},
     )
     assert made.returncode == 0
-    asked = {f"q {number}": texts[f"my note {number}.md"][0][:8] for number in range(5)} | {"q ?": "???", "q empty": " "}
+    asked = {f"q {number}": texts[f"my note {number}.md"][0][:8] for number in range(5)} | {
+        "q ?": "???",
+        "q empty": " ",
+    }
     answers = {f"q {number}": f"my note {number}.md" for number in range(5)}
     write(mine, asked, {"test": answers | {"q ?": "my note 7.md", "q empty": "my note 8.md"}})
     page, scores = table_of(project, "mine")
-    assert "pairs made of the corpus" in page and "6 test queries" in page and "- Query without text, left out: 1.\n" in page
+    assert (
+        "pairs made of the corpus" in page
+        and "6 test queries" in page
+        and "- Query without text, left out: 1.\n" in page
+    )
     assert scores["BM25"] == pytest.approx(5 / 6, abs=1e-3), "all but the marks are found"
 
 

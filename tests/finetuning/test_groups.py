@@ -209,7 +209,11 @@ def test_a_query_without_negatives_gets_random_ones(task: Dataset) -> None:
     rows = task.split("60pct", "train")
     good = {task.query_ids[row]: ["x"] for row in rows}
     row = task.query_row("q3-1")
-    for bad in ({name: own for name, own in good.items() if name != "q3-1"}, good | {"q3-1": []}, good | {"q3-1": ["d3"]}):
+    for bad in (
+        {name: own for name, own in good.items() if name != "q3-1"},
+        good | {"q3-1": []},
+        good | {"q3-1": ["d3"]},
+    ):
         groups = make(task, 2, [of(bad)], pool=5)
         assert groups.counts == {"random_negatives": 1} and len(groups) == 24
         drawn = groups.pool(row).tolist()

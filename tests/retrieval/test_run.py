@@ -19,7 +19,9 @@ from pretrieve.retrieval import trec_run as run_module
 from pretrieve.retrieval.trec_run import Run, read_trec, write_trec
 
 #: Any text but lone surrogates, blanks, line ends and what looks encoded among it.
-WORDS = st.text(st.characters(codec="utf-8"), min_size=1, max_size=6) | st.sampled_from(["a b", " ", "%20", "a%2520", "\u3000", "50%"])
+WORDS = st.text(st.characters(codec="utf-8"), min_size=1, max_size=6) | st.sampled_from(
+    ["a b", " ", "%20", "a%2520", "\u3000", "50%"]
+)
 SCORES = st.floats(width=32, allow_nan=False, allow_infinity=False)
 RANKINGS = st.dictionaries(WORDS, st.dictionaries(WORDS, SCORES, min_size=1, max_size=8), max_size=5)
 

@@ -206,7 +206,7 @@ def read_encoder(
     """
     directory = Path(directory)
     try:
-        about = json.loads((directory / "pretrieve.json").read_text())
+        about = json.loads((directory / "pretrieve.json").read_text(encoding="utf-8"))
         body = load_file(directory / "model.safetensors")
         heads = load_file(directory / "heads.safetensors")
     except FileNotFoundError as error:

@@ -158,7 +158,9 @@ def _lines(path: Path, run: Run, tag: str) -> Iterable[bytes]:
         words = [query_id, *doc_ids]
         if "%" in (line := " ".join(words)) or line.split() != words:
             if not all(words):
-                raise DataError(f"{path}: an id of query '{query_id}' is empty, which a TREC run cannot hold; give it one.")
+                raise DataError(
+                    f"{path}: an id of query '{query_id}' is empty, which a TREC run cannot hold; give it one."
+                )
             query_id, *doc_ids = map(encoded, words)
         hits = zip(doc_ids, scores.tolist(), strict=True)
         block = [f"{query_id} Q0 {doc_id} {i} {score:.9g} {tag}\n" for i, (doc_id, score) in enumerate(hits, 1)]

@@ -124,7 +124,7 @@ def check_config(config: Mapping[str, Any], schema_file: Path, table_names: Iter
     ConfigError
         for the first thing that is wrong, in one line.
     """
-    schema = yaml.safe_load(Path(schema_file).read_text())
+    schema = yaml.safe_load(Path(schema_file).read_text(encoding="utf-8"))
     errors = list(Draft202012Validator(schema).iter_errors(config))
     if errors:
         # An unknown key or a missing one explains other errors, so it goes first.

@@ -175,7 +175,9 @@ def _fill(table: Table, cell: Cell, setting: Setting, files: ResultFiles, cases:
         line = line._replace(low=f"{max(low, 0):.{digits}f}", high=f"{min(high, factor):.{digits}f}")
     trained_on = setting.trained_on.get(line.dataset, line.dataset)
     examples = training_examples(setting.root, trained_on, cell.system)
-    few = "" if examples is None else negatives_note(setting.root, trained_on, cell.system, setting.seeds_of(cell), files)
+    few = (
+        "" if examples is None else negatives_note(setting.root, trained_on, cell.system, setting.seeds_of(cell), files)
+    )
     line = line._replace(train_examples="" if examples is None else str(examples), note=_join(line.note, few))
     return _with_context(line, cell, paths, setting, files)
 
