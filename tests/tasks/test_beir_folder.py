@@ -135,7 +135,7 @@ def blank_beside_dev(folder: Path) -> None:
         (change("corpus.jsonl", '{"_id": "a", "text": ["b"]}\n'), "corpus.jsonl: line 1: 'text' is list .*; expected a text"),
         (change("corpus.jsonl", '{"_id": "a", "title": 5, "text": "b"}\n'), "line 1: 'title' is int '5'; expected a text"),
         (change("corpus.jsonl", BLANK), "corpus.jsonl: none of its 30 documents has a text beside headings"),
-        (change("queries.jsonl", '{"_id": "q1", "text": " "}\n{"_id": 2, "text": "x"}\n'), r"0 of its 1 queries .* \(1 have no text"),
+        (change("queries.jsonl", '{"_id": "q1", "text": " "}\n{"_id": 2, "text": "x"}\n'), r"0 of its 1 .*\(1 have no text"),
         (change("queries.jsonl", '{"_id": "q1", "text": 1}\n{"_id": 2, "text": "x"}\n'), "line 1: 'text' is int '1'; expected"),
         # judgements
         (change("qrels/test.tsv", f"{JUDGED}q1\tx9\t1\n"), "test.tsv: line 2: 'x9' is no _id of a document in .*corpus.jsonl"),

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError, best_match
 
 from pretrieve.analysis.plan import check_analyses
@@ -23,6 +22,7 @@ from pretrieve.benchmarks.official.collection_formats import LAYOUTS, check_file
 from pretrieve.benchmarks.official.example_readers import READERS, check_request
 from pretrieve.finetuning.recipes import RECIPES, VARIANTS, resolve_recipe
 from pretrieve.pretraining.presets import OPTIONS
+from pretrieve.workflow.config_checks import Validator, check_numbers, check_search
 from pretrieve.workflow.job_options import EXAMPLE_READERS, chain_of, encoder_options, from_outside, objective_options
 from pretrieve.workflow.scales import check_scale, datasets_behind, means_of
 
@@ -125,11 +125,12 @@ def check_config(config: Mapping[str, Any], schema_file: Path, table_names: Iter
         for the first thing that is wrong, in one line.
     """
     schema = yaml.safe_load(Path(schema_file).read_text(encoding="utf-8"))
-    errors = list(Draft202012Validator(schema).iter_errors(config))
+    errors = list(Validator(schema).iter_errors(config))
     if errors:
         # An unknown key or a missing one explains other errors, so it goes first.
         first = [error for error in errors if error.validator in ("additionalProperties", "required")]
         raise _explain(first[0] if first else best_match(errors))
+    check_numbers(config)
     if config["scale"] not in config["scales"]:
         raise _refuse("scale", config["scale"], config["scales"])
     if "seeds" not in config and "seeds" not in config["scales"][config["scale"]]:
@@ -166,6 +167,7 @@ def check_config(config: Mapping[str, Any], schema_file: Path, table_names: Iter
         if role not in scale["roles"]:
             raise _refuse(f"{where}.originals", role, scale["roles"])
     check_scale(config)
+    check_search(config)
     for option in sorted(set(scale["pretraining"]["options"]) - set(OPTIONS)):
         raise _refuse(f"{where}.pretraining.options", option, OPTIONS)
     for name, budget in scale["pretraining"]["budgets"].items():

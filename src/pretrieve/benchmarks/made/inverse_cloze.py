@@ -28,11 +28,13 @@ if TYPE_CHECKING:
 
 #: Words of a sentence that is a query: a shorter one says too little, a longer one is no sentence.
 SHORTEST, LONGEST = 4, 64
-#: Letters of scripts that write no blanks between words (Thai, Lao, Tibetan, Burmese, Khmer, kana, Han): two count as a word.
-_UNSPACED = "\u0e01-\u0eff\u0f00-\u0fff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
-_LETTER = re.compile(f"[{_UNSPACED}]")
-#: Where a sentence ends besides: behind the marks of Indian, Tibetan, Burmese and Khmer, and at a blank of Thai or Lao, which have
-#: none.
+#: Letters of scripts without blanks between words, of which two count as a word: Thai, Lao, Tibetan, Burmese, Khmer, kana, Han.
+_LETTER = re.compile(
+    "[\u0e01-\u0eff\u0f00-\u0fff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
+    "\U00020000-\U0003ffff]"
+)
+#: Where a sentence ends besides: behind the marks of Indian scripts, Tibetan, Burmese and Khmer; at a blank of Thai and Lao,
+#: which have no mark.
 _END = re.compile(r"(?<=[।॥།။។])\s*|(?<=[\u0e01-\u0eff])\s+(?=[\u0e01-\u0eff])")
 #: Fewer pairs are no training set.
 LEAST_PAIRS = 10
