@@ -169,6 +169,20 @@ def test_what_is_wrong_is_said_in_one_sentence(folder: Path, spoil: Callable[[Pa
     assert "\n" not in str(raised.value) and str(folder) in str(raised.value)
 
 
+def test_what_may_not_be_read_is_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Seen to be a traceback before: Python tells a file from none in a folder that may be looked into only."""
+    real = Path.is_file
+
+    def is_file(path: Path) -> bool:
+        if path.parent.name == "qrels":
+            raise PermissionError(13, "Permission denied", str(path))
+        return real(path)
+
+    monkeypatch.setattr(Path, "is_file", is_file)
+    with pytest.raises(DataError, match=r"qrels/train.tsv: cannot be read: Permission denied"):
+        look_at(folder)
+
+
 def test_a_line_of_ten_megabytes_is_a_line(folder: Path) -> None:
     with open(folder / "corpus.jsonl", "a") as stream:
         stream.write(json.dumps({"_id": "long", "text": "x" * 10_000_000}) + "\n")

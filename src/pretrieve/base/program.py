@@ -89,7 +89,9 @@ def run_program(function: Callable[[], None]) -> NoReturn:
     """
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
-            stream.reconfigure(line_buffering=True, errors="backslashreplace")  # in a plain locale, and of odd file names
+            stream.reconfigure(
+                line_buffering=True, errors="backslashreplace"
+            )  # in a plain locale, and of odd file names
     try:
         log = _open_log()
         if log is not None:

@@ -65,8 +65,18 @@ def look_at(directory: Path) -> Folder:
         for a folder or file that is missing, a file that is there packed and unpacked, a line that is not in the layout, an id
         that stands twice, a judgement of an unknown id or below zero, two that differ, documents that all lack a text, no
         judgement to test with, or a split whose queries all belong to another one or have no text, or no relevant document
-        with a text.
+        with a text; and for what may not be read.
     """
+    try:
+        return _look_at(directory)
+    except OSError as error:
+        raise DataError(
+            f"{error.filename or directory}: cannot be read: {error.strerror or error}; expected files that you may read: change "
+            "their permissions."
+        ) from error
+
+
+def _look_at(directory: Path) -> Folder:
     if not directory.is_dir():
         raise DataError(
             f"my_corpus: {directory} is no directory; expected one with corpus.jsonl (docs/your-own-corpus.md)."
