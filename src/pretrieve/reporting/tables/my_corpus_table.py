@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 from pretrieve.base import paths
 from pretrieve.base.errors import DataError
 from pretrieve.evaluation.significance import holm, paired_randomisation_test
+from pretrieve.reporting.tables.outside_text import to_markdown_text
 from pretrieve.reporting.tables.results import Cost, ResultFiles
 from pretrieve.reporting.tables.training_sizes import negatives_note
 
@@ -328,13 +329,13 @@ def to_markdown(page: Mapping[str, Any]) -> str:
         ]
         for row in page["rows"]
     ]
-    lines = [[cell.replace("|", "\\|") for cell in line] for line in (page["heads"], *body)]
+    lines = [[to_markdown_text(cell).replace("|", "\\|") for cell in line] for line in (page["heads"], *body)]
     widths = [max(3, *(len(line[i]) for line in lines)) for i in range(len(page["heads"]))]
     table = [_line(line, widths) for line in lines]
     table.insert(1, f"| :{'-' * (widths[0] - 1)} | " + " | ".join(f"{'-' * (w - 1)}:" for w in widths[1:]) + " |")
     notes = [f"- {note}" for note in page["notes"]]
     blocks = [
-        f"# Objectives compared on {page['folder']}",
+        f"# Objectives compared on {to_markdown_text(page['folder'])}",
         f"> **{page['sentence']}**",
         "\n".join(table),
         "\n".join(notes),

@@ -11,16 +11,18 @@ from typing import NamedTuple, TypeVar
 from pretrieve.base.errors import DataError
 from pretrieve.base.files import whole_file
 from pretrieve.reporting.tables.commands import make_it
+from pretrieve.reporting.tables.outside_text import from_cell, to_cell
 
 Row = TypeVar("Row", bound=NamedTuple)
 
 
 def write_rows(path: Path | str, rows: Sequence[NamedTuple], kind: type[NamedTuple]) -> None:
-    """Write rows of one ``kind``, whole or not at all (UTF-8, ``\\n`` line ends): equal rows give equal bytes."""
+    """Write rows of one ``kind``, whole or not at all (UTF-8, ``\\n`` line ends): equal rows give equal bytes. What a
+    spreadsheet would run is quoted (:mod:`pretrieve.reporting.tables.outside_text`)."""
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(kind._fields)
-    writer.writerows(rows)
+    writer.writerows([to_cell(field) for field in row] for row in rows)
     with whole_file(path) as stream:
         stream.write(text.getvalue().encode())
 
@@ -49,5 +51,5 @@ def read_rows(path: Path | str, kind: type[Row], what: str = "file") -> list[Row
                 f"{path}, line {reader.line_num}: {len(fields)} fields; expected {len(header)}. "
                 f"Delete the file and make the {what} again."
             )
-        rows.append(kind(*fields))
+        rows.append(kind(*map(from_cell, fields)))
     return rows
