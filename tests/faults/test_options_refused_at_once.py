@@ -226,10 +226,6 @@ def test_every_program_says_how_text_is_written() -> None:
 
 def test_a_file_of_settings_that_is_no_object(tmp_path: Path) -> None:
     """Of an encoder of this project: what another has changed there is no traceback either."""
-    from pretrieve.models.config import BodyConfig
-    from pretrieve.models.encoder import Encoder
-    from pretrieve.models.hf_format import read_encoder, save_encoder
-
     save_encoder(
         tmp_path, Encoder(BodyConfig(vocabulary_size=60, hidden=16, layers=1, heads=2, feed_forward=16), 8, "cls", 1)
     )
