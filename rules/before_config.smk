@@ -17,5 +17,5 @@ from pretrieve.workflow.config_checks import check_file
 try:
     check_file("config.yaml")
 except PretrieveError as error:
-    print(f"{type(error).__name__}: {error}", file=sys.stderr)
+    print(f"{type(error).__name__}: {' '.join(str(error).split())}", file=sys.stderr)
     sys.exit(1)

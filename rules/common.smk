@@ -75,7 +75,7 @@ try:
         prepare_run(PLAN.root, sys.argv[1:])
 except PretrieveError as error:
     # One line, no traceback: the message names the key, the value and what is allowed.
-    print(f"{type(error).__name__}: {error}", file=sys.stderr)
+    print(f"{type(error).__name__}: {' '.join(str(error).split())}", file=sys.stderr)
     sys.exit(1)
 
 # The programs of the rules, one file each.
