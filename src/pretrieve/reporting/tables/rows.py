@@ -22,7 +22,10 @@ def write_rows(path: Path | str, rows: Sequence[NamedTuple], kind: type[NamedTup
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(kind._fields)
-    writer.writerows([to_cell(field) for field in row] for row in rows)
+    careful = csv.writer(text, lineterminator="\n", quoting=csv.QUOTE_ALL)
+    for row in rows:
+        # The writer quotes its own line end alone, and the reader takes a bare "\r" for one too.
+        (careful if any("\r" in field for field in row) else writer).writerow(map(to_cell, row))
     with whole_file(path) as stream:
         stream.write(text.getvalue().encode())
 
@@ -37,10 +40,10 @@ def read_rows(path: Path | str, kind: type[Row], what: str = "file") -> list[Row
         when the file is missing, has other columns or a broken line.
     """
     try:
-        text = Path(path).read_text(encoding="utf-8")
+        text = Path(path).read_bytes().decode()  # with the line ends within a cell
     except FileNotFoundError:
         raise DataError(f"{path}: no such {what}. {make_it(path)}") from None
-    reader = csv.reader(io.StringIO(text))
+    reader = csv.reader(io.StringIO(text, newline=""))
     header = next(reader, [])
     if header != list(kind._fields[: len(header)]) or len(header) < len(kind._fields) - len(kind._field_defaults):
         raise DataError(f"{path}, line 1: columns are {','.join(header)}; expected {','.join(kind._fields)}.")
