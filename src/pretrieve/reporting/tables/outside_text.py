@@ -12,7 +12,9 @@ from __future__ import annotations
 import re
 
 _FORMULA = re.compile(r"'*[=+\-@\t\r\n＝＋－＠]")
-_NUMBER = re.compile(r"[+-]?(\d[\d,]*(\.\d*)?|\.\d+)([eE][+-]?\d+)?\s*%?|[+-]|")
+_ONE = r"[+-]?(?:\d[\d,]*(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?\s*%?"
+#: A number, several as claims have them (-0.04; -0.06, -0.04 > -0.06), a sign alone, or nothing: none of it runs anything.
+_NUMBER = re.compile(rf"{_ONE}(?: ?[;>−] {_ONE})*|[+-]|")
 _HTML = re.compile(r"<(?=[A-Za-z/!?])")
 
 
