@@ -16,6 +16,9 @@ from snakemake.utils import min_version
 min_version("9.0")
 
 
+include: "rules/before_config.smk"
+
+
 configfile: "config.yaml"
 
 

@@ -8,19 +8,11 @@ import sys
 import time
 from functools import partial
 
-sys.path.insert(
-    0,
-    str(
-        workflow.current_basedir / "../src"
-        if hasattr(workflow.current_basedir, "joinpath")
-        else "src"
-    ),
-)
-
 from pretrieve.workflow import my_corpus
 from pretrieve.base import paths
 from pretrieve.analysis import plan as analysis_plan
 from pretrieve.workflow.running.before_run import prepare_run
+from pretrieve.workflow.config_checks import check_size
 from pretrieve.workflow.configuration import config_hash, with_numbers
 from pretrieve.raw import hub
 from pretrieve.workflow.running.dead_lock import is_alone, release_dead_lock
@@ -59,6 +51,7 @@ ALIVE = release_dead_lock() if workflow.is_main_process else None
 try:
     # Where jobs run is no part of what they compute: nothing below sees it but what they ask for.
     SITE = Site.read(config.pop("site", None))
+    check_size(config)
     config.update(with_numbers(config))
     wanted_config = my_corpus.with_my_corpus(config, sys.argv[1:])
     if wanted_config is not config:
@@ -75,7 +68,7 @@ try:
         prepare_run(PLAN.root, sys.argv[1:])
 except PretrieveError as error:
     # One line, no traceback: the message names the key, the value and what is allowed.
-    print(f"{type(error).__name__}: {error}", file=sys.stderr)
+    print(f"{type(error).__name__}: {' '.join(str(error).split())}", file=sys.stderr)
     sys.exit(1)
 
 # The programs of the rules, one file each.

@@ -30,7 +30,7 @@ def process_name(process: int) -> str:
     True
     """
     try:
-        stat = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+        stat = Path(f"/proc/{process}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
     except OSError:
         return ""
     # A zombie has ended, and waits for its parent to notice.
@@ -70,7 +70,7 @@ def holders(file: int) -> list[int]:
     """Processes of this machine that hold a lock on an open file, but for this one."""
     wanted, found = os.fstat(file), []
     try:
-        lines = Path("/proc/locks").read_text().splitlines()
+        lines = Path("/proc/locks").read_text(encoding="utf-8").splitlines()
     except OSError:
         return []
     for line in lines:

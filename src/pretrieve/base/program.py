@@ -21,7 +21,7 @@ STARTED_IN = "started in "
 
 def _process_age() -> float:
     """Seconds since this process began (Linux: its start in clock ticks since boot)."""
-    stat = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
+    stat = Path("/proc/self/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
     return time.clock_gettime(time.CLOCK_BOOTTIME) - int(stat[19]) / os.sysconf("SC_CLK_TCK")
 
 
@@ -106,7 +106,9 @@ def run_program(function: Callable[[], None], words: list[str] | None = None) ->
     """
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
-            stream.reconfigure(line_buffering=True)
+            stream.reconfigure(
+                line_buffering=True, errors="backslashreplace"
+            )  # in a plain locale, and of odd file names
     try:
         log = _open_log(sys.argv if words is None else words)
         if log is not None:

@@ -37,7 +37,13 @@ def changed_files(folder: Path | str = ".") -> list[str]:
 
 def _git(folder: Path | str, *arguments: str) -> str:
     try:
-        done = subprocess.run(["git", "-C", str(folder), *arguments], capture_output=True, text=True, check=True)
+        done = subprocess.run(
+            ["git", "-C", str(folder), *arguments],
+            capture_output=True,
+            encoding="utf-8",
+            errors="surrogateescape",
+            check=True,
+        )
     except FileNotFoundError:
         raise PretrieveError("git is not installed; install it, or work without a version.") from None
     except subprocess.CalledProcessError as error:

@@ -28,6 +28,7 @@ def main(args: argparse.Namespace) -> None:
         name: files.read(f"{paths.task_dir(root, request[key])}/stats.json")
         for name, key in (("tested", "dataset"), ("trained", "trained_on"))
     }
+    stats["collection"] = files.read(f"{root}/collections/{request['dataset']}/stats.json")
     rows = read_rows(request)
     advice = advise(rows, request["metrics"][0], request["baseline"])
     page = make_page(request, rows, stats, advice)

@@ -96,7 +96,7 @@ def _best_epochs(run: FineTuning, out: Path, seconds: float, stop: Callable[[], 
             options = {**run.options, "epochs": epochs, "snapshots": max(1, run.options["snapshots"])}
             outcome = finetune(replace(run, options=options, work=work), work / "made", seconds, stop)
             if processes.first:
-                looks = json.loads((work / "made/pretrieve.json").read_text()).get("validation")
+                looks = json.loads((work / "made/pretrieve.json").read_text(encoding="utf-8")).get("validation")
                 if not looks:
                     raise DataError(
                         f"{run.task}: size {run.size} has no validation example, and few_epochs={run.options['epochs']} are "
@@ -105,11 +105,11 @@ def _best_epochs(run: FineTuning, out: Path, seconds: float, stop: Callable[[], 
                 done = {"loss": looks[-1]["loss"], "tokens": outcome.tokens, "wall_s": outcome.wall_s}
                 write_json(work / "done.json", done)
             processes.wait()
-        found[f"{epochs:g}"] = json.loads((work / "done.json").read_text())
+        found[f"{epochs:g}"] = json.loads((work / "done.json").read_text(encoding="utf-8"))
     best = min(found, key=lambda epochs: found[epochs]["loss"])
     if processes.first:
         shutil.copytree(run.work / f"epochs{best}" / "made", out, dirs_exist_ok=True)
-        about = json.loads((out / "pretrieve.json").read_text())
+        about = json.loads((out / "pretrieve.json").read_text(encoding="utf-8"))
         about["epochs_searched"] = {epochs: one["loss"] for epochs, one in found.items()}
         write_json(out / "pretrieve.json", about)
         if not leaves_checkpoints():

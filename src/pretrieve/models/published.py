@@ -81,8 +81,8 @@ def read_start(path: Path) -> Checkpoint:
 
 def read_published(files: CheckpointFiles) -> Checkpoint:
     """Read a published checkpoint (raises as :func:`read_start`)."""
-    state, said = read_tensors(files.weights)
     shown = _read_config(files.config)
+    state, said = read_tensors(files.weights)
     try:
         found = _recognise(_plain(state), shown, said)
         beside = found.rest | (_plain(read_tensors((files.heads,))[0]) if files.heads else {})
@@ -104,7 +104,7 @@ def _read_config(path: Path | None) -> dict[str, Any]:
         return {}
     try:
         shown = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise DataError(f"{path}: not JSON ({error}).") from None
     if not isinstance(shown, dict):
         raise DataError(f"{path}: expected an object of settings.")

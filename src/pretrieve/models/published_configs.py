@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from pretrieve.base.errors import DataError
-from pretrieve.models.config import BodyConfig
+from pretrieve.models.config import BodyConfig, check_size
 
 #: ``model_type`` → family. XLM-R and CamemBERT are RoBERTa's function under another word.
 FAMILY_OF = {
@@ -32,6 +32,8 @@ def _need(shown: Mapping[str, Any], names: dict[str, str]) -> dict[str, Any]:
     if missing:
         what = "has no" if shown else "is missing, and with it"
         raise DataError(f"config.json {what} {', '.join(missing)}; the tensors alone do not say it.")
+    for ours, theirs in names.items():
+        check_size(ours, shown[theirs], f"config.json: {theirs}")
     return {ours: shown[theirs] for ours, theirs in names.items()}
 
 
@@ -48,6 +50,8 @@ def bert_shape(shown: Mapping[str, Any]) -> BodyConfig:
     ------
     DataError
         when a size is missing, or the model computes something else than our Transformer.
+    ConfigError
+        when a size is no whole number, or out of its bounds.
     """
     _refuse_other_than(shown, "model_type", tuple(FAMILY_OF), "bert")
     _refuse_other_than(shown, "hidden_act", ("gelu",), "gelu")
@@ -71,6 +75,8 @@ def bert_shape(shown: Mapping[str, Any]) -> BodyConfig:
             "embeddings_project (small models, and generators) are not supported; take a base or large discriminator."
         )
     padding = shown.get("pad_token_id")
+    if padding is not None:
+        check_size("position_offset", padding, "config.json: pad_token_id")
     offset = (1 if padding is None else padding) + 1 if family == "roberta" else 0
     sizes["max_positions"] -= offset
     std = shown.get("initializer_range", 0.02)
@@ -135,7 +141,8 @@ def fairseq_shape(body: dict[str, torch.Tensor], shown: Mapping[str, Any], said:
     if "layers.0.fc1.weight" not in body:
         raise DataError("layers.0.fc1.weight is missing; the file holds no whole encoder.")
     heads = options.get("encoder_attention_heads", hidden // 64)
-    if not heads or hidden % heads:
+    check_size("heads", heads, "encoder_attention_heads")
+    if hidden % heads:
         raise DataError(
             f"hidden={hidden} does not divide into {heads} heads; set encoder_attention_heads in a config.json."
         )
@@ -150,6 +157,6 @@ def fairseq_shape(body: dict[str, torch.Tensor], shown: Mapping[str, Any], said:
         position_offset=FAIRSEQ_OFFSET,
         family="roberta",
         segments=0,
-        dropout=float(options.get("dropout", 0.1)),
+        dropout=options.get("dropout", 0.1),
         layer_norm_eps=1e-5,
     )

@@ -97,7 +97,9 @@ def slurm_place(environment: Mapping[str, str], nodes: int = 1) -> Place:
 
 def _output(command: Sequence[str], environment: Mapping[str, str]) -> str:
     try:
-        return subprocess.run(command, capture_output=True, text=True, env=dict(environment), timeout=60).stdout.strip()
+        return subprocess.run(
+            command, capture_output=True, encoding="utf-8", errors="replace", env=dict(environment), timeout=60
+        ).stdout.strip()
     except (OSError, subprocess.TimeoutExpired):
         return ""
 

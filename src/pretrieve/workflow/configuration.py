@@ -13,7 +13,6 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import yaml
-from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError, best_match
 
 from pretrieve.analysis.plan import check_analyses
@@ -23,6 +22,7 @@ from pretrieve.benchmarks.readers import READERS, check_dataset
 from pretrieve.finetuning.recipes import RECIPES, VARIANTS, resolve_recipe
 from pretrieve.pretraining.objectives import PAIR_TASKS
 from pretrieve.pretraining.presets import OPTIONS
+from pretrieve.workflow.config_checks import Validator, check_numbers, check_search
 from pretrieve.workflow.job_options import EXAMPLE_READERS, chain_of, encoder_options, from_outside, objective_options
 from pretrieve.workflow.scales import check_scale, datasets_behind, means_of
 
@@ -117,11 +117,12 @@ def check_config(config: Mapping[str, Any], table_names: Iterable[str]) -> None:
         for the first thing that is wrong, in one line.
     """
     schema = yaml.safe_load(package_file("schemas/config.schema.yaml").read_text(encoding="utf-8"))
-    errors = list(Draft202012Validator(schema).iter_errors(config))
+    errors = list(Validator(schema).iter_errors(config))
     if errors:
         # An unknown key or a missing one explains other errors, so it goes first.
         first = [error for error in errors if error.validator in ("additionalProperties", "required")]
         raise _explain(first[0] if first else best_match(errors))
+    check_numbers(config)
     if config["scale"] not in config["scales"]:
         raise _refuse("scale", config["scale"], config["scales"])
     if "seeds" not in config and "seeds" not in config["scales"][config["scale"]]:
@@ -161,6 +162,7 @@ def check_config(config: Mapping[str, Any], table_names: Iterable[str]) -> None:
         if dataset["reader"] not in READERS:
             raise _refuse(f"datasets.{name}.reader", dataset["reader"], READERS)
     check_scale(config)
+    check_search(config)
     for option in sorted(set(scale["pretraining"]["options"]) - set(OPTIONS)):
         raise _refuse(f"{where}.pretraining.options", option, OPTIONS)
     for name, budget in scale["pretraining"]["budgets"].items():

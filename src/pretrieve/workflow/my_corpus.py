@@ -152,7 +152,7 @@ def _datasets(folder: Folder, options: Mapping[str, Any]) -> dict[str, Any]:
     }
     if folder.has_train:
         return {NAME: own}
-    if not folder.has_sentences:
+    if not folder.has_sentences and not folder.has_pairs:
         raise DataError(
             f"{folder.files['corpus']}: hardly a document has two sentences, so there is nothing to make training pairs of; "
             "give qrels/train.tsv."

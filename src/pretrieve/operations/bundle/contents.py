@@ -133,7 +133,11 @@ def snakemake(asked: Asked, *arguments: str, quiet: bool = False) -> str:
         *arguments[-1].split("\n"),
     ]
     done = subprocess.run(
-        command, stdout=subprocess.PIPE if quiet else None, stderr=subprocess.STDOUT if quiet else None, text=True
+        command,
+        stdout=subprocess.PIPE if quiet else None,
+        stderr=subprocess.STDOUT if quiet else None,
+        encoding="utf-8",
+        errors="replace",
     )
     if done.returncode:
         end = " ".join((done.stdout or "").split()[-60:])

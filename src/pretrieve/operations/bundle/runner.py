@@ -122,7 +122,11 @@ def _run(job: Job, device: Any, until: float, checkpoint_seconds: float, machine
     from pretrieve.training.loop import Stopped
 
     partial = Path(f"done/{job.id}.partial.json")
-    before = json.loads(partial.read_text()) if partial.is_file() else {"slices": 0, "seconds": 0.0, "started": _now()}
+    before = (
+        json.loads(partial.read_text(encoding="utf-8"))
+        if partial.is_file()
+        else {"slices": 0, "seconds": 0.0, "started": _now()}
+    )
     begun = time.monotonic()
     log = Path(f"logs/{job.id}.log")
     log.parent.mkdir(exist_ok=True)
@@ -165,7 +169,7 @@ def _add_cost(call: Call, seconds: float, gpu: bool) -> None:
     """Add what earlier slices took to the job's ``cost.json``, which only knows the last one."""
     path = Path(call.makes[0]) / "cost.json"
     if path.is_file():
-        cost = json.loads(path.read_text())
+        cost = json.loads(path.read_text(encoding="utf-8"))
         cost["wall_s"] = round(cost["wall_s"] + seconds, 3)
         cost["gpu_h"] = round(cost["gpu_h"] + (seconds / 3600 if gpu else 0.0), 6)
         write_json(path, cost)

@@ -173,7 +173,9 @@ def _machine(device: Device) -> str:
     if device.device.type == "cuda":
         return f"{torch.cuda.get_device_name()}, {'bf16' if device.bf16 else 'fp32'}"
     name = platform.processor() or platform.machine()
-    for line in Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").is_file() else ():
+    for line in (
+        Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines() if Path("/proc/cpuinfo").is_file() else ()
+    ):
         if line.startswith("model name"):
             name = line.partition(":")[2].strip()
             break

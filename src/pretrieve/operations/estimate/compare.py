@@ -79,7 +79,7 @@ def _measured(estimate: Estimate, plan: Plan, root: str) -> Iterator[tuple[Job, 
     for job in estimate.graph.behind(estimate.graph.everything()):
         files = cost_files(plan, job, root)
         if files and all(file.is_file() for file in files):
-            yield job, [json.loads(file.read_text()) for file in files]
+            yield job, [json.loads(file.read_text(encoding="utf-8")) for file in files]
 
 
 def report(stages: list[Stage]) -> str:

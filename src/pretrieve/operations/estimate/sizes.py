@@ -159,7 +159,7 @@ class Sizes:
         file = Path(paths.task_dir(self.root, dataset)) / "stats.json"
         if not file.is_file():
             return None
-        stats = json.loads(file.read_text())
+        stats = json.loads(file.read_text(encoding="utf-8"))
         if set(self.plan.config["datasets"][dataset]["sizes"]) - set(stats.get("splits", {})):
             return None  # counted before the configuration had these sizes
         train, test = (
@@ -246,8 +246,8 @@ class Sizes:
         stats, meta = folder / "stats.json", folder / "tokens/meta.json"
         if not (stats.is_file() and meta.is_file()):
             return None
-        counts = json.loads(stats.read_text())
-        tokens = json.loads(meta.read_text())["arrays"]["tokens"]["length"]
+        counts = json.loads(stats.read_text(encoding="utf-8"))
+        tokens = json.loads(meta.read_text(encoding="utf-8"))["arrays"]["tokens"]["length"]
         return CorpusSize(counts["passages"], counts["articles"], counts["sentences"], tokens, "counted")
 
     def _expected_corpus(self, name: str) -> CorpusSize:

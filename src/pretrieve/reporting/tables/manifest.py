@@ -143,7 +143,7 @@ def hardware() -> dict[str, Any]:
     gpus: list[str] = []
     if shutil.which("nvidia-smi"):
         query = ["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"]
-        done = subprocess.run(query, capture_output=True, text=True, check=False)
+        done = subprocess.run(query, capture_output=True, encoding="utf-8", errors="replace", check=False)
         gpus = done.stdout.strip().splitlines() if done.returncode == 0 else []
     return {
         "cpu": cpu_model(),
@@ -160,7 +160,7 @@ def cpu_model(cpuinfo: Path = Path("/proc/cpuinfo")) -> str:
     ``AMD EPYC (family 25, model 1) +avx2 +fma``, for example.
     """
     if cpuinfo.is_file():
-        first = cpuinfo.read_text().partition("\n\n")[0]
+        first = cpuinfo.read_text(encoding="utf-8").partition("\n\n")[0]
         fields = {key.strip(): value.strip() for key, _, value in (line.partition(":") for line in first.splitlines())}
         if name := fields.get("model name"):
             kind = ", ".join(

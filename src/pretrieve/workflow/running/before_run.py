@@ -7,11 +7,12 @@ A folder that cannot be written is said now, not by a traceback after an hour; f
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from collections.abc import Iterable
 
-from pretrieve.base.disk import check_writable
+from pretrieve.base.disk import check_all_writable, check_writable
 from pretrieve.workflow.running.file_dates import redate, told
 from pretrieve.workflow.running.finished_work import forget_finished
 
@@ -50,11 +51,15 @@ def prepare_run(root: str, words: Iterable[str]) -> None:
     Raises
     ------
     DataError
-        when it cannot be written, or the disk has no room at all.
+        when it, a folder in it or an empty ``data`` cannot be written, is no folder or a link to none, or the disk has no room.
     """
     if only_looks(words):
         return
-    check_writable([root, ".snakemake"])
+    check_all_writable(root)
+    # Raw files that somebody else keeps may stand where nothing can be written.
+    check_writable(
+        [".snakemake", *([] if any(os.path.exists(f"data/{name}") for name in ("sources", "hub")) else ["data"])]
+    )
     if files := redate([root, *_READ]):
         print(told(files), file=sys.stderr)
     forget_finished(root)

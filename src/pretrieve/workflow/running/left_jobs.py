@@ -39,7 +39,9 @@ def left_jobs(folder: Path) -> list[str]:
         when squeue does not answer.
     """
     command = ["squeue", "--noheader", f"--user={getpass.getuser()}", "--format=%A|%j|%Z"]
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=ANSWER_SECONDS, check=True)
+    ended = subprocess.run(
+        command, capture_output=True, encoding="utf-8", errors="replace", timeout=ANSWER_SECONDS, check=True
+    )
     own = os.environ.get("SLURM_JOB_ID")  # Snakemake itself may run in a job
     found = {}
     for line in ended.stdout.splitlines():
@@ -72,7 +74,14 @@ def cancel_left_jobs(alone: bool, folder: Path = Path()) -> list[str]:
                 f"stop this one, and end them: scancel {' '.join(jobs)}"
             )
             return []
-        subprocess.run(["scancel", *jobs], capture_output=True, text=True, timeout=ANSWER_SECONDS, check=True)
+        subprocess.run(
+            ["scancel", *jobs],
+            capture_output=True,
+            encoding="utf-8",
+            errors="replace",
+            timeout=ANSWER_SECONDS,
+            check=True,
+        )
         _say(
             f"A run was killed here and left {len(jobs)} Slurm jobs ({', '.join(jobs)}); they are cancelled, and training "
             "goes on from its last checkpoint."

@@ -1,0 +1,34 @@
+"""The project's own configuration, and the checks that a run makes of one before its first job."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from pretrieve.workflow.config_checks import check_size
+from pretrieve.workflow.configuration import with_numbers
+from pretrieve.workflow.plan import Plan
+
+ROOT = Path(__file__).resolve().parents[2]
+SCHEMA = ROOT / "schemas/config.schema.yaml"
+
+
+@cache
+def _read() -> dict[str, Any]:
+    return yaml.safe_load((ROOT / "config.yaml").read_text(encoding="utf-8"))
+
+
+def project_config() -> dict[str, Any]:
+    """A copy that may be changed."""
+    return copy.deepcopy(_read())
+
+
+def checked(config: Mapping[str, Any]) -> Plan:
+    """As rules/common.smk checks it. Raises PretrieveError for what is wrong, and nothing else."""
+    check_size(config)
+    return Plan.load(with_numbers(config), ROOT / "references", SCHEMA, ROOT / "resources/sources.tsv")
