@@ -8,6 +8,8 @@ The checksum of a bzip2 block stands for all of it. What a damaged block unpacks
 its reader would complain of a bad line; so nothing is given out until a block's length is unpacked behind it (:data:`HELD`).
 gzip has one checksum for a whole stream, which is too long to be waited for.
 
+What unpacks to more than :func:`pretrieve.base.sizes.unpacked_limit` is refused while it is read.
+
 Its lines, JSON and columns: :mod:`pretrieve.raw.raw_text`. Archives of several files: :mod:`pretrieve.raw.archives`.
 """
 
@@ -20,6 +22,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from pretrieve.base.errors import DataError
+from pretrieve.base.sizes import RATIO, too_large, unpacked_limit
 
 #: Bytes that are read at a time.
 BLOCK = 1 << 18
@@ -78,6 +81,10 @@ class _Unpacked(io.RawIOBase):
             return 0
         buffer[: len(data)] = data
         self._unpacked += len(data)
+        limit = unpacked_limit(self._packed.tell())
+        if self._unpacked > limit:
+            why = f"{RATIO} times the packed bytes that were read and a margin"
+            raise too_large(f"{self._path}, unpacked", self._unpacked, limit, why)
         return len(data)
 
     def _checked(self, size: int) -> bytearray:
@@ -146,8 +153,15 @@ def open_raw(path: Path | str) -> BinaryIO:
     for magic, name in _OTHER_PACKING.items():
         if begin.startswith(magic):
             raise DataError(f"{path}: a {name} file; expected plain, gzip or bzip2: unpack it first.")
-    if begin[:2] == b"\x1f\x8b":
-        return io.BufferedReader(_Unpacked(path, "gzip"), BLOCK)
-    if begin[:3] == b"BZh":
-        return io.BufferedReader(_Unpacked(path, "bzip2"), BLOCK)
-    return open(path, "rb")
+    packing = _packing(begin)
+    return io.BufferedReader(_Unpacked(path, packing), BLOCK) if packing else open(path, "rb")
+
+
+def packing_of(path: Path) -> str | None:
+    """``gzip``, ``bzip2``, or None for any other file."""
+    with open(path, "rb") as stream:
+        return _packing(stream.read(3))
+
+
+def _packing(begin: bytes) -> str | None:
+    return "gzip" if begin[:2] == b"\x1f\x8b" else "bzip2" if begin[:3] == b"BZh" else None
