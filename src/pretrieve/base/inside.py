@@ -1,7 +1,7 @@
 """Names that come from outside, each resolved against the one folder that it may be in.
 
-A name in an archive, a manifest, an index, a list or an answer of a server is data: ``../../.bashrc``, ``/etc/passwd``, or the name
-of a link that leads out of its folder must not decide which file of this machine is read or written. All of them go through
+A name in an archive, a manifest, an index, a list or an answer of a server is data: ``../../.bashrc``, ``/etc/passwd``, or the
+name of a link that leads out of its folder must not decide which file of this machine is read or written. All of them go through
 :func:`inside`; docs/faults.md lists the places. Standard library only.
 """
 
@@ -53,7 +53,8 @@ def inside(
 
 
 def plain_name(name: object, what: object, taken: dict[str, str] | None = None) -> None:
-    """The half of :func:`inside` that needs no folder: for a name that is only read, or is unpacked somewhere else (raises alike)."""
+    """The half of :func:`inside` that needs no folder: for a name that is only read, or is unpacked somewhere else (raises
+    alike)."""
     why = _wrong(name) or _collides(str(name), taken)
     if why is not None:
         raise _refusal(name, what, why)

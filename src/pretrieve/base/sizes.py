@@ -1,7 +1,7 @@
 """How large a file from outside may be: what its publisher says and a margin, or so many times its packed size.
 
-A file of 1.5 kB can say that it unpacks to 2 GB, and a server can send for ever. The limits are far above what data sets have; the
-environment variable :data:`FACTOR` raises all of them at once, by so many times. Standard library only.
+A file of 1.5 kB can say that it unpacks to 2 GB, and a server can send for ever. The limits are far above what data sets have;
+the environment variable :data:`FACTOR` raises all of them at once, by so many times. Standard library only.
 """
 
 from __future__ import annotations
@@ -35,7 +35,9 @@ def factor(environment: Mapping[str, str] = os.environ) -> float:
     except ValueError:
         value = math.nan
     if not 0 < value < math.inf:
-        raise ConfigError(f"{FACTOR}={text!r}: expected a number above 0, such as 10: how many times as large files may be.")
+        raise ConfigError(
+            f"{FACTOR}={text!r}: expected a number above 0, such as 10: how many times as large files may be."
+        )
     return value
 
 
@@ -52,6 +54,6 @@ def unpacked_limit(packed: int) -> int:
 def too_large(what: object, found: int, limit: int, why: str) -> DataError:
     """The error for a file that has ``found`` bytes or more; ``why`` says where the limit is from."""
     return DataError(
-        f"{what}: {found:,} bytes or more; the limit is {limit:,}, {why}. If you trust it, set {FACTOR} to how many times as large "
-        "files may be, such as 10."
+        f"{what}: {found:,} bytes or more; the limit is {limit:,}, {why}. If you trust it, set {FACTOR} to how many times as "
+        "large files may be, such as 10."
     )

@@ -2,8 +2,8 @@
 
 An archive can name a member ``../../.bashrc`` or ``/etc/passwd``, or have a link that points out of its folder and a member
 behind that link. Such an archive is refused as a whole: no publisher of a data set makes one, so it is damaged or meant to do
-harm. Nothing but plain files is ever taken out, with the content alone: no owners, no permissions, no times. Names are resolved by
-:func:`pretrieve.base.inside.inside`; what all members unpack to is bounded (:mod:`pretrieve.base.sizes`).
+harm. Nothing but plain files is ever taken out, with the content alone: no owners, no permissions, no times. Names are resolved
+by :func:`pretrieve.base.inside.inside`; what all members unpack to is bounded (:mod:`pretrieve.base.sizes`).
 
 Formats: zip (https://pkware.cachefly.net/webdocs/casestudies/APPNOTE.TXT), and tar, plain or packed with gzip or bzip2
 (https://www.gnu.org/software/tar/manual/html_node/Standard.html). ``tarfile`` takes the end of a cut archive, and a damaged
@@ -23,7 +23,7 @@ import tarfile
 import tempfile
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
@@ -65,7 +65,9 @@ def extract_member(archive: Path, member: str, target: Path, size: int = 0) -> N
                     both = f"{found[0]} and {found[1]}" if pattern else f"{name} twice"
                     raise DataError(f"{archive}: {member} stands for {both}; expected one member.")
                 if size and length > stated_limit(size):
-                    raise too_large(f"{archive}: {name}", length, stated_limit(size), "its size in the list and a margin")
+                    raise too_large(
+                        f"{archive}: {name}", length, stated_limit(size), "its size in the list and a margin"
+                    )
                 copy(stream)
         if not found:
             raise _no_member(archive, member, names)
@@ -215,7 +217,9 @@ class _Header(tarfile.TarInfo):
             raise tarfile.ReadError(f"no header of a member at byte {source.offset:,}: {error}") from None
 
 
-def tar_members(archive: Path) -> Iterator[tuple[tarfile.TarInfo, BinaryIO | None]]:
+def tar_members(
+    archive: Path, opened: Callable[[Path], BinaryIO] = open_raw
+) -> Iterator[tuple[tarfile.TarInfo, BinaryIO | None]]:
     """Every member of a tar file (plain or packed, told by its content) and what is in it: None for all but plain files.
 
     It is read from front to back: a packed archive has no index, and one of many GB is not read twice. A member's content is
@@ -229,7 +233,7 @@ def tar_members(archive: Path) -> Iterator[tuple[tarfile.TarInfo, BinaryIO | Non
     tarfile.TarError
         for a damaged or cut archive.
     """
-    with open_raw(archive) as unpacked, tarfile.open(fileobj=unpacked, mode="r|", tarinfo=_Header) as source:
+    with opened(archive) as unpacked, tarfile.open(fileobj=unpacked, mode="r|", tarinfo=_Header) as source:
         total = 0
         for info in source:
             _check_name(archive, info.name)
@@ -240,7 +244,9 @@ def tar_members(archive: Path) -> Iterator[tuple[tarfile.TarInfo, BinaryIO | Non
 
 
 def _check_name(archive: Path, name: str, taken: dict[str, str] | None = None) -> None:
-    if name.strip("./") or ".." in name or name.startswith("/"):  # "./" is the root, which some archives have as a member
+    if (
+        name.strip("./") or ".." in name or name.startswith("/")
+    ):  # "./" is the root, which some archives have as a member
         plain_name(name, f"{archive}: member", taken)
 
 

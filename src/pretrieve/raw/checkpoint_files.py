@@ -10,8 +10,8 @@ FlagEmbedding's (RetroMAE, modeling.py)     encoder_model/ (transformers'), pyto
 fairseq's (SEED-Encoder, RoBERTa)           one .pt file and no config.json; or the file itself
 ==========================================  ============================================================================
 
-The vocabulary stands beside the weights, as tokenizer.json or vocab.txt. The names that an index gives its parts come from outside:
-:func:`pretrieve.base.inside.inside`.
+The vocabulary stands beside the weights, as tokenizer.json or vocab.txt. The names that an index gives its parts come from
+outside: :func:`pretrieve.base.inside.inside`.
 """
 
 from __future__ import annotations
@@ -89,8 +89,8 @@ def find_checkpoint(path: Path) -> CheckpointFiles:
 
 
 def room_of(directory: Path) -> Path:
-    """Where links in a checkpoint's folder may lead to: nowhere else; in the cache of ``huggingface_hub``, whose folders consist of
-    links to ``blobs/``, to the folder of the same model."""
+    """Where links in a checkpoint's folder may lead to: nowhere else; in the cache of ``huggingface_hub``, whose folders consist
+    of links to ``blobs/``, to the folder of the same model."""
     real = Path(os.path.realpath(directory))
     return next((up.parents[1] for up in (real, *real.parents) if up.parent.name == "snapshots"), directory)
 
@@ -108,7 +108,9 @@ def _weights(directory: Path) -> tuple[Path | None, tuple[Path, ...]]:
         if not isinstance(parts, dict) or not parts or not all(isinstance(part, str) for part in parts.values()):
             raise DataError(f"{found}: not an index of weights; expected an object with weight_map: tensor to file.")
         taken: dict[str, str] = {}
-        files = [inside(directory, part, f"{found}: file", room_of(directory), taken) for part in sorted(set(parts.values()))]
+        files = [
+            inside(directory, part, f"{found}: file", room_of(directory), taken) for part in sorted(set(parts.values()))
+        ]
         _all_there(directory, files, found.name)
         return found, tuple(files)
     if found is not None:

@@ -69,8 +69,8 @@ class Download:
         Raises
         ------
         DataError
-            when it cannot be had, is too large, or is not what it should be; what stood at ``target`` stays, and the bytes that came stay
-            beside it for the next time, unless they are wrong.
+            when it cannot be had, is too large, or is not what it should be; what stood at ``target`` stays, and the bytes that
+            came stay beside it for the next time, unless they are wrong.
         """
         if not re.match(r"https?://", url):
             raise DataError(f"{url}: expected an address that begins with http:// or https://.")

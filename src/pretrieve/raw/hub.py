@@ -158,8 +158,8 @@ def fetch_checkpoint(start: str, directory: Path, mirror: Path | None = None, do
     Raises
     ------
     DataError
-        when there is none, a file cannot be read or leads out of the folder, or is not what was recorded at first use; the message has
-        both checksums.
+        when there is none, a file cannot be read or leads out of the folder, or is not what was recorded at first use; the
+        message has both checksums.
     """
     repository, revision = parse_hub(start)
     record = read_manifest(directory)

@@ -22,8 +22,8 @@ _ESCAPE = re.compile(r"\\(?:u[dD][89abAB]..\\u[dD][c-fC-F]..|(u[dD][89a-fA-F]..)
 
 
 def read_json(path: Path | str, expected: str, most: int = 0) -> Any:
-    """The value of a UTF-8 file; a byte order mark in front of it is dropped. ``expected`` says what the file should be; ``most`` is
-    how many bytes it may have, 0: any number.
+    """The value of a UTF-8 file; a byte order mark in front of it is dropped. ``expected`` says what the file should be; ``most``
+    is how many bytes it may have, 0: any number.
 
     Raises
     ------

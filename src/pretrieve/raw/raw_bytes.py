@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import bz2
 import io
+import lzma
 import zlib
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -29,11 +30,20 @@ BLOCK = 1 << 18
 #: Bytes that a bzip2 block unpacks to at most. More than five equal bytes in a row count as five, so that a block of long rows
 #: is longer: then its begin is given out before its checksum is compared.
 HELD = 900_000
+#: Bytes that unpacking xz may take: a file can ask for 4 GiB; bundles ask for their window of 64 MiB.
+XZ_MEMORY = 256 << 20
 _OTHER_PACKING = {b"\xfd7zXZ": "xz", b"\x28\xb5\x2f\xfd": "zstd", b"PK\x03\x04": "zip", b"7z\xbc\xaf": "7z"}
 
 
+_DECODERS = {
+    "gzip": lambda: zlib.decompressobj(31),
+    "bzip2": bz2.BZ2Decompressor,
+    "xz": lambda: lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=XZ_MEMORY),
+}
+
+
 class _Unpacked(io.RawIOBase):
-    """The unpacked bytes of a file of gzip or bzip2 streams."""
+    """The unpacked bytes of a file of gzip, bzip2 or xz streams."""
 
     def __init__(self, path: Path, kind: str) -> None:
         self._path, self._kind = path, kind
@@ -65,7 +75,7 @@ class _Unpacked(io.RawIOBase):
         self._input = self._input or self._packed.read(BLOCK)
         if not self._input:
             return False
-        self._decoder = zlib.decompressobj(31) if self._kind == "gzip" else bz2.BZ2Decompressor()
+        self._decoder = _DECODERS[self._kind]()
         self._streams += 1
         return True
 
@@ -115,7 +125,7 @@ class _Unpacked(io.RawIOBase):
         decoder = self._decoder
         try:
             data = decoder.decompress(self._input, size)
-        except (OSError, zlib.error, EOFError) as error:
+        except (OSError, zlib.error, lzma.LZMAError, EOFError) as error:
             raise self._damaged(f"stream {self._streams} is damaged ({error})") from None
         self._input = decoder.unconsumed_tail if self._kind == "gzip" else b""
         if decoder.eof:
@@ -155,6 +165,17 @@ def open_raw(path: Path | str) -> BinaryIO:
             raise DataError(f"{path}: a {name} file; expected plain, gzip or bzip2: unpack it first.")
     packing = _packing(begin)
     return io.BufferedReader(_Unpacked(path, packing), BLOCK) if packing else open(path, "rb")
+
+
+def open_xz(path: Path) -> BinaryIO:
+    """Open an xz file for reading its unpacked bytes, to its end, where its checksum is. Raw files are never xz; bundles are.
+
+    Raises
+    ------
+    DataError
+        from any read, as for :func:`open_raw`.
+    """
+    return io.BufferedReader(_Unpacked(path, "xz"), BLOCK)
 
 
 def packing_of(path: Path) -> str | None:

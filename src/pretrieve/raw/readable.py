@@ -1,8 +1,8 @@
 """Whether a file that nobody knows the checksum of is one of its kind: read to its end before its first use is recorded.
 
 What is recorded decides what is right ever after, so a sign-in page under the name of an archive must never be it. An archive is
-read through, member by member, with the checksums in it; a packed file is unpacked; a text is UTF-8, weights have their header. What
-the lines say is checked by the readers. Kinds are told by the file's name. Standard library only.
+read through, member by member, with the checksums in it; a packed file is unpacked; a text is UTF-8, weights have their header.
+What the lines say is checked by the readers. Kinds are told by the file's name. Standard library only.
 """
 
 from __future__ import annotations
@@ -34,7 +34,9 @@ def check_readable(path: Path, name: str, member: str = "") -> None:
     with open(path, "rb") as stream:
         begin = stream.read(1024)
     if _PAGE.match(begin.removeprefix(codecs.BOM_UTF8)) and not name.lower().endswith((".html", ".htm", ".xml")):
-        raise DataError(f"{path}: a web page; expected the file {name}. Is there a form to sign in or to agree to before it?")
+        raise DataError(
+            f"{path}: a web page; expected the file {name}. Is there a form to sign in or to agree to before it?"
+        )
     if _ARCHIVE.search(name.lower()):
         read_through(path, member)
     elif name.endswith(".safetensors"):

@@ -7,21 +7,21 @@ unchecked, and a good file is never replaced by a bad one.
 
 from __future__ import annotations
 
-import importlib.util
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from pretrieve.base.errors import DataError, nearest
 from pretrieve.base.files import sha256_of as sha256_of
 from pretrieve.base.files import unfinished, whole_file
-from pretrieve.base.inside import inside, plain_name
+from pretrieve.base.inside import plain_name
 from pretrieve.base.sizes import stated_limit, too_large
 from pretrieve.raw.checksums import RECORDS as RECORDS
 from pretrieve.raw.checksums import Checksum, Digests, digests_of, locked, read_records, record
 from pretrieve.raw.download import Download
+from pretrieve.raw.mirror import Candidate, candidates
 from pretrieve.raw.readable import check_readable
 
 #: Where raw files are put.
@@ -153,65 +153,6 @@ def source_of(sources: Mapping[str, Source], name: str) -> Source:
     return sources[name]
 
 
-@dataclass(frozen=True)
-class _Candidate:
-    """A place where the file may be; ``packed``: a gzip copy of it."""
-
-    path: Path
-    packed: bool = False
-
-    def open(self) -> BinaryIO:
-        if not self.packed:
-            return open(self.path, "rb")
-        from pretrieve.raw.raw_bytes import open_raw
-
-        return open_raw(self.path)
-
-    def may_have(self, size: int) -> bool:
-        """Whether the (unpacked) size is right, as far as can be told without reading the file."""
-        if not self.packed or not size:
-            return size in (0, self.path.stat().st_size)
-        with open(self.path, "rb") as stream:
-            # The last four bytes of a gzip file: the unpacked size modulo 2**32 [RFC 1952].
-            stream.seek(max(0, self.path.stat().st_size - 4))
-            return int.from_bytes(stream.read(4), "little") == size % (1 << 32)
-
-
-def candidates(source: Source, mirror: Path | None) -> Iterator[_Candidate]:
-    """Where the file may be on this machine, the likeliest first: in the mirror at its place, there under its name in any other
-    folder, and in its package.
-
-    A name like ``corpus.jsonl`` is that of many files. Where only the first use decides what is right, the place must be right, and
-    no link may lead out of the mirror: then nothing would say what the file is.
-
-    Raises
-    ------
-    DataError
-        for such a link.
-    """
-    if mirror is not None:
-        names = [(source.file, False), (source.file + ".gz", True)]
-        direct = [_Candidate(mirror / name, packed) for name, packed in names]
-        for one in direct:
-            if one.path.is_file():
-                if not source.expected:
-                    inside(mirror, str(one.path.relative_to(mirror)), f"mirror {mirror}: {source.name}:")
-                yield one
-        seen = [one.path for one in direct]
-        for name, packed in names if source.expected else []:
-            for path in (*sorted(mirror.rglob(name)), *sorted(mirror.rglob(Path(name).name))):
-                if path.is_file() and path not in seen:
-                    seen.append(path)
-                    one = _Candidate(path, packed)
-                    if path.match(name) or one.may_have(source.bytes):
-                        yield one
-    spec = importlib.util.find_spec(source.package) if source.package else None
-    for place in (spec.submodule_search_locations or ()) if spec is not None else ():
-        path = Path(place) / source.path
-        if path.is_file():
-            yield _Candidate(path)
-
-
 def fetch(
     source: Source,
     target: Path,
@@ -225,8 +166,8 @@ def fetch(
 
     The mirror is looked at first, then the package, then the archive that the file is a member of (it is fetched to its own
     place below the same folder), then its publisher. A file with another checksum is passed over when a right one follows, and
-    named when none does. ``sources`` is needed for archives. ``records`` has the checksums of first uses: of files that could be read
-    to their end, and of archives that have the ``member`` that is asked for.
+    named when none does. ``sources`` is needed for archives. ``records`` has the checksums of first uses: of files that could be
+    read to their end, and of archives that have the ``member`` that is asked for.
 
     Raises
     ------
@@ -251,7 +192,9 @@ def fetch(
         f"--config mirror=FOLDER"
     ) + ("; or install the locked packages again (make clean-venv && make tables)." if source.package else ".")
     if expected and not source.expected:
-        by_hand += f" If the file of the first use was the wrong one, take the line of {source.name} out of {records} before."
+        by_hand += (
+            f" If the file of the first use was the wrong one, take the line of {source.name} out of {records} before."
+        )
     if source.archive:
         holder = source_of(sources or {}, source.archive)
         archive = below(target, source.file) / holder.file
@@ -317,7 +260,7 @@ class _Wrong(Exception):
 
 
 def _take(
-    candidate: _Candidate, target: Path, expected: Checksum, size: int, check: Callable[[Path], None]
+    candidate: Candidate, target: Path, expected: Checksum, size: int, check: Callable[[Path], None]
 ) -> Digests | str:
     """Copy a candidate to the target if it is right: its checksums; else what is wrong with it.
 
@@ -347,7 +290,7 @@ def _take(
     return digests
 
 
-def _blocks(candidate: _Candidate) -> Iterator[bytes]:
+def _blocks(candidate: Candidate) -> Iterator[bytes]:
     """The content of a candidate; what is wrong with its packing is :class:`_Wrong`, and never what is wrong with the target."""
     try:
         with candidate.open() as stream:
