@@ -167,7 +167,7 @@ def _files(archive: Path) -> Iterator[tuple[str, BinaryIO, int]]:
         with zipfile.ZipFile(archive) as source:
             total, taken = 0, dict[str, str]()
             for info in source.infolist():
-                _check_name(archive, info.filename, taken)
+                _check_name(archive, info.orig_filename, taken)  # zipfile cuts names at NUL
                 total = _added(archive, total, info.file_size)
                 kind = stat.S_IFMT(info.external_attr >> 16)
                 if kind not in (0, stat.S_IFREG, stat.S_IFDIR):
