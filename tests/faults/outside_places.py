@@ -1,7 +1,7 @@
 """Every place that opens a path whose name comes from outside, and how to give it a name; docs/faults.md has the same list.
 
-Each place is a function of the kind of a name and the names. It works in the current folder, where :data:`IN` is a folder with a link
-that leads out (``way``), a pipe (``pipe``), and two files whose names differ in case.
+Each place is a function of the kind of a name and the names. It works in the current folder, where :data:`IN` is a folder with a
+link that leads out (``way``), a pipe (``pipe``), and two files whose names differ in case.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """No name from outside decides which file of this machine is read or written: every place, every kind of name.
 
-Seen to fail on 35ce4ad: of a slice all kinds in its jobs, its bundle's id and the parts of weights; of an index of weights all but
-the missing ones; links and devices in a mirror; NUL as a ValueError.
+Seen to fail on 35ce4ad: of a slice all kinds in its jobs, its bundle's id and the parts of weights; of an index of weights all
+but the missing ones; links and devices in a mirror; NUL as a ValueError.
 """
 
 from __future__ import annotations

@@ -12,6 +12,7 @@ import errno
 import re
 import shutil
 from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -45,11 +46,14 @@ def arrived(folder: Path) -> tuple[dict[str, Any], list[Job]]:
     """
     path = folder / MANIFEST
     manifest = read_json(path, "the manifest of a slice", most=LARGEST)
-    schema = yaml.safe_load(SCHEMA.read_text(encoding="utf-8"))
-    if error := best_match(Draft202012Validator(schema).iter_errors(manifest)):
+    if error := best_match(_schema().iter_errors(manifest)):
         key = ".".join(str(part)[:60] for part in error.absolute_path) or "top level"
         raise DataError(f"{path}: {key}: {error.message[:300]}; expected what {SCHEMA} allows: copy the slice again.")
-    if manifest["checksum"] != (found := checksum(manifest)):
+    try:
+        found = checksum(manifest)
+    except ValueError as error:  # NaN, which is no JSON, though Python reads it
+        raise DataError(f"{path}: {error}; expected numbers: copy the slice again.") from None
+    if manifest["checksum"] != found:
         raise DataError(f"{path}: has the checksum {found}, and says {manifest['checksum']}; damaged: copy it again.")
     jobs = [_job(path, key, entry["job"]) for key, entry in manifest["jobs"].items()]
     if set(manifest["members"]) != {part for part in manifest["parts"] if part.startswith("results-")}:
@@ -58,6 +62,11 @@ def arrived(folder: Path) -> tuple[dict[str, Any], list[Job]]:
         for name in members:
             _check_owner(f"{path}: {archive}: member", name, jobs)
     return manifest, jobs
+
+
+@cache
+def _schema() -> Draft202012Validator:
+    return Draft202012Validator(yaml.safe_load(SCHEMA.read_text(encoding="utf-8")))
 
 
 def _job(path: Path, key: str, given: Mapping[str, Any]) -> Job:

@@ -79,7 +79,7 @@ def slices_in(out: Path) -> list[Path]:
 def checksum(manifest: Mapping[str, Any]) -> str:
     """The checksum that a manifest has of itself: of all but that key."""
     kept = {key: value for key, value in manifest.items() if key != "checksum"}
-    return hashlib.sha256(json.dumps(kept, sort_keys=True).encode()).hexdigest()
+    return hashlib.sha256(json.dumps(kept, sort_keys=True, allow_nan=False).encode()).hexdigest()
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
