@@ -69,7 +69,8 @@ CASES = hypothesis.settings(
 
 @st.composite
 def changes(draw: Callable[..., Any]) -> list[tuple[list[float], str, Any]]:
-    """How to change a JSON value: where (a share of the way through the keys, at each level), what is done there, and with what."""
+    """How to change a JSON value: where (a share of the way through the keys, at each level), what is done there, and with
+    what."""
     one = st.tuples(
         st.lists(st.floats(0, 0.999), min_size=1, max_size=6),
         st.sampled_from(["set", "set", "set", "remove", "rename", "add", "twin"]),

@@ -1,8 +1,8 @@
 """Raw files that are far larger than they should be, or another file than they should be when nobody knows their checksum.
 
-Faults 8 and 11 of the hostile tests of 6e898d5: a sign-in page was recorded as an archive, and then the right archive was refused; a
-sparse archive of 1.5 kB gave 2 GB, a server 2 GB for a source of 300 kB; a corpus of 2.9 MB took three minutes; a mirror's good
-file on a full disk was called damaged.
+Faults 8 and 11 of the hostile tests of 6e898d5: a sign-in page was recorded as an archive, and then the right archive was
+refused; a sparse archive of 1.5 kB gave 2 GB, a server 2 GB for a source of 300 kB; a corpus of 2.9 MB took three minutes; a
+mirror's good file on a full disk was called damaged.
 """
 
 from __future__ import annotations
