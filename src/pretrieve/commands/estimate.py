@@ -22,7 +22,8 @@ from pretrieve.operations.estimate.jobs import Graph
 from pretrieve.operations.estimate.rates import MFU, Rates, assumed_gpu, read_rates, usable_cores
 from pretrieve.operations.estimate.sizes import Sizes, count_lines, read_counts
 from pretrieve.operations.estimate.work import Workload
-from pretrieve.raw.sources import Source, candidates, read_sources
+from pretrieve.raw.mirror import candidates
+from pretrieve.raw.sources import Source, read_sources
 from pretrieve.workflow.configuration import with_numbers
 from pretrieve.workflow.job_resources import MOST_GPUS, column_of
 from pretrieve.workflow.plan import Plan

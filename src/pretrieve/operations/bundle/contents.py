@@ -15,10 +15,9 @@ import io
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pyarrow.parquet as pq
 import yaml
@@ -235,8 +234,3 @@ def code_files() -> dict[str, Path]:
 def hashes(files: Iterable[Path]) -> dict[str, str]:
     """File → SHA-256 of the whole file here, texts included."""
     return {str(file): sha256_of(file) for file in files}
-
-
-def changed(expected: Mapping[str, Any]) -> list[str]:
-    """The files that are not what they were, or are gone."""
-    return [name for name, digest in expected.items() if not Path(name).is_file() or sha256_of(Path(name)) != digest]

@@ -2,7 +2,7 @@
 
 ::
 
-    manifest.json       scale, tables, commit, checksums of the data, what was left out
+    manifest.json       scale, tables, commit, checksums of the data here and of all members, what was left out
     jobs.json           what to run, in order (:mod:`pretrieve.operations.bundle.jobs`)
     README.txt          how
     src/pretrieve/…
@@ -24,7 +24,7 @@ from typing import Any
 from pretrieve.base.errors import ConfigError
 from pretrieve.base.files import sha256_of
 from pretrieve.base.repository import version_of
-from pretrieve.operations.bundle.archive import Content, packed_size, write_archive
+from pretrieve.operations.bundle.archive import Content, packed_size, sums_of, write_archive
 from pretrieve.operations.bundle.contents import (
     Asked,
     build,
@@ -167,13 +167,13 @@ def members(
         "groups": groups,
         "left_out": list(left_out),
     }
-    return {
-        "manifest.json": _json(manifest),
+    packed = {
         "jobs.json": _json(listed),
         "README.txt": README.encode(),
         **code_files(),
         **{name: thin[name] if name in thin else content_of(file) for name, file in data.items()},
     }
+    return {"manifest.json": _json(manifest | {"members": sums_of(packed)}), **packed}
 
 
 def report(bundle: Bundle, out: Path) -> str:
