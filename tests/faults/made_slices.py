@@ -34,10 +34,10 @@ def job(program: str, **options: str) -> Job:
 
 def two_jobs(depth: str = "100") -> list[Job]:
     """A pre-training and a search."""
-    search = {"task": TASK, "stores": f"{ROOT}/embeddings/x", "sizes": "full", "runs": RUN, "outputs": METRICS}
+    search = {"task": TASK, "retrievers": f"{ROOT}/retrievers/x", "sizes": "full", "runs": RUN, "outputs": METRICS}
     return [
         job("pretrain", store=STORE, options="{}", seed="1", out=ENCODER),
-        job("search", **search, depth=depth, metrics="mrr@10"),
+        job("retrieve", **search, depth=depth, metrics="mrr@10"),
     ]
 
 

@@ -183,7 +183,7 @@ def score(call: Call) -> None:
 
 def _check_whole(job: Job, unpacked: Path, folder: Path) -> None:
     """Raise :class:`DataError` unless what Snakemake knows of a job has come; scores are made here."""
-    made_here = job.call.options["outputs"] if job.call.program == "search" else ()
+    made_here = job.call.options["outputs"] if job.call.program == "retrieve" else ()
     for file in outputs_of(job):
         if file not in made_here and not (unpacked / file).is_file():
             raise DataError(f"{folder}: {file} is missing, and {job.name} is among its jobs; copy all slices again.")
