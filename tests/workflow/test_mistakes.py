@@ -45,7 +45,7 @@ def complaint(ended) -> str:
         ("recipes={reqa: {options: {dim: ful}}}", ["recipes.reqa.options.dim", "'ful'", "or full or half or quarter"]),
         (
             "encoders={shallow-bfs: {objective: [bsf]}}",
-            ["encoders.shallow-bfs.objective.0", "'bsf'", "allowed: bfs, ict, wlp", "did you mean 'bfs'"],
+            ["encoders.shallow-bfs.objective", "'bsf'", "or a list of ict, bfs, wlp", "did you mean 'bfs'"],
         ),
         (
             "encoders={transformer-mlm: {objective: mml}}",
