@@ -27,7 +27,8 @@ rule collection:
     message:
         "Reading {wildcards.dataset} in the layout of its publisher"
     shell:
-        "python {SCRIPTS}/collection.py {params.words}"
+        f"python {SCRIPTS}/collection.py"
+        " {params.words}"
         " --out {params.out} --log {log}"
 
 
@@ -56,11 +57,12 @@ rule published_negatives:
         **NEEDS["collection"].resources,
     params:
         code=stage_code("published_negatives.py"),
-        collection=f"{ROOT}/collections/{{dataset}}",
-        task=paths.task_dir(ROOT, "{dataset}"),
+        collection=folder_of("collection"),
+        task=folder_of("task"),
         depth=config["mining_depth"],
     message:
         "The negatives that the publisher of {wildcards.dataset} ships"
     shell:
-        "python {SCRIPTS}/published_negatives.py --collection {params.collection} --task {params.task}"
+        f"python {SCRIPTS}/published_negatives.py"
+        " --collection {params.collection} --task {params.task}"
         " --depth {params.depth} --out {output} --log {log}"

@@ -133,6 +133,11 @@ def as_text(function, *names):
     return lambda wildcards: as_argument(value(wildcards))
 
 
+def folder_of(name):
+    """A parameter: the folder that the files of the input ``name`` stand in."""
+    return lambda wildcards, input: os.path.dirname(getattr(input, name)[0])
+
+
 def time_report_options():
     """Options of report-time for what this call of snakemake did."""
     elapsed = f"{time.time() - STARTED:.0f}"

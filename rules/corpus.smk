@@ -30,7 +30,8 @@ rule corpus:
     message:
         "Reading corpus {wildcards.corpus}"
     shell:
-        "python {SCRIPTS}/corpus.py {params.parts} {params.exclude} --out {params.out}"
+        f"python {SCRIPTS}/corpus.py"
+        " {params.parts} {params.exclude} --out {params.out}"
         " --expect {params.expect} --log {log}"
 
 
@@ -51,13 +52,14 @@ rule vocabulary:
         **NEEDS["vocabulary"].resources,
     params:
         code=stage_code("tokens.py"),
-        corpus=paths.corpus_dir(ROOT, "{corpus}"),
+        corpus=folder_of("tables"),
         size=of(DATA.vocabulary_size, "corpus"),
         given=of(DATA.given_argument, "corpus"),
     message:
         "Making the vocabulary of {wildcards.corpus}: {params.size} word pieces at most"
     shell:
-        "python {SCRIPTS}/tokens.py vocabulary --corpus {params.corpus} --size {params.size} {params.given} --out {output}"
+        f"python {SCRIPTS}/tokens.py"
+        " vocabulary --corpus {params.corpus} --size {params.size} {params.given} --out {output}"
         " --log {log}"
 
 
@@ -78,12 +80,13 @@ rule token_store:
         **NEEDS["token_store"].resources,
     params:
         code=stage_code("tokens.py"),
-        corpus=paths.corpus_dir(ROOT, "{corpus}"),
+        corpus=folder_of("tables"),
         out=subpath(output[0], parent=True),
     message:
         "Tokenising {wildcards.corpus}"
     shell:
-        "python {SCRIPTS}/tokens.py store --corpus {params.corpus} --tokenizer {input.tokenizer}"
+        f"python {SCRIPTS}/tokens.py"
+        " store --corpus {params.corpus} --tokenizer {input.tokenizer}"
         " --out {params.out} --log {log}"
 
 
@@ -108,7 +111,8 @@ rule pair_statistics:
     message:
         "Counting the pairs of {wildcards.corpus}"
     shell:
-        "python {SCRIPTS}/pair_statistics.py --store {params.store} --ict-keep {params.keep} --out {output}"
+        f"python {SCRIPTS}/pair_statistics.py"
+        " --store {params.store} --ict-keep {params.keep} --out {output}"
         " --log {log}"
 
 
@@ -130,10 +134,11 @@ rule overlap:
         **NEEDS["overlap"].resources,
     params:
         code=stage_code("overlap.py"),
-        corpus=paths.corpus_dir(ROOT, "{corpus}"),
-        test=paths.task_dir(ROOT, "{dataset}"),
+        corpus=folder_of("tables"),
+        test=folder_of("test"),
     message:
         "Which articles of {wildcards.corpus} hold test paragraphs of {wildcards.dataset}"
     shell:
-        "python {SCRIPTS}/overlap.py --corpus {params.corpus} --test {params.test} --out {output.stats}"
+        f"python {SCRIPTS}/overlap.py"
+        " --corpus {params.corpus} --test {params.test} --out {output.stats}"
         " --titles {output.titles} --log {log}"

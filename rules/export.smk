@@ -33,6 +33,7 @@ rule export:
     message:
         "Exporting {wildcards.family}-{wildcards.size} for sentence-transformers"
     shell:
-        "python {SCRIPTS}/export.py --retriever {params.retriever} --tokenizer {input.tokenizer} --metrics {input.metrics}"
+        f"python {SCRIPTS}/export.py"
+        " --retriever {params.retriever} --tokenizer {input.tokenizer} --metrics {input.metrics}"
         " {params.lengths} --licences {params.licences}"
         " --out {params.out} --log {log}"

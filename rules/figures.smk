@@ -43,6 +43,8 @@ rule figure:
     message:
         "Drawing {wildcards.paper} {wildcards.figure}"
     shell:
-        "OMP_NUM_THREADS={threads} python {SCRIPTS}/figure.py --reference {input.reference} --setting {params.setting}"
+        "OMP_NUM_THREADS={threads}"
+        f" python {SCRIPTS}/figure.py"
+        " --reference {input.reference} --setting {params.setting}"
         " --config-hash {params.hash} --lock {input.lock} --sources {input.sources:q}"
         " --csv {output.csv} --svg {output.svg} --manifest {output.manifest} --log {log}"

@@ -34,7 +34,7 @@ for task_name in PLAN.tasks:
             params:
                 code=partial(MODELS.finetuning_code, task_name),
                 encoder=MODELS.encoder_of,
-                task=paths.task_dir(ROOT, task_name),
+                task=folder_of("task"),
                 options=partial(MODELS.family_options, task_name),
                 made_of=partial(MODELS.made_of_argument, task_name, sizes),
                 sizes=sizes,
@@ -45,7 +45,7 @@ for task_name in PLAN.tasks:
                 f"Fine-tuning {{wildcards.family}} on {task_name}, seed {{wildcards.seed}}"
             shell:
                 "python -m pretrieve.training.launch --gpus {resources.gpu} --nodes {resources.nodes} --"
-                " python {SCRIPTS}/finetune.py"
+                f" python {SCRIPTS}/finetune.py"
                 " --encoder {params.encoder} --task {params.task}"
                 " --options {params.options} --made-of {params.made_of} --sizes {params.sizes} --watched {params.watched}"
                 " --out {params.out}"

@@ -36,7 +36,8 @@ if MY_CORPUS:
         message:
             "Comparing objectives on {config[my_corpus]}"
         shell:
-            "python {SCRIPTS}/my_corpus_table.py --request {params.request} --csv {output.csv} --md {output.md}"
+            f"python {SCRIPTS}/my_corpus_table.py"
+            " --request {params.request} --csv {output.csv} --md {output.md}"
             " --html {output.html} --choice {output.choice} --log {log}"
 
     rule my_corpus_export:
@@ -60,7 +61,8 @@ if MY_CORPUS:
         message:
             "Exporting the best retriever for sentence-transformers"
         shell:
-            "python {SCRIPTS}/my_corpus_export.py --choice {input.choice} --tokenizer {input.tokenizer}"
+            f"python {SCRIPTS}/my_corpus_export.py"
+            " --choice {input.choice} --tokenizer {input.tokenizer}"
             " --licences {params.licences} --out {output} --log {log}"
 
     rule my_corpus_report:

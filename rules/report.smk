@@ -45,7 +45,8 @@ rule table:
     message:
         "Writing {wildcards.paper} {wildcards.table}"
     shell:
-        "python {SCRIPTS}/table.py --reference {input.reference} --setting {params.setting}"
+        f"python {SCRIPTS}/table.py"
+        " --reference {input.reference} --setting {params.setting}"
         " --config-hash {params.hash} --lock {input.lock} --sources {input.sources:q}"
         " --csv {output.csv} --md {output.md} --html {output.html} --tex {output.tex} --manifest {output.manifest} --log {log}"
 
@@ -85,7 +86,8 @@ rule claims:
     message:
         "Judging the papers' claims by what was measured"
     shell:
-        "python {SCRIPTS}/claims.py --claims {input.claims} --reproductions {input.reproductions}"
+        f"python {SCRIPTS}/claims.py"
+        " --claims {input.claims} --reproductions {input.reproductions}"
         " --config {params.config} --csv {output.csv} --groups {output.groups} --md {output.md} --log {log}"
 
 
@@ -123,4 +125,5 @@ rule report:
     message:
         "Writing the report"
     shell:
-        "python {SCRIPTS}/report.py --config {params.config} --html {output.html} --log {log}"
+        f"python {SCRIPTS}/report.py"
+        " --config {params.config} --html {output.html} --log {log}"

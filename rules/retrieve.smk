@@ -46,7 +46,9 @@ for dataset_name in PLAN.ranked:
         message:
             f"BM25 on {dataset_name}"
         shell:
-            "PRETRIEVE_MEMORY_MB={resources.mem_mb} python {SCRIPTS}/bm25.py {params.scores}"
+            "PRETRIEVE_MEMORY_MB={resources.mem_mb}"
+            f" python {SCRIPTS}/bm25.py"
+            " {params.scores}"
             " --index-dir {params.index} --k1 {params.k1} --b {params.b} --threads {threads}"
             " --runs {output.runs} --costs {output.costs} --outputs {output.metrics}"
             " --negatives {output.negatives} --mining-depth {params.mined} --log {log}"
@@ -96,7 +98,8 @@ for dataset_name in PLAN.ranked:
                 f"Searching {dataset_name} with {{wildcards.family}}, seed {{wildcards.seed}}"
             shell:
                 "python -m pretrieve.training.launch --gpus {resources.gpu} --nodes {resources.nodes} --"
-                " python {SCRIPTS}/retrieve.py {params.scores}"
+                f" python {SCRIPTS}/retrieve.py"
+                " {params.scores}"
                 " --retrievers {params.retrievers} --stores {params.stores} --options {params.options}"
                 " --search {params.search} --candidates {input.candidates} --runs {output.runs}"
                 " --outputs {output.metrics} --negatives {output.negatives} --mining-depth {params.mined}"
@@ -128,7 +131,7 @@ for dataset_name in PLAN.ranked:
                     **NEEDS["mine"].resources,
                 params:
                     code=stage_code("mine.py"),
-                    task=paths.task_dir(ROOT, dataset_name),
+                    task=folder_of("task"),
                     retrievers=MODELS.of_sizes("retrievers", dataset_name, sizes),
                     stores=MODELS.of_sizes("embeddings", dataset_name, sizes),
                     sizes=sizes,
@@ -136,7 +139,8 @@ for dataset_name in PLAN.ranked:
                 message:
                     f"Mining negatives with {{wildcards.family}} on {dataset_name}, seed {{wildcards.seed}}"
                 shell:
-                    "python {SCRIPTS}/mine.py --task {params.task} --stores {params.stores} --sizes {params.sizes}"
+                    f"python {SCRIPTS}/mine.py"
+                    " --task {params.task} --stores {params.stores} --sizes {params.sizes}"
                     " --retrievers {params.retrievers} --depth {params.depth} --threads {threads} --out {output} --log {log}"
 
 
@@ -166,7 +170,8 @@ rule mean:
     message:
         "The mean {wildcards.mean} of {wildcards.system}, seed {wildcards.seed}"
     shell:
-        "python {SCRIPTS}/mean.py --parts {params.parts} --metrics {input.parts} --out {output} --log {log}"
+        f"python {SCRIPTS}/mean.py"
+        " --parts {params.parts} --metrics {input.parts} --out {output} --log {log}"
 
 
 # Tasks of examples: predictions of the test examples, and their metrics.
@@ -200,7 +205,7 @@ for dataset_name in filter(PLAN.is_examples, config["datasets"]):
                 **NEEDS["predict"].resources,
             params:
                 code=stage_code("predict.py"),
-                task=paths.task_dir(ROOT, dataset_name),
+                task=folder_of("task"),
                 models=MODELS.of_sizes("retrievers", TRAINED_ON, sizes),
                 options=partial(MODELS.family_options, TRAINED_ON),
                 sizes=sizes,
@@ -209,7 +214,7 @@ for dataset_name in filter(PLAN.is_examples, config["datasets"]):
                 f"Predicting {dataset_name} with {{wildcards.family}}, seed {{wildcards.seed}}"
             shell:
                 "python -m pretrieve.training.launch --gpus {resources.gpu} --nodes {resources.nodes} --"
-                " python {SCRIPTS}/predict.py"
+                f" python {SCRIPTS}/predict.py"
                 " --task {params.task} --models {params.models} --sizes {params.sizes}"
                 " --options {params.options} --metrics {params.metrics} --predictions {output.predictions}"
                 " --outputs {output.metrics} --threads {threads} --log {log}"

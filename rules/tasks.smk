@@ -34,5 +34,6 @@ for kind in ("task", "task_with_answers", "example_task"):
         message:
             "Making the task {wildcards.dataset}"
         shell:
-            "python {SCRIPTS}/task.py {params.reader} {params.corpus} --tokenizer {input.tokenizer} --sizes {params.sizes}"
+            f"python {SCRIPTS}/task.py"
+            " {params.reader} {params.corpus} --tokenizer {input.tokenizer} --sizes {params.sizes}"
             " --out {params.out} --log {log}"

@@ -37,8 +37,8 @@ def test_every_command_is_listed_and_has_a_help(monkeypatch, capsys) -> None:
 
 
 def test_a_name_that_is_no_command(monkeypatch) -> None:
-    monkeypatch.setattr(sys, "argv", ["pretrieve", "serch"])
-    with pytest.raises(SystemExit, match="'serch' is no command; did you mean 'search'?"):
+    monkeypatch.setattr(sys, "argv", ["pretrieve", "retreive"])
+    with pytest.raises(SystemExit, match="'retreive' is no command; did you mean 'retrieve'?"):
         main()
 
 
