@@ -123,6 +123,7 @@ def test_which_sizes_a_job_has_is_the_plans_word(tmp_path: Path, there: Path, mo
     """A slice cannot say that its part of a job is all of it."""
     other = RUN.replace("full", "1pct"), METRICS.replace("full", "1pct")
     more = job("search", task="t", stores="s", sizes="1pct", runs=other[0], outputs=other[1])
+    changed(there, lambda manifest: manifest["bundle"]["groups"].update(more=[more.id]))
     home = make_home(tmp_path / "other", [*two_jobs(), more], monkeypatch)
     taken = unbundle(there)
     assert (
@@ -240,6 +241,7 @@ def test_a_manifest_that_is_none(home: Path, there: Path, content: bytes, told: 
         (["bundle", "data"], {"/etc": {"/etc/passwd": "x"}}),
         (["bundle", "tables"], "all"),
         (["bundle", "files"], ["../x"]),
+        (["bundle", "groups"], {"x": ["y"]}),
         (["parts", "results-01.tar.xz", "bytes"], "9"),
         (["parts"], {"../results-01.tar.xz": {"sha256": "0" * 64, "bytes": 1}}),
         (["members"], {}),
