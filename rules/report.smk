@@ -88,6 +88,7 @@ rule claims:
                 for key, value in config.items()
                 if key not in ("mirror", "checkpoint_seconds")
             }
+            | ({"mirror": "DIR"} if config.get("mirror") else {})
         ),
     message:
         "Judging the papers' claims by what was measured"
@@ -133,6 +134,7 @@ rule report:
                 for key, value in config.items()
                 if key not in ("mirror", "checkpoint_seconds")
             }
+            | ({"mirror": "DIR"} if config.get("mirror") else {})
         ),
     message:
         "Writing the report"
