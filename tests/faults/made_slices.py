@@ -50,6 +50,7 @@ def make_slice(there: Path, jobs: list[Job], **about: Any) -> Path:
     (there / RUN).parent.mkdir(parents=True, exist_ok=True)
     (there / RUN).write_bytes(gzip.compress(b"q1 Q0 d1 1 0.5 dense\n", mtime=0))
     bundle = {"bundle": "0123456789ab", "scale": "demo", "tables": [], "config": [], "files": [METRICS], "data": {}}
+    bundle["groups"] = {one.group: [one.id] for one in jobs}
     records = {one.id: {"seconds": 1.0, "started": "2026-01-01T00:00:00+00:00"} for one in jobs}
     folder = write_slice(jobs, records, there, there / "out", {"bundle": bundle | about, "machine": {"device": "CPU"}})
     assert folder is not None
