@@ -82,8 +82,8 @@ def read_start(path: Path) -> Checkpoint:
 
 def read_published(files: CheckpointFiles) -> Checkpoint:
     """Read a published checkpoint (raises as :func:`read_start`)."""
-    state, said = read_tensors(files.weights)
     shown = _read_config(files.config)
+    state, said = read_tensors(files.weights)
     try:
         found = _recognise(_plain(state), shown, said)
         beside = found.rest | (_plain(read_tensors((files.heads,))[0]) if files.heads else {})
