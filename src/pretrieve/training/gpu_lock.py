@@ -73,7 +73,7 @@ def take(count: int, devices: Sequence[str], share: int = 1, folder: Path | None
 
 def _try(count: int, devices: Sequence[str], share: int, folder: Path, held: ExitStack) -> list[str]:
     """Take ``count`` free devices, those with the fewest jobs first, or none."""
-    with open(_open(folder / "choosing")) as turn:
+    with open(_open(folder / "choosing"), "rb") as turn:
         fcntl.flock(turn, fcntl.LOCK_EX)  # one job chooses at a time
         free = {device: _free_places(folder, device, share) for device in devices}
         candidates = sorted((device for device in devices if free[device]), key=lambda device: -len(free[device]))
@@ -101,12 +101,12 @@ def _open(path: Path) -> int:
         return os.open(path, os.O_RDONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK, 0o600)
 
 
-def _free_places(folder: Path, device: str, share: int) -> list[IO[str]]:
+def _free_places(folder: Path, device: str, share: int) -> list[IO[bytes]]:
     """The locks of a device that nobody has, taken."""
     places = []
     for number in range(share):
         # Open as long as the lock holds.
-        place = open(_open(folder / f"{device.replace('/', '_')}.{number}"))  # noqa: SIM115
+        place = open(_open(folder / f"{device.replace('/', '_')}.{number}"), "rb")  # noqa: SIM115
         try:
             fcntl.flock(place, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
