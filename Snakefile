@@ -11,12 +11,17 @@ snakemake results/demo/report.html            all tables and figures of config.y
 snakemake my_corpus_report --config my_corpus=DIR    objectives compared on your own corpus (docs/your-own-corpus.md)
 """
 
+import os
+
 from snakemake.utils import min_version
 
 min_version("9.0")
 
 
-configfile: "config.yaml"
+# What a user edits, in the working directory; what it leaves open is as in the code's folder.
+if os.path.exists("config.yaml"):
+
+    configfile: "config.yaml"
 
 
 report: "docs/captions/workflow.rst"
@@ -52,13 +57,7 @@ localrules:
 rule all:
     default_target: True
     input:
-        my_corpus_files()
-        or [
-            TABLE_FILES,
-            PLAN.figure_files(),
-            f"{ROOT}/claims.csv",
-            f"{ROOT}/report.html",
-        ],
+        whole_run,
     message:
         f"All is there: {ROOT}"
 
@@ -82,14 +81,17 @@ rule retrievers:
 
 
 onstart:
-    cancel_left_jobs(is_alone(ALIVE))
+    try:
+        check_writable([ROOT])
+    except PretrieveError as error:
+        refuse(error)
 
 
 onsuccess:
-    forget_finished(ROOT)
+    if WHOLE_RUN:
+        forget_finished(ROOT)
     shell(f"python {SCRIPTS}/report_time.py {time_report_options()}")
 
 
 onerror:
-    forget_finished(ROOT)
     print(HELP_ON_ERROR, file=sys.stderr)

@@ -37,6 +37,12 @@ def corpus_sources(corpus):
     ]
 
 
+def excluded_titles(corpus):
+    """The file of titles that a corpus leaves out, or none."""
+    file = config["corpora"][corpus].get("exclude")
+    return code_folder.given_or_code_file(file) if file else []
+
+
 def given_vocabulary(corpus):
     """The file that stands for the given vocabulary of a corpus, or none: of a checkpoint of the hub, what says that it is
     there."""

@@ -4,7 +4,7 @@
 rule corpus:
     input:
         raw=lambda wildcards: corpus_raw_files(wildcards.corpus),
-        exclude=lambda wildcards: config["corpora"][wildcards.corpus].get("exclude", []),
+        exclude=lambda wildcards: excluded_titles(wildcards.corpus),
         code=lambda wildcards: corpus_sources(wildcards.corpus),
     output:
         tables=expand(

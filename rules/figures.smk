@@ -10,18 +10,20 @@ rule figure:
         measured=lambda wildcards: figure_plan.figure_inputs(
             PLAN, f"{wildcards.paper}/{wildcards.figure}"
         ),
-        reference="references/{paper}/{figure}.yaml",
+        reference=code_file("references/{paper}/{figure}.yaml"),
         tables=lambda wildcards: [
-            f"references/{wildcards.paper}/{table}.csv"
+            code_file(f"references/{wildcards.paper}/{table}.csv")
             for table in PLAN.figures[
                 f"{wildcards.paper}/{wildcards.figure}"
             ].published_tables()
         ],
-        paper="references/{paper}/paper.yaml",
-        lock="envs/requirements.lock",
+        paper=code_file("references/{paper}/paper.yaml"),
+        lock=code_file("envs/requirements.lock"),
         sources=lambda wildcards: PLAN.figure_sources(wildcards.paper, wildcards.figure),
         code=stage_sources("figure.py"),
-        schemas=["schemas/figures.schema.yaml", "schemas/references.schema.yaml"],
+        schemas=[
+            code_file(f"schemas/{name}.schema.yaml") for name in ("figures", "references")
+        ],
     output:
         csv=f"{ROOT}/figures/{{paper}}/{{figure}}.csv",
         svg=report(
@@ -49,6 +51,6 @@ rule figure:
     message:
         "Drawing {wildcards.paper} {wildcards.figure}"
     shell:
-        "OMP_NUM_THREADS={threads} python {SCRIPTS}/figure.py --reference {input.reference} --setting {params.setting}"
-        " --config-hash {params.hash} --lock {input.lock} --sources {input.sources:q}"
+        "OMP_NUM_THREADS={threads} python {SCRIPTS}/figure.py --reference {input.reference:q} --setting {params.setting}"
+        " --config-hash {params.hash} --lock {input.lock:q} --sources {input.sources:q}"
         " --csv {output.csv} --svg {output.svg} --manifest {output.manifest} --log {log}"

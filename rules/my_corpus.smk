@@ -15,7 +15,7 @@ if MY_CORPUS:
         input:
             my_corpus.table_inputs(MY_CORPUS),
             code=stage_sources("my_corpus_table.py"),
-            template="src/pretrieve/reporting/templates/my_corpus.html.j2",
+            template=code_file("src/pretrieve/reporting/templates/my_corpus.html.j2"),
         output:
             csv=f"{ROOT}/table.csv",
             md=f"{ROOT}/table.md",
@@ -71,3 +71,9 @@ if MY_CORPUS:
             my_corpus_files(),
         message:
             f"The comparison is there: {ROOT}/table.md"
+
+else:
+
+    rule my_corpus_report:
+        input:
+            lambda wildcards: my_corpus.refuse_report(config),

