@@ -11,12 +11,17 @@ snakemake results/demo/report.html            all tables and figures of config.y
 snakemake my_corpus_report --config my_corpus=DIR    objectives compared on your own corpus (docs/your-own-corpus.md)
 """
 
+import os
+
 from snakemake.utils import min_version
 
 min_version("9.0")
 
 
-configfile: "config.yaml"
+# Laid over the code's own config.yaml and config/ (rules/common.smk).
+if os.path.exists("config.yaml"):
+
+    configfile: "config.yaml"
 
 
 report: "docs/captions/workflow.rst"

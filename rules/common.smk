@@ -7,6 +7,7 @@ import shlex
 import sys
 import time
 from functools import partial
+from pathlib import Path
 
 sys.path.insert(
     0,
@@ -21,7 +22,8 @@ from pretrieve.workflow import my_corpus
 from pretrieve.base import paths
 from pretrieve.analysis import plan as analysis_plan
 from pretrieve.workflow.running.before_run import prepare_run
-from pretrieve.workflow.configuration import config_hash, with_numbers
+from pretrieve.workflow.config_files import complete
+from pretrieve.workflow.configuration import config_hash
 from pretrieve.raw import hub
 from pretrieve.corpora.readers import unused_modules
 from pretrieve.workflow.running.dead_lock import is_alone, release_dead_lock
@@ -45,6 +47,7 @@ from pretrieve.workflow.job_resources import Needs
 from pretrieve.workflow.scales import (
     articles_of,
     corpus_of,
+    of_one_scale,
     vocabulary_corpus,
     vocabulary_of,
 )
@@ -66,11 +69,11 @@ ALIVE = release_dead_lock() if workflow.is_main_process else None
 try:
     # Where jobs run is no part of what they compute: nothing below sees it but what they ask for.
     SITE = Site.read(config.pop("site", None))
-    config.update(with_numbers(config))
-    wanted_config = my_corpus.with_my_corpus(config, sys.argv[1:])
-    if wanted_config is not config:
-        config.clear()
-        config.update(wanted_config)
+    whole = my_corpus.with_my_corpus(
+        complete(config, Path(workflow.basedir)), sys.argv[1:]
+    )
+    config.clear()
+    config.update(whole)
     PLAN = Plan.load(config)
     config.update(PLAN.config)
     PLAN.check_targets(sys.argv[1:])
@@ -140,6 +143,12 @@ def time_report_options():
     """Options of report_time.py for what this call of snakemake did."""
     elapsed = f"{time.time() - STARTED:.0f}"
     return f"--results {shlex.quote(ROOT)} --since {STARTED} --elapsed {elapsed}"
+
+
+def config_of_results(wildcards):
+    """What is measured, as one argument; where files come from and other scales' numbers are no part of it."""
+    # A function of wildcards, or Snakemake would look for some between the braces of a value.
+    return as_argument(of_one_scale(config))
 
 
 def folder_of(files):
