@@ -18,7 +18,7 @@ from snakemake.utils import min_version
 min_version("9.0")
 
 
-# What a user edits, in the working directory; what it leaves open is as in the code's folder.
+# Laid over the code's own config.yaml and config/ (rules/common.smk).
 if os.path.exists("config.yaml"):
 
     configfile: "config.yaml"

@@ -18,7 +18,6 @@ import json
 from pathlib import Path
 
 import numpy as np
-import yaml
 
 from pretrieve.finetuning.finetune import optimiser_config
 from pretrieve.finetuning.groups import Groups, steps_for
@@ -35,6 +34,7 @@ from pretrieve.text.token_store import TokenStore
 from pretrieve.training.device import choose_device
 from pretrieve.training.loop import content_key, train
 from pretrieve.training.optimiser import OptimiserConfig
+from pretrieve.workflow.config_files import read_config
 from pretrieve.workflow.job_options import encoder_options, recipe_options, started_from
 
 ROWS = ("transformer-none", "transformer-mlm", "transformer-ict-bfs-wlp")
@@ -168,7 +168,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=11, help="not a seed of the tables")
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results/demo_settings.json"))
     arguments = parser.parse_args()
-    config = yaml.safe_load(Path("config.yaml").read_text())
+    config = read_config()
     store = TokenStore(arguments.root / "corpora/encyclopedia-demo/tokens")
     tasks = {name: Dataset(arguments.root / "tasks" / name) for name in ("questions", "descriptions")}
     known: dict = {}

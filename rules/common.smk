@@ -22,7 +22,7 @@ from pretrieve.workflow import my_corpus
 from pretrieve.base import code_folder, paths
 from pretrieve.analysis import plan as analysis_plan
 from pretrieve.workflow.config_files import complete
-from pretrieve.workflow.configuration import config_hash, with_numbers
+from pretrieve.workflow.configuration import config_hash
 from pretrieve.raw import hub
 from pretrieve.corpora.readers import unused_modules
 from pretrieve.base.disk import check_writable
@@ -45,6 +45,7 @@ from pretrieve.workflow.running.snakemake_faults import watch_timers
 from pretrieve.workflow.scales import (
     articles_of,
     corpus_of,
+    of_one_scale,
     vocabulary_corpus,
     vocabulary_of,
 )
@@ -78,7 +79,7 @@ def refuse(error):
 try:
     # Where jobs run is no part of what they compute: nothing below sees it but what they ask for.
     SITE = Site.read(config.get("site"))
-    config = with_numbers(complete(config, code_folder.CODE))
+    config = complete(config, code_folder.CODE)
     config.pop("site", None)
     PLAN = Plan.load(my_corpus.with_my_corpus(config))
     config = PLAN.config
@@ -159,6 +160,12 @@ def time_report_options():
     """Options of report_time.py for what this call of snakemake did."""
     elapsed = f"{time.time() - STARTED:.0f}"
     return f"--results {shlex.quote(ROOT)} --since {STARTED} --elapsed {elapsed}"
+
+
+def config_of_results(wildcards):
+    """What is measured, as one argument; where files come from and other scales' numbers are no part of it."""
+    # A function of wildcards, or Snakemake would look for some between the braces of a value.
+    return as_argument(of_one_scale(config))
 
 
 def folder_of(files):

@@ -81,14 +81,7 @@ rule claims:
     resources:
         **NEEDS["report"].resources,
     params:
-        # A function, or Snakemake would look for wildcards between the braces of a value.
-        config=lambda wildcards: as_argument(
-            {
-                key: value
-                for key, value in config.items()
-                if key not in ("mirror", "checkpoint_seconds")
-            }
-        ),
+        config=config_of_results,
     message:
         "Judging the papers' claims by what was measured"
     shell:
@@ -128,14 +121,7 @@ rule report:
     resources:
         **NEEDS["report"].resources,
     params:
-        # A function, or Snakemake would look for wildcards between the braces of a value.
-        config=lambda wildcards: as_argument(
-            {
-                key: value
-                for key, value in config.items()
-                if key not in ("mirror", "checkpoint_seconds")
-            }
-        ),
+        config=config_of_results,
     message:
         "Writing the report"
     shell:

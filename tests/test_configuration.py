@@ -9,12 +9,10 @@ for.
 from __future__ import annotations
 
 import copy
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from pretrieve.base import paths
 from pretrieve.base.errors import ConfigError, nearest
@@ -23,6 +21,7 @@ from pretrieve.pretraining.presets import resolve
 from pretrieve.reporting.tables.commands import DEFAULT_SCALE
 from pretrieve.reporting.tables.references import load_table
 from pretrieve.reporting.tables.results import Setting, expected_files
+from pretrieve.workflow.config_files import read_config
 from pretrieve.workflow.configuration import config_hash
 from pretrieve.workflow.job_options import (
     chain_of,
@@ -43,8 +42,7 @@ FINETUNING = "scales.demo.finetuning"
 
 @pytest.fixture
 def config() -> dict[str, Any]:
-    # By way of JSON: an alias of YAML is one object under two names, and a change of one of them would be of both.
-    return json.loads(json.dumps(yaml.safe_load((ROOT / "config.yaml").read_text())))
+    return read_config(ROOT / "config.yaml")
 
 
 def load(config: dict[str, Any]) -> Plan:
@@ -66,7 +64,7 @@ def changed(config: dict[str, Any], path: str, value: Any) -> dict[str, Any]:
 
 def test_no_encoder_is_the_alias_of_another() -> None:
     """``--config 'encoders={bert: {...}}'`` would change both: Snakemake changes the one object that YAML made of them."""
-    encoders = yaml.safe_load((ROOT / "config.yaml").read_text())["encoders"]
+    encoders = read_config(ROOT / "config.yaml")["encoders"]
     assert len({id(entry) for entry in encoders.values()}) == len(encoders) > 20
 
 

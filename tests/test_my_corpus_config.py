@@ -10,10 +10,10 @@ import json
 from pathlib import Path
 
 import pytest
-import yaml
 
 from pretrieve.base.errors import ConfigError, PretrieveError
 from pretrieve.workflow import my_corpus
+from pretrieve.workflow.config_files import read_config
 from pretrieve.workflow.configuration import check_config
 from pretrieve.workflow.job_options import encoder_options
 
@@ -34,7 +34,7 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def config() -> dict:
-    return yaml.safe_load((PROJECT / "config.yaml").read_text())
+    return read_config(PROJECT / "config.yaml")
 
 
 def test_the_configuration_is_the_folders(folder: Path, config: dict) -> None:

@@ -14,7 +14,6 @@ from pretrieve.reporting.claims.measured import Facts, Measurements, Value, base
 from pretrieve.reporting.claims.verdicts import judge_claims
 from pretrieve.reporting.tables.rows import write_rows
 from pretrieve.reporting.tables.training_sizes import training_examples
-from pretrieve.workflow.configuration import with_numbers
 from pretrieve.workflow.plan import Plan
 from pretrieve.workflow.scales import is_original
 
@@ -27,7 +26,7 @@ def main() -> None:
     for kind in ("csv", "groups", "md"):
         parser.add_argument(f"--{kind}", type=Path, required=True, metavar="FILE", help="output")
     args = parser.parse_args()
-    plan = Plan.load(with_numbers(args.config))
+    plan = Plan.load(args.config)
     claims = load_claims(args.claims)
     facts = Facts(
         bases=bases_of(plan.config["encoders"]),

@@ -5,8 +5,6 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-import yaml
-
 from pretrieve.base.program import run_program
 from pretrieve.operations.publish.comparison import (
     check_comparison,
@@ -15,18 +13,18 @@ from pretrieve.operations.publish.comparison import (
     newest_published,
     open_published,
 )
-from pretrieve.workflow.configuration import with_numbers
+from pretrieve.workflow.config_files import read_config
 from pretrieve.workflow.plan import Plan
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--scale", default="demo", help="compares results/SCALE")
-    parser.add_argument("--config", type=Path, default=Path("config.yaml"), metavar="YAML", help="of the fresh run")
+    parser.add_argument("--config", type=Path, metavar="YAML", help="of the fresh run")
     parser.add_argument("--published", type=Path, metavar="FOLDER", help="instead of the newest of results/published")
     parser.add_argument("--at-least", type=int, default=1, metavar="N", help="cells that have to be compared")
     options = parser.parse_args()
-    config = with_numbers(yaml.safe_load(options.config.read_text(encoding="utf-8"))) | {"scale": options.scale}
+    config = read_config(options.config) | {"scale": options.scale}
     published = (
         open_published(options.published, options.scale)
         if options.published

@@ -11,8 +11,6 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 
-import yaml
-
 from pretrieve.base.errors import ConfigError, nearest
 from pretrieve.base.files import write_json
 from pretrieve.base.program import run_program
@@ -23,7 +21,7 @@ from pretrieve.operations.estimate.rates import MFU, Rates, assumed_gpu, read_ra
 from pretrieve.operations.estimate.sizes import Sizes, count_lines, read_counts
 from pretrieve.operations.estimate.work import Workload
 from pretrieve.raw.sources import Source, candidates, read_sources
-from pretrieve.workflow.configuration import with_numbers
+from pretrieve.workflow.config_files import read_config
 from pretrieve.workflow.job_resources import MOST_GPUS, column_of
 from pretrieve.workflow.plan import Plan
 
@@ -65,15 +63,10 @@ def parse() -> argparse.Namespace:
 
 def load_plan(scale: str, words: list[str]) -> Plan:
     """The checked configuration at a scale, with further words in it."""
-    config = yaml.safe_load(Path("config.yaml").read_text(encoding="utf-8"))
+    config = read_config(words=[f"scale={scale}", *words])
     if scale not in config["scales"]:
         raise ConfigError(f"scale {scale!r}: allowed: {', '.join(config['scales'])}{nearest(scale, config['scales'])}")
-    for word in [f"scale={scale}", *words]:
-        key, equals, value = word.partition("=")
-        if not equals:
-            raise ConfigError(f"--config {word!r}: expected KEY=VALUE, such as seeds=[1,2].")
-        config[key] = yaml.safe_load(value)
-    return Plan.load(with_numbers(config))
+    return Plan.load(config)
 
 
 def measured(plan: Plan, core: bool = False) -> Rates:

@@ -6,14 +6,12 @@ import subprocess
 import sys
 from pathlib import Path
 
-import yaml
-
 from pretrieve.base.errors import ConfigError, nearest
 from pretrieve.base.program import run_program
 from pretrieve.operations import raw_files as wanted
 from pretrieve.raw import hub
 from pretrieve.raw.sources import RECORDS, SOURCES, fetch, read_sources
-from pretrieve.workflow.configuration import with_numbers
+from pretrieve.workflow.config_files import read_config
 from pretrieve.workflow.plan import Plan
 
 LIST = Path("resources/sources.tsv")
@@ -23,17 +21,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--table", required=True, metavar="PAPER/TABLE")
     parser.add_argument("--scale", default="demo", help="a scale of config.yaml; paper: the papers' own data")
-    parser.add_argument("--config", type=Path, default=Path("config.yaml"))
+    parser.add_argument("--config", type=Path, metavar="YAML", help="config.yaml, unless given")
     parser.add_argument("--mirror", type=Path, default=os.environ.get("PRETRIEVE_MIRROR") or None)
     parser.add_argument("--dry-run", action="store_true", help="say what would be fetched, and fetch nothing")
     arguments = parser.parse_args()
-    config = yaml.safe_load(arguments.config.read_text(encoding="utf-8"))
+    config = read_config(arguments.config)
     mirror = arguments.mirror or (Path(config["mirror"]) if config.get("mirror") else None)
     sources = read_sources(LIST)
     by_list = arguments.scale == "paper" and "paper" not in config["scales"]
     if not by_list:
         config["scale"] = arguments.scale
-    plan = Plan.load(with_numbers(config), sources=LIST)
+    plan = Plan.load(config, sources=LIST)
     if arguments.table not in plan.cells:
         raise ConfigError(
             f"table {arguments.table!r}: no such table; allowed: {', '.join(plan.cells)}"

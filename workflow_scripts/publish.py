@@ -9,28 +9,30 @@ from pathlib import Path
 
 from pretrieve.base.program import run_program
 from pretrieve.operations.publish.publish import publish
-from pretrieve.reporting.report.status import configured_figures, configured_tables
+from pretrieve.reporting.report.status import configured
 from pretrieve.reporting.tables.commands import DEFAULT_SCALE
+from pretrieve.workflow.config_files import read_config
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--scale", required=True, help="publishes results/SCALE")
-    parser.add_argument("--config", type=Path, default=Path("config.yaml"), metavar="YAML", help="of the run")
+    parser.add_argument("--config", type=Path, metavar="YAML", help="of the run")
     parser.add_argument("--tables", nargs="+", metavar="PAPER/TABLE", help="instead of those of the configuration")
     parser.add_argument("--figures", nargs="*", metavar="PAPER/FIGURE", help="instead of those of the configuration")
     parser.add_argument("--repository", type=Path, default=Path("."), metavar="FOLDER", help="checkout with README.md")
     parser.add_argument("--date", type=datetime.date.fromisoformat, default=datetime.date.today(), metavar="YYYY-MM-DD")
     parser.add_argument("--readme-table", default="pretraining_tasks/table3", metavar="PAPER/TABLE")
     options = parser.parse_args()
+    config = read_config(options.config)
     target = publish(
         Path("results", options.scale),
-        options.tables or configured_tables(options.config),
-        options.config,
+        options.tables or configured(config, "tables"),
+        config,
         options.repository,
         options.date.isoformat(),
         options.readme_table,
-        configured_figures(options.config) if options.figures is None else options.figures,
+        config.get("figures", []) if options.figures is None else options.figures,
     )
     shown = (
         "docs/results.md and README.md show"

@@ -9,7 +9,6 @@ from pathlib import Path
 from pretrieve.base.files import whole_file
 from pretrieve.base.program import run_program
 from pretrieve.reporting.report.page import collect, render
-from pretrieve.workflow.configuration import with_numbers
 from pretrieve.workflow.plan import Plan
 
 
@@ -18,7 +17,7 @@ def main() -> None:
     parser.add_argument("--config", type=json.loads, required=True, metavar="JSON", help="the configuration of the run")
     parser.add_argument("--html", type=Path, required=True, metavar="FILE", help="output")
     args = parser.parse_args()
-    plan = Plan.load(with_numbers(args.config))
+    plan = Plan.load(args.config)
     page = render(collect(plan, Path(plan.root)))
     with whole_file(args.html) as stream:
         stream.write(page.encode())

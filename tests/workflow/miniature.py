@@ -17,7 +17,17 @@ from pathlib import Path
 
 PROJECT = Path(__file__).resolve().parents[2]
 #: What a clone has and the workflow uses; results, data and environments stay behind.
-PARTS = ["Snakefile", "config.yaml", "Makefile", "pyproject.toml", "rules", "workflow_scripts", "src", "schemas"]
+PARTS = [
+    "Snakefile",
+    "config.yaml",
+    "config",
+    "Makefile",
+    "pyproject.toml",
+    "rules",
+    "workflow_scripts",
+    "src",
+    "schemas",
+]
 PARTS += ["references", "resources", "profiles", "envs", "docs"]
 #: Seconds after which a run counts as one that hangs; on a busy machine it may take ten times as long as on a free one.
 TIMEOUT = 1200

@@ -17,13 +17,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from miniature import Workflow, copy_project
 
 from pretrieve.base.paths import parse_system
 from pretrieve.operations.rehearsal.made import FORMS
 from pretrieve.operations.rehearsal.overrides import BATCH, FOLDER, STEPS, WIDTH, rehearsed
 from pretrieve.reporting.tables.results import Setting
+from pretrieve.workflow.config_files import read_config
 from pretrieve.workflow.job_options import encoder_options, recipe_options
 from pretrieve.workflow.plan import Plan
 from pretrieve.workflow.scales import corpus_of, vocabulary_of
@@ -62,7 +62,7 @@ RECIPES: list[tuple[str, str, dict[str, Any]]] = [
 
 
 def plan_of(**changes: Any) -> Plan:
-    config = yaml.safe_load((ROOT / "config.yaml").read_text(encoding="utf-8")) | {"scale": "paper"} | changes
+    config = read_config(ROOT / "config.yaml") | {"scale": "paper"} | changes
     schema, sources = ROOT / "schemas/config.schema.yaml", ROOT / "resources/sources.tsv"
     return Plan.load(config, ROOT / "references", schema, sources)
 

@@ -47,7 +47,7 @@ from pretrieve.reporting.tables.filling import MEASURED, Line, read_lines, value
 from pretrieve.reporting.tables.manifest import hardware, installed_versions
 from pretrieve.reporting.tables.references import STATISTICS, UNITS, Cell, Table, load_table, parse_number
 from pretrieve.reporting.tables.results import ResultFiles, Setting
-from pretrieve.workflow.configuration import with_numbers
+from pretrieve.workflow.config_files import with_numbers
 from pretrieve.workflow.plan import Plan
 from pretrieve.workflow.scales import at_scale
 
