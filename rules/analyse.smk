@@ -57,7 +57,7 @@ for analysis_name in ANALYSES:
             f"Analysis {analysis_name}"
         shell:
             "python -m pretrieve.training.launch --gpus {resources.gpu} --nodes {resources.nodes} --"
-            " python {SCRIPTS}/analyse.py"
+            f" python {SCRIPTS}/analyse.py"
             " {params.analysis} --store {params.store} --options {params.options}"
             " --directories {params.directories} --encoders {params.encoders} --seeds {params.seeds}"
             " --stages {params.stages} --threads {threads} --out {output} --log {log}"

@@ -38,7 +38,8 @@ rule collection:
     message:
         "Reading {wildcards.dataset} in the layout {params.reader}"
     shell:
-        "python {SCRIPTS}/collection.py {params.reader} --files {params.files} --options {params.options}"
+        f"python {SCRIPTS}/collection.py"
+        " {params.reader} --files {params.files} --options {params.options}"
         " --out {params.out} --log {log}"
 
 
@@ -80,7 +81,8 @@ for with_answers in (False, True):
         message:
             "Making a task of the collection {wildcards.dataset}"
         shell:
-            "python {SCRIPTS}/task.py collection --tokenizer {input.tokenizer} --collection {params.collection}"
+            f"python {SCRIPTS}/task.py"
+            " collection --tokenizer {input.tokenizer} --collection {params.collection}"
             " --sizes {params.sizes} {params.options} --out {params.out} --log {log}"
 
 
@@ -115,5 +117,6 @@ rule published_negatives:
     message:
         "The negatives that the publisher of {wildcards.dataset} ships"
     shell:
-        "python {SCRIPTS}/published_negatives.py --collection {params.collection} --task {params.task}"
+        f"python {SCRIPTS}/published_negatives.py"
+        " --collection {params.collection} --task {params.task}"
         " --depth {params.depth} --out {output} --log {log}"

@@ -62,7 +62,7 @@ def code_file(name):
 
 
 # With `--software-deployment-method apptainer` every job runs in this image (containers/pretrieve.def, docs/clusters.md).
-container: os.environ.get("PRETRIEVE_CONTAINER", code_file("containers/pretrieve.sif"))
+container: os.environ.get("PRETRIEVE_CONTAINER", "containers/pretrieve.sif")
 
 
 STARTED = int(time.time())
@@ -92,8 +92,10 @@ try:
 except PretrieveError as error:
     refuse(error)
 
-# The programs of the rules, one file each; as a word of the shell.
+# The programs of the rules, one file each, as a word of the shell. Rules name it in f-strings: braces that Snakemake fills see
+# only the names of the Snakefile that a run begins with, and none of these when it uses this one as a module.
 SCRIPTS = shlex.quote(code_file("workflow_scripts"))
+SCRIPTS = SCRIPTS.replace("{", "{{").replace("}", "}}")
 ROOT = PLAN.root
 SEEDS = PLAN.seeds
 CORPUS = PLAN.scale["corpus"]

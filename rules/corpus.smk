@@ -37,7 +37,8 @@ rule corpus:
     message:
         "Reading corpus {wildcards.corpus}"
     shell:
-        "python {SCRIPTS}/corpus.py {params.parts} {params.exclude} --out {params.out}"
+        f"python {SCRIPTS}/corpus.py"
+        " {params.parts} {params.exclude} --out {params.out}"
         " --expect {params.expect} --log {log}"
 
 
@@ -68,7 +69,8 @@ rule vocabulary:
     message:
         "Making the vocabulary of {wildcards.corpus}: {params.size} word pieces at most"
     shell:
-        "python {SCRIPTS}/tokens.py vocabulary --corpus {params.corpus} --size {params.size} {params.given} --out {output}"
+        f"python {SCRIPTS}/tokens.py"
+        " vocabulary --corpus {params.corpus} --size {params.size} {params.given} --out {output}"
         " --log {log}"
 
 
@@ -96,7 +98,8 @@ rule token_store:
     message:
         "Tokenising {wildcards.corpus}"
     shell:
-        "python {SCRIPTS}/tokens.py store --corpus {params.corpus} --tokenizer {input.tokenizer}"
+        f"python {SCRIPTS}/tokens.py"
+        " store --corpus {params.corpus} --tokenizer {input.tokenizer}"
         " --out {params.out} --log {log}"
 
 
@@ -121,7 +124,8 @@ rule pair_statistics:
     message:
         "Counting the pairs of {wildcards.corpus}"
     shell:
-        "python {SCRIPTS}/pair_statistics.py --store {params.store} --ict-keep {params.keep} --out {output}"
+        f"python {SCRIPTS}/pair_statistics.py"
+        " --store {params.store} --ict-keep {params.keep} --out {output}"
         " --log {log}"
 
 
@@ -151,5 +155,6 @@ rule overlap:
     message:
         "Which articles of {wildcards.corpus} hold test paragraphs of {wildcards.dataset}"
     shell:
-        "python {SCRIPTS}/overlap.py --corpus {params.corpus} --test {params.test} --out {output.stats}"
+        f"python {SCRIPTS}/overlap.py"
+        " --corpus {params.corpus} --test {params.test} --out {output.stats}"
         " --titles {output.titles} --log {log}"

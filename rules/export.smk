@@ -36,6 +36,7 @@ rule export:
     message:
         "Exporting {wildcards.family}-{wildcards.size} for sentence-transformers"
     shell:
-        "python {SCRIPTS}/export.py --retriever {params.retriever} --tokenizer {input.tokenizer} --metrics {input.metrics}"
+        f"python {SCRIPTS}/export.py"
+        " --retriever {params.retriever} --tokenizer {input.tokenizer} --metrics {input.metrics}"
         " --query-length {params.query_length} --passage-length {params.passage_length} --licences {params.licences}"
         " --out {params.out} --log {log}"

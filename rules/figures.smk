@@ -22,7 +22,8 @@ rule figure:
         sources=lambda wildcards: PLAN.figure_sources(wildcards.paper, wildcards.figure),
         code=stage_sources("figure.py"),
         schemas=[
-            code_file(f"schemas/{name}.schema.yaml") for name in ("figures", "references")
+            code_file(f"schemas/{name}.schema.yaml")
+            for name in ("figures", "references")
         ],
     output:
         csv=f"{ROOT}/figures/{{paper}}/{{figure}}.csv",
@@ -51,6 +52,8 @@ rule figure:
     message:
         "Drawing {wildcards.paper} {wildcards.figure}"
     shell:
-        "OMP_NUM_THREADS={threads} python {SCRIPTS}/figure.py --reference {input.reference:q} --setting {params.setting}"
+        "OMP_NUM_THREADS={threads} "
+        f"python {SCRIPTS}/figure.py"
+        " --reference {input.reference:q} --setting {params.setting}"
         " --config-hash {params.hash} --lock {input.lock:q} --sources {input.sources:q}"
         " --csv {output.csv} --svg {output.svg} --manifest {output.manifest} --log {log}"

@@ -56,7 +56,7 @@ for task_name in PLAN.tasks:
                 f"Fine-tuning {{wildcards.family}} on {task_name}, seed {{wildcards.seed}}"
             shell:
                 "python -m pretrieve.training.launch --gpus {resources.gpu} --nodes {resources.nodes} --"
-                " python {SCRIPTS}/finetune.py"
+                f" python {SCRIPTS}/finetune.py"
                 " --encoder {params.encoder} --task {params.task}"
                 " --options {params.options} --made-of {params.made_of} --sizes {params.sizes} --watched {params.watched}"
                 " --out {params.out}"
@@ -114,5 +114,6 @@ for task_name in PLAN.tasks:
                 message:
                     f"Mining negatives with {{wildcards.family}} on {task_name}, seed {{wildcards.seed}}"
                 shell:
-                    "python {SCRIPTS}/mine.py --task {params.task} --stores {params.stores} --sizes {params.sizes}"
+                    f"python {SCRIPTS}/mine.py"
+                    " --task {params.task} --stores {params.stores} --sizes {params.sizes}"
                     " --retrievers {params.retrievers} --depth {params.depth} --threads {threads} --out {output} --log {log}"

@@ -35,9 +35,10 @@ if MY_CORPUS:
             # Functions, or Snakemake would look for wildcards between the braces of a path.
             request=lambda wildcards: as_argument(MY_CORPUS),
         message:
-            "Comparing objectives on {config[my_corpus]}"
+            f"Comparing objectives on {config['my_corpus']}"
         shell:
-            "python {SCRIPTS}/my_corpus_table.py --request {params.request} --csv {output.csv} --md {output.md}"
+            f"python {SCRIPTS}/my_corpus_table.py"
+            " --request {params.request} --csv {output.csv} --md {output.md}"
             " --html {output.html} --choice {output.choice} --log {log}"
 
     rule my_corpus_export:
@@ -63,7 +64,8 @@ if MY_CORPUS:
         message:
             "Exporting the best retriever for sentence-transformers"
         shell:
-            "python {SCRIPTS}/my_corpus_export.py --choice {input.choice} --tokenizer {input.tokenizer}"
+            f"python {SCRIPTS}/my_corpus_export.py"
+            " --choice {input.choice} --tokenizer {input.tokenizer}"
             " --licences {params.licences} --out {output} --log {log}"
 
     rule my_corpus_report:

@@ -35,7 +35,7 @@ rule pretrain:
         "Pre-training {wildcards.encoder}, seed {wildcards.seed}"
     shell:
         "python -m pretrieve.training.launch --gpus {resources.gpu} --nodes {resources.nodes} --"
-        " python {SCRIPTS}/pretrain.py"
+        f" python {SCRIPTS}/pretrain.py"
         " --store {params.store} --options {params.options} {params.start}"
         " --seed {wildcards.seed}"
         " --threads {threads} --checkpoints {params.checkpoints} --out {params.out} --log {log}"

@@ -45,7 +45,8 @@ rule table:
     message:
         "Writing {wildcards.paper} {wildcards.table}"
     shell:
-        "python {SCRIPTS}/table.py --reference {input.reference:q} --setting {params.setting}"
+        f"python {SCRIPTS}/table.py"
+        " --reference {input.reference:q} --setting {params.setting}"
         " --config-hash {params.hash} --lock {input.lock:q} --sources {input.sources:q}"
         " --csv {output.csv} --md {output.md} --html {output.html} --tex {output.tex} --manifest {output.manifest} --log {log}"
 
@@ -85,7 +86,8 @@ rule claims:
     message:
         "Judging the papers' claims by what was measured"
     shell:
-        "python {SCRIPTS}/claims.py --claims {input.claims:q} --reproductions {input.reproductions:q}"
+        f"python {SCRIPTS}/claims.py"
+        " --claims {input.claims:q} --reproductions {input.reproductions:q}"
         " --config {params.config} --csv {output.csv} --groups {output.groups} --md {output.md} --log {log}"
 
 
@@ -125,7 +127,8 @@ rule report:
     message:
         "Writing the report"
     shell:
-        "python {SCRIPTS}/report.py --config {params.config} --html {output.html} --log {log}"
+        f"python {SCRIPTS}/report.py"
+        " --config {params.config} --html {output.html} --log {log}"
 
 
 # A mistyped name of a table or figure: what is said then names the nearest one.

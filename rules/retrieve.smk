@@ -44,7 +44,9 @@ for dataset_name in config["datasets"]:
         message:
             f"BM25 on {dataset_name}"
         shell:
-            "PRETRIEVE_MEMORY_MB={resources.mem_mb} python {SCRIPTS}/bm25.py --task {params.task}"
+            "PRETRIEVE_MEMORY_MB={resources.mem_mb} "
+            f"python {SCRIPTS}/bm25.py"
+            " --task {params.task}"
             " --index-dir {params.index} --k1 {params.k1} --b {params.b}"
             " --depth {params.depth} --threads {threads} --sizes {params.sizes} --runs {output.runs} --costs {output.costs}"
             " --negatives {output.negatives} --mining-depth {params.mined} --log {log}"
@@ -77,7 +79,8 @@ for dataset_name in config["datasets"]:
         message:
             f"Scoring BM25 on {dataset_name}"
         shell:
-            "python {SCRIPTS}/evaluate.py --task {params.task} --runs {input.runs} --sizes {params.sizes}"
+            f"python {SCRIPTS}/evaluate.py"
+            " --task {params.task} --runs {input.runs} --sizes {params.sizes}"
             " --outputs {output} --metrics {params.metrics} --conventions {params.conventions} --log {log}"
 
     for sizes, families in PLAN.families(dataset_name).items():
@@ -134,7 +137,7 @@ for dataset_name in config["datasets"]:
                 f"Embedding {dataset_name} with {{wildcards.family}}, seed {{wildcards.seed}}"
             shell:
                 "python -m pretrieve.training.launch --gpus {resources.gpu} --nodes {resources.nodes} --"
-                " python {SCRIPTS}/embed.py"
+                f" python {SCRIPTS}/embed.py"
                 " --task {params.task} --retrievers {params.retrievers} --out {params.out}"
                 " --options {params.options} --threads {threads} --log {log}"
 
@@ -196,7 +199,8 @@ for dataset_name in config["datasets"]:
             message:
                 f"Searching {dataset_name} with {{wildcards.family}} and scoring, seed {{wildcards.seed}}"
             shell:
-                "python {SCRIPTS}/search.py --task {params.task} --depth {params.depth} --threads {threads}"
+                f"python {SCRIPTS}/search.py"
+                " --task {params.task} --depth {params.depth} --threads {threads}"
                 " --stores {params.stores} --sizes {params.sizes} --options {params.options} {params.candidates}"
                 " --temperature {params.temperature}"
                 " --runs {output.runs} --outputs {output.metrics} --metrics {params.metrics}"
@@ -232,7 +236,8 @@ rule mean:
     message:
         "The mean {wildcards.mean} of {wildcards.system}, seed {wildcards.seed}"
     shell:
-        "python {SCRIPTS}/mean.py --parts {params.parts} --metrics {input.parts} --out {output} --log {log}"
+        f"python {SCRIPTS}/mean.py"
+        " --parts {params.parts} --metrics {input.parts} --out {output} --log {log}"
 
 
 # Tasks of examples: predictions of the test examples, and their metrics.
@@ -291,7 +296,7 @@ for dataset_name in filter(PLAN.is_examples, config["datasets"]):
                 f"Predicting {dataset_name} with {{wildcards.family}}, seed {{wildcards.seed}}"
             shell:
                 "python -m pretrieve.training.launch --gpus {resources.gpu} --nodes {resources.nodes} --"
-                " python {SCRIPTS}/predict.py"
+                f" python {SCRIPTS}/predict.py"
                 " --task {params.task} --models {params.models} --sizes {params.sizes}"
                 " --options {params.options} --metrics {params.metrics} --predictions {output.predictions}"
                 " --outputs {output.metrics} --threads {threads} --log {log}"

@@ -35,7 +35,8 @@ rule task_squad:
     message:
         "Reading the questions of {wildcards.dataset}"
     shell:
-        "python {SCRIPTS}/task.py squad --tokenizer {input.tokenizer} --train {input.train:q} --dev {input.dev:q}"
+        f"python {SCRIPTS}/task.py"
+        " squad --tokenizer {input.tokenizer} --train {input.train:q} --dev {input.dev:q}"
         " --test {input.test:q} --sizes {params.sizes} {params.open} --out {params.out} --log {log}"
 
 
@@ -72,7 +73,8 @@ rule task_one_file:
     message:
         "Drawing the parts of {wildcards.dataset} from one file"
     shell:
-        "python {SCRIPTS}/task.py {params.reader} --tokenizer {input.tokenizer} --file {input.questions:q}"
+        f"python {SCRIPTS}/task.py"
+        " {params.reader} --tokenizer {input.tokenizer} --file {input.questions:q}"
         " --sizes {params.sizes} {params.open} --out {params.out} --log {log}"
 
 
@@ -107,7 +109,8 @@ rule task_multireqa:
     message:
         "Reading the sentences of {wildcards.dataset}"
     shell:
-        "python {SCRIPTS}/task.py multireqa --tokenizer {input.tokenizer} --candidates {input.candidates:q}"
+        f"python {SCRIPTS}/task.py"
+        " multireqa --tokenizer {input.tokenizer} --candidates {input.candidates:q}"
         " --texts {input.texts:q} --role {params.role} --sizes {params.sizes} --out {params.out} --log {log}"
 
 
@@ -139,7 +142,8 @@ rule task_descriptions:
     message:
         "Making description-to-lead pairs: {wildcards.dataset}"
     shell:
-        "python {SCRIPTS}/task.py descriptions --tokenizer {input.tokenizer} --corpus {params.corpus}"
+        f"python {SCRIPTS}/task.py"
+        " descriptions --tokenizer {input.tokenizer} --corpus {params.corpus}"
         " --sizes {params.sizes} {params.options} --out {params.out} --log {log}"
 
 
@@ -171,7 +175,8 @@ rule task_fanoutqa:
     message:
         "Reading the human questions of {wildcards.dataset}"
     shell:
-        "python {SCRIPTS}/task.py fanoutqa --tokenizer {input.tokenizer} --corpus {params.corpus}"
+        f"python {SCRIPTS}/task.py"
+        " fanoutqa --tokenizer {input.tokenizer} --corpus {params.corpus}"
         " --questions {input.questions:q} --sizes {params.sizes} --out {params.out} --log {log}"
 
 
@@ -212,7 +217,8 @@ rule example_task_corpus:
     message:
         "Making examples of {params.reader}: {wildcards.dataset}"
     shell:
-        "python {SCRIPTS}/example_task.py {params.reader} --tokenizer {input.tokenizer} --corpus {params.corpus}"
+        f"python {SCRIPTS}/example_task.py"
+        " {params.reader} --tokenizer {input.tokenizer} --corpus {params.corpus}"
         " --sizes {params.sizes} {params.options} --out {params.out} --log {log}"
 
 
@@ -242,7 +248,8 @@ rule example_task_questions:
     message:
         "Making question and sentence pairs of {wildcards.dataset}"
     shell:
-        "python {SCRIPTS}/example_task.py question-entailment --tokenizer {input.tokenizer} --train {input.train:q}"
+        f"python {SCRIPTS}/example_task.py"
+        " question-entailment --tokenizer {input.tokenizer} --train {input.train:q}"
         " --dev {input.dev:q} --test {input.test:q} --sizes {params.sizes} --out {params.out} --log {log}"
 
 
@@ -275,5 +282,6 @@ rule example_task_files:
     message:
         "Reading the official files of {wildcards.dataset}"
     shell:
-        "python {SCRIPTS}/example_task.py {params.reader} --tokenizer {input.tokenizer} --files {params.files}"
+        f"python {SCRIPTS}/example_task.py"
+        " {params.reader} --tokenizer {input.tokenizer} --files {params.files}"
         " --sizes {params.sizes} {params.options} --out {params.out} --log {log}"

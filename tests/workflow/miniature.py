@@ -19,6 +19,7 @@ PROJECT = Path(__file__).resolve().parents[2]
 #: What a clone has and the workflow uses; results, data and environments stay behind.
 PARTS = [
     "Snakefile",
+    "workflow",
     "config.yaml",
     "config",
     "Makefile",
