@@ -1,7 +1,9 @@
 # Shared by all stages: the checked configuration and what it says of the whole run. Every import of the rules is here.
 # Functions on corpora and data sets: common_data.smk; on encoders and retrievers: common_models.smk.
 
+import hashlib
 import os
+import pathlib
 import re
 import shlex
 import sys

@@ -9,6 +9,12 @@ ENCODER_FILES = [
 RETRIEVER_FILES = ["model.safetensors", "heads.safetensors", "pretrieve.json"]
 
 
+def code_word(files):
+    """The code of a training in one word: its checkpoints belong to that."""
+    content = b"".join(pathlib.Path(file).read_bytes() for file in files)
+    return hashlib.sha256(content).hexdigest()[:16]
+
+
 def objective_name(encoder):
     """The objective that an encoder is trained with, as the list of objectives has it."""
     return encoder_options(config, encoder)["objective"]["name"]

@@ -39,6 +39,7 @@ for task_name in PLAN.tasks:
             resources:
                 **NEEDS["finetune"].resources,
             params:
+                code=lambda wildcards, input: code_word(input.code),
                 encoder=lambda wildcards: encoder_of(wildcards),
                 task=lambda wildcards, input: folder_of(input.task),
                 options=partial(family_options, task_name),
@@ -55,7 +56,7 @@ for task_name in PLAN.tasks:
             message:
                 f"Fine-tuning {{wildcards.family}} on {task_name}, seed {{wildcards.seed}}"
             shell:
-                "python -m pretrieve.training.launch --gpus {resources.gpu} --nodes {resources.nodes} --"
+                "PRETRIEVE_CODE={params.code} python -m pretrieve.training.launch --gpus {resources.gpu} --nodes {resources.nodes} --"
                 f" python {SCRIPTS}/finetune.py"
                 " --encoder {params.encoder} --task {params.task}"
                 " --options {params.options} --made-of {params.made_of} --sizes {params.sizes} --watched {params.watched}"

@@ -24,6 +24,7 @@ rule pretrain:
     resources:
         **NEEDS["pretrain"].resources,
     params:
+        code=lambda wildcards, input: code_word(input.code),
         store=lambda wildcards: store_of(wildcards.encoder),
         options=lambda wildcards: as_argument(
             encoder_options(config, wildcards.encoder)
@@ -34,7 +35,7 @@ rule pretrain:
     message:
         "Pre-training {wildcards.encoder}, seed {wildcards.seed}"
     shell:
-        "python -m pretrieve.training.launch --gpus {resources.gpu} --nodes {resources.nodes} --"
+        "PRETRIEVE_CODE={params.code} python -m pretrieve.training.launch --gpus {resources.gpu} --nodes {resources.nodes} --"
         f" python {SCRIPTS}/pretrain.py"
         " --store {params.store} --options {params.options} {params.start}"
         " --seed {wildcards.seed}"

@@ -273,7 +273,7 @@ def test_a_checkpoint_of_another_configuration_is_not_resumed(store, tmp_path: P
     capsys.readouterr()
     _, out = run(store, tmp_path / "x", chosen, seconds=0.0)
     assert same(weights(out), weights(reference))
-    assert "belongs to another configuration; not resumed" in capsys.readouterr().err
+    assert "belongs to another configuration or other code; not resumed" in capsys.readouterr().err
     assert left[0] == ["step-00000001.safetensors"] and left[-1] == names
 
 
