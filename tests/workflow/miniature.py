@@ -82,10 +82,10 @@ class Workflow:
 
     folder: Path
 
-    def start(self, *arguments: str) -> subprocess.Popen[str]:
+    def start(self, *arguments: str, program: str = "snakemake") -> subprocess.Popen[str]:
         """Start Snakemake as the leader of a process group of its own."""
         return subprocess.Popen(
-            ["snakemake", *arguments],
+            [program, *arguments],
             cwd=self.folder,
             env=environment(),
             stdin=subprocess.DEVNULL,
@@ -95,9 +95,9 @@ class Workflow:
             start_new_session=True,
         )
 
-    def run(self, *arguments: str) -> Ended:
+    def run(self, *arguments: str, program: str = "snakemake") -> Ended:
         """Run Snakemake to its end; a run that hangs is killed with all its jobs."""
-        process = self.start(*arguments)
+        process = self.start(*arguments, program=program)
         try:
             stdout, stderr = process.communicate(timeout=TIMEOUT)
         except BaseException:
