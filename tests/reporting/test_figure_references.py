@@ -255,11 +255,13 @@ def test_an_x_that_yaml_reads_as_a_number_is_text(tmp_path):
 
 
 def test_a_target_that_is_no_figure_is_refused(plan):
-    plan.check_targets(["results/demo/figures/seed_encoder/figure6.svg", "results/demo/figures/condenser/figure2.csv"])
+    assert {"results/demo/figures/seed_encoder/figure6.svg", "results/demo/figures/condenser/figure2.csv"} <= {
+        *plan.page_files
+    }
     with pytest.raises(
         ConfigError, match=r"figure2.png: no such figure; .*did you mean 'results/demo/figures/condenser/figure2"
     ):
-        plan.check_targets(["results/demo/figures/condenser/figure2.png"])
+        plan.refuse_page("results/demo/figures/condenser/figure2.png")
 
 
 def test_systems_are_names_that_take_apart():
