@@ -258,7 +258,7 @@ def test_a_checkpoint_of_another_configuration_is_not_resumed(store, tmp_path: P
     chosen, other = options(MLM, steps=10), options(MLM, steps=10, rate=0.3)
     assert chosen["budget"] == other["budget"]
     _, reference = run(store, tmp_path / "reference", chosen)
-    monkeypatch.setattr(Checkpoints, "clear", lambda self: None)
+    monkeypatch.setattr(Checkpoints, "clear", lambda self, keep=0: None)
     run(store, tmp_path / "x", other, seconds=0.0)
     names = sorted(path.name for path in (tmp_path / "x" / "ckpt").iterdir())
     assert names == ["step-00000008.safetensors", "step-00000009.safetensors"]

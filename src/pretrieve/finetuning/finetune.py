@@ -80,8 +80,8 @@ def finetune(
     if run.processes is None or run.processes.first:
         prepared.save(out, made)
         write_curve(out / "curve.csv", outcome.curve)
+        checkpoints.clear(keep=int(leaves_checkpoints()))
         if not leaves_checkpoints():
-            checkpoints.clear()
             prepared.clear()
     return outcome
 

@@ -183,8 +183,7 @@ def pretrain(
             save_encoder(out / "query", query, about=about)
         save_encoder(out, encoder, heads, about | {"towers": "shared" if query is None else "separate"})
         write_curve(out / "curve.csv", outcome.curve)
-        if not leaves_checkpoints():
-            checkpoints.clear()
+        checkpoints.clear(keep=int(leaves_checkpoints()))
     processes.wait()
     return outcome
 

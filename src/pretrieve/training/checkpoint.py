@@ -86,9 +86,9 @@ class Checkpoints:
                 print(f"{path}: damaged checkpoint ({error}); the one before it is used.", file=sys.stderr)
         return None
 
-    def clear(self) -> None:
-        """Remove all checkpoints: the run has ended and its result is written."""
-        for path in [*self._files(), *self._leftovers()]:
+    def clear(self, keep: int = 0) -> None:
+        """Remove all checkpoints but the ``keep`` newest: the run has ended and its result is written."""
+        for path in [*self._files()[keep:], *self._leftovers()]:
             path.unlink()
         if self.directory.is_dir() and not any(self.directory.iterdir()):
             self.directory.rmdir()
