@@ -1,4 +1,4 @@
-"""Puts this checkout's code on Python's path. Snakemake lets a Snakefile import what stands beside it, wherever it is run (its FAQ)."""
+"""Puts this checkout's code on Python's path: Snakemake lets a Snakefile import what stands beside it (its FAQ)."""
 
 import sys
 from pathlib import Path

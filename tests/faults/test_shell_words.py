@@ -385,7 +385,7 @@ def test_all_values_of_the_makefile_are_looked_at():
     makefile = Path(__file__).resolve().parents[2].joinpath("Makefile").read_text()
     recipes = makefile.partition(".DEFAULT_GOAL")[2]
     names = set(re.findall(r"\$\(([A-Z]+)\)", recipes)) | {"SCALE"}
-    own = {"STAMP", "VENV", "BIN", "PYTHON", "SNAKEMAKE", "CURDIR", "SCALED", "SETTINGS", "COMPARED", "DRY"}
+    own = {"STAMP", "VENV", "BIN", "PYTHON", "SNAKEMAKE", "RUN", "CURDIR", "SCALED", "SETTINGS", "COMPARED", "DRY"}
     assert names - own == {name for names in VALUES.values() for name in names}
 
 
