@@ -105,7 +105,7 @@ def chain_of(options: Mapping[str, Any]) -> list[str]:
 
 
 def recipe_kind(config: Mapping[str, Any], recipe: str) -> str:
-    """What a recipe of the configuration trains: one of :data:`pretrieve.finetuning.recipes.KINDS`."""
+    """What a recipe of the configuration trains: ``kind`` of :class:`pretrieve.finetuning.recipe_parts.Recipe`."""
     return KIND_OF[config["recipes"][recipe].get("recipe", recipe)]
 
 
