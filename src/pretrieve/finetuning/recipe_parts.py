@@ -1,7 +1,7 @@
 """What a recipe is made of: a model, the data that it is trained on, and the run. Each field is an option of ``config.yaml``.
 
 A field has what is allowed, the value that most papers share, and, where it is not that of the whole part, its source (``{}`` in
-it is the part's own). A value is the same in paper and released code, or :class:`ByPreset`. No torch: the workflow reads this file.
+it is that of the part). A value is the same in paper and code, or :class:`ByPreset`. No torch, for the workflow reads this file.
 """
 
 from __future__ import annotations
