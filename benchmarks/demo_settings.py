@@ -34,6 +34,7 @@ from pretrieve.text.token_store import TokenStore
 from pretrieve.training.device import choose_device
 from pretrieve.training.loop import content_key, train
 from pretrieve.training.optimiser import OptimiserConfig
+from pretrieve.training.run_settings import RunSettings
 from pretrieve.workflow.config_files import read_config
 from pretrieve.workflow.job_options import encoder_options, recipe_options, started_from
 
@@ -104,7 +105,7 @@ def pretrained(config: dict, row: str, store: TokenStore, seed: int, device, kno
         heads = trained_heads(objective)
         for name in heads.keys() & begun.keys():
             heads[name].load_state_dict(begun[name].state_dict())
-        train(objective, OptimiserConfig(**budget), device, seed, label=row)
+        train(objective, OptimiserConfig(**budget), RunSettings(device, seed), label=row)
     known[key] = encoder, heads
     return known[key]
 
@@ -119,7 +120,7 @@ def finetuned(encoder: Encoder, data: Dataset, size: str, recipe: dict, seed: in
     watcher = BestSnapshot(model, data, training, validation, recipe, steps, device)
     watcher.start()
     goal = RankingObjective(model, data, groups, recipe, seed, device.device)
-    train(goal, optimiser_config(recipe, steps), device, seed, watcher=watcher, label=size)
+    train(goal, optimiser_config(recipe, steps), RunSettings(device, seed), watcher=watcher, label=size)
     watcher.restore()
     return encoder
 

@@ -13,6 +13,7 @@ from pretrieve.pretraining.pretrain import pretrain
 from pretrieve.training.cost import Cost
 from pretrieve.training.device import choose_device
 from pretrieve.training.processes import Processes
+from pretrieve.training.run_settings import RunSettings
 
 
 def main() -> None:
@@ -42,13 +43,11 @@ def main() -> None:
             arguments.options,
             arguments.store,
             arguments.out,
-            arguments.seed,
-            device,
+            RunSettings(
+                device, arguments.seed, arguments.checkpoint_seconds, processes, token_budget=arguments.token_budget
+            ),
             arguments.checkpoints,
-            arguments.checkpoint_seconds,
             arguments.start,
-            processes,
-            arguments.token_budget,
             arguments.compile,
         )
         cost.tokens = outcome.tokens

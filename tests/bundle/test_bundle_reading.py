@@ -20,6 +20,7 @@ from pretrieve.pretraining.presets import resolve
 from pretrieve.pretraining.pretrain import pretrain
 from pretrieve.text.token_store import TokenStore
 from pretrieve.training.device import Device
+from pretrieve.training.run_settings import RunSettings
 
 CPU = Device(torch.device("cpu"), bf16=False)
 BODY = {"kind": "transformer", "hidden": 16, "layers": 2, "heads": 2, "feed_forward": 32, "max_positions": 40}
@@ -71,7 +72,7 @@ def thin_copy(store: TokenStore, options: dict, place: Path, seed: int = 1) -> T
 
 
 def weights(options: dict, store: TokenStore, out: Path) -> dict[str, torch.Tensor]:
-    pretrain(options, store.directory, out / "seed1", 1, CPU, out / "work", 1e9)
+    pretrain(options, store.directory, out / "seed1", RunSettings(CPU, 1, 1e9), out / "work")
     return load_file(out / "seed1/model.safetensors")
 
 

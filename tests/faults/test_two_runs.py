@@ -19,6 +19,7 @@ from pretrieve.base.files import unfinished
 from pretrieve.base.job_lock import process_name
 from pretrieve.pretraining.presets import resolve
 from pretrieve.pretraining.pretrain import pretrain
+from pretrieve.training.run_settings import RunSettings
 from pretrieve.workflow.running import finished_work
 from pretrieve.workflow.running.dead_lock import release_dead_lock
 
@@ -222,17 +223,17 @@ def test_an_encoder_that_snakemake_took_no_note_of_is_not_trained_again(
     }
     monkeypatch.setenv(finished_work.KEEP, "1")
     out, checkpoints = tmp_path / "bert/seed1", tmp_path / "checkpoints"
-    pretrain(options, store.directory, out, 1, cpu, checkpoints, 0.0)
+    pretrain(options, store.directory, out, RunSettings(cpu, 1, 0.0), checkpoints)
     made = {file.name: file.read_bytes() for file in out.iterdir()}
     assert list(checkpoints.glob("step-*"))
     for file in out.iterdir():
         file.unlink()
     capsys.readouterr()
-    pretrain(options, store.directory, out, 1, cpu, checkpoints, 0.0)
+    pretrain(options, store.directory, out, RunSettings(cpu, 1, 0.0), checkpoints)
     assert "going on from step 11 of 12" in capsys.readouterr().err
     assert {file.name: file.read_bytes() for file in out.iterdir() if file.name != "curve.csv"} == {
         name: content for name, content in made.items() if name != "curve.csv"
     }
     monkeypatch.delenv(finished_work.KEEP)
-    pretrain(options, store.directory, out, 1, cpu, checkpoints, 0.0)
+    pretrain(options, store.directory, out, RunSettings(cpu, 1, 0.0), checkpoints)
     assert not checkpoints.exists()

@@ -35,6 +35,7 @@ from pretrieve.training.checkpoint import Checkpoints
 from pretrieve.training.loop import Watcher, train
 from pretrieve.training.optimiser import OptimiserConfig
 from pretrieve.training.processes import Processes
+from pretrieve.training.run_settings import RunSettings
 from pretrieve.training.step import accumulate
 
 
@@ -139,7 +140,7 @@ def test_the_student_ranks_as_its_teacher_does(task, tmp_path: Path) -> None:
         for group, order, kept in zip(groups, wanted, clear, strict=True)
     ]
     before = np.concatenate(equal()).mean()
-    curve = train(objective, OptimiserConfig(200, 2e-2, weight_decay=0.0), CPU, 1).curve
+    curve = train(objective, OptimiserConfig(200, 2e-2, weight_decay=0.0), RunSettings(CPU, 1)).curve
     after = np.concatenate(equal())
     assert len(after) > 20 and before < 0.3 and after.mean() > 0.95
     assert curve[-1]["distillation"] < curve[0]["distillation"]
@@ -154,7 +155,7 @@ def test_a_killed_run_ends_with_the_same_bits(task, tmp_path: Path, form: str) -
                 raise KeyboardInterrupt
 
         objective = distillation(task, directory, budget=200, form=form, dropout=0.1)
-        train(objective, CONFIG, CPU, 3, Checkpoints(directory / "checkpoints", "k"), 0.0, Watcher(look))
+        train(objective, CONFIG, RunSettings(CPU, 3, 0.0), Checkpoints(directory / "checkpoints", "k"), Watcher(look))
         return objective.module.state_dict()
 
     straight = go(tmp_path / "straight", None)

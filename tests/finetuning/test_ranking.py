@@ -35,6 +35,7 @@ from pretrieve.training.loop import train
 from pretrieve.training.objective import ContrastiveObjective
 from pretrieve.training.optimiser import OptimiserConfig
 from pretrieve.training.processes import Processes
+from pretrieve.training.run_settings import RunSettings
 from pretrieve.training.step import _seed_dropout, accumulate
 
 ROOT = Path(__file__).parents[2]
@@ -267,7 +268,7 @@ def test_it_learns(task: Dataset, kind: str) -> None:
         return 1 + (scores > scores[np.arange(len(rows)), task.positive[rows]][:, None]).sum(axis=1)
 
     before = ranks().mean()
-    train(made, OptimiserConfig(40, 1e-2), CPU, 1)
+    train(made, OptimiserConfig(40, 1e-2), RunSettings(CPU, 1))
     assert before > 4 and ranks().mean() < 2
 
 

@@ -23,6 +23,7 @@ from pretrieve.finetuning.distillation import read_teacher_scores
 from pretrieve.finetuning.step_curve import StepCurve
 from pretrieve.retrieval.negatives import read_negatives
 from pretrieve.training.loop import train
+from pretrieve.training.run_settings import RunSettings
 
 ROOT = Path(__file__).parents[2]
 
@@ -48,7 +49,7 @@ def pair(task_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_two_processes_train_what_one_does(task, pair: Path, tmp_path: Path, name: str) -> None:
     alone = OBJECTIVES[name](task, tmp_path, budget=10**6)
     start = {n: t.clone() for n, t in alone.module.state_dict().items()}
-    train(alone, CONFIG, CPU, 3)
+    train(alone, CONFIG, RunSettings(CPU, 3))
     weights = alone.module.state_dict()
     assert largest_difference(weights, start) > 1e-2
     both = [load_file(pair / f"{name}.{rank}.safetensors") for rank in (0, 1)]

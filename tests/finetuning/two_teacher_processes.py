@@ -17,6 +17,7 @@ from pretrieve.finetuning.step_curve import StepCurve
 from pretrieve.tasks.dataset import Dataset
 from pretrieve.training.loop import train
 from pretrieve.training.processes import Processes
+from pretrieve.training.run_settings import RunSettings
 
 
 def main() -> None:
@@ -25,7 +26,7 @@ def main() -> None:
     torch.set_num_threads(1)
     for name, make in OBJECTIVES.items():
         objective = make(data, out, budget=200, processes=processes)
-        train(objective, CONFIG, CPU, 3, processes=processes)
+        train(objective, CONFIG, RunSettings(CPU, 3, processes=processes))
         state = {n: t.detach().contiguous() for n, t in objective.module.state_dict().items()}
         save_file(state, out / f"{name}.{processes.rank}.safetensors")
     test = data.split("60pct", "test")

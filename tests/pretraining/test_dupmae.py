@@ -33,6 +33,7 @@ from pretrieve.text.token_store import TokenStore
 from pretrieve.text.vocabulary import SpecialIds
 from pretrieve.training.device import Device
 from pretrieve.training.processes import Processes
+from pretrieve.training.run_settings import RunSettings
 from pretrieve.training.step import accumulate
 
 LENGTH, BATCH = 22, 20
@@ -222,7 +223,9 @@ def test_goes_on_from_saved_heads(corpus: TokenStore, tmp_path: Path, cpu: Devic
             "objective": options_of("paper"),
             "budget": {"batch": BATCH, "steps": steps, "learning_rate": rate},
         }
-        return pretrain(options, corpus.directory, tmp_path / name, 1, cpu, tmp_path / "ckpt", start_dir=start)
+        return pretrain(
+            options, corpus.directory, tmp_path / name, RunSettings(cpu, 1), tmp_path / "ckpt", start_dir=start
+        )
 
     curve = run("a", 30, 1e-2).curve
     assert curve[-1]["bow"] < curve[0]["bow"] - 3 and curve[-1]["decoder"] < curve[0]["decoder"] - 0.1

@@ -32,6 +32,7 @@ from pretrieve.tasks.dataset import Dataset
 from pretrieve.tasks.split_table import SplitTable
 from pretrieve.training.cost import Cost
 from pretrieve.training.device import Device
+from pretrieve.training.run_settings import RunSettings
 
 
 def run_call(call: Call, device: Device, until: float, checkpoint_seconds: float = 60.0) -> dict[str, float]:
@@ -66,12 +67,9 @@ def _pretrain(call: Call, device: Device, checkpoint_seconds: float, stop: Calla
             call.json("options"),
             Path(call.one("store")),
             out,
-            int(call.one("seed")),
-            device,
+            RunSettings(device, int(call.one("seed")), checkpoint_seconds, stop=stop),
             Path(call.one("checkpoints")),
-            checkpoint_seconds,
             _place(call, "start"),
-            stop=stop,
         ).tokens
     cost.write(out / "cost.json")
 
