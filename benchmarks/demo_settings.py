@@ -90,7 +90,7 @@ def pretrained(config: dict, row: str, store: TokenStore, seed: int, device, kno
     """An encoder as the configuration has it, and the heads trained beside it; ``known`` keeps what is trained."""
     options = encoder_options(config, row)
     start = started_from(config, row)
-    key = content_key(options, encoder_options(config, start) if start else None)
+    key = content_key(options.to_dict(), encoder_options(config, start).to_dict() if start else None)
     if key in known:
         return known[key]
     if start:
@@ -98,14 +98,16 @@ def pretrained(config: dict, row: str, store: TokenStore, seed: int, device, kno
     else:
         encoder, begun = make_encoder(options, store, seed), {}
     heads = {}
-    if options["objective"]["name"] != "none":
-        budget = dict(options["budget"])
-        setting = Setting(options["objective"], budget.pop("batch"), encoder, store, seed, device.device)
+    if options.budget is not None:
+        budget = options.budget
+        setting = Setting(options.objective, budget.batch, encoder, store, seed, device.device)
         objective = build_objective(setting)
         heads = trained_heads(objective)
         for name in heads.keys() & begun.keys():
             heads[name].load_state_dict(begun[name].state_dict())
-        train(objective, OptimiserConfig(**budget), RunSettings(device, seed), label=row)
+        train(
+            objective, OptimiserConfig(steps=budget.steps, **budget.constants()), RunSettings(device, seed), label=row
+        )
     known[key] = encoder, heads
     return known[key]
 
@@ -139,7 +141,7 @@ def run_setting(
     recipe = recipe_options(config, "reqa", next(iter(tasks)))
     recalls = {}
     for row in rows:
-        options = encoder_options(config, row)
+        options = encoder_options(config, row).to_dict()
         encoder, _ = pretrained(config, row, store, seed, device, known)
         for task, data in tasks.items():
             for size in sizes:

@@ -11,7 +11,7 @@ RETRIEVER_FILES = ["model.safetensors", "heads.safetensors", "pretrieve.json"]
 
 def objective_name(encoder):
     """The objective that an encoder is trained with, as the list of objectives has it."""
-    return encoder_options(config, encoder)["objective"]["name"]
+    return encoder_options(config, encoder).objective["name"]
 
 
 def store_of(encoder):

@@ -17,6 +17,7 @@ from miniature import TIMEOUT, Workflow, clone, environment
 
 from pretrieve.base.files import unfinished
 from pretrieve.base.job_lock import process_name
+from pretrieve.pretraining.encoder_options import EncoderOptions
 from pretrieve.pretraining.presets import resolve
 from pretrieve.pretraining.pretrain import pretrain
 from pretrieve.training.run_settings import RunSettings
@@ -223,17 +224,17 @@ def test_an_encoder_that_snakemake_took_no_note_of_is_not_trained_again(
     }
     monkeypatch.setenv(finished_work.KEEP, "1")
     out, checkpoints = tmp_path / "bert/seed1", tmp_path / "checkpoints"
-    pretrain(options, store.directory, out, RunSettings(cpu, 1, 0.0), checkpoints)
+    pretrain(EncoderOptions.from_dict(options), store.directory, out, RunSettings(cpu, 1, 0.0), checkpoints)
     made = {file.name: file.read_bytes() for file in out.iterdir()}
     assert list(checkpoints.glob("step-*"))
     for file in out.iterdir():
         file.unlink()
     capsys.readouterr()
-    pretrain(options, store.directory, out, RunSettings(cpu, 1, 0.0), checkpoints)
+    pretrain(EncoderOptions.from_dict(options), store.directory, out, RunSettings(cpu, 1, 0.0), checkpoints)
     assert "going on from step 11 of 12" in capsys.readouterr().err
     assert {file.name: file.read_bytes() for file in out.iterdir() if file.name != "curve.csv"} == {
         name: content for name, content in made.items() if name != "curve.csv"
     }
     monkeypatch.delenv(finished_work.KEEP)
-    pretrain(options, store.directory, out, RunSettings(cpu, 1, 0.0), checkpoints)
+    pretrain(EncoderOptions.from_dict(options), store.directory, out, RunSettings(cpu, 1, 0.0), checkpoints)
     assert not checkpoints.exists()

@@ -23,6 +23,7 @@ from pretrieve.models.batch import WASTE
 from pretrieve.models.encoder import Encoder
 from pretrieve.models.hf_format import read_encoder
 from pretrieve.pretraining.dupmae import BagOfWords, DupMae
+from pretrieve.pretraining.encoder_options import EncoderOptions
 from pretrieve.pretraining.examples import Masked
 from pretrieve.pretraining.objectives import build_objective
 from pretrieve.pretraining.presets import PRESETS, resolve
@@ -224,7 +225,12 @@ def test_goes_on_from_saved_heads(corpus: TokenStore, tmp_path: Path, cpu: Devic
             "budget": {"batch": BATCH, "steps": steps, "learning_rate": rate},
         }
         return pretrain(
-            options, corpus.directory, tmp_path / name, RunSettings(cpu, 1), tmp_path / "ckpt", start_dir=start
+            EncoderOptions.from_dict(options),
+            corpus.directory,
+            tmp_path / name,
+            RunSettings(cpu, 1),
+            tmp_path / "ckpt",
+            start_dir=start,
         )
 
     curve = run("a", 30, 1e-2).curve

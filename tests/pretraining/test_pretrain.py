@@ -28,6 +28,7 @@ from pretrieve.models.hf_format import load_encoder
 from pretrieve.models.initialisation import seeded
 from pretrieve.models.word_head import MaskedWordHead
 from pretrieve.pretraining import pretrain as run_module
+from pretrieve.pretraining.encoder_options import EncoderOptions
 from pretrieve.pretraining.examples import MaskedPassages, epoch_order
 from pretrieve.pretraining.masking import Masking
 from pretrieve.pretraining.mlm import MaskedLanguageModel
@@ -86,7 +87,7 @@ def run(store, directory: Path, chosen: dict, seed: int = 1, seconds: float = 60
     out = directory / "encoder" / f"seed{seed}"
     checkpoints = directory / "ckpt"
     done = pretrain(
-        chosen,
+        EncoderOptions.from_dict(chosen),
         store.directory,
         out,
         RunSettings(choose_device("fp32"), seed, seconds, token_budget=token_budget),
@@ -176,6 +177,11 @@ def test_from_scratch_twice(store, tmp_path: Path, objective: dict) -> None:
 
 def test_no_training_is_the_initialisation(store, tmp_path: Path) -> None:
     chosen = options({"name": "none"})
+    with pytest.raises(
+        ConfigError, match="objective 'none' with a budget; expected a budget for every objective but none"
+    ):
+        run(store, tmp_path, chosen)
+    del chosen["budget"]
     outcome, out = run(store, tmp_path, chosen)
     assert outcome.curve == [] and outcome.tokens == 0
     encoder, _ = load_encoder(out)

@@ -20,6 +20,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.models.hf_format import load_encoder
 from pretrieve.pretraining import pretrain as run_module
+from pretrieve.pretraining.encoder_options import EncoderOptions
 from pretrieve.pretraining.presets import resolve
 from pretrieve.pretraining.pretrain import pretrain
 from pretrieve.raw.hub import fetch_checkpoint
@@ -52,7 +53,7 @@ def options(name: str, pooling: str = "cls", body: dict | None = None, **changes
 
 def run(store: TokenStore, directory: Path, chosen: dict, start: Path) -> Path:
     pretrain(
-        chosen,
+        EncoderOptions.from_dict(chosen),
         store.directory,
         directory,
         RunSettings(choose_device("fp32"), 1),
@@ -238,5 +239,9 @@ def test_t5_has_no_cls(t5: tuple[TokenStore, Path], tmp_path: Path, published: P
         chosen = {key: value for key, value in options(name).items() if key != "start"}
         with pytest.raises(ConfigError, match=told):
             pretrain(
-                chosen, store.directory, tmp_path / "out", RunSettings(choose_device("fp32"), 1), tmp_path / "ckpt"
+                EncoderOptions.from_dict(chosen),
+                store.directory,
+                tmp_path / "out",
+                RunSettings(choose_device("fp32"), 1),
+                tmp_path / "ckpt",
             )

@@ -15,6 +15,7 @@ from safetensors.torch import save_file
 from small import BUDGETS, CONFIG, CPU, gradients, make
 
 from pretrieve.base.errors import PretrieveError
+from pretrieve.pretraining.encoder_options import EncoderOptions
 from pretrieve.pretraining.pretrain import pretrain
 from pretrieve.text.token_store import TokenStore
 from pretrieve.training.checkpoint import Checkpoints, State
@@ -125,7 +126,7 @@ def main() -> None:
     )
     (out / f"errors.{processes.rank}.json").write_text(json.dumps(errors))
     run = RunSettings(CPU, 1, processes=processes, token_budget=TOKEN_BUDGET)
-    pretrain(OPTIONS, store.directory, out / "straight/seed1", run, out / "checkpoints")
+    pretrain(EncoderOptions.from_dict(OPTIONS), store.directory, out / "straight/seed1", run, out / "checkpoints")
     processes.leave()
 
 

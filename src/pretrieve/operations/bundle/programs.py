@@ -23,6 +23,7 @@ from pretrieve.finetuning.finetune import finetune
 from pretrieve.operations.bundle.jobs import Call
 from pretrieve.operations.bundle.preview import preview
 from pretrieve.operations.bundle.slices import after, alarm
+from pretrieve.pretraining.encoder_options import EncoderOptions
 from pretrieve.pretraining.pretrain import pretrain
 from pretrieve.retrieval.candidates import read_candidates
 from pretrieve.retrieval.embed_task import embed_task
@@ -64,7 +65,7 @@ def _pretrain(call: Call, device: Device, checkpoint_seconds: float, stop: Calla
     out = Path(call.one("out"))
     with Cost("pretrain", _threads(call)) as cost:
         cost.tokens = pretrain(
-            call.json("options"),
+            EncoderOptions.from_dict(call.json("options")),
             Path(call.one("store")),
             out,
             RunSettings(device, int(call.one("seed")), checkpoint_seconds, stop=stop),
