@@ -121,7 +121,7 @@ def finetuned(encoder: Encoder, data: Dataset, size: str, recipe: dict, seed: in
     steps = steps_for(len(groups), recipe)
     watcher = BestSnapshot(model, data, training, validation, recipe, steps, device)
     watcher.start()
-    goal = RankingObjective(model, data, groups, recipe, seed, device.device)
+    goal = RankingObjective(model, data, groups, recipe, device.device)
     train(goal, optimiser_config(recipe, steps), RunSettings(device, seed), watcher=watcher, label=size)
     watcher.restore()
     return encoder

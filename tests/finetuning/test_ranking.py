@@ -110,7 +110,7 @@ def test_64_documents_for_8_queries(task: Dataset) -> None:
     """8 queries with 8 passages each: every query over 64 (condenser A.1), less those that are relevant to it."""
     rows = task.split("60pct", "train")
     options = OPTIONS | {"group": 8, "batch": 8, "temperature": 1.0}
-    made = RankingObjective(dual(task), task, Groups(task, rows, options, [lists(task, rows)], 7), options, 7)
+    made = RankingObjective(dual(task), task, Groups(task, rows, options, [lists(task, rows)], 7), options)
     (batch,) = made.micro_batches(0)
     group = batch.data.group
     assert group.documents.shape == (8, 8)
@@ -309,4 +309,4 @@ def test_options_that_do_not_go_together(task: Dataset, changes: dict, message: 
         check_loss(OPTIONS | changes)
     groups = objective(task, "reqa").groups
     with pytest.raises(ConfigError, match=message):
-        RankingObjective(dual(task), task, groups, OPTIONS | changes, 7)
+        RankingObjective(dual(task), task, groups, OPTIONS | changes)

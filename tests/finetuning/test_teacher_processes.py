@@ -20,6 +20,7 @@ from safetensors.torch import load_file
 from teacher_small import CONFIG, CURVE, OBJECTIVES
 
 from pretrieve.finetuning.distillation import read_teacher_scores
+from pretrieve.finetuning.model_search import PresentSearch
 from pretrieve.finetuning.step_curve import StepCurve
 from pretrieve.retrieval.negatives import read_negatives
 from pretrieve.training.loop import train
@@ -67,6 +68,8 @@ def test_two_processes_train_what_one_does(task, pair: Path, tmp_path: Path, nam
 
 
 def test_two_processes_look_as_one_does(task, pair: Path, tmp_path: Path) -> None:
-    StepCurve(dual(task, "ade"), task, task.split("60pct", "test"), CURVE, 4, CPU, tmp_path / "steps").look(0)
+    StepCurve(
+        PresentSearch(dual(task, "ade"), task, CURVE, CPU, tmp_path / "steps"), task.split("60pct", "test"), CURVE, 4
+    ).look(0)
     assert (pair / "steps/0.trec.gz").read_bytes() == (tmp_path / "steps/0.trec.gz").read_bytes()
     assert [path.name for path in (pair / "steps").iterdir()] == ["0.trec.gz"]

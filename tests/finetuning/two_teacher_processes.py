@@ -13,6 +13,7 @@ from ranking_small import CPU, dual
 from safetensors.torch import save_file
 from teacher_small import CONFIG, CURVE, OBJECTIVES
 
+from pretrieve.finetuning.model_search import PresentSearch
 from pretrieve.finetuning.step_curve import StepCurve
 from pretrieve.tasks.dataset import Dataset
 from pretrieve.training.loop import train
@@ -30,7 +31,7 @@ def main() -> None:
         state = {n: t.detach().contiguous() for n, t in objective.module.state_dict().items()}
         save_file(state, out / f"{name}.{processes.rank}.safetensors")
     test = data.split("60pct", "test")
-    StepCurve(dual(data, "ade"), data, test, CURVE, 4, CPU, out / "steps", processes).look(0)
+    StepCurve(PresentSearch(dual(data, "ade"), data, CURVE, CPU, out / "steps", processes), test, CURVE, 4).look(0)
     processes.leave()
 
 
