@@ -16,7 +16,7 @@ import torch
 from pretrieve.models.batch import Batch
 from pretrieve.models.encoder import Encoder
 from pretrieve.models.initialisation import seeded
-from pretrieve.pretraining.contrastive import Contrastive, in_batch_loss
+from pretrieve.pretraining.contrastive import Contrastive, PairBatches, in_batch_loss
 from pretrieve.pretraining.pairs.mixture import make_sampler
 from pretrieve.training.loop import train
 from pretrieve.training.optimiser import OptimiserConfig
@@ -61,10 +61,8 @@ def make(store, body, budget: int | None = None, **options) -> Contrastive:
     chosen = {"similarity": "cosine", "temperature": 0.1, "towers": "shared", "head": "linear", "batch": 10} | options
     encoder = Encoder(body, 8, "mean", 0, chosen["similarity"], chosen["head"]).eval()
     sampler = make_sampler(store, ["ict", "bfs", "wlp"])
-    lengths = (12, 20)
-    return Contrastive(
-        encoder, store, sampler, 3, chosen["batch"], *lengths, chosen["temperature"], "cpu", chosen["towers"], budget
-    )
+    pairs = PairBatches(3, chosen["batch"], 12, 20, chosen["temperature"], chosen["towers"])
+    return Contrastive(encoder, store, sampler, pairs, "cpu", budget)
 
 
 def test_objective(store, body) -> None:

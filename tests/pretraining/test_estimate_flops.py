@@ -27,7 +27,7 @@ from pretrieve.models.batch import Batch
 from pretrieve.models.config import BodyConfig
 from pretrieve.models.cross_encoder import CrossEncoder
 from pretrieve.models.encoder import Encoder
-from pretrieve.models.joint import JointEncoder
+from pretrieve.models.joint import JointEncoder, JointShape
 from pretrieve.operations.estimate.flops import (
     TRAINING,
     Texts,
@@ -193,7 +193,7 @@ def test_encoding(kind: str, pooling: str) -> None:
 def test_a_joint_representation_counts_its_words_on_the_way_there() -> None:
     body = BODIES["transformer"]
     options = {"representation": "joint", "parts": "both", "cls_dim": 8}
-    core = JointEncoder(body, 8, 6, 0, "both", "linear", lexical_head="bow")
+    core = JointEncoder(body, JointShape(8, 6, "both", "bow"), 0, "linear")
     batch = Batch.of(texts_of(5, 12, 50))
     with torch.no_grad():
         assert counted(lambda: core.represent(batch)) == embedding(options, body, Texts.of(5, 12))

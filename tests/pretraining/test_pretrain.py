@@ -29,7 +29,7 @@ from pretrieve.models.initialisation import seeded
 from pretrieve.models.word_head import MaskedWordHead
 from pretrieve.pretraining import pretrain as run_module
 from pretrieve.pretraining.encoder_options import EncoderOptions
-from pretrieve.pretraining.examples import MaskedPassages, epoch_order
+from pretrieve.pretraining.examples import MaskedPassages, TextForm, epoch_order
 from pretrieve.pretraining.masking import Masking
 from pretrieve.pretraining.mlm import MaskedLanguageModel
 from pretrieve.pretraining.objectives import build_objective
@@ -116,7 +116,7 @@ def test_a_budget_in_epochs(store, body, tmp_path: Path) -> None:
 
 
 def mlm(store, body, budget: int) -> MaskedLanguageModel:
-    examples = MaskedPassages(store, 5, 8, 24, Masking("token"), budget)
+    examples = MaskedPassages(store, 5, 8, TextForm(24), Masking("token"), budget)
     return MaskedLanguageModel(Encoder(body, 8, "cls", 0), MaskedWordHead(body, 0), examples)
 
 

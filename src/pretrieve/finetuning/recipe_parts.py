@@ -1,17 +1,15 @@
 """What a recipe is made of: a model, the data that it is trained on, and the run. Each field is an option of ``config.yaml``.
 
-A field has what is allowed, the value that most papers share, and, where it is not that of the whole part, its source (``{}`` in
-it is that of the part). A value is the same in paper and code, or :class:`ByPreset`. No torch, for the workflow reads this file.
+The values are those that most recipes share. No torch: the workflow reads this file.
 """
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass, fields, replace
-from functools import cache
-from typing import Annotated, Any, NamedTuple, TypeVar, get_type_hints
+from typing import Annotated, Any, NamedTuple
 
-from pretrieve.base.options import FLAG, WEIGHT, Between, OneOf, Option
+from pretrieve.base.options import FLAG, WEIGHT, Between, ByPreset, Given, OneOf, Option, Part, Sourced
 
 #: Steps or epochs that are no limit, for a source that states the other one.
 NO_LIMIT, NO_END = 1 << 30, 1e6
@@ -55,53 +53,10 @@ class Names(NamedTuple):
         return f"{'a list of names' if self.many else 'a name'} like {self.pattern}"
 
 
-class ByPreset(NamedTuple):
-    """A value that paper and released code do not share."""
-
-    paper: Any
-    official_code: Any
-
-
-class Sourced(NamedTuple):
-    """A value that has another source than the part that it stands in."""
-
-    value: Any
-    source: str
-
-
 _NAME = r"[a-z0-9][a-z0-9-]*"
 _OPEN = "dupmae §3.2 leaves it open"
 #: Other relevant documents of a batch: no paper says, and here they are masked; all releases keep them as negatives.
 _IF_RELEASED = ByPreset("masked", "kept")
-
-T = TypeVar("T")
-#: How a field is given: as a value, or in one of the two ways above.
-Given = T | ByPreset | Sourced
-
-
-@cache
-def _hints(kind: type) -> dict[str, Any]:
-    return get_type_hints(kind, include_extras=True)
-
-
-@dataclass(frozen=True)
-class Part:
-    """Some options of a recipe, and where their values come from."""
-
-    source: str
-
-    def options(self) -> dict[str, Option]:
-        """Option → its value in both presets, what is allowed and its source."""
-        made, hints = {}, _hints(type(self))
-        for one in fields(self)[1:]:
-            value, (allowed, *sources) = getattr(self, one.name), hints[one.name].__metadata__
-            source = sources[0].format(self.source) if sources else self.source
-            if isinstance(value, Sourced):
-                value, source = value
-            both = value if isinstance(value, ByPreset) else (value, value)
-            listed = [list(of) if isinstance(of, tuple) else of for of in both]  # as YAML and JSON have them
-            made[one.name] = Option(*listed, allowed, source)
-        return made
 
 
 @dataclass(frozen=True, kw_only=True)

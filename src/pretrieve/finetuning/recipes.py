@@ -19,10 +19,9 @@ from dataclasses import replace
 from typing import Any
 
 from pretrieve.base.errors import ConfigError, nearest
-from pretrieve.base.options import PRESETS, Option, resolve_options
+from pretrieve.base.options import PRESETS, ByPreset, Option, resolve_options
 from pretrieve.finetuning.recipe_parts import (
     NO_END,
-    ByPreset,
     Classes,
     Clicks,
     Distillation,
