@@ -581,6 +581,8 @@ def test_only_some_recipes_of_an_encoder(config) -> None:
 def test_commands_name_what_is_not_the_default(config) -> None:
     assert config["scale"] == DEFAULT_SCALE and "only" not in config
     assert Setting.of(load(config).setting()).command("a", "b") == "snakemake a b"
+    mirrored = Setting.of(load(changed(config, "mirror", "some/folder")).setting())
+    assert mirrored.command("a") == "snakemake a --config mirror=DIR", "that of this machine says nothing to others"
     usual, others = (load(changed(config, "seeds", seeds)).setting() for seeds in ([1], [4, 2]))
     assert Setting.of(usual).command("a") == "snakemake a"  # as the scale has them
     assert Setting.of(others).command("a") == "snakemake a --config 'seeds=[4,2]'"
