@@ -1,7 +1,7 @@
 """What became of every verdict: before and after, and why. Writes the last section of docs/verdicts.md.
 
     PYTHONPATH=src python benchmarks/verdict_changes.py --before results/published/2026-11-23-demo-2a09d2b/claims.csv
-        --after results/published/2026-11-24-demo-e34f0b3/claims.csv
+        --after results/published/2026-11-24-demo-d94dc98/claims.csv
 
 The first file may be of any version: of it only id, claim, verdict, and test where it has one, are read.
 """

@@ -17,7 +17,7 @@ def code_word(files):
 
 def objective_name(encoder):
     """The objective that an encoder is trained with, as the list of objectives has it."""
-    return encoder_options(config, encoder)["objective"]["name"]
+    return encoder_options(config, encoder).objective["name"]
 
 
 def store_of(encoder):

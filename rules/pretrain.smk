@@ -27,7 +27,7 @@ rule pretrain:
         code=lambda wildcards, input: code_word(input.code),
         store=lambda wildcards: store_of(wildcards.encoder),
         options=lambda wildcards: as_argument(
-            encoder_options(config, wildcards.encoder)
+            encoder_options(config, wildcards.encoder).to_dict()
         ),
         start=lambda wildcards: start_argument(wildcards.encoder, wildcards.seed),
         out=subpath(output[0], parent=True),

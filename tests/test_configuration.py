@@ -89,7 +89,7 @@ def test_the_repositorys_configuration(config) -> None:
     plan = load(config)
     assert plan.root == "results/demo" and plan.table_files()
     for encoder in config["encoders"]:
-        BodyConfig.from_dict(encoder_options(config, encoder)["body"])
+        BodyConfig.from_dict(encoder_options(config, encoder).body)
 
 
 @pytest.mark.parametrize(
@@ -341,7 +341,9 @@ def test_what_a_job_gets_is_as_small_as_its_work(config) -> None:
     other["encoders"]["new"] = {"body": "transformer", "layers": "deep", "objective": "none"}
     load(other)
     for encoder in config["encoders"]:
-        assert as_argument(encoder_options(config, encoder)) == as_argument(encoder_options(other, encoder))
+        assert as_argument(encoder_options(config, encoder).to_dict()) == as_argument(
+            encoder_options(other, encoder).to_dict()
+        )
     for recipe in config["recipes"]:
         assert as_argument(recipe_options(config, recipe, "questions")) == as_argument(
             recipe_options(other, recipe, "questions")
@@ -359,21 +361,21 @@ def test_seeds_are_the_scales_unless_the_run_names_others(config) -> None:
 
 def test_options_by_hand(config) -> None:
     scale = config["scales"]["demo"]
-    ict = encoder_options(config, "transformer-ict-quarter")
+    ict = encoder_options(config, "transformer-ict-quarter").to_dict()
     assert ict["dim"] == scale["dims"]["quarter"] and ict["body"]["layers"] == scale["layers"]["deep"]
     assert ict["objective"]["tasks"] == ["ict"] and ict["objective"]["temperature"] == scale["temperature"]
     assert ict["budget"] == scale["pretraining"]["budgets"]["pairs"] and ict["similarity"] == scale["similarity"]
     assert ict["objective"]["ict_keep"] == scale["pretraining"]["options"]["pairs"]["ict_keep"] and "start" not in ict
-    shallow, bag = encoder_options(config, "shallow-wlp"), encoder_options(config, "bow-mlp-none")
+    shallow, bag = encoder_options(config, "shallow-wlp").to_dict(), encoder_options(config, "bow-mlp-none").to_dict()
     assert shallow["body"]["layers"] == scale["layers"]["shallow"] and bag["body"]["kind"] == "bow-mlp"
     assert bag["objective"] == {"name": "none"}
-    mlm = encoder_options(config, "transformer-mlm")
+    mlm = encoder_options(config, "transformer-mlm").to_dict()
     examples = {"examples": scale["pretraining"]["examples"]}
     assert mlm["objective"] == {"name": "mlm", "length": scale["passage_length"], **resolve("mlm", None, examples, "")}
-    bert, none = encoder_options(config, "bert"), encoder_options(config, "transformer-none")
+    bert, none = encoder_options(config, "bert").to_dict(), encoder_options(config, "transformer-none").to_dict()
     assert bert["start"] == "base" and bert["objective"] == mlm["objective"] and "budget" not in none
     # What is compared in one table differs in the objective alone.
-    assert mlm["body"] == ict["body"] == encoder_options(config, "transformer-none")["body"]
+    assert mlm["body"] == ict["body"] == encoder_options(config, "transformer-none").body
     assert recipe_options(config, "reqa-half", "questions")["dim"] == scale["dims"]["half"]
 
 
@@ -476,7 +478,7 @@ def test_options_come_from_preset_scale_and_encoder(config) -> None:
         other = copy.deepcopy(config)
         other["encoders"]["condenser"] |= entry
         load(other)
-        return encoder_options(other, "condenser")["objective"]
+        return encoder_options(other, "condenser").objective
 
     paper, code = condenser(preset="paper"), condenser(preset="official_code")
     assert condenser() == paper and (paper["late_mlm"], code["late_mlm"]) == (True, False)
@@ -490,7 +492,7 @@ def test_options_come_from_preset_scale_and_encoder(config) -> None:
     own = changed(
         config, f"{ICT}.options", {"similarity": "dot", "temperature": 1.0, "head": "orqa", "towers": "separate"}
     )
-    ict, other = (encoder_options(own, f"transformer-ict{rest}") for rest in ("", "-quarter"))
+    ict, other = (encoder_options(own, f"transformer-ict{rest}").to_dict() for rest in ("", "-quarter"))
     assert (ict["similarity"], ict["head"], ict["objective"]["towers"]) == ("dot", "orqa", "separate")
     assert (other["similarity"], other["head"], other["objective"]["towers"]) == ("cosine", "linear", "shared")
 
@@ -503,7 +505,7 @@ def test_starts_from_outside(config, start: str) -> None:
         if entry.get("start") == "base":
             del other["encoders"][name]["layers"]
     load(other)
-    assert encoder_options(other, "base")["start"] == start and "layers" not in encoder_options(other, "base")["body"]
+    assert encoder_options(other, "base").start == start and "layers" not in encoder_options(other, "base").body
     assert started_from(other, "base") is None and started_from(other, "bert") == "base"
     assert started_from(config, "base") is None and from_outside(start) and not from_outside("base")
 
@@ -579,6 +581,8 @@ def test_only_some_recipes_of_an_encoder(config) -> None:
 def test_commands_name_what_is_not_the_default(config) -> None:
     assert config["scale"] == DEFAULT_SCALE and "only" not in config
     assert Setting.of(load(config).setting()).command("a", "b") == "snakemake a b"
+    mirrored = Setting.of(load(changed(config, "mirror", "some/folder")).setting())
+    assert mirrored.command("a") == "snakemake a --config mirror=DIR", "that of this machine says nothing to others"
     usual, others = (load(changed(config, "seeds", seeds)).setting() for seeds in ([1], [4, 2]))
     assert Setting.of(usual).command("a") == "snakemake a"  # as the scale has them
     assert Setting.of(others).command("a") == "snakemake a --config 'seeds=[4,2]'"

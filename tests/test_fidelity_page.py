@@ -93,7 +93,7 @@ def test_the_demos_optimiser_and_dropout(config: dict) -> None:
     for name, entry in config["recipes"].items():
         wanted = "adafactor" if entry.get("recipe", name) == "dual-t5" else "adamw"
         assert recipe_options(config, name, "questions")["optimiser"] == wanted, name
-    assert all(encoder_options(config, name)["body"].get("dropout", 0.0) == 0.0 for name in config["encoders"])
+    assert all(encoder_options(config, name).body.get("dropout", 0.0) == 0.0 for name in config["encoders"])
 
 
 def test_the_papers_budget_of_pairs_and_heads(config: dict) -> None:

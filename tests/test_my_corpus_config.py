@@ -45,9 +45,9 @@ def test_the_configuration_is_the_folders(folder: Path, config: dict) -> None:
     check_config(made, SCHEMA, made["tables"])
     assert made["datasets"]["my-corpus"]["trained_on"] == "my-corpus-ict" and "bert" in made["encoders"]
     options = made["my_corpus_options"]
-    assert encoder_options(made, "retromae")["budget"] == options["budgets"]["continued"]
-    assert encoder_options(made, "retromae")["objective"]["length"] == options["passage_length"]
-    assert encoder_options(made, "retromae")["start"] == "base" and "start" not in encoder_options(made, "none")
+    assert encoder_options(made, "retromae").budget.to_dict() == options["budgets"]["continued"]
+    assert encoder_options(made, "retromae").objective["length"] == options["passage_length"]
+    assert encoder_options(made, "retromae").start == "base" and encoder_options(made, "none").start is None
     request = my_corpus.table_request(made, "results/demo/my_corpus")
     assert [row["label"] for row in request["rows"]][:3] == ["BM25", "no pre-training", "BERT (masked words)"]
     assert request["lengths"] == {"query_length": 32, "passage_length": options["passage_length"]}

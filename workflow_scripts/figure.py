@@ -36,7 +36,7 @@ def main() -> None:
     points = measure_figure(figure, setting, published)
     write_points(args.csv, points)
     with whole_file(args.svg) as stream:
-        stream.write(to_svg(figure, points, setting.tables.scale))
+        stream.write(to_svg(figure, points, setting.tables.scale, setting.tables))
     write_json(args.manifest, make_manifest(figure, points, setting, args.config_hash, args.lock, args.sources))
 
 

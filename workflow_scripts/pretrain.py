@@ -9,16 +9,18 @@ import os
 from pathlib import Path
 
 from pretrieve.base.program import run_program
+from pretrieve.pretraining.encoder_options import EncoderOptions
 from pretrieve.pretraining.pretrain import pretrain
 from pretrieve.training.cost import Cost
 from pretrieve.training.device import choose_device
 from pretrieve.training.processes import Processes
+from pretrieve.training.run_settings import RunSettings
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--store", type=Path, required=True)
-    parser.add_argument("--options", type=json.loads, required=True, help="JSON of configuration.encoder_options")
+    parser.add_argument("--options", type=json.loads, required=True, help="JSON of EncoderOptions")
     parser.add_argument("--start", type=Path, help="directory of the encoder or checkpoint to go on from")
     parser.add_argument("--seed", type=int, required=True)
     parser.add_argument("--threads", type=int, default=1)
@@ -39,16 +41,14 @@ def main() -> None:
     with Cost("pretrain", arguments.threads) as cost:
         cost.gpus = processes.world
         outcome = pretrain(
-            arguments.options,
+            EncoderOptions.from_dict(arguments.options),
             arguments.store,
             arguments.out,
-            arguments.seed,
-            device,
+            RunSettings(
+                device, arguments.seed, arguments.checkpoint_seconds, processes, token_budget=arguments.token_budget
+            ),
             arguments.checkpoints,
-            arguments.checkpoint_seconds,
             arguments.start,
-            processes,
-            arguments.token_budget,
             arguments.compile,
         )
         cost.tokens = outcome.tokens

@@ -35,7 +35,7 @@ def main() -> None:
     table = load_table(args.reference.with_name("paper.yaml"), args.reference)
     setting = Setting.of(args.setting)
     lines = fill_table(table, setting)
-    write_lines(args.csv, lines)
+    write_lines(args.csv, lines, table.row_columns)
     for path, written in ((args.md, to_markdown), (args.html, to_html), (args.tex, to_latex)):
         with whole_file(path) as stream:
             stream.write(written(table, lines, setting).encode())

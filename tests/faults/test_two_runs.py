@@ -17,8 +17,10 @@ import pytest
 from miniature import PROJECT, TIMEOUT, Workflow, clone, environment
 
 from pretrieve.base.files import unfinished
+from pretrieve.pretraining.encoder_options import EncoderOptions
 from pretrieve.pretraining.presets import resolve
 from pretrieve.pretraining.pretrain import pretrain
+from pretrieve.training.run_settings import RunSettings
 from pretrieve.workflow.running import finished_work
 
 SOURCE = Path(finished_work.__file__).parents[3]
@@ -286,23 +288,23 @@ def test_an_encoder_that_snakemake_took_no_note_of_is_not_trained_again(
     }
     monkeypatch.setenv(finished_work.KEEP, "1")
     out, checkpoints = tmp_path / "bert/seed1", tmp_path / "checkpoints"
-    pretrain(options, store.directory, out, 1, cpu, checkpoints, 0.0)
+    pretrain(EncoderOptions.from_dict(options), store.directory, out, RunSettings(cpu, 1, 0.0), checkpoints)
     made = {file.name: file.read_bytes() for file in out.iterdir()}
     assert list(checkpoints.glob("step-*"))
     for file in out.iterdir():
         file.unlink()
     capsys.readouterr()
-    pretrain(options, store.directory, out, 1, cpu, checkpoints, 0.0)
+    pretrain(EncoderOptions.from_dict(options), store.directory, out, RunSettings(cpu, 1, 0.0), checkpoints)
     assert "going on from step 11 of 12" in capsys.readouterr().err
     assert {file.name: file.read_bytes() for file in out.iterdir() if file.name != "curve.csv"} == {
         name: content for name, content in made.items() if name != "curve.csv"
     }
     monkeypatch.setenv("PRETRIEVE_CODE", "edited")
-    pretrain(options, store.directory, out, 1, cpu, checkpoints, 0.0)
+    pretrain(EncoderOptions.from_dict(options), store.directory, out, RunSettings(cpu, 1, 0.0), checkpoints)
     said = capsys.readouterr().err
     assert "other code; not resumed" in said and "going on" not in said, (
         "what edited code makes is made by it from the start"
     )
     monkeypatch.delenv(finished_work.KEEP)
-    pretrain(options, store.directory, out, 1, cpu, checkpoints, 0.0)
+    pretrain(EncoderOptions.from_dict(options), store.directory, out, RunSettings(cpu, 1, 0.0), checkpoints)
     assert not checkpoints.exists()

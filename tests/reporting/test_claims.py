@@ -79,6 +79,29 @@ def test_claims_are_many_and_of_all_papers():
     assert len(of_tables) >= 40 and {claim["paper"] for claim in of_tables} == PAPERS
 
 
+def test_a_claim_about_a_number_of_examples_says_how_many_it_needs():
+    """So that ninety questions are never taken for the thousand that the sentence is about."""
+    numbers = {"thousand": 1000, "ten thousand": 10000}
+    for claim in CLAIMS:
+        words = [
+            word
+            for word in numbers
+            if re.search(rf"\b{word} (training )?(questions|queries|triplets|examples)", claim["claim"].lower())
+        ]
+        assert claim.get("needs_train", 0) == max(
+            (numbers[word] for word in words), default=claim.get("needs_train", 0)
+        )
+        assert not words or "needs_train" in claim, claim["id"]
+
+
+def test_each_claim_has_its_place_paraphrase_estimand_and_smallest_effect():
+    for claim in CLAIMS:
+        assert re.search(r"§[A\d]", claim["section"]) and re.fullmatch(r"(table|figure)\d+", claim["table"]), claim[
+            "id"
+        ]
+        assert len(claim["claim"].split()) > 4 and len(claim["estimand"].split()) > 2 and "smallest_effect" in claim
+
+
 @pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: claim["id"])
 def test_a_claim_is_about_cells_that_are_measured_and_holds_in_its_paper(claim):
     check = claim["check"]

@@ -1,7 +1,7 @@
 """The commands that pages and messages name.
 
-Seen to fail when: a scale, a rehearsal, seeds or rows that are not those of config.yaml are left out; a path's scale is not read
-off it, or read off a path that is not in results/.
+Seen to fail when: a scale, a rehearsal, a mirror, seeds or rows that are not those of config.yaml are left out; a path's scale is
+not read off it, or read off a path that is not in results/.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from pretrieve.reporting.tables.commands import command, make_it
         ({"scale": "demo", "seeds": (1, 2)}, "snakemake a b --config 'seeds=[1,2]'"),
         ({"scale": "small", "only": {"bm25", "bert.sts"}}, "snakemake a b --config scale=small 'only=[bert.sts,bm25]'"),
         ({"scale": "small", "seeds": [1], "only": []}, "snakemake a b --config scale=small 'seeds=[1]' 'only=[]'"),
+        ({"scale": "small", "seeds": [1], "mirror": True}, "snakemake a b --config scale=small mirror=DIR 'seeds=[1]'"),
         ({"scale": "paper-rehearsal"}, "snakemake a b --config scale=paper rehearsal=1"),
         ({"scale": "demo-rehearsal"}, "snakemake a b --config rehearsal=1"),
     ],

@@ -17,7 +17,7 @@ from xml.etree import ElementTree
 import pytest
 from tiny_figure import FIGURE, write_figure, write_run
 
-from pretrieve.reporting.figures.draw import draw, to_svg
+from pretrieve.reporting.figures.draw import _renamed, draw, to_svg
 from pretrieve.reporting.figures.measure import measure_figure
 from pretrieve.reporting.figures.palette import METHODS
 from pretrieve.reporting.figures.points import Point
@@ -69,6 +69,25 @@ def test_the_picture_says_what_it_shows(figure, points):
         assert expected in flat, expected
     assert {"Ours", "Other", "before", "after", "change", "10%", "50%", "100%"} <= set(words.split("\n"))
     assert "MRR" in words.split("\n"), "a fraction has no unit"
+
+
+def test_the_title_names_what_was_measured_and_values_at_chance_are_marked(figure, points, tmp_path):
+    """Other data than the paper's is named first; a point that guessing has too is grey, and the legend says so."""
+    tables = write_run(tmp_path).tables
+    role = next(point.role for point in points if point.y and point.role)
+    tables = replace(tables, stand_ins=frozenset([role]), descriptions={tables.roles[role]: "questions of a test"})
+    assert "Here questions of a test, in place of" in " ".join(words_of(to_svg(figure, points, "demo", tables)).split())
+    assert "≈ chance" not in words_of(to_svg(figure, points, "demo"))
+    guessed = [point._replace(beyond_chance="no") if point.panel == "a" else point for point in points]
+    assert "≈ chance" in words_of(to_svg(figure, guessed, "demo"))
+    assert b"#888888" in to_svg(figure, guessed, "demo")
+
+
+def test_an_axis_of_data_names_the_data(figure, points, tmp_path):
+    one, two = [point for point in points if point.panel == "a" and point.y][:2]
+    tables = replace(write_run(tmp_path).tables, stand_ins=frozenset(["nq"]))
+    shown = [one._replace(x="NQ", role="nq", dataset="mine"), two._replace(x="SQuAD", role="squad", dataset="theirs")]
+    assert [_renamed(point, shown, tables).x for point in shown] == ["mine (for NQ)", "SQuAD"]
 
 
 def test_at_paper_scale_nothing_warns(figure, tmp_path):
@@ -263,4 +282,4 @@ def test_places_that_captions_name_are_where_the_panels_are():
     points = [Point(panel=panel, series="SDE", **point) for panel in ("left", "right")]
     at = {axes.get_title(loc="left"): axes.get_position() for axes in draw(figure, points, "demo").axes}
     assert "MS MARCO question answering (top) and open-domain Natural Questions (bottom)" in figure.caption
-    assert at["MS MARCO"].y0 > at["Natural Questions, open domain"].y1 and at["As published"].x0 > at["MS MARCO"].x1
+    assert at["Question answering"].y0 > at["Open domain"].y1 and at["As published"].x0 > at["Question answering"].x1

@@ -60,6 +60,18 @@ def test_common_queries_are_those_of_every_point_of_the_panel(tmp_path):
     assert points["a", "other", "10%"].y == "0.0000"
 
 
+def test_a_score_that_guessing_has_is_marked_and_so_is_a_ratio_of_it(tmp_path):
+    setting = write_run(tmp_path)
+    for level, word in ((0.9, "no"), (0.0, "yes")):
+        for path in (tmp_path / "results/demo/metrics").rglob("*.json"):
+            record = json.loads(path.read_text())
+            path.write_text(json.dumps(record | {"n_queries": 8, "chance": dict.fromkeys(record["metrics"], level)}))
+        found = {(p.panel, p.series, p.x): p for p in measure_figure(load_figure(write_figure(tmp_path)), setting, {})}
+        assert found["a", "ours", "10%"].beyond_chance == word
+        assert found["c", "before", "1"].beyond_chance == "", "entropy of attention is no score"
+    assert found["b", "gain", "qa"].beyond_chance == "yes"
+
+
 def test_a_ratio_is_taken_for_each_seed(tmp_path):
     point = points_of(tmp_path)["b", "gain", "qa"]
     # (0.5 − 0.4375) / 0.4375 = 14.2857 %; (0.6667 − 0.5625) / 0.5625 = 18.5185 %. Of the means it would be 16.6667 %.
@@ -219,7 +231,7 @@ def test_the_csv_reads_back_and_equal_points_give_equal_bytes(tmp_path):
     assert head.startswith("figure,panel,series,x,y,sd,n_seeds,published,system,dataset,metric,status,note")
     assert count_points(points) == {"measured": 10, "quoted": 1, "not-run": 2, "failed": 0}
     (tmp_path / "two.csv").write_text(f"{head}\nfigure1,a\n")
-    with pytest.raises(DataError, match=r"two.csv, line 2: 2 fields; expected 16"):
+    with pytest.raises(DataError, match=r"two.csv, line 2: 2 fields; expected 17"):
         read_points(tmp_path / "two.csv")
 
 

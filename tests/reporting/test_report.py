@@ -108,7 +108,7 @@ def test_every_cell_has_an_address_and_all_its_facts(page):
         found = re.search(rf'data-details="{anchor}">(.*?)</script>', page)
         facts = json.loads(found[1])
         assert sum(cell is not None for row in facts["cells"] for cell in row) == len(table.cells)
-        assert [head.partition(" (here ")[0] for head in facts["columns"]] == table.columns
+        assert [head.rpartition("published: ")[2].partition(": here ")[0] for head in facts["columns"]] == table.columns
         assert [" | ".join(row) for row in facts["rows"]] == table.rows
     assert "snakemake results/demo/metrics/transformer-mlm.reqa-1pct/questions/seed1.json" in page
 

@@ -8,6 +8,7 @@ recipe is taken for a data set of another kind.
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import subprocess
@@ -104,13 +105,47 @@ def test_marks_have_a_direction(table, setting):
 
 def test_heads_name_what_was_measured(table, setting):
     lines = fill_table(table, setting)
-    page = make_page(table, lines, replace(setting, stand_ins=frozenset(["qa"])))
-    assert page.columns[0].startswith("R@1 (here questions") and page.measured_on.startswith(
-        "Measured here: data set qu"
-    )
-    assert "in place of qa" in page.measured_on
+    words = {"questions": "questions of a test"}
+    other = replace(setting, stand_ins=frozenset(["qa"]), descriptions=words)
+    page = make_page(table, lines, other)
+    assert page.columns[0] == "here questions; published: R@1"
+    assert page.caption == "here questions of a test, in place of QA. The paper: “Recall <at> k.”"
+    assert page.measured_on.startswith("Measured here: questions of a test (data set questions), test queries 10")
+    assert "in place of QA" in page.measured_on
+    for text in (to_markdown(table, lines, other), to_html(table, lines, other), to_latex(table, lines, other)):
+        assert "here questions of a test, in place of QA" in text and "published: R@1" in text
     page = make_page(table, lines, setting)
-    assert page.columns == table.columns and not page.measured_on
+    assert page.columns == table.columns and not page.measured_on and page.caption == table.caption
+
+
+def test_heads_say_how_many_examples_a_size_has(table, setting):
+    """``1%`` is a share, and of small data a handful; a table of one size needs no number."""
+    lines = [
+        line._replace(system=line.system.replace("1pct", line.row[0] + "pct"), train_examples="11")
+        if line.row == "1% | Ours"
+        else line._replace(system="ours.reqa-5pct", train_examples="57")
+        if line.row == "5% | Ours"
+        else line
+        for line in fill_table(table, setting)
+    ]
+    heads = [row.heads[0] for row in make_page(table, lines, setting).rows]
+    assert heads[0] == "1% (11 train)" and heads[-1] == "5% (57 train)"
+    one = [line._replace(train_examples="") if line.row.startswith("5%") else line for line in lines]
+    assert make_page(table, one, setting).rows[0].heads[0] == "1%"
+
+
+def test_a_row_of_another_body_has_no_mark_and_bm25_a_comparison_of_its_own(table, setting):
+    marked = replace(table, baseline="ours.reqa-{size}")
+    lines = fill_table(marked, setting)
+    bm25 = at(lines, "1% | BM-25", "R@1")
+    assert bm25.p_value and bm25.baseline == "ours.reqa-1pct" and not bm25.bm25_p, (
+        "no bodies are known: all are compared"
+    )
+    lines = fill_table(marked, replace(setting, bodies={"ours": "transformer, deep"}))
+    ours, bm25 = at(lines, "1% | Ours", "R@1"), at(lines, "1% | BM-25", "R@1")
+    assert not (bm25.p_value or bm25.baseline or ours.baseline)
+    # Ten of ten queries are hits, and none of BM25's; Holm over two tests.
+    assert (ours.bm25_effect, ours.bm25_p, ours.bm25_p_holm) == ("100.00", "0.0020", "0.0040")
 
 
 def test_significance_worked_by_hand(table, setting):
@@ -458,4 +493,13 @@ def test_interval_names_of_rows_and_numbers(table, setting):
     deviation = (sum((one - 0.45) ** 2 for one in means) / 9) ** 0.5
     assert float(line.high) == pytest.approx(45 + 100 * 2.262 * deviation / 10**0.5, abs=0.02)
     assert float(line.low) == pytest.approx(45 - 100 * 2.262 * deviation / 10**0.5, abs=0.02)
-    assert len(line.row_columns.split(" | ")) == len(line.row.split(" | ")) and line.published_value == "41.5"
+    assert (line.published_value, line.published_unit) == ("41.5", "%")
+
+
+def test_the_csv_has_a_column_for_each_part_of_a_row(table, setting, tmp_path):
+    lines = fill_table(table, setting)
+    write_lines(tmp_path / "table.csv", lines, table.row_columns)
+    with open(tmp_path / "table.csv", newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    assert (rows[0]["row: ratio"], rows[0]["row: encoder"], rows[0]["row"]) == ("1%", "BM-25", "1% | BM-25")
+    assert read_lines(tmp_path / "table.csv") == lines, "and is read without them"

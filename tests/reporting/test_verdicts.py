@@ -18,7 +18,7 @@ import pytest
 import yaml
 
 from pretrieve.base.errors import ConfigError, DataError
-from pretrieve.reporting.claims.claims import load_claims, load_reproductions
+from pretrieve.reporting.claims.claims import load_claims
 from pretrieve.reporting.claims.ledger import (
     Comparison,
     Finding,
@@ -27,6 +27,7 @@ from pretrieve.reporting.claims.ledger import (
     to_markdown,
 )
 from pretrieve.reporting.claims.measured import Facts, Measurements
+from pretrieve.reporting.claims.reproductions import load_reproductions
 from pretrieve.reporting.claims.verdicts import judge_claims
 from pretrieve.reporting.figures.points import Point, write_points
 from pretrieve.reporting.tables.filling import Line, write_lines
@@ -352,6 +353,10 @@ def test_the_second_estimand_is_shown_and_decides_only_where_the_claim_says_so(f
     assert judge(lines, cells, decided_by="contrastive_entropy").verdict == "supported"
     decided = judge(lines, cells[::-1], decided_by="contrastive_entropy", type="not-worse", smallest_effect="20%")
     assert decided.verdict == "supported"  # 0.5 of about 4 is less than a fifth, downwards as well
+    for level, counted in ((5.549, "1 for and 0 against of 1"), (3.0, "0 for and 0 against of 1")):  # lower is beyond
+        for path in ROOT.rglob("seed*.json"):
+            path.write_text(json.dumps(json.loads(path.read_text()) | {"chance": {"contrastive_entropy": level}}))
+        assert judge(lines, cells).beside.endswith(counted)
 
 
 def test_a_comparison_is_on_the_queries_that_both_have(folder):
@@ -460,6 +465,13 @@ def test_points_are_compared_as_they_are_drawn(folder):
     assert found.verdict == "supported" and found.outcomes[0].effect == pytest.approx(10)
 
 
+def test_points_on_the_way_of_training_that_guessing_has_decide_nothing(folder):
+    """They have no metrics file; their line says it."""
+    for word, verdict in (("yes", "supported"), ("no", "inconclusive")):
+        points = [point(name, "1", y, beyond_chance=word) for name, y in (("a", "0.3"), ("b", "0.2"))]
+        assert judge([line("a", "x", "1")], [at("a", "1"), at("b", "1")], points=points).verdict == verdict
+
+
 def test_steps_to_reach_what_the_other_comes_to(folder):
     """b is best at step 50 with 0.5; a has 0.52 at step 10: a fifth. Of wide deviations nothing follows."""
     first, second = {"0": "0.1", "10": "0.52", "50": "0.7"}, {"0": "0.1", "10": "0.2", "50": "0.5"}
@@ -489,7 +501,7 @@ def test_a_series_that_was_not_run_and_a_figure_that_is_not_there(folder):
 
 def test_the_ledger_is_read_as_it_was_written(folder):
     lines, cells = column("2.00", "1.00")
-    verdicts = [judge(lines, cells, smallest_effect="5%")]
+    verdicts = [judge(lines, cells, smallest_effect="5%", facts=Facts(trained=lambda value: 90))]
     reproduction = {
         "by": "Doe 2024",
         "system": "a",
@@ -510,7 +522,7 @@ def test_the_ledger_is_read_as_it_was_written(folder):
     assert json.loads(comparisons[0].cells) == ["tiny/table1: a, x", "tiny/table1: b, x"]
     page = to_markdown(findings, "demo")
     assert "**1** supported, **0** contradicted" in page
-    assert f"| 1/1/1 | 1 [{one.low}, {one.high}] % | {one.q} | 3 |" in page and "Doe 2024" in page
+    assert f"| 1/1/1 | 1 [{one.low}, {one.high}] % | {one.q} | 3 | 90 |" in page and "Doe 2024" in page
     assert "Measured at the demo scale" in page and "demo" not in to_markdown(findings, "paper")
     with pytest.raises(DataError, match="line 1: columns are id,number"):
         read_rows("claims.groups.csv", Finding)
@@ -522,13 +534,15 @@ def test_the_ledger_is_read_as_it_was_written(folder):
         ({"claims": ["a-c"]}, "no claim 'a-c'; did you mean 'a-b'"),
         ({"value": "high"}, "value is 'high'"),
         ({"sources": ""}, "unknown key 'sources'"),
+        ({"metric": None}, "expected metric and value, or a note"),
     ],
 )
 def test_a_senseless_reproduction_is_refused(folder, change, message):
     lines, cells = column("2.00", "1.00")
     judge(lines, cells)
     one = {"by": "x", "system": "a", "data": "d", "metric": "m", "value": 1.5, "source": "s", "claims": ["a-b"]}
-    Path("others.yaml").write_text(yaml.safe_dump({"reproductions": [one | change]}))
+    one = {key: value for key, value in (one | change).items() if value is not None}
+    Path("others.yaml").write_text(yaml.safe_dump({"reproductions": [one]}))
     with pytest.raises(ConfigError, match=message):
         load_reproductions("others.yaml", load_claims("claims.yaml"))
 

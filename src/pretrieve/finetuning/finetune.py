@@ -18,6 +18,7 @@ from pretrieve.training.curve import write_curve
 from pretrieve.training.loop import Outcome, train
 from pretrieve.training.optimiser import OptimiserConfig
 from pretrieve.training.processes import Processes
+from pretrieve.training.run_settings import RunSettings
 from pretrieve.workflow.running.finished_work import leaves_checkpoints
 
 
@@ -56,14 +57,10 @@ def finetune(
     outcome = train(
         prepared.objective,
         optimiser_config(run.options, prepared.steps),
-        run.device,
-        run.seed,
+        RunSettings(run.device, run.seed, checkpoint_seconds, run.processes, stop),
         checkpoints,
-        checkpoint_seconds,
         prepared.watcher,
         f"fine-tune {out.parent.parent.name}",
-        run.processes,
-        stop=stop,
     )
     prepared.restore()
     made = {

@@ -435,10 +435,11 @@ def _check_pools(config: Mapping[str, Any], recipe: str, variant: str | None) ->
 
 
 def config_hash(config: Mapping[str, Any]) -> str:
-    """A short hash of the configuration, for manifests; where files come from, which tables, rows, figures and analyses are
-    asked for and how often training saves is no part of it."""
+    """A short hash of the configuration, for manifests; where files come from, what data sets are called, which tables, rows,
+    figures and analyses are asked for and how often training saves is no part of it."""
     practical = (
         "mirror",
+        "descriptions",
         "tables",
         "only",
         "figures",

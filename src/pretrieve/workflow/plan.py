@@ -304,6 +304,12 @@ class Plan(PlanFiles):
             "seeds": self.seeds,
             "roles": roles_of(self.config, paper),
             "stand_ins": [role for role in roles_of(self.config, paper) if not is_original(self.config, role)],
+            "descriptions": self.config.get("descriptions", {}),
+            "bodies": {
+                name: f"{options.get('body')}, {options.get('layers')}"
+                for name, options in self.config["encoders"].items()
+            },
+            "mirror": bool(self.config.get("mirror")),
             "encoders": sorted(self.config["encoders"]),
             "recipes": sorted(self.config["recipes"]),
             "only": self.config.get("only"),

@@ -155,8 +155,7 @@ def compare_run(published: Published, plan: Plan, references: Path = REFERENCES)
                 cells.get((line.row, line.column)),
                 of_run,
                 files,
-                published.config,
-                plan.config,
+                _made(published.config, line) == _made(plan.config, line),
                 made == here,
             )
             for line in read_lines(published.folder / f"{name}.csv")
@@ -171,13 +170,12 @@ def _compare(
     cell: Cell | None,
     setting: Setting,
     files: ResultFiles,
-    then: Mapping[str, Any],
-    now: Mapping[str, Any],
+    same_options: bool,
     same_machine: bool,
 ) -> Compared:
     if cell is None or cell.is_case or (cell.system, cell.metric, cell.unit) != (line.system, line.metric, line.unit):
         return Compared(line, CHANGED)  # a case's text is of the query that is chosen now
-    if setting.roles.get(cell.dataset) != line.dataset or _made(then, line) != _made(now, line):
+    if setting.roles.get(cell.dataset) != line.dataset or not same_options:
         return Compared(line, CHANGED)
     paths = setting.files_of(table, cell)
     if not paths or not all(Path(path).is_file() for path in paths):

@@ -35,7 +35,6 @@ _KEYS = (*_NEEDED, "needs_train", "needs_original", "because")
 _CHECK_KEYS = ("type", "share", "at_most", "both_gain", "needs_groups", "decided_by", "with", "cells")
 _CELL_KEYS = ("paper", "table", "row", "column")
 _POINT_KEYS = ("paper", "figure", "panel", "series", "x")
-_REPRODUCTION_KEYS = ("by", "system", "data", "metric", "value", "source", "claims", "unit", "note")
 
 
 class Place(NamedTuple):
@@ -180,7 +179,7 @@ def load_claims(path: Path | str) -> list[Claim]:
         for a missing file, text that is not YAML, and every unknown, missing or senseless key; it names the claim and the key.
     """
     claims, names = [], set()
-    for i, entry in enumerate(_entries(path, "claims")):
+    for i, entry in enumerate(entries_of(path, "claims")):
         name = entry.get("id", f"number {i + 1}") if isinstance(entry, Mapping) else f"number {i + 1}"
         claim = _claim(entry, f"{path}: claim {name}")
         if claim.name in names:
@@ -191,9 +190,9 @@ def load_claims(path: Path | str) -> list[Claim]:
 
 
 def _claim(entry: Any, where: str) -> Claim:
-    _keys(entry, _KEYS, _NEEDED, where)
+    check_keys(entry, _KEYS, _NEEDED, where)
     check = entry["check"]
-    _keys(check, _CHECK_KEYS, ("type", "cells"), f"{where}: check")
+    check_keys(check, _CHECK_KEYS, ("type", "cells"), f"{where}: check")
     kind, share, against = check["type"], check.get("share", 1), check.get("with")
     if kind not in GROUP_SIZE:
         raise ConfigError(f"{where}: check.type is {kind!r}; expected one of {', '.join(GROUP_SIZE)}.")
@@ -264,46 +263,7 @@ def _margin(value: Any, where: str) -> Margin:
     return Margin(Decimal(str(value)))
 
 
-class Reproduction(NamedTuple):
-    """What others measured that speaks to a claim; ``value`` in ``unit``, ``source``: where it can be read."""
-
-    by: str
-    system: str
-    data: str
-    metric: str
-    value: float
-    source: str
-    claims: tuple[str, ...]
-    unit: str = ""
-    note: str = ""
-
-    def __str__(self) -> str:
-        what = f"{self.by}: {self.system}, {self.data}: {self.metric} {self.value:g} {self.unit}".rstrip()
-        return f"{what} ({self.source})" + (f"; {self.note}" if self.note else "")
-
-
-def load_reproductions(path: Path | str, claims: Sequence[Claim]) -> list[Reproduction]:
-    """Read what others measured (``references/reproductions.yaml``).
-
-    Raises
-    ------
-    ConfigError
-        for unreadable text, a key that is missing or unknown, and a claim that is not among ``claims``.
-    """
-    found, names = [], {claim.name for claim in claims}
-    for i, entry in enumerate(_entries(path, "reproductions"), 1):
-        where = f"{path}: reproduction {i}"
-        _keys(entry, _REPRODUCTION_KEYS, _REPRODUCTION_KEYS[:7], where)
-        for name in entry["claims"]:
-            if name not in names:
-                raise ConfigError(f"{where}: no claim {name!r}{nearest(name, sorted(names))}.")
-        if isinstance(entry["value"], bool) or not isinstance(entry["value"], (int, float)):
-            raise ConfigError(f"{where}: value is {entry['value']!r}; expected a number.")
-        found.append(Reproduction(**{**entry, "claims": tuple(entry["claims"])}))
-    return found
-
-
-def _entries(path: Path | str, key: str) -> list[Any]:
+def entries_of(path: Path | str, key: str) -> list[Any]:
     """The list under ``key`` of a YAML file."""
     try:
         content = yaml.load(Path(path).read_text(encoding="utf-8"), Loader=_LOADER)  # safe, whichever it is
@@ -317,7 +277,7 @@ def _entries(path: Path | str, key: str) -> list[Any]:
     return entries
 
 
-def _keys(value: Any, known: Sequence[str], needed: Sequence[str], where: str) -> None:
+def check_keys(value: Any, known: Sequence[str], needed: Sequence[str], where: str) -> None:
     if not isinstance(value, Mapping):
         raise ConfigError(f"{where}: {value!r}; expected the keys {', '.join(known)}.")
     for key in value:
@@ -340,7 +300,7 @@ def _groups(cells: Any, kind: str, entry: Mapping[str, Any], where: str) -> tupl
         lengths = set()
         for cell in group:
             keys = _POINT_KEYS if isinstance(cell, Mapping) and "figure" in cell else _CELL_KEYS
-            _keys(cell, keys, keys[-3:] if "figure" in cell else keys[-2:], f"{where}: {cell}")
+            check_keys(cell, keys, keys[-3:] if "figure" in cell else keys[-2:], f"{where}: {cell}")
             lengths |= {len(value) for value in cell.values() if isinstance(value, list)}
         if len(lengths) > 1:
             raise ConfigError(f"{where}: lists of lengths {sorted(lengths)} go in step; expected one length ({group}).")

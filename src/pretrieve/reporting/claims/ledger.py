@@ -11,8 +11,10 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from pretrieve.reporting.claims.claims import Claim, Place, Reproduction
-from pretrieve.reporting.claims.verdicts import FAILS, HOLDS, LEVEL, NOT_TESTABLE, VERDICTS, Outcome, Verdict
+from pretrieve.reporting.claims.claims import Claim, Place
+from pretrieve.reporting.claims.outcomes import LEVEL, Outcome
+from pretrieve.reporting.claims.reproductions import Reproduction
+from pretrieve.reporting.claims.verdicts import FAILS, HOLDS, NOT_TESTABLE, VERDICTS, Verdict
 
 #: What a claim's check asks for, in words; {m} is the smallest effect of interest.
 CHECKS = {
@@ -41,7 +43,8 @@ class Finding(NamedTuple):
     many must be for it; ``effect``, ``low`` and ``high``: of the measured comparison with the median effect, and its interval
     over seeds and queries, in ``unit``; ``p`` of the claim and ``q``, adjusted for all claims; ``not_learnt``: rows whose values
     are at the level of guessing; ``second``: the same by contrastive entropy; ``others``: what others measured; ``cells``: rows
-    and columns, or panels and series, that the claim looks at; ``values``: of every measured comparison.
+    and columns, or panels and series, that the claim looks at; ``values``: of every measured comparison; ``trained``: the numbers
+    of training examples behind them.
     """
 
     id: str
@@ -71,6 +74,7 @@ class Finding(NamedTuple):
     cells: str
     values: str
     note: str
+    trained: str = ""
 
 
 class Comparison(NamedTuple):
@@ -131,6 +135,7 @@ def _finding(verdict: Verdict, scale: str, others: Sequence[Reproduction]) -> Fi
         cells=_cells([place for outcome in verdict.outcomes for place in outcome.places]),
         values="; ".join(sign.join(str(value.number) for value in outcome.values) for outcome in measured),
         note=verdict.note,
+        trained=", ".join(f"{n:,}" for n in sorted({n for o in verdict.outcomes for n in o.trained})),
     )
 
 
@@ -211,20 +216,18 @@ def what_it_shows(scale: str, findings: Sequence[Finding] = ()) -> list[str]:
         ]
     if scale == "demo":
         said.append(
-            "What such models can show: whether an objective that is near to retrieval pays off soon, and effects that are large "
-            "beside the noise of some hundred test queries. What they cannot: what long texts, many negatives in a batch, or "
-            "pre-training until nothing more is learnt would do, and differences of a point or two. Where BM25 is far ahead of "
-            "all encoders, who is first among them is a question about beginnings."
+            "Such models can show whether an objective that is close to retrieval helps early, and effects that are larger than "
+            "the noise of a few hundred test queries. They cannot show what long texts, many negatives in a batch or converged "
+            "pre-training would do, nor differences of one or two points. Where BM25 is far ahead of "
+            "all encoders, their order says how fast they begin to learn, not how far they get."
         )
     if any(finding.verdict in (HOLDS, FAILS) for finding in findings):
         said.append(
-            "Where only one seed was trained, no verdict on training is given. *Holds for this seed only* says that other "
+            "Where only one seed was trained, no verdict on training is given. “Holds for this seed only” says that other "
             "queries of this kind would give the same result with these models; another seed may not."
         )
     if any(finding.verdict == NOT_TESTABLE for finding in findings):
-        said.append(
-            "*Not testable here* is a claim that this scale's data or its number of training examples cannot show."
-        )
+        said.append("“Not testable here”: this scale's data or its number of training examples cannot show the claim.")
     return said
 
 
@@ -244,9 +247,9 @@ def to_markdown(findings: Sequence[Finding], scale: str) -> str:
         lines = [
             f"## {paper}",
             "",
-            "| Verdict | Finding | Where | What is estimated | Smallest effect | Cells | Groups | Effect | q | Seeds | Note | "
-            "By contrastive entropy | Measured by others |",
-            "|:--|:--|:--|:--|--:|:--|--:|--:|--:|--:|:--|:--|:--|",
+            "| Verdict | Finding | Where | What is estimated | Smallest effect | Cells | Groups | Effect | q | Seeds | "
+            "Trained on | Note | By contrastive entropy | Measured by others |",
+            "|:--|:--|:--|:--|--:|:--|--:|--:|--:|--:|--:|:--|:--|:--|",
         ]
         for f in findings:
             if f.paper == paper:
@@ -261,6 +264,7 @@ def to_markdown(findings: Sequence[Finding], scale: str) -> str:
                     effect_in_words(f),
                     f.q,
                     f.seeds,
+                    f.trained,
                 )
                 cells = (f"**{f.verdict}**", *told, f.note, f.second, f.others)
                 lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")

@@ -23,14 +23,10 @@ from pretrieve.reporting.claims.claims import Place
 from pretrieve.reporting.figures.points import Point, read_points
 from pretrieve.reporting.tables.filling import MEASURED, Line, read_lines
 from pretrieve.reporting.tables.references import STATISTICS
-from pretrieve.reporting.tables.results import ResultFiles
+from pretrieve.reporting.tables.results import LOWER_IS_BETTER, ResultFiles
 
 #: Words for x that are no point but a summary of a series; ``each`` is one group for every x.
 FIRST, LAST, MEAN, EACH = "first", "last", "mean", "each"
-
-
-#: Metrics that are better when lower.
-LOWER_IS_BETTER = ("contrastive_entropy",)
 
 
 @dataclass(frozen=True)
@@ -39,7 +35,8 @@ class Value:
 
     ``files`` are the metrics files behind it, one for each seed; ``factor`` turns what they hold (0..1) into the unit.
     ``parts``: of the mean of a series, the values it is the mean of. ``paper``, ``role`` and ``system`` as the table or figure
-    has them; ``encoder``: what was trained with a seed, '' where nothing was.
+    has them; ``encoder``: what was trained with a seed, '' where nothing was. ``beyond``: ``no`` of a
+    point that guessing has, too.
     """
 
     number: Decimal
@@ -54,6 +51,7 @@ class Value:
     role: str = ""
     system: str = ""
     encoder: str = ""
+    beyond: str = ""
 
     @property
     def one_seed(self) -> bool:
@@ -160,7 +158,9 @@ class Measurements:
         numbers = [self._files.number(path, "metrics", metric) * factor for path in value.files]
         sd = float(np.std(numbers, ddof=1)) if len(numbers) > 1 else value.sd
         number = Decimal(f"{fmean(numbers):.4f}")
-        return replace(value, number=number, sd=sd, unit="nats" if factor < 0 else "", metric=metric, factor=factor)
+        return replace(
+            value, number=number, sd=sd, unit="nats" if factor < 0 else "", metric=metric, factor=factor, beyond=""
+        )
 
     def chance(self, value: Value) -> float | None:
         """What guessing is expected to score where ``value`` was measured, in its unit; None where that is not known."""
@@ -171,6 +171,8 @@ class Measurements:
         """Whether a value is known not to be beyond what guessing scores; the mean of a series, when all its points are not."""
         if value.parts:
             return all(self.at_chance(part) for part in value.parts)
+        if value.beyond:  # a point on the way of training has no metrics file
+            return value.beyond == "no"
         # On all its queries, also where a comparison is about some of them.
         return self._there(value) and self._files.guessed(value.files, value.metric)
 
@@ -234,6 +236,7 @@ class Measurements:
             role=line.role,
             system=system,
             encoder=encoder,
+            beyond=line.beyond_chance if isinstance(line, Point) else "",
         )
 
     # -- figures

@@ -21,55 +21,23 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from statistics import median_low
 
-import numpy as np
-from scipy.stats import rankdata
-
 from pretrieve.base.errors import DataError
-from pretrieve.evaluation.significance import (
-    Estimate,
-    crossed_draws,
-    crossed_estimate,
-    false_discovery,
-    independent_estimate,
-)
+from pretrieve.evaluation.significance import false_discovery
 from pretrieve.reporting.claims.claims import Claim, Margin, Place
 from pretrieve.reporting.claims.measured import EACH, Measurements, Value
+from pretrieve.reporting.claims.outcomes import AGAINST, FOR, LEVEL, OPEN, REPEATED, Outcome, compared, reach
 
-LEVEL = 0.05
 SUPPORTED, CONTRADICTED, INCONCLUSIVE = "supported", "contradicted", "inconclusive"
 HOLDS, FAILS = "holds for this seed only", "fails for this seed only"
 NOT_TESTABLE, NOT_TESTED = "not testable here", "not tested"
 VERDICTS = (SUPPORTED, CONTRADICTED, INCONCLUSIVE, HOLDS, FAILS, NOT_TESTABLE, NOT_TESTED)
-FOR, AGAINST, OPEN, REPEATED = "for", "against", "open", "counted above"
 #: The second estimand of a comparison of retrievers (pretrieve.evaluation.metrics).
 ENTROPY = "contrastive_entropy"
-_DRAWS = 2000
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """One group. ``effect`` (``low`` to ``high``): the difference, ratio or correlation that is asked for, in the cells' unit.
-
-    ``points``: whether the values alone pass; ``p_for``, ``p_against``: one-sided; ``not_learnt``: rows of values that guessing
-    would have, where others are beyond it.
-    """
-
-    places: tuple[Place, ...]
-    values: tuple[Value, ...] = ()
-    effect: float | None = None
-    low: float | None = None
-    high: float | None = None
-    points: bool = False
-    p_for: float = 1.0
-    p_against: float = 1.0
-    outcome: str = OPEN
-    note: str = ""
-    not_learnt: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -184,8 +152,10 @@ def _group(claim: Claim, places: tuple[Place, ...], measurements: Measurements, 
         note = "; ".join(dict.fromkeys(filter(None, reasons))) or "the series have no x in common"
         return Outcome(places, outcome=NOT_TESTED, note=note)
     values = [max(curve, key=lambda point: point[1].number)[1] for curve in curves] or list(found)
-    if why := _not_testable(claim, values, measurements):
-        return Outcome(places, tuple(values), outcome=NOT_TESTABLE, note=why)
+    counts = (measurements.facts.trained(value) for value in values)
+    trained = tuple(sorted({count for count in counts if count is not None}))
+    if why := _not_testable(claim, values, trained, measurements):
+        return Outcome(places, tuple(values), outcome=NOT_TESTABLE, note=why, trained=trained)
     if metric:
         others = [measurements.by_metric(value, metric) for value in values]
         if None in others:
@@ -196,9 +166,9 @@ def _group(claim: Claim, places: tuple[Place, ...], measurements: Measurements, 
             f"claim {claim.name}: units {', '.join(sorted(units))} in one group ({places[0]}); expected one."
         )
     if claim.type == "reach":
-        outcome = _reach(Outcome(places, tuple(values)), curves, claim, measurements)
+        outcome = reach(Outcome(places, tuple(values), trained=trained), curves, claim, measurements)
     else:
-        outcome = _compared(Outcome(places, tuple(values)), claim, measurements)
+        outcome = compared(Outcome(places, tuple(values), trained=trained), claim, measurements)
     return _beyond_guessing(_decided(outcome), values, claim, measurements)
 
 
@@ -209,7 +179,7 @@ def _reason(place: Place, value: str, measurements: Measurements) -> str:
     return reason if isinstance(reason, str) else ""
 
 
-def _not_testable(claim: Claim, values: Sequence[Value], measurements: Measurements) -> str:
+def _not_testable(claim: Claim, values: Sequence[Value], trained: Sequence[int], measurements: Measurements) -> str:
     """Why the data or the number of training examples cannot show the claim; '' when they can."""
     roles = dict.fromkeys(value.role for value in values if value.role)
     stand_ins = [
@@ -219,133 +189,9 @@ def _not_testable(claim: Claim, values: Sequence[Value], measurements: Measureme
     ]
     if stand_ins:
         return f"stand-in data for {', '.join(stand_ins)}: {claim.because}"
-    counts = [n for value in values if (n := measurements.facts.trained(value)) is not None]
-    if claim.needs_train and counts and min(counts) < 0.95 * claim.needs_train:
-        return f"trained on {min(counts):,} examples where the sentence is about {claim.needs_train:,}"
+    if claim.needs_train and trained and min(trained) < 0.95 * claim.needs_train:
+        return f"trained on {min(trained):,} examples where the sentence is about {claim.needs_train:,}"
     return ""
-
-
-def _compared(outcome: Outcome, claim: Claim, measurements: Measurements) -> Outcome:
-    """The outcome with its effect, interval and p-values."""
-    values = outcome.values
-    drawn = any(place.is_point for place in outcome.places)
-    bases = [measurements.facts.bases.get(value.encoder, value.encoder) for value in values]
-    scores = [measurements.per_query(value, drawn) for value in values]
-    reasons = [score for score in scores if isinstance(score, str)]
-    common = sorted(set.intersection(*map(set, scores))) if not reasons else []
-    spreads = [measurements.spread(value) for value in values]
-    if common:
-        if any(len(score) > len(common) for score in scores):
-            outcome = replace(outcome, note=f"on the {len(common)} queries that all of its cells were tested on")
-            values = tuple(_on(value, score, common) for value, score in zip(values, scores, strict=True))
-        blocks = [np.stack([score[query] for query in common], axis=1) for score in scores]
-
-        def estimate(weights: Sequence[Decimal]) -> Estimate:
-            return crossed_estimate(blocks, [float(w) for w in weights], bases)
-    elif None not in spreads and not (reasons == [] and not common):
-        numbers = [float(value.number) for value in values]
-
-        def estimate(weights: Sequence[Decimal]) -> Estimate:
-            return independent_estimate(numbers, [float(w) for w in weights], spreads)
-    else:
-        why = "; ".join(dict.fromkeys(reasons)) if reasons else "no query is common to all cells"
-        estimate = None
-        outcome = replace(outcome, note=f"no uncertainty is known ({why}; one seed)" if reasons else why)
-    outcome = replace(outcome, values=values)
-    if claim.type == "correlation":
-        draws = None
-        if estimate is not None:
-            draws = crossed_draws(blocks, bases, _DRAWS) if common else _independent_draws(values, spreads)
-        return _correlation(outcome, claim, draws)
-    return _differences(outcome, claim, estimate)
-
-
-def _on(value: Value, score: dict[str, np.ndarray], queries: Sequence[str]) -> Value:
-    """The value on some of its queries, rounded as the tables are, for other questions may be harder ones."""
-    mean = Decimal(repr(float(np.mean([score[query].mean() for query in queries]))))
-    return replace(value, number=round(mean, -value.number.as_tuple().exponent))
-
-
-def _differences(outcome: Outcome, claim: Claim, estimate: Callable[[Sequence[Decimal]], Estimate] | None) -> Outcome:
-    numbers = [value.number for value in outcome.values]
-    shown, refuted = claim.tests(len(numbers), below_zero=outcome.values[0].factor < 0)
-    # Of an order the smallest of its differences, which it stands or falls with
-    effects = [
-        (sum(w * n for w, n in zip(weights, numbers, strict=True)), weights) for weights in claim.effects(len(numbers))
-    ]
-    effect, weights = min(effects)
-    outcome = replace(outcome, effect=float(effect), points=all(test.met(numbers) for test in shown))
-    if estimate is None:
-        return outcome
-    low, high = estimate(weights).interval(LEVEL / 2)
-    ps = [[estimate(test.weights).p_above(float(test.bound)) for test in tests] for tests in (shown, refuted)]
-    return replace(outcome, low=low, high=high, p_for=max(ps[0]), p_against=min(1.0, min(ps[1]) * len(ps[1])))
-
-
-def _correlation(outcome: Outcome, claim: Claim, draws: np.ndarray | None) -> Outcome:
-    numbers = np.array([[float(value.number) for value in outcome.values]])
-    margin = float(claim.smallest_effect.size)
-    effect = float(_spearman(numbers, claim.against)[0])
-    sign = -1 if margin < 0 else 1
-    outcome = replace(
-        outcome, effect=effect, points=sign * effect >= abs(margin) - 1e-12
-    )  # ranks: rho has rounding errors only
-    if draws is None:
-        return outcome
-    return _from_draws(
-        outcome, _spearman(draws, claim.against), lambda rho: sign * rho > 0, lambda rho: sign * rho < abs(margin)
-    )
-
-
-def _spearman(rows: np.ndarray, against: Sequence[float]) -> np.ndarray:
-    """Spearman's correlation of each row (r, k) with k numbers; 0 where all are equal."""
-    ranks, given = rankdata(rows, axis=1), rankdata(against)
-    ranks, given = ranks - ranks.mean(1, keepdims=True), given - given.mean()
-    sizes = np.sqrt((ranks**2).sum(1) * (given**2).sum())
-    return np.divide(ranks @ given, sizes, out=np.zeros(len(rows)), where=sizes > 0)
-
-
-def _reach(
-    outcome: Outcome, curves: Sequence[list[tuple[float, Value]]], claim: Claim, measurements: Measurements
-) -> Outcome:
-    """The part of the second series' steps to its best value that the first needs to be as good."""
-    steps = [np.array([x for x, _ in curve]) for curve in curves]
-    margin = float(claim.smallest_effect.size)
-
-    def parts(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-        reached = first >= second.max(1, keepdims=True)
-        when = np.where(reached.any(1), steps[0][reached.argmax(1)], np.inf)
-        best = steps[1][second.argmax(1)]
-        return np.divide(when, best, out=np.full(len(when), np.inf), where=best > 0)
-
-    rows = [np.array([[float(value.number) for _, value in curve]]) for curve in curves]
-    effect = float(parts(*rows)[0])
-    outcome = replace(outcome, effect=effect if math.isfinite(effect) else None, points=effect <= margin)
-    spreads = [[measurements.spread(value) for _, value in curve] for curve in curves]
-    if any(None in spread for spread in spreads):
-        return replace(outcome, note="no uncertainty is known (one seed, and no values per query during training)")
-    drawn = [_independent_draws([v for _, v in curve], s) for curve, s in zip(curves, spreads, strict=True)]
-    return _from_draws(outcome, parts(*drawn), lambda part: part <= margin, lambda part: part > margin)
-
-
-def _independent_draws(values: Sequence[Value], spreads: Sequence[Sequence[tuple[float, float]]]) -> np.ndarray:
-    """(draws, values): each with Student's t of its own parts of variance."""
-    rng, columns = np.random.default_rng(0), []
-    for value, parts in zip(values, spreads, strict=True):
-        noise = (math.sqrt(variance) * rng.standard_t(df, _DRAWS) for variance, df in parts)
-        columns.append(float(value.number) + sum(noise, np.zeros(_DRAWS)))
-    return np.stack(columns, axis=1)
-
-
-def _from_draws(
-    outcome: Outcome,
-    draws: np.ndarray,
-    holds: Callable[[np.ndarray], np.ndarray],
-    fails: Callable[[np.ndarray], np.ndarray],
-) -> Outcome:
-    low, high = np.quantile(draws, [LEVEL / 2, 1 - LEVEL / 2], method="nearest")
-    p_for, p_against = (float((~test(draws)).sum() + 1) / (len(draws) + 1) for test in (holds, fails))
-    return replace(outcome, low=float(low), high=float(high), p_for=p_for, p_against=p_against)
 
 
 def _decided(outcome: Outcome) -> Outcome:

@@ -25,6 +25,8 @@ from pretrieve.reporting.figures.marks import GREY, Legend, draw_panel
 from pretrieve.reporting.figures.points import AS_PUBLISHED, Point, is_measured
 from pretrieve.reporting.figures.reference import Axis, Figure, Panel
 from pretrieve.reporting.figures.stars import PUBLISHED
+from pretrieve.reporting.tables.references import titled
+from pretrieve.reporting.tables.results import Setting
 
 #: Inches. At half size the base font of 12 points is one of 6.
 PANEL_WIDTH, PANEL_HEIGHT, SQUARE, MIN_WIDTH = 4.3, 3.3, 3.1, 6.4
@@ -49,14 +51,31 @@ STYLE = {
 }
 
 
-def to_svg(figure: Figure, points: Sequence[Point], scale: str) -> bytes:
-    """The figure as an SVG file. ``points`` are those of its CSV, ``scale`` is where they were measured."""
+def to_svg(figure: Figure, points: Sequence[Point], scale: str, setting: Setting | None = None) -> bytes:
+    """The figure as an SVG file. ``points`` are those of its CSV, ``scale`` is where they were measured. ``setting``: the title
+    names the data that was measured, and so does an axis whose categories are data, where they are not the paper's."""
+    if setting:
+        here = setting.in_place_of(point.role for point in points if is_measured(point))
+        figure = replace(figure, caption=titled(figure.caption, here))
+        points = [_renamed(point, points, setting) for point in points]
     with matplotlib.rc_context({**STYLE, "svg.hashsalt": f"{figure.paper}/{figure.name}"}):
         canvas = draw(figure, points, scale)
         stream = io.BytesIO()
         nothing = dict.fromkeys(("Date", "Creator", "Format", "Type"))
         canvas.savefig(stream, format="svg", metadata=nothing)
     return _named(stream.getvalue(), f"{figure.name}: {figure.caption}", figure.claim)
+
+
+def _renamed(point: Point, points: Sequence[Point], setting: Setting) -> Point:
+    """A point whose x is the paper's name of other data has that data as x, and the paper's name behind it."""
+    panel = [other for other in points if other.panel == point.panel]
+    roles = {other.role for other in panel if is_measured(other)}
+    own = {(other.x, other.role) for other in panel if is_measured(other)}
+    by_x = len(roles) > 1 and len({x for x, _ in own}) == len(own)
+    dataset = next((other.dataset for other in panel if other.x == point.x and is_measured(other)), "")
+    if not by_x or not dataset or next(role for x, role in own if x == point.x) not in setting.stand_ins:
+        return point
+    return point._replace(x=f"{dataset} (for {point.x})")
 
 
 def _named(svg: bytes, title: str, description: str) -> bytes:
@@ -154,7 +173,9 @@ def _texts(
     """Lines (text, bold) above the panels, and lines below them."""
     number = figure.name.removeprefix("figure")
     characters = int(width * 10.6)
-    title = textwrap.wrap(f"Figure {number} ({figure.paper}). {figure.caption}", int(width * 9.6))
+    title = textwrap.wrap(
+        f"Figure {number} ({figure.paper}). {figure.caption[0].upper()}{figure.caption[1:]}", int(width * 9.6)
+    )
     above = [(line, True) for line in title]
     measured = [point for point in points if is_measured(point)]
     if measured:

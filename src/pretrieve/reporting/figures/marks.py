@@ -23,6 +23,9 @@ MANY_POINTS = 20
 #: Up to so many points each x has a tick.
 FEW_POINTS = 8
 GREY = "#555555"
+#: The legend's word for values that guessing has too; they are grey and hollow.
+CHANCE, AT_CHANCE = "≈ chance", {"linestyle": "none", "marker": "o", "markersize": 9, "zorder": 5}
+AT_CHANCE |= {"markerfacecolor": "#DDDDDD", "markeredgecolor": "#888888"}
 #: An axis of relative changes is logarithmic beyond ± so many per cent where the largest is more than ``TOO_FAR`` and the
 #: smallest less than a twentieth of it: on a linear one the small changes would all lie on 0.
 LINEAR, TOO_FAR, FLATTENED = 10, 100, 20
@@ -137,9 +140,17 @@ def _lines(
                 xs = [x + shift for x in xs]
                 axes.errorbar(xs, ys, sds, fmt="none", ecolor=line["color"], elinewidth=1.2, capsize=3)
             shown.add(series.label, axes.plot(xs, ys, **line)[0])
+            _at_chance(axes, xs, there, shown)
         if not panel.published_panel:
             stars += [(_at(point.x, names), point, look) for point in own if point.published]
     return stars
+
+
+def _at_chance(axes: Axes, xs: Sequence[float], points: Sequence[Point], shown: Legend) -> None:
+    """Grey signs on the points that are not beyond what guessing scores."""
+    guessed = [(x, float(point.y)) for x, point in zip(xs, points, strict=True) if point.beyond_chance == "no"]
+    if guessed:
+        shown.add(CHANCE, axes.plot(*zip(*guessed, strict=True), **AT_CHANCE)[0])
 
 
 def _spread(axes: Axes, values: Sequence[float]) -> None:
@@ -187,6 +198,7 @@ def _bars(axes: Axes, panel: Panel, points: Sequence[Point], names: Sequence[str
                 linewidth=0,
             )
             shown.add(series.label, bars)
+            _at_chance(axes, xs, there, shown)
             sds = [float(point.sd or 0) for point in there]
             if any(sds):
                 axes.errorbar(

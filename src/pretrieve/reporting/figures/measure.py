@@ -17,8 +17,9 @@ from typing import Any, NamedTuple
 from pretrieve.analysis.plan import PRETRAINED
 from pretrieve.base import paths
 from pretrieve.base.errors import ConfigError, DataError
-from pretrieve.evaluation.metrics import evaluate, read_qrels
+from pretrieve.evaluation.metrics import Scores, evaluate, read_qrels
 from pretrieve.reporting.figures import maps
+from pretrieve.reporting.figures.guesses import cell_of, level_of_steps, scores_beyond, step_beyond
 from pretrieve.reporting.figures.points import AS_PUBLISHED, Point
 from pretrieve.reporting.figures.reference import UNITS, Figure, Measure, Panel, Series
 from pretrieve.reporting.tables.filling import judge
@@ -38,12 +39,14 @@ class FigureSetting:
 
 
 class Found(NamedTuple):
-    """What there is for one x: a value for each seed, or the reason (``status`` not-run or failed) why there is none."""
+    """What there is for one x: a value for each seed, or the reason (``status`` not-run or failed) why there is none.
+    ``beyond``: as :class:`Point` has it."""
 
     values: tuple[float, ...]
     measure: Measure = Measure("", "", "")
     status: str = ""
     reason: str = ""
+    beyond: str = ""
 
 
 class NotMeasured(Exception):
@@ -62,11 +65,6 @@ def measure_figure(figure: Figure, setting: FigureSetting, published: Mapping[st
     """
     measurer = _Measurer(figure, setting, published)  # one for all panels: they share maps
     return [point for panel in figure.panels for point in measurer.panel(panel)]
-
-
-def cell_of(measure: Measure) -> Cell:
-    """The table cell that would be measured the same way."""
-    return Cell("figure", "point", measure.system, measure.role, measure.metric, "", "fraction", "", "")
 
 
 def analysis_file(series: Series, setting: FigureSetting) -> str:
@@ -155,7 +153,9 @@ class _Measurer:
                 raise NotMeasured("not-run", f"{series.relative_to} scores 0, to which nothing has a ratio")
             return (own - base) / base
 
-        return {x: self._try(measure, lambda seed, m=measure: value(m, seed)) for x, measure in series.points.items()}
+        found = {x: self._try(measure, lambda seed, m=measure: value(m, seed)) for x, measure in series.points.items()}
+        beyond = {x: scores_beyond(self._tables, self._files, series, point.measure) for x, point in found.items()}
+        return {x: point._replace(beyond=beyond[x]) for x, point in found.items()}
 
     def _common_queries(self, panel: Panel) -> list[str]:
         """Queries with a value in every metrics file of the panel that is there, sorted."""
@@ -204,7 +204,8 @@ class _Measurer:
         task = Path(paths.task_dir(self._tables.root, dataset))
         queries, qrels = SplitTable(task / "splits.parquet").needed(system.size), read_qrels(task / "qrels.parquet")
         judged = {query: qrels.get(query, {}) for query in queries}
-        by_step: dict[str, list[float]] = {}
+        by_step: dict[str, list[Scores]] = {}
+        depth = 0
         for seed in self._tables.seeds:
             folder = Path(paths.retriever_dir(self._tables.root, measure.system, dataset, seed))
             _there(str(folder / "pretrieve.json"))
@@ -212,11 +213,16 @@ class _Measurer:
             if not runs:
                 raise NotMeasured("not-run", f"recipe {system.recipe} keeps no runs on the way: its option curve is 0")
             for step, file in sorted(runs.items()):
-                scores = evaluate(read_trec(file), judged, [measure.metric])
-                by_step.setdefault(str(step), []).append(scores.mean[measure.metric])
+                run = read_trec(file)
+                depth = max(depth, *map(len, run.doc_ids))
+                by_step.setdefault(str(step), []).append(evaluate(run, judged, [measure.metric]))
         if len({len(values) for values in by_step.values()}) > 1:
             raise DataError(f"{measure.system} on {dataset}: its seeds have runs of different steps. Train it again.")
-        return {step: Found(tuple(values), measure) for step, values in by_step.items()}
+        level, points = level_of_steps(task, self._files, judged, measure.metric, depth), {}
+        for step, found in by_step.items():
+            beyond = step_beyond(measure.metric, found, level)
+            points[step] = Found(tuple(scores.mean[measure.metric] for scores in found), measure, beyond=beyond)
+        return points
 
     # -- maps
 
@@ -300,6 +306,7 @@ class _Measurer:
             sd=f"{stdev(values):.{digits}f}" if len(values) > 1 else "",
             n_seeds=str(len(values)),
             status=judge(delta, tolerance, self._tables.scale),
+            beyond_chance=found.beyond,
         )
 
     def _published_at(self, panel: Panel, series: Series, x: str) -> tuple[str, float | None]:

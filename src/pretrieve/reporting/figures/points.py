@@ -17,7 +17,8 @@ AS_PUBLISHED = " (published)"
 class Point(NamedTuple):
     """A point: ``y``, ``sd`` (over seeds) and ``published`` in ``unit``; ``x`` as the axis has it, '' for a series that was
     not run and whose x are therefore unknown. ``encoder`` is the encoder of ``system``, or the one that an analysis looked
-    at; ``dataset`` played the part of ``role``. ``status`` as in tables."""
+    at; ``dataset`` played the part of ``role``. ``status`` as in tables. ``beyond_chance``: ``no`` of a score that guessing has
+    too (of a change, when one of its two scores is), ``yes`` of a better one, '' where no level is known."""
 
     figure: str
     panel: str
@@ -35,6 +36,7 @@ class Point(NamedTuple):
     role: str
     unit: str
     encoder: str
+    beyond_chance: str = ""
 
 
 def is_measured(point: Point) -> bool:

@@ -19,6 +19,7 @@ from pretrieve.base.code_folder import REFERENCES
 from pretrieve.base.errors import DataError
 from pretrieve.reporting.claims.ledger import Comparison, Finding, count_verdicts, what_it_shows
 from pretrieve.reporting.figures.palette import look_of
+from pretrieve.reporting.figures.points import is_measured, read_points
 from pretrieve.reporting.report.fidelity import Choices, encoder_choices, recipe_choices
 from pretrieve.reporting.report.inline_svg import inline_svg
 from pretrieve.reporting.report.learning_curves import Curve, draw_curves, read_curve
@@ -26,7 +27,7 @@ from pretrieve.reporting.report.tables import TableView, anchor_of, cell_anchors
 from pretrieve.reporting.report.timing import Stage, read_stages
 from pretrieve.reporting.tables.commands import make_it
 from pretrieve.reporting.tables.filling import MEASURED, Line, read_lines
-from pretrieve.reporting.tables.references import STATISTICS, Table, load_paper, load_table
+from pretrieve.reporting.tables.references import STATISTICS, Table, load_paper, load_table, titled
 from pretrieve.reporting.tables.render import TEMPLATES
 from pretrieve.reporting.tables.results import Setting
 from pretrieve.reporting.tables.rows import read_rows
@@ -203,9 +204,8 @@ def _figure(root: Path, plan: Plan, name: str, setting: Setting) -> FigureView:
     if not path.is_file():
         raise DataError(f"{path}: no such file. {make_it(path)}")
     heading, anchor = _short(name).capitalize(), anchor_of(paper, figure)
-    caption = (
-        f"{plan.figures[name].caption} {setting.in_place_of(one.role for one in plan.figures[name].measures())}".strip()
-    )
+    here = setting.in_place_of(point.role for point in read_points(path.with_suffix(".csv")) if is_measured(point))
+    caption = titled(plan.figures[name].caption, here)
     svg = inline_svg(path.read_text(encoding="utf-8"), anchor, f"{heading}. {caption}")
     return FigureView(anchor, heading, caption, svg, setting.command(str(path)))
 

@@ -31,6 +31,8 @@ DETAILS = (
     "p_holm",
     "baseline",
     "effect",
+    "bm25_effect",
+    "bm25_p_holm",
     "chance",
     "beyond_chance",
     "train_examples",
@@ -131,7 +133,7 @@ def _cell(line: Line, shown: Shown, anchor: str) -> CellView:
     return CellView(
         anchor=anchor,
         shown=shown,
-        shade=shade_of(line),
+        shade="" if shown.guessed else shade_of(line),
         difference=f"{difference:+g}".replace("-", "−") if difference is not None else "",
         order=line.measured or _plain_number(line.published),
     )

@@ -12,18 +12,26 @@ REHEARSAL = "-rehearsal"
 
 
 def command(
-    files: Collection[str], scale: str, seeds: Collection[int] = (), only: Collection[str] | None = None
+    files: Collection[str],
+    scale: str,
+    seeds: Collection[int] = (),
+    only: Collection[str] | None = None,
+    mirror: bool = False,
 ) -> str:
-    """Snakemake's command line for some files of a scale; ``seeds`` where they are not the scale's own.
+    """Snakemake's command line for some files of a scale; ``seeds`` where they are not the scale's own. ``mirror``: it needs a
+    folder with source files, DIR, whose place is not the same on any two machines.
 
     >>> command(["a.csv"], "demo")
     'snakemake a.csv'
     >>> command(["a.csv", "b.csv"], "small", [1], ["bm25"])
     "snakemake a.csv b.csv --config scale=small 'seeds=[1]' 'only=[bm25]'"
+    >>> command(["a.csv"], "small", mirror=True)
+    'snakemake a.csv --config scale=small mirror=DIR'
     """
     real = scale.removesuffix(REHEARSAL)
     told = [] if real == DEFAULT_SCALE else [f"scale={real}"]
     told += [] if real == scale else ["rehearsal=1"]
+    told += ["mirror=DIR"] if mirror else []
     told += [f"'seeds=[{','.join(map(str, seeds))}]'"] if seeds else []
     told += [] if only is None else [f"'only=[{','.join(sorted(only))}]'"]
     return " ".join(["snakemake", *files, *(["--config", *told] if told else [])])

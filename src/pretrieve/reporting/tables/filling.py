@@ -11,9 +11,10 @@ from typing import NamedTuple
 from scipy.special import stdtrit
 
 from pretrieve.base.errors import DataError
-from pretrieve.evaluation.significance import holm, paired_randomisation_test
+from pretrieve.evaluation.significance import holm
 from pretrieve.reporting.tables.case_studies import CaseStudies
 from pretrieve.reporting.tables.cases import RECIPROCAL_RANK
+from pretrieve.reporting.tables.comparisons import against_baseline, against_bm25, per_query_mean
 from pretrieve.reporting.tables.references import ROW_SEPARATOR, UNITS, Cell, Table
 from pretrieve.reporting.tables.results import Cost, ResultFiles, Setting
 from pretrieve.reporting.tables.rows import read_rows, write_rows
@@ -23,8 +24,6 @@ from pretrieve.reporting.tables.training_sizes import training_examples
 MEASURED = ("match", "close", "higher", "lower", "scale-differs", "unpublished")
 #: Words for a cell without one: published by others, left out with a reason, or expected and missing.
 UNMEASURED = ("quoted", "not-run", "failed")
-#: Sign patterns drawn by the paired randomisation test; the smallest p-value is 1 / (ROUNDS + 1).
-ROUNDS = 10_000
 
 
 class Line(NamedTuple):
@@ -32,10 +31,11 @@ class Line(NamedTuple):
 
     ``published``, ``measured``, ``sd``, ``delta`` and ``tolerance`` are in ``unit``; ``dataset`` is the data set that
     played the part of ``role``; ``p_value`` is of one test, ``p_holm`` corrected for all tests of the table.
-    ``effect`` is what the row has more than ``baseline``, the system that it is tested against, and ``chance`` what guessing
-    scores, both in ``unit``; ``beyond_chance`` is yes or no. ``train_examples``: labelled examples that the system was given.
-    ``low`` and ``high``: the 95 % interval of the mean over queries, other seeds left aside. ``row_columns`` names the parts of
-    ``row``, and ``published_value`` is the published value as a number, also in ``unit``.
+    ``effect`` is what the row has more than ``baseline``, the system that it is tested against; ``bm25_effect``, ``bm25_p`` and
+    ``bm25_p_holm`` are of the comparison with BM25, corrected for all such comparisons of the table. ``chance`` is what guessing
+    scores; ``beyond_chance`` is yes or no. ``train_examples``: labelled examples that the system was given. ``low`` and
+    ``high``: the 95 % interval of the mean over queries, other seeds left aside. ``published_value``: the published value as a
+    number. Effects, levels and bounds are in ``unit``, and the published number is in ``published_unit``.
     """
 
     paper: str
@@ -70,8 +70,11 @@ class Line(NamedTuple):
     train_examples: str = ""
     low: str = ""
     high: str = ""
-    row_columns: str = ""
     published_value: str = ""
+    published_unit: str = ""
+    bm25_effect: str = ""
+    bm25_p: str = ""
+    bm25_p_holm: str = ""
 
 
 def fill_table(table: Table, setting: Setting) -> list[Line]:
@@ -89,14 +92,18 @@ def fill_table(table: Table, setting: Setting) -> list[Line]:
     files = ResultFiles()
     cases = _case_studies(table, setting, files)
     lines = [_fill(table, cell, setting, files, cases) for cell in table.cells]
-    tests = tests_of(lines)
-    corrected = dict(zip(tests, holm(list(tests.values())), strict=True))
-    return [line._replace(p_holm=f"{corrected[_test(line)]:.4f}") if line.p_value else line for line in lines]
+    for p, p_holm in (("p_value", "p_holm"), ("bm25_p", "bm25_p_holm")):
+        tests = tests_of(lines, p)
+        corrected = dict(zip(tests, holm(list(tests.values())), strict=True))
+        lines = [
+            line._replace(**{p_holm: f"{corrected[_test(line)]:.4f}"}) if getattr(line, p) else line for line in lines
+        ]
+    return lines
 
 
-def tests_of(lines: Sequence[Line]) -> dict[tuple[str, str, str], float]:
+def tests_of(lines: Sequence[Line], p: str = "p_value") -> dict[tuple[str, str, str], float]:
     """The distinct tests of a table, each with its p-value: what stands under two roles of one data set is one test."""
-    return {_test(line): float(line.p_value) for line in lines if line.p_value}
+    return {_test(line): float(getattr(line, p)) for line in lines if getattr(line, p)}
 
 
 def _test(line: Line) -> tuple[str, str, str]:
@@ -127,8 +134,8 @@ def _fill(table: Table, cell: Cell, setting: Setting, files: ResultFiles, cases:
         role=cell.dataset,
         unit=cell.unit,
         marker=cell.marker,
-        row_columns=ROW_SEPARATOR.join(table.row_columns),
         published_value="" if cell.published_value is None else f"{cell.published_value:.10g}",
+        published_unit="" if cell.published_value is None else cell.unit,
     )
     if not cell.system:
         return line._replace(status="quoted")
@@ -154,19 +161,23 @@ def _fill(table: Table, cell: Cell, setting: Setting, files: ResultFiles, cases:
     )
     if cell.is_statistic:  # statistics depend on no seed, have no queries to test on and no cost of their own
         return line
-    p_value, reason = _significance(table, cell, setting, files)
-    line = line._replace(n_seeds=str(len(values)), p_value=p_value, note=_join(cell.note, reason))
-    if p_value:
-        baseline, theirs = _baseline(table, cell, setting)
-        effect = round(fmean(values) - fmean(values_of(cell, theirs, files)), digits) + 0.0
-        line = line._replace(baseline=baseline, effect=f"{effect:.{digits}f}")
+    ours, bm25 = (compare(table, cell, setting, files) for compare in (against_baseline, against_bm25))
+    line = line._replace(
+        n_seeds=str(len(values)),
+        note=_join(cell.note, ours.reason),
+        p_value=ours.p,
+        baseline=ours.system,
+        effect=ours.effect,
+        bm25_p=bm25.p,
+        bm25_effect=bm25.effect,
+    )
     factor = 100 if cell.unit == "%" else 1
     if (level := files.chance(paths[0], cell.metric)) is not None:
         line = line._replace(
             chance=f"{level * factor:.{digits}f}",
             beyond_chance="no" if files.guessed(paths, cell.metric) else "yes",
         )
-    scores = _per_query_mean(paths, cell.metric, files)
+    scores = per_query_mean(paths, cell.metric, files)
     if (
         scores and len(scores) > 1 and abs(fmean(scores.values()) - fmean(values) / factor) < 1e-9
     ):  # a mean of sets has weights
@@ -245,47 +256,6 @@ def values_of(cell: Cell, paths: Sequence[str], files: ResultFiles) -> list[floa
     return [files.number(path, *keys) * factor for path in paths]
 
 
-def _significance(table: Table, cell: Cell, setting: Setting, files: ResultFiles) -> tuple[str, str]:
-    """(p-value, "") or ("", why there is none) of the test against the table's baseline on the same queries."""
-    baseline, theirs = _baseline(table, cell, setting)
-    if not baseline:
-        return "", ""
-    ours = setting.files_of(table, cell)
-    if not theirs or not all(Path(path).is_file() for path in theirs):
-        return "", f"not tested: {baseline} has no result"
-    a, b = (_per_query_mean(paths, cell.metric, files) for paths in (ours, theirs))
-    if a is None or b is None:
-        return "", f"not tested: no values per query for {cell.metric}"
-    if a.keys() != b.keys():
-        odd = min(a.keys() ^ b.keys())
-        raise DataError(
-            f"{ours[0]} and {theirs[0]}: {len(a)} and {len(b)} queries that are not the same (such as '{odd}'); "
-            "expected equal test queries. Evaluate both again."
-        )
-    ids = sorted(a)
-    return f"{paired_randomisation_test([a[i] for i in ids], [b[i] for i in ids], rounds=ROUNDS, seed=0):.4f}", ""
-
-
-def _baseline(table: Table, cell: Cell, setting: Setting) -> tuple[str, list[str]]:
-    """The system that a cell is tested against, and its files; ("", []) where there is none."""
-    baseline = table.baseline_of(cell)
-    if not baseline:
-        return "", []
-    other = next(c for c in table.cells if c.system == baseline and c.dataset == cell.dataset)
-    return baseline, setting.files_of(table, other)
-
-
-def _per_query_mean(paths: Sequence[str], metric: str, files: ResultFiles) -> dict[str, float] | None:
-    """Query id → mean over seeds, or None when a file has no values per query."""
-    seeds = [files.per_query(path, metric) for path in paths]
-    if any(seed is None for seed in seeds):
-        return None
-    for path, seed in zip(paths, seeds, strict=True):
-        if seed.keys() != seeds[0].keys():
-            raise DataError(f"{path}: its queries are not those of {paths[0]}; expected the same. Evaluate both again.")
-    return {query: fmean(seed[query] for seed in seeds) for query in seeds[0]}
-
-
 def _same(paths: Sequence[str], key: str, files: ResultFiles) -> str:
     numbers = {round(files.number(path, key)) for path in paths}
     if len(numbers) > 1:
@@ -308,9 +278,10 @@ def _join(*notes: str) -> str:
     return "; ".join(note for note in notes if note)
 
 
-def write_lines(path: Path | str, lines: Sequence[Line]) -> None:
-    """Write a table's CSV."""
-    write_rows(path, lines, Line)
+def write_lines(path: Path | str, lines: Sequence[Line], row_columns: Sequence[str] = ()) -> None:
+    """Write a table's CSV; behind its fields a column for each part of a row's name, called ``row: NAME``."""
+    heads = [line.row.split(ROW_SEPARATOR) for line in lines]
+    write_rows(path, lines, Line, {name: [parts[i] for parts in heads] for i, name in enumerate(row_columns)})
 
 
 def read_lines(path: Path | str) -> list[Line]:

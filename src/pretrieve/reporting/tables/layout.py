@@ -9,9 +9,11 @@ from dataclasses import dataclass
 
 from pretrieve.base.paths import parse_system
 from pretrieve.reporting.tables.cases import RECIPROCAL_RANK, is_case
+from pretrieve.reporting.tables.comparisons import ROUNDS
 from pretrieve.reporting.tables.contamination_notes import overlap_lines
-from pretrieve.reporting.tables.filling import MEASURED, ROUNDS, Line, count_statuses, tests_of
-from pretrieve.reporting.tables.references import ROW_SEPARATOR, STATISTICS, TEXT, Table
+from pretrieve.reporting.tables.filling import MEASURED, Line, count_statuses, tests_of
+from pretrieve.reporting.tables.heads import column_heads, row_heads
+from pretrieve.reporting.tables.references import STATISTICS, TEXT, Table, role_in_words, titled
 from pretrieve.reporting.tables.results import Setting
 
 #: (largest corrected p-value, mark), the strictest first.
@@ -84,14 +86,14 @@ def make_page(table: Table, lines: Sequence[Line], setting: Setting) -> Page:
         heading=name[0].upper() + name[1:],
         title=table.title,
         source=table.source,
-        caption=table.caption,
+        caption=titled(table.caption, setting.in_place_of(line.role for line in lines if line.status in MEASURED)),
         measured_on=_measured_on(lines, setting),
         warning=_warning(table, lines, setting),
         row_columns=table.row_columns,
         column_group=table.column_group,
-        columns=[_head(column, lines, setting) for column in table.columns],
+        columns=column_heads(table, lines, setting),
         has_wall=any(line.wall_s for line in lines),
-        rows=_rows(table, lines),
+        rows=_rows(table, lines, setting),
         notes=table.notes,
         legend=_legend(table, lines),
         provenance=_provenance(table, lines, setting),
@@ -114,28 +116,20 @@ def _warning(table: Table, lines: Sequence[Line], setting: Setting) -> str:
 
 
 def _measured_on(lines: Sequence[Line], setting: Setting) -> str:
-    """What was measured in place of the paper's data; '' where that is the paper's."""
-    found = []
-    for role in dict.fromkeys(line.role for line in lines if line.status in MEASURED):
-        if role in setting.stand_ins:
-            found.append(f"{_role(role, lines, setting)}, in place of {role}")
+    """What was measured in place of the paper's data, with its numbers; '' where that is the paper's."""
+    measured = [line for line in lines if line.status in MEASURED]
+    found = [
+        f"{_role(role, lines, setting)}, in place of {role_in_words(role)}"
+        for role in dict.fromkeys(line.role for line in measured)
+        if role in setting.stand_ins
+    ]
     return f"Measured here: {'; '.join(found)}." if found else ""
 
 
-def _head(column: str, lines: Sequence[Line], setting: Setting) -> str:
-    """A column as the paper has it, with what was measured in it where that is something else."""
-    shown = [line for line in lines if line.column == column and line.status in MEASURED]
-    here = list(dict.fromkeys(line.dataset for line in shown if line.role in setting.stand_ins))
-    counts = {line.train_examples for line in shown if line.train_examples}
-    if len(counts) == 1 and len(here) == 1 and any(parse_system(line.system).size in column.lower() for line in shown):
-        here.append(f"{int(counts.pop()):,} examples")
-    return f"{column} (here {', '.join(here)})" if here else column
-
-
-def _rows(table: Table, lines: Sequence[Line]) -> list[Row]:
+def _rows(table: Table, lines: Sequence[Line], setting: Setting) -> list[Row]:
     at = {(line.row, line.column): line for line in lines}
     best = _best(lines)
-    heads = [row.split(ROW_SEPARATOR) for row in table.rows]
+    heads = row_heads(table, lines, setting)
     rows = []
     for i, name in enumerate(table.rows):
         found = [at.get((name, column)) for column in table.columns]
@@ -202,6 +196,7 @@ def _shown(line: Line, best: dict[tuple[str, str, str], float]) -> Shown:
         ("p", line.p_value),
         ("corrected p", line.p_holm),
         ("against", line.baseline and f"{line.baseline}, {float(line.effect):+g}"),
+        ("against BM25", line.bm25_effect and f"{float(line.bm25_effect):+g}, corrected p {line.bm25_p_holm}"),
         ("95 % over queries", line.low and f"{line.low} to {line.high}"),
         ("chance", line.chance),
         ("training examples", line.train_examples and f"{int(line.train_examples):,}"),
@@ -255,7 +250,8 @@ def _legend(table: Table, lines: Sequence[Line]) -> list[tuple[str, str]]:
             (
                 levels,
                 f"Better than {_in_words(table.baseline)}, or with {WORSE} worse, on the same queries (two-sided paired "
-                f"randomisation test, {ROUNDS:,} rounds, Holm-corrected for the {tests} tests of this table).",
+                f"randomisation test, {ROUNDS:,} rounds, Holm-corrected for the {tests} tests of this table). Rows of another "
+                "body have no mark. The CSV has the comparison with BM25, too, where BM25 is a row.",
             )
         )
     if any(map(_guessed, shown)):
@@ -335,6 +331,7 @@ def _role(role: str, lines: Sequence[Line], setting: Setting) -> str:
     name = setting.roles[role]
     means = len(setting.parts.get(name, ()))
     text = f"{name}, the mean of {means} data sets" if means else f"data set {name}"
+    text = f"{setting.descriptions[name]} ({text})" if name in setting.descriptions else text
     sizes = {parse_system(line.system).size: line.queries for line in of_role}
     if sizes:
         text += ", test queries " + ", ".join(f"{int(n):,} ({size})" for size, n in sizes.items())

@@ -139,6 +139,40 @@ class Table:
         return round(abs(published) * self.tolerance["relative"], UNITS[cell.unit] + 2)
 
 
+#: Words of roles as papers print them.
+_WORDS = {
+    **{"msmarco": "MS MARCO", "nq": "Natural Questions", "squad": "SQuAD", "trivia": "TriviaQA", "reqa": "ReQA"},
+    **{"triviaqa": "TriviaQA", "hotpotqa": "HotpotQA", "searchqa": "SearchQA", "multireqa": "MultiReQA", "qa": "QA"},
+    **{"dl19": "TREC DL 2019", "dl20": "TREC DL 2020", "mind": "MIND", "stsb": "STS-b", "glue": "GLUE", "beir": "BEIR"},
+    **{
+        "mnli": "MNLI",
+        "qqp": "QQP",
+        "qnli": "QNLI",
+        "sst2": "SST-2",
+        "wiki": "Wikipedia",
+        "pretraining": "pre-training",
+    },
+}
+
+
+def role_in_words(role: str) -> str:
+    """``msmarco-passage-dev`` → MS MARCO passage dev.
+
+    >>> role_in_words("glue-qnli"), role_in_words("human-questions")
+    ('GLUE QNLI', 'human questions')
+    """
+    return " ".join(_WORDS.get(word, word) for word in role.split("-"))
+
+
+def titled(caption: str, here: str) -> str:
+    """A caption of the paper; where other data was measured (``here``), that stands first and the paper is quoted.
+
+    >>> titled("Recall on SQuAD.", "questions of this project, in place of SQuAD")
+    'here questions of this project, in place of SQuAD. The paper: “Recall on SQuAD.”'
+    """
+    return f"here {here}. The paper: “{caption}”" if here else caption
+
+
 def parse_number(text: str) -> float:
     """Turn a number as printed into a value.
 

@@ -15,7 +15,10 @@ from pretrieve.base.errors import DataError
 from pretrieve.evaluation.chance import beyond_chance
 from pretrieve.reporting.tables.cases import case_files, scored_by
 from pretrieve.reporting.tables.commands import command, make_it
-from pretrieve.reporting.tables.references import Cell, Table
+from pretrieve.reporting.tables.references import Cell, Table, role_in_words
+
+#: Metrics that are better when lower.
+LOWER_IS_BETTER = ("contrastive_entropy",)
 
 
 class Cost(NamedTuple):
@@ -36,7 +39,8 @@ class Setting:
     trains, and a data set of examples to the kind of recipe that it is for; what is not in it is of retrieval. ``overlaps`` maps
     a data set to the file with what its test texts share with the pre-training corpus, where the scale measures that.
     ``vocabularies`` has those encoders (``encoders.NAME``), data sets and means (``datasets.NAME``) whose vocabulary is not the
-    scale's. ``stand_ins`` are the roles that other data than the papers' play.
+    scale's. ``stand_ins`` are the roles that other data than the papers' play, and ``descriptions`` say in words what a data set
+    is. ``bodies`` has encoders with their body and number of layers. ``mirror``: whether files came from a mirror.
     ``only`` has the encoders whose rows this run measures (None: all), and ``own_seeds`` is False where this run was
     given other seeds than the scale has.
     """
@@ -55,6 +59,9 @@ class Setting:
     overlaps: Mapping[str, str] = field(default_factory=dict)
     vocabularies: Mapping[str, str] = field(default_factory=dict)
     stand_ins: frozenset[str] = frozenset()
+    descriptions: Mapping[str, str] = field(default_factory=dict)
+    bodies: Mapping[str, str] = field(default_factory=dict)
+    mirror: bool = False
     only: frozenset[str] | None = None
     own_seeds: bool = True
 
@@ -66,16 +73,27 @@ class Setting:
         return cls(**{**fields, **sets})
 
     def in_place_of(self, roles: Iterable[str]) -> str:
-        """A sentence that names the data that stand in for the papers'; '' where none do.
+        """What was measured in place of the papers' data, in words; '' where nothing was.
 
-        >>> nothing = frozenset()
-        >>> setting = Setting("", "demo", (1,), {"nq": "questions"}, nothing, nothing, stand_ins=frozenset(["nq"]))
-        >>> setting.in_place_of(["nq", "squad"])
-        'Measured here: questions in place of nq.'
+        >>> more = {"stand_ins": frozenset(["nq-open"]), "descriptions": {"questions": "questions of this project"}}
+        >>> setting = Setting("", "demo", (1,), {"nq-open": "questions"}, frozenset(), frozenset(), **more)
+        >>> setting.in_place_of(["nq-open", "squad"])
+        'questions of this project, in place of Natural Questions open'
         """
-        named = (role for role in dict.fromkeys(roles) if role in self.stand_ins)
-        found = ", ".join(f"{self.roles[role]} in place of {role}" for role in named)
-        return f"Measured here: {found}." if found else ""
+        named = [role for role in dict.fromkeys(roles) if role in self.stand_ins and role in self.roles]
+        found = dict.fromkeys(self.described(self.roles[role]) for role in named)
+        return "; ".join(
+            f"{data}, in place of {' and '.join(role_in_words(r) for r in named if self.described(self.roles[r]) == data)}"
+            for data in found
+        )
+
+    def described(self, dataset: str) -> str:
+        """A data set in words, or its name."""
+        return self.descriptions.get(dataset, dataset)
+
+    def body_of(self, system: str) -> str:
+        """Body and layers of a system's encoder; '' of BM25, and where nothing is known of any encoder."""
+        return self.bodies.get(paths.parse_system(system).encoder, "")
 
     def why_not_run(self, cell: Cell) -> str:
         """The reason why this scale does not measure ``cell``; empty when it does."""
@@ -120,7 +138,7 @@ class Setting:
         >>> Setting("results/small", "small", (1,), {}, frozenset(), frozenset(), only=frozenset(["bm25"])).command("a.csv")
         "snakemake a.csv --config scale=small 'only=[bm25]'"
         """
-        return command(files, self.scale, () if self.own_seeds else self.seeds, self.only)
+        return command(files, self.scale, () if self.own_seeds else self.seeds, self.only, self.mirror)
 
     def seeds_of(self, cell: Cell) -> tuple[int, ...]:
         """The seeds of a cell's system: none for statistics and quoted cells; BM25 draws nothing, so it has one run."""
@@ -214,12 +232,13 @@ class ResultFiles:
         level = self.chance(paths[0], metric) if paths else None
         if level is None:
             return False
+        sign = -1 if metric in LOWER_IS_BETTER else 1
         seeds = [self.per_query(path, metric) for path in paths]
         scores = None
         if None not in seeds:
-            scores = [fmean(seed[query] for seed in seeds if query in seed) for query in seeds[0]]
-        mean = fmean(self.number(path, "metrics", metric) for path in paths)
-        return not beyond_chance(level, mean, scores, round(self.number(paths[0], "n_queries")))
+            scores = [sign * fmean(seed[query] for seed in seeds if query in seed) for query in seeds[0]]
+        mean = sign * fmean(self.number(path, "metrics", metric) for path in paths)
+        return not beyond_chance(sign * level, mean, scores, round(self.number(paths[0], "n_queries")))
 
     def cost(self, files: Iterable[str]) -> Cost:
         """The sum of several stages and of all that stands behind them, each once. Raises DataError when a file is missing or

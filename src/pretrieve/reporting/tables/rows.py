@@ -1,10 +1,13 @@
-"""Named tuples of text as the lines of a CSV file: cells of tables, points of figures, findings."""
+"""Named tuples of text as the lines of a CSV file: cells of tables, points of figures, findings.
+
+A file may have columns for its readers alone, whose names begin with ``row: ``: they say again, in parts, what a field says.
+"""
 
 from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
@@ -13,14 +16,23 @@ from pretrieve.base.files import whole_file
 from pretrieve.reporting.tables.commands import make_it
 
 Row = TypeVar("Row", bound=NamedTuple)
+#: Begins the name of a column that is no field.
+PART = "row: "
 
 
-def write_rows(path: Path | str, rows: Sequence[NamedTuple], kind: type[NamedTuple]) -> None:
-    """Write rows of one ``kind``, whole or not at all (UTF-8, ``\\n`` line ends): equal rows give equal bytes."""
+def write_rows(
+    path: Path | str,
+    rows: Sequence[NamedTuple],
+    kind: type[NamedTuple],
+    parts: Mapping[str, Sequence[str]] | None = None,
+) -> None:
+    """Write rows of one ``kind``, whole or not at all (UTF-8, ``\\n`` line ends): equal rows give equal bytes. ``parts``: name →
+    a text for each row, columns behind the fields."""
+    parts = parts or {}
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(kind._fields)
-    writer.writerows(rows)
+    writer.writerow([*kind._fields, *(PART + name for name in parts)])
+    writer.writerows([*row, *(texts[i] for texts in parts.values())] for i, row in enumerate(rows))
     with whole_file(path) as stream:
         stream.write(text.getvalue().encode())
 
@@ -39,15 +51,16 @@ def read_rows(path: Path | str, kind: type[Row], what: str = "file") -> list[Row
     except FileNotFoundError:
         raise DataError(f"{path}: no such {what}. {make_it(path)}") from None
     reader = csv.reader(io.StringIO(text))
-    header = next(reader, [])
+    columns = next(reader, [])
+    header = [name for name in columns if not name.startswith(PART)]
     if header != list(kind._fields[: len(header)]) or len(header) < len(kind._fields) - len(kind._field_defaults):
         raise DataError(f"{path}, line 1: columns are {','.join(header)}; expected {','.join(kind._fields)}.")
     rows = []
     for fields in reader:
-        if len(fields) != len(header):
+        if len(fields) != len(columns):
             raise DataError(
-                f"{path}, line {reader.line_num}: {len(fields)} fields; expected {len(header)}. "
+                f"{path}, line {reader.line_num}: {len(fields)} fields; expected {len(columns)}. "
                 f"Delete the file and make the {what} again."
             )
-        rows.append(kind(*fields))
+        rows.append(kind(*(text for name, text in zip(columns, fields, strict=True) if not name.startswith(PART))))
     return rows

@@ -115,7 +115,9 @@
   const LABELS = {
     system: "System", dataset: "Data set", role: "Role", metric: "Metric", unit: "Unit", published: "Published", measured: "Measured",
     sd: "Deviation over seeds", n_seeds: "Seeds", delta: "Difference", tolerance: "Tolerance", status: "Status", p_value: "p against the baseline",
-    p_holm: "p, corrected", queries: "Queries", candidates: "Candidates", wall_s: "Wall s", gpu_h: "GPU hours", peak_gb: "Peak memory, GB",
+    p_holm: "p, corrected", baseline: "Compared with", effect: "More than that", bm25_effect: "More than BM25",
+    bm25_p_holm: "p against BM25, corrected", chance: "Guessing has", beyond_chance: "Beyond chance", low: "95 % over queries, from",
+    high: "to", train_examples: "Training examples", queries: "Queries", candidates: "Candidates", wall_s: "Wall s", gpu_h: "GPU hours", peak_gb: "Peak memory, GB",
     note: "Note",
   };
 

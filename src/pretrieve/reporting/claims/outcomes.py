@@ -1,0 +1,168 @@
+"""The effect of one group of cells, its interval and its p-values: the statistics of :mod:`pretrieve.reporting.claims.verdicts`.
+
+An effect is a weighted sum of the cells, with the error that other seeds and other queries would give it. A rank correlation and
+the steps to reach a value are no sums: their intervals are those of draws with the same errors.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+
+import numpy as np
+from scipy.stats import rankdata
+
+from pretrieve.evaluation.significance import Estimate, crossed_draws, crossed_estimate, independent_estimate
+from pretrieve.reporting.claims.claims import Claim, Place
+from pretrieve.reporting.claims.measured import Measurements, Value
+
+LEVEL = 0.05
+FOR, AGAINST, OPEN, REPEATED = "for", "against", "open", "counted above"
+_DRAWS = 2000
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One group. ``effect`` (``low`` to ``high``): the difference, ratio or correlation that is asked for, in the cells' unit.
+
+    ``points``: whether the values alone pass; ``p_for``, ``p_against``: one-sided; ``not_learnt``: rows of values that guessing
+    would have, where others are beyond it; ``trained``: training examples of its values, each number once.
+    """
+
+    places: tuple[Place, ...]
+    values: tuple[Value, ...] = ()
+    effect: float | None = None
+    low: float | None = None
+    high: float | None = None
+    points: bool = False
+    p_for: float = 1.0
+    p_against: float = 1.0
+    outcome: str = OPEN
+    note: str = ""
+    not_learnt: tuple[str, ...] = ()
+    trained: tuple[int, ...] = ()
+
+
+def compared(outcome: Outcome, claim: Claim, measurements: Measurements) -> Outcome:
+    """The outcome with its effect, interval and p-values."""
+    values = outcome.values
+    drawn = any(place.is_point for place in outcome.places)
+    bases = [measurements.facts.bases.get(value.encoder, value.encoder) for value in values]
+    scores = [measurements.per_query(value, drawn) for value in values]
+    reasons = [score for score in scores if isinstance(score, str)]
+    common = sorted(set.intersection(*map(set, scores))) if not reasons else []
+    spreads = [measurements.spread(value) for value in values]
+    if common:
+        if any(len(score) > len(common) for score in scores):
+            outcome = replace(outcome, note=f"on the {len(common)} queries that all of its cells were tested on")
+            values = tuple(_on(value, score, common) for value, score in zip(values, scores, strict=True))
+        blocks = [np.stack([score[query] for query in common], axis=1) for score in scores]
+
+        def estimate(weights: Sequence[Decimal]) -> Estimate:
+            return crossed_estimate(blocks, [float(w) for w in weights], bases)
+    elif None not in spreads and not (reasons == [] and not common):
+        numbers = [float(value.number) for value in values]
+
+        def estimate(weights: Sequence[Decimal]) -> Estimate:
+            return independent_estimate(numbers, [float(w) for w in weights], spreads)
+    else:
+        why = "; ".join(dict.fromkeys(reasons)) if reasons else "no query is common to all cells"
+        estimate = None
+        outcome = replace(outcome, note=f"no uncertainty is known ({why}; one seed)" if reasons else why)
+    outcome = replace(outcome, values=values)
+    if claim.type == "correlation":
+        draws = None
+        if estimate is not None:
+            draws = crossed_draws(blocks, bases, _DRAWS) if common else _independent_draws(values, spreads)
+        return _correlation(outcome, claim, draws)
+    return _differences(outcome, claim, estimate)
+
+
+def _on(value: Value, score: dict[str, np.ndarray], queries: Sequence[str]) -> Value:
+    """The value on some of its queries, rounded as the tables are, for other questions may be harder ones."""
+    mean = Decimal(repr(float(np.mean([score[query].mean() for query in queries]))))
+    return replace(value, number=round(mean, -value.number.as_tuple().exponent))
+
+
+def _differences(outcome: Outcome, claim: Claim, estimate: Callable[[Sequence[Decimal]], Estimate] | None) -> Outcome:
+    numbers = [value.number for value in outcome.values]
+    shown, refuted = claim.tests(len(numbers), below_zero=outcome.values[0].factor < 0)
+    # Of an order the smallest of its differences, which it stands or falls with
+    effects = [
+        (sum(w * n for w, n in zip(weights, numbers, strict=True)), weights) for weights in claim.effects(len(numbers))
+    ]
+    effect, weights = min(effects)
+    outcome = replace(outcome, effect=float(effect), points=all(test.met(numbers) for test in shown))
+    if estimate is None:
+        return outcome
+    low, high = estimate(weights).interval(LEVEL / 2)
+    ps = [[estimate(test.weights).p_above(float(test.bound)) for test in tests] for tests in (shown, refuted)]
+    return replace(outcome, low=low, high=high, p_for=max(ps[0]), p_against=min(1.0, min(ps[1]) * len(ps[1])))
+
+
+def _correlation(outcome: Outcome, claim: Claim, draws: np.ndarray | None) -> Outcome:
+    numbers = np.array([[float(value.number) for value in outcome.values]])
+    margin = float(claim.smallest_effect.size)
+    effect = float(_spearman(numbers, claim.against)[0])
+    sign = -1 if margin < 0 else 1
+    outcome = replace(
+        outcome, effect=effect, points=sign * effect >= abs(margin) - 1e-12
+    )  # ranks: rho has rounding errors only
+    if draws is None:
+        return outcome
+    return _from_draws(
+        outcome, _spearman(draws, claim.against), lambda rho: sign * rho > 0, lambda rho: sign * rho < abs(margin)
+    )
+
+
+def _spearman(rows: np.ndarray, against: Sequence[float]) -> np.ndarray:
+    """Spearman's correlation of each row (r, k) with k numbers; 0 where all are equal."""
+    ranks, given = rankdata(rows, axis=1), rankdata(against)
+    ranks, given = ranks - ranks.mean(1, keepdims=True), given - given.mean()
+    sizes = np.sqrt((ranks**2).sum(1) * (given**2).sum())
+    return np.divide(ranks @ given, sizes, out=np.zeros(len(rows)), where=sizes > 0)
+
+
+def reach(
+    outcome: Outcome, curves: Sequence[list[tuple[float, Value]]], claim: Claim, measurements: Measurements
+) -> Outcome:
+    """The part of the second series' steps to its best value that the first needs to be as good."""
+    steps = [np.array([x for x, _ in curve]) for curve in curves]
+    margin = float(claim.smallest_effect.size)
+
+    def parts(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+        reached = first >= second.max(1, keepdims=True)
+        when = np.where(reached.any(1), steps[0][reached.argmax(1)], np.inf)
+        best = steps[1][second.argmax(1)]
+        return np.divide(when, best, out=np.full(len(when), np.inf), where=best > 0)
+
+    rows = [np.array([[float(value.number) for _, value in curve]]) for curve in curves]
+    effect = float(parts(*rows)[0])
+    outcome = replace(outcome, effect=effect if math.isfinite(effect) else None, points=effect <= margin)
+    spreads = [[measurements.spread(value) for _, value in curve] for curve in curves]
+    if any(None in spread for spread in spreads):
+        return replace(outcome, note="no uncertainty is known (one seed, and no values per query during training)")
+    drawn = [_independent_draws([v for _, v in curve], s) for curve, s in zip(curves, spreads, strict=True)]
+    return _from_draws(outcome, parts(*drawn), lambda part: part <= margin, lambda part: part > margin)
+
+
+def _independent_draws(values: Sequence[Value], spreads: Sequence[Sequence[tuple[float, float]]]) -> np.ndarray:
+    """(draws, values): each with Student's t of its own parts of variance."""
+    rng, columns = np.random.default_rng(0), []
+    for value, parts in zip(values, spreads, strict=True):
+        noise = (math.sqrt(variance) * rng.standard_t(df, _DRAWS) for variance, df in parts)
+        columns.append(float(value.number) + sum(noise, np.zeros(_DRAWS)))
+    return np.stack(columns, axis=1)
+
+
+def _from_draws(
+    outcome: Outcome,
+    draws: np.ndarray,
+    holds: Callable[[np.ndarray], np.ndarray],
+    fails: Callable[[np.ndarray], np.ndarray],
+) -> Outcome:
+    low, high = np.quantile(draws, [LEVEL / 2, 1 - LEVEL / 2], method="nearest")
+    p_for, p_against = (float((~test(draws)).sum() + 1) / (len(draws) + 1) for test in (holds, fails))
+    return replace(outcome, low=float(low), high=float(high), p_for=p_for, p_against=p_against)

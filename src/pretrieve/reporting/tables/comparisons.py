@@ -1,0 +1,85 @@
+"""The comparisons of a table: each row against its baseline, whose outcome the marks show, and against BM25, which the CSV has.
+
+A row has a baseline of its own body only (the table says which, ``baseline`` in ``paper.yaml``): a bag of words and BM25 are not
+marked by a Transformer with masked words. BM25 is the row of the same data in the same table, where there is one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import fmean
+from typing import NamedTuple
+
+from pretrieve.base.errors import DataError
+from pretrieve.base.paths import parse_system
+from pretrieve.evaluation.significance import paired_randomisation_test
+from pretrieve.reporting.tables.references import UNITS, Cell, Table
+from pretrieve.reporting.tables.results import ResultFiles, Setting
+
+#: Sign patterns drawn by the paired randomisation test; the smallest p-value is 1 / (ROUNDS + 1).
+ROUNDS = 10_000
+
+
+class Comparison(NamedTuple):
+    """``effect``: what a cell has more than ``system``, in its unit; ``reason``: why there is no ``p``."""
+
+    system: str = ""
+    effect: str = ""
+    p: str = ""
+    reason: str = ""
+
+
+def against_baseline(table: Table, cell: Cell, setting: Setting, files: ResultFiles) -> Comparison:
+    """The comparison that the marks of the table show."""
+    baseline = table.baseline_of(cell)
+    if not baseline or setting.body_of(cell.system) != setting.body_of(baseline):
+        return Comparison()
+    other = next(c for c in table.cells if c.system == baseline and c.dataset == cell.dataset)
+    return _compare(table, cell, other, setting, files)
+
+
+def against_bm25(table: Table, cell: Cell, setting: Setting, files: ResultFiles) -> Comparison:
+    """The one with BM25's row: that of the cell's training-set size, or the only one, which is tested on the same queries."""
+    if not cell.system or cell.is_statistic or cell.is_text or cell.is_case:
+        return Comparison()
+    own = parse_system(cell.system)
+    rows = [c for c in table.cells if c.system.startswith("bm25.") and c.dataset == cell.dataset]
+    found = [c for c in rows if parse_system(c.system).size == own.size] or (
+        rows if len({c.system for c in rows}) == 1 else []
+    )
+    if own.encoder == "bm25" or not found:
+        return Comparison()
+    return _compare(table, cell, found[0], setting, files)
+
+
+def _compare(table: Table, cell: Cell, other: Cell, setting: Setting, files: ResultFiles) -> Comparison:
+    ours, theirs = setting.files_of(table, cell), setting.files_of(table, other)
+    if not theirs or not all(Path(path).is_file() for path in theirs):
+        return Comparison(reason=f"not tested: {other.system} has no result")
+    a, b = (per_query_mean(paths, cell.metric, files) for paths in (ours, theirs))
+    if a is None or b is None:
+        return Comparison(reason=f"not tested: no values per query for {cell.metric}")
+    if a.keys() != b.keys():
+        odd = min(a.keys() ^ b.keys())
+        raise DataError(
+            f"{ours[0]} and {theirs[0]}: {len(a)} and {len(b)} queries that are not the same (such as '{odd}'); "
+            "expected equal test queries. Evaluate both again."
+        )
+    ids = sorted(a)
+    p = paired_randomisation_test([a[i] for i in ids], [b[i] for i in ids], rounds=ROUNDS, seed=0)
+    factor = 100 if cell.unit == "%" else 1
+    means = (fmean(files.number(path, "metrics", cell.metric) for path in paths) for paths in (ours, theirs))
+    effect = round(factor * (next(means) - next(means)), UNITS[cell.unit]) + 0.0
+    return Comparison(other.system, f"{effect:.{UNITS[cell.unit]}f}", f"{p:.4f}")
+
+
+def per_query_mean(paths: Sequence[str], metric: str, files: ResultFiles) -> dict[str, float] | None:
+    """Query id → mean over seeds, or None when a file has no values per query."""
+    seeds = [files.per_query(path, metric) for path in paths]
+    if any(seed is None for seed in seeds):
+        return None
+    for path, seed in zip(paths, seeds, strict=True):
+        if seed.keys() != seeds[0].keys():
+            raise DataError(f"{path}: its queries are not those of {paths[0]}; expected the same. Evaluate both again.")
+    return {query: fmean(seed[query] for seed in seeds) for query in seeds[0]}
