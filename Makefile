@@ -35,7 +35,10 @@ SETTINGS = $(if $(MIRROR),$(call quoted,mirror=$(MIRROR))) $(if $(SEEDS),$(call 
 SCALED = --config $(call quoted,scale=$(SCALE)) $(SETTINGS)
 # Snakemake keeps a cache in the home directory; where that cannot be written, in the checkout.
 HOMELESS := $(shell d="$${XDG_CACHE_HOME:-$${HOME:-/nonexistent}/.cache}"; mkdir -p "$$d" 2>/dev/null && test -w "$$d" || echo yes)
-SNAKEMAKE := PATH="$(CURDIR)/$(BIN):$$PATH" $(if $(HOMELESS),XDG_CACHE_HOME="$(CURDIR)/.snakemake/cache") $(BIN)/snakemake
+SURROUNDINGS := PATH="$(CURDIR)/$(BIN):$$PATH" $(if $(HOMELESS),XDG_CACHE_HOME="$(CURDIR)/.snakemake/cache")
+SNAKEMAKE := $(SURROUNDINGS) $(BIN)/snakemake
+# A run: it first puts right what a killed one has left.
+RUN := $(SURROUNDINGS) workflow/run.sh
 
 .PHONY: tables test test-slurm lint status fetch estimate bundle unbundle report my-corpus compare publish lock clean clean-venv venv dag
 .DEFAULT_GOAL := tables
@@ -53,7 +56,7 @@ $(STAMP): $(LOCKS)
 	@touch $@
 
 tables: $(STAMP)
-	@$(SNAKEMAKE) $(SCALED)
+	@$(RUN) $(SCALED)
 
 # A process per core; a file stays in one of them, as its tests share what is built for them. Fast tests first, as they are listed.
 test: $(STAMP)
@@ -67,7 +70,7 @@ test-slurm: $(STAMP)
 lint: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/snakefmt --check Snakefile rules
+	$(BIN)/snakefmt --check Snakefile workflow rules
 	$(SNAKEMAKE) --lint
 
 status: $(STAMP)
@@ -88,10 +91,10 @@ unbundle: $(STAMP)
 	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/pretrieve unbundle --file $(call quoted,$(FILE))
 
 report: $(STAMP)
-	@$(SNAKEMAKE) $(SCALED) -- $(call quoted,results/$(SCALE)/report.html)
+	@$(RUN) $(SCALED) -- $(call quoted,results/$(SCALE)/report.html)
 
 my-corpus: $(STAMP)
-	@$(SNAKEMAKE) my_corpus_report $(SCALED) $(call quoted,my_corpus=$(DIR))
+	@$(RUN) my_corpus_report $(SCALED) $(call quoted,my_corpus=$(DIR))
 
 # Rows of table 3 with every kind of stage behind them, and what tables 1 and 2 count: some minutes on two cores.
 COMPARED := $(if $(filter demo,$(SCALE)),$(foreach size,1pct 5pct 80pct,\
@@ -100,12 +103,12 @@ COMPARED := $(if $(filter demo,$(SCALE)),$(foreach size,1pct 5pct 80pct,\
   results/demo/pairs/encyclopedia-demo/stats.json)
 
 compare: $(STAMP)
-	@$(if $(COMPARED),$(SNAKEMAKE) $(SCALED) -- $(COMPARED))
+	@$(if $(COMPARED),$(RUN) $(SCALED) -- $(COMPARED))
 	@$(BIN)/pretrieve compare-runs --scale $(call quoted,$(SCALE)) --at-least $(if $(COMPARED),70,1) \
 	  $(call option,--published,$(PUBLISHED))
 
 publish: $(STAMP)
-	$(SNAKEMAKE) $(SCALED) $(if $(ONLY),$(call quoted,only=[$(ONLY)])) $(if $(TABLES),$(call quoted,tables=[$(TABLES)])) \
+	$(RUN) $(SCALED) $(if $(ONLY),$(call quoted,only=[$(ONLY)])) $(if $(TABLES),$(call quoted,tables=[$(TABLES)])) \
 	  $(if $(ONLY)$(TABLES),'figures=[]')
 	$(BIN)/pretrieve publish --scale $(call quoted,$(SCALE)) $(if $(ONLY)$(TABLES),--figures) \
 	  $(if $(TABLES),--tables $(call each_quoted,$(subst $(comma), ,$(TABLES))))

@@ -11,6 +11,8 @@ snakemake results/demo/report.html            all tables and figures of config.y
 snakemake my_corpus_report --config my_corpus=DIR    objectives compared on your own corpus (docs/your-own-corpus.md)
 """
 
+import os
+
 from snakemake.utils import min_version
 
 min_version("9.0")
@@ -19,7 +21,10 @@ min_version("9.0")
 include: "rules/before_config.smk"
 
 
-configfile: "config.yaml"
+# Laid over the code's own config.yaml and config/ (rules/common.smk).
+if os.path.exists("config.yaml"):
+
+    configfile: "config.yaml"
 
 
 report: "docs/captions/workflow.rst"
@@ -53,13 +58,7 @@ localrules:
 rule all:
     default_target: True
     input:
-        my_corpus_files()
-        or [
-            TABLE_FILES,
-            PLAN.figure_files(),
-            f"{ROOT}/claims.csv",
-            f"{ROOT}/report.html",
-        ],
+        whole_run,
     message:
         f"All is there: {ROOT}"
 
@@ -83,14 +82,17 @@ rule retrievers:
 
 
 onstart:
-    cancel_left_jobs(is_alone(ALIVE))
+    try:
+        check_run_folders(ROOT)
+    except PretrieveError as error:
+        refuse(error)
 
 
 onsuccess:
-    forget_finished(ROOT)
+    if WHOLE_RUN:
+        forget_finished(ROOT)
     shell(f"python -m pretrieve report-time {time_report_options()}")
 
 
 onerror:
-    forget_finished(ROOT)
     print(HELP_ON_ERROR, file=sys.stderr)

@@ -33,7 +33,7 @@ from transformers import BertConfig, BertModel
 from pretrieve.models.config import BodyConfig
 from pretrieve.models.encoder import Encoder
 from pretrieve.models.hf_format import shown_config, to_bert_names
-from pretrieve.pretraining.contrastive import Contrastive
+from pretrieve.pretraining.contrastive import Contrastive, PairBatches
 from pretrieve.pretraining.pairs.pair import Pairs, pack_pairs
 from pretrieve.text.packing import Packed
 from pretrieve.text.token_store import TokenStore
@@ -82,7 +82,7 @@ class Ours:
     def __init__(self, encoder: Encoder, store: TokenStore, batch: int, budget: int, bf16: bool = False) -> None:
         self.device = Device(steps.CPU, bf16)
         self.objective = Contrastive(
-            encoder, store, Once(store), 1, batch, QUERY_LENGTH, PASSAGE_LENGTH, TEMPERATURE, budget=budget
+            encoder, store, Once(store), PairBatches(1, batch, QUERY_LENGTH, PASSAGE_LENGTH, TEMPERATURE), budget=budget
         )
 
     def step(self, step: int) -> float:

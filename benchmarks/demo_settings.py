@@ -18,7 +18,6 @@ import json
 from pathlib import Path
 
 import numpy as np
-import yaml
 
 from pretrieve.finetuning.finetune import optimiser_config
 from pretrieve.finetuning.groups import Groups, steps_for
@@ -35,6 +34,8 @@ from pretrieve.text.token_store import TokenStore
 from pretrieve.training.device import choose_device
 from pretrieve.training.loop import content_key, train
 from pretrieve.training.optimiser import OptimiserConfig
+from pretrieve.training.run_settings import RunSettings
+from pretrieve.workflow.config_files import read_config
 from pretrieve.workflow.job_options import encoder_options, recipe_options, started_from
 
 ROWS = ("transformer-none", "transformer-mlm", "transformer-ict-bfs-wlp")
@@ -89,7 +90,7 @@ def pretrained(config: dict, row: str, store: TokenStore, seed: int, device, kno
     """An encoder as the configuration has it, and the heads trained beside it; ``known`` keeps what is trained."""
     options = encoder_options(config, row)
     start = started_from(config, row)
-    key = content_key(options, encoder_options(config, start) if start else None)
+    key = content_key(options.to_dict(), encoder_options(config, start).to_dict() if start else None)
     if key in known:
         return known[key]
     if start:
@@ -97,14 +98,16 @@ def pretrained(config: dict, row: str, store: TokenStore, seed: int, device, kno
     else:
         encoder, begun = make_encoder(options, store, seed), {}
     heads = {}
-    if options["objective"]["name"] != "none":
-        budget = dict(options["budget"])
-        setting = Setting(options["objective"], budget.pop("batch"), encoder, store, seed, device.device)
+    if options.budget is not None:
+        budget = options.budget
+        setting = Setting(options.objective, budget.batch, encoder, store, seed, device.device)
         objective = build_objective(setting)
         heads = trained_heads(objective)
         for name in heads.keys() & begun.keys():
             heads[name].load_state_dict(begun[name].state_dict())
-        train(objective, OptimiserConfig(**budget), device, seed, label=row)
+        train(
+            objective, OptimiserConfig(steps=budget.steps, **budget.constants()), RunSettings(device, seed), label=row
+        )
     known[key] = encoder, heads
     return known[key]
 
@@ -118,8 +121,8 @@ def finetuned(encoder: Encoder, data: Dataset, size: str, recipe: dict, seed: in
     steps = steps_for(len(groups), recipe)
     watcher = BestSnapshot(model, data, training, validation, recipe, steps, device)
     watcher.start()
-    goal = RankingObjective(model, data, groups, recipe, seed, device.device)
-    train(goal, optimiser_config(recipe, steps), device, seed, watcher=watcher, label=size)
+    goal = RankingObjective(model, data, groups, recipe, device.device)
+    train(goal, optimiser_config(recipe, steps), RunSettings(device, seed), watcher=watcher, label=size)
     watcher.restore()
     return encoder
 
@@ -138,7 +141,7 @@ def run_setting(
     recipe = recipe_options(config, "reqa", next(iter(tasks)))
     recalls = {}
     for row in rows:
-        options = encoder_options(config, row)
+        options = encoder_options(config, row).to_dict()
         encoder, _ = pretrained(config, row, store, seed, device, known)
         for task, data in tasks.items():
             for size in sizes:
@@ -168,7 +171,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=11, help="not a seed of the tables")
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results/demo_settings.json"))
     arguments = parser.parse_args()
-    config = yaml.safe_load(Path("config.yaml").read_text())
+    config = read_config()
     store = TokenStore(arguments.root / "corpora/encyclopedia-demo/tokens")
     tasks = {name: Dataset(arguments.root / "tasks" / name) for name in ("questions", "descriptions")}
     known: dict = {}

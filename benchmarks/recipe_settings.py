@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import yaml
 
 from pretrieve.base import paths
 from pretrieve.finetuning.fine_tuning import FineTuning
@@ -28,6 +27,7 @@ from pretrieve.models.retriever_files import load_retriever
 from pretrieve.retrieval.embed import encode
 from pretrieve.tasks.dataset import Dataset
 from pretrieve.training.device import Device, choose_device
+from pretrieve.workflow.config_files import read_config
 from pretrieve.workflow.job_options import recipe_options
 from pretrieve.workflow.scales import at_scale
 
@@ -149,7 +149,7 @@ def main() -> None:
     suffix = "" if arguments.scale == "demo" else f"_{arguments.scale}"
     out = arguments.out or Path(f"benchmarks/results/recipe_settings{suffix}.json")
     root = arguments.root or Path("results") / arguments.scale
-    config = at_scale(yaml.safe_load(Path("config.yaml").read_text()) | {"scale": arguments.scale})
+    config = at_scale(read_config() | {"scale": arguments.scale})
     device = choose_device("auto", 1)
     results = json.loads(out.read_text()) if out.exists() else {}
     for group in arguments.only or groups:

@@ -20,14 +20,13 @@ from pathlib import Path
 from statistics import fmean, median
 
 import common
-import yaml
 
 from pretrieve.operations.publish.comparison import NOISE, is_trained, standard_error
 from pretrieve.reporting.tables.filling import values_of
 from pretrieve.reporting.tables.manifest import hardware
 from pretrieve.reporting.tables.references import Table, load_table
 from pretrieve.reporting.tables.results import ResultFiles, Setting
-from pretrieve.workflow.configuration import with_numbers
+from pretrieve.workflow.config_files import read_config
 from pretrieve.workflow.plan import Plan
 
 
@@ -57,7 +56,7 @@ def main() -> None:
     parser.add_argument("--seeds", nargs="+", type=int, default=[1, 2, 3])
     parser.add_argument("--out", type=Path, default=common.RESULTS / "run_noise.json")
     arguments = parser.parse_args()
-    config = with_numbers(yaml.safe_load(Path("config.yaml").read_text(encoding="utf-8"))) | {"scale": arguments.scale}
+    config = read_config() | {"scale": arguments.scale}
     plan = Plan.load(config)
     results, rows = {}, []
     for name in arguments.tables:

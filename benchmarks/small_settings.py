@@ -14,11 +14,11 @@ Prints a table and adds to benchmarks/results/small_settings.json. About 35 minu
 import argparse
 from pathlib import Path
 
-import yaml
 from demo_settings import add_result, run_setting, with_changes
 
 from pretrieve.tasks.dataset import Dataset
 from pretrieve.text.token_store import TokenStore
+from pretrieve.workflow.config_files import read_config
 from pretrieve.workflow.scales import at_scale
 
 ROWS = ("transformer-ict-bfs-wlp", "transformer-mlm")
@@ -33,7 +33,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=11, help="not a seed of the tables")
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results/small_settings.json"))
     arguments = parser.parse_args()
-    config = at_scale(yaml.safe_load(Path("config.yaml").read_text()) | {"scale": "small"})
+    config = at_scale(read_config() | {"scale": "small"})
     store = TokenStore(arguments.root / "corpora/wikipedia-small/tokens")
     tasks = {TASK: Dataset(arguments.root / "tasks" / TASK)}
     known: dict = {}

@@ -28,6 +28,7 @@ from pretrieve.training.loop import train
 from pretrieve.training.objective import Objective
 from pretrieve.training.optimiser import OptimiserConfig, learning_rate_at, make_optimiser
 from pretrieve.training.processes import Processes
+from pretrieve.training.run_settings import RunSettings
 from pretrieve.training.step import accumulate
 
 BATCH, LENGTH, SEED = 32, 128, 1
@@ -125,7 +126,7 @@ def check_step(make_objective: Callable[[], Objective]) -> None:
     stepper = Stepper(here, config)
     for step in range(2):
         stepper.step(step)
-    train(loop, config, Device(CPU, False), SEED, label="the training loop")
+    train(loop, config, RunSettings(Device(CPU, False), SEED), label="the training loop")
     for (name, a), b in zip(here.module.state_dict().items(), loop.module.state_dict().values(), strict=True):
         if not torch.equal(a, b):
             raise SystemExit(f"the step measured here is not the training loop's: {name} differs.")

@@ -8,14 +8,14 @@ wildcard_constraints:
 rule figure:
     input:
         measured=of(DATA.figure_inputs, "paper", "figure"),
-        reference="references/{paper}/{figure}.yaml",
+        reference=code_file("references/{paper}/{figure}.yaml"),
         tables=of(DATA.figure_tables, "paper", "figure"),
-        paper="references/{paper}/paper.yaml",
-        lock="envs/requirements.lock",
+        paper=code_file("references/{paper}/paper.yaml"),
+        lock=code_file("envs/requirements.lock"),
         sources=of(PLAN.figure_sources, "paper", "figure"),
         schemas=[
-            "src/pretrieve/schemas/figures.schema.yaml",
-            "src/pretrieve/schemas/references.schema.yaml",
+            code_file("src/pretrieve/schemas/figures.schema.yaml"),
+            code_file("src/pretrieve/schemas/references.schema.yaml"),
         ],
     output:
         csv=f"{ROOT}/figures/{{paper}}/{{figure}}.csv",
@@ -45,6 +45,6 @@ rule figure:
     shell:
         "OMP_NUM_THREADS={threads}"
         f" python {SCRIPTS}/figure.py"
-        " --reference {input.reference} --setting {params.setting}"
-        " --config-hash {params.hash} --lock {input.lock} --sources {input.sources:q}"
+        " --reference {input.reference:q} --setting {params.setting}"
+        " --config-hash {params.hash} --lock {input.lock:q} --sources {input.sources:q}"
         " --csv {output.csv} --svg {output.svg} --manifest {output.manifest} --log {log}"

@@ -44,7 +44,7 @@ for task_name in PLAN.tasks:
             message:
                 f"Fine-tuning {{wildcards.family}} on {task_name}, seed {{wildcards.seed}}"
             shell:
-                "python -m pretrieve.training.launch --gpus {resources.gpu} --nodes {resources.nodes} --"
+                "PRETRIEVE_CODE={params.code} python -m pretrieve.training.launch --gpus {resources.gpu} --nodes {resources.nodes} --"
                 f" python {SCRIPTS}/finetune.py"
                 " --encoder {params.encoder} --task {params.task}"
                 " --options {params.options} --made-of {params.made_of} --sizes {params.sizes} --watched {params.watched}"

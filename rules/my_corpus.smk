@@ -14,7 +14,7 @@ if MY_CORPUS:
     rule my_corpus_table:
         input:
             my_corpus.table_inputs(MY_CORPUS),
-            template="src/pretrieve/reporting/templates/my_corpus.html.j2",
+            template=code_file("src/pretrieve/reporting/templates/my_corpus.html.j2"),
         output:
             csv=f"{ROOT}/table.csv",
             md=f"{ROOT}/table.md",
@@ -34,7 +34,7 @@ if MY_CORPUS:
             code=stage_code("my_corpus_table.py"),
             request=as_text(MY_CORPUS.copy),
         message:
-            "Comparing objectives on {config[my_corpus]}"
+            f"Comparing objectives on {config['my_corpus']}"
         shell:
             f"python {SCRIPTS}/my_corpus_table.py"
             " --request {params.request} --csv {output.csv} --md {output.md}"
@@ -70,3 +70,9 @@ if MY_CORPUS:
             my_corpus_files(),
         message:
             f"The comparison is there: {ROOT}/table.md"
+
+else:
+
+    rule my_corpus_report:
+        input:
+            lambda wildcards: my_corpus.refuse_report(config),

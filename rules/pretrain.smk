@@ -23,14 +23,14 @@ rule pretrain:
     params:
         code=of(MODELS.pretraining_code, "encoder"),
         store=of(MODELS.store_of, "encoder"),
-        options=as_text(partial(encoder_options, config), "encoder"),
+        options=as_text(MODELS.pretraining_options, "encoder"),
         start=of(MODELS.start_argument, "encoder", "seed"),
         out=subpath(output[0], parent=True),
         checkpoints=f"{ROOT}/checkpoints/encoders/{{encoder}}/seed{{seed}}",
     message:
         "Pre-training {wildcards.encoder}, seed {wildcards.seed}"
     shell:
-        "python -m pretrieve.training.launch --gpus {resources.gpu} --nodes {resources.nodes} --"
+        "PRETRIEVE_CODE={params.code} python -m pretrieve.training.launch --gpus {resources.gpu} --nodes {resources.nodes} --"
         f" python {SCRIPTS}/pretrain.py"
         " --store {params.store} --options {params.options} {params.start}"
         " --seed {wildcards.seed}"

@@ -5,12 +5,12 @@ rule table:
     input:
         measured=of(PLAN.table_inputs, "paper", "table"),
         overlap=of(PLAN.table_overlaps, "paper", "table"),
-        reference="references/{paper}/{table}.csv",
-        paper="references/{paper}/paper.yaml",
-        lock="envs/requirements.lock",
+        reference=code_file("references/{paper}/{table}.csv"),
+        paper=code_file("references/{paper}/paper.yaml"),
+        lock=code_file("envs/requirements.lock"),
         sources=of(PLAN.table_sources, "paper", "table"),
-        template="src/pretrieve/reporting/templates/table.html.j2",
-        schema="src/pretrieve/schemas/references.schema.yaml",
+        template=code_file("src/pretrieve/reporting/templates/table.html.j2"),
+        schema=code_file("src/pretrieve/schemas/references.schema.yaml"),
     output:
         csv=report(
             f"{ROOT}/tables/{{paper}}/{{table}}.csv",
@@ -46,8 +46,8 @@ rule table:
         "Writing {wildcards.paper} {wildcards.table}"
     shell:
         f"python {SCRIPTS}/table.py"
-        " --reference {input.reference} --setting {params.setting}"
-        " --config-hash {params.hash} --lock {input.lock} --sources {input.sources:q}"
+        " --reference {input.reference:q} --setting {params.setting}"
+        " --config-hash {params.hash} --lock {input.lock:q} --sources {input.sources:q}"
         " --csv {output.csv} --md {output.md} --html {output.html} --tex {output.tex} --manifest {output.manifest} --log {log}"
 
 
@@ -55,8 +55,8 @@ rule claims:
     input:
         tables=TABLE_FILES,
         figures=FIGURE_POINTS,
-        claims="references/claims.yaml",
-        reproductions="references/reproductions.yaml",
+        claims=code_file("references/claims.yaml"),
+        reproductions=code_file("references/reproductions.yaml"),
     output:
         csv=report(
             f"{ROOT}/claims.csv",
@@ -87,7 +87,7 @@ rule claims:
         "Judging the papers' claims by what was measured"
     shell:
         f"python {SCRIPTS}/claims.py"
-        " --claims {input.claims} --reproductions {input.reproductions}"
+        " --claims {input.claims:q} --reproductions {input.reproductions:q}"
         " --config {params.config} --csv {output.csv} --groups {output.groups} --md {output.md} --log {log}"
 
 
@@ -98,9 +98,11 @@ rule report:
         manifests=[file.replace(".csv", ".manifest.json") for file in TABLE_FILES],
         figures=PLAN.figure_files(),
         claims=[rules.claims.output.csv, rules.claims.output.groups],
-        references=sorted(f"references/{name}.csv" for name in config["tables"]),
+        references=sorted(
+            code_file(f"references/{name}.csv") for name in config["tables"]
+        ),
         templates=[
-            f"src/pretrieve/reporting/templates/report.{kind}"
+            code_file(f"src/pretrieve/reporting/templates/report.{kind}")
             for kind in ("html.j2", "css", "js")
         ],
     output:
@@ -127,3 +129,13 @@ rule report:
     shell:
         f"python {SCRIPTS}/report.py"
         " --config {params.config} --html {output.html} --log {log}"
+
+
+# A mistyped name of a table or figure: what is said then names the nearest one.
+rule no_such_page:
+    input:
+        lambda wildcards: PLAN.refuse_page(wildcards.page),
+    output:
+        "{page}",
+    wildcard_constraints:
+        page=rf"(?=results/[^/]+/(?:tables|figures)/)(?!(?:{PLAN.alternation(PLAN.page_files)})$).+",

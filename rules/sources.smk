@@ -3,7 +3,7 @@
 
 FETCH = (
     f"python {SCRIPTS}/fetch.py"
-    " --sources {input.table} --name {params.name} --out {output} --log {log}"
+    " --sources {input.table:q} --name {params.name} --out {output} --log {log}"
 )
 FETCH_CHECKPOINT = (
     f"python {SCRIPTS}/fetch_checkpoint.py"
@@ -25,7 +25,7 @@ if config.get("rehearsal"):
 rule fetch:
     input:
         # A new line in the list fetches nothing again; a new checksum does, for it is a parameter.
-        table=ancient("resources/sources.tsv"),
+        table=ancient(code_file("resources/sources.tsv")),
     output:
         f"{PLAN.source_folder}/{{file}}",
     log:

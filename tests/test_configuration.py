@@ -9,12 +9,10 @@ for.
 from __future__ import annotations
 
 import copy
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from pretrieve.base import paths
 from pretrieve.base.errors import ConfigError, nearest
@@ -23,6 +21,7 @@ from pretrieve.pretraining.presets import resolve
 from pretrieve.reporting.tables.commands import DEFAULT_SCALE
 from pretrieve.reporting.tables.references import load_table
 from pretrieve.reporting.tables.results import Setting, expected_files
+from pretrieve.workflow.config_files import read_config
 from pretrieve.workflow.configuration import config_hash
 from pretrieve.workflow.job_options import (
     chain_of,
@@ -43,8 +42,7 @@ FINETUNING = "scales.demo.finetuning"
 
 @pytest.fixture
 def config() -> dict[str, Any]:
-    # By way of JSON: an alias of YAML is one object under two names, and a change of one of them would be of both.
-    return json.loads(json.dumps(yaml.safe_load((ROOT / "config.yaml").read_text())))
+    return read_config(ROOT / "config.yaml")
 
 
 def load(config: dict[str, Any]) -> Plan:
@@ -66,7 +64,7 @@ def changed(config: dict[str, Any], path: str, value: Any) -> dict[str, Any]:
 
 def test_no_encoder_is_the_alias_of_another() -> None:
     """``--config 'encoders={bert: {...}}'`` would change both: Snakemake changes the one object that YAML made of them."""
-    encoders = yaml.safe_load((ROOT / "config.yaml").read_text())["encoders"]
+    encoders = read_config(ROOT / "config.yaml")["encoders"]
     assert len({id(entry) for entry in encoders.values()}) == len(encoders) > 20
 
 
@@ -91,7 +89,7 @@ def test_the_repositorys_configuration(config) -> None:
     plan = load(config)
     assert plan.root == "results/demo" and plan.table_files()
     for encoder in config["encoders"]:
-        BodyConfig.from_dict(encoder_options(config, encoder)["body"])
+        BodyConfig.from_dict(encoder_options(config, encoder).body)
 
 
 @pytest.mark.parametrize(
@@ -347,7 +345,9 @@ def test_what_a_job_gets_is_as_small_as_its_work(config) -> None:
     other["encoders"]["new"] = {"body": "transformer", "layers": "deep", "objective": "none"}
     load(other)
     for encoder in config["encoders"]:
-        assert as_argument(encoder_options(config, encoder)) == as_argument(encoder_options(other, encoder))
+        assert as_argument(encoder_options(config, encoder).to_dict()) == as_argument(
+            encoder_options(other, encoder).to_dict()
+        )
     for recipe in config["recipes"]:
         assert as_argument(recipe_options(config, recipe, "questions")) == as_argument(
             recipe_options(other, recipe, "questions")
@@ -365,21 +365,21 @@ def test_seeds_are_the_scales_unless_the_run_names_others(config) -> None:
 
 def test_options_by_hand(config) -> None:
     scale = config["scales"]["demo"]
-    ict = encoder_options(config, "transformer-ict-quarter")
+    ict = encoder_options(config, "transformer-ict-quarter").to_dict()
     assert ict["dim"] == scale["dims"]["quarter"] and ict["body"]["layers"] == scale["layers"]["deep"]
     assert ict["objective"]["tasks"] == ["ict"] and ict["objective"]["temperature"] == scale["temperature"]
     assert ict["budget"] == scale["pretraining"]["budgets"]["pairs"] and ict["similarity"] == scale["similarity"]
     assert ict["objective"]["ict_keep"] == scale["pretraining"]["options"]["pairs"]["ict_keep"] and "start" not in ict
-    shallow, bag = encoder_options(config, "shallow-wlp"), encoder_options(config, "bow-mlp-none")
+    shallow, bag = encoder_options(config, "shallow-wlp").to_dict(), encoder_options(config, "bow-mlp-none").to_dict()
     assert shallow["body"]["layers"] == scale["layers"]["shallow"] and bag["body"]["kind"] == "bow-mlp"
     assert bag["objective"] == {"name": "none"}
-    mlm = encoder_options(config, "transformer-mlm")
+    mlm = encoder_options(config, "transformer-mlm").to_dict()
     examples = {"examples": scale["pretraining"]["examples"]}
     assert mlm["objective"] == {"name": "mlm", "length": scale["passage_length"], **resolve("mlm", None, examples, "")}
-    bert, none = encoder_options(config, "bert"), encoder_options(config, "transformer-none")
+    bert, none = encoder_options(config, "bert").to_dict(), encoder_options(config, "transformer-none").to_dict()
     assert bert["start"] == "base" and bert["objective"] == mlm["objective"] and "budget" not in none
     # What is compared in one table differs in the objective alone.
-    assert mlm["body"] == ict["body"] == encoder_options(config, "transformer-none")["body"]
+    assert mlm["body"] == ict["body"] == encoder_options(config, "transformer-none").body
     assert recipe_options(config, "reqa-half", "questions")["dim"] == scale["dims"]["half"]
 
 
@@ -482,7 +482,7 @@ def test_options_come_from_preset_scale_and_encoder(config) -> None:
         other = copy.deepcopy(config)
         other["encoders"]["condenser"] |= entry
         load(other)
-        return encoder_options(other, "condenser")["objective"]
+        return encoder_options(other, "condenser").objective
 
     paper, code = condenser(preset="paper"), condenser(preset="official_code")
     assert condenser() == paper and (paper["late_mlm"], code["late_mlm"]) == (True, False)
@@ -496,7 +496,7 @@ def test_options_come_from_preset_scale_and_encoder(config) -> None:
     own = changed(
         config, f"{ICT}.options", {"similarity": "dot", "temperature": 1.0, "head": "orqa", "towers": "separate"}
     )
-    ict, other = (encoder_options(own, f"transformer-ict{rest}") for rest in ("", "-quarter"))
+    ict, other = (encoder_options(own, f"transformer-ict{rest}").to_dict() for rest in ("", "-quarter"))
     assert (ict["similarity"], ict["head"], ict["objective"]["towers"]) == ("dot", "orqa", "separate")
     assert (other["similarity"], other["head"], other["objective"]["towers"]) == ("cosine", "linear", "shared")
 
@@ -509,7 +509,7 @@ def test_starts_from_outside(config, start: str) -> None:
         if entry.get("start") == "base":
             del other["encoders"][name]["layers"]
     load(other)
-    assert encoder_options(other, "base")["start"] == start and "layers" not in encoder_options(other, "base")["body"]
+    assert encoder_options(other, "base").start == start and "layers" not in encoder_options(other, "base").body
     assert started_from(other, "base") is None and started_from(other, "bert") == "base"
     assert started_from(config, "base") is None and from_outside(start) and not from_outside("base")
 

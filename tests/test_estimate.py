@@ -16,7 +16,6 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -30,6 +29,7 @@ from pretrieve.operations.estimate.schedule import Timing, speed_up, wall_second
 from pretrieve.operations.estimate.sizes import Sizes, count_lines, read_counts
 from pretrieve.operations.estimate.work import Work, steps_of
 from pretrieve.raw.sources import Source, read_sources
+from pretrieve.workflow.config_files import read_config
 
 ROOT = Path(__file__).resolve().parents[1]
 RATES = Rates("a core", "cpu", "measured", 1e11, 5e10, 6e10, 8e10, 0.01, 1e-9, 1e-9, 0.5, 3.0, 1.0)
@@ -224,7 +224,7 @@ def test_a_damaged_list_of_counts_is_named(line: str, said: str, tmp_path: Path)
 
 def test_every_line_of_the_list_is_a_name_of_the_project() -> None:
     """A data set, a corpus or a source: another name would never be looked up."""
-    config = yaml.safe_load((ROOT / "config.yaml").read_text())
+    config = read_config(ROOT / "config.yaml")
     scales = config["scales"].values()
     known = set(read_sources(ROOT / "resources/sources.tsv"))
     for section in ("datasets", "corpora"):

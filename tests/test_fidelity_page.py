@@ -13,10 +13,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import yaml
 
 from pretrieve.finetuning.recipes import RECIPES
 from pretrieve.pretraining.presets import OPTIONS
+from pretrieve.workflow.config_files import read_config
 from pretrieve.workflow.job_options import encoder_options, recipe_options
 
 ROOT = Path(__file__).parents[1]
@@ -85,7 +85,7 @@ def test_every_row_names_a_test_that_exists() -> None:
 
 @pytest.fixture(scope="module")
 def config() -> dict:
-    return yaml.safe_load((ROOT / "config.yaml").read_text(encoding="utf-8"))
+    return read_config(ROOT / "config.yaml")
 
 
 def test_the_demos_optimiser_and_dropout(config: dict) -> None:
@@ -93,7 +93,7 @@ def test_the_demos_optimiser_and_dropout(config: dict) -> None:
     for name, entry in config["recipes"].items():
         wanted = "adafactor" if entry.get("recipe", name) == "dual-t5" else "adamw"
         assert recipe_options(config, name, "questions")["optimiser"] == wanted, name
-    assert all(encoder_options(config, name)["body"].get("dropout", 0.0) == 0.0 for name in config["encoders"])
+    assert all(encoder_options(config, name).body.get("dropout", 0.0) == 0.0 for name in config["encoders"])
 
 
 def test_the_papers_budget_of_pairs_and_heads(config: dict) -> None:

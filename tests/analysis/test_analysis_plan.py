@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from pretrieve.analysis import plan
 from pretrieve.analysis.measures import summary, write_rows
 from pretrieve.base import paths
 from pretrieve.base.errors import ConfigError
+from pretrieve.workflow.config_files import read_config
 from pretrieve.workflow.configuration import check_config, config_hash
 
 ROOT = Path(__file__).parents[2]
@@ -30,7 +30,7 @@ ENTROPY, SIMILARITY, DECODER = (
 
 @pytest.fixture
 def config() -> dict[str, Any]:
-    return yaml.safe_load((ROOT / "config.yaml").read_text())
+    return read_config(ROOT / "config.yaml")
 
 
 def check(config: dict[str, Any]) -> None:

@@ -18,9 +18,11 @@ from pretrieve.analysis.decoder_states import load_decoder, measure
 from pretrieve.analysis.texts import draw_pieces, pack_spans
 from pretrieve.base.errors import DataError
 from pretrieve.models.batch import Batch
+from pretrieve.pretraining.encoder_options import EncoderOptions
 from pretrieve.pretraining.presets import resolve
 from pretrieve.pretraining.pretrain import pretrain
 from pretrieve.text.packing import Packed
+from pretrieve.training.run_settings import RunSettings
 
 CPU = torch.device("cpu")
 LENGTH = 14
@@ -135,7 +137,7 @@ def test_what_pretraining_writes(articles, shape, tmp_path, cpu) -> None:
     options |= {"objective": {"name": "seed-encoder", "length": 16} | chosen}
     options |= {"budget": {"batch": 4, "steps": 2, "learning_rate": 1e-3}}
     out = tmp_path / "e" / "seed1"
-    pretrain(options, articles.directory, out, 1, cpu, tmp_path / "checkpoints")
+    pretrain(EncoderOptions.from_dict(options), articles.directory, out, RunSettings(cpu, 1), tmp_path / "checkpoints")
     decoder, state = load_decoder(out, CPU), load_file(out / "heads.safetensors")
     assert (decoder.span, len(decoder.layers), decoder.training) == (3, 2, False)
     assert torch.equal(decoder.positions.weight, state["decoder.positions.weight"])

@@ -16,10 +16,12 @@ from safetensors.torch import load_file
 
 from pretrieve.operations.bundle.jobs import Call, Job
 from pretrieve.operations.bundle.reading import Watched, thin_stores, tokens_read
+from pretrieve.pretraining.encoder_options import EncoderOptions
 from pretrieve.pretraining.presets import resolve
 from pretrieve.pretraining.pretrain import pretrain
 from pretrieve.text.token_store import TokenStore
 from pretrieve.training.device import Device
+from pretrieve.training.run_settings import RunSettings
 
 CPU = Device(torch.device("cpu"), bf16=False)
 BODY = {"kind": "transformer", "hidden": 16, "layers": 2, "heads": 2, "feed_forward": 32, "max_positions": 40}
@@ -71,7 +73,7 @@ def thin_copy(store: TokenStore, options: dict, place: Path, seed: int = 1) -> T
 
 
 def weights(options: dict, store: TokenStore, out: Path) -> dict[str, torch.Tensor]:
-    pretrain(options, store.directory, out / "seed1", 1, CPU, out / "work", 1e9)
+    pretrain(EncoderOptions.from_dict(options), store.directory, out / "seed1", RunSettings(CPU, 1, 1e9), out / "work")
     return load_file(out / "seed1/model.safetensors")
 
 
@@ -99,7 +101,8 @@ def test_jobs_of_one_store_are_put_together(store: TokenStore) -> None:
     one, other = ({"options": options_of(case), "seed": 1} for case in ("mlm", "pairs"))
     both = tokens_read(store.directory, [one, other])
     assert np.array_equal(both, tokens_read(store.directory, [one]) | tokens_read(store.directory, [other]))
-    untrained = one | {"options": one["options"] | {"objective": {"name": "none"}}}
+    unbudgeted = {key: value for key, value in one["options"].items() if key != "budget"}
+    untrained = one | {"options": unbudgeted | {"objective": {"name": "none"}}}
     assert not tokens_read(store.directory, [untrained]).any()
 
 

@@ -16,10 +16,12 @@ import torch
 from safetensors.torch import load_file
 
 from pretrieve.operations.bundle.slices import after, alarm
+from pretrieve.pretraining.encoder_options import EncoderOptions
 from pretrieve.pretraining.presets import resolve
 from pretrieve.pretraining.pretrain import pretrain
 from pretrieve.training.device import Device
 from pretrieve.training.loop import Stopped
+from pretrieve.training.run_settings import RunSettings
 
 CPU = Device(torch.device("cpu"), bf16=False)
 STEPS = 12
@@ -49,11 +51,15 @@ def test_a_moment_is_over_once_it_has_come(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_slices_end_with_the_bits_of_one_run(store, tmp_path: Path) -> None:
     whole = tmp_path / "whole/seed1"
-    outcome = pretrain(OPTIONS, store.directory, whole, 1, CPU, tmp_path / "unused", 1e9)
+    outcome = pretrain(
+        EncoderOptions.from_dict(OPTIONS), store.directory, whole, RunSettings(CPU, 1, 1e9), tmp_path / "unused"
+    )
     out, work, saved = tmp_path / "sliced/seed1", tmp_path / "state", []
     for _ in range(4):
         try:
-            again = pretrain(OPTIONS, store.directory, out, 1, CPU, work, 1e9, stop=every(4))
+            again = pretrain(
+                EncoderOptions.from_dict(OPTIONS), store.directory, out, RunSettings(CPU, 1, 1e9, stop=every(4)), work
+            )
             break
         except Stopped:
             assert not (out / "model.safetensors").exists()

@@ -14,13 +14,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-import yaml
 
 from pretrieve.base.errors import DataError
 from pretrieve.operations import raw_files as wanted
 from pretrieve.raw.licences import licence_table, with_table
 from pretrieve.raw.sources import Source, fetch, read_sources
-from pretrieve.workflow.configuration import with_numbers
+from pretrieve.workflow.config_files import read_config
 from pretrieve.workflow.plan import Plan
 
 ROOT = Path(__file__).parents[2]
@@ -127,8 +126,7 @@ def test_needed_by() -> None:
 
 @pytest.fixture(scope="module")
 def loaded() -> Plan:
-    config = yaml.safe_load((ROOT / "config.yaml").read_text())
-    return Plan.load(with_numbers(config), ROOT / "references", LIST)
+    return Plan.load(read_config(ROOT / "config.yaml"), ROOT / "references", LIST)
 
 
 @pytest.fixture

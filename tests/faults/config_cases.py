@@ -8,19 +8,16 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from pretrieve.workflow.config_checks import check_size
-from pretrieve.workflow.configuration import with_numbers
+from pretrieve.workflow.config_files import complete, read_config
 from pretrieve.workflow.plan import Plan
 
 ROOT = Path(__file__).resolve().parents[2]
-SCHEMA = ROOT / "schemas/config.schema.yaml"
 
 
 @cache
 def _read() -> dict[str, Any]:
-    return yaml.safe_load((ROOT / "config.yaml").read_text(encoding="utf-8"))
+    return read_config(ROOT / "config.yaml", code_folder=ROOT)
 
 
 def project_config() -> dict[str, Any]:
@@ -31,4 +28,4 @@ def project_config() -> dict[str, Any]:
 def checked(config: Mapping[str, Any]) -> Plan:
     """As rules/common.smk checks it. Raises PretrieveError for what is wrong, and nothing else."""
     check_size(config)
-    return Plan.load(with_numbers(config), ROOT / "references", SCHEMA, ROOT / "resources/sources.tsv")
+    return Plan.load(complete(config, ROOT), ROOT / "references", ROOT / "resources/sources.tsv")

@@ -25,11 +25,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "models"))
 from config_cases import checked, project_config
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from pretrieve.benchmarks.official.collection_readers import build_collection
 from published_files import bert_lm, write
 
 from pretrieve.base.errors import DataError, PretrieveError
 from pretrieve.benchmarks.official.beir_folder import look_at
+from pretrieve.benchmarks.reading import build_collection
 from pretrieve.models.published import read_start
 from pretrieve.reporting.figures.reference import load_figures
 from pretrieve.workflow import plan

@@ -175,7 +175,9 @@ def test_what_is_missing_or_another_is_named(home: Path, there: Path, what: str)
         changed(there, lambda manifest: manifest["members"]["results-01.tar.xz"].update(sums_of(members)))
         assert "is missing, and the manifest lists it" in refused(home, there)
         changed(there, lambda manifest: manifest["members"].update({"results-01.tar.xz": sums_of(members)}))
-        assert re.search("is missing, and (pretrain a/seed1|retrieve a.r-full/questions/seed1) is", refused(home, there))
+        assert re.search(
+            "is missing, and (pretrain a/seed1|retrieve a.r-full/questions/seed1) is", refused(home, there)
+        )
     else:
         (there / "weights.index.json").write_text('{"files": {}}')
         assert "weights.index.json: 13 bytes that are not those of the manifest" in refused(home, there)

@@ -22,7 +22,7 @@ import yaml
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "workflow"))
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "models"))
 
-from config_cases import SCHEMA, checked, project_config
+from config_cases import ROOT, checked, project_config
 from miniature import Workflow, clone
 from published_files import bert_lm, write
 
@@ -63,7 +63,7 @@ def test_a_file_that_nobody_could_walk_through(tmp_path: Path, name: str) -> Non
 
 
 def test_a_file_as_it_should_be(tmp_path: Path) -> None:
-    check_file(SCHEMA)
+    check_file(ROOT / "config.yaml")
     check_size(project_config())
     (tmp_path / "none.yaml").write_text("a: [1\nb: }")
     check_file(tmp_path / "none.yaml")  # what is no YAML says Snakemake
@@ -136,7 +136,7 @@ def test_lengths_of_a_run_on_ones_own_corpus(tmp_path: Path) -> None:
         options = config["my_corpus_options"]
         (options[place] if place else options)["passage_length"] = 200
         with pytest.raises(ConfigError, match=r"passage_length: 200 .*128"):
-            checked(my_corpus.with_my_corpus(config, [], SCHEMA))
+            checked(my_corpus.with_my_corpus(config))
 
 
 @pytest.mark.parametrize(

@@ -25,6 +25,7 @@ import yaml
 from miniature import TIMEOUT, Workflow, clone, environment
 
 from pretrieve.base.errors import PretrieveError
+from pretrieve.workflow.config_files import read_config
 from pretrieve.workflow.configuration import check_config
 from pretrieve.workflow.plan import Plan
 
@@ -163,7 +164,7 @@ def poisoned(config: dict[str, Any], project: Path) -> dict[str, Any]:
 
 def test_every_value_reaches_its_program_as_it_is(recorded: Workflow, tmp_path: Path):
     folder = recorded.folder
-    config = poisoned(yaml.safe_load((folder / "config.yaml").read_text()), folder)
+    config = poisoned(read_config(folder / "config.yaml", code_folder=folder), folder)
     (folder / "config.yaml").write_text(yaml.safe_dump(config, sort_keys=False, allow_unicode=True))
     tasks = [f"results/demo/tasks/{name}/stats.json" for name in ("reading", "sentences", "one-file")]
     calls = run_recorded(recorded, tmp_path / "calls", "--", "all", *tasks)
@@ -213,7 +214,7 @@ def test_the_path_of_ones_own_corpus_reaches_its_programs_as_it_is(recorded: Wor
     for split, part in (("train", ids[:8]), ("test", ids[8:])):
         rows = "".join(f"q{n}\td{n}\t1\n" for n in part)
         (own / f"qrels/{split}.tsv").write_text("query-id\tcorpus-id\tscore\n" + rows)
-    config = yaml.safe_load((recorded.folder / "config.yaml").read_text())
+    config = read_config(recorded.folder / "config.yaml", code_folder=recorded.folder)
     config["my_corpus"] = str(own)
     config["my_corpus_options"] |= {"objectives": ["none", "bert"], "seeds": [1]}
     (recorded.folder / "config.yaml").write_text(yaml.safe_dump(config, sort_keys=False, allow_unicode=True))
@@ -279,7 +280,7 @@ def with_value(config: dict[str, Any], path: tuple, value: str) -> dict[str, Any
 def test_any_other_text_is_refused(untouched: Workflow, monkeypatch):
     """Poison in every other value of the project's own configuration, one for each kind of place, is a ConfigError."""
     monkeypatch.chdir(Path(__file__).resolve().parents[2])
-    config = yaml.safe_load(Path("config.yaml").read_text())
+    config = read_config(Path("config.yaml"))
     tables = [f"{file.parent.name}/{file.stem}" for file in Path("references").glob("*/*.csv")]
     check_config(config, tables)
     scale = config["scale"]
@@ -314,7 +315,7 @@ def test_any_other_text_is_refused(untouched: Workflow, monkeypatch):
 def test_braces_of_a_path_are_refused(path):
     """Snakemake would look for a wildcard between them."""
     project = Path(__file__).resolve().parents[2]
-    config = yaml.safe_load((project / "config.yaml").read_text())
+    config = read_config(project / "config.yaml", code_folder=project)
     with pytest.raises(PretrieveError, match=rf"config: {'.'.join(path)}: 'a/{{x}}.json' has a brace"):
         check_config(
             with_value(config, path, "a/{x}.json"),
@@ -325,7 +326,7 @@ def test_braces_of_a_path_are_refused(path):
 @pytest.mark.parametrize("kind", ["scales", "corpora", "datasets", "encoders", "recipes"])
 @pytest.mark.parametrize("name", ["a b", "a;touch canary-5", "$(touch canary-6)", "../up", "name\n", "-n", ""])
 def test_names_are_plain(kind, name):
-    config = yaml.safe_load(Path(__file__).resolve().parents[2].joinpath("config.yaml").read_text())
+    config = read_config(Path(__file__).resolve().parents[2] / "config.yaml")
     some = next(iter(config[kind].values()))
     config[kind][name] = some
     with pytest.raises(PretrieveError, match="names become parts of paths and commands"):
@@ -394,6 +395,7 @@ def test_all_values_of_the_makefile_are_looked_at():
         "PYTHON",
         "PIP",
         "SNAKEMAKE",
+        "RUN",
         "CURDIR",
         "SCALED",
         "SETTINGS",

@@ -80,7 +80,7 @@ def objective(data: Dataset, kind: str, budget: int | None = None, **model: Any)
     rows = data.split("60pct", "train")
     groups = Groups(data, rows, options, [lists(data, rows)], 7)
     similarity = {"similarity": "dot"} if options["loss"] != "softmax" else {}
-    return RankingObjective(dual(data, **similarity | model), data, groups, options, 7, CPU.device, budget)
+    return RankingObjective(dual(data, **similarity | model), data, groups, options, CPU.device, budget)
 
 
 def gradients(module: nn.Module) -> dict[str, torch.Tensor]:

@@ -8,8 +8,9 @@ from pathlib import Path
 from ranking_small import CPU, OPTIONS, dual, lists
 
 from pretrieve.finetuning.ance import AnceObjective, FreshNegatives
-from pretrieve.finetuning.distillation import DistillationObjective, TeacherScores, score_groups
+from pretrieve.finetuning.distillation import DistillationObjective, Teacher, TeacherScores, pairs_of, score_groups
 from pretrieve.finetuning.groups import Groups
+from pretrieve.finetuning.model_search import PresentSearch
 from pretrieve.models.config import BodyConfig
 from pretrieve.models.cross_encoder import CrossEncoder
 from pretrieve.tasks.dataset import Dataset
@@ -20,6 +21,7 @@ from pretrieve.training.processes import Processes
 CONFIG = OptimiserConfig(7, 3e-2, eps=1e-3)
 ANCE = OPTIONS | {"loss": "pairwise", "in_batch": False, "group": 3, "pool": 5, "refresh": 3, "batch": 8}
 DISTILLATION = OPTIONS | {"loss": "distillation", "group": 4, "batch": 8, "temperature": 0.2}
+DISTILLATION |= {"distillation": "soft-labels", "contrastive_weight": 1e-4}
 SAMPLE = 3
 #: Looked at on the way, by the best of several windows.
 CURVE = OPTIONS | {"curve": 2, "windows": 3, "passage_length": 6}
@@ -38,9 +40,11 @@ def ance(
     """Pairwise loss over negatives that are found anew before steps 0, 3 and 6; ``given``: only from step 3 on."""
     chosen = ANCE | options
     rows, model = data.split("60pct", "train"), dual(data, "ade-ste", "dot", dropout)
-    fresh = FreshNegatives(model, data, rows, chosen, 5, CPU, directory / "negatives", key, processes, SAMPLE)
+    fresh = FreshNegatives(
+        PresentSearch(model, data, chosen, CPU, directory / "negatives", processes), rows, chosen, 5, key, SAMPLE
+    )
     groups = Groups(data, rows, chosen, [lists(data, rows)], 5) if given else None
-    return AnceObjective(model, data, groups, chosen, 5, fresh, CPU.device, budget)
+    return AnceObjective(model, data, groups, chosen, fresh, CPU.device, budget)
 
 
 def cross_encoder(data: Dataset) -> CrossEncoder:
@@ -66,7 +70,8 @@ def groups_of(data: Dataset) -> Groups:
 def teacher_scores(data: Dataset, directory: Path, processes: Processes | None = None) -> TeacherScores:
     about = {"directory": "teacher", "sha256": {"model.safetensors": "0"}}
     path, teacher = directory / "teacher.jsonl.gz", cross_encoder(data)
-    return score_groups(teacher, about, data, groups_of(data), CONFIG.steps, DISTILLATION, CPU, path, processes)
+    pairs = pairs_of(groups_of(data), CONFIG.steps, DISTILLATION["batch"])
+    return score_groups(Teacher(teacher, about), data, pairs, DISTILLATION, path, CPU, processes)
 
 
 def distillation(
@@ -80,12 +85,12 @@ def distillation(
 ) -> DistillationObjective:
     scores = teacher or teacher_scores(data, directory, processes)
     model = dual(data, "ade-ste", dropout=dropout)
-    return DistillationObjective(model, data, groups_of(data), DISTILLATION, 7, scores, CPU.device, budget, **more)
+    return DistillationObjective(model, data, groups_of(data), DISTILLATION | more, scores, CPU.device, budget)
 
 
 #: Name → how one is made for test_teacher_processes.py.
 OBJECTIVES = {
     "ance": ance,
     "distillation": distillation,
-    "kl": partial(distillation, form="kl", contrastive_weight=0.1),
+    "kl": partial(distillation, distillation="kl", contrastive_weight=0.1),
 }

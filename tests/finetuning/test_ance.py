@@ -30,6 +30,7 @@ from pretrieve.training.checkpoint import Checkpoints
 from pretrieve.training.device import Device
 from pretrieve.training.loop import Watcher, train
 from pretrieve.training.prefetch import Prefetch
+from pretrieve.training.run_settings import RunSettings
 
 REFRESHES = (0, 3, 6)
 
@@ -109,7 +110,7 @@ def run(data, directory: Path, stop: int | None = None, given: bool = False, sea
             raise KeyboardInterrupt
 
     objective.micro_batches = watched
-    train(objective, CONFIG, CPU, 3, Checkpoints(directory / "checkpoints", "run"), 0.0, Watcher(look))
+    train(objective, CONFIG, RunSettings(CPU, 3, 0.0), Checkpoints(directory / "checkpoints", "run"), Watcher(look))
     return objective, models, used
 
 
@@ -188,7 +189,7 @@ def test_no_batch_is_made_ahead_of_a_refresh(task, tmp_path: Path, monkeypatch) 
     monkeypatch.setattr(objective, "micro_batches", watched)
     monkeypatch.setattr(objective._fresh, "find", found)
     monkeypatch.setattr(loop, "Prefetch", lambda make, device: Prefetch(make, Device(torch.device("cuda"), False)))
-    train(objective, CONFIG, CPU, 3)
+    train(objective, CONFIG, RunSettings(CPU, 3))
     ahead = [step for step, thread in threads.items() if thread is not threading.main_thread()]
     assert ahead == [1, 2, 4, 5]
     wanted = straight.module.state_dict()

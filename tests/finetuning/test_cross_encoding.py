@@ -23,6 +23,7 @@ from pretrieve.retrieval import embed
 from pretrieve.retrieval.negatives import Negatives
 from pretrieve.training.loop import train
 from pretrieve.training.optimiser import OptimiserConfig
+from pretrieve.training.run_settings import RunSettings
 
 DRAWN = {"pool": 9, "pool_from": "first", "sources": "union", "examples": "judgement"}
 OPTIONS = {"group": 3, **DRAWN, "batch": 6, "query_length": 6, "passage_length": 12}
@@ -142,7 +143,7 @@ def test_it_learns_which_document_is_relevant(task, model, groups, cpu) -> None:
         return float((scores.argmax(axis=1) + 1 == task.positive[rows]).mean())
 
     assert right() < 0.5
-    curve = train(objective, OptimiserConfig(150, 1e-2), cpu, 1).curve
+    curve = train(objective, OptimiserConfig(150, 1e-2), RunSettings(cpu, 1)).curve
     assert curve[-1]["softmax"] < 0.3 * curve[0]["softmax"] and right() > 0.9
 
 

@@ -35,6 +35,7 @@ from pretrieve.training.checkpoint import Checkpoints
 from pretrieve.training.loop import Watcher, train
 from pretrieve.training.optimiser import OptimiserConfig
 from pretrieve.training.processes import Processes
+from pretrieve.training.run_settings import RunSettings
 from pretrieve.training.step import accumulate
 
 
@@ -72,7 +73,7 @@ def test_a_perfect_teacher_leaves_nothing_to_learn(task, tmp_path: Path) -> None
         means, gradient = one_step(distillation(task, tmp_path, teacher=teacher))
         assert means == {"distillation": pytest.approx(entropy, rel=1e-5)}
         assert max(float(value.abs().max()) for value in gradient.values()) < 2e-6
-        objective = distillation(task, tmp_path, teacher=teacher, form="kl", contrastive_weight=0.0)
+        objective = distillation(task, tmp_path, teacher=teacher, distillation="kl", contrastive_weight=0.0)
         means, gradient = one_step(objective)
         assert means["distillation"] == pytest.approx(0, abs=1e-6)
         assert max(float(value.abs().max()) for value in gradient.values()) < 2e-6
@@ -93,12 +94,12 @@ def test_both_losses_are_those_of_torch(task, tmp_path: Path) -> None:
     means, _ = one_step(soft)
     expected = functional.cross_entropy(student, wanted.softmax(dim=1))  # torch's own soft labels, a mean over queries
     assert means == {"distillation": pytest.approx(float(expected), rel=1e-5)}
-    kl = distillation(task, tmp_path, teacher=teacher, form="kl")
+    kl = distillation(task, tmp_path, teacher=teacher, distillation="kl")
     means, _ = one_step(kl)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # torch advises against this mean, which the released code takes
         divergence = nn.KLDivLoss(reduction="mean")(student.log_softmax(dim=1), wanted.softmax(dim=1))
-    plain = RankingObjective(kl.model, task, groups_of(task), DISTILLATION | {"loss": "softmax"}, 7)
+    plain = RankingObjective(kl.model, task, groups_of(task), DISTILLATION | {"loss": "softmax"})
     assert means["distillation"] == pytest.approx(float(divergence), rel=1e-4)
     assert means["contrastive"] == pytest.approx(one_step(plain)[0]["contrastive"], rel=1e-6)
     assert kl.terms == {"distillation": 1.0, "contrastive": 1e-4} and soft.terms == {"distillation": 1.0}
@@ -109,7 +110,7 @@ def test_a_cut_batch_has_the_same_gradient(task, tmp_path: Path, form: str) -> N
     teacher = teacher_scores(task, tmp_path)
     found = []
     for budget, pieces in ((10**6, 1), (200, 2), (1, 8)):
-        objective = distillation(task, tmp_path, budget, teacher=teacher, form=form, contrastive_weight=0.5)
+        objective = distillation(task, tmp_path, budget, teacher=teacher, distillation=form, contrastive_weight=0.5)
         assert len(objective.micro_batches(2)) == pieces
         found.append(one_step(objective))
     for means, gradient in found[1:]:
@@ -139,7 +140,7 @@ def test_the_student_ranks_as_its_teacher_does(task, tmp_path: Path) -> None:
         for group, order, kept in zip(groups, wanted, clear, strict=True)
     ]
     before = np.concatenate(equal()).mean()
-    curve = train(objective, OptimiserConfig(200, 2e-2, weight_decay=0.0), CPU, 1).curve
+    curve = train(objective, OptimiserConfig(200, 2e-2, weight_decay=0.0), RunSettings(CPU, 1)).curve
     after = np.concatenate(equal())
     assert len(after) > 20 and before < 0.3 and after.mean() > 0.95
     assert curve[-1]["distillation"] < curve[0]["distillation"]
@@ -153,8 +154,8 @@ def test_a_killed_run_ends_with_the_same_bits(task, tmp_path: Path, form: str) -
             if step == stop:
                 raise KeyboardInterrupt
 
-        objective = distillation(task, directory, budget=200, form=form, dropout=0.1)
-        train(objective, CONFIG, CPU, 3, Checkpoints(directory / "checkpoints", "k"), 0.0, Watcher(look))
+        objective = distillation(task, directory, budget=200, distillation=form, dropout=0.1)
+        train(objective, CONFIG, RunSettings(CPU, 3, 0.0), Checkpoints(directory / "checkpoints", "k"), Watcher(look))
         return objective.module.state_dict()
 
     straight = go(tmp_path / "straight", None)
@@ -188,7 +189,12 @@ def test_the_teacher_scores_every_pair_of_the_run_once(task, tmp_path: Path, mon
     first = (tmp_path / "teacher.jsonl.gz").read_bytes()
     about = {"directory": "teacher", "sha256": {"model.safetensors": "0"}}
     score = lambda about, steps, options: module.score_groups(
-        cross_encoder(task), about, task, groups, steps, options, CPU, tmp_path / "teacher.jsonl.gz"
+        module.Teacher(cross_encoder(task), about),
+        task,
+        module.pairs_of(groups, steps, options["batch"]),
+        options,
+        tmp_path / "teacher.jsonl.gz",
+        CPU,
     )
     score(about, 3, DISTILLATION)
     assert len(asked) == 1
@@ -254,12 +260,12 @@ def test_refused(task, tmp_path: Path) -> None:
         missing.of(groups_of(task).at(0, 8))
     with pytest.raises(DataError, match="has none"):
         TeacherScores(task, *(np.empty(0, np.int64),) * 2, np.empty(0)).of(groups_of(task).at(0, 2))
-    for wrong in ({"form": "mse"}, {"form": ""}):
+    for wrong in ({"distillation": "mse"}, {"distillation": ""}):
         with pytest.raises(ConfigError, match="distillation: form"):
             distillation(task, tmp_path, **wrong)
     with pytest.raises(ConfigError, match="distillation: form 'kl', group 1"):
-        options = DISTILLATION | {"group": 1}
-        module.DistillationObjective(cross_encoder(task), task, groups_of(task), options, 7, scores, form="kl")
+        options = DISTILLATION | {"group": 1, "distillation": "kl"}
+        module.DistillationObjective(cross_encoder(task), task, groups_of(task), options, scores)
     with pytest.raises(DataError, match="no \\*.safetensors, expected a trained cross-encoder"):
         describe_teacher(tmp_path)
     save_file({"x": torch.ones(1)}, tmp_path / "model.safetensors")

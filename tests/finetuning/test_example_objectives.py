@@ -43,6 +43,7 @@ from pretrieve.text.vocabulary import SPECIAL_TOKENS, from_vocab_file
 from pretrieve.training.loop import train
 from pretrieve.training.optimiser import OptimiserConfig
 from pretrieve.training.processes import Processes
+from pretrieve.training.run_settings import RunSettings
 from pretrieve.training.step import accumulate
 
 PROGRAM = Path(__file__).resolve().parents[2] / "workflow_scripts" / "predict.py"
@@ -208,7 +209,7 @@ def test_it_is_learnt(kind: str, tasks, config: BodyConfig, cpu) -> None:
         return next(iter(means.values()))
 
     before, loss = score(), objective.mean_loss(data.split("all", "valid"))
-    train(objective, OptimiserConfig(60, 1e-2), cpu, 1)
+    train(objective, OptimiserConfig(60, 1e-2), RunSettings(cpu, 1))
     # Two grades tie so often that even a perfect order has a Spearman's correlation of 0.87.
     assert before < 0.75 and score() > (0.7 if kind == "regression" else 0.9)
     assert kind == "classification" or objective.mean_loss(data.split("all", "valid")) < loss

@@ -16,6 +16,7 @@ from ranking_small import CPU, KINDS, OPTIONS, dual, gradients, largest_differen
 from pretrieve.finetuning.ance import FreshNegatives
 from pretrieve.finetuning.groups import Groups
 from pretrieve.finetuning.maxp import MaxPAnce, MaxPRanking
+from pretrieve.finetuning.model_search import PresentSearch
 from pretrieve.finetuning.ranking import RankingObjective
 from pretrieve.finetuning.step_curve import StepCurve
 from pretrieve.models.batch import Batch
@@ -35,7 +36,7 @@ def make(data: Dataset, kind: str, windows: int, length: int, budget: int | None
     rows = data.split("60pct", "train")
     groups = Groups(data, rows, options, [lists(data, rows)], 7)
     similarity = "dot" if options["loss"] != "softmax" else "cosine"
-    return base(dual(data, similarity=similarity), data, groups, options, 7, CPU.device, budget)
+    return base(dual(data, similarity=similarity), data, groups, options, CPU.device, budget)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -107,8 +108,8 @@ def test_negatives_are_searched_by_the_best_window(task: Dataset, tmp_path: Path
     rows = task.split("60pct", "train")
     options = OPTIONS | KINDS["pairwise"] | {"windows": 3, "passage_length": SHORT, "pool": 4, "refresh": 5}
     model = dual(task, similarity="dot").eval()
-    fresh = FreshNegatives(model, task, rows, options, 7, CPU, tmp_path / "negatives", "key")
-    made = MaxPAnce(model, task, None, options, 7, fresh, CPU.device)
+    fresh = FreshNegatives(PresentSearch(model, task, options, CPU, tmp_path / "negatives"), rows, options, 7, "key")
+    made = MaxPAnce(model, task, None, options, fresh, CPU.device)
     made.micro_batches(0)
     found = fresh.read(0)
     best, first = products_of(task, model, rows)
@@ -130,7 +131,10 @@ def test_a_run_on_the_way_is_by_the_best_window(task: Dataset, tmp_path: Path) -
     rows = task.split("60pct", "test")
     options = OPTIONS | {"windows": 3, "passage_length": SHORT, "curve": 2}
     model = dual(task, similarity="dot")
-    curve, watcher = StepCurve(model, task, rows, options, 4, CPU, tmp_path / "steps"), Watcher()
+    curve, watcher = (
+        StepCurve(PresentSearch(model, task, options, CPU, tmp_path / "steps"), rows, options, 4),
+        Watcher(),
+    )
     curve.beside(watcher)
     for step in range(4):
         watcher.after_step(step)

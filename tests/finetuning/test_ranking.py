@@ -35,6 +35,7 @@ from pretrieve.training.loop import train
 from pretrieve.training.objective import ContrastiveObjective
 from pretrieve.training.optimiser import OptimiserConfig
 from pretrieve.training.processes import Processes
+from pretrieve.training.run_settings import RunSettings
 from pretrieve.training.step import _seed_dropout, accumulate
 
 ROOT = Path(__file__).parents[2]
@@ -109,7 +110,7 @@ def test_64_documents_for_8_queries(task: Dataset) -> None:
     """8 queries with 8 passages each: every query over 64 (condenser A.1), less those that are relevant to it."""
     rows = task.split("60pct", "train")
     options = OPTIONS | {"group": 8, "batch": 8, "temperature": 1.0}
-    made = RankingObjective(dual(task), task, Groups(task, rows, options, [lists(task, rows)], 7), options, 7)
+    made = RankingObjective(dual(task), task, Groups(task, rows, options, [lists(task, rows)], 7), options)
     (batch,) = made.micro_batches(0)
     group = batch.data.group
     assert group.documents.shape == (8, 8)
@@ -267,7 +268,7 @@ def test_it_learns(task: Dataset, kind: str) -> None:
         return 1 + (scores > scores[np.arange(len(rows)), task.positive[rows]][:, None]).sum(axis=1)
 
     before = ranks().mean()
-    train(made, OptimiserConfig(40, 1e-2), CPU, 1)
+    train(made, OptimiserConfig(40, 1e-2), RunSettings(CPU, 1))
     assert before > 4 and ranks().mean() < 2
 
 
@@ -308,4 +309,4 @@ def test_options_that_do_not_go_together(task: Dataset, changes: dict, message: 
         check_loss(OPTIONS | changes)
     groups = objective(task, "reqa").groups
     with pytest.raises(ConfigError, match=message):
-        RankingObjective(dual(task), task, groups, OPTIONS | changes, 7)
+        RankingObjective(dual(task), task, groups, OPTIONS | changes)

@@ -14,19 +14,10 @@ from typing import Any
 
 import pytest
 
-from pretrieve.base.options import PRESETS
+from pretrieve.base.options import PRESETS, ByPreset
 from pretrieve.finetuning.finetune import optimiser_config
-from pretrieve.finetuning.recipes import (
-    DEFAULT_PRESET,
-    KIND_OF,
-    RECIPES,
-    VARIANTS,
-    ByPreset,
-    Depths,
-    Names,
-    resolve_recipe,
-    trainer_of,
-)
+from pretrieve.finetuning.recipe_parts import Depths, Names
+from pretrieve.finetuning.recipes import DEFAULT_PRESET, KIND_OF, RECIPES, VARIANTS, resolve_recipe, trainer_of
 from pretrieve.finetuning.trainers import modules_of
 from pretrieve.training.optimiser import learning_rate_at
 

@@ -20,9 +20,11 @@ from safetensors.torch import load_file
 from teacher_small import CONFIG, CURVE, OBJECTIVES
 
 from pretrieve.finetuning.distillation import read_teacher_scores
+from pretrieve.finetuning.model_search import PresentSearch
 from pretrieve.finetuning.step_curve import StepCurve
 from pretrieve.retrieval.negatives import read_negatives
 from pretrieve.training.loop import train
+from pretrieve.training.run_settings import RunSettings
 
 ROOT = Path(__file__).parents[2]
 
@@ -48,7 +50,7 @@ def pair(task_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_two_processes_train_what_one_does(task, pair: Path, tmp_path: Path, name: str) -> None:
     alone = OBJECTIVES[name](task, tmp_path, budget=10**6)
     start = {n: t.clone() for n, t in alone.module.state_dict().items()}
-    train(alone, CONFIG, CPU, 3)
+    train(alone, CONFIG, RunSettings(CPU, 3))
     weights = alone.module.state_dict()
     assert largest_difference(weights, start) > 1e-2
     both = [load_file(pair / f"{name}.{rank}.safetensors") for rank in (0, 1)]
@@ -66,6 +68,8 @@ def test_two_processes_train_what_one_does(task, pair: Path, tmp_path: Path, nam
 
 
 def test_two_processes_look_as_one_does(task, pair: Path, tmp_path: Path) -> None:
-    StepCurve(dual(task, "ade"), task, task.split("60pct", "test"), CURVE, 4, CPU, tmp_path / "steps").look(0)
+    StepCurve(
+        PresentSearch(dual(task, "ade"), task, CURVE, CPU, tmp_path / "steps"), task.split("60pct", "test"), CURVE, 4
+    ).look(0)
     assert (pair / "steps/0.trec.gz").read_bytes() == (tmp_path / "steps/0.trec.gz").read_bytes()
     assert [path.name for path in (pair / "steps").iterdir()] == ["0.trec.gz"]

@@ -13,10 +13,12 @@ from ranking_small import CPU, dual
 from safetensors.torch import save_file
 from teacher_small import CONFIG, CURVE, OBJECTIVES
 
+from pretrieve.finetuning.model_search import PresentSearch
 from pretrieve.finetuning.step_curve import StepCurve
 from pretrieve.tasks.dataset import Dataset
 from pretrieve.training.loop import train
 from pretrieve.training.processes import Processes
+from pretrieve.training.run_settings import RunSettings
 
 
 def main() -> None:
@@ -25,11 +27,11 @@ def main() -> None:
     torch.set_num_threads(1)
     for name, make in OBJECTIVES.items():
         objective = make(data, out, budget=200, processes=processes)
-        train(objective, CONFIG, CPU, 3, processes=processes)
+        train(objective, CONFIG, RunSettings(CPU, 3, processes=processes))
         state = {n: t.detach().contiguous() for n, t in objective.module.state_dict().items()}
         save_file(state, out / f"{name}.{processes.rank}.safetensors")
     test = data.split("60pct", "test")
-    StepCurve(dual(data, "ade"), data, test, CURVE, 4, CPU, out / "steps", processes).look(0)
+    StepCurve(PresentSearch(dual(data, "ade"), data, CURVE, CPU, out / "steps", processes), test, CURVE, 4).look(0)
     processes.leave()
 
 

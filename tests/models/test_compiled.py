@@ -15,6 +15,8 @@ from pretrieve.models.compiled import compile_layers
 from pretrieve.models.config import BodyConfig
 from pretrieve.models.encoder import make_body
 from pretrieve.models.transformer import Layer
+from pretrieve.pretraining.encoder_options import EncoderOptions
+from pretrieve.training.run_settings import RunSettings
 
 CONFIG = BodyConfig(vocabulary_size=50, hidden=16, layers=3, heads=2, feed_forward=24, max_positions=33, dropout=0.2)
 
@@ -109,7 +111,12 @@ def test_pre_training_with_it(store, tmp_path, monkeypatch, option: bool) -> Non
     for name, asked in (("plain", False), ("asked", option)):
         out = tmp_path / name / "seed1"
         done = run.pretrain(
-            options, store.directory, out, 1, choose_device("fp32"), tmp_path / "ckpt" / name, compiled=asked
+            EncoderOptions.from_dict(options),
+            store.directory,
+            out,
+            RunSettings(choose_device("fp32"), 1),
+            tmp_path / "ckpt" / name,
+            compiled=asked,
         )
         losses.append([row["loss"] for row in done.curve])
     assert chosen == ([2] if option else []) and losses[1] == pytest.approx(losses[0], rel=1e-5)

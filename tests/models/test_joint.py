@@ -22,7 +22,7 @@ from pretrieve.models.batch import Batch
 from pretrieve.models.config import BodyConfig
 from pretrieve.models.dual_encoder import SHARINGS, dual_encoder
 from pretrieve.models.initialisation import seeded
-from pretrieve.models.joint import ACTIVATIONS, JointEncoder, JointTower, largest
+from pretrieve.models.joint import ACTIVATIONS, JointEncoder, JointShape, JointTower, largest
 from pretrieve.models.word_head import MaskedWordHead
 
 WIDTH, WORDS, SEP = 16, 50, 3
@@ -42,7 +42,7 @@ CONFIGURATIONS = {
 def make(name: str = "384+384", **options) -> JointEncoder:
     """With biases and norms that are not 0 and 1, so that none can be left out."""
     parts, cls_dim, top, head = CONFIGURATIONS[name][0]
-    core = JointEncoder(CONFIG, cls_dim, top, 7, parts, head, **options)
+    core = JointEncoder(CONFIG, JointShape(cls_dim, top, parts, **options), 7, head)
     generator = seeded(11)
     with torch.no_grad():
         for parameter in core.parameters():
@@ -95,7 +95,7 @@ def keep(mu: torch.Tensor, top: int, never=()) -> torch.Tensor:
 def test_the_score_by_hand(monkeypatch) -> None:
     """μ_d = [0.5, 3, −4, 2, 1] keeps words 1 and 3: 1·2 + 1·(−1) from ĥ, 3·(−1) + 2·5 from the words: 8; word 2, where
     both are large, does not count."""
-    core = JointEncoder(replace(CONFIG, vocabulary_size=5), 2, 2, 0)
+    core = JointEncoder(replace(CONFIG, vocabulary_size=5), JointShape(2, 2), 0)
     given = {
         "query": (torch.tensor([[1.0, 1.0]]), torch.tensor([[9.0, -1.0, -8.0, 5.0, 7.0]])),
         "document": (torch.tensor([[2.0, -1.0]]), torch.tensor([[0.5, 3.0, -4.0, 2.0, 1.0]])),
@@ -300,9 +300,10 @@ def test_refused() -> None:
         ({"head": "none"}, "head 'none' with dim=8"),
     ]:
         with pytest.raises(ConfigError, match=message):
-            JointEncoder(CONFIG, **{"cls_dim": 8, "top": 8, "seed": 0, **options})
+            head = options.pop("head", "linear")
+            JointEncoder(CONFIG, JointShape(**{"cls_dim": 8, "top": 8, **options}), 0, head)
     for kind in ("t5", "bow-mlp"):
         with pytest.raises(ConfigError, match=rf"needs \[CLS\] and a word head; a {kind} body has neither"):
-            JointEncoder(replace(CONFIG, kind=kind), 8, 8, 0)
+            JointEncoder(replace(CONFIG, kind=kind), JointShape(8, 8), 0)
     with pytest.raises(ConfigError, match="side 'passage' is not allowed"):
         JointTower(make(), "passage")

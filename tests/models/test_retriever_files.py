@@ -27,7 +27,7 @@ from pretrieve.models.dual_encoder import SHARINGS, DualEncoder, core, dual_enco
 from pretrieve.models.encoder import Encoder
 from pretrieve.models.hf_format import load_encoder, read_encoder, save_encoder
 from pretrieve.models.initialisation import seeded
-from pretrieve.models.joint import JointEncoder
+from pretrieve.models.joint import JointEncoder, JointShape
 from pretrieve.models.retriever_files import (
     is_retriever,
     load_cross_encoder,
@@ -48,10 +48,10 @@ MADE = {
     "bert-none": lambda: Encoder(BERT, 16, "cls", 3, "dot", "none"),
     "t5": lambda: Encoder(T5, 6, "mean", 3, "cosine", "linear-no-bias"),
     "bow-mlp": lambda: Encoder(replace(BERT, kind="bow-mlp"), 6, "mean", 3),
-    "joint": lambda: JointEncoder(BERT, 8, 5, 3, activation="log1p", sep=False, zeroed=(0, 4)),
-    "joint-bow": lambda: JointEncoder(BERT, 8, 5, 3, head="linear-no-bias", lexical_head="bow"),
-    "joint-cls": lambda: JointEncoder(BERT, 16, 1, 3, "cls", "none"),
-    "joint-ot": lambda: JointEncoder(BERT, 8, 7, 3, "ot"),
+    "joint": lambda: JointEncoder(BERT, JointShape(8, 5, activation="log1p", sep=False, zeroed=(0, 4)), 3),
+    "joint-bow": lambda: JointEncoder(BERT, JointShape(8, 5, lexical_head="bow"), 3, head="linear-no-bias"),
+    "joint-cls": lambda: JointEncoder(BERT, JointShape(16, 1, "cls"), 3, "none"),
+    "joint-ot": lambda: JointEncoder(BERT, JointShape(8, 7, "ot"), 3),
 }
 
 

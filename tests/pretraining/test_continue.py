@@ -18,9 +18,11 @@ from safetensors.torch import load_file, save_file
 from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.models.hf_format import read_encoder
 from pretrieve.pretraining import pretrain as run_module
+from pretrieve.pretraining.encoder_options import EncoderOptions
 from pretrieve.pretraining.presets import OPTIONS, resolve
 from pretrieve.pretraining.pretrain import _identity, pretrain
 from pretrieve.training.device import choose_device
+from pretrieve.training.run_settings import RunSettings
 
 BODY = {"kind": "transformer", "hidden": 16, "layers": 2, "heads": 2, "feed_forward": 32, "max_positions": 40}
 SMALL = {"skip_layer": 1, "head_layers": 1, "decoder_layers": 1, "span_length": 12}
@@ -45,7 +47,14 @@ def options(name: str, dim: int = 8, start: str | None = None, **changes) -> dic
 
 def train_from(store, directory: Path, chosen: dict, start: Path | None = None, seed: int = 1) -> Path:
     out = directory / "encoder/seed1"
-    pretrain(chosen, store.directory, out, seed, choose_device("fp32"), directory / "ckpt", start_dir=start)
+    pretrain(
+        EncoderOptions.from_dict(chosen),
+        store.directory,
+        out,
+        RunSettings(choose_device("fp32"), seed),
+        directory / "ckpt",
+        start_dir=start,
+    )
     return out
 
 

@@ -16,10 +16,11 @@ import torch
 from pretrieve.models.batch import Batch
 from pretrieve.models.encoder import Encoder
 from pretrieve.models.initialisation import seeded
-from pretrieve.pretraining.contrastive import Contrastive, in_batch_loss
+from pretrieve.pretraining.contrastive import Contrastive, PairBatches, in_batch_loss
 from pretrieve.pretraining.pairs.mixture import make_sampler
 from pretrieve.training.loop import train
 from pretrieve.training.optimiser import OptimiserConfig
+from pretrieve.training.run_settings import RunSettings
 
 
 def loop(queries: torch.Tensor, documents: torch.Tensor, temperature: float, ids: list[int]) -> float:
@@ -60,10 +61,8 @@ def make(store, body, budget: int | None = None, **options) -> Contrastive:
     chosen = {"similarity": "cosine", "temperature": 0.1, "towers": "shared", "head": "linear", "batch": 10} | options
     encoder = Encoder(body, 8, "mean", 0, chosen["similarity"], chosen["head"]).eval()
     sampler = make_sampler(store, ["ict", "bfs", "wlp"])
-    lengths = (12, 20)
-    return Contrastive(
-        encoder, store, sampler, 3, chosen["batch"], *lengths, chosen["temperature"], "cpu", chosen["towers"], budget
-    )
+    pairs = PairBatches(3, chosen["batch"], 12, 20, chosen["temperature"], chosen["towers"])
+    return Contrastive(encoder, store, sampler, pairs, "cpu", budget)
 
 
 def test_objective(store, body) -> None:
@@ -120,7 +119,7 @@ def test_two_towers_begin_as_copies_and_part(store, body, cpu) -> None:
     owned = [{p.data_ptr() for p in tower.parameters()} for tower in (query, document)]
     assert not owned[0] & owned[1]
     start = {n: t.clone() for n, t in document.state_dict().items()}
-    train(objective, OptimiserConfig(3, 1e-2), cpu, 0)
+    train(objective, OptimiserConfig(3, 1e-2), RunSettings(cpu, 0))
     for one, other in ((query.state_dict(), document.state_dict()), (query.state_dict(), start)):
         assert float((one["projection.weight"] - other["projection.weight"]).abs().max()) > 1e-3
         assert float((one["body.words.weight"] - other["body.words.weight"]).abs().max()) > 1e-3
@@ -132,7 +131,7 @@ def test_two_towers_begin_as_copies_and_part(store, body, cpu) -> None:
 def test_orqas_head_is_trained(store, body, cpu) -> None:
     objective = make(store, body, head="orqa", similarity="dot", temperature=1.0)
     start = {n: t.clone() for n, t in objective.module.state_dict().items()}
-    curve = train(objective, OptimiserConfig(3, 1e-2), cpu, 0).curve
+    curve = train(objective, OptimiserConfig(3, 1e-2), RunSettings(cpu, 0)).curve
     assert all(math.isfinite(row["loss"]) for row in curve)
     for name in ("pooler.weight", "dense.weight", "norm.weight"):
         assert (

@@ -23,6 +23,7 @@ from pretrieve.models.batch import WASTE
 from pretrieve.models.encoder import Encoder
 from pretrieve.models.hf_format import read_encoder
 from pretrieve.pretraining.dupmae import BagOfWords, DupMae
+from pretrieve.pretraining.encoder_options import EncoderOptions
 from pretrieve.pretraining.examples import Masked
 from pretrieve.pretraining.objectives import build_objective
 from pretrieve.pretraining.presets import PRESETS, resolve
@@ -33,6 +34,7 @@ from pretrieve.text.token_store import TokenStore
 from pretrieve.text.vocabulary import SpecialIds
 from pretrieve.training.device import Device
 from pretrieve.training.processes import Processes
+from pretrieve.training.run_settings import RunSettings
 from pretrieve.training.step import accumulate
 
 LENGTH, BATCH = 22, 20
@@ -222,7 +224,14 @@ def test_goes_on_from_saved_heads(corpus: TokenStore, tmp_path: Path, cpu: Devic
             "objective": options_of("paper"),
             "budget": {"batch": BATCH, "steps": steps, "learning_rate": rate},
         }
-        return pretrain(options, corpus.directory, tmp_path / name, 1, cpu, tmp_path / "ckpt", start_dir=start)
+        return pretrain(
+            EncoderOptions.from_dict(options),
+            corpus.directory,
+            tmp_path / name,
+            RunSettings(cpu, 1),
+            tmp_path / "ckpt",
+            start_dir=start,
+        )
 
     curve = run("a", 30, 1e-2).curve
     assert curve[-1]["bow"] < curve[0]["bow"] - 3 and curve[-1]["decoder"] < curve[0]["decoder"] - 0.1

@@ -8,13 +8,12 @@ Seen to fail when: one encoder of a group gets another budget, another start, fe
 from __future__ import annotations
 
 import copy
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
+from pretrieve.workflow.config_files import read_config
 from pretrieve.workflow.job_options import encoder_options
 
 ROOT = Path(__file__).parents[2]
@@ -26,7 +25,7 @@ AMOUNT = ("length", "examples", "query_length", "passage_length")
 @pytest.fixture
 def config() -> dict[str, Any]:
     # By way of JSON: an alias of YAML is one object under two names, and a change of one of them would be of both.
-    return json.loads(json.dumps(yaml.safe_load((ROOT / "config.yaml").read_text())))
+    return read_config(ROOT / "config.yaml")
 
 
 def group(config: dict[str, Any], name: str) -> list[str]:
@@ -47,7 +46,7 @@ def group(config: dict[str, Any], name: str) -> list[str]:
 def differences(config: dict[str, Any], names: list[str]) -> list[str]:
     """What differs between the first encoder and the others, as ``encoder: key``, but for the objective's own options."""
     found = []
-    resolved = {name: encoder_options(config, name) for name in names}
+    resolved = {name: encoder_options(config, name).to_dict() for name in names}
     first = resolved[names[0]]
     for name, options in resolved.items():
         # Paper pretraining_tasks varies the dimension of the vectors (table 6); a word objective has no vectors.
@@ -67,8 +66,8 @@ def test_nothing_but_the_objective_differs(config, name: str) -> None:
     names = group(config, name)
     assert len(names) >= GROUPS[name]
     assert differences(config, names) == []
-    objectives = [str(encoder_options(config, encoder)["objective"]) for encoder in names]
-    dims = [encoder_options(config, encoder)["dim"] for encoder in names]
+    objectives = [str(encoder_options(config, encoder).objective) for encoder in names]
+    dims = [encoder_options(config, encoder).dim for encoder in names]
     assert len(set(zip(objectives, dims, strict=True))) == len(names)  # and that does
     if name != "pretraining_tasks":
         assert len(set(dims)) == 1
@@ -83,14 +82,14 @@ def test_every_group_has_its_baseline(config) -> None:
             for other in rest
             if isinstance(config["encoders"][other]["objective"], str)
         }
-        budget = encoder_options(config, first)["budget"]
+        budget = encoder_options(config, first).budget.to_dict()
         assert {"batch", "steps", "learning_rate"} <= budget.keys()
 
 
 def test_two_spans_are_as_much_text_as_one_passage(config) -> None:
     """coCondenser reads two spans of each of its documents where the others read one text."""
     scale = config["scales"][config["scale"]]
-    assert 2 * encoder_options(config, "cocondenser")["objective"]["span_length"] == scale["passage_length"]
+    assert 2 * encoder_options(config, "cocondenser").objective["span_length"] == scale["passage_length"]
 
 
 @pytest.mark.parametrize(

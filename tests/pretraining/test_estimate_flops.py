@@ -27,7 +27,7 @@ from pretrieve.models.batch import Batch
 from pretrieve.models.config import BodyConfig
 from pretrieve.models.cross_encoder import CrossEncoder
 from pretrieve.models.encoder import Encoder
-from pretrieve.models.joint import JointEncoder
+from pretrieve.models.joint import JointEncoder, JointShape
 from pretrieve.operations.estimate.flops import (
     TRAINING,
     Texts,
@@ -46,6 +46,7 @@ from pretrieve.operations.estimate.training import (
     pretraining_step,
     score_pairs,
 )
+from pretrieve.pretraining.encoder_options import Budget, EncoderOptions
 from pretrieve.pretraining.objectives import build_objective
 from pretrieve.pretraining.presets import resolve
 from pretrieve.pretraining.setting import Setting
@@ -141,10 +142,14 @@ def test_a_step_costs_what_torch_counts(name: str, dropout: float, store: TokenS
     share = len(masked.positions) / len(masked.original)
     # These sentences fill a span to its end; others leave half a sentence free on average.
     corpus = CorpusLengths(20, 0, 80) if objective_name == "cocondenser" else CORPUS
-    step = pretraining_step({"objective": options | {"rate": share}}, body, BATCH, corpus)
+    step = pretraining_step(of_objective(options | {"rate": share}), body, BATCH, corpus)
     assert step.tokens == batches[0].tokens
     found = counted(lambda: accumulate(objective, batches, CPU, Processes(), (5, 0)))
     assert found > 1e6 and step.flops == pytest.approx(found, rel=1e-12)
+
+
+def of_objective(options: dict) -> EncoderOptions:
+    return EncoderOptions({}, options, "cls", 8, "dot", "linear", budget=Budget(BATCH, 1e-3, steps=1))
 
 
 @pytest.mark.parametrize("parts", [1, 3])
@@ -158,7 +163,7 @@ def test_pairs_and_their_gradient_cache(parts: int, titled: TokenStore) -> None:
     objective = build_objective(setting)
     batches = objective.micro_batches(0)
     assert len(batches) == parts
-    step = pretraining_step({"objective": options, "pooling": "cls", "dim": 8}, body, BATCH, CORPUS, budget)
+    step = pretraining_step(of_objective(options), body, BATCH, CORPUS, budget)
     assert step.tokens == sum(batch.tokens for batch in batches) and step.micro_batches(budget) == parts
     found = counted(lambda: accumulate(objective, batches, CPU, Processes(), (5, 0)))
     assert step.flops == pytest.approx(found, rel=1e-12)
@@ -188,7 +193,7 @@ def test_encoding(kind: str, pooling: str) -> None:
 def test_a_joint_representation_counts_its_words_on_the_way_there() -> None:
     body = BODIES["transformer"]
     options = {"representation": "joint", "parts": "both", "cls_dim": 8}
-    core = JointEncoder(body, 8, 6, 0, "both", "linear", lexical_head="bow")
+    core = JointEncoder(body, JointShape(8, 6, "both", "bow"), 0, "linear")
     batch = Batch.of(texts_of(5, 12, 50))
     with torch.no_grad():
         assert counted(lambda: core.represent(batch)) == embedding(options, body, Texts.of(5, 12))

@@ -18,7 +18,7 @@ from made_store import make_store
 
 from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.pretraining import examples
-from pretrieve.pretraining.examples import Masked, MaskedPassages, cut, epoch_order
+from pretrieve.pretraining.examples import Masked, MaskedPassages, TextForm, cut, epoch_order
 from pretrieve.pretraining.masking import Masking
 from pretrieve.text.blocks import build_blocks
 from pretrieve.text.packing import Packed
@@ -38,7 +38,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> TokenStore:
 
 def source(corpus: TokenStore, budget: int | None = None, seed: int = 3, **options) -> MaskedPassages:
     masking = Masking("word", 0.3)
-    return MaskedPassages(corpus, seed, options.pop("batch", BATCH), LENGTH, masking, budget, **options)
+    return MaskedPassages(corpus, seed, options.pop("batch", BATCH), TextForm(LENGTH, **options), masking, budget)
 
 
 def parts_of(corpus: TokenStore, budget: int | None, parts: int, step: int, **options) -> list[MicroBatch]:
@@ -191,4 +191,4 @@ def test_mistakes(tmp_path: Path, corpus: TokenStore) -> None:
     with pytest.raises(ConfigError, match="expected passages or blocks"):
         source(corpus, examples="block")
     with pytest.raises(ConfigError, match="length=2"):
-        MaskedPassages(corpus, 0, 4, 2, Masking())
+        MaskedPassages(corpus, 0, 4, TextForm(2), Masking())

@@ -28,7 +28,8 @@ from pretrieve.models.hf_format import load_encoder
 from pretrieve.models.initialisation import seeded
 from pretrieve.models.word_head import MaskedWordHead
 from pretrieve.pretraining import pretrain as run_module
-from pretrieve.pretraining.examples import MaskedPassages, epoch_order
+from pretrieve.pretraining.encoder_options import EncoderOptions
+from pretrieve.pretraining.examples import MaskedPassages, TextForm, epoch_order
 from pretrieve.pretraining.masking import Masking
 from pretrieve.pretraining.mlm import MaskedLanguageModel
 from pretrieve.pretraining.objectives import build_objective
@@ -41,6 +42,7 @@ from pretrieve.training.checkpoint import Checkpoints
 from pretrieve.training.device import choose_device
 from pretrieve.training.loop import TrainingError, train
 from pretrieve.training.optimiser import OptimiserConfig
+from pretrieve.training.run_settings import RunSettings
 
 ROOT = Path(__file__).parents[2]
 BODY = {
@@ -85,7 +87,11 @@ def run(store, directory: Path, chosen: dict, seed: int = 1, seconds: float = 60
     out = directory / "encoder" / f"seed{seed}"
     checkpoints = directory / "ckpt"
     done = pretrain(
-        chosen, store.directory, out, seed, choose_device("fp32"), checkpoints, seconds, token_budget=token_budget
+        EncoderOptions.from_dict(chosen),
+        store.directory,
+        out,
+        RunSettings(choose_device("fp32"), seed, seconds, token_budget=token_budget),
+        checkpoints,
     )
     return done, out
 
@@ -110,7 +116,7 @@ def test_a_budget_in_epochs(store, body, tmp_path: Path) -> None:
 
 
 def mlm(store, body, budget: int) -> MaskedLanguageModel:
-    examples = MaskedPassages(store, 5, 8, 24, Masking("token"), budget)
+    examples = MaskedPassages(store, 5, 8, TextForm(24), Masking("token"), budget)
     return MaskedLanguageModel(Encoder(body, 8, "cls", 0), MaskedWordHead(body, 0), examples)
 
 
@@ -138,7 +144,7 @@ def test_the_token_budget_does_not_change_the_weights(store, body, cpu) -> None:
     for budget in (10**6, 40):
         objective = mlm(store, body, budget)
         start = objective.body.words.weight.detach().clone()
-        train(objective, config, cpu, seed=2)
+        train(objective, config, RunSettings(cpu, 2))
         assert float((objective.body.words.weight.detach() - start).abs().max()) > 1e-3
         runs.append(objective.module.state_dict())
     assert all(float((runs[0][name] - runs[1][name]).abs().max()) <= 1e-6 for name in runs[0])
@@ -171,6 +177,11 @@ def test_from_scratch_twice(store, tmp_path: Path, objective: dict) -> None:
 
 def test_no_training_is_the_initialisation(store, tmp_path: Path) -> None:
     chosen = options({"name": "none"})
+    with pytest.raises(
+        ConfigError, match="objective 'none' with a budget; expected a budget for every objective but none"
+    ):
+        run(store, tmp_path, chosen)
+    del chosen["budget"]
     outcome, out = run(store, tmp_path, chosen)
     assert outcome.curve == [] and outcome.tokens == 0
     encoder, _ = load_encoder(out)
@@ -258,7 +269,7 @@ def test_a_checkpoint_of_another_configuration_is_not_resumed(store, tmp_path: P
     chosen, other = options(MLM, steps=10), options(MLM, steps=10, rate=0.3)
     assert chosen["budget"] == other["budget"]
     _, reference = run(store, tmp_path / "reference", chosen)
-    monkeypatch.setattr(Checkpoints, "clear", lambda self: None)
+    monkeypatch.setattr(Checkpoints, "clear", lambda self, keep=0: None)
     run(store, tmp_path / "x", other, seconds=0.0)
     names = sorted(path.name for path in (tmp_path / "x" / "ckpt").iterdir())
     assert names == ["step-00000008.safetensors", "step-00000009.safetensors"]
@@ -273,7 +284,7 @@ def test_a_checkpoint_of_another_configuration_is_not_resumed(store, tmp_path: P
     capsys.readouterr()
     _, out = run(store, tmp_path / "x", chosen, seconds=0.0)
     assert same(weights(out), weights(reference))
-    assert "belongs to another configuration; not resumed" in capsys.readouterr().err
+    assert "belongs to another configuration or other code; not resumed" in capsys.readouterr().err
     assert left[0] == ["step-00000001.safetensors"] and left[-1] == names
 
 
@@ -311,7 +322,7 @@ def test_the_first_loss_is_that_of_fresh_weights(store, body, cpu, name: str, wo
     value = np.log(config.vocabulary_size) + 16 * word_std**2 / 2
     assert expected == dict.fromkeys(objective.word_terms, pytest.approx(value)) and expected
     once = OptimiserConfig(1, 1e-3)
-    curve = train(objective, once, cpu, 0, expected_first=expected).curve
+    curve = train(objective, once, RunSettings(cpu, 0), expected_first=expected).curve
     assert all(abs(curve[0][term] - value) < 0.15 * value for term in expected)
     for wrong in ("words", "bias"):
         objective = build_objective(setting(store, name, config))
@@ -321,7 +332,7 @@ def test_the_first_loss_is_that_of_fresh_weights(store, body, cpu, name: str, wo
             else:
                 objective.head.bias.add_(4 * torch.randn(objective.head.bias.shape, generator=seeded(1)))
         with pytest.raises(TrainingError, match="begins at .* Look at body.std and body.word_std"):
-            train(objective, once, cpu, 0, expected_first=expected)
+            train(objective, once, RunSettings(cpu, 0), expected_first=expected)
 
 
 def test_a_wrong_initialisation_ends_pre_training(store, tmp_path: Path, monkeypatch) -> None:

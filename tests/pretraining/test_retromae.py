@@ -20,6 +20,7 @@ from retromae_reference import Reference
 from pretrieve.models.batch import WASTE
 from pretrieve.models.encoder import Encoder
 from pretrieve.models.hf_format import read_encoder
+from pretrieve.pretraining.encoder_options import EncoderOptions
 from pretrieve.pretraining.objectives import build_objective
 from pretrieve.pretraining.presets import PRESETS, resolve
 from pretrieve.pretraining.pretrain import first_losses, pretrain, trained_heads
@@ -28,6 +29,7 @@ from pretrieve.pretraining.setting import Setting
 from pretrieve.text.token_store import TokenStore
 from pretrieve.training.device import Device
 from pretrieve.training.processes import Processes
+from pretrieve.training.run_settings import RunSettings
 from pretrieve.training.step import accumulate
 
 LENGTH, BATCH = 22, 20
@@ -179,17 +181,24 @@ def run_options(corpus: TokenStore, steps: int, **changes) -> dict:
 
 
 def test_goes_on_from_a_saved_decoder(corpus: TokenStore, tmp_path: Path, cpu: Device) -> None:
-    first = pretrain(run_options(corpus, 30), corpus.directory, tmp_path / "a", 1, cpu, tmp_path / "ckpt")
+    first = pretrain(
+        EncoderOptions.from_dict(run_options(corpus, 30)),
+        corpus.directory,
+        tmp_path / "a",
+        RunSettings(cpu, 1),
+        tmp_path / "ckpt",
+    )
     losses = [row["decoder"] for row in first.curve]
     assert losses[-1] < losses[0] - 0.2
     saved = read_encoder(tmp_path / "a")
     assert saved.head("decoder").keys() == dict(retromae(corpus, "paper").reconstruction.decoder.state_dict()).keys()
     second = pretrain(
-        run_options(corpus, 1) | {"budget": {"batch": BATCH, "steps": 1, "learning_rate": 1e-9}},
+        EncoderOptions.from_dict(
+            run_options(corpus, 1) | {"budget": {"batch": BATCH, "steps": 1, "learning_rate": 1e-9}}
+        ),
         corpus.directory,
         tmp_path / "b",
-        1,
-        cpu,
+        RunSettings(cpu, 1),
         tmp_path / "ckpt",
         start_dir=tmp_path / "a",
     )

@@ -17,7 +17,7 @@ from made_store import make_store
 from test_hashed import splitmix
 
 from pretrieve.models.batch import WASTE, Batch
-from pretrieve.pretraining.examples import MaskedPassages
+from pretrieve.pretraining.examples import MaskedPassages, TextForm
 from pretrieve.pretraining.masking import Masking
 from pretrieve.pretraining.row_masks import RowMasks
 from pretrieve.text.packing import Packed
@@ -45,7 +45,7 @@ def masks_of(unit: str, masks: int | str, rate: float = 0.5, seed: int = SEED, o
 
 def sequences(corpus: TokenStore, budget: int | None = None, step: int = 0):
     """The step's examples, cut at the budget."""
-    examples = MaskedPassages(corpus, 3, BATCH, LENGTH, Masking("word", 0.3, "all"), budget)
+    examples = MaskedPassages(corpus, 3, BATCH, TextForm(LENGTH), Masking("word", 0.3, "all"), budget)
     return [part.data for part in examples.micro_batches(step, 1, "cpu", lambda masked: {})]
 
 

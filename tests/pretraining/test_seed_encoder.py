@@ -31,6 +31,7 @@ from pretrieve.training.loop import Watcher, train
 from pretrieve.training.objective import MicroBatch
 from pretrieve.training.optimiser import OptimiserConfig
 from pretrieve.training.processes import Processes
+from pretrieve.training.run_settings import RunSettings
 from pretrieve.training.step import accumulate
 
 CONFIG = BodyConfig(
@@ -355,7 +356,7 @@ def test_where_the_losses_begin(store) -> None:
 def learns(objective: SeedEncoder, cpu, steps: int = 40) -> None:
     """Every term falls, and what is trained has moved."""
     before = {name: value.clone() for name, value in objective.module.state_dict().items()}
-    curve = train(objective, OptimiserConfig(steps, 1e-2), cpu, seed=1).curve
+    curve = train(objective, OptimiserConfig(steps, 1e-2), RunSettings(cpu, 1)).curve
     for term in ("mlm", "decoder"):
         if term in objective.terms:
             first, last = (np.mean([row[term] for row in rows]) for rows in (curve[:4], curve[-4:]))
@@ -376,7 +377,7 @@ def resumes(make, cpu, tmp_path) -> None:
     """A run that stops after step 3 of 6 and goes on ends with the same bits; idle weights have no moments to restore."""
     config = OptimiserConfig(6, 1e-2)
     straight = make()
-    train(straight, config, cpu, seed=1)
+    train(straight, config, RunSettings(cpu, 1))
 
     def stop(step: int) -> None:
         if step == 4:
@@ -384,10 +385,10 @@ def resumes(make, cpu, tmp_path) -> None:
 
     checkpoints = Checkpoints(tmp_path / "state", "key")
     with pytest.raises(KeyboardInterrupt):
-        train(make(), config, cpu, 1, checkpoints, 0.0, Watcher(after_step=stop))
+        train(make(), config, RunSettings(cpu, 1, 0.0), checkpoints, Watcher(after_step=stop))
     assert checkpoints.latest().step == 4
     resumed = make()
-    train(resumed, config, cpu, 1, checkpoints)
+    train(resumed, config, RunSettings(cpu, 1), checkpoints)
     expected = straight.module.state_dict()
     assert all(torch.equal(value, expected[name]) for name, value in resumed.module.state_dict().items())
 

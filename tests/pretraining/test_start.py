@@ -20,12 +20,14 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.models.hf_format import load_encoder
 from pretrieve.pretraining import pretrain as run_module
+from pretrieve.pretraining.encoder_options import EncoderOptions
 from pretrieve.pretraining.presets import resolve
 from pretrieve.pretraining.pretrain import pretrain
 from pretrieve.raw.hub import fetch_checkpoint
 from pretrieve.text.corpus_tokens import tokenise_corpus
 from pretrieve.text.token_store import TokenStore
 from pretrieve.training.device import choose_device
+from pretrieve.training.run_settings import RunSettings
 
 #: What a scale says of its own bodies; a start brings other sizes.
 SCALE_BODY = {"kind": "transformer", "hidden": 32, "heads": 4, "feed_forward": 64, "max_positions": 30, "dropout": 0.0}
@@ -50,7 +52,14 @@ def options(name: str, pooling: str = "cls", body: dict | None = None, **changes
 
 
 def run(store: TokenStore, directory: Path, chosen: dict, start: Path) -> Path:
-    pretrain(chosen, store.directory, directory, 1, choose_device("fp32"), directory.parent / "ckpt", start_dir=start)
+    pretrain(
+        EncoderOptions.from_dict(chosen),
+        store.directory,
+        directory,
+        RunSettings(choose_device("fp32"), 1),
+        directory.parent / "ckpt",
+        start_dir=start,
+    )
     return directory
 
 
@@ -229,4 +238,10 @@ def test_t5_has_no_cls(t5: tuple[TokenStore, Path], tmp_path: Path, published: P
     for name, told in (("pairs", "pooling 'cls'"), ("mlm", "the vocabulary has no cls and no mask token")):
         chosen = {key: value for key, value in options(name).items() if key != "start"}
         with pytest.raises(ConfigError, match=told):
-            pretrain(chosen, store.directory, tmp_path / "out", 1, choose_device("fp32"), tmp_path / "ckpt")
+            pretrain(
+                EncoderOptions.from_dict(chosen),
+                store.directory,
+                tmp_path / "out",
+                RunSettings(choose_device("fp32"), 1),
+                tmp_path / "ckpt",
+            )

@@ -8,7 +8,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-import yaml
 
 from pretrieve.base.errors import ConfigError
 from pretrieve.benchmarks.official.fanoutqa import build_fanoutqa
@@ -24,6 +23,7 @@ from pretrieve.operations.rehearsal.text import vocabulary
 from pretrieve.operations.rehearsal.world import BUILDINGS, SPLITS, asked
 from pretrieve.tasks.splits import parse_sizes
 from pretrieve.text.vocabulary import from_vocab_file, given_tokenizer, vocabulary_sha256
+from pretrieve.workflow.config_files import read_config
 from pretrieve.workflow.plan import Plan
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -31,9 +31,8 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @pytest.fixture(scope="module")
 def plan() -> Plan:
-    config = yaml.safe_load((ROOT / "config.yaml").read_text(encoding="utf-8")) | {"scale": "paper", "rehearsal": 1}
-    sources = ROOT / "resources/sources.tsv"
-    return Plan.load(config, ROOT / "references", sources)
+    config = read_config(ROOT / "config.yaml") | {"scale": "paper", "rehearsal": 1}
+    return Plan.load(config, ROOT / "references", ROOT / "resources/sources.tsv")
 
 
 @pytest.fixture(scope="module")

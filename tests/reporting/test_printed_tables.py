@@ -17,10 +17,10 @@ from itertools import combinations
 from pathlib import Path
 
 import pytest
-import yaml
 
 from pretrieve.base.paths import parse_system
 from pretrieve.reporting.tables.references import COLUMNS, load_paper, load_table, parse_number
+from pretrieve.workflow.config_files import read_config
 
 CHECKOUT = Path(__file__).parents[2]
 REFERENCES = CHECKOUT / "references"
@@ -244,7 +244,7 @@ def test_every_table_loads(name):
 @pytest.mark.parametrize("name", COUNTS)
 def test_what_a_cell_measures_is_named_in_one_way(name):
     entry = load_paper(REFERENCES / name.split("/")[0] / "paper.yaml")["tables"][name.split("/")[1]]
-    encoders = {*yaml.safe_load((CHECKOUT / "config.yaml").read_text(encoding="utf-8"))["encoders"]}
+    encoders = {*read_config(CHECKOUT / "config.yaml")["encoders"]}
     encoders |= {"bm25", "seed-mlm", "t5-small", "t5-base", "t5-large"}
     roles = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
     for cell in cells_of(name):

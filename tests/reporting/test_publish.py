@@ -14,12 +14,13 @@ import subprocess
 from pathlib import Path
 
 import pytest
+import yaml
 
 from pretrieve.base.errors import ConfigError, DataError, PretrieveError
 from pretrieve.base.files import write_json
 from pretrieve.operations.publish.publish import BEGIN, END, EXTENSIONS, LEDGER, publish
 from pretrieve.reporting.claims.ledger import Finding
-from pretrieve.reporting.report.status import configured_figures, configured_tables, format_status
+from pretrieve.reporting.report.status import configured, format_status
 from pretrieve.reporting.tables.filling import fill_table, write_lines
 from pretrieve.reporting.tables.latex import to_latex
 from pretrieve.reporting.tables.manifest import make_manifest
@@ -28,6 +29,7 @@ from pretrieve.reporting.tables.rows import write_rows
 
 README = f"# Project\n\nBefore.\n\n{BEGIN}\nold results\n{END}\n\nAfter.\n"
 TABLES = ["tiny/table9"]
+CONFIG = {"scale": "demo", "bm25": {"k1": 0.9, "b": 0.4}}
 FOLDER = Path("results/demo/tables/tiny")
 
 
@@ -69,7 +71,7 @@ def finished(table, setting):
 
 
 def run(tables=TABLES, shown="tiny/table9", figures=("tiny/figure1",)):
-    return publish(Path("results/demo"), tables, Path("config.yaml"), Path("."), "2026-01-02", shown, figures)
+    return publish(Path("results/demo"), tables, CONFIG, Path("."), "2026-01-02", shown, figures)
 
 
 def snapshot() -> dict[str, bytes]:
@@ -90,6 +92,7 @@ def test_copies_everything_and_shows_the_table(finished):
         assert (target / name).read_bytes() == Path("results/demo", name).read_bytes()
     for extension in EXTENSIONS:
         assert (target / f"tiny/table9.{extension}").read_bytes() == (FOLDER / f"table9.{extension}").read_bytes()
+    assert yaml.safe_load((target / "config.yaml").read_text()) == CONFIG
     index = (target / "README.md").read_text()
     assert f"| tiny/table9 | 10 | 5 | 1 | 4 | {commit[:7]} | 241 | [csv](tiny/table9.csv)" in index
 
@@ -118,7 +121,7 @@ def test_the_results_page_links_what_is_there(finished):
 def test_another_scale_has_a_page_of_its_own(finished):
     readme = Path("README.md").read_text()
     shutil.copytree("results/demo", "results/small")
-    target = publish(Path("results/small"), TABLES, Path("config.yaml"), Path("."), "2026-01-02")
+    target = publish(Path("results/small"), TABLES, CONFIG, Path("."), "2026-01-02")
     assert (target / "tiny/table9.csv").is_file() and target.name.startswith("2026-01-02-small-")
     assert Path("README.md").read_text() == readme and not Path("docs/results.md").exists()
     page = Path("docs/results-small.md").read_text()
@@ -140,7 +143,7 @@ def test_the_page_names_tables_that_only_earlier_runs_have(finished):
                 file.touch()
     git("add", "-f", "results/published")
     git("commit", "-q", "-m", "earlier")
-    publish(Path("results/small"), TABLES, Path("config.yaml"), Path("."), "2026-01-02")
+    publish(Path("results/small"), TABLES, CONFIG, Path("."), "2026-01-02")
     lines = [line for line in Path("docs/results-small.md").read_text().splitlines() if line.startswith("- [20")]
     assert lines == [
         "- [2025-01-02-small-2222222](../results/published/2025-01-02-small-2222222/README.md): tiny/table8",
@@ -220,7 +223,7 @@ def test_refuses_what_is_published_already(finished):
 def test_refuses_a_folder_without_commits(finished):
     git("init", "-q", "results/empty")
     with pytest.raises(PretrieveError, match="no git commit"):
-        publish(Path("results/demo"), TABLES, Path("config.yaml"), Path("results/empty"), "2026-01-02", "tiny/table9")
+        publish(Path("results/demo"), TABLES, CONFIG, Path("results/empty"), "2026-01-02", "tiny/table9")
 
 
 def test_refuses_to_show_a_table_that_is_not_published(finished):
@@ -249,21 +252,11 @@ def test_status_counts_cells_and_names_what_is_not_made(finished):
     assert lines[3] == ["total", "10", "5", "1", "4", "0"]
 
 
-def test_configured_tables_are_read_or_missed(tmp_path):
-    path = tmp_path / "config.yaml"
-    path.write_text("tables: [a/b, c/d]\n")
-    assert configured_tables(path) == ["a/b", "c/d"]
-    for text in ("scale: demo\n", "tables: a/b\n", "tables: []\n", "tables: [\n"):
-        path.write_text(text)
-        with pytest.raises(ConfigError, match=str(path)):
-            configured_tables(path)
-    path.write_text("figures: [a/figure1]\n")
-    assert configured_figures(path) == ["a/figure1"]
-    path.write_text("tables: [a/b]\n")
-    assert configured_figures(path) == []
-    path.write_text("figures: a/figure1\n")
-    with pytest.raises(ConfigError, match="key figures"):
-        configured_figures(path)
+def test_configured_tables_are_read_or_missed():
+    assert configured({"tables": ["a/b", "c/d"]}, "tables") == ["a/b", "c/d"]
+    for config in ({}, {"tables": "a/b"}, {"tables": []}):
+        with pytest.raises(ConfigError, match="config: tables: found .* expected a list of PAPER/TABLE"):
+            configured(config, "tables")
 
 
 def test_the_code_of_every_published_run_is_in_the_history() -> None:

@@ -46,7 +46,7 @@ from pretrieve.reporting.tables.filling import fill_table, read_lines, write_lin
 from pretrieve.reporting.tables.manifest import cpu_model, hardware, make_manifest
 from pretrieve.reporting.tables.references import load_table
 from pretrieve.reporting.tables.results import Setting
-from pretrieve.workflow.configuration import with_numbers
+from pretrieve.workflow.config_files import read_config
 from pretrieve.workflow.plan import Plan
 from pretrieve.workflow.scales import at_scale
 
@@ -64,7 +64,7 @@ def table_of(name: str):
 
 @pytest.fixture(scope="module")
 def config() -> dict:
-    return with_numbers(yaml.safe_load((ROOT / "config.yaml").read_text(encoding="utf-8"))) | {
+    return read_config(ROOT / "config.yaml") | {
         "scale": "demo",
         "seeds": [1],
     }

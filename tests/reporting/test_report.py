@@ -14,7 +14,6 @@ import re
 from pathlib import Path
 
 import pytest
-import yaml
 from browser import CHROMIUM, Browser
 
 from pretrieve.base.errors import DataError
@@ -35,7 +34,7 @@ from pretrieve.reporting.tables.manifest import make_manifest
 from pretrieve.reporting.tables.references import load_table
 from pretrieve.reporting.tables.results import Setting
 from pretrieve.reporting.tables.rows import write_rows
-from pretrieve.workflow.configuration import with_numbers
+from pretrieve.workflow.config_files import read_config
 from pretrieve.workflow.plan import Plan
 
 ROOT = Path(__file__).parents[2]
@@ -47,7 +46,7 @@ needs_browser = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium to open
 
 @pytest.fixture(scope="module")
 def plan() -> Plan:
-    config = with_numbers(yaml.safe_load((ROOT / "config.yaml").read_text(encoding="utf-8")))
+    config = read_config(ROOT / "config.yaml")
     config |= {"tables": TABLES, "figures": [FIGURE], "scale": "demo", "seeds": [1]}
     sources = ROOT / "resources/sources.tsv"
     return Plan.load(config, ROOT / "references", sources)

@@ -11,14 +11,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import yaml
 
 from pretrieve.base.errors import DataError
 from pretrieve.reporting.figures.palette import METHODS, Look, look_of
 from pretrieve.reporting.figures.reference import load_figure
 from pretrieve.reporting.report.inline_svg import inline_svg
 from pretrieve.reporting.report.learning_curves import Curve, dashes_of, draw_curves, smoothed
-from pretrieve.workflow.configuration import with_numbers
+from pretrieve.workflow.config_files import read_config
 
 ROOT = Path(__file__).parents[2]
 
@@ -76,7 +75,7 @@ def test_a_curve_has_the_colour_that_its_method_has_in_the_figures():
         for measure in series.measures():
             encoder, _, recipe = measure.system.removesuffix("-full").partition(".")
             assert look_of(recipe, encoder) == METHODS[series.method]
-    config = with_numbers(yaml.safe_load((ROOT / "config.yaml").read_text(encoding="utf-8")))
+    config = read_config(ROOT / "config.yaml")
     others = [name for name in config["encoders"] if look_of(name) not in METHODS.values()]
     assert not others, "every encoder of the configuration has a method"
     assert look_of("mine") == look_of("reqa", "mine") and look_of("mine") not in METHODS.values()

@@ -17,7 +17,6 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
-import yaml
 
 from pretrieve.base.errors import DataError
 from pretrieve.base.paths import parse_system
@@ -38,6 +37,7 @@ from pretrieve.reporting.tables.manifest import make_manifest, row_commands
 from pretrieve.reporting.tables.references import load_table
 from pretrieve.reporting.tables.render import to_html, to_markdown
 from pretrieve.reporting.tables.results import ResultFiles, Setting, expected_files
+from pretrieve.workflow.config_files import read_config
 from pretrieve.workflow.job_options import EXAMPLE_READERS
 from pretrieve.workflow.plan import Plan
 
@@ -384,7 +384,7 @@ def test_the_program_writes_all_its_files_or_one_line(tiny, setting):
 
 @pytest.fixture(scope="module")
 def plan() -> Plan:
-    config = yaml.safe_load((CHECKOUT / "config.yaml").read_text(encoding="utf-8")) | {"seeds": [1, 2]}
+    config = read_config(CHECKOUT / "config.yaml") | {"seeds": [1, 2]}
     sources = CHECKOUT / "resources" / "sources.tsv"
     return Plan.load(config, CHECKOUT / "references", sources)
 

@@ -11,10 +11,10 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-import yaml
 
 from pretrieve.base.paths import task_dir
 from pretrieve.reporting.tables.training_sizes import training_examples
+from pretrieve.workflow.config_files import read_config
 from pretrieve.workflow.scales import is_original, roles_of
 
 ROOT = Path(__file__).parents[2]
@@ -42,7 +42,7 @@ def test_originals_are_named_or_all() -> None:
 @pytest.mark.parametrize("scale", ["demo", "small"])
 def test_every_stand_in_is_described_in_words(scale: str) -> None:
     """Tables and figures name it: `questions` alone would say nothing."""
-    config = yaml.safe_load((ROOT / "config.yaml").read_text()) | {"scale": scale}
+    config = read_config(ROOT / "config.yaml") | {"scale": scale}
     played = {name for role, name in roles_of(config, None).items() if not is_original(config, role)}
     assert played - set(config["descriptions"]) == set()
     assert not any(word in config["descriptions"][name] for name in played for word in ("MS MARCO", "MIND", "STS-B"))

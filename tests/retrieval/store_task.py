@@ -15,7 +15,7 @@ import torch
 from pretrieve.models.config import BodyConfig
 from pretrieve.models.dual_encoder import DualEncoder, dual_encoder
 from pretrieve.models.encoder import Encoder
-from pretrieve.models.joint import JointEncoder
+from pretrieve.models.joint import JointEncoder, JointShape
 from pretrieve.models.retriever_files import save_retriever
 from pretrieve.retrieval import embed
 from pretrieve.retrieval.embed_task import embed_task
@@ -48,7 +48,7 @@ def small_body(store: TokenStore) -> BodyConfig:
 
 
 def joint(store: TokenStore, parts: str = "both", top: int = 5) -> JointEncoder:
-    return JointEncoder(small_body(store), 6, top, seed=4, parts=parts)
+    return JointEncoder(small_body(store), JointShape(6, top, parts), seed=4)
 
 
 def save(directory: Path, store: TokenStore, encoder: Encoder | JointEncoder, sharing: str) -> DualEncoder:

@@ -30,7 +30,7 @@ from pretrieve.models.batch import Batch
 from pretrieve.models.config import BodyConfig
 from pretrieve.models.dual_encoder import DualEncoder, core, dual_encoder
 from pretrieve.models.encoder import Encoder
-from pretrieve.models.joint import JointEncoder
+from pretrieve.models.joint import JointEncoder, JointShape
 from pretrieve.models.retriever_files import save_retriever
 from pretrieve.retrieval.export import export, projection_modules
 from pretrieve.text.packing import Packed, pack_passages, pack_sentence_in_passage
@@ -260,7 +260,7 @@ def test_prompts(made, load) -> None:
 
 
 def joint(directory: Path, tokenizer: Path, parts: str, sharing: str = "ade") -> Made:
-    build = lambda config: dual_encoder(JointEncoder(config, 12, 5, seed=4, parts=parts), sharing, seed=5)
+    build = lambda config: dual_encoder(JointEncoder(config, JointShape(12, 5, parts), seed=4), sharing, seed=5)
     return Made(directory / f"{parts}-{sharing}", "bert", tokenizer, build)
 
 

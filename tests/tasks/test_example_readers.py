@@ -14,7 +14,6 @@ from pathlib import Path
 from pkgutil import resolve_name
 
 import pytest
-import yaml
 from official_files import put
 from tokenizers import Tokenizer
 
@@ -23,6 +22,7 @@ from pretrieve.benchmarks.readers import READERS
 from pretrieve.evaluation.example_metrics import METRICS
 from pretrieve.finetuning.recipes import KIND_OF
 from pretrieve.tasks.example_task import KINDS
+from pretrieve.workflow.config_files import read_config
 from pretrieve.workflow.configuration import check_config
 from pretrieve.workflow.job_options import EXAMPLE_READERS, fits
 
@@ -32,7 +32,7 @@ PROGRAM = ROOT / "workflow_scripts/task.py"
 
 @pytest.fixture(scope="module")
 def configuration() -> dict:
-    return yaml.safe_load((ROOT / "config.yaml").read_text())
+    return read_config(ROOT / "config.yaml")
 
 
 def with_dataset(configuration: dict, **dataset: object) -> dict:

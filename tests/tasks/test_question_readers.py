@@ -5,21 +5,20 @@ Seen to fail when: the files of these readers are not compared with what they ne
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from pretrieve.base.errors import ConfigError
+from pretrieve.workflow.config_files import read_config
 from pretrieve.workflow.plan import Plan
 
 ROOT = Path(__file__).parents[2]
 
 
 def load(**dataset: Any) -> Plan:
-    config = json.loads(json.dumps(yaml.safe_load((ROOT / "config.yaml").read_text())))
+    config = read_config(ROOT / "config.yaml")
     config["datasets"]["own"] = {"sizes": {"80pct": 0.8}} | dataset
     return Plan.load(config, ROOT / "references", ROOT / "resources/sources.tsv")
 

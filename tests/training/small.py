@@ -13,7 +13,7 @@ from pretrieve.models.word_head import MaskedWordHead
 from pretrieve.pretraining import cocondenser
 from pretrieve.pretraining.condenser import Condenser, CondenserHead
 from pretrieve.pretraining.contrastive import Contrastive
-from pretrieve.pretraining.examples import MaskedPassages
+from pretrieve.pretraining.examples import MaskedPassages, TextForm
 from pretrieve.pretraining.masking import Masking
 from pretrieve.pretraining.mlm import MaskedLanguageModel
 from pretrieve.pretraining.pairs.mixture import make_sampler
@@ -71,7 +71,7 @@ def make(name: str, store: TokenStore, budget: int, dropout: float = 0.0, batch:
         return cocondenser.build(Setting(options, batch // 2, encoder, store, 5, CPU.device, budget))
     if name in ("mlm", "condenser"):
         encoder, head = Encoder(config, 8, "cls", 1), MaskedWordHead(config, 1)
-        examples = MaskedPassages(store, 5, batch, 24, Masking("word"), budget)
+        examples = MaskedPassages(store, 5, batch, TextForm(24), Masking("word"), budget)
         if name == "mlm":
             return MaskedLanguageModel(encoder, head, examples)
         return Condenser(encoder, head, CondenserHead(config, 1, 1, 1), examples, True)

@@ -23,6 +23,7 @@ from pretrieve.training.device import choose_device
 from pretrieve.training.loop import TrainingError, Watcher, content_key, train
 from pretrieve.training.objective import MicroBatch
 from pretrieve.training.optimiser import OptimiserConfig, learning_rate_at, make_optimiser
+from pretrieve.training.run_settings import RunSettings
 
 
 class Line:
@@ -89,7 +90,7 @@ def test_first_step_by_hand(cpu) -> None:
     """AdamW's first step is the learning rate times the sign of the gradient."""
     objective = Line()
     x, _ = objective.micro_batches(0)[0].data
-    train(objective, OptimiserConfig(1, 0.01), cpu, seed=0)
+    train(objective, OptimiserConfig(1, 0.01), RunSettings(cpu, 0))
     expected = {"weight": float((2 * x * (1 - 3 * x)).mean()), "bias": float((2 * (1 - 3 * x)).mean())}
     for name, gradient in expected.items():
         assert getattr(objective.module, name).item() == pytest.approx(-0.01 * np.sign(gradient), abs=1e-6)
@@ -97,7 +98,7 @@ def test_first_step_by_hand(cpu) -> None:
 
 def test_learns(cpu) -> None:
     objective = Line()
-    outcome = train(objective, OptimiserConfig(300, 0.1, weight_decay=0.0), cpu, seed=0)
+    outcome = train(objective, OptimiserConfig(300, 0.1, weight_decay=0.0), RunSettings(cpu, 0))
     assert objective.module.weight.item() == pytest.approx(3, abs=0.05)
     assert objective.module.bias.item() == pytest.approx(-1, abs=0.05)
     assert objective.steps == list(range(300)) and outcome.tokens == 300 * 120
@@ -115,7 +116,7 @@ def test_the_norm_is_that_before_clipping(cpu) -> None:
     """And a clipped gradient has the norm of the clip: with plain steps it would move the weights by no more."""
     free, clipped = Line(), Line()
     norms = [
-        train(o, OptimiserConfig(1, 0.1, clip=clip), cpu, 0).curve[0]["gradient_norm"]
+        train(o, OptimiserConfig(1, 0.1, clip=clip), RunSettings(cpu, 0)).curve[0]["gradient_norm"]
         for o, clip in ((free, 0.0), (clipped, 0.5))
     ]
     assert norms[0] == norms[1] > 0.5
@@ -127,7 +128,7 @@ def test_the_norm_is_that_before_clipping(cpu) -> None:
 @pytest.mark.parametrize("cuts", [(1,), (5, 6), tuple(range(1, 12))])
 def test_cuts_do_not_matter(cpu, cuts: tuple[int, ...]) -> None:
     whole, cut = Line(), Line(cuts)
-    a, b = (train(o, OptimiserConfig(30, 0.05), cpu, seed=0) for o in (whole, cut))
+    a, b = (train(o, OptimiserConfig(30, 0.05), RunSettings(cpu, 0)) for o in (whole, cut))
     assert torch.allclose(whole.module.weight, cut.module.weight, atol=1e-6)
     assert torch.allclose(whole.module.bias, cut.module.bias, atol=1e-6)
     assert abs(whole.module.weight.item()) > 0.3
@@ -143,11 +144,11 @@ def test_what_is_not_a_number_ends_the_run(tmp_path: Path, cpu, poison: int, poi
     wanted: dict[str, torch.Tensor] = {}
     watcher = Watcher(lambda step: wanted.update(weights(reference)) if step == poison - 1 else None)
     wanted.update(weights(reference))
-    train(reference, config, cpu, 4, watcher=watcher)
+    train(reference, config, RunSettings(cpu, 4), watcher=watcher)
     objective, checkpoints = Line((4, 9), poison, poisoned), Checkpoints(tmp_path, "k")
     what = "loss" if poisoned == "loss" else "gradient norm"
     with pytest.raises(TrainingError, match=rf"the {what} is nan at step {poison} \(seed 4, learning rate") as error:
-        train(objective, config, cpu, 4, checkpoints, 0.0, label="here")
+        train(objective, config, RunSettings(cpu, 4, 0.0), checkpoints, label="here")
     message = str(error.value)
     assert isinstance(error.value, PretrieveError) and message.startswith("here: ")
     assert f"learning rate {learning_rate_at(config, poison):.3g}" in message
@@ -162,20 +163,20 @@ def weights(objective: Line) -> dict[str, torch.Tensor]:
 
 
 def test_the_first_loss_is_looked_at(cpu) -> None:
-    square = train(Line(), OptimiserConfig(1, 0.1), cpu, 0).curve[0]["square"]
+    square = train(Line(), OptimiserConfig(1, 0.1), RunSettings(cpu, 0)).curve[0]["square"]
     for factor, fine in ((1.0, True), (1.1, True), (0.9, True), (0.8, False), (1.3, False)):
         objective = Line()
         expected = {"square": square * factor}
         if fine:
-            train(objective, OptimiserConfig(2, 0.1), cpu, 0, expected_first=expected)
+            train(objective, OptimiserConfig(2, 0.1), RunSettings(cpu, 0), expected_first=expected)
             continue
         with pytest.raises(TrainingError, match=rf"square begins at {square:.3f}; .* about {square * factor:.3f}"):
-            train(objective, OptimiserConfig(2, 0.1), cpu, 0, expected_first=expected)
+            train(objective, OptimiserConfig(2, 0.1), RunSettings(cpu, 0), expected_first=expected)
         assert not any(bool(tensor.any()) for tensor in weights(objective).values())  # no step was made
 
 
 def test_no_steps(cpu) -> None:
-    assert train(Line(), OptimiserConfig(0, 0.1), cpu, seed=0).curve == []
+    assert train(Line(), OptimiserConfig(0, 0.1), RunSettings(cpu, 0)).curve == []
 
 
 def state(step: int, value: float = 0.0) -> State:
@@ -230,7 +231,7 @@ def test_the_watcher_is_restored(tmp_path: Path, cpu) -> None:
                 raise KeyboardInterrupt
 
         watcher.after_step = look
-        train(objective, OptimiserConfig(9, 0.1), cpu, 0, Checkpoints(directory, "k"), 0.0, watcher)
+        train(objective, OptimiserConfig(9, 0.1), RunSettings(cpu, 0, 0.0), Checkpoints(directory, "k"), watcher)
         return objective, watcher
 
     straight, watched = go(tmp_path / "straight")
@@ -261,7 +262,7 @@ def test_interrupted_at_any_step(tmp_path: Path, cpu) -> None:
                 stops.pop(0)
                 raise KeyboardInterrupt
 
-        return objective, train(objective, config, cpu, 1, Checkpoints(directory, "k"), 0.0, Watcher(look))
+        return objective, train(objective, config, RunSettings(cpu, 1, 0.0), Checkpoints(directory, "k"), Watcher(look))
 
     straight, wanted = go(tmp_path / "straight", [])
     for stops in [*([step] for step in range(12)), [2, 2, 7], [0, 11]]:

@@ -21,6 +21,7 @@ from pretrieve.retrieval.embed import encode
 from pretrieve.training import memory
 from pretrieve.training.loop import train
 from pretrieve.training.memory import OutOfMemory, asked_bytes, fitting, out_of_memory, token_budgets
+from pretrieve.training.run_settings import RunSettings
 
 MESSAGE = "CUDA out of memory. Tried to allocate 20.00 GiB. GPU 0 has a total capacity of 139.81 GiB of which 2.00 GiB is free."
 GB = 10**9
@@ -85,7 +86,7 @@ def test_training_ends_with_it(store, gpu) -> None:
     with pytest.raises(
         OutOfMemory, match=rf"out of GPU memory at {largest.tokens:,} tokens \({len(largest.ids)} examples\)"
     ):
-        train(objective, CONFIG, CPU, 3)
+        train(objective, CONFIG, RunSettings(CPU, 3))
 
 
 def test_embedding_ends_with_it(gpu, random_packed) -> None:
@@ -107,7 +108,7 @@ def test_half_the_tokens_are_the_same_batch(store, monkeypatch) -> None:
         monkeypatch.setitem(examples.TOKEN_BUDGET, "cpu", int(120 * share))
         objective = make("mlm", store, None)
         cuts.append(len(objective.micro_batches(0)))
-        curve = train(objective, CONFIG, CPU, 3).curve
+        curve = train(objective, CONFIG, RunSettings(CPU, 3)).curve
         weights.append({name: tensor.clone() for name, tensor in objective.module.state_dict().items()})
     assert cuts[1] > cuts[0] and largest_difference(*weights) <= 2e-6
     assert len(curve) == CONFIG.steps

@@ -23,6 +23,7 @@ from pretrieve.training.lamb import Lamb
 from pretrieve.training.loop import Watcher, train
 from pretrieve.training.objective import MicroBatch
 from pretrieve.training.optimiser import OPTIMISERS, OptimiserConfig, learning_rate_at, make_optimiser
+from pretrieve.training.run_settings import RunSettings
 
 
 def rates(steps: int, **options) -> list[float]:
@@ -164,7 +165,7 @@ def test_a_killed_run_ends_with_the_same_bits(tmp_path: Path, cpu, name: str, sc
             if step == stop:
                 raise KeyboardInterrupt
 
-        outcome = train(objective, config, cpu, 1, Checkpoints(directory, "k"), 0.0, Watcher(look))
+        outcome = train(objective, config, RunSettings(cpu, 1, 0.0), Checkpoints(directory, "k"), Watcher(look))
         return objective.module.state_dict(), outcome.curve
 
     straight, curve = go(tmp_path / "straight", None)
@@ -182,6 +183,6 @@ def test_a_killed_run_ends_with_the_same_bits(tmp_path: Path, cpu, name: str, sc
 def test_every_optimiser_learns(cpu, name: str) -> None:
     objective = Cubes()
     rate = {"adamw": 0.05, "adafactor": 0.2, "lamb": 0.05}[name]
-    curve = train(objective, OptimiserConfig(150, rate, name=name, weight_decay=0.0), cpu, 1).curve
+    curve = train(objective, OptimiserConfig(150, rate, name=name, weight_decay=0.0), RunSettings(cpu, 1)).curve
     first, last = (float(np.mean([row["loss"] for row in rows])) for rows in (curve[:10], curve[-10:]))
     assert last < 0.9 * first

@@ -29,6 +29,7 @@ from two_processes import CACHED, OBJECTIVES, OPTIONS, SHARED, TOKEN_BUDGET
 from pretrieve.base.errors import ConfigError
 from pretrieve.training.loop import train
 from pretrieve.training.processes import Processes
+from pretrieve.training.run_settings import RunSettings
 
 ROOT = Path(__file__).parents[2]
 ENVIRONMENT = {**os.environ, "PYTHONPATH": f"{ROOT / 'src'}:{ROOT / 'tests/training'}", "OMP_NUM_THREADS": "1"}
@@ -57,13 +58,13 @@ def test_the_same_curve_and_weights(store, pair: Path, name: str) -> None:
     """One process or two, a batch at once or in any number of micro-batches."""
     reference = make(name, store, BUDGETS[0])
     start = {n: t.clone() for n, t in reference.module.state_dict().items()}
-    wanted = train(reference, CONFIG, CPU, 3).curve
+    wanted = train(reference, CONFIG, RunSettings(CPU, 3)).curve
     weights = reference.module.state_dict()
     assert largest_difference(weights, start) > 1e-2 and wanted[0]["loss"] != wanted[-1]["loss"]
     columns = [*reference.terms, "loss"]
     for budget in BUDGETS:
         alone = make(name, store, budget)
-        curves = [train(alone, CONFIG, CPU, 3).curve]
+        curves = [train(alone, CONFIG, RunSettings(CPU, 3)).curve]
         assert largest_difference(alone.module.state_dict(), weights) <= 2e-6
         if budget in SHARED:
             both = [load_file(pair / f"{name}-{budget}.{rank}.safetensors") for rank in (0, 1)]
@@ -114,7 +115,7 @@ def test_what_is_not_a_number_ends_both(store, pair: Path, errors, what: str) ->
         return plain(step, parts)
 
     reference.micro_batches = watched
-    train(reference, CONFIG, CPU, 3)
+    train(reference, CONFIG, RunSettings(CPU, 3))
     for rank in (0, 1):
         assert largest_difference(load_file(pair / f"after-{what}.{rank}.safetensors"), seen) <= 2e-6
 

@@ -15,12 +15,14 @@ from safetensors.torch import save_file
 from small import BUDGETS, CONFIG, CPU, gradients, make
 
 from pretrieve.base.errors import PretrieveError
+from pretrieve.pretraining.encoder_options import EncoderOptions
 from pretrieve.pretraining.pretrain import pretrain
 from pretrieve.text.token_store import TokenStore
 from pretrieve.training.checkpoint import Checkpoints, State
 from pretrieve.training.loop import train
 from pretrieve.training.optimiser import OptimiserConfig
 from pretrieve.training.processes import Processes
+from pretrieve.training.run_settings import RunSettings
 from pretrieve.training.step import accumulate
 
 OBJECTIVES = ("mlm", "condenser", "pairs", "cocondenser")
@@ -89,7 +91,7 @@ def main() -> None:
     for name in OBJECTIVES:
         for budget in SHARED:
             objective = make(name, store, budget)
-            outcome = train(objective, CONFIG, CPU, 3, processes=processes)
+            outcome = train(objective, CONFIG, RunSettings(CPU, 3, processes=processes))
             write(f"{name}-{budget}", objective.module.state_dict())
             (out / f"{name}-{budget}.{processes.rank}.json").write_text(json.dumps(outcome.curve))
     for name in CACHED:
@@ -100,23 +102,31 @@ def main() -> None:
         write(f"gradient-{name}", gradients(objective.module))
     for what in ("loss", "gradient"):
         objective = poisoned(store, what)
-        refused(what, lambda o=objective: train(o, CONFIG, CPU, 3, processes=processes))
+        refused(what, lambda o=objective: train(o, CONFIG, RunSettings(CPU, 3, processes=processes)))
         write(f"after-{what}", objective.module.state_dict())
-    refused("few", lambda: train(make("pairs", store, 10**6, batch=1), CONFIG, CPU, 3, processes=processes))
+    refused(
+        "few", lambda: train(make("pairs", store, 10**6, batch=1), CONFIG, RunSettings(CPU, 3, processes=processes))
+    )
     # A folder of checkpoints that only one process sees.
     checkpoints = Checkpoints(out / f"own-{processes.rank}", "key")
     if processes.first:
         checkpoints.save(State(3, {}, {}))
-    refused("folders", lambda: train(make("mlm", store, 10**6), CONFIG, CPU, 3, checkpoints, processes=processes))
+    refused(
+        "folders",
+        lambda: train(make("mlm", store, 10**6), CONFIG, RunSettings(CPU, 3, processes=processes), checkpoints),
+    )
     refused(
         "first",
         lambda: train(
-            make("mlm", store, 10**6), OptimiserConfig(1, 1.0), CPU, 3, processes=processes, expected_first={"mlm": 99}
+            make("mlm", store, 10**6),
+            OptimiserConfig(1, 1.0),
+            RunSettings(CPU, 3, processes=processes),
+            expected_first={"mlm": 99},
         ),
     )
     (out / f"errors.{processes.rank}.json").write_text(json.dumps(errors))
-    straight = (OPTIONS, store.directory, out / "straight/seed1", 1, CPU, out / "checkpoints")
-    pretrain(*straight, processes=processes, token_budget=TOKEN_BUDGET)
+    run = RunSettings(CPU, 1, processes=processes, token_budget=TOKEN_BUDGET)
+    pretrain(EncoderOptions.from_dict(OPTIONS), store.directory, out / "straight/seed1", run, out / "checkpoints")
     processes.leave()
 
 

@@ -17,7 +17,17 @@ from pathlib import Path
 
 PROJECT = Path(__file__).resolve().parents[2]
 #: What a clone has and the workflow uses; results, data and environments stay behind.
-PARTS = ["Snakefile", "config.yaml", "Makefile", "pyproject.toml", "rules", "workflow_scripts", "src"]
+PARTS = [
+    "Snakefile",
+    "workflow",
+    "config.yaml",
+    "config",
+    "Makefile",
+    "pyproject.toml",
+    "rules",
+    "workflow_scripts",
+    "src",
+]
 PARTS += ["references", "resources", "profiles", "envs", "docs"]
 #: Seconds after which a run counts as one that hangs; on a busy machine it may take ten times as long as on a free one.
 TIMEOUT = 1200
@@ -72,10 +82,10 @@ class Workflow:
 
     folder: Path
 
-    def start(self, *arguments: str) -> subprocess.Popen[str]:
+    def start(self, *arguments: str, program: str = "snakemake") -> subprocess.Popen[str]:
         """Start Snakemake as the leader of a process group of its own."""
         return subprocess.Popen(
-            ["snakemake", *arguments],
+            [program, *arguments],
             cwd=self.folder,
             env=environment() | {"PYTHONPATH": str(self.folder / "src")},  # the copy's own code, also in the rules
             stdin=subprocess.DEVNULL,
@@ -85,9 +95,9 @@ class Workflow:
             start_new_session=True,
         )
 
-    def run(self, *arguments: str) -> Ended:
+    def run(self, *arguments: str, program: str = "snakemake") -> Ended:
         """Run Snakemake to its end; a run that hangs is killed with all its jobs."""
-        process = self.start(*arguments)
+        process = self.start(*arguments, program=program)
         try:
             stdout, stderr = process.communicate(timeout=TIMEOUT)
         except BaseException:

@@ -15,7 +15,6 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-import yaml
 from miniature import PROJECT, environment
 
 from pretrieve.base.errors import ConfigError, DataError
@@ -26,7 +25,7 @@ from pretrieve.operations.estimate.report import Estimate, Machines, assumptions
 from pretrieve.operations.estimate.sizes import Sizes, read_counts
 from pretrieve.operations.estimate.work import Workload
 from pretrieve.raw.sources import read_sources
-from pretrieve.workflow.configuration import with_numbers
+from pretrieve.workflow.config_files import read_config
 from pretrieve.workflow.plan import Plan
 
 CPU = Rates("a core", "cpu", "measured", 1e11, 5e10, 6e10, 8e10, 0.01, 1e-9, 1e-9, 0.5, 3.0, 1.0)
@@ -57,12 +56,12 @@ TABLES = ["condenser/table5", "dupmae/table3", "pretraining_tasks/table3"]
 
 
 def configuration(**changes) -> dict:
-    return yaml.safe_load((PROJECT / "config.yaml").read_text()) | changes
+    return read_config(PROJECT / "config.yaml") | changes
 
 
 def plan_of(monkeypatch: pytest.MonkeyPatch, config: dict) -> Plan:
     monkeypatch.chdir(PROJECT)
-    return Plan.load(with_numbers(copy.deepcopy(config)))
+    return Plan.load(copy.deepcopy(config))
 
 
 def estimate_of(plan: Plan, gpus: int = 0, root: str = "nowhere") -> Estimate:

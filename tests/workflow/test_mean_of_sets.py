@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from pretrieve.base.paths import metrics_file
 from pretrieve.benchmarks.official.beir import SETS
@@ -21,6 +20,7 @@ from pretrieve.operations.bundle.contents import Asked
 from pretrieve.operations.publish.ingredients import ingredients
 from pretrieve.operations.raw_files import table_files
 from pretrieve.operations.rehearsal.made import FORMS
+from pretrieve.workflow.config_files import read_config
 from pretrieve.workflow.plan import Plan
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -33,7 +33,7 @@ SYSTEMS = {"bm25.dpr-bm25-full", "dupmae.dupmae-2stage-full"} | {
 
 
 def configuration(**changes: Any) -> dict[str, Any]:
-    return yaml.safe_load((ROOT / "config.yaml").read_text(encoding="utf-8")) | {"scale": "paper"} | changes
+    return read_config(ROOT / "config.yaml") | {"scale": "paper"} | changes
 
 
 def load(config: dict[str, Any]) -> Plan:

@@ -1,6 +1,6 @@
 """Mistakes end before any work, in one line that says what is wrong, what is allowed and what was probably meant.
 
-Mutations seen to fail: `with_numbers` left out of common.smk; `check_targets` not called; `nearest` returning ''; the
+Mutations seen to fail: `with_numbers` left out of common.smk; no rule `no_such_page`; `nearest` returning ''; the
 `sys.exit` in common.smk replaced by `raise`; fetch copying before it checks; `show-failed-logs: false` in the profile.
 """
 
@@ -83,7 +83,9 @@ def test_a_wrong_setting_is_refused_in_one_line(project, setting, words):
 
 
 def test_a_mistyped_target_names_the_nearest(project):
-    line = complaint(project.run("--cores", "1", "results/demo/tables/pretraining_tasks/tabel3.csv"))
+    ended = project.run("--cores", "1", "results/demo/tables/pretraining_tasks/tabel3.csv")
+    assert ended.code != 0 and "Traceback (" not in ended.text and "Job stats" not in ended.text
+    (line,) = [line for line in ended.stderr.splitlines() if "ConfigError: " in line]
     assert "tabel3.csv" in line and "did you mean 'results/demo/tables/pretraining_tasks/table3.csv'" in line
     assert "pretrieve/transfer" in line
 

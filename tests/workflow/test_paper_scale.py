@@ -17,13 +17,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from miniature import Workflow, copy_project
 
 from pretrieve.base.paths import parse_system
 from pretrieve.operations.rehearsal.made import FORMS
 from pretrieve.operations.rehearsal.overrides import BATCH, FOLDER, STEPS, WIDTH, rehearsed
 from pretrieve.reporting.tables.results import Setting
+from pretrieve.workflow.config_files import read_config
 from pretrieve.workflow.job_options import encoder_options, recipe_options
 from pretrieve.workflow.plan import Plan
 from pretrieve.workflow.scales import corpus_of, vocabulary_of
@@ -62,9 +62,8 @@ RECIPES: list[tuple[str, str, dict[str, Any]]] = [
 
 
 def plan_of(**changes: Any) -> Plan:
-    config = yaml.safe_load((ROOT / "config.yaml").read_text(encoding="utf-8")) | {"scale": "paper"} | changes
-    sources = ROOT / "resources/sources.tsv"
-    return Plan.load(config, ROOT / "references", sources)
+    config = read_config(ROOT / "config.yaml") | {"scale": "paper"} | changes
+    return Plan.load(config, ROOT / "references", ROOT / "resources/sources.tsv")
 
 
 @pytest.fixture(scope="module")
@@ -116,7 +115,7 @@ def test_a_cell_of_a_played_role_is_measured_or_its_encoder_reads_other_words(pl
 
 def test_the_numbers_of_the_papers(plan) -> None:
     def encoder(name: str) -> tuple:
-        made = encoder_options(plan.config, name)
+        made = encoder_options(plan.config, name).to_dict()
         budget, objective, body = made.get("budget", {}), made["objective"], made["body"]
         return (
             made.get("start", "").removeprefix("hub:").partition("@")[0],
@@ -139,11 +138,11 @@ def test_the_numbers_of_the_papers(plan) -> None:
     assert encoder("dupmae")[0] == "dupmae-general" and encoder("dupmae")[5:7] == (150, "msmarco-passages")
     assert encoder("dupmae")[2:] == encoder("retromae")[2:] == encoder("dupmae-cls")[2:]
     assert encoder("t5-large")[:2] == ("google/t5-v1_1-large", "none")
-    seed = encoder_options(plan.config, "seed-3-2")["objective"]
+    seed = encoder_options(plan.config, "seed-3-2").objective
     assert (seed["decoder_layers"], seed["span"], seed["rate"]) == (3, 2, 0.15)
-    condenser = encoder_options(plan.config, "condenser")["objective"]
+    condenser = encoder_options(plan.config, "condenser").objective
     assert (condenser["skip_layer"], condenser["head_layers"], condenser["late_mlm"]) == (6, 2, True)
-    retromae = encoder_options(plan.config, "retromae-general")["objective"]
+    retromae = encoder_options(plan.config, "retromae-general").objective
     assert (retromae["rate"], retromae["decoder_rate"]) == (0.3, 0.5)
 
     for name, dataset, expected in RECIPES:
@@ -154,7 +153,7 @@ def test_the_numbers_of_the_papers(plan) -> None:
 def test_seed_encoder_has_fairseqs_epsilon(plan) -> None:
     """1e-5 in every encoder of that paper that is trained here, decoder included: it is made of the body's configuration."""
     for name, eps in (("seed-mlm", 1e-5), ("seed-3-2", 1e-5), ("optimus", 1e-5), ("transformer-mlm", None)):
-        assert encoder_options(plan.config, name)["body"].get("layer_norm_eps") == eps, name
+        assert encoder_options(plan.config, name).body.get("layer_norm_eps") == eps, name
 
 
 def test_one_vocabulary_for_every_chain(plan) -> None:
@@ -201,7 +200,7 @@ def test_a_rehearsal_has_every_file_of_every_table(plan, rehearsal) -> None:
 
 def test_a_rehearsal_is_small_and_stands_apart(plan, rehearsal) -> None:
     for name in rehearsal.config["encoders"]:
-        made, real = (encoder_options(one.config, name) for one in (rehearsal, plan))
+        made, real = (encoder_options(one.config, name).to_dict() for one in (rehearsal, plan))
         assert made.get("budget", {"batch": BATCH, "steps": STEPS}).items() >= {"batch": BATCH, "steps": STEPS}.items()
         assert made["body"].get("layers") == real["body"].get("layers") and made["body"].get("hidden", WIDTH) == WIDTH
         assert made["objective"].get("length", 48) <= 48 and set(made["objective"]) == set(real["objective"])

@@ -12,8 +12,9 @@ import sys
 from collections import Counter
 
 import pytest
-import yaml
 from miniature import PROJECT, READERS_OF_TABLES, environment
+
+from pretrieve.workflow.config_files import read_config
 
 TABLE3 = ("tables=[pretraining_tasks/table3]", "figures=[]")
 #: The tables of one paper, and that of the project's own.
@@ -67,7 +68,7 @@ def test_table_3_needs_five_encoders_and_one_task(table3):
 
 
 def test_the_default_target_is_every_table_and_figure_of_five_papers(project, everything):
-    config = yaml.safe_load((project.folder / "config.yaml").read_text())
+    config = read_config(project.folder / "config.yaml", code_folder=project.folder)
     references = project.folder / "references"
     assert everything.jobs["table"] == len(list(references.glob("*/table*.csv"))) + 1 == len(config["tables"]) == 30
     assert everything.jobs["figure"] == len(list(references.glob("*/figure*.yaml"))) == len(config["figures"]) == 9
@@ -129,7 +130,7 @@ def test_analyses_are_one_job_each_over_all_their_models(project):
     ended = project.plan("analyses", "--config", "seeds=[1,2]")
     made = {name: number for name, number in ended.jobs.items() if name.startswith("analyse_")}
     assert made == {"analyse_attention_entropy": 1, "analyse_pair_similarity": 1, "analyse_decoder_states": 1}
-    named = yaml.safe_load((project.folder / "config.yaml").read_text())["analyses"]["demo"]
+    named = read_config(project.folder / "config.yaml", code_folder=project.folder)["analyses"]["demo"]
     assert ended.jobs["finetune_questions"] == 2 * len(named["attention_entropy"]["encoders"])
     looked_at = {name for entry in named.values() for name in entry["encoders"]}
     assert ended.count("pretrain") >= 2 * len(looked_at) and not ended.count("table")
@@ -199,6 +200,7 @@ class Missing:
         if name.partition(".")[0] in {heavy!r}:
             raise ImportError(f"{{name}} is blocked")
 sys.meta_path.insert(0, Missing())
+from pretrieve.workflow.config_files import read_config
 from snakemake.cli import main
 main(["-n", "--quiet", "rules"])
 """

@@ -12,11 +12,11 @@ import os
 from pathlib import Path
 
 import pytest
-import yaml
 from miniature import PROJECT
 
 from pretrieve.base.errors import ConfigError
 from pretrieve.corpora.contamination import read_test_paragraphs
+from pretrieve.workflow.config_files import read_config
 from pretrieve.workflow.plan import Plan
 from pretrieve.workflow.scales import articles_of
 
@@ -25,11 +25,8 @@ STATISTICS = ("seed_encoder/table6", "seed_encoder/table7", "pretraining_tasks/t
 
 
 def plan_of(scale: str, **changes: object) -> Plan:
-    config = yaml.safe_load((PROJECT / "config.yaml").read_text()) | {"scale": scale} | changes
-    places = (
-        PROJECT / "references",
-        PROJECT / "resources/sources.tsv",
-    )
+    config = read_config(PROJECT / "config.yaml") | {"scale": scale} | changes
+    places = (PROJECT / "references", PROJECT / "resources/sources.tsv")
     return Plan.load(config, *places)
 
 
@@ -114,7 +111,7 @@ def test_negatives_that_nobody_ships(small: Plan) -> None:
     ):
         plan_of("small", recipes=recipes).made_of("bert.shipped", "squad-open", "full", 1)
     files = {"train": "dpr-nq-train", "test": "openqa-nq-test"}
-    scales = yaml.safe_load((PROJECT / "config.yaml").read_text())["scales"]
+    scales = read_config(PROJECT / "config.yaml")["scales"]
     scales["small"]["datasets"]["nq"] = {"reader": "dpr", "files": files, "sizes": {"full": "all"}}
     made = plan_of("small", recipes=recipes, scales=scales).made_of("bert.shipped", "nq", "full", 3)
     assert made["negatives"] == {"published": "results/small/negatives/published/nq/seed0.jsonl.gz"}

@@ -10,10 +10,13 @@ import csv
 import hashlib
 import json
 import random
+import shutil
 from pathlib import Path
 from typing import Any
 
 import yaml
+
+from pretrieve.workflow.config_files import read_config
 
 TEXT = """
 river stone harbour winter copper garden signal market engine valley bridge island forest letter mirror window candle
@@ -110,8 +113,9 @@ def write_raw_files(project: Path) -> None:
 
 
 def write_config(project: Path) -> None:
-    """Cut the project's own configuration down; every key that is not named here keeps its value."""
-    config = yaml.safe_load((project / "config.yaml").read_text())
+    """Cut the project's own configuration down; every key that is not named here keeps its value. All of it is in one file."""
+    config = read_config(project / "config.yaml", code_folder=project)
+    shutil.rmtree(project / "config")
     config["mirror"] = "mirror"
     config["tables"], config["figures"] = TABLES, []
     # Corpora and data sets of other scales are of sources that the miniature has not.

@@ -75,7 +75,7 @@ def add_mirror(parser: argparse.ArgumentParser) -> None:
 
 def add_config_file(parser: argparse.ArgumentParser, use: str) -> None:
     """``--config``: the configuration's file; ``use`` says what for."""
-    parser.add_argument("--config", type=Path, default=Path("config.yaml"), metavar="YAML", help=use)
+    parser.add_argument("--config", type=Path, metavar="YAML", help=f"{use}; config.yaml, unless given")
 
 
 def add_run(parser: argparse.ArgumentParser) -> None:

@@ -165,6 +165,17 @@ def check_all_writable(folder: Path | str) -> None:
             raise refusal(place, errno.EACCES)
 
 
+def check_run_folders(root: str) -> None:
+    """Before the first job: ``root`` (``results/{scale}``) with all folders in it, and an empty ``data``, can be written.
+
+    Raises DataError as :func:`check_writable`.
+    """
+    check_all_writable(root)
+    # Raw files that somebody else keeps may stand where nothing can be written.
+    if not any(os.path.exists(f"data/{name}") for name in ("sources", "hub")):
+        check_writable(["data"])
+
+
 def _not_to_be_read(error: OSError) -> None:
     if not isinstance(error, FileNotFoundError):  # still to be made
         raise refusal(os.fsdecode(error.filename), errno.EACCES, verb="read") from error

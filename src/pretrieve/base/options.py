@@ -9,7 +9,9 @@ workflow reads these files to check a configuration.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from dataclasses import dataclass, fields
+from functools import cache
+from typing import Any, NamedTuple, TypeVar, get_type_hints
 
 from pretrieve.base.errors import ConfigError, nearest
 
@@ -58,6 +60,54 @@ class Option(NamedTuple):
 
 FLAG = OneOf((False, True))
 WEIGHT = Between(0, 1e3)
+
+
+class ByPreset(NamedTuple):
+    """A value that paper and released code do not share."""
+
+    paper: Any
+    official_code: Any
+
+
+class Sourced(NamedTuple):
+    """A value that has another source than the part that it stands in."""
+
+    value: Any
+    source: str
+
+
+T = TypeVar("T")
+#: How a field is given: as a value, or in one of the two ways above.
+Given = T | ByPreset | Sourced
+
+
+@cache
+def _hints(kind: type) -> dict[str, Any]:
+    return get_type_hints(kind, include_extras=True)
+
+
+@dataclass(frozen=True)
+class Part:
+    """Some options of an objective or a recipe, one a field, and where their values come from.
+
+    A field is annotated with what is allowed, and, where it is not that of the part, its source (``{}`` in it is the part's). Its
+    value is the same in paper and released code, or :class:`ByPreset`.
+    """
+
+    source: str
+
+    def options(self) -> dict[str, Option]:
+        """Option → its value in both presets, what is allowed and its source."""
+        made, hints = {}, _hints(type(self))
+        for one in fields(self)[1:]:
+            value, (allowed, *sources) = getattr(self, one.name), hints[one.name].__metadata__
+            source = sources[0].format(self.source) if sources else self.source
+            if isinstance(value, Sourced):
+                value, source = value
+            both = value if isinstance(value, ByPreset) else (value, value)
+            listed = [list(of) if isinstance(of, tuple) else of for of in both]  # as YAML and JSON have them
+            made[one.name] = Option(*listed, allowed, source)
+        return made
 
 
 def resolve_options(

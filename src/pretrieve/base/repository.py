@@ -16,7 +16,7 @@ class Version(NamedTuple):
     dirty: bool
 
 
-def version_of(folder: Path | str = ".") -> Version:
+def version_of(folder: Path | str) -> Version:
     """The commit of the checkout around ``folder``; ``Version(None, True)`` outside of one, as nothing is known there.
 
     Untracked files count as a difference unless git ignores them: they may be the code that ran.

@@ -14,7 +14,6 @@ from pretrieve.reporting.claims.reproductions import load_reproductions
 from pretrieve.reporting.claims.verdicts import judge_claims
 from pretrieve.reporting.tables.rows import write_rows
 from pretrieve.reporting.tables.training_sizes import training_examples
-from pretrieve.workflow.configuration import with_numbers
 from pretrieve.workflow.plan import Plan
 from pretrieve.workflow.scales import is_original
 
@@ -26,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> None:
-    plan = Plan.load(with_numbers(args.config))
+    plan = Plan.load(args.config)
     claims = load_claims(args.claims)
     facts = Facts(
         bases=bases_of(plan.config["encoders"]),

@@ -5,8 +5,6 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-import yaml
-
 from pretrieve.base.arguments import add_config_file
 from pretrieve.operations.publish.comparison import (
     check_comparison,
@@ -15,7 +13,7 @@ from pretrieve.operations.publish.comparison import (
     newest_published,
     open_published,
 )
-from pretrieve.workflow.configuration import with_numbers
+from pretrieve.workflow.config_files import read_config
 from pretrieve.workflow.plan import Plan
 
 
@@ -27,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(options: argparse.Namespace) -> None:
-    config = with_numbers(yaml.safe_load(options.config.read_text(encoding="utf-8"))) | {"scale": options.scale}
+    config = read_config(options.config) | {"scale": options.scale}
     published = (
         open_published(options.published, options.scale)
         if options.published

@@ -11,8 +11,6 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 
-import yaml
-
 from pretrieve.base.arguments import add_run
 from pretrieve.base.errors import ConfigError, nearest
 from pretrieve.base.files import write_json
@@ -24,7 +22,7 @@ from pretrieve.operations.estimate.sizes import Sizes, count_lines, read_counts
 from pretrieve.operations.estimate.work import Workload
 from pretrieve.raw.mirror import candidates
 from pretrieve.raw.sources import Source, read_sources
-from pretrieve.workflow.configuration import with_numbers
+from pretrieve.workflow.config_files import read_config
 from pretrieve.workflow.job_resources import MOST_GPUS, column_of
 from pretrieve.workflow.plan import Plan
 
@@ -58,15 +56,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def load_plan(scale: str, words: list[str]) -> Plan:
     """The checked configuration at a scale, with further words in it."""
-    config = yaml.safe_load(Path("config.yaml").read_text(encoding="utf-8"))
+    config = read_config(words=[f"scale={scale}", *words])
     if scale not in config["scales"]:
         raise ConfigError(f"scale {scale!r}: allowed: {', '.join(config['scales'])}{nearest(scale, config['scales'])}")
-    for word in [f"scale={scale}", *words]:
-        key, equals, value = word.partition("=")
-        if not equals:
-            raise ConfigError(f"--config {word!r}: expected KEY=VALUE, such as seeds=[1,2].")
-        config[key] = yaml.safe_load(value)
-    return Plan.load(with_numbers(config))
+    return Plan.load(config)
 
 
 def measured(plan: Plan, core: bool = False) -> Rates:

@@ -3,15 +3,13 @@
 import argparse
 from pathlib import Path
 
-import yaml
-
 from pretrieve.base.arguments import add_config_file, add_mirror
 from pretrieve.base.errors import ConfigError, nearest
 from pretrieve.commands.fetch_checkpoint import put_in_place
 from pretrieve.operations import raw_files as wanted
 from pretrieve.raw import hub
 from pretrieve.raw.sources import RECORDS, SOURCES, fetch, read_sources
-from pretrieve.workflow.configuration import with_numbers
+from pretrieve.workflow.config_files import read_config
 from pretrieve.workflow.plan import Plan
 
 LIST = Path("resources/sources.tsv")
@@ -26,13 +24,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(arguments: argparse.Namespace) -> None:
-    config = yaml.safe_load(arguments.config.read_text(encoding="utf-8"))
+    config = read_config(arguments.config)
     mirror = arguments.mirror or (Path(config["mirror"]) if config.get("mirror") else None)
     sources = read_sources(LIST)
     by_list = arguments.scale == "paper" and "paper" not in config["scales"]
     if not by_list:
         config["scale"] = arguments.scale
-    plan = Plan.load(with_numbers(config), sources=LIST)
+    plan = Plan.load(config, sources=LIST)
     if arguments.table not in plan.cells:
         raise ConfigError(
             f"table {arguments.table!r}: no such table; allowed: {', '.join(plan.cells)}"

@@ -7,15 +7,17 @@ import argparse
 from pathlib import Path
 
 from pretrieve.base.arguments import add_training, json_object, required
+from pretrieve.pretraining.encoder_options import EncoderOptions
 from pretrieve.pretraining.pretrain import pretrain
 from pretrieve.training.cost import Cost
 from pretrieve.training.device import choose_device
 from pretrieve.training.processes import Processes
+from pretrieve.training.run_settings import RunSettings
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     required(parser, Path, store="")
-    required(parser, json_object, options="JSON of configuration.encoder_options")
+    required(parser, json_object, options="JSON of EncoderOptions")
     parser.add_argument("--start", type=Path, help="directory of the encoder or checkpoint to go on from")
     add_training(parser)
     parser.add_argument("--token-budget", type=int, help="tokens of a micro-batch: bounds memory, changes no result")
@@ -31,16 +33,14 @@ def main(arguments: argparse.Namespace) -> None:
     with Cost("pretrain", arguments.threads) as cost:
         cost.gpus = processes.world
         outcome = pretrain(
-            arguments.options,
+            EncoderOptions.from_dict(arguments.options),
             arguments.store,
             arguments.out,
-            arguments.seed,
-            device,
+            RunSettings(
+                device, arguments.seed, arguments.checkpoint_seconds, processes, token_budget=arguments.token_budget
+            ),
             arguments.checkpoints,
-            arguments.checkpoint_seconds,
             arguments.start,
-            processes,
-            arguments.token_budget,
             arguments.compile,
         )
         cost.tokens = outcome.tokens

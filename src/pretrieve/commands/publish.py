@@ -11,8 +11,9 @@ from pathlib import Path
 
 from pretrieve.base.arguments import add_config_file, required
 from pretrieve.operations.publish.publish import publish
-from pretrieve.reporting.report.status import configured_figures, configured_tables
+from pretrieve.reporting.report.status import configured
 from pretrieve.reporting.tables.commands import DEFAULT_SCALE
+from pretrieve.workflow.config_files import read_config
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -26,14 +27,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(options: argparse.Namespace) -> None:
+    config = read_config(options.config)
     target = publish(
         Path("results", options.scale),
-        options.tables or configured_tables(options.config),
-        options.config,
+        options.tables or configured(config, "tables"),
+        config,
         options.repository,
         options.date.isoformat(),
         options.readme_table,
-        configured_figures(options.config) if options.figures is None else options.figures,
+        config.get("figures", []) if options.figures is None else options.figures,
     )
     shown = (
         "docs/results.md and README.md show"

@@ -8,7 +8,6 @@ from pathlib import Path
 from pretrieve.base.arguments import json_object, required
 from pretrieve.base.files import whole_file
 from pretrieve.reporting.report.page import collect, render
-from pretrieve.workflow.configuration import with_numbers
 from pretrieve.workflow.plan import Plan
 
 
@@ -18,7 +17,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> None:
-    plan = Plan.load(with_numbers(args.config))
+    plan = Plan.load(args.config)
     page = render(collect(plan, Path(plan.root)))
     with whole_file(args.html) as stream:
         stream.write(page.encode())

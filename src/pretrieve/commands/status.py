@@ -6,7 +6,8 @@ import argparse
 from pathlib import Path
 
 from pretrieve.base.arguments import add_config_file, required
-from pretrieve.reporting.report.status import configured_tables, format_status
+from pretrieve.reporting.report.status import configured, format_status
+from pretrieve.workflow.config_files import read_config
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -16,4 +17,4 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(options: argparse.Namespace) -> None:
-    print(format_status(options.results, options.tables or configured_tables(options.config)), end="")
+    print(format_status(options.results, options.tables or configured(read_config(options.config), "tables")), end="")

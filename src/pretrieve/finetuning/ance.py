@@ -35,9 +35,7 @@ from pretrieve.models.dual_encoder import DualEncoder
 from pretrieve.retrieval.negatives import Negatives, mine, read_negatives, write_negatives
 from pretrieve.retrieval.trec_run import Run
 from pretrieve.tasks.dataset import Dataset
-from pretrieve.training.device import Device
 from pretrieve.training.objective import MicroBatch
-from pretrieve.training.processes import Processes
 
 #: Negatives drawn for each query at a refresh (SEED-Encoder README, --negative_sample).
 SAMPLE = 20
@@ -48,36 +46,29 @@ class FreshNegatives:
 
     Parameters
     ----------
-    model, data, rows:
-        what is trained, the task, and the rows (n,) of its training queries.
+    search:
+        with what is trained; its folder also gets the run's files.
+    rows:
+        (n,) of the task's training queries.
     options:
-        of the recipe: pool (documents searched for), query_length, passage_length, windows.
+        of the recipe: pool (documents searched for).
     seed:
         of the draw.
-    device:
-        where texts are embedded.
-    directory:
-        the run's folder for the files; all processes see it.
     key:
         names the run (that of its checkpoints): a file of another run is never used.
     """
 
     def __init__(
         self,
-        model: DualEncoder,
-        data: Dataset,
+        search: PresentSearch,
         rows: np.ndarray,
         options: Mapping[str, Any],
         seed: int,
-        device: Device,
-        directory: Path,
         key: str,
-        processes: Processes | None = None,
         sample: int = SAMPLE,
     ) -> None:
-        self.rows, self.sample, self.directory = np.asarray(rows), sample, Path(directory)
-        self._data, self._options, self._seed, self._key = data, options, seed, key
-        self._present = PresentSearch(model, data, options, device, self.directory, processes)
+        self.rows, self.sample, self.directory = np.asarray(rows), sample, search.directory
+        self._present, self._data, self._options, self.seed, self._key = search, search.data, options, seed, key
 
     def path(self, step: int) -> Path:
         """The file of the refresh before that step."""
@@ -121,7 +112,7 @@ class FreshNegatives:
         for place, row in enumerate(self.rows.tolist()):
             size = len(negatives.doc_ids[place])
             if size > self.sample:
-                drawn = np.random.default_rng([self._seed, 122, step, row]).choice(size, self.sample, replace=False)
+                drawn = np.random.default_rng([self.seed, 122, step, row]).choice(size, self.sample, replace=False)
                 drawn.sort()
                 negatives.doc_ids[place] = [negatives.doc_ids[place][hit] for hit in drawn]
                 negatives.scores[place] = negatives.scores[place][drawn]
@@ -161,7 +152,6 @@ class AnceObjective(RankingObjective):
         data: Dataset,
         groups: Groups | None,
         options: Mapping[str, Any],
-        seed: int,
         fresh: FreshNegatives,
         device: torch.device | str = "cpu",
         budget: int | None = None,
@@ -172,7 +162,7 @@ class AnceObjective(RankingObjective):
                 f"ance: refresh={self.refresh}, group={options['group']}; expected a refresh every 1 or more steps, and a group "
                 "of 2 or more: a relevant document and negatives."
             )
-        super().__init__(model, data, groups, options, seed, device, budget)
+        super().__init__(model, data, groups, options, device, budget)
         self._given, self._fresh = groups, fresh
         #: The step of the refresh whose lists are in use; -1: none yet.
         self.refreshed = -1
@@ -194,5 +184,5 @@ class AnceObjective(RankingObjective):
             # Not the first step of its period: the run goes on from a checkpoint, and has done this refresh before.
             negatives = self._fresh.find(due) if step == due > self.refreshed else self._fresh.read(due)
             options = {**self.options, "pool": self._fresh.sample, "pool_from": "first", "sources": "union"}
-            self.groups = Groups(self._data, self._fresh.rows, options, [negatives], self.seed)
+            self.groups = Groups(self._data, self._fresh.rows, options, [negatives], self._fresh.seed)
             self.refreshed = due

@@ -24,7 +24,7 @@ import gzip
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -108,36 +108,40 @@ def pairs_of(groups: Groups, steps: int, batch: int) -> tuple[np.ndarray, np.nda
     return pairs[:, 0], pairs[:, 1]
 
 
+class Teacher(NamedTuple):
+    """A trained cross-encoder, and what :func:`describe_teacher` says of it."""
+
+    model: CrossEncoder
+    about: Mapping[str, Any]
+
+
 def score_groups(
-    teacher: CrossEncoder,
-    about: Mapping[str, Any],
+    teacher: Teacher,
     data: Dataset,
-    groups: Groups,
-    steps: int,
+    pairs: tuple[np.ndarray, np.ndarray],
     options: Mapping[str, Any],
-    device: Device,
     path: Path,
+    device: Device,
     processes: Processes | None = None,
 ) -> TeacherScores:
-    """The teacher's scores for a run: from ``path`` when that file was made by this teacher and has all pairs, else computed,
-    every process its share, and written there by the first.
+    """The teacher's scores for the ``pairs`` of a run (:func:`pairs_of`): from ``path`` when that file was made by this teacher
+    and has all of them, else computed, every process its share, and written there by the first.
 
-    about: of :func:`describe_teacher`; options: batch, query_length, passage_length of the recipe; processes: as in
-    :func:`pretrieve.training.loop.train`; all end with the same scores.
+    options: query_length and passage_length of the recipe. All processes end with the same scores.
     """
     processes = processes or Processes()
     lengths = (options["query_length"], options["passage_length"])
-    header = {**about, "query_length": lengths[0], "passage_length": lengths[1]}
-    queries, documents = pairs_of(groups, steps, options["batch"])
+    header = {**teacher.about, "query_length": lengths[0], "passage_length": lengths[1]}
+    queries, documents = pairs
     stored = _stored(path, data, header)
     usable = stored is not None and not (stored.places(queries, documents) < 0).any()
     if min(processes.every(float(usable))):
         return stored
     own = slice(processes.rank, None, processes.world)
     scores = torch.zeros(len(queries), dtype=torch.float32, device=device.device)
-    teacher.to(device.device)
+    teacher.model.to(device.device)
     with Progress("teacher scores", len(queries[own]), "pairs") as progress:
-        found = score_pairs(teacher, data, queries[own], documents[own], lengths, device, progress)
+        found = score_pairs(teacher.model, data, queries[own], documents[own], lengths, device, progress)
     scores[own] = torch.from_numpy(found).to(device.device)
     result = TeacherScores(data, queries, documents, processes.add(scores).cpu().numpy())
     if processes.first:
@@ -205,8 +209,8 @@ def read_teacher_scores(path: Path, data: Dataset) -> tuple[TeacherScores, dict[
 class DistillationObjective(RankingObjective):
     """Loss (1) or (2) over the groups of each step; arguments as of :class:`~pretrieve.finetuning.ranking.RankingObjective`.
 
-    teacher: scores of all groups; form: one of :data:`FORMS`; contrastive_weight: λ of form 'kl', whose softmax follows
-    ``in_batch`` and ``direction`` of the options.
+    teacher: scores of all groups. Of the options, ``distillation`` is one of :data:`FORMS`, and ``contrastive_weight`` the λ of
+    form 'kl', whose softmax follows ``in_batch`` and ``direction``.
 
     Raises
     ------
@@ -220,21 +224,19 @@ class DistillationObjective(RankingObjective):
         data: Dataset,
         groups: Groups,
         options: Mapping[str, Any],
-        seed: int,
         teacher: TeacherScores,
         device: torch.device | str = "cpu",
         budget: int | None = None,
-        form: str = "soft-labels",
-        contrastive_weight: float = 1e-4,
     ) -> None:
+        form = options["distillation"]
         if form not in FORMS or options["group"] < 2:
             raise ConfigError(
                 f"distillation: form {form!r}, group {options['group']}; expected a form of {list(FORMS)} and a group of 2 or "
                 "more."
             )
-        super().__init__(model, data, groups, {**options, "loss": "softmax"}, seed, device, budget)
+        super().__init__(model, data, groups, {**options, "loss": "softmax"}, device, budget)
         self.teacher, self.form = teacher, form
-        self.terms = {"distillation": 1.0} | ({"contrastive": contrastive_weight} if form == "kl" else {})
+        self.terms = {"distillation": 1.0} | ({"contrastive": options["contrastive_weight"]} if form == "kl" else {})
 
     def contrast(self, vectors: list[torch.Tensor], batches: list[MicroBatch]) -> dict[str, torch.Tensor]:
         """The terms summed over the B queries of the step."""

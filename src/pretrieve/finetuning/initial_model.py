@@ -21,7 +21,7 @@ from pretrieve.models.cross_encoder import CrossEncoder
 from pretrieve.models.dual_encoder import DualEncoder, core, dual_encoder
 from pretrieve.models.encoder import Encoder
 from pretrieve.models.hf_format import Checkpoint, load_tensors, read_encoder
-from pretrieve.models.joint import JointEncoder
+from pretrieve.models.joint import JointEncoder, JointShape
 from pretrieve.models.retriever_files import is_retriever, load_retriever
 
 REPRESENTATIONS = ("dense", "joint")
@@ -113,9 +113,11 @@ def _encoder(
     saved: Checkpoint, wanted: Mapping[str, Any], seed: int, tower: int = 0
 ) -> tuple[Encoder | JointEncoder, bool]:
     """One tower on a saved body, and whether its projection is the saved one. tower: whose fresh projection it gets."""
-    names = ("parts", "cls_dim", "top", "head", "lexical_head", *_JOINT)
+    names = ("parts", "cls_dim", "top", "lexical_head", *_JOINT)
     if wanted["representation"] == "joint":
-        encoder = JointEncoder(saved.config, seed=seed, tower=tower, **{name: wanted[name] for name in names})
+        encoder = JointEncoder(
+            saved.config, JointShape(**{name: wanted[name] for name in names}), seed, wanted["head"], tower
+        )
         for name, module in encoder.heads().items():
             _load_lexical_head(name, module, saved)
     else:

@@ -37,7 +37,7 @@ class PresentSearch:
     options:
         of the recipe: query_length, passage_length, windows (1 where it is missing).
     directory:
-        where the vectors stand while they are needed; all processes see it.
+        of the run, where the vectors stand while they are needed; all processes see it.
     """
 
     def __init__(
@@ -49,8 +49,9 @@ class PresentSearch:
         directory: Path,
         processes: Processes | None = None,
     ) -> None:
-        self._model, self._data, self._options, self._device = model, data, options, device
-        self._store = Path(directory) / "embeddings"
+        self._model, self.data, self._options, self._device = model, data, options, device
+        self.directory = Path(directory)
+        self._store = self.directory / "embeddings"
         self.processes = processes or Processes()
 
     def run(self, rows: np.ndarray, depth: int, moment: str) -> Run | None:
@@ -60,7 +61,7 @@ class PresentSearch:
         self._embed(windows, moment)
         if not self.processes.first:
             return None
-        data, options = self._data, self._options
+        data, options = self.data, self._options
         pack = lambda wanted: data.pack_queries(wanted, options["query_length"])
         queries = encode(self._model.query, pack, rows, self._device)
         reader = EmbeddingReader(self._store, "corpus")
@@ -77,10 +78,10 @@ class PresentSearch:
     def _windows(self) -> PassageWindows | None:
         """The windows of all documents; None for FirstP."""
         limit = self._options.get("windows", 1)
-        return None if limit == 1 else self._data.windows(self._options["passage_length"], limit)
+        return None if limit == 1 else self.data.windows(self._options["passage_length"], limit)
 
     def _embed(self, windows: PassageWindows | None, moment: str) -> None:
-        data, tower, length = self._data, self._model.document, self._options["passage_length"]
+        data, tower, length = self.data, self._model.document, self._options["passage_length"]
         rows, pack = len(data.document_ids), lambda wanted: data.pack_candidates(wanted, length)
         if windows is not None:
             rows, pack = len(windows), windows.pack

@@ -77,8 +77,6 @@ class RankingObjective:
         the task, and which documents go with which queries at each step; ``groups`` can be replaced between steps.
     options:
         of the recipe: loss, direction, in_batch, temperature, margin, group, batch, query_length, passage_length.
-    seed:
-        of the run. Here nothing is drawn: the groups have theirs.
     budget:
         tokens of a micro-batch; by default what the device holds.
 
@@ -98,13 +96,12 @@ class RankingObjective:
         data: Dataset,
         groups: Groups,
         options: Mapping[str, Any],
-        seed: int,
         device: torch.device | str = "cpu",
         budget: int | None = None,
     ) -> None:
         check_loss(options, self.losses_known)
         self.module = self.model = model
-        self.groups, self.options, self.seed, self.device = groups, options, seed, device
+        self.groups, self.options, self.device = groups, options, device
         self._data = data
         self._budget = budget or TOKEN_BUDGET[torch.device(device).type]
 

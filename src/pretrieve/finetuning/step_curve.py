@@ -15,12 +15,8 @@ from typing import Any
 import numpy as np
 
 from pretrieve.finetuning.model_search import PresentSearch
-from pretrieve.models.dual_encoder import DualEncoder
 from pretrieve.retrieval.trec_run import write_trec
-from pretrieve.tasks.dataset import Dataset
-from pretrieve.training.device import Device
 from pretrieve.training.loop import Watcher
-from pretrieve.training.processes import Processes
 
 #: Hits of a run.
 DEPTH = 100
@@ -31,31 +27,18 @@ class StepCurve:
 
     Parameters
     ----------
+    search:
+        with what is trained; its folder gets the runs, until the training has ended.
     rows:
         of the queries that are searched with.
     options:
-        of the recipe: ``curve``, query_length, passage_length, windows.
+        of the recipe: ``curve``.
     steps:
         of the run.
-    directory:
-        of the runs, until the training has ended.
-    processes:
-        all of them look; the first one writes.
     """
 
-    def __init__(
-        self,
-        model: DualEncoder,
-        data: Dataset,
-        rows: np.ndarray,
-        options: Mapping[str, Any],
-        steps: int,
-        device: Device,
-        directory: Path,
-        processes: Processes | None = None,
-    ) -> None:
-        self._rows, self._directory = rows, Path(directory)
-        self._present = PresentSearch(model, data, options, device, self._directory, processes)
+    def __init__(self, search: PresentSearch, rows: np.ndarray, options: Mapping[str, Any], steps: int) -> None:
+        self._rows, self._directory, self._present = rows, search.directory, search
         self._at = {round(steps * (i + 1) / options["curve"]) - 1 for i in range(options["curve"])}
 
     def beside(self, watcher: Watcher) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 from pretrieve.finetuning.ance import AnceObjective, FreshNegatives
 from pretrieve.finetuning.fine_tuning import FineTuning, Trainable
 from pretrieve.finetuning.maxp import MaxPAnce
+from pretrieve.finetuning.model_search import PresentSearch
 from pretrieve.finetuning.train_curve import with_curve
 from pretrieve.finetuning.train_ranking import ranking_parts
 
@@ -20,11 +21,15 @@ def prepare(run: FineTuning) -> Trainable:
     parts, options = ranking_parts(run), run.options
     task, device = parts.data.task, run.device
     fresh = FreshNegatives(
-        parts.model, task, parts.data.train, options, run.seed, device, run.work / "negatives", parts.key, run.processes
+        PresentSearch(parts.model, task, options, device, run.work / "negatives", run.processes),
+        parts.data.train,
+        options,
+        run.seed,
+        parts.key,
     )
     given = parts.data.groups if run.negatives else None
     kind = MaxPAnce if options["windows"] > 1 else AnceObjective
-    trained = parts.trainable(kind(parts.model, task, given, options, run.seed, fresh, device.device))
+    trained = parts.trainable(kind(parts.model, task, given, options, fresh, device.device))
 
     def save(out: Path, info: dict[str, Any]) -> None:
         shutil.rmtree(out / "negatives", ignore_errors=True)

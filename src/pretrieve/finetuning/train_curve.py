@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from pretrieve.finetuning.fine_tuning import FineTuning, Trainable
+from pretrieve.finetuning.model_search import PresentSearch
 from pretrieve.finetuning.ranking import RankingObjective
 from pretrieve.finetuning.step_curve import StepCurve
 from pretrieve.finetuning.train_ranking import Parts, ranking_parts
@@ -16,7 +17,7 @@ def prepare(run: FineTuning) -> Trainable:
     """As :func:`~pretrieve.finetuning.train_ranking.prepare`, with the runs of ``curve`` steps beside the retriever."""
     parts = ranking_parts(run)
     data = parts.data
-    objective = RankingObjective(parts.model, data.task, data.groups, run.options, run.seed, run.device.device)
+    objective = RankingObjective(parts.model, data.task, data.groups, run.options, run.device.device)
     return with_curve(run, parts, parts.trainable(objective))
 
 
@@ -26,7 +27,9 @@ def with_curve(run: FineTuning, parts: Parts, trained: Trainable) -> Trainable:
         return trained
     test = parts.data.task.split(run.size, "test")
     task, steps = parts.data.task, run.work / "steps"
-    curve = StepCurve(parts.model, task, test, run.options, parts.steps, run.device, steps, run.processes)
+    curve = StepCurve(
+        PresentSearch(parts.model, task, run.options, run.device, steps, run.processes), test, run.options, parts.steps
+    )
     curve.beside(parts.watcher)
 
     def started() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from pretrieve.base.errors import ConfigError
-from pretrieve.finetuning.distillation import DistillationObjective, describe_teacher, score_groups
+from pretrieve.finetuning.distillation import DistillationObjective, Teacher, describe_teacher, pairs_of, score_groups
 from pretrieve.finetuning.fine_tuning import FineTuning, Trainable
 from pretrieve.finetuning.train_ranking import ranking_parts
 from pretrieve.models.retriever_files import load_cross_encoder
@@ -26,23 +26,13 @@ def prepare(run: FineTuning) -> Trainable:
         raise ConfigError("loss 'distillation' needs a teacher: set teacher to a recipe that trains a cross-encoder.")
     parts, options = ranking_parts(run), run.options
     task, groups = parts.data.task, parts.data.groups
-    teacher, about = load_cross_encoder(run.teacher)
+    model, about = load_cross_encoder(run.teacher)
     task.check_vocabulary(about, run.teacher)
     file = run.work / "teacher.jsonl.gz"
     file.parent.mkdir(parents=True, exist_ok=True)
-    header = describe_teacher(run.teacher)
-    scores = score_groups(teacher, header, task, groups, parts.steps, options, run.device, file, run.processes)
-    objective = DistillationObjective(
-        parts.model,
-        task,
-        groups,
-        options,
-        run.seed,
-        scores,
-        run.device.device,
-        form=options["distillation"],
-        contrastive_weight=options["contrastive_weight"],
-    )
+    teacher, pairs = Teacher(model, describe_teacher(run.teacher)), pairs_of(groups, parts.steps, options["batch"])
+    scores = score_groups(teacher, task, pairs, options, file, run.device, run.processes)
+    objective = DistillationObjective(parts.model, task, groups, options, scores, run.device.device)
     trained = parts.trainable(objective)
 
     def save(out: Path, info: dict[str, Any]) -> None:

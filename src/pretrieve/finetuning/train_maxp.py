@@ -12,5 +12,5 @@ def prepare(run: FineTuning) -> Trainable:
     """As :func:`~pretrieve.finetuning.train_ranking.prepare`, by the best window."""
     parts = ranking_parts(run)
     data = parts.data
-    objective = MaxPRanking(parts.model, data.task, data.groups, run.options, run.seed, run.device.device)
+    objective = MaxPRanking(parts.model, data.task, data.groups, run.options, run.device.device)
     return with_curve(run, parts, parts.trainable(objective))

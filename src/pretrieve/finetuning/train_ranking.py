@@ -118,6 +118,4 @@ def prepare(run: FineTuning) -> Trainable:
     """Everything that :func:`pretrieve.finetuning.finetune.finetune` needs to train a retriever on given documents."""
     parts = ranking_parts(run)
     data = parts.data
-    return parts.trainable(
-        RankingObjective(parts.model, data.task, data.groups, run.options, run.seed, run.device.device)
-    )
+    return parts.trainable(RankingObjective(parts.model, data.task, data.groups, run.options, run.device.device))

@@ -41,6 +41,7 @@ Ties: of equal entries the word with the lower id is chosen, so a document's wor
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import nn
@@ -75,6 +76,20 @@ def largest(values: torch.Tensor, top: int) -> torch.Tensor:
     return above | (equal & (equal.cumsum(1) <= room))
 
 
+@dataclass(frozen=True)
+class JointShape:
+    """``cls_dim``: of h_0's part; ``top``: words of μ that are kept; ``parts``: one of :data:`PARTS`; ``lexical_head``: what
+    makes μ; ``sep``: whether [SEP] counts as a token; ``zeroed``: words that are left out."""
+
+    cls_dim: int
+    top: int
+    parts: str = "both"
+    lexical_head: str = "mlm"
+    activation: str = "none"
+    sep: bool = True
+    zeroed: Sequence[int] = ()
+
+
 class JointEncoder(nn.Module):
     """A body and the two heads of equations 6 to 11.
 
@@ -90,22 +105,17 @@ class JointEncoder(nn.Module):
     def __init__(
         self,
         config: BodyConfig,
-        cls_dim: int,
-        top: int,
+        shape: JointShape,
         seed: int,
-        parts: str = "both",
         head: str = "linear",
-        lexical_head: str = "mlm",
-        activation: str = "none",
-        sep: bool = True,
-        zeroed: Sequence[int] = (),
         tower: int = 0,
     ) -> None:
         super().__init__()
+        parts, top, zeroed = shape.parts, shape.top, shape.zeroed
         for what, value, allowed in (
             ("parts", parts, PARTS),
-            ("lexical_head", lexical_head, tuple(LEXICAL_HEADS)),
-            ("activation", activation, ACTIVATIONS),
+            ("lexical_head", shape.lexical_head, tuple(LEXICAL_HEADS)),
+            ("activation", shape.activation, ACTIVATIONS),
         ):
             if value not in allowed:
                 raise ConfigError(
@@ -121,13 +131,18 @@ class JointEncoder(nn.Module):
                 f"top={top}: expected 1 to {words - len(set(zeroed))}, the number of words it chooses from."
             )
         self.config, self.top, self.parts, self.head = config, top, parts, head
-        self.lexical_head, self.activation, self.sep, self.zeroed = lexical_head, activation, sep, tuple(zeroed)
-        self.pooling, self.similarity, self.dim = "cls", "dot", cls_dim
+        self.lexical_head, self.activation, self.sep, self.zeroed = (
+            shape.lexical_head,
+            shape.activation,
+            shape.sep,
+            tuple(zeroed),
+        )
+        self.pooling, self.similarity, self.dim = "cls", "dot", shape.cls_dim
         self.body = make_body(config, seed)
         if parts == "ot":
             self.dim, self.head = config.hidden, "none"
         self.projection = make_projection(self.head, config, self.dim, seed, tower)
-        self.words = None if parts == "cls" else LEXICAL_HEADS[lexical_head](config, seed)
+        self.words = None if parts == "cls" else LEXICAL_HEADS[shape.lexical_head](config, seed)
 
     @property
     def cls_width(self) -> int:

@@ -40,7 +40,7 @@ from pretrieve.models.hf_format import (
     to_saved_names,
     write_tensors,
 )
-from pretrieve.models.joint import JointEncoder, JointTower
+from pretrieve.models.joint import JointEncoder, JointShape, JointTower
 
 INFO = "pretrieve.json"
 _WEIGHTS = ("config.json", "model.safetensors", "heads.safetensors")
@@ -128,7 +128,7 @@ def load_retriever(directory: Path) -> tuple[DualEncoder, dict]:
 def _tower(saved: Checkpoint, about: dict) -> Encoder | JointEncoder:
     own = saved.about
     if about["representation"] == "joint":
-        encoder = JointEncoder(saved.config, seed=0, head=own["head"], **about["joint"])
+        encoder = JointEncoder(saved.config, JointShape(**about["joint"]), 0, own["head"])
     else:
         encoder = Encoder(saved.config, own["dim"], own["pooling"], 0, own["similarity"], own["head"])
     load_tensors(encoder.body, saved.body, saved.path / "model.safetensors")

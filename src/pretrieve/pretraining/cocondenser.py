@@ -24,7 +24,7 @@ other batch; here they are no part of it.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -119,6 +119,17 @@ def chunk_weights(pieces: list[Masked], chunk: int) -> list[np.ndarray]:
     return np.split(weights, np.cumsum([len(piece.draws) for piece in pieces])[:-1])
 
 
+@dataclass(frozen=True)
+class Losses:
+    """``false_negatives``: masked or kept; ``chunk``: see :class:`CoCondenser`."""
+
+    late_mlm: bool
+    mlm_weight: float = 1.0
+    contrastive_weight: float = 1.0
+    false_negatives: str = "masked"
+    chunk: int = 0
+
+
 class CoCondenser(Condenser):
     """Terms ``head`` and, with ``late_mlm``, ``mlm``, of weight ``mlm_weight``; and ``contrastive``."""
 
@@ -128,16 +139,12 @@ class CoCondenser(Condenser):
         head: MaskedWordHead,
         condenser: CondenserHead,
         examples: MaskedSpans,
-        late_mlm: bool,
-        mlm_weight: float = 1.0,
-        contrastive_weight: float = 1.0,
+        losses: Losses,
         device: torch.device | str = "cpu",
-        false_negatives: str = "masked",
-        chunk: int = 0,
     ) -> None:
-        super().__init__(encoder, head, condenser, examples, late_mlm, device)
-        self.terms = dict.fromkeys(self.word_terms, mlm_weight) | {"contrastive": contrastive_weight}
-        self._masked, self._chunk = false_negatives == "masked", chunk
+        super().__init__(encoder, head, condenser, examples, losses.late_mlm, device)
+        self.terms = dict.fromkeys(self.word_terms, losses.mlm_weight) | {"contrastive": losses.contrastive_weight}
+        self._masked, self._chunk = losses.false_negatives == "masked", losses.chunk
 
     def micro_batches(self, step: int, parts: int = 1) -> list[MicroBatch]:
         """Spans of a step, siblings together or not; the contrast has one item for each span."""
@@ -186,10 +193,12 @@ def build(setting: Setting) -> CoCondenser:
         MaskedSpans(
             setting.store, setting.seed, setting.batch, options["span_length"], setting.masking(), setting.token_budget
         ),
-        options["late_mlm"],
-        options["mlm_weight"],
-        options["contrastive_weight"],
+        Losses(
+            options["late_mlm"],
+            options["mlm_weight"],
+            options["contrastive_weight"],
+            options["false_negatives"],
+            options["chunk"],
+        ),
         setting.device,
-        options["false_negatives"],
-        options["chunk"],
     )

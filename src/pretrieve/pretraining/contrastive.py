@@ -9,6 +9,7 @@ not its own negative: such entries are left out of the sum (``false_negatives: m
 from __future__ import annotations
 
 import copy
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -57,6 +58,20 @@ def pair_loss(
     return in_batch_loss(torch.cat([q for q, _ in halves]), torch.cat([d for _, d in halves]), temperature, ids)
 
 
+@dataclass(frozen=True)
+class PairBatches:
+    """Pairs of a step: ``batch`` of them, drawn by the seed, cut to two lengths; and how they are compared: ``towers`` shared or
+    separate, ``false_negatives`` masked or kept."""
+
+    seed: int
+    batch: int
+    query_length: int
+    passage_length: int
+    temperature: float
+    towers: str = "shared"
+    false_negatives: str = "masked"
+
+
 class Contrastive:
     """In-batch softmax over ``batch`` pairs a step, drawn by a pair sampler. ``encoder`` is the document tower; the query
     tower is the same one, or with ``towers='separate'`` begins as its copy."""
@@ -68,25 +83,19 @@ class Contrastive:
         encoder: Encoder,
         store: TokenStore,
         sampler: PairSampler,
-        seed: int,
-        batch: int,
-        query_length: int,
-        passage_length: int,
-        temperature: float,
+        pairs: PairBatches,
         device: torch.device | str = "cpu",
-        towers: str = "shared",
         budget: int | None = None,
-        false_negatives: str = "masked",
     ) -> None:
-        self._masked = false_negatives == "masked"
-        self.encoder, self.query_encoder = encoder, encoder if towers == "shared" else copy.deepcopy(encoder)
+        self._masked = pairs.false_negatives == "masked"
+        self.encoder, self.query_encoder = encoder, encoder if pairs.towers == "shared" else copy.deepcopy(encoder)
         self.module: nn.Module = encoder
-        if towers == "separate":
+        if pairs.towers == "separate":
             self.module = nn.ModuleDict({"document": encoder, "query": self.query_encoder})
         self.store, self.sampler, self.device = store, sampler, device
         self._articles = store.passage_article()
-        self._seed, self._batch, self._temperature = seed, batch, temperature
-        self._lengths = (query_length, passage_length)
+        self._seed, self._batch, self._temperature = pairs.seed, pairs.batch, pairs.temperature
+        self._lengths = (pairs.query_length, pairs.passage_length)
         self._budget = budget or TOKEN_BUDGET[torch.device(device).type]
 
     def micro_batches(self, step: int, parts: int = 1) -> list[MicroBatch]:
@@ -126,13 +135,15 @@ def build(setting: Setting) -> Contrastive:
         setting.encoder,
         setting.store,
         make_sampler(setting.store, options["tasks"], options["ict_keep"], options["by"]),
-        setting.seed,
-        setting.batch,
-        options["query_length"],
-        options["passage_length"],
-        options["temperature"],
+        PairBatches(
+            setting.seed,
+            setting.batch,
+            options["query_length"],
+            options["passage_length"],
+            options["temperature"],
+            options["towers"],
+            options["false_negatives"],
+        ),
         setting.device,
-        options["towers"],
         setting.token_budget,
-        options["false_negatives"],
     )

@@ -125,13 +125,30 @@ class MaskedExamples:
         ]
 
 
-class MaskedPassages(MaskedExamples):
-    """``batch`` texts of the corpus a step, at most ``length`` tokens with [CLS] and [SEP]; without replacement
-    within an epoch.
+@dataclass(frozen=True)
+class TextForm:
+    """Texts of the corpus of at most ``length`` tokens with [CLS] and [SEP].
 
     examples: ``passages``, each cut to ``length``: what is searched later; or ``blocks`` of whole sentences of an
     article that fill it, as BERT, SEED-Encoder, Condenser and RetroMAE were trained; ``short`` and ``packing`` as in
-    :func:`pretrieve.text.blocks.build_blocks`. Ids are numbers of passages, or of blocks.
+    :func:`pretrieve.text.blocks.build_blocks`. Raises ConfigError for another word or length.
+    """
+
+    length: int
+    examples: str = "passages"
+    short: float = 0.0
+    packing: str = "whole"
+
+    def __post_init__(self) -> None:
+        if self.examples not in ("passages", "blocks") or self.length < 3:
+            raise ConfigError(
+                f"examples={self.examples!r}, length={self.length}: expected passages or blocks, of at least 3 tokens with [CLS] "
+                "and [SEP]."
+            )
+
+
+class MaskedPassages(MaskedExamples):
+    """``batch`` texts a step, without replacement within an epoch. Ids are numbers of passages, or of blocks.
 
     Raises
     ------
@@ -140,25 +157,11 @@ class MaskedPassages(MaskedExamples):
     """
 
     def __init__(
-        self,
-        store: TokenStore,
-        seed: int,
-        batch: int,
-        length: int,
-        masking: Masking,
-        budget: int | None = None,
-        examples: str = "passages",
-        short: float = 0.0,
-        packing: str = "whole",
+        self, store: TokenStore, seed: int, batch: int, texts: TextForm, masking: Masking, budget: int | None = None
     ) -> None:
         super().__init__(store, seed, batch, masking, budget)
-        if examples not in ("passages", "blocks") or length < 3:
-            raise ConfigError(
-                f"examples={examples!r}, length={length}: expected passages or blocks, of at least 3 tokens with [CLS] and "
-                "[SEP]."
-            )
-        self._length = length
-        self._blocks = build_blocks(store, length - 2, short, seed, packing) if examples == "blocks" else None
+        self._length, blocks = texts.length, texts.examples == "blocks"
+        self._blocks = build_blocks(store, texts.length - 2, texts.short, seed, texts.packing) if blocks else None
         if self._blocks is not None:
             self._items = np.arange(len(self._blocks))
         else:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.models.config import BodyConfig
 from pretrieve.models.hf_format import Checkpoint
+from pretrieve.pretraining.encoder_options import EncoderOptions
 from pretrieve.text.token_store import TokenStore
 from pretrieve.text.vocabulary import NO_TOKEN
 
@@ -16,7 +15,7 @@ WORDLESS = ("none", "pairs")
 PADDED_TO = 128
 
 
-def body_config(options: dict[str, Any], store: TokenStore, start: Checkpoint | None) -> BodyConfig:
+def body_config(options: EncoderOptions, store: TokenStore, start: Checkpoint | None) -> BodyConfig:
     """The body that ``options`` describe. With a start it has the start's shape, and of the options only the dropout:
     a shape cannot be trained away.
 
@@ -27,7 +26,7 @@ def body_config(options: dict[str, Any], store: TokenStore, start: Checkpoint | 
     DataError
         when ``start`` was made with another vocabulary than the token store, or is of another kind than the options'.
     """
-    body = options["body"] | {"vocabulary_size": store.vocabulary_size}
+    body = dict(options.body) | {"vocabulary_size": store.vocabulary_size}
     if start is not None:
         _check_vocabulary(start, store)
         wanted = body.get("kind", "transformer")
@@ -51,8 +50,8 @@ def _check_vocabulary(start: Checkpoint, store: TokenStore) -> None:
         )
 
 
-def _check_special(options: dict[str, Any], store: TokenStore, config: BodyConfig) -> None:
-    objective = options.get("objective", {}).get("name", "none")
+def _check_special(options: EncoderOptions, store: TokenStore, config: BodyConfig) -> None:
+    objective = options.objective["name"]
     lacking = [name for name in ("cls", "mask") if getattr(store.special, name) == NO_TOKEN]
     if objective not in WORDLESS and (lacking or config.kind == "t5"):
         why = (
@@ -63,7 +62,7 @@ def _check_special(options: dict[str, Any], store: TokenStore, config: BodyConfi
         raise ConfigError(
             f"objective {objective}: predicts masked words, and {why}; choose objective none or pair tasks, or another start."
         )
-    if "cls" in lacking and options.get("pooling") == "cls" and config.kind != "bow-mlp":
+    if "cls" in lacking and options.pooling == "cls" and config.kind != "bow-mlp":
         raise ConfigError(
             f"pooling 'cls': the vocabulary of {store.directory} has no such token, as T5's; set pooling: mean for the scale."
         )

@@ -26,6 +26,8 @@ What the released code does (ChunyuanLI/Optimus@f3190fe), and where this differs
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import torch
 from torch import nn
@@ -74,8 +76,18 @@ class Latent(nn.Module):
         return self.expand(mean + noise * (0.5 * log_variance).exp()), mean, log_variance
 
 
+@dataclass(frozen=True)
+class Bottleneck:
+    """What stands between encoder and decoder. free_bits: λ; kl_per: ``token`` or ``sequence``; seed: of the noise."""
+
+    latent: Latent | None
+    free_bits: float
+    kl_per: str
+    seed: int
+
+
 class Optimus(SeedEncoder):
-    """``latent=None``: the decoder gets the state of [CLS] itself."""
+    """Without a latent variable the decoder gets the state of [CLS] itself."""
 
     def __init__(
         self,
@@ -84,31 +96,28 @@ class Optimus(SeedEncoder):
         decoder: Decoder,
         examples: MaskedPassages,
         weights: dict[str, float],
-        latent: Latent | None,
-        free_bits: float,
-        kl_per: str,
-        seed: int,
+        bottleneck: Bottleneck,
         device: torch.device | str = "cpu",
     ) -> None:
-        """weights: loss term (``mlm``, ``decoder``, ``kl``) → weight; free_bits: λ; kl_per: ``token`` or ``sequence``."""
+        """weights: loss term (``mlm``, ``decoder``, ``kl``) → weight."""
         super().__init__(encoder, head, decoder, examples, weights, device)
-        self._free, self._kl_per, self._seed = free_bits, kl_per, seed
-        self._latent = latent
-        if latent is not None:
-            self.module["latent"] = latent
+        self._bottleneck = bottleneck
+        if bottleneck.latent is not None:
+            self.module["latent"] = bottleneck.latent
 
     def counts(self, masked: Masked) -> dict[str, int]:
         """As SEED-Encoder's; the KL is a mean over the decoder's words, or over sequences."""
         counts = super().counts(masked)
-        return counts | {"kl": counts["decoder"] if self._kl_per == "token" else len(masked.draws)}
+        return counts | {"kl": counts["decoder"] if self._bottleneck.kl_per == "token" else len(masked.draws)}
 
     def bottleneck(self, cls: torch.Tensor, masked: Masked) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
         """z (n, d) and its summed KL."""
-        if self._latent is None:
+        between = self._bottleneck
+        if between.latent is None:
             return cls, {}
-        noise = normal_draws(self._seed, masked.draws, self._latent.size).to(cls.device)
-        vectors, mean, log_variance = self._latent(cls, noise)
-        return vectors, {"kl": divergence(mean, log_variance, self._free)}
+        noise = normal_draws(between.seed, masked.draws, between.latent.size).to(cls.device)
+        vectors, mean, log_variance = between.latent(cls, noise)
+        return vectors, {"kl": divergence(mean, log_variance, between.free_bits)}
 
 
 def build(setting: Setting) -> Optimus:
@@ -132,9 +141,11 @@ def build(setting: Setting) -> Optimus:
         make_decoder(setting),
         setting.passages(),
         {term: options[f"{term}_weight"] for term in ("mlm", "decoder", "kl")},
-        Latent(setting.encoder.config, size, setting.seed) if options["kl_weight"] else None,
-        options["free_bits"],
-        options["kl_per"],
-        setting.seed,
+        Bottleneck(
+            Latent(setting.encoder.config, size, setting.seed) if options["kl_weight"] else None,
+            options["free_bits"],
+            options["kl_per"],
+            setting.seed,
+        ),
         setting.device,
     )

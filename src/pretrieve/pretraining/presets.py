@@ -9,10 +9,11 @@ staoxiao/RetroMAE@ee37587, google-research/language@865fae6 (ORQA), ChunyuanLI/O
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import dataclass
+from typing import Annotated, Any
 
 from pretrieve.base.errors import ConfigError, nearest
-from pretrieve.base.options import FLAG, PRESETS, WEIGHT, Between, OneOf, Option, resolve_options
+from pretrieve.base.options import FLAG, PRESETS, WEIGHT, Between, ByPreset, Given, OneOf, Option, Part, resolve_options
 
 __all__ = ["DEFAULT_PRESET", "OPTIONS", "PRESETS", "Between", "OneOf", "Option", "resolve"]
 
@@ -23,28 +24,19 @@ EXAMPLES = (
 _PACKING = ("packing", "short")
 
 
-def _masking(
-    unit: tuple,
-    rate: float,
-    of: str,
-    mask: tuple,
-    random: tuple,
-    source: str,
-    packing: str = "whole",
-    short: tuple = (0.0, 0.0),
-    unk: tuple = ("skipped", "skipped"),
-) -> dict[str, Option]:
-    return {
-        "unk": Option(*unk, OneOf(("skipped", "spent")), source),
-        "packing": Option(packing, packing, OneOf(("whole", "fill")), EXAMPLES),
-        "short": Option(*short, Between(0, 1), EXAMPLES),
-        "unit": Option(*unit, OneOf(("token", "word")), source),
-        "rate": Option(rate, rate, Between(0.01, 0.95), source),
-        "of": Option(of, of, OneOf(("ordinary", "all")), source),
-        "mask": Option(*mask, Between(0, 1), source),
-        "random": Option(*random, Between(0, 1), source),
-        "examples": Option("blocks", "blocks", OneOf(("passages", "blocks")), EXAMPLES),
-    }
+@dataclass(frozen=True, kw_only=True)
+class MaskedTexts(Part):
+    """Which texts are read, and which of their words are masked. The values: Devlin et al. 2019."""
+
+    unk: Annotated[Given[str], OneOf(("skipped", "spent"))] = "skipped"
+    packing: Annotated[Given[str], OneOf(("whole", "fill")), EXAMPLES] = "whole"
+    short: Annotated[Given[float], Between(0, 1), EXAMPLES] = 0.0
+    unit: Annotated[Given[str], OneOf(("token", "word"))] = "token"
+    rate: Annotated[Given[float], Between(0.01, 0.95)] = 0.15
+    of: Annotated[Given[str], OneOf(("ordinary", "all"))] = "ordinary"
+    mask: Annotated[Given[float], Between(0, 1)] = 0.8
+    random: Annotated[Given[float], Between(0, 1)] = 0.1
+    examples: Annotated[Given[str], OneOf(("passages", "blocks")), EXAMPLES] = "blocks"
 
 
 def _false_negatives(source: str) -> dict[str, Option]:
@@ -55,32 +47,28 @@ def _without(options: dict[str, Option], *names: str) -> dict[str, Option]:
     return {key: option for key, option in options.items() if key not in names}
 
 
-_BERT_MASKING = _masking(("token", "token"), 0.15, "ordinary", (0.8, 0.8), (0.1, 0.1), "Devlin et al. 2019 §3.1")
-_CONDENSER = _masking(
-    ("token", "word"),
-    0.15,
-    "ordinary",
-    (0.8, 0.8),
-    (0.1, 0.1),
+_BERT_MASKING = MaskedTexts("Devlin et al. 2019 §3.1").options()
+_CONDENSER = MaskedTexts(
     "condenser §3.3: the masks of Devlin et al. 2019; Condenser data.py:68-98",
-    short=(0.0, 0.1),
-) | {
+    unit=ByPreset("token", "word"),
+    short=ByPreset(0.0, 0.1),
+).options() | {
     "skip_layer": Option(
         6, 2, Between(0, 1000, True), "condenser §4.1 (half of 12 layers); Condenser arguments.py:118 (its README: 6)"
     ),
     "head_layers": Option(2, 2, Between(1, 12, True), "condenser §4.1; Condenser arguments.py:117"),
     "late_mlm": Option(True, False, FLAG, "condenser equation 11; Condenser arguments.py:119 (its README: true)"),
 }
-_RETROMAE = _masking(
-    ("token", "word"),
-    0.30,
-    "all",
-    (1.0, 0.8),
-    (0.0, 0.1),
+_RETROMAE = MaskedTexts(
     "dupmae §3.1, §4: some tokens replaced by [M]; RetroMAE data.py:42,69, arguments.py:20",
+    unit=ByPreset("token", "word"),
+    rate=0.30,
+    of="all",
+    mask=ByPreset(1.0, 0.8),
+    random=ByPreset(0.0, 0.1),
     packing="fill",
-    unk=("skipped", "spent"),
-) | {
+    unk=ByPreset("skipped", "spent"),
+).options() | {
     "decoder_unit": Option("token", "word", OneOf(("token", "word")), "dupmae §3.1; RetroMAE data.py:44-47"),
     "decoder_rate": Option(0.5, 0.5, Between(0.01, 0.99), "dupmae §4; RetroMAE arguments.py:21"),
     "row_masks": Option(
@@ -104,14 +92,11 @@ OPTIONS: dict[str, dict[str, Option]] = {
         "decoder_weight": Option(1.0, 0.5, WEIGHT, "seed_encoder equation 10; mask_decode_lm_para.py:114"),
     },
     # No code of the baseline as seed_encoder describes it; the released code is Optimus's own.
-    "optimus": _masking(
-        ("token", "token"),
-        0.15,
-        "ordinary",
-        (0.8, 0.0),
-        (0.1, 0.0),
+    "optimus": MaskedTexts(
         "seed_encoder §4.1; Optimus run_lm_vae_pretraining_phdist_beta.py:405 (without --mlm no token is masked)",
-    )
+        mask=ByPreset(0.8, 0.0),
+        random=ByPreset(0.1, 0.0),
+    ).options()
     | {
         "decoder_layers": Option(12, 12, Between(1, 12, True), "seed_encoder §3.1 and Optimus: GPT-2 on top of BERT"),
         "span": Option("all", "all", Between(1, 4096, True, ("all",)), "seed_encoder equation 2; GPT-2"),

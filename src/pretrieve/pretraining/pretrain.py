@@ -5,9 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import nn
@@ -18,22 +16,22 @@ from pretrieve.models.config import BodyConfig
 from pretrieve.models.encoder import Encoder
 from pretrieve.models.hf_format import Checkpoint, load_tensors, read_encoder, save_encoder
 from pretrieve.models.published import read_start
-from pretrieve.pretraining.budget import budget_steps
+from pretrieve.pretraining.encoder_options import EncoderOptions
 from pretrieve.pretraining.initial_weights import body_config
 from pretrieve.pretraining.objectives import build_objective
 from pretrieve.pretraining.setting import Setting
 from pretrieve.text.token_store import TokenStore
 from pretrieve.training.checkpoint import Checkpoints
 from pretrieve.training.curve import write_curve
-from pretrieve.training.device import Device
 from pretrieve.training.loop import Outcome, content_key, train
 from pretrieve.training.objective import Objective
 from pretrieve.training.optimiser import OptimiserConfig
 from pretrieve.training.processes import Processes
+from pretrieve.training.run_settings import RunSettings
 from pretrieve.workflow.running.finished_work import leaves_checkpoints
 
 
-def make_encoder(options: dict[str, Any], store: TokenStore, seed: int, start: Checkpoint | None = None) -> Encoder:
+def make_encoder(options: EncoderOptions, store: TokenStore, seed: int, start: Checkpoint | None = None) -> Encoder:
     """The encoder that ``options`` describe, with fresh weights or those of ``start``.
 
     Raises
@@ -42,7 +40,7 @@ def make_encoder(options: dict[str, Any], store: TokenStore, seed: int, start: C
         when the parts do not go together (:mod:`pretrieve.pretraining.initial_weights`).
     """
     config = body_config(options, store, start)
-    encoder = Encoder(config, options["dim"], options["pooling"], seed, options["similarity"], options["head"])
+    encoder = Encoder(config, options.dim, options.pooling, seed, options.similarity, options.head)
     if start is not None:
         load_tensors(encoder.body, start.body, start.path)
         if start.about.get("trained_projection", False):
@@ -102,27 +100,19 @@ def first_losses(objective: Objective, config: BodyConfig) -> dict[str, float]:
 
 
 def pretrain(
-    options: dict[str, Any],
+    options: EncoderOptions,
     store_dir: Path,
     out: Path,
-    seed: int,
-    device: Device,
+    run: RunSettings,
     checkpoint_dir: Path,
-    checkpoint_seconds: float = 60.0,
     start_dir: Path | None = None,
-    processes: Processes | None = None,
-    token_budget: int | None = None,
     compiled: bool = False,
-    stop: Callable[[], bool] | None = None,
 ) -> Outcome:
     """Pre-train (or only initialise) an encoder and write its directory and learning curve.
 
-    ``options`` are those of :func:`pretrieve.workflow.job_options.encoder_options`; ``start_dir`` is the directory of their
-    ``start``. A
-    killed run goes on from ``checkpoint_dir``, which is emptied when the encoder is written
-    (under Snakemake somewhat later: :mod:`pretrieve.workflow.running.finished_work`). Of several ``processes`` the first
-    writes. compiled: see :mod:`pretrieve.models.compiled`; it changes no result but for rounding. stop: see
-    :func:`pretrieve.training.loop.train`.
+    ``start_dir`` is the directory of the options' ``start``. A killed run goes on from ``checkpoint_dir``, which is emptied when
+    the encoder is written (under Snakemake somewhat later: :mod:`pretrieve.workflow.running.finished_work`). Of several processes
+    the first writes. compiled: see :mod:`pretrieve.models.compiled`; it changes no result but for rounding.
 
     Raises
     ------
@@ -133,45 +123,40 @@ def pretrain(
     TrainingError, Stopped
         as :func:`pretrieve.training.loop.train`.
     """
-    processes = processes or Processes()
-    if options.get("start") and start_dir is None:
+    processes = run.processes or Processes()
+    if options.start and start_dir is None:
         raise ConfigError(
-            f"start {options['start']!r}: give its directory (--start); without it all weights would be fresh."
+            f"start {options.start!r}: give its directory (--start); without it all weights would be fresh."
         )
     store = TokenStore(store_dir)
     start = read_start(start_dir) if start_dir is not None else None
-    encoder = make_encoder(options, store, seed, start)
+    encoder = make_encoder(options, store, run.seed, start)
     outcome, heads, objective = Outcome([], 0, 0.0), {}, None
-    checkpoints = Checkpoints(checkpoint_dir, content_key(options, seed, store.key, _identity(start)))
-    if options["objective"]["name"] != "none":
-        budget = dict(options["budget"])
+    checkpoints = Checkpoints(checkpoint_dir, content_key(options.to_dict(), run.seed, store.key, _identity(start)))
+    if options.budget is not None:
+        budget = options.budget
         read = store.read_by(encoder.config.kind)
-        setting = Setting(options["objective"], budget["batch"], encoder, read, seed, device.device, token_budget)
+        setting = Setting(options.objective, budget.batch, encoder, read, run.seed, run.device.device, run.token_budget)
         objective = build_objective(setting)
-        steps = budget_steps(budget, len(objective.examples) if "epochs" in budget else 0)
-        constants = {name: value for name, value in budget.items() if name not in ("batch", "epochs", "steps")}
+        steps = budget.steps_over(len(objective.examples) if budget.epochs else 0)
         if start is not None:
             continue_heads(objective, start)
         if compiled:
-            compile_layers(objective.module.to(device.device))
+            compile_layers(objective.module.to(run.device.device))
         outcome = train(
             objective,
-            OptimiserConfig(steps=steps, **constants),
-            device,
-            seed,
+            OptimiserConfig(steps=steps, **budget.constants()),
+            run,
             checkpoints,
-            checkpoint_seconds,
             label=f"pre-train {out.parent.name}",
-            processes=processes,
             expected_first=first_losses(objective, encoder.config) if start is None else None,
-            stop=stop,
         )
         heads = trained_heads(objective)
     about = {
-        "objective": options["objective"],
-        "budget": options.get("budget"),
-        "start": options.get("start"),
-        "seed": seed,
+        "objective": options.objective,
+        "budget": options.budget and options.budget.to_dict(),
+        "start": options.start,
+        "seed": run.seed,
         "tokens": outcome.tokens,
         "trained_projection": objective is not None and bool(towers(objective)),
         "token_store": store.key,
@@ -183,8 +168,7 @@ def pretrain(
             save_encoder(out / "query", query, about=about)
         save_encoder(out, encoder, heads, about | {"towers": "shared" if query is None else "separate"})
         write_curve(out / "curve.csv", outcome.curve)
-        if not leaves_checkpoints():
-            checkpoints.clear()
+        checkpoints.clear(keep=int(leaves_checkpoints()))
     processes.wait()
     return outcome
 

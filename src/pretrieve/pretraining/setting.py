@@ -9,7 +9,7 @@ import torch
 
 from pretrieve.models.encoder import Encoder
 from pretrieve.models.word_head import MaskedWordHead
-from pretrieve.pretraining.examples import MaskedPassages
+from pretrieve.pretraining.examples import MaskedPassages, TextForm
 from pretrieve.pretraining.masking import Masking
 from pretrieve.text.token_store import TokenStore
 
@@ -38,12 +38,14 @@ class Setting:
             self.store,
             self.seed,
             self.batch,
-            self.options["length"],
+            TextForm(
+                self.options["length"],
+                self.options.get("examples", "passages"),
+                self.options.get("short", 0.0),
+                self.options.get("packing", "whole"),
+            ),
             self.masking(),
             self.token_budget,
-            self.options.get("examples", "passages"),
-            self.options.get("short", 0.0),
-            self.options.get("packing", "whole"),
         )
 
     def word_head(self) -> MaskedWordHead:

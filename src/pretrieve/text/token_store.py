@@ -127,7 +127,7 @@ def write_token_store(
             (directory / "meta.json").unlink(missing_ok=True)
             for name in ARRAYS:
                 files[name] = _ArrayFile(directory, name, types.get(name, np.int64))
-        _write_arrays(files, directory, tokenizer, passages, titles, links, label, section_articles)
+        _write_arrays(files, tokenizer, passages, titles, links, label, section_articles)
         for file in files.values():
             file.close()
     except BaseException:
@@ -146,7 +146,6 @@ def write_token_store(
 
 def _write_arrays(
     files: dict[str, _ArrayFile],
-    directory: Path,
     tokenizer: Tokenizer,
     passages: Iterable[PassageText],
     titles: Iterable[str],
@@ -177,7 +176,8 @@ def _write_arrays(
         wrong = np.flatnonzero(np.diff(owner) < 0)
         if len(wrong):
             raise DataError(
-                f"{directory}: passage {int(wrong[0]) + 1} is out of order: its {level} comes before the last one."
+                f"{files['tokens'].path.parent}: passage {int(wrong[0]) + 1} is out of order: its {level} comes before the last "
+                "one."
             )
     if section_articles is None:
         # Each article begins with the first of its sections that has a passage.

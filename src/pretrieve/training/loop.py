@@ -24,12 +24,12 @@ from torch import nn
 from pretrieve.base.errors import PretrieveError
 from pretrieve.base.progress import Progress
 from pretrieve.training.checkpoint import Checkpoints, State, pack_state, unpack_state
-from pretrieve.training.device import Device
 from pretrieve.training.memory import out_of_memory
 from pretrieve.training.objective import MicroBatch, Objective
 from pretrieve.training.optimiser import OptimiserConfig, learning_rate_at, make_optimiser
 from pretrieve.training.prefetch import Prefetch
 from pretrieve.training.processes import Processes
+from pretrieve.training.run_settings import RunSettings
 from pretrieve.training.step import accumulate
 
 #: How far a first loss may be from the expected one, as a share of it.
@@ -70,42 +70,34 @@ def content_key(*parts: object) -> str:
 def train(
     objective: Objective,
     config: OptimiserConfig,
-    device: Device,
-    seed: int,
+    run: RunSettings,
     checkpoints: Checkpoints | None = None,
-    checkpoint_seconds: float = 60.0,
     watcher: Watcher | None = None,
     label: str = "training",
-    processes: Processes | None = None,
     expected_first: dict[str, float] | None = None,
-    stop: Callable[[], bool] | None = None,
 ) -> Outcome:
     """Train ``objective.module`` in place for ``config.steps`` steps.
 
     Parameters
     ----------
     checkpoints:
-        where to resume from, and to save to every ``checkpoint_seconds``; None trains without.
+        where to resume from, and to save to; None trains without.
     watcher:
         looks on after every step (validation); its state is saved and restored with the run's.
-    processes:
-        the group that shares each batch; every member calls this with the same arguments and ends with the same weights.
     expected_first:
         loss term → what it should be at step 0, within :data:`FIRST_LOSS_TOLERANCE`, for fresh weights.
-    stop:
-        asked after every step but the last: whether to save and end here. One process that says yes is enough for all.
 
     Raises
     ------
     Stopped
-        when ``stop`` said so.
+        when ``run.stop`` said so.
     OutOfMemory
         when a micro-batch does not fit into the GPU; the message says how many tokens would.
     TrainingError
         when the loss or its gradient is NaN or infinite; the message has step, learning rate, loss terms and batch ids.
         The weights are then those of the step before. Also when a first loss is not the expected one.
     """
-    processes = processes or Processes()
+    device, processes = run.device, run.processes or Processes()
     module = objective.module.to(device.device)
     optimiser = make_optimiser(module, config)
     watcher = watcher or Watcher()
@@ -146,19 +138,20 @@ def train(
             micro_batches = batches_of(step, last=min(config.steps - 1, known_until(step)))
             optimiser.zero_grad(set_to_none=True)
             try:
-                done = accumulate(objective, micro_batches, device, processes, (seed, step))
+                done = accumulate(objective, micro_batches, device, processes, (run.seed, step))
             except torch.OutOfMemoryError as error:
                 largest = max(micro_batches, key=lambda batch: batch.tokens)
                 numbers = sum(parameter.numel() for parameter in module.parameters())
                 examples = max(len(largest.ids), largest.rows)
                 raise out_of_memory(label, error, largest.tokens, examples, numbers) from None
             total = sum(objective.terms[term] * value for term, value in done.means.items())
-            _refuse_nan(label, "loss", total, step, seed, rate, done.means, done.bad)
+            place = f"step {step} (seed {run.seed}, learning rate {rate:.3g}, terms {done.means})"
+            _refuse_nan(f"{label}: the loss", total, place, done.bad)
             if step == 0:
                 _check_first(label, done.means, expected_first or {})
             processes.add_gradients(module.parameters())
             norm = float(nn.utils.clip_grad_norm_(module.parameters(), config.clip or math.inf))
-            _refuse_nan(label, "gradient norm", norm, step, seed, rate, done.means, micro_batches)
+            _refuse_nan(f"{label}: the gradient norm", norm, place, micro_batches)
             optimiser.step()
             tokens += sum(batch.tokens for batch in micro_batches)
             if step % log_every == 0 or step == config.steps - 1:
@@ -171,8 +164,8 @@ def train(
             progress.advance(1, f"loss {total:.3f}")
             if step == config.steps - 1:
                 break
-            ends = stop is not None and max(processes.every(float(stop()))) > 0
-            overdue = time.monotonic() - last_saved >= checkpoint_seconds
+            ends = run.stop is not None and max(processes.every(float(run.stop()))) > 0
+            overdue = time.monotonic() - last_saved >= run.checkpoint_seconds
             if checkpoints and processes.first and (ends or overdue):
                 save(step + 1)
                 last_saved = time.monotonic()
@@ -191,21 +184,12 @@ def _check_first(label: str, means: dict[str, float], expected: dict[str, float]
             )
 
 
-def _refuse_nan(
-    label: str,
-    what: str,
-    value: float,
-    step: int,
-    seed: int,
-    rate: float,
-    means: dict[str, float],
-    batches: list[MicroBatch],
-) -> None:
+def _refuse_nan(what: str, value: float, place: str, batches: list[MicroBatch]) -> None:
     if math.isfinite(value):
         return
     ids = [int(i) for batch in batches for i in batch.ids]
     shown = f"{ids[:8]}{f' and {len(ids) - 8} more' if len(ids) > 8 else ''}" if ids else "of another process"
     raise TrainingError(
-        f"{label}: the {what} is {value} at step {step} (seed {seed}, learning rate {rate:.3g}, terms {means}), examples "
-        f"{shown}. Lower the learning rate, or look at these examples: a batch is a function of seed and step."
+        f"{what} is {value} at {place}, examples {shown}. Lower the learning rate, or look at these examples: a batch is a "
+        "function of seed and step."
     )

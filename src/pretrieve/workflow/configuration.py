@@ -90,24 +90,6 @@ def _explain(error: ValidationError) -> ConfigError:
     return ConfigError(f"config: {path}: {error.instance!r} is not allowed: {error.message}")
 
 
-_CONSTANTS = {"true": True, "false": False, "null": None}
-
-
-def with_numbers(value: Any) -> Any:
-    """A configuration with numbers where ``--config`` left words: Snakemake reads ``seeds=[1,2]`` as ``['1', '2']``.
-
-    >>> with_numbers({"seeds": ["1", "2"], "rate": "0.5", "open": "true", "name": "mlm"})
-    {'seeds': [1, 2], 'rate': 0.5, 'open': True, 'name': 'mlm'}
-    """
-    if isinstance(value, Mapping):
-        return {key: with_numbers(part) for key, part in value.items()}
-    if isinstance(value, list):
-        return [with_numbers(part) for part in value]
-    if not isinstance(value, str) or not re.fullmatch(r"[-+]?\d+(\.\d*)?([eE][-+]?\d+)?|true|false|null", value):
-        return value
-    return _CONSTANTS[value] if value in _CONSTANTS else int(value) if value.lstrip("+-").isdigit() else float(value)
-
-
 def check_config(config: Mapping[str, Any], table_names: Iterable[str]) -> None:
     """Check a configuration: its shape against the schema, and every name in it against what it refers to.
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from pretrieve.benchmarks.readers import READERS
 from pretrieve.finetuning.recipes import KIND_OF, RETRIEVAL_KINDS, resolve_recipe
+from pretrieve.pretraining.encoder_options import Budget, EncoderOptions
 from pretrieve.pretraining.presets import OPTIONS, resolve
 from pretrieve.workflow.scales import corpus_of, vocabulary_of
 
@@ -20,12 +21,8 @@ EXAMPLE_READERS = {name: reader.kind for name, reader in READERS.items() if read
 PUBLISHED = "published"
 
 
-def encoder_options(config: Mapping[str, Any], encoder: str) -> dict[str, Any]:
-    """Everything that decides what one encoder is (without the seed): body, pooling, dimension, start, objective, budget.
-
-    ``objective`` has its name and every option that follows from preset, scale and encoder; ``budget`` the steps, the batch
-    and the optimiser, which encoders share that are compared.
-    """
+def encoder_options(config: Mapping[str, Any], encoder: str) -> EncoderOptions:
+    """Everything that decides what one encoder is (without the seed), as it follows from preset, scale and encoder."""
     scale = config["scales"][config["scale"]]
     entry = config["encoders"][encoder]
     body = {"kind": entry["body"], "vocabulary_size": vocabulary_of(config, corpus_of(config, encoder)).size}
@@ -45,19 +42,16 @@ def encoder_options(config: Mapping[str, Any], encoder: str) -> dict[str, Any]:
         objective |= {"tasks": tasks} | lengths
     elif objective["name"] != "none":
         objective |= {"length": entry.get("length", scale["passage_length"])}
-    options = {
-        "body": body,
-        "pooling": "mean" if entry["body"] == "t5" else scale["pooling"],
-        "dim": scale["dims"][entry.get("dim", "full")],
-        "similarity": objective.get("similarity", scale["similarity"]),
-        "head": objective.get("head", "linear"),
-        "objective": objective,
-    }
-    if "start" in entry:
-        options["start"] = entry["start"]
-    if "budget" in entry:
-        options["budget"] = dict(scale["pretraining"]["budgets"][entry["budget"]])
-    return options
+    return EncoderOptions(
+        body=body,
+        objective=objective,
+        pooling="mean" if entry["body"] == "t5" else scale["pooling"],
+        dim=scale["dims"][entry.get("dim", "full")],
+        similarity=objective.get("similarity", scale["similarity"]),
+        head=objective.get("head", "linear"),
+        start=entry.get("start"),
+        budget=Budget(**scale["pretraining"]["budgets"][entry["budget"]]) if "budget" in entry else None,
+    )
 
 
 def objective_options(config: Mapping[str, Any], encoder: str) -> dict[str, Any]:
@@ -100,7 +94,7 @@ def chain_of(options: Mapping[str, Any]) -> list[str]:
 
 
 def recipe_kind(config: Mapping[str, Any], recipe: str) -> str:
-    """What a recipe of the configuration trains: one of :data:`pretrieve.finetuning.recipes.KINDS`."""
+    """What a recipe of the configuration trains: ``kind`` of :class:`pretrieve.finetuning.recipe_parts.Recipe`."""
     return KIND_OF[config["recipes"][recipe].get("recipe", recipe)]
 
 

@@ -20,7 +20,7 @@ import copy
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from pretrieve.base import paths
 from pretrieve.base.errors import ConfigError, DataError, nearest
@@ -61,23 +61,15 @@ def _in_order(objectives: Iterable[str]) -> list[str]:
     return sorted(objectives, key=lambda name: order.index(name) if name in order else len(order))
 
 
-def with_my_corpus(config: dict[str, Any], words: Iterable[str] = ()) -> dict[str, Any]:
+def with_my_corpus(config: dict[str, Any]) -> dict[str, Any]:
     """The configuration for the folder that ``my_corpus`` names; the same one where it names none.
-
-    words: of the command line, to tell a run that compares from one that only pre-trains.
 
     Raises
     ------
     ConfigError, DataError
         in one sentence, for an option, file, id or split that is wrong or missing.
     """
-    words = list(words)
     if not config.get("my_corpus"):
-        if TARGET in words:
-            raise ConfigError(
-                f"{TARGET} needs a folder with corpus.jsonl, queries.jsonl and qrels/test.tsv: snakemake {TARGET} --config "
-                "my_corpus=path/to/dir (docs/your-own-corpus.md)."
-            )
         return config
     check_config(config, config["tables"])
     if "my_corpus_options" not in config:
@@ -85,14 +77,21 @@ def with_my_corpus(config: dict[str, Any], words: Iterable[str] = ()) -> dict[st
     # It imports Parquet's library, which other calls of Snakemake do without.
     from pretrieve.benchmarks.official.beir_folder import look_at
 
-    folder = look_at(Path(str(config["my_corpus"])).expanduser())
-    if not folder.has_queries and TARGET in words:
-        raise DataError(
-            f"{config['my_corpus']}: has no queries.jsonl; without queries and judgements there is nothing to compare. Add "
-            "queries.jsonl and qrels/test.tsv, or only pre-train: snakemake encoders --config my_corpus="
-            f"{config['my_corpus']}"
+    return _configured(config, look_at(Path(str(config["my_corpus"])).expanduser()))
+
+
+def refuse_report(config: Mapping[str, Any]) -> NoReturn:
+    """What is said where a comparison is asked for, and there is nothing to compare."""
+    if not config.get("my_corpus"):
+        raise ConfigError(
+            f"{TARGET} needs a folder with corpus.jsonl, queries.jsonl and qrels/test.tsv: snakemake {TARGET} --config "
+            "my_corpus=path/to/dir (docs/your-own-corpus.md)."
         )
-    return _configured(config, folder)
+    raise DataError(
+        f"{config['my_corpus']}: has no queries.jsonl; without queries and judgements there is nothing to compare. Add "
+        "queries.jsonl and qrels/test.tsv, or only pre-train: snakemake encoders --config my_corpus="
+        f"{config['my_corpus']}"
+    )
 
 
 def _configured(config: Mapping[str, Any], folder: Folder) -> dict[str, Any]:

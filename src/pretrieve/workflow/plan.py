@@ -15,6 +15,7 @@ from typing import Any
 
 from pretrieve.analysis.plan import analyses
 from pretrieve.base import paths
+from pretrieve.base.code_folder import REFERENCES, code_file
 from pretrieve.base.errors import ConfigError, nearest
 from pretrieve.corpora.readers import is_path, parts_of
 from pretrieve.operations.rehearsal import overrides
@@ -37,6 +38,8 @@ from pretrieve.workflow.scales import (
     vocabulary_of,
 )
 
+SOURCES = code_file("resources/sources.tsv")
+
 
 @dataclass(frozen=True)
 class Plan(PlanFiles):
@@ -52,8 +55,8 @@ class Plan(PlanFiles):
     def load(
         cls,
         config: Mapping[str, Any],
-        references: Path = Path("references"),
-        sources: Path = Path("resources/sources.tsv"),
+        references: Path = REFERENCES,
+        sources: Path = SOURCES,
     ) -> Plan:
         """Check the configuration and read the tables' cells, the figures and the list of sources.
 

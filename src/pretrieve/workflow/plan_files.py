@@ -3,13 +3,13 @@ and the raw files behind all of it. The half of :class:`pretrieve.workflow.plan.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NoReturn
 
 from pretrieve.base import paths
+from pretrieve.base.code_folder import given_or_code_file
 from pretrieve.base.errors import ConfigError, nearest
 from pretrieve.benchmarks.readers import READERS, ships_negatives
 from pretrieve.corpora.readers import Part, parts_of
@@ -56,27 +56,27 @@ class PlanFiles:
             for seed in self.seeds
         ]
 
-    def check_targets(self, words: Iterable[str]) -> None:
-        """Check the names of table and figure files among the words of a command line.
-
-        Raises
-        ------
-        ConfigError
-            for a file that looks like a table's or figure's and is none; it names the nearest one that exists.
-        """
+    @property
+    def page_files(self) -> list[str]:
+        """Every file of every table and figure, whether it is to be built or not."""
         places = (
-            ("table", paths.table_file, list(self.all_tables), ("csv", "md", "html", "tex", "manifest.json")),
-            ("figure", paths.figure_file, list(self.figures), ("svg", "csv", "manifest.json")),
+            (paths.table_file, self.all_tables, ("csv", "md", "html", "tex", "manifest.json")),
+            (paths.figure_file, self.figures, ("svg", "csv", "manifest.json")),
         )
-        for what, file_of, names, extensions in places:
-            known = [file_of(self.root, *name.split("/"), kind) for name in names for kind in extensions]
-            for word in words:
-                if re.match(rf"results/[^/]+/{what}s/", word) and word not in known:
-                    folder = file_of(self.root, "PAPER", what.upper())
-                    raise ConfigError(
-                        f"target {word}: no such {what}; {folder} with PAPER/{what.upper()} one of {', '.join(names)}"
-                        f"{nearest(word, known)}"
-                    )
+        return [
+            file_of(self.root, *name.split("/"), kind)
+            for file_of, names, kinds in places
+            for name in names
+            for kind in kinds
+        ]
+
+    def refuse_page(self, target: str) -> NoReturn:
+        """Raises ConfigError for a target that looks like a file of a table or figure and is none; it names the nearest one."""
+        what, names = ("figure", self.figures) if "/figures/" in target else ("table", self.all_tables)
+        raise ConfigError(
+            f"target {target}: no such {what}; {self.root}/{what}s/PAPER/{what.upper()} with PAPER/{what.upper()} one of "
+            f"{', '.join(names)}{nearest(target, self.page_files)}"
+        )
 
     def made_of(self, family: str, task: str, size: str, seed: int | str) -> dict[str, Any]:
         """What a retriever is made of beside its encoder, as finetune.py takes it: the directories of its start and of its
@@ -236,8 +236,8 @@ class PlanFiles:
         return files | {name: self.raw_file(value) for name, value in named.items()}
 
     def raw_file(self, value: str) -> str:
-        """A file of the configuration: the name of a source, or a path."""
-        return self.source_file(value) if value in self.sources else value
+        """A file of the configuration: the name of a source, or a path (of the working directory, or else of the code)."""
+        return self.source_file(value) if value in self.sources else given_or_code_file(value)
 
     @property
     def source_folder(self) -> str:

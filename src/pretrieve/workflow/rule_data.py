@@ -10,12 +10,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pretrieve.base import paths
+from pretrieve.base.code_folder import code_file, given_or_code_file
 from pretrieve.benchmarks import readers as dataset_formats
 from pretrieve.corpora import readers as corpus_formats
 from pretrieve.raw import hub
 from pretrieve.reporting.figures import inputs as figure_plan
 from pretrieve.workflow.plan import Plan, as_argument
-from pretrieve.workflow.scales import articles_of, vocabulary_corpus, vocabulary_of, wants_corpus
+from pretrieve.workflow.scales import articles_of, of_one_scale, vocabulary_corpus, vocabulary_of, wants_corpus
 from pretrieve.workflow.stage_code import stage_code
 
 COLLECTION_FILES = ("collection.parquet", "queries.parquet", "qrels.parquet", "stats.json")
@@ -69,7 +70,8 @@ class DataRules:
 
     def excluded(self, corpus: str) -> str | list[str]:
         """The list of titles whose articles a corpus leaves out, or none."""
-        return self.config["corpora"][corpus].get("exclude", [])
+        file = self.config["corpora"][corpus].get("exclude")
+        return given_or_code_file(file) if file else []
 
     def exclude_argument(self, corpus: str) -> str:
         """The same as an option."""
@@ -212,9 +214,8 @@ class DataRules:
         return shlex.join(self.plan.licences(dataset))
 
     def science(self) -> dict[str, Any]:
-        """The configuration without what decides no result; of a mirror, that there is one."""
-        kept = {key: value for key, value in self.config.items() if key not in ("mirror", "checkpoint_seconds")}
-        return kept | ({"mirror": "DIR"} if self.config.get("mirror") else {})
+        """The configuration without other scales' entries and without what decides no result."""
+        return of_one_scale(self.config)
 
     def figure_inputs(self, paper: str, figure: str) -> list[str]:
         """What a figure is measured from."""
@@ -223,4 +224,4 @@ class DataRules:
     def figure_tables(self, paper: str, figure: str) -> list[str]:
         """The published tables that a figure takes values from."""
         tables = self.plan.figures[f"{paper}/{figure}"].published_tables()
-        return [f"references/{paper}/{table}.csv" for table in tables]
+        return [str(code_file(f"references/{paper}/{table}.csv")) for table in tables]

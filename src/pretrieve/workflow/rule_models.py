@@ -40,9 +40,13 @@ class ModelRules:
             for name in names
         ] or folders
 
+    def pretraining_options(self, encoder: str) -> dict[str, Any]:
+        """What decides an encoder, as pretrain.py takes it."""
+        return encoder_options(self.config, encoder).to_dict()
+
     def pretraining_code(self, encoder: str) -> str:
         """The code that trains an encoder: of the objectives, its own only."""
-        objective = encoder_options(self.config, encoder)["objective"]
+        objective = encoder_options(self.config, encoder).objective
         return stage_code("pretrain.py", *objectives.modules_of(objective))
 
     def store_of(self, encoder: str) -> str:

@@ -76,6 +76,17 @@ def at_scale(config: Mapping[str, Any]) -> Mapping[str, Any]:
     return merged
 
 
+def of_one_scale(config: Mapping[str, Any]) -> dict[str, Any]:
+    """A configuration :func:`at_scale`, without other scales' entries and what changes no result: all that a program needs which
+    reads results, in a third of the words. Of a mirror it has that there is one, for the commands that are shown."""
+    name = config["scale"]
+    kept = {key: value for key, value in config.items() if key not in ("mirror", "checkpoint_seconds")}
+    kept |= {"mirror": "DIR"} if config.get("mirror") else {}
+    for section in ("scales", "analyses"):
+        kept[section] = {key: value for key, value in config.get(section, {}).items() if key == name}
+    return kept
+
+
 def _mapping(where: str, value: object) -> None:
     if not isinstance(value, Mapping):
         raise ConfigError(

@@ -20,7 +20,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow.parquet as pq
-import yaml
 
 from pretrieve.base.errors import ConfigError, DataError, nearest
 from pretrieve.base.files import sha256_of
@@ -31,7 +30,7 @@ from pretrieve.operations.bundle.archive import Content
 from pretrieve.operations.bundle.jobs import Call, Job, calls_in, makers
 from pretrieve.pretraining import objectives
 from pretrieve.raw import hub
-from pretrieve.workflow.configuration import with_numbers
+from pretrieve.workflow.config_files import read_config
 from pretrieve.workflow.job_options import from_outside
 from pretrieve.workflow.plan import Plan
 from pretrieve.workflow.stage_code import stage_code
@@ -60,13 +59,7 @@ class Asked:
 
     def plan(self) -> Plan:
         """The checked configuration, with these words in it."""
-        config = yaml.safe_load(Path("config.yaml").read_text(encoding="utf-8"))
-        for word in self.words:
-            key, equals, value = word.partition("=")
-            if not equals:
-                raise ConfigError(f"--config {word!r}: expected KEY=VALUE, such as seeds=[1,2].")
-            config[key] = yaml.safe_load(value)
-        return Plan.load(with_numbers(config))
+        return Plan.load(read_config(words=self.words))
 
     def cells(self, plan: Plan) -> Counter[str]:
         """Metrics file → how many cells of the tables it is behind; those of trained systems only, and of a mean its parts'.

@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from pretrieve.base.code_folder import code_file
 from pretrieve.base.errors import ConfigError
 from pretrieve.base.files import sha256_of
 from pretrieve.base.repository import version_of
@@ -152,7 +153,7 @@ def members(
     groups: dict[str, list[str]] = {}
     for job in jobs:
         groups.setdefault(job.group, []).append(job.id)
-    version = version_of()
+    version = version_of(code_file())
     checksums = hashes(data.values())
     listed = [job.as_json() for job in jobs]
     identity = json.dumps([listed, checksums], sort_keys=True).encode()

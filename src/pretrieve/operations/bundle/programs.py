@@ -23,9 +23,11 @@ from pretrieve.finetuning.finetune import finetune
 from pretrieve.operations.bundle.jobs import Call
 from pretrieve.operations.bundle.preview import preview
 from pretrieve.operations.bundle.slices import after, alarm
+from pretrieve.pretraining.encoder_options import EncoderOptions
 from pretrieve.pretraining.pretrain import pretrain
 from pretrieve.training.cost import Cost
 from pretrieve.training.device import Device
+from pretrieve.training.run_settings import RunSettings
 
 
 def run_call(call: Call, device: Device, until: float, checkpoint_seconds: float = 60.0) -> dict[str, float]:
@@ -57,15 +59,12 @@ def _pretrain(call: Call, device: Device, checkpoint_seconds: float, stop: Calla
     out = Path(call.one("out"))
     with Cost("pretrain", _threads(call)) as cost:
         cost.tokens = pretrain(
-            call.json("options"),
+            EncoderOptions.from_dict(call.json("options")),
             Path(call.one("store")),
             out,
-            int(call.one("seed")),
-            device,
+            RunSettings(device, int(call.one("seed")), checkpoint_seconds, stop=stop),
             Path(call.one("checkpoints")),
-            checkpoint_seconds,
             _place(call, "start"),
-            stop=stop,
         ).tokens
     cost.write(out / "cost.json")
 

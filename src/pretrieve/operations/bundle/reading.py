@@ -21,7 +21,7 @@ import torch
 
 from pretrieve.base.progress import Progress
 from pretrieve.operations.bundle.jobs import Job
-from pretrieve.pretraining.budget import budget_steps
+from pretrieve.pretraining.encoder_options import EncoderOptions
 from pretrieve.pretraining.objectives import build_objective
 from pretrieve.pretraining.pretrain import make_encoder
 from pretrieve.pretraining.setting import Setting
@@ -53,22 +53,22 @@ def tokens_read(directory: Path, calls: Sequence[dict[str, Any]]) -> np.ndarray:
     watched = store.tokens = Watched(store.tokens)
     with Progress("tokens that are read", len(calls), "jobs") as progress:
         for call in calls:
-            _draw(store, call["options"], call["seed"])
+            _draw(store, EncoderOptions.from_dict(call["options"]), call["seed"])
             progress.advance()
     return watched.seen
 
 
-def _draw(store: TokenStore, options: dict[str, Any], seed: int) -> None:
-    if options["objective"]["name"] == "none":
+def _draw(store: TokenStore, options: EncoderOptions, seed: int) -> None:
+    if options.budget is None:
         return
     # Which start it has decides its weights, and no draw.
     encoder = make_encoder(options, store, seed)
-    read, budget = store.read_by(encoder.config.kind), options["budget"]
-    setting = Setting(options["objective"], budget["batch"], encoder, read, seed, torch.device("cpu"))
+    read, budget = store.read_by(encoder.config.kind), options.budget
+    setting = Setting(options.objective, budget.batch, encoder, read, seed, torch.device("cpu"))
     objective = build_objective(setting)
     # Masks are drawn on what was read: they would only take time.
     draw = objective.examples.sequences if hasattr(objective, "examples") else objective.micro_batches
-    for step in range(budget_steps(budget, len(objective.examples) if "epochs" in budget else 0)):
+    for step in range(budget.steps_over(len(objective.examples) if budget.epochs else 0)):
         draw(step)
 
 

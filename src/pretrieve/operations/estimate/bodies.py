@@ -31,7 +31,7 @@ _PUBLISHED: Mapping[str, tuple[str, ...]] = {
 
 def body_of(plan: Plan, encoder: str) -> BodyConfig:
     """The shape of an encoder; where it goes on from a published one, what that one's ``config.json`` says, once it is there."""
-    encoders, options = plan.config["encoders"], encoder_options(plan.config, encoder)["body"]
+    encoders, options = plan.config["encoders"], encoder_options(plan.config, encoder).body
     start = encoders[encoder].get("start")
     while start in encoders:  # the configuration is checked: it does not go in a circle
         start = encoders[start].get("start")

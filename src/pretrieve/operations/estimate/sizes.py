@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from pretrieve.base import paths
+from pretrieve.base.code_folder import code_file
 from pretrieve.base.errors import DataError
 from pretrieve.benchmarks.readers import READERS
 from pretrieve.operations.estimate.training import CorpusLengths, TaskLengths
@@ -27,7 +28,7 @@ from pretrieve.tasks.splits import is_share
 from pretrieve.workflow.plan import Plan
 from pretrieve.workflow.scales import articles_of
 
-COUNTS = Path("resources/counts.tsv")
+COUNTS = code_file("resources/counts.tsv")
 NUMBERS = (
     "documents",
     "document_tokens",

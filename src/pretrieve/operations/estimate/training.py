@@ -24,6 +24,7 @@ from pretrieve.operations.estimate.flops import (
     product,
     word_head,
 )
+from pretrieve.pretraining.encoder_options import EncoderOptions
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,7 @@ def example_length(options: Mapping[str, Any], length: float, corpus: CorpusLeng
 
 
 def pretraining_step(
-    encoder: Mapping[str, Any], body: BodyConfig, batch: int, corpus: CorpusLengths, budget: float = 65_536
+    encoder: EncoderOptions, body: BodyConfig, batch: int, corpus: CorpusLengths, budget: float = 65_536
 ) -> Step:
     """A step of an encoder's objective.
 
@@ -71,7 +72,7 @@ def pretraining_step(
     KeyError
         for an objective that this module does not know.
     """
-    options = encoder["objective"]
+    options = encoder.objective
     name = options["name"]
     if name == "none":
         return Step()
@@ -98,13 +99,13 @@ def _cached(tokens: float, budget: float) -> float:
     return (parts - 1) / parts
 
 
-def _pairs(encoder: Mapping[str, Any], body: BodyConfig, batch: int, corpus: CorpusLengths, budget: float) -> Step:
-    options = encoder["objective"]
+def _pairs(encoder: EncoderOptions, body: BodyConfig, batch: int, corpus: CorpusLengths, budget: float) -> Step:
+    options = encoder.objective
     queries = Texts.of(batch, min(options["query_length"], corpus.sentence + 2))
     documents = Texts.of(batch, min(options["passage_length"], corpus.passage + 2))
-    forward = sum(encode(body, texts, encoder["pooling"], encoder["dim"]) for texts in (queries, documents))
+    forward = sum(encode(body, texts, encoder.pooling, encoder.dim) for texts in (queries, documents))
     tokens = queries.tokens + documents.tokens
-    scores = TRAINING * product(batch, encoder["dim"], batch)
+    scores = TRAINING * product(batch, encoder.dim, batch)
     return Step(tokens, (TRAINING + _cached(tokens, budget)) * forward + scores, 2 * batch)
 
 

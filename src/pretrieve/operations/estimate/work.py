@@ -26,7 +26,6 @@ from pretrieve.operations.estimate.training import (
     pretraining_step,
     score_pairs,
 )
-from pretrieve.pretraining.budget import budget_steps
 from pretrieve.raw import hub
 from pretrieve.workflow.job_options import encoder_options, recipe_options
 from pretrieve.workflow.scales import corpus_of, vocabulary_of
@@ -170,13 +169,13 @@ class Workload:
 
     def _do_pretrain(self, job: Job) -> Work:
         options, body = encoder_options(self.plan.config, job.subject), body_of(self.plan, job.subject)
-        numbers = parameters(body) + extra_parameters(options["objective"], body)
-        if "budget" not in options:
+        numbers = parameters(body) + extra_parameters(options.objective, body)
+        if options.budget is None:
             return Work(disk=4 * numbers, runs=1.0)
-        corpus, budget = self.sizes.corpus(corpus_of(self.plan.config, job.subject)), options["budget"]
-        step = pretraining_step(options, body, budget["batch"], corpus.lengths, self._train_budget)
+        corpus, budget = self.sizes.corpus(corpus_of(self.plan.config, job.subject)), options.budget
+        step = pretraining_step(options, body, budget.batch, corpus.lengths, self._train_budget)
         texts = corpus.tokens / max(1.0, step.tokens / max(1.0, step.texts) - 2)
-        return replace(self._training(step, budget_steps(budget, texts), numbers), disk=4 * numbers)
+        return replace(self._training(step, budget.steps_over(texts), numbers), disk=4 * numbers)
 
     def _do_finetune(self, job: Job) -> Work:
         encoder, _, recipe = job.subject.partition(".")

@@ -39,6 +39,7 @@ from typing import Any, NamedTuple
 import yaml
 from scipy.stats import spearmanr
 
+from pretrieve.base.code_folder import REFERENCES
 from pretrieve.base.errors import DataError, PretrieveError
 from pretrieve.base.paths import parse_system
 from pretrieve.operations.publish.ingredients import ingredients
@@ -46,7 +47,7 @@ from pretrieve.reporting.tables.filling import MEASURED, Line, read_lines, value
 from pretrieve.reporting.tables.manifest import hardware, installed_versions
 from pretrieve.reporting.tables.references import STATISTICS, UNITS, Cell, Table, load_table, parse_number
 from pretrieve.reporting.tables.results import ResultFiles, Setting
-from pretrieve.workflow.configuration import with_numbers
+from pretrieve.workflow.config_files import with_numbers
 from pretrieve.workflow.plan import Plan
 from pretrieve.workflow.scales import at_scale
 
@@ -129,7 +130,7 @@ def open_published(folder: Path, scale: str) -> Published:
     return Published(folder, scale, config, tuple(tables))
 
 
-def compare_run(published: Published, plan: Plan, references: Path = Path("references")) -> dict[str, list[Compared]]:
+def compare_run(published: Published, plan: Plan, references: Path = REFERENCES) -> dict[str, list[Compared]]:
     """Every measured cell of a published run beside what ``plan.root`` has now; table → cells. The seeds are the published run's.
 
     Raises
@@ -154,8 +155,7 @@ def compare_run(published: Published, plan: Plan, references: Path = Path("refer
                 cells.get((line.row, line.column)),
                 of_run,
                 files,
-                published.config,
-                plan.config,
+                _made(published.config, line) == _made(plan.config, line),
                 made == here,
             )
             for line in read_lines(published.folder / f"{name}.csv")
@@ -170,13 +170,12 @@ def _compare(
     cell: Cell | None,
     setting: Setting,
     files: ResultFiles,
-    then: Mapping[str, Any],
-    now: Mapping[str, Any],
+    same_options: bool,
     same_machine: bool,
 ) -> Compared:
     if cell is None or cell.is_case or (cell.system, cell.metric, cell.unit) != (line.system, line.metric, line.unit):
         return Compared(line, CHANGED)  # a case's text is of the query that is chosen now
-    if setting.roles.get(cell.dataset) != line.dataset or _made(then, line) != _made(now, line):
+    if setting.roles.get(cell.dataset) != line.dataset or not same_options:
         return Compared(line, CHANGED)
     paths = setting.files_of(table, cell)
     if not paths or not all(Path(path).is_file() for path in paths):

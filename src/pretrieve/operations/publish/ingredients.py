@@ -44,7 +44,9 @@ def ingredients(config: Mapping[str, Any], system: str, dataset: str) -> dict[st
     made |= {"search": scale.get("search"), "mining_depth": config["mining_depth"], "bm25": config["bm25"]}
     made["encoders"] = []
     while encoder is not None:
-        made["encoders"].append([encoder_options(config, encoder), _corpus(config, corpus_of(config, encoder))])
+        made["encoders"].append(
+            [encoder_options(config, encoder).to_dict(), _corpus(config, corpus_of(config, encoder))]
+        )
         encoder = started_from(config, encoder)
     waiting, made["recipes"] = [recipe], {}
     while waiting:

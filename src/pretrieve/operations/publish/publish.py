@@ -11,8 +11,11 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
+
+import yaml
 
 from pretrieve.base.errors import DataError, PretrieveError
 from pretrieve.base.files import whole_file
@@ -40,15 +43,15 @@ LEDGER = ("claims.csv", "claims.groups.csv", "claims.md", "report.html")
 def publish(
     root: Path,
     tables: Sequence[str],
-    config: Path,
+    config: Mapping[str, Any],
     repository: Path,
     date: str,
     shown: str = "pretraining_tasks/table3",
     figures: Sequence[str] = (),
 ) -> Path:
     """Copy ``tables`` (PAPER/TABLE), ``figures`` (PAPER/FIGURE), claims and report of ``root`` (``results/{scale}``), and
-    ``config``, to ``repository/results/published/{date}-{scale}-{commit}``; write ``repository/docs/results.md``, and show the
-    table ``shown`` in ``repository/README.md``. Of another scale than the configuration's, write the page
+    the whole ``config``, to ``repository/results/published/{date}-{scale}-{commit}``; write ``repository/docs/results.md``, and
+    show the table ``shown`` in ``repository/README.md``. Of another scale than the configuration's, write the page
     ``docs/results-{scale}.md`` only.
 
     Nothing is written unless everything is in order. Returns the new folder.
@@ -70,8 +73,6 @@ def publish(
     main = root.name == DEFAULT_SCALE
     if main and shown not in tables:
         raise DataError(f"README.md shows {shown}, which is not among the tables to publish: {', '.join(tables)}.")
-    if not config.is_file():
-        raise DataError(f"{config}: no such file; expected the configuration of the run.")
     target = repository / "results" / "published" / f"{date}-{root.name}-{commit[:7]}"
     if target.exists():
         raise PretrieveError(f"{target}: exists already; this run is published. Remove the folder to publish it again.")
@@ -99,7 +100,9 @@ def publish(
             shutil.copyfile(figure_file(str(root), *split_name(name), extension), copy)
     for name in LEDGER:
         shutil.copyfile(root / name, part / name)
-    shutil.copyfile(config, part / "config.yaml")
+    # All of it, for config/ changes.
+    text = yaml.safe_dump(config, sort_keys=False, allow_unicode=True, width=130)
+    (part / "config.yaml").write_text(text, encoding="utf-8")
     curves = _copy_curves(root, part / "curves")
     (part / "README.md").write_text(index_page(root, tables, figures, curves, date, commit), encoding="utf-8")
     os.replace(part, target)

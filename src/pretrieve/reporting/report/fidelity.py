@@ -41,14 +41,14 @@ class Choices:
 def encoder_choices(config: Mapping[str, Any], encoder: str) -> Choices:
     """The options of an encoder's pre-training, and its body and budget."""
     entry, options = config["encoders"][encoder], encoder_options(config, encoder)
-    objective = options["objective"]
+    objective = options.objective
     preset = entry.get("preset") or presets.DEFAULT_PRESET.get(objective["name"], "paper")
     tasks = f" ({', '.join(objective['tasks'])})" if "tasks" in objective else ""
     facts = [("objective", f"{objective['name']}{tasks}, preset {preset}")]
-    if "start" in options:
-        facts.append(("start", options["start"]))
-    facts.append(("body", _pairs(options["body"])))
-    facts.append(("budget", _pairs(options["budget"]) if "budget" in options else "none: a random initialisation"))
+    if options.start:
+        facts.append(("start", options.start))
+    facts.append(("body", _pairs(options.body)))
+    facts.append(("budget", _pairs(options.budget.to_dict()) if options.budget else "none: a random initialisation"))
     known = presets.OPTIONS[objective["name"]]
     return Choices(encoder, "pre-training", facts, _choices(known, objective))
 

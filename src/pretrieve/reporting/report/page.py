@@ -15,6 +15,7 @@ from typing import Any
 import jinja2
 
 from pretrieve.base import paths
+from pretrieve.base.code_folder import REFERENCES
 from pretrieve.base.errors import DataError
 from pretrieve.reporting.claims.ledger import Comparison, Finding, count_verdicts, what_it_shows
 from pretrieve.reporting.figures.palette import look_of
@@ -95,7 +96,7 @@ class Report:
     totals: dict[str, int]
 
 
-def collect(plan: Plan, root: Path, references: Path = Path("references")) -> Report:
+def collect(plan: Plan, root: Path, references: Path = REFERENCES) -> Report:
     """Read everything that a finished run left under ``root`` (``results/{scale}``).
 
     Tables and figures are those of the configuration; a paper's others are named as not built.

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-
-import yaml
+from typing import Any
 
 from pretrieve.base.errors import ConfigError
 from pretrieve.base.paths import table_file
@@ -20,28 +19,12 @@ def split_name(name: str) -> tuple[str, str]:
     return paper, table
 
 
-def configured_tables(config: Path) -> list[str]:
-    """The names under ``tables`` of a configuration file. Raises ConfigError when there is no such list."""
-    tables = _configured(config, "tables")
-    if not isinstance(tables, list) or not tables:
-        raise ConfigError(f"{config}: key tables is {tables!r}; expected a list of PAPER/TABLE.")
-    return tables
-
-
-def configured_figures(config: Path) -> list[str]:
-    """The names under ``figures`` of a configuration file, PAPER/FIGURE; [] without that key."""
-    figures = _configured(config, "figures")
-    if figures is not None and not isinstance(figures, list):
-        raise ConfigError(f"{config}: key figures is {figures!r}; expected a list of PAPER/FIGURE.")
-    return figures or []
-
-
-def _configured(config: Path, key: str) -> object:
-    try:
-        content = yaml.safe_load(config.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise ConfigError(f"{config}: not readable as YAML: {error}") from None
-    return content.get(key) if isinstance(content, dict) else None
+def configured(config: Mapping[str, Any], key: str) -> list[str]:
+    """The names under ``tables`` or ``figures`` of a configuration. Raises ConfigError when there is no such list."""
+    names = config.get(key)
+    if not isinstance(names, list) or not names:
+        raise ConfigError(f"config: {key}: found {names!r}; expected a list of PAPER/{key.removesuffix('s').upper()}.")
+    return names
 
 
 def format_status(root: Path, tables: Sequence[str]) -> str:

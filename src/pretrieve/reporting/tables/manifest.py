@@ -11,6 +11,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from pretrieve.base.code_folder import code_file
 from pretrieve.base.errors import DataError
 from pretrieve.base.files import sha256_of
 from pretrieve.base.repository import version_of
@@ -80,7 +81,7 @@ def measured_with(setting: Setting, roles: Set[str]) -> dict[str, Any]:
 
 def made_with(config_hash: str, lock: Path | None, sources: Sequence[Path]) -> dict[str, Any]:
     """The part of a manifest that says with what: version, configuration, checksums, software and machine."""
-    version = version_of()
+    version = version_of(code_file())
     return {
         "git": {"commit": version.commit, "dirty": version.dirty},
         "config_hash": config_hash,

@@ -1,20 +1,21 @@
-"""Timers that only let Snakemake look at all ready jobs once more, ended before they are due. Standard library only.
+"""What has to be done because Snakemake has a fault: its timers pile up (8.19.1 to 9.27.1, the newest one looked at).
 
 Snakemake limits the rate at which jobs start (``max-jobs-per-timespan``). After every look at the ready jobs it sets a timer for
-the next, so that jobs which the limit held back are not forgotten (9.27, ``JobScheduler.schedule``). But the end of each job is
-such a look too, and each look sets a timer of its own: as long as any job is ready, these chains never end, and there are as many
-of them as jobs have ended. A look asks for the size of every input file of every ready job. With some hundred jobs on two cores
-Snakemake ends up doing nothing else, and takes most of a core from the jobs.
+the next, so that jobs which the limit held back are not forgotten. But the end of each job is such a look too, and each look sets
+a timer of its own: as long as any job is ready these chains never end, and there are as many of them as jobs have ended. A look
+asks for the size of every input file of every ready job. With some hundred jobs on two cores Snakemake ends up doing nothing
+else. And at the end it waits for the last timer.
 
-One timer is enough. All but the newest are cancelled every few seconds; and all of them when the program is over, which would
-otherwise wait for the last one. So the time span of the limit may be long.
+So all timers but the newest are cancelled every few seconds, and all of them when the main thread is over. The report to
+Snakemake's authors is in docs/snakemake-faults.md; tests/test_snakemake_faults.py fails when they have mended it, and then this
+file goes. Standard library only.
 """
 
 from __future__ import annotations
 
 import threading
 
-#: Where the function of such a timer is defined.
+#: Where the function of such a timer is defined: timers of others are left alone.
 MODULE = "snakemake.scheduling.job_scheduler"
 SECONDS = 10.0
 

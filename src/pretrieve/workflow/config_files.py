@@ -1,0 +1,147 @@
+"""The whole configuration: a user's ``config.yaml`` laid over the files that come with the code.
+
+``config/*.yaml`` and ``config/scales/*.yaml`` of the code's folder hold scales, corpora, data sets, encoders, recipes and
+analyses, and its ``config.yaml`` what a user edits. Each is a part of one configuration, written with the same keys. Over these
+goes what Snakemake was given: ``config.yaml`` of the working directory, ``--configfile`` and ``--config``. So a user's file says
+only what is new or other:
+
+* keys are laid over keys at every depth, so ``encoders: {mine: {…}}`` adds an encoder, and ``scales: {demo: {dims: {full: 64}}}``
+  changes one number; lists and single values are replaced as a whole;
+* ``null`` takes away what stands under a key, an entry of a list of encoders as well as one option of it. In the entries that a
+  scale lays over the general ones it is kept, for there it takes the general entry away (:mod:`pretrieve.workflow.scales`).
+
+An entry of ``datasets`` with ``each: {NAME: WORD, …}`` stands for as many entries as it has names, which differ in a word:
+``{word}`` in any of its texts becomes the WORD, ``{file}`` the WORD with ``-`` for ``/``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from pretrieve.base.code_folder import CODE
+from pretrieve.base.errors import ConfigError
+from pretrieve.workflow.scales import OWN
+
+_Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml's reads the same ten times faster
+
+
+def complete(config: Mapping[str, Any], code_folder: Path = CODE) -> dict[str, Any]:
+    """What a user says, laid over the files of the code's folder. No two entries share an object, as YAML's merged ones do.
+
+    Raises
+    ------
+    ConfigError
+        for a file that is no YAML of keys and values, and for an ``each`` that is none of names and words.
+    """
+    whole: dict[str, Any] = {}
+    for file in [*sorted((code_folder / "config").rglob("*.yaml")), code_folder / "config.yaml"]:
+        if file.is_file():
+            whole = _laid_over(whole, _expanded(read_part(file)))
+    return with_numbers(_laid_over(whole, _expanded(with_numbers(config))))
+
+
+def read_config(file: Path | None = None, words: Iterable[str] = (), code_folder: Path = CODE) -> dict[str, Any]:
+    """The whole configuration of a run, for programs beside Snakemake. ``file``: the user's, by default ``config.yaml`` of the
+    working directory where there is one; ``words``: ``KEY=VALUE``, as Snakemake's ``--config`` takes them.
+
+    Raises
+    ------
+    ConfigError
+        as :func:`complete`, and for a word that is none.
+    """
+    if file is None and not (file := Path("config.yaml")).exists():
+        file = code_folder / "config.yaml"
+    whole = complete(read_part(file), code_folder)
+    for word in words:
+        key, equals, value = word.partition("=")
+        if not equals:
+            raise ConfigError(f"--config {word!r}: expected KEY=VALUE, such as seeds=[1,2].")
+        whole = _laid_over(whole, _expanded(with_numbers({key: yaml.safe_load(value)})))
+    return whole
+
+
+def read_part(file: Path) -> dict[str, Any]:
+    """What one file says, without the others. Raises ConfigError when it cannot be read, or has no keys and values."""
+    try:
+        content = yaml.load(file.read_text(encoding="utf-8"), _Loader)
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise ConfigError(f"{file}: not readable as YAML: {error}") from None
+    if content is not None and not isinstance(content, dict):
+        raise ConfigError(f"{file}: found {type(content).__name__}; expected keys and values, as config.yaml has them.")
+    return content or {}
+
+
+_CONSTANTS = {"true": True, "false": False, "null": None}
+
+
+def with_numbers(value: Any) -> Any:
+    """A configuration with numbers where ``--config`` left words: Snakemake reads ``seeds=[1,2]`` as ``['1', '2']``.
+
+    >>> with_numbers({"seeds": ["1", "2"], "rate": "0.5", "open": "true", "name": "mlm"})
+    {'seeds': [1, 2], 'rate': 0.5, 'open': True, 'name': 'mlm'}
+    """
+    if isinstance(value, Mapping):
+        return {key: with_numbers(part) for key, part in value.items()}
+    if isinstance(value, list):
+        return [with_numbers(part) for part in value]
+    if not isinstance(value, str) or not re.fullmatch(r"[-+]?\d+(\.\d*)?([eE][-+]?\d+)?|true|false|null", value):
+        return value
+    return _CONSTANTS[value] if value in _CONSTANTS else int(value) if value.lstrip("+-").isdigit() else float(value)
+
+
+def _laid_over(below: Mapping[str, Any], above: Mapping[str, Any], path: tuple[str, ...] = ()) -> dict[str, Any]:
+    merged = dict(below)
+    of_scale = len(path) > 2 and path[0] == "scales" and path[2] in OWN
+    for key, value in above.items():
+        before = merged.get(key)
+        if isinstance(value, Mapping) and isinstance(before, Mapping):
+            merged[key] = _laid_over(before, value, (*path, key))
+        elif value is None and before is not None and not of_scale:
+            del merged[key]
+        else:
+            merged[key] = value
+    return merged
+
+
+def _expanded(config: Mapping[str, Any]) -> dict[str, Any]:
+    """With the entries that ``each`` stands for in its place, in ``datasets`` and those of every scale."""
+    made = dict(config)
+    if isinstance(config.get("datasets"), Mapping):
+        made["datasets"] = _entries("datasets", config["datasets"])
+    if isinstance(config.get("scales"), Mapping):
+        made["scales"] = {
+            name: {**scale, "datasets": _entries(f"scales.{name}.datasets", scale["datasets"])}
+            if isinstance(scale, Mapping) and isinstance(scale.get("datasets"), Mapping)
+            else scale
+            for name, scale in config["scales"].items()
+        }
+    return made
+
+
+def _entries(where: str, datasets: Mapping[str, Any]) -> dict[str, Any]:
+    made: dict[str, Any] = {}
+    for name, entry in datasets.items():
+        if not isinstance(entry, Mapping) or "each" not in entry:
+            made[name] = entry
+            continue
+        words = entry["each"]
+        if not isinstance(words, Mapping) or not all(isinstance(word, str) for word in words.values()):
+            raise ConfigError(
+                f"config: {where}.{name}.each: {words!r} is not allowed; expected NAME: WORD for each data set"
+            )
+        pattern = {key: value for key, value in entry.items() if key != "each"}
+        made |= {key: _filled(pattern, word) for key, word in words.items()}
+    return made
+
+
+def _filled(value: Any, word: str) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _filled(part, word) for key, part in value.items()}
+    if isinstance(value, list):
+        return [_filled(part, word) for part in value]
+    return value.replace("{word}", word).replace("{file}", word.replace("/", "-")) if isinstance(value, str) else value

@@ -1,0 +1,148 @@
+"""A user's configuration is laid over the files of ``config/``: it says only what is new or other.
+
+Seen to fail when: a mapping is replaced in place of laid over; null is kept, or removes an entry of a scale as well; ``each`` is
+expanded after the user's file is laid over it; an entry shares an object with another; the words of ``--config`` replace whole
+sections; rules/common.smk takes the configuration as Snakemake has it.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from pretrieve.base.errors import ConfigError
+from pretrieve.benchmarks.official.beir import SETS
+from pretrieve.workflow.config_files import complete, read_config, read_part
+from pretrieve.workflow.plan import Plan, as_argument
+from pretrieve.workflow.scales import of_one_scale
+
+ROOT = Path(__file__).parents[2]
+
+
+def plan_of(config: dict) -> Plan:
+    return Plan.load(config, ROOT / "references", ROOT / "resources/sources.tsv")
+
+
+@pytest.fixture(scope="module")
+def whole() -> dict:
+    return complete({}, ROOT)
+
+
+def test_what_a_user_edits_is_short_and_says_what_every_key_means() -> None:
+    lines = (ROOT / "config.yaml").read_text(encoding="utf-8").splitlines()
+    assert len(lines) <= 120
+    own = read_part(ROOT / "config.yaml")
+    keys = [*own, *own["my_corpus_options"]]
+    for key in keys:
+        place = next(number for number, line in enumerate(lines) if line.lstrip().startswith(f"{key}:"))
+        assert "#" in lines[place] or lines[place - 1].lstrip().startswith("#"), key
+    for file in (ROOT / "config").rglob("*.yaml"):
+        assert not own.keys() & read_part(file).keys(), f"{file} says again what config.yaml says"
+
+
+def test_keys_are_laid_over_keys_and_lists_replace_lists(whole) -> None:
+    mine = {"body": "transformer", "layers": "deep", "start": "base", "objective": "condenser", "budget": "continued"}
+    made = complete(
+        {
+            "encoders": {"mine": mine, "dupmae-ot": {"options": {"decode": "cls"}}},
+            "scales": {"demo": {"dims": {"full": 64}, "corpus": "wikispeedia"}},
+            "datasets": {"questions": {"metrics": ["mrr"]}},
+            "tables": ["pretraining_tasks/table3"],
+        },
+        ROOT,
+    )
+    assert made["encoders"] == whole["encoders"] | {
+        "mine": mine,
+        "dupmae-ot": whole["encoders"]["dupmae-ot"] | {"options": {"decode": "cls"}},
+    }
+    demo = whole["scales"]["demo"]
+    assert made["scales"] == whole["scales"] | {
+        "demo": demo | {"dims": demo["dims"] | {"full": 64}, "corpus": "wikispeedia"}
+    }
+    assert made["datasets"]["questions"] == whole["datasets"]["questions"] | {"metrics": ["mrr"]}
+    assert made["tables"] == ["pretraining_tasks/table3"] and made["recipes"] == whole["recipes"]
+    assert "mine" in plan_of(made).config["encoders"]
+
+
+def test_null_takes_away_and_in_a_scales_own_entries_stays(whole) -> None:
+    own = {
+        "encoders": {"seed-1-2": None, "dupmae-ot": {"options": None}},
+        "scales": {"paper": {"encoders": {"seed-1-2": None}, "finetuning": {"ance": {"curve": None}}}},
+        "mirror": None,
+    }
+    made = complete(own, ROOT)
+    assert "seed-1-2" not in made["encoders"] and "options" not in made["encoders"]["dupmae-ot"]
+    assert made["scales"]["paper"]["encoders"]["seed-1-2"] is None, "it takes the general entry away"
+    assert made["scales"]["paper"]["finetuning"]["ance"] == {} and made["mirror"] is None
+    assert "seed-1-2" not in plan_of(complete({"scale": "paper"} | own, ROOT)).config["encoders"]
+
+
+def test_one_entry_stands_for_each_set_of_beir(whole) -> None:
+    sets = {name: entry for name, entry in whole["scales"]["paper"]["datasets"].items() if name.startswith("beir-")}
+    names = {entry["reader_options"]["name"] for entry in sets.values()}
+    assert len(sets) == 25 and names == SETS.keys() - {"msmarco", "bioasq", "signal1m", "trec-news", "robust04"}
+    files = {"corpus": "beir-cqadupstack-gis-corpus", "queries": "beir-cqadupstack-gis-queries"}
+    assert sets["beir-cqadupstack-gis"]["files"] == files | {"test": "beir-cqadupstack-gis-qrels-test"}
+    made = complete({"scales": {"paper": {"datasets": {"beir-nq": {"depth": 7}}}}}, ROOT)["scales"]["paper"]["datasets"]
+    assert made["beir-nq"] == sets["beir-nq"] | {"depth": 7} and made["beir-fiqa"] == sets["beir-fiqa"]
+    own = {
+        "datasets": {
+            "mine": {"each": {"a-x": "a/x"}, "reader": "beir", "files": {"corpus": "{file}.jsonl", "test": "{word}"}}
+        }
+    }
+    assert complete(own, ROOT)["datasets"]["a-x"] == {"reader": "beir", "files": {"corpus": "a-x.jsonl", "test": "a/x"}}
+    with pytest.raises(ConfigError, match=r"datasets.mine.each: \['a'\] is not allowed; expected NAME: WORD"):
+        complete({"datasets": {"mine": {"each": ["a"]}}}, ROOT)
+
+
+def test_no_two_entries_share_an_object(whole) -> None:
+    """A change of one would be of both, as Snakemake's of ``--config`` are."""
+    waiting, seen = [whole], set()
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, dict | list):
+            assert id(value) not in seen, value
+            seen.add(id(value))
+            waiting += value.values() if isinstance(value, dict) else value
+    assert len(seen) > 500
+
+
+def test_words_of_the_command_line_are_laid_over_too(tmp_path, whole) -> None:
+    file = tmp_path / "mine.yaml"
+    file.write_text("scale: small\nscales: {small: {dims: {full: 64}}}\n")
+    made = read_config(file, ["seeds=[1,2]", "scales={small: {dims: {half: 32}}}", "only=[bm25]"])
+    assert made["scales"]["small"]["dims"] == whole["scales"]["small"]["dims"] | {"full": 64, "half": 32}
+    assert (made["scale"], made["seeds"], made["only"]) == ("small", [1, 2], ["bm25"])
+    with pytest.raises(ConfigError, match=r"--config 'seeds': expected KEY=VALUE"):
+        read_config(file, ["seeds"])
+    file.write_text("- a\n")
+    with pytest.raises(ConfigError, match=r"mine.yaml: found list; expected keys and values"):
+        read_config(file)
+    file.write_text("a: [\n")
+    with pytest.raises(ConfigError, match=r"mine.yaml: not readable as YAML"):
+        read_config(file)
+
+
+@pytest.mark.parametrize("scale", ["demo", "small", "paper"])
+def test_one_scale_is_enough_for_what_reads_results(whole, scale) -> None:
+    """And its words are far from the 128 KiB that Linux lets one argument have."""
+    plan = plan_of(whole | {"scale": scale})
+    one = of_one_scale(plan.config)
+    assert len(as_argument(one)) < 40_000
+    again = plan_of(one)
+    assert (again.scale, again.root, again.seeds) == (plan.scale, plan.root, plan.seeds)
+    assert all(
+        again.table_inputs(*name.split("/")) == plan.table_inputs(*name.split("/")) for name in plan.config["tables"]
+    )
+
+
+def test_the_workflow_takes_a_small_file_for_all_of_it(project, tmp_path) -> None:
+    mine = {"encoders": {"mine": {"body": "transformer", "layers": "deep", "objective": "mlm", "budget": "base"}}}
+    file = tmp_path / "mine.yaml"
+    file.write_text(yaml.safe_dump(mine))
+    ended = project.run("encoders", "--summary", "--configfile", str(file), "--config", "encoders={dupmae: null}")
+    assert ended.code == 0, ended.text
+    assert "encoders/mine/seed1" in ended.text and "encoders/cocondenser/seed1" in ended.text
+    assert "encoders/dupmae/seed1" not in ended.text
