@@ -2,7 +2,6 @@
 # What they say of corpora and data sets is in pretrieve/workflow/rule_data.py, of encoders and retrievers in rule_models.py.
 
 import os
-import re
 import shlex
 import sys
 import time
@@ -16,7 +15,7 @@ from pretrieve.workflow.config_files import complete
 from pretrieve.workflow.configuration import config_hash
 from pretrieve.raw import hub
 from pretrieve.base.disk import check_run_folders
-from pretrieve.workflow.job_options import PUBLISHED, encoder_options
+from pretrieve.workflow.job_options import PUBLISHED
 from pretrieve.pretraining import objectives
 from pretrieve.pretraining.presets import resolve
 from pretrieve.reporting.figures import inputs as figure_plan

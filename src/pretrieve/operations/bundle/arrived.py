@@ -2,8 +2,8 @@
 
 A slice was on other machines, so nothing in it is believed that can be checked. The manifest has its own form
 (``schemas/slice.schema.yaml`` of the package) and checksum; the id of each job must be the key of its arguments; every file and
-every member of an archive must have its sha256 and belong to a job; names are resolved by
-:func:`pretrieve.base.inside.inside`. What a job writes where is taken from the plan here, never from a slice (:mod:`pretrieve.operations.bundle.unpack`).
+every member of an archive must have its sha256 and belong to a job; names are resolved by :func:`pretrieve.base.inside.inside`.
+What a job writes where is taken from the plan here, never from a slice (:mod:`pretrieve.operations.bundle.unpack`).
 """
 
 from __future__ import annotations
