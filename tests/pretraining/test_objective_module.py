@@ -27,7 +27,7 @@ OPTIONS = {
 @pytest.mark.parametrize("name", OPTIONS)
 def test_a_step(name: str, body: BodyConfig, store: TokenStore, cpu: Device) -> None:
     encoder = pretrieve.Encoder(body, 16, "cls", 1, "dot", "none")
-    module = pretrieve.make_objective(name, encoder, store, batch=4, length=24, options=OPTIONS[name]).eval()
+    module = pretrieve.make_objective(name, encoder, store, batch=4, length=24, **OPTIONS[name]).eval()
     assert {id(p) for p in encoder.body.parameters()} <= {id(p) for p in module.parameters()}
     losses = module(2)
     losses["loss"].backward()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -76,7 +76,7 @@ def make_objective(
     length: int,
     seed: int = 1,
     preset: str | None = None,
-    options: Mapping[str, Any] | None = None,
+    **options: Any,
 ) -> ObjectiveModule:
     """An objective on an encoder, on whose device it runs.
 
@@ -94,7 +94,7 @@ def make_objective(
     ConfigError
         for an unknown name, preset or option, or a value that is not allowed.
     """
-    changes = dict(options or {})
+    changes = dict(options)
     given: dict[str, Any] = {"name": name, "length": length}
     if name == "pairs":
         usual = {"tasks": ["ict"], "query_length": length, "passage_length": length}
