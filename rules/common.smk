@@ -18,12 +18,12 @@ from pretrieve.base.disk import check_run_folders
 from pretrieve.workflow.job_options import PUBLISHED
 from pretrieve.pretraining import objectives
 from pretrieve.pretraining.presets import resolve
-from pretrieve.reporting.figures import inputs as figure_plan
+from pretrieve.workflow import figure_inputs as figure_plan
 from pretrieve.workflow.job_resources import Needs
 from pretrieve.workflow.rule_data import COLLECTION_FILES, TASK_KINDS, DataRules
 from pretrieve.workflow.running.caches import cache_places
 from pretrieve.workflow.running.file_dates import redate_for_run
-from pretrieve.workflow.running.finished_work import KEEP, forget_finished
+from pretrieve.base.finished_work import KEEP, forget_finished
 from pretrieve.workflow.running.snakemake_faults import watch_timers
 from pretrieve.workflow.rule_models import (
     ENCODER_FILES,

@@ -18,9 +18,9 @@ from pretrieve.base import paths
 from pretrieve.base.errors import ConfigError, nearest
 from pretrieve.models.config import BodyConfig
 from pretrieve.pretraining.presets import resolve
-from pretrieve.reporting.tables.commands import DEFAULT_SCALE
-from pretrieve.reporting.tables.references import load_table
+from pretrieve.references.tables import load_table
 from pretrieve.reporting.tables.results import Setting, expected_files
+from pretrieve.workflow.commands import DEFAULT_SCALE
 from pretrieve.workflow.config_files import read_config
 from pretrieve.workflow.configuration import config_hash
 from pretrieve.workflow.job_options import (

@@ -20,7 +20,7 @@ import pretrieve
 from pathlib import Path
 from pretrieve.base.package_files import PACKAGE, package_file
 assert Path(pretrieve.__file__).parent == PACKAGE and {site!r} in str(PACKAGE), PACKAGE
-from pretrieve.reporting.figures.reference import SCHEMA
+from pretrieve.references.figures import SCHEMA
 from pretrieve.reporting.tables.render import TEMPLATES
 assert SCHEMA.is_file() and (TEMPLATES / "report.html.j2").is_file()
 assert package_file("schemas/config.schema.yaml").is_file()

@@ -31,7 +31,7 @@ from pretrieve.base.errors import DataError, PretrieveError
 from pretrieve.benchmarks.official.beir_folder import look_at
 from pretrieve.benchmarks.reading import build_collection
 from pretrieve.models.published import read_start
-from pretrieve.reporting.figures.reference import load_figures
+from pretrieve.references.figures import load_figures
 from pretrieve.workflow import plan
 
 #: Seconds that a case may take; on a machine that is busy elsewhere, too.

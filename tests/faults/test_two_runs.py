@@ -16,12 +16,12 @@ from pathlib import Path
 import pytest
 from miniature import PROJECT, TIMEOUT, Workflow, clone, environment
 
+from pretrieve.base import finished_work
 from pretrieve.base.files import unfinished
 from pretrieve.pretraining.encoder_options import EncoderOptions
 from pretrieve.pretraining.presets import resolve
 from pretrieve.pretraining.pretrain import pretrain
 from pretrieve.training.run_settings import RunSettings
-from pretrieve.workflow.running import finished_work
 
 SOURCE = Path(finished_work.__file__).parents[3]
 #: Holds a job as a program does, says so, and stays; Snakemake removes the log of a job before it starts the job.

@@ -18,13 +18,13 @@ from pretrieve.corpora import readers
 from pretrieve.models.published import read_start
 from pretrieve.operations.rehearsal.checkpoints import make_checkpoint
 from pretrieve.operations.rehearsal.made import FORMS, make
-from pretrieve.operations.rehearsal.overrides import made_start
 from pretrieve.operations.rehearsal.text import vocabulary
 from pretrieve.operations.rehearsal.world import BUILDINGS, SPLITS, asked
 from pretrieve.tasks.splits import parse_sizes
 from pretrieve.text.vocabulary import from_vocab_file, given_tokenizer, vocabulary_sha256
 from pretrieve.workflow.config_files import read_config
 from pretrieve.workflow.plan import Plan
+from pretrieve.workflow.rehearsal import made_start
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -18,11 +18,11 @@ from tiny_figure import FIGURE, write_figure
 from pretrieve.base.errors import ConfigError
 from pretrieve.base.paths import parse_system
 from pretrieve.finetuning.fine_tuning import options_of_size
-from pretrieve.reporting.figures.inputs import figure_inputs
-from pretrieve.reporting.figures.palette import METHODS
-from pretrieve.reporting.figures.reference import load_figure, load_figures
-from pretrieve.reporting.tables.references import load_table
+from pretrieve.references.figures import load_figure, load_figures
+from pretrieve.references.palette import METHODS
+from pretrieve.references.tables import load_table
 from pretrieve.workflow.config_files import read_config
+from pretrieve.workflow.figure_inputs import figure_inputs
 from pretrieve.workflow.plan import Plan
 
 ROOT = Path(__file__).parents[2]

@@ -17,10 +17,10 @@ from pathlib import Path
 
 import pytest
 
+from pretrieve.references.tables import load_table
 from pretrieve.reporting.tables.filling import fill_table
 from pretrieve.reporting.tables.latex import escaped, to_latex
 from pretrieve.reporting.tables.layout import make_page
-from pretrieve.reporting.tables.references import load_table
 from pretrieve.reporting.tables.results import Setting
 
 REFERENCES = Path(__file__).parents[2] / "references"

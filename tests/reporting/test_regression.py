@@ -42,9 +42,9 @@ from pretrieve.operations.publish.comparison import (
     order_as_published,
 )
 from pretrieve.operations.publish.ingredients import ingredients
+from pretrieve.references.tables import load_table
 from pretrieve.reporting.tables.filling import fill_table, read_lines, write_lines
 from pretrieve.reporting.tables.manifest import cpu_model, hardware, make_manifest
-from pretrieve.reporting.tables.references import load_table
 from pretrieve.reporting.tables.results import Setting
 from pretrieve.workflow.config_files import read_config
 from pretrieve.workflow.plan import Plan

@@ -20,7 +20,8 @@ import pytest
 
 from pretrieve.base.errors import DataError
 from pretrieve.base.paths import parse_system
-from pretrieve.reporting.tables.cases import scored_by
+from pretrieve.references.cases import scored_by
+from pretrieve.references.tables import load_table
 from pretrieve.reporting.tables.filling import (
     MEASURED,
     UNMEASURED,
@@ -34,7 +35,6 @@ from pretrieve.reporting.tables.filling import (
 from pretrieve.reporting.tables.latex import to_latex
 from pretrieve.reporting.tables.layout import make_page
 from pretrieve.reporting.tables.manifest import make_manifest, row_commands
-from pretrieve.reporting.tables.references import load_table
 from pretrieve.reporting.tables.render import to_html, to_markdown
 from pretrieve.reporting.tables.results import ResultFiles, Setting, expected_files
 from pretrieve.workflow.config_files import read_config

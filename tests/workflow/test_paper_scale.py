@@ -21,11 +21,11 @@ from miniature import Workflow, copy_project
 
 from pretrieve.base.paths import parse_system
 from pretrieve.operations.rehearsal.made import FORMS
-from pretrieve.operations.rehearsal.overrides import BATCH, FOLDER, STEPS, WIDTH, rehearsed
 from pretrieve.reporting.tables.results import Setting
 from pretrieve.workflow.config_files import read_config
 from pretrieve.workflow.job_options import encoder_options, recipe_options
 from pretrieve.workflow.plan import Plan
+from pretrieve.workflow.rehearsal import BATCH, FOLDER, STEPS, WIDTH, rehearsed
 from pretrieve.workflow.scales import corpus_of, vocabulary_of
 
 ROOT = Path(__file__).resolve().parents[2]

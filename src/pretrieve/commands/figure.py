@@ -6,12 +6,12 @@ import argparse
 
 from pretrieve.base.arguments import add_outputs, add_reference
 from pretrieve.base.files import whole_file, write_json
+from pretrieve.references.figures import load_figure
+from pretrieve.references.tables import load_table
 from pretrieve.reporting.figures.draw import to_svg
 from pretrieve.reporting.figures.manifest import make_manifest
 from pretrieve.reporting.figures.measure import FigureSetting, measure_figure
 from pretrieve.reporting.figures.points import write_points
-from pretrieve.reporting.figures.reference import load_figure
-from pretrieve.reporting.tables.references import load_table
 from pretrieve.reporting.tables.results import Setting
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from pretrieve.base.arguments import add_config_file, required
 from pretrieve.operations.publish.publish import publish
 from pretrieve.reporting.report.status import configured
-from pretrieve.reporting.tables.commands import DEFAULT_SCALE
+from pretrieve.workflow.commands import DEFAULT_SCALE
 from pretrieve.workflow.config_files import read_config
 
 

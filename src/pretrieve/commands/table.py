@@ -6,10 +6,10 @@ import argparse
 
 from pretrieve.base.arguments import add_outputs, add_reference
 from pretrieve.base.files import whole_file, write_json
+from pretrieve.references.tables import load_table
 from pretrieve.reporting.tables.filling import fill_table, write_lines
 from pretrieve.reporting.tables.latex import to_latex
 from pretrieve.reporting.tables.manifest import make_manifest
-from pretrieve.reporting.tables.references import load_table
 from pretrieve.reporting.tables.render import to_html, to_markdown
 from pretrieve.reporting.tables.results import Setting
 

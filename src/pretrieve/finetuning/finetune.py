@@ -10,6 +10,7 @@ from pathlib import Path
 
 from pretrieve.base.errors import DataError
 from pretrieve.base.files import write_json
+from pretrieve.base.finished_work import leaves_checkpoints
 from pretrieve.finetuning.fine_tuning import FineTuning
 from pretrieve.finetuning.trainers import prepare
 from pretrieve.training.checkpoint import Checkpoints, code_word
@@ -18,7 +19,6 @@ from pretrieve.training.loop import Outcome, train
 from pretrieve.training.optimiser import OptimiserConfig
 from pretrieve.training.processes import Processes
 from pretrieve.training.run_settings import RunSettings
-from pretrieve.workflow.running.finished_work import leaves_checkpoints
 
 
 def optimiser_config(options: dict, steps: int) -> OptimiserConfig:

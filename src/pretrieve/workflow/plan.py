@@ -18,12 +18,12 @@ from pretrieve.base import paths
 from pretrieve.base.code_folder import REFERENCES, code_file
 from pretrieve.base.errors import ConfigError, nearest
 from pretrieve.corpora.readers import is_path, parts_of
-from pretrieve.operations.rehearsal import overrides
-from pretrieve.reporting.figures.inputs import cells_of
-from pretrieve.reporting.figures.reference import Figure, load_figures
-from pretrieve.reporting.tables.cases import is_case, scored_by
-from pretrieve.reporting.tables.commands import REHEARSAL
+from pretrieve.references.cases import is_case, scored_by
+from pretrieve.references.figures import Figure, load_figures
+from pretrieve.workflow import rehearsal as overrides
+from pretrieve.workflow.commands import REHEARSAL
 from pretrieve.workflow.configuration import check_config
+from pretrieve.workflow.figure_inputs import cells_of
 from pretrieve.workflow.job_options import EXAMPLE_READERS, chain_of, fits, recipe_kind, recipe_options
 from pretrieve.workflow.plan_files import PlanFiles
 from pretrieve.workflow.scales import (

@@ -13,11 +13,11 @@ from pretrieve.base.code_folder import given_or_code_file
 from pretrieve.base.errors import ConfigError, nearest
 from pretrieve.benchmarks.readers import READERS, ships_negatives
 from pretrieve.corpora.readers import Part, parts_of
-from pretrieve.operations.rehearsal import overrides
 from pretrieve.raw import hub
-from pretrieve.reporting.figures.inputs import cells_of
-from pretrieve.reporting.figures.reference import Figure
-from pretrieve.reporting.tables.cases import case_files, is_case
+from pretrieve.references.cases import case_files, is_case
+from pretrieve.references.figures import Figure
+from pretrieve.workflow import rehearsal as overrides
+from pretrieve.workflow.figure_inputs import cells_of
 from pretrieve.workflow.job_options import PUBLISHED, recipe_options
 from pretrieve.workflow.scales import (
     articles_of,

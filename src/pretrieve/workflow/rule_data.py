@@ -14,7 +14,7 @@ from pretrieve.base.code_folder import code_file, given_or_code_file
 from pretrieve.benchmarks import readers as dataset_formats
 from pretrieve.corpora import readers as corpus_formats
 from pretrieve.raw import hub
-from pretrieve.reporting.figures import inputs as figure_plan
+from pretrieve.workflow import figure_inputs as figure_plan
 from pretrieve.workflow.plan import Plan, as_argument
 from pretrieve.workflow.scales import articles_of, of_one_scale, vocabulary_corpus, vocabulary_of, wants_corpus
 from pretrieve.workflow.stage_code import stage_code

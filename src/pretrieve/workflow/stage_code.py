@@ -31,7 +31,7 @@ NO_RESULT = {
     "pretrieve.base.job_lock": "which process works on a job",
     "pretrieve.base.progress": "what a terminal shows",
     "pretrieve.training.parent": "ends a process with its parent",
-    "pretrieve.workflow.running.finished_work": "when checkpoints are removed",
+    "pretrieve.base.finished_work": "when checkpoints are removed",
     "pretrieve.benchmarks.readers": "a registry: the rule names the data set's entry and module",
     "pretrieve.corpora.readers": "a registry: the rule names the entries and modules of the corpus's formats",
     "pretrieve.pretraining.objectives": "a registry: the rule names the objective's modules",

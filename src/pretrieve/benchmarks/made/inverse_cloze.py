@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING
 
 from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.corpora.beir_documents import document_fields
+from pretrieve.corpora.sentences import sentence_spans
 from pretrieve.raw.raw_text import read_json_lines
 from pretrieve.tasks.splits import draw_key
-from pretrieve.text.sentences import sentence_spans
 
 if TYPE_CHECKING:
     from pretrieve.tasks.collection import CollectionWriter

@@ -16,7 +16,7 @@ from pretrieve.base import paths
 from pretrieve.base.errors import ConfigError, nearest
 from pretrieve.benchmarks.readers import READERS
 from pretrieve.raw import hub
-from pretrieve.reporting.figures.inputs import figure_inputs
+from pretrieve.workflow.figure_inputs import figure_inputs
 from pretrieve.workflow.job_options import PUBLISHED, from_outside, started_from
 from pretrieve.workflow.plan import Plan
 from pretrieve.workflow.scales import articles_of, corpus_of, vocabulary_corpus, vocabulary_of, wants_corpus

@@ -43,9 +43,9 @@ from pretrieve.base.code_folder import REFERENCES
 from pretrieve.base.errors import DataError, PretrieveError
 from pretrieve.base.paths import parse_system
 from pretrieve.operations.publish.ingredients import ingredients
+from pretrieve.references.tables import STATISTICS, UNITS, Cell, Table, load_table, parse_number
 from pretrieve.reporting.tables.filling import MEASURED, Line, read_lines, values_of
 from pretrieve.reporting.tables.manifest import hardware, installed_versions
-from pretrieve.reporting.tables.references import STATISTICS, UNITS, Cell, Table, load_table, parse_number
 from pretrieve.reporting.tables.results import ResultFiles, Setting
 from pretrieve.workflow.config_files import with_numbers
 from pretrieve.workflow.plan import Plan

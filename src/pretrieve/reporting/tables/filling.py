@@ -12,10 +12,10 @@ from scipy.special import stdtrit
 
 from pretrieve.base.errors import DataError
 from pretrieve.evaluation.significance import holm
+from pretrieve.references.cases import RECIPROCAL_RANK
+from pretrieve.references.tables import ROW_SEPARATOR, UNITS, Cell, Table
 from pretrieve.reporting.tables.case_studies import CaseStudies
-from pretrieve.reporting.tables.cases import RECIPROCAL_RANK
 from pretrieve.reporting.tables.comparisons import against_baseline, against_bm25, per_query_mean
-from pretrieve.reporting.tables.references import ROW_SEPARATOR, UNITS, Cell, Table
 from pretrieve.reporting.tables.results import Cost, ResultFiles, Setting
 from pretrieve.reporting.tables.rows import read_rows, write_rows
 from pretrieve.reporting.tables.training_sizes import negatives_note, training_examples

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import jinja2
 
 from pretrieve.base.package_files import package_file
+from pretrieve.references.tables import Table
 from pretrieve.reporting.tables.filling import Line
 from pretrieve.reporting.tables.layout import CHANCE, Page, Row, Shown, make_page
 from pretrieve.reporting.tables.outside_text import to_markdown_text
-from pretrieve.reporting.tables.references import Table
 from pretrieve.reporting.tables.results import Setting
 
 TEMPLATES = package_file("reporting/templates")

@@ -13,8 +13,8 @@ from typing import NamedTuple, TypeVar
 
 from pretrieve.base.errors import DataError
 from pretrieve.base.files import whole_file
-from pretrieve.reporting.tables.commands import make_it
 from pretrieve.reporting.tables.outside_text import from_cell, to_cell
+from pretrieve.workflow.commands import make_it
 
 Row = TypeVar("Row", bound=NamedTuple)
 #: Begins the name of a column that is no field.

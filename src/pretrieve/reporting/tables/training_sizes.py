@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from pretrieve.base.paths import parse_system, retriever_dir, task_dir
-from pretrieve.reporting.tables.references import STATISTICS
+from pretrieve.references.tables import STATISTICS
 from pretrieve.reporting.tables.results import ResultFiles
 from pretrieve.tasks.split_table import SplitTable
 

@@ -17,7 +17,7 @@ import yaml
 from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.base.package_files import package_file
 from pretrieve.base.paths import parse_system
-from pretrieve.reporting.tables.cases import is_case
+from pretrieve.references.cases import is_case
 
 #: Columns of a reference CSV, in this order.
 COLUMNS = ("row", "column", "system", "dataset", "metric", "published", "unit", "marker", "note")

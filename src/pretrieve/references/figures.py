@@ -27,7 +27,7 @@ import yaml
 
 from pretrieve.base.errors import ConfigError, nearest
 from pretrieve.base.package_files import package_file
-from pretrieve.reporting.figures.palette import METHODS
+from pretrieve.references.palette import METHODS
 
 SCHEMA = package_file("schemas/figures.schema.yaml")
 #: Unit of a y axis → digits behind the decimal point of a measured value.

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from pretrieve.analysis.plan import PRETRAINED, analyses
 from pretrieve.base import paths
-from pretrieve.reporting.figures.reference import Figure, Series
+from pretrieve.references.figures import Figure, Series
 
 if TYPE_CHECKING:
     from pretrieve.workflow.plan import Plan
