@@ -39,7 +39,7 @@ def extended(finished: Workflow, folders: Path) -> Workflow:
     """A finished miniature with everything of the page."""
     workflow = clone(finished, folders / "extended")
     blocks = BLOCK.findall(PAGE.read_text(encoding="utf-8"))
-    assert len(blocks) == 11
+    assert len(blocks) == 12
     for block in blocks:
         put(workflow.folder, *block)
     with open(workflow.folder / "data/faq.tsv", "w", newline="") as stream:
@@ -59,7 +59,7 @@ def test_nothing_that_was_there_runs_again(extended: Workflow) -> None:
 
 def test_each_runs(extended: Workflow) -> None:
     objective, training, data = targets()
-    scored = {"finetune": 1, "search": 1}
+    scored = {"finetune": 1, "retrieve": 1}
     for target, jobs in (
         (objective, {"pretrain": 1}),
         (training, scored),
