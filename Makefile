@@ -13,15 +13,17 @@
 # make publish   copy a finished run to results/published/ and refresh README [SCALE=small] [MIRROR=DIR] [SEEDS=1,2] [ONLY=bm25,bert]
 #                or these tables alone [TABLES=dupmae/table1,dupmae/table2]
 # make dag       draw docs/rulegraph.svg (needs graphviz)
-# make lock      write envs/requirements.lock anew from the .in files
+# make lock      write envs/requirements.lock anew from pyproject.toml; versions stay where they can [UPGRADE=package]
 # make clean     remove everything that was built (results, data); make clean-venv removes the environment
 
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 SCALE ?= demo
-# The lock's checksum is in the stamp's name: a changed lock installs anew, an unchanged one installs nothing.
-STAMP := $(VENV)/.installed-$(shell sha256sum envs/requirements.lock | cut -c1-16)
+LOCKS := envs/requirements.lock envs/torch.txt
+# The locks' checksum is in the stamp's name: a changed lock installs anew, an unchanged one installs nothing.
+STAMP := $(VENV)/.installed-$(shell cat $(LOCKS) | sha256sum | cut -c1-16)
 comma := ,
 # A value of the command line as one word of the shell, whatever is in it.
 quoted = '$(subst ','\'',$(1))'
@@ -33,28 +35,28 @@ SETTINGS = $(if $(MIRROR),$(call quoted,mirror=$(MIRROR))) $(if $(SEEDS),$(call 
 SCALED = --config $(call quoted,scale=$(SCALE)) $(SETTINGS)
 # Snakemake keeps a cache in the home directory; where that cannot be written, in the checkout.
 HOMELESS := $(shell d="$${XDG_CACHE_HOME:-$${HOME:-/nonexistent}/.cache}"; mkdir -p "$$d" 2>/dev/null && test -w "$$d" || echo yes)
-SNAKEMAKE := PATH="$(CURDIR)/$(BIN):$$PATH" $(if $(HOMELESS),XDG_CACHE_HOME="$(CURDIR)/.snakemake/cache") $(BIN)/snakemake
-
-# What python runs when it starts: of all programs only snakemake gets its targets sorted (src/pretrieve/workflow/running/targets_last.py).
-AT_START := import sys; sys.argv[0].endswith("/snakemake") and __import__("pretrieve.workflow.running.targets_last")
+SURROUNDINGS := PATH="$(CURDIR)/$(BIN):$$PATH" $(if $(HOMELESS),XDG_CACHE_HOME="$(CURDIR)/.snakemake/cache")
+SNAKEMAKE := $(SURROUNDINGS) $(BIN)/snakemake
+# A run: it first puts right what a killed one has left.
+RUN := $(SURROUNDINGS) workflow/run.sh
 
 .PHONY: tables test test-slurm lint status fetch estimate bundle unbundle report my-corpus compare publish lock clean clean-venv venv dag
 .DEFAULT_GOAL := tables
 
 venv: $(STAMP)
 
-$(STAMP): envs/requirements.lock
+$(STAMP): $(LOCKS)
 	@command -v $(PYTHON) >/dev/null || { echo "$(PYTHON) not found: install CPython 3.11, or name it: make PYTHON=/path/to/python3.11"; exit 1; }
 	@test ! -L $(VENV) || { echo "$(VENV) is a link to $$(readlink $(VENV)), which would be emptied. Remove the link (rm $(VENV)), or bring it up to date in its own checkout."; exit 1; }
 	$(PYTHON) -m venv --clear $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c envs/requirements.lock "$$(grep '^torch==' envs/requirements.lock)"
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -r envs/requirements.lock
-	printf '%s\n' "$(CURDIR)/src" $(call quoted,$(AT_START)) > "$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/pretrieve.pth"
-	$(BIN)/python workflow_scripts/warm_up.py
+	$(PIP) --require-hashes --no-deps --requirement envs/requirements.lock
+	$(PIP) --no-warn-conflicts --requirement envs/torch.txt
+	$(PIP) --no-deps --no-build-isolation --editable .
+	$(BIN)/pretrieve warm-up
 	@touch $@
 
 tables: $(STAMP)
-	@$(SNAKEMAKE) $(SCALED)
+	@$(RUN) $(SCALED)
 
 # A process per core; a file stays in one of them, as its tests share what is built for them. Fast tests first, as they are listed.
 test: $(STAMP)
@@ -68,31 +70,31 @@ test-slurm: $(STAMP)
 lint: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/snakefmt --check Snakefile rules
+	$(BIN)/snakefmt --check Snakefile workflow rules
 	$(SNAKEMAKE) --lint
 
 status: $(STAMP)
-	@$(BIN)/python workflow_scripts/status.py --results $(call quoted,results/$(SCALE))
+	@$(BIN)/pretrieve status --results $(call quoted,results/$(SCALE))
 
 fetch: $(STAMP)
-	@$(BIN)/python workflow_scripts/fetch_table.py --table $(call quoted,$(TABLE)) --scale $(call quoted,$(SCALE)) $(call option,--mirror,$(MIRROR)) $(if $(DRY),--dry-run)
+	@$(BIN)/pretrieve fetch-table --table $(call quoted,$(TABLE)) --scale $(call quoted,$(SCALE)) $(call option,--mirror,$(MIRROR)) $(if $(DRY),--dry-run)
 
 estimate: $(STAMP)
-	@$(BIN)/python workflow_scripts/estimate.py --scale $(call quoted,$(SCALE)) $(if $(TABLE),--tables $(call each_quoted,$(TABLE))) $(call option,--gpus,$(GPUS)) \
+	@$(BIN)/pretrieve estimate --scale $(call quoted,$(SCALE)) $(if $(TABLE),--tables $(call each_quoted,$(TABLE))) $(call option,--gpus,$(GPUS)) \
 	  $(call option,--gpu,$(GPU)) $(call option,--rates,$(RATES)) $(if $(MIRROR)$(SEEDS),--config $(SETTINGS))
 
 bundle: $(STAMP)
-	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python workflow_scripts/bundle.py --scale $(call quoted,$(SCALE)) $(if $(TABLE),--tables $(call each_quoted,$(TABLE))) \
+	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/pretrieve bundle --scale $(call quoted,$(SCALE)) $(if $(TABLE),--tables $(call each_quoted,$(TABLE))) \
 	  $(if $(MIRROR)$(SEEDS),--config $(SETTINGS)) $(call option,--limit,$(LIMIT)) $(call option,--out,$(OUT))
 
 unbundle: $(STAMP)
-	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python workflow_scripts/unbundle.py --file $(call quoted,$(FILE))
+	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/pretrieve unbundle --file $(call quoted,$(FILE))
 
 report: $(STAMP)
-	@$(SNAKEMAKE) $(SCALED) -- $(call quoted,results/$(SCALE)/report.html)
+	@$(RUN) $(SCALED) -- $(call quoted,results/$(SCALE)/report.html)
 
 my-corpus: $(STAMP)
-	@$(SNAKEMAKE) my_corpus_report $(SCALED) $(call quoted,my_corpus=$(DIR))
+	@$(RUN) my_corpus_report $(SCALED) $(call quoted,my_corpus=$(DIR))
 
 # Rows of table 3 with every kind of stage behind them, and what tables 1 and 2 count: some minutes on two cores.
 COMPARED := $(if $(filter demo,$(SCALE)),$(foreach size,1pct 5pct 80pct,\
@@ -101,14 +103,14 @@ COMPARED := $(if $(filter demo,$(SCALE)),$(foreach size,1pct 5pct 80pct,\
   results/demo/pairs/encyclopedia-demo/stats.json)
 
 compare: $(STAMP)
-	@$(if $(COMPARED),$(SNAKEMAKE) $(SCALED) -- $(COMPARED))
-	@$(BIN)/python workflow_scripts/compare_runs.py --scale $(call quoted,$(SCALE)) --at-least $(if $(COMPARED),70,1) \
+	@$(if $(COMPARED),$(RUN) $(SCALED) -- $(COMPARED))
+	@$(BIN)/pretrieve compare-runs --scale $(call quoted,$(SCALE)) --at-least $(if $(COMPARED),70,1) \
 	  $(call option,--published,$(PUBLISHED))
 
 publish: $(STAMP)
-	$(SNAKEMAKE) $(SCALED) $(if $(ONLY),$(call quoted,only=[$(ONLY)])) $(if $(TABLES),$(call quoted,tables=[$(TABLES)])) \
+	$(RUN) $(SCALED) $(if $(ONLY),$(call quoted,only=[$(ONLY)])) $(if $(TABLES),$(call quoted,tables=[$(TABLES)])) \
 	  $(if $(ONLY)$(TABLES),'figures=[]')
-	$(BIN)/python workflow_scripts/publish.py --scale $(call quoted,$(SCALE)) $(if $(ONLY)$(TABLES),--figures) \
+	$(BIN)/pretrieve publish --scale $(call quoted,$(SCALE)) $(if $(ONLY)$(TABLES),--figures) \
 	  $(if $(TABLES),--tables $(call each_quoted,$(subst $(comma), ,$(TABLES))))
 
 dag: $(STAMP)   # needs graphviz
@@ -119,10 +121,12 @@ dag: $(STAMP)   # needs graphviz
 
 lock:
 	$(PYTHON) -m venv --clear .venv-lock
-	.venv-lock/bin/python -m pip install --quiet --dry-run --ignore-installed --report .venv-lock/report.json -r envs/requirements.in
-	.venv-lock/bin/python workflow_scripts/write_lock.py .venv-lock/report.json envs/requirements-nodeps.in envs/requirements.lock
+	.venv-lock/bin/python -m pip install --quiet uv
+	.venv-lock/bin/uv pip compile --quiet pyproject.toml --extra workflow --extra test --python-version 3.11 \
+	  --constraint envs/torch.txt --no-emit-package torch --generate-hashes --no-annotate \
+	  --custom-compile-command "make lock" $(call option,--upgrade-package,$(UPGRADE)) --output-file envs/requirements.lock
 	rm -rf .venv-lock
-	sed -i "s/^# lock: .*/# lock: $$(sha256sum envs/requirements.lock | cut -c1-64)/" envs/cpu.yaml envs/gpu.yaml
+	sed -i "s/^# lock: .*/# lock: $$(cat $(LOCKS) | sha256sum | cut -c1-64)/" envs/cpu.yaml envs/gpu.yaml
 
 clean:
 	@case $(call quoted,$(SCALE)) in ""|.*|*/*) echo "SCALE="$(call quoted,$(SCALE))" is no name of a scale, such as demo"; exit 1;; esac

@@ -18,6 +18,9 @@ from snakemake.utils import min_version
 min_version("9.0")
 
 
+include: "rules/before_config.smk"
+
+
 # Laid over the code's own config.yaml and config/ (rules/common.smk).
 if os.path.exists("config.yaml"):
 
@@ -28,8 +31,6 @@ report: "docs/captions/workflow.rst"
 
 
 include: "rules/common.smk"
-include: "rules/common_data.smk"
-include: "rules/common_models.smk"
 include: "rules/sources.smk"
 include: "rules/corpus.smk"
 include: "rules/tasks.smk"
@@ -57,13 +58,7 @@ localrules:
 rule all:
     default_target: True
     input:
-        my_corpus_files()
-        or [
-            TABLE_FILES,
-            PLAN.figure_files(),
-            f"{ROOT}/claims.csv",
-            f"{ROOT}/report.html",
-        ],
+        whole_run,
     message:
         f"All is there: {ROOT}"
 
@@ -87,14 +82,17 @@ rule retrievers:
 
 
 onstart:
-    cancel_left_jobs(is_alone(ALIVE))
+    try:
+        check_run_folders(ROOT)
+    except PretrieveError as error:
+        refuse(error)
 
 
 onsuccess:
-    forget_finished(ROOT)
-    shell(f"python {SCRIPTS}/report_time.py {time_report_options()}")
+    if WHOLE_RUN:
+        forget_finished(ROOT)
+    shell(f"python -m pretrieve report-time {time_report_options()}")
 
 
 onerror:
-    forget_finished(ROOT)
     print(HELP_ON_ERROR, file=sys.stderr)

@@ -23,7 +23,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pretrieve.benchmarks.official.collection_readers import build_collection
+from pretrieve.benchmarks.reading import build_collection
 
 TARGET = 200_000
 SIZES = (10_000, 30_000, 100_000, 300_000, 1_000_000)
@@ -31,7 +31,7 @@ WORDS = 56
 
 _CHILD = """
 import json, sys, time
-from pretrieve.benchmarks.official.collection_readers import build_collection
+from pretrieve.benchmarks.reading import build_collection
 def memory(field):
     return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith(field))
 before, begun = memory("VmRSS"), time.process_time()

@@ -22,9 +22,9 @@ from statistics import fmean, median
 import common
 
 from pretrieve.operations.publish.comparison import NOISE, is_trained, standard_error
+from pretrieve.references.tables import Table, load_table
 from pretrieve.reporting.tables.filling import values_of
 from pretrieve.reporting.tables.manifest import hardware
-from pretrieve.reporting.tables.references import Table, load_table
 from pretrieve.reporting.tables.results import ResultFiles, Setting
 from pretrieve.workflow.config_files import read_config
 from pretrieve.workflow.plan import Plan

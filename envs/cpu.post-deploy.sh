@@ -1,9 +1,7 @@
 #!/usr/bin/env bash
-# The packages of requirements.lock, and nothing else, into the active environment. torch comes first, with its own dependencies,
-# for an index that serves it as a CUDA build; where PRETRIEVE_TORCH_INDEX names an index of torch alone, from there.
+# The packages of requirements.lock, each checked by its hash, and nothing else, into the active environment; then torch, with
+# NVIDIA's libraries where it is a CUDA build; where PRETRIEVE_TORCH_INDEX names an index of torch alone, from there.
 set -euo pipefail
-lock=envs/requirements.lock
-torch=$(grep '^torch==' "$lock")
-python -m pip install --no-input --disable-pip-version-check --constraint "$lock" \
-  ${PRETRIEVE_TORCH_INDEX:+--extra-index-url "$PRETRIEVE_TORCH_INDEX"} "$torch"
-python -m pip install --no-input --disable-pip-version-check --no-deps --requirement "$lock"
+python -m pip install --no-input --disable-pip-version-check --require-hashes --no-deps --requirement envs/requirements.lock
+python -m pip install --no-input --disable-pip-version-check --no-warn-conflicts \
+  ${PRETRIEVE_TORCH_INDEX:+--extra-index-url "$PRETRIEVE_TORCH_INDEX"} --requirement envs/torch.txt

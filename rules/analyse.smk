@@ -16,24 +16,23 @@ rule analyses:
 
 
 for analysis_name in ANALYSES:
-    MODELS = analysis_plan.models(config, analysis_name, ROOT)
+    MEASURED = analysis_plan.models(config, analysis_name, ROOT)
 
     rule:
         name:
             f"analyse_{analysis_name}"
         input:
             # The models of an analysis read one vocabulary: its texts are of the first one's corpus.
-            store=f"{store_of(MODELS[0].encoder)}/meta.json",
+            store=f"{MODELS.store_of(MEASURED[0].encoder)}/meta.json",
             models=[
                 f"{model.directory}/{file}"
-                for model in MODELS
+                for model in MEASURED
                 for file in [
                     "model.safetensors",
                     "heads.safetensors",
                     "pretrieve.json",
                 ]
             ],
-            code=stage_sources("analyse.py"),
         output:
             paths.analysis_file(ROOT, analysis_name),
         log:
@@ -46,18 +45,19 @@ for analysis_name in ANALYSES:
         resources:
             **NEEDS["analyse"].resources,
         params:
+            code=stage_code("analyse.py"),
             store=subpath(input.store, parent=True),
             analysis=analysis_name,
             options=as_argument(analysis_plan.program_options(config, analysis_name)),
-            encoders=[model.encoder for model in MODELS],
-            seeds=[model.seed for model in MODELS],
-            stages=[model.stage for model in MODELS],
-            directories=[model.directory for model in MODELS],
+            encoders=[model.encoder for model in MEASURED],
+            seeds=[model.seed for model in MEASURED],
+            stages=[model.stage for model in MEASURED],
+            directories=[model.directory for model in MEASURED],
         message:
             f"Analysis {analysis_name}"
         shell:
             "python -m pretrieve.training.launch --gpus {resources.gpu} --nodes {resources.nodes} --"
-            " python {SCRIPTS}/analyse.py"
+            f" python {SCRIPTS}/analyse.py"
             " {params.analysis} --store {params.store} --options {params.options}"
             " --directories {params.directories} --encoders {params.encoders} --seeds {params.seeds}"
             " --stages {params.stages} --threads {threads} --out {output} --log {log}"

@@ -1,61 +1,45 @@
 # Shared by all stages: the checked configuration and what it says of the whole run. Every import of the rules is here.
-# Functions on corpora and data sets: common_data.smk; on encoders and retrievers: common_models.smk.
+# What they say of corpora and data sets is in pretrieve/workflow/rule_data.py, of encoders and retrievers in rule_models.py.
 
 import os
-import re
 import shlex
 import sys
 import time
 from functools import partial
-from pathlib import Path
-
-sys.path.insert(
-    0,
-    str(
-        workflow.current_basedir / "../src"
-        if hasattr(workflow.current_basedir, "joinpath")
-        else "src"
-    ),
-)
 
 from pretrieve.workflow import my_corpus
-from pretrieve.base import paths
+from pretrieve.base import code_folder, paths
 from pretrieve.analysis import plan as analysis_plan
-from pretrieve.workflow.running.before_run import prepare_run
+from pretrieve.workflow.config_checks import check_size
 from pretrieve.workflow.config_files import complete
 from pretrieve.workflow.configuration import config_hash
 from pretrieve.raw import hub
-from pretrieve.corpora.readers import unused_modules
-from pretrieve.workflow.running.dead_lock import is_alone, release_dead_lock
-from pretrieve.base.errors import PretrieveError
-from pretrieve.workflow.running.finished_work import KEEP, forget_finished
-from pretrieve.finetuning.recipes import trainer_of
-from pretrieve.workflow.running.caches import cache_places
-from pretrieve.workflow.running.idle_timers import watch_timers
-from pretrieve.base.job_lock import RUN, process_name
-from pretrieve.workflow.job_options import (
-    PUBLISHED,
-    encoder_options,
-    from_outside,
-    recipe_options,
-    started_from,
-)
-from pretrieve.workflow.running.left_jobs import cancel_left_jobs
+from pretrieve.base.disk import check_run_folders
+from pretrieve.workflow.job_options import PUBLISHED
+from pretrieve.pretraining import objectives
 from pretrieve.pretraining.presets import resolve
-from pretrieve.reporting.figures import inputs as figure_plan
+from pretrieve.workflow import figure_inputs as figure_plan
 from pretrieve.workflow.job_resources import Needs
-from pretrieve.workflow.scales import (
-    articles_of,
-    corpus_of,
-    of_one_scale,
-    vocabulary_corpus,
-    vocabulary_of,
+from pretrieve.workflow.rule_data import COLLECTION_FILES, TASK_KINDS, DataRules
+from pretrieve.workflow.running.caches import cache_places
+from pretrieve.workflow.running.file_dates import redate_for_run
+from pretrieve.base.finished_work import KEEP, forget_finished
+from pretrieve.workflow.running.snakemake_faults import watch_timers
+from pretrieve.workflow.rule_models import (
+    ENCODER_FILES,
+    RETRIEVER_FILES,
+    STORE_FILES,
+    ModelRules,
 )
 from pretrieve.workflow.cluster import Site
-from pretrieve.workflow.stage_sources import stage_sources
-from pretrieve.benchmarks.official.collection_formats import LAYOUTS, ships_negatives
-from pretrieve.benchmarks.official.example_readers import READERS as OFFICIAL_READERS
+from pretrieve.workflow.stage_code import stage_code
+from pretrieve.benchmarks import readers as dataset_formats
 from pretrieve.workflow.plan import Plan, as_argument
+
+
+def code_file(name):
+    """A file of the code, from wherever the workflow is run; it may have wildcards."""
+    return str(code_folder.code_file(name))
 
 
 # With `--software-deployment-method apptainer` every job runs in this image (containers/pretrieve.def, docs/clusters.md).
@@ -63,35 +47,33 @@ container: os.environ.get("PRETRIEVE_CONTAINER", "containers/pretrieve.sif")
 
 
 STARTED = int(time.time())
-# Not in a cluster's job: its node may not see the locks of the machine that the run was started on.
-ALIVE = release_dead_lock() if workflow.is_main_process else None
+# A job on a cluster reads the rules once more, in the environment of the Snakemake that submitted it.
+FIRST = os.environ.setdefault("PRETRIEVE_RUN", str(os.getpid())) == str(os.getpid())
 
 try:
     # Where jobs run is no part of what they compute: nothing below sees it but what they ask for.
-    SITE = Site.read(config.pop("site", None))
-    whole = my_corpus.with_my_corpus(
-        complete(config, Path(workflow.basedir)), sys.argv[1:]
-    )
-    config.clear()
-    config.update(whole)
-    PLAN = Plan.load(config)
-    config.update(PLAN.config)
-    PLAN.check_targets(sys.argv[1:])
+    SITE = Site.read(config.get("site"))
+    check_size(config)
+    config = complete(config, code_folder.CODE)
+    config.pop("site", None)
+    PLAN = Plan.load(my_corpus.with_my_corpus(config))
+    config = PLAN.config
     hub.check_starts(config, PLAN.sources)
     NEEDS = Needs(config, SITE)
-    if workflow.is_main_process:
+    if FIRST:
         watch_timers()
         SITE.check_cluster()
-        prepare_run(PLAN.root, sys.argv[1:])
+        redate_for_run(PLAN.root)
 except PretrieveError as error:
-    # One line, no traceback: the message names the key, the value and what is allowed.
-    print(f"{type(error).__name__}: {error}", file=sys.stderr)
-    sys.exit(1)
+    refuse(error)
 
-# The programs of the rules, one file each.
-SCRIPTS = "workflow_scripts"
+# The programs of the rules, one file each, as a word of the shell. Rules name it in f-strings: braces that Snakemake fills see
+# only the names of the Snakefile that a run begins with, and none of these when it uses this one as a module.
+SCRIPTS = shlex.quote(code_file("workflow_scripts"))
+SCRIPTS = SCRIPTS.replace("{", "{{").replace("}", "}}")
 ROOT = PLAN.root
 SEEDS = PLAN.seeds
+DATA, MODELS = DataRules(PLAN), ModelRules(PLAN)
 CORPUS = PLAN.scale["corpus"]
 STORE = f"{ROOT}/corpora/{CORPUS}/tokens"
 TOKENIZER = f"{ROOT}/corpora/{CORPUS}/tokenizer.json"
@@ -104,14 +86,13 @@ PAIR_OPTIONS = resolve(
 # A job's results follow from its input and params. Where raw files come from and how often training saves change no result,
 # so they are no params: they reach the programs through the environment, and changing them runs nothing again.
 ENVIRONMENT = {
-    "PYTHONPATH": "src",
+    "PYTHONPATH": code_folder.CODE / "src",
     "PRETRIEVE_MIRROR": config.get("mirror") or "",
     "PRETRIEVE_CHECKPOINT_SECONDS": config.get("checkpoint_seconds", 60),
     "PRETRIEVE_SCHEDULER": SITE.scheduler,
     "PRETRIEVE_GPU_SHARE": SITE.share,
-    # Snakemake removes checkpoints when it has taken note of a job's end, and a later run knows processes of this one.
+    # The workflow removes checkpoints, when all is there.
     KEEP: 1,
-    RUN: process_name(os.getpid()),
     **cache_places("."),
 }
 EXPORTS = " ".join(
@@ -134,26 +115,44 @@ wildcard_constraints:
     seed=PLAN.alternation(map(str, SEEDS)),
     corpus=PLAN.alternation(config["corpora"]),
     dataset=PLAN.alternation(config["datasets"]),
-    source=PLAN.alternation(PLAN.sources),
     paper=PLAN.alternation(table.split("/")[0] for table in PLAN.all_tables),
     table=PLAN.alternation(table.split("/")[1] for table in PLAN.all_tables),
 
 
+def of(function, *names):
+    """An input or a parameter of a rule: ``function`` of the values that its wildcards ``names`` have."""
+    return lambda wildcards: function(*(getattr(wildcards, name) for name in names))
+
+
+def as_text(function, *names):
+    """The same, as one shell word of JSON; of no wildcard where Snakemake would look for some between the braces."""
+    value = of(function, *names)
+    return lambda wildcards: as_argument(value(wildcards))
+
+
+def folder_of(name):
+    """A parameter: the folder that the files of the input ``name`` stand in."""
+    return lambda wildcards, input: os.path.dirname(getattr(input, name)[0])
+
+
+WHOLE_RUN = []
+
+
+def whole_run(wildcards):
+    """What plain ``snakemake`` makes. It is asked for when that is made, and then checkpoints of what is done may go."""
+    WHOLE_RUN.append(ROOT)
+    return my_corpus_files() or [
+        *TABLE_FILES,
+        *PLAN.figure_files(),
+        f"{ROOT}/claims.csv",
+        f"{ROOT}/report.html",
+    ]
+
+
 def time_report_options():
-    """Options of report_time.py for what this call of snakemake did."""
+    """Options of report-time for what this call of snakemake did."""
     elapsed = f"{time.time() - STARTED:.0f}"
     return f"--results {shlex.quote(ROOT)} --since {STARTED} --elapsed {elapsed}"
-
-
-def config_of_results(wildcards):
-    """What is measured, as one argument; where files come from and other scales' numbers are no part of it."""
-    # A function of wildcards, or Snakemake would look for some between the braces of a value.
-    return as_argument(of_one_scale(config))
-
-
-def folder_of(files):
-    """The folder that the files of an input stand in."""
-    return os.path.dirname(files[0])
 
 
 def rule_name(dataset, sizes=()):

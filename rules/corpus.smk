@@ -3,9 +3,8 @@
 
 rule corpus:
     input:
-        raw=lambda wildcards: corpus_raw_files(wildcards.corpus),
-        exclude=lambda wildcards: config["corpora"][wildcards.corpus].get("exclude", []),
-        code=lambda wildcards: corpus_sources(wildcards.corpus),
+        raw=of(DATA.corpus_raw_files, "corpus"),
+        exclude=of(DATA.excluded, "corpus"),
     output:
         tables=expand(
             "{root}/corpora/{{corpus}}/{table}.parquet",
@@ -23,29 +22,23 @@ rule corpus:
     resources:
         **NEEDS["corpus"].resources,
     params:
+        code=of(DATA.corpus_code, "corpus"),
         out=subpath(output.stats, parent=True),
-        parts=lambda wildcards: corpus_arguments(wildcards.corpus),
-        exclude=lambda wildcards, input: (
-            f"--exclude {shlex.quote(str(input.exclude))}" if input.exclude else ""
-        ),
-        expect=lambda wildcards: " ".join(
-            shlex.quote(f"{name}={count}")
-            for name, count in config["corpora"][wildcards.corpus]
-            .get("expect", {})
-            .items()
-        ),
+        parts=of(DATA.corpus_arguments, "corpus"),
+        exclude=of(DATA.exclude_argument, "corpus"),
+        expect=of(DATA.expected_counts, "corpus"),
     message:
         "Reading corpus {wildcards.corpus}"
     shell:
-        "python {SCRIPTS}/corpus.py {params.parts} {params.exclude} --out {params.out}"
+        f"python {SCRIPTS}/corpus.py"
+        " {params.parts} {params.exclude} --out {params.out}"
         " --expect {params.expect} --log {log}"
 
 
 rule vocabulary:
     input:
-        tables=lambda wildcards: corpus_files(wildcards.corpus, "articles", "passages"),
-        given=lambda wildcards: given_vocabulary(wildcards.corpus),
-        code=stage_sources("tokens.py"),
+        tables=DATA.corpus_files("{corpus}", "articles", "passages"),
+        given=of(DATA.given_vocabulary, "corpus"),
     output:
         f"{ROOT}/corpora/{{corpus}}/tokenizer.json",
     log:
@@ -58,27 +51,22 @@ rule vocabulary:
     resources:
         **NEEDS["vocabulary"].resources,
     params:
-        corpus=lambda wildcards, input: folder_of(input.tables),
-        size=lambda wildcards: vocabulary_of(config, wildcards.corpus).size,
-        given=lambda wildcards, input: (
-            f"--given {shlex.quote(hub.vocabulary_place(str(input.given)))}"
-            if input.given
-            else ""
-        ),
+        code=stage_code("tokens.py"),
+        corpus=folder_of("tables"),
+        size=of(DATA.vocabulary_size, "corpus"),
+        given=of(DATA.given_argument, "corpus"),
     message:
         "Making the vocabulary of {wildcards.corpus}: {params.size} word pieces at most"
     shell:
-        "python {SCRIPTS}/tokens.py vocabulary --corpus {params.corpus} --size {params.size} {params.given} --out {output}"
+        f"python {SCRIPTS}/tokens.py"
+        " vocabulary --corpus {params.corpus} --size {params.size} {params.given} --out {output}"
         " --log {log}"
 
 
 rule token_store:
     input:
-        tables=lambda wildcards: corpus_files(
-            wildcards.corpus, "articles", "passages", "links"
-        ),
+        tables=DATA.corpus_files("{corpus}", "articles", "passages", "links"),
         tokenizer=f"{ROOT}/corpora/{{corpus}}/tokenizer.json",
-        code=stage_sources("tokens.py"),
     output:
         f"{ROOT}/corpora/{{corpus}}/tokens/meta.json",
     log:
@@ -91,19 +79,20 @@ rule token_store:
     resources:
         **NEEDS["token_store"].resources,
     params:
-        corpus=lambda wildcards, input: folder_of(input.tables),
+        code=stage_code("tokens.py"),
+        corpus=folder_of("tables"),
         out=subpath(output[0], parent=True),
     message:
         "Tokenising {wildcards.corpus}"
     shell:
-        "python {SCRIPTS}/tokens.py store --corpus {params.corpus} --tokenizer {input.tokenizer}"
+        f"python {SCRIPTS}/tokens.py"
+        " store --corpus {params.corpus} --tokenizer {input.tokenizer}"
         " --out {params.out} --log {log}"
 
 
 rule pair_statistics:
     input:
         store=f"{ROOT}/corpora/{{corpus}}/tokens/meta.json",
-        code=stage_sources("pair_statistics.py"),
     output:
         f"{ROOT}/pairs/{{corpus}}/stats.json",
     log:
@@ -116,23 +105,21 @@ rule pair_statistics:
     resources:
         **NEEDS["pair_statistics"].resources,
     params:
+        code=stage_code("pair_statistics.py", *objectives.pair_modules()),
         store=subpath(input.store, parent=True),
         keep=PAIR_OPTIONS["ict_keep"],
     message:
         "Counting the pairs of {wildcards.corpus}"
     shell:
-        "python {SCRIPTS}/pair_statistics.py --store {params.store} --ict-keep {params.keep} --out {output}"
+        f"python {SCRIPTS}/pair_statistics.py"
+        " --store {params.store} --ict-keep {params.keep} --out {output}"
         " --log {log}"
 
 
 rule overlap:
     input:
-        tables=lambda wildcards: corpus_files(wildcards.corpus, "articles", "passages"),
-        test=lambda wildcards: [
-            f"{paths.task_dir(ROOT, wildcards.dataset)}/{name}.parquet"
-            for name in PLAN.overlapping_files(wildcards.dataset)
-        ],
-        code=stage_sources("overlap.py"),
+        tables=DATA.corpus_files("{corpus}", "articles", "passages"),
+        test=of(DATA.overlapping_files, "dataset"),
     output:
         stats=f"{ROOT}/overlap/{{corpus}}/{{dataset}}/stats.json",
         titles=f"{ROOT}/overlap/{{corpus}}/{{dataset}}/titles.txt",
@@ -146,10 +133,12 @@ rule overlap:
     resources:
         **NEEDS["overlap"].resources,
     params:
-        corpus=lambda wildcards, input: folder_of(input.tables),
-        test=lambda wildcards, input: folder_of(input.test),
+        code=stage_code("overlap.py"),
+        corpus=folder_of("tables"),
+        test=folder_of("test"),
     message:
         "Which articles of {wildcards.corpus} hold test paragraphs of {wildcards.dataset}"
     shell:
-        "python {SCRIPTS}/overlap.py --corpus {params.corpus} --test {params.test} --out {output.stats}"
+        f"python {SCRIPTS}/overlap.py"
+        " --corpus {params.corpus} --test {params.test} --out {output.stats}"
         " --titles {output.titles} --log {log}"

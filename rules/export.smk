@@ -5,8 +5,7 @@ rule export:
     input:
         retriever=f"{ROOT}/retrievers/{{family}}-{{size}}/{{dataset}}/seed{{seed}}/pretrieve.json",
         metrics=f"{ROOT}/metrics/{{family}}-{{size}}/{{dataset}}/seed{{seed}}.json",
-        tokenizer=lambda wildcards: tokenizer_of(wildcards.dataset),
-        code=stage_sources("export.py"),
+        tokenizer=of(DATA.tokenizer_of, "dataset"),
     output:
         f"{ROOT}/exports/{{family}}-{{size}}/{{dataset}}/seed{{seed}}/modules.json",
     log:
@@ -26,16 +25,15 @@ rule export:
     resources:
         **NEEDS["export"].resources,
     params:
+        code=stage_code("export.py"),
         retriever=subpath(input.retriever, parent=True),
         out=subpath(output[0], parent=True),
-        query_length=lambda wildcards: lengths_of(wildcards)[0],
-        passage_length=lambda wildcards: lengths_of(wildcards)[1],
-        licences=lambda wildcards: " ".join(
-            map(shlex.quote, PLAN.licences(wildcards.dataset))
-        ),
+        lengths=of(MODELS.length_arguments, "family", "dataset"),
+        licences=of(DATA.licences_of, "dataset"),
     message:
         "Exporting {wildcards.family}-{wildcards.size} for sentence-transformers"
     shell:
-        "python {SCRIPTS}/export.py --retriever {params.retriever} --tokenizer {input.tokenizer} --metrics {input.metrics}"
-        " --query-length {params.query_length} --passage-length {params.passage_length} --licences {params.licences}"
+        f"python {SCRIPTS}/export.py"
+        " --retriever {params.retriever} --tokenizer {input.tokenizer} --metrics {input.metrics}"
+        " {params.lengths} --licences {params.licences}"
         " --out {params.out} --log {log}"

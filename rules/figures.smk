@@ -7,21 +7,16 @@ wildcard_constraints:
 
 rule figure:
     input:
-        measured=lambda wildcards: figure_plan.figure_inputs(
-            PLAN, f"{wildcards.paper}/{wildcards.figure}"
-        ),
-        reference="references/{paper}/{figure}.yaml",
-        tables=lambda wildcards: [
-            f"references/{wildcards.paper}/{table}.csv"
-            for table in PLAN.figures[
-                f"{wildcards.paper}/{wildcards.figure}"
-            ].published_tables()
+        measured=of(DATA.figure_inputs, "paper", "figure"),
+        reference=code_file("references/{paper}/{figure}.yaml"),
+        tables=of(DATA.figure_tables, "paper", "figure"),
+        paper=code_file("references/{paper}/paper.yaml"),
+        lock=code_file("envs/requirements.lock"),
+        sources=of(PLAN.figure_sources, "paper", "figure"),
+        schemas=[
+            code_file("src/pretrieve/schemas/figures.schema.yaml"),
+            code_file("src/pretrieve/schemas/references.schema.yaml"),
         ],
-        paper="references/{paper}/paper.yaml",
-        lock="envs/requirements.lock",
-        sources=lambda wildcards: PLAN.figure_sources(wildcards.paper, wildcards.figure),
-        code=stage_sources("figure.py"),
-        schemas=["schemas/figures.schema.yaml", "schemas/references.schema.yaml"],
     output:
         csv=f"{ROOT}/figures/{{paper}}/{{figure}}.csv",
         svg=report(
@@ -42,13 +37,14 @@ rule figure:
     resources:
         **NEEDS["figure"].resources,
     params:
-        setting=lambda wildcards: as_argument(
-            figure_plan.setting_of(PLAN, wildcards.paper)
-        ),
+        code=stage_code("figure.py"),
+        setting=as_text(partial(figure_plan.setting_of, PLAN), "paper"),
         hash=config_hash(config),
     message:
         "Drawing {wildcards.paper} {wildcards.figure}"
     shell:
-        "OMP_NUM_THREADS={threads} python {SCRIPTS}/figure.py --reference {input.reference} --setting {params.setting}"
-        " --config-hash {params.hash} --lock {input.lock} --sources {input.sources:q}"
+        "OMP_NUM_THREADS={threads}"
+        f" python {SCRIPTS}/figure.py"
+        " --reference {input.reference:q} --setting {params.setting}"
+        " --config-hash {params.hash} --lock {input.lock:q} --sources {input.sources:q}"
         " --csv {output.csv} --svg {output.svg} --manifest {output.manifest} --log {log}"

@@ -14,8 +14,7 @@ if MY_CORPUS:
     rule my_corpus_table:
         input:
             my_corpus.table_inputs(MY_CORPUS),
-            code=stage_sources("my_corpus_table.py"),
-            template="src/pretrieve/reporting/templates/my_corpus.html.j2",
+            template=code_file("src/pretrieve/reporting/templates/my_corpus.html.j2"),
         output:
             csv=f"{ROOT}/table.csv",
             md=f"{ROOT}/table.md",
@@ -32,19 +31,19 @@ if MY_CORPUS:
         resources:
             **NEEDS["table"].resources,
         params:
-            # Functions, or Snakemake would look for wildcards between the braces of a path.
-            request=lambda wildcards: as_argument(MY_CORPUS),
+            code=stage_code("my_corpus_table.py"),
+            request=as_text(MY_CORPUS.copy),
         message:
-            "Comparing objectives on {config[my_corpus]}"
+            f"Comparing objectives on {config['my_corpus']}"
         shell:
-            "python {SCRIPTS}/my_corpus_table.py --request {params.request} --csv {output.csv} --md {output.md}"
+            f"python {SCRIPTS}/my_corpus_table.py"
+            " --request {params.request} --csv {output.csv} --md {output.md}"
             " --html {output.html} --choice {output.choice} --log {log}"
 
     rule my_corpus_export:
         input:
             choice=rules.my_corpus_table.output.choice,
             tokenizer=TOKENIZER,
-            code=stage_sources("my_corpus_export.py"),
         output:
             directory(f"{ROOT}/retriever"),
         log:
@@ -57,13 +56,13 @@ if MY_CORPUS:
         resources:
             **NEEDS["export"].resources,
         params:
-            licences=lambda wildcards: " ".join(
-                map(shlex.quote, PLAN.licences(MY_CORPUS["trained_on"]))
-            ),
+            code=stage_code("my_corpus_export.py"),
+            licences=DATA.licences_of(MY_CORPUS["trained_on"]),
         message:
             "Exporting the best retriever for sentence-transformers"
         shell:
-            "python {SCRIPTS}/my_corpus_export.py --choice {input.choice} --tokenizer {input.tokenizer}"
+            f"python {SCRIPTS}/my_corpus_export.py"
+            " --choice {input.choice} --tokenizer {input.tokenizer}"
             " --licences {params.licences} --out {output} --log {log}"
 
     rule my_corpus_report:
@@ -71,3 +70,9 @@ if MY_CORPUS:
             my_corpus_files(),
         message:
             f"The comparison is there: {ROOT}/table.md"
+
+else:
+
+    rule my_corpus_report:
+        input:
+            lambda wildcards: my_corpus.refuse_report(config),

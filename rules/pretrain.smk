@@ -3,11 +3,8 @@
 
 rule pretrain:
     input:
-        store=lambda wildcards: f"{store_of(wildcards.encoder)}/meta.json",
-        start=lambda wildcards: start_of(wildcards.encoder, wildcards.seed),
-        code=lambda wildcards: stage_sources(
-            "pretrain.py", objective_name(wildcards.encoder)
-        ),
+        store=of(MODELS.store_files, "encoder"),
+        start=of(MODELS.start_of, "encoder", "seed"),
     output:
         expand(
             "{root}/encoders/{{encoder}}/seed{{seed}}/{file}",
@@ -24,18 +21,17 @@ rule pretrain:
     resources:
         **NEEDS["pretrain"].resources,
     params:
-        store=lambda wildcards: store_of(wildcards.encoder),
-        options=lambda wildcards: as_argument(
-            encoder_options(config, wildcards.encoder).to_dict()
-        ),
-        start=lambda wildcards: start_argument(wildcards.encoder, wildcards.seed),
+        code=of(MODELS.pretraining_code, "encoder"),
+        store=of(MODELS.store_of, "encoder"),
+        options=as_text(MODELS.pretraining_options, "encoder"),
+        start=of(MODELS.start_argument, "encoder", "seed"),
         out=subpath(output[0], parent=True),
         checkpoints=f"{ROOT}/checkpoints/encoders/{{encoder}}/seed{{seed}}",
     message:
         "Pre-training {wildcards.encoder}, seed {wildcards.seed}"
     shell:
-        "python -m pretrieve.training.launch --gpus {resources.gpu} --nodes {resources.nodes} --"
-        " python {SCRIPTS}/pretrain.py"
+        "PRETRIEVE_CODE={params.code} python -m pretrieve.training.launch --gpus {resources.gpu} --nodes {resources.nodes} --"
+        f" python {SCRIPTS}/pretrain.py"
         " --store {params.store} --options {params.options} {params.start}"
         " --seed {wildcards.seed}"
         " --threads {threads} --checkpoints {params.checkpoints} --out {params.out} --log {log}"

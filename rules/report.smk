@@ -3,15 +3,14 @@
 
 rule table:
     input:
-        measured=lambda wildcards: PLAN.table_inputs(wildcards.paper, wildcards.table),
-        overlap=lambda wildcards: PLAN.table_overlaps(wildcards.paper, wildcards.table),
-        reference="references/{paper}/{table}.csv",
-        paper="references/{paper}/paper.yaml",
-        lock="envs/requirements.lock",
-        sources=lambda wildcards: PLAN.table_sources(wildcards.paper, wildcards.table),
-        code=stage_sources("table.py"),
-        template="src/pretrieve/reporting/templates/table.html.j2",
-        schema="schemas/references.schema.yaml",
+        measured=of(PLAN.table_inputs, "paper", "table"),
+        overlap=of(PLAN.table_overlaps, "paper", "table"),
+        reference=code_file("references/{paper}/{table}.csv"),
+        paper=code_file("references/{paper}/paper.yaml"),
+        lock=code_file("envs/requirements.lock"),
+        sources=of(PLAN.table_sources, "paper", "table"),
+        template=code_file("src/pretrieve/reporting/templates/table.html.j2"),
+        schema=code_file("src/pretrieve/schemas/references.schema.yaml"),
     output:
         csv=report(
             f"{ROOT}/tables/{{paper}}/{{table}}.csv",
@@ -40,13 +39,15 @@ rule table:
     resources:
         **NEEDS["table"].resources,
     params:
-        setting=lambda wildcards: as_argument(PLAN.setting(wildcards.paper)),
+        code=stage_code("table.py"),
+        setting=as_text(PLAN.setting, "paper"),
         hash=config_hash(config),
     message:
         "Writing {wildcards.paper} {wildcards.table}"
     shell:
-        "python {SCRIPTS}/table.py --reference {input.reference} --setting {params.setting}"
-        " --config-hash {params.hash} --lock {input.lock} --sources {input.sources:q}"
+        f"python {SCRIPTS}/table.py"
+        " --reference {input.reference:q} --setting {params.setting}"
+        " --config-hash {params.hash} --lock {input.lock:q} --sources {input.sources:q}"
         " --csv {output.csv} --md {output.md} --html {output.html} --tex {output.tex} --manifest {output.manifest} --log {log}"
 
 
@@ -54,9 +55,8 @@ rule claims:
     input:
         tables=TABLE_FILES,
         figures=FIGURE_POINTS,
-        claims="references/claims.yaml",
-        reproductions="references/reproductions.yaml",
-        code=stage_sources("claims.py"),
+        claims=code_file("references/claims.yaml"),
+        reproductions=code_file("references/reproductions.yaml"),
     output:
         csv=report(
             f"{ROOT}/claims.csv",
@@ -81,11 +81,13 @@ rule claims:
     resources:
         **NEEDS["report"].resources,
     params:
-        config=config_of_results,
+        code=stage_code("claims.py"),
+        config=as_text(DATA.science),
     message:
         "Judging the papers' claims by what was measured"
     shell:
-        "python {SCRIPTS}/claims.py --claims {input.claims} --reproductions {input.reproductions}"
+        f"python {SCRIPTS}/claims.py"
+        " --claims {input.claims:q} --reproductions {input.reproductions:q}"
         " --config {params.config} --csv {output.csv} --groups {output.groups} --md {output.md} --log {log}"
 
 
@@ -96,10 +98,11 @@ rule report:
         manifests=[file.replace(".csv", ".manifest.json") for file in TABLE_FILES],
         figures=PLAN.figure_files(),
         claims=[rules.claims.output.csv, rules.claims.output.groups],
-        references=sorted(f"references/{name}.csv" for name in config["tables"]),
-        code=stage_sources("report.py"),
+        references=sorted(
+            code_file(f"references/{name}.csv") for name in config["tables"]
+        ),
         templates=[
-            f"src/pretrieve/reporting/templates/report.{kind}"
+            code_file(f"src/pretrieve/reporting/templates/report.{kind}")
             for kind in ("html.j2", "css", "js")
         ],
     output:
@@ -119,8 +122,20 @@ rule report:
     resources:
         **NEEDS["report"].resources,
     params:
-        config=config_of_results,
+        code=stage_code("report.py"),
+        config=as_text(DATA.science),
     message:
         "Writing the report"
     shell:
-        "python {SCRIPTS}/report.py --config {params.config} --html {output.html} --log {log}"
+        f"python {SCRIPTS}/report.py"
+        " --config {params.config} --html {output.html} --log {log}"
+
+
+# A mistyped name of a table or figure: what is said then names the nearest one.
+rule no_such_page:
+    input:
+        lambda wildcards: PLAN.refuse_page(wildcards.page),
+    output:
+        "{page}",
+    wildcard_constraints:
+        page=rf"(?=results/[^/]+/(?:tables|figures)/)(?!(?:{PLAN.alternation(PLAN.page_files)})$).+",

@@ -1,27 +1,28 @@
-# BM25 runs and metrics; and for retrievers: embeddings → runs and metrics. A job serves all training-set sizes of a family.
+# BM25: runs, scores and negatives of a data set. Retrievers: vectors → runs → scores, and negatives where something that is
+# asked for is trained with them. One job serves all training-set sizes of a family (encoder and recipe). Outputs differ with the
+# sizes, and a function cannot give them, so each group of families with the same sizes has a rule of its own.
 
+# Vectors are made again when this changes, and not for an edit of what searches or scores them.
+VECTOR_CODE = stage_code("pretrieve.retrieval.embed_task")
 SEED_OR_BM25 = PLAN.alternation([*map(str, SEEDS), "0"])
 
-for dataset_name in config["datasets"]:
-    if PLAN.is_examples(dataset_name):
-        continue
-    DEPTH = config["datasets"][dataset_name].get("depth", 100)
+
+for dataset_name in PLAN.ranked:
     BM25 = PLAN.bm25_systems(dataset_name)
 
     rule:
         name:
             f"bm25_{rule_name(dataset_name)}"
         input:
-            task=task_files(dataset_name),
-            code=stage_sources("bm25.py"),
+            task=DATA.task_files(dataset_name),
         output:
             runs=[paths.run_file(ROOT, system, dataset_name, 0) for system in BM25],
             costs=[
-                cost
+                paths.cost_beside(paths.run_file(ROOT, system, dataset_name, 0))
                 for system in BM25
-                for cost in paths.cost_files(
-                    ROOT, system, dataset_name, dataset_name, 0
-                ).values()
+            ],
+            metrics=[
+                paths.metrics_file(ROOT, system, dataset_name, 0) for system in BM25
             ],
             negatives=paths.negatives_file(ROOT, "bm25", dataset_name, 0),
         log:
@@ -34,183 +35,119 @@ for dataset_name in config["datasets"]:
         resources:
             **NEEDS["bm25"].resources,
         params:
-            task=lambda wildcards, input: folder_of(input.task),
+            code=stage_code("bm25.py"),
+            scores=DATA.score_arguments(
+                dataset_name, [paths.parse_system(system).size for system in BM25]
+            ),
             index=f"{ROOT}/indexes/bm25/{dataset_name}",
-            k1=bm25_of(dataset_name)["k1"],
-            b=bm25_of(dataset_name)["b"],
-            depth=DEPTH,
+            k1=DATA.bm25_of(dataset_name)["k1"],
+            b=DATA.bm25_of(dataset_name)["b"],
             mined=config["mining_depth"],
-            sizes=[paths.parse_system(system).size for system in BM25],
         message:
             f"BM25 on {dataset_name}"
         shell:
-            "PRETRIEVE_MEMORY_MB={resources.mem_mb} python {SCRIPTS}/bm25.py --task {params.task}"
-            " --index-dir {params.index} --k1 {params.k1} --b {params.b}"
-            " --depth {params.depth} --threads {threads} --sizes {params.sizes} --runs {output.runs} --costs {output.costs}"
+            "PRETRIEVE_MEMORY_MB={resources.mem_mb}"
+            f" python {SCRIPTS}/bm25.py"
+            " {params.scores}"
+            " --index-dir {params.index} --k1 {params.k1} --b {params.b} --threads {threads}"
+            " --runs {output.runs} --costs {output.costs} --outputs {output.metrics}"
             " --negatives {output.negatives} --mining-depth {params.mined} --log {log}"
 
-    rule:
-        name:
-            f"evaluate_bm25_{rule_name(dataset_name)}"
-        input:
-            task=task_files(dataset_name),
-            runs=[paths.run_file(ROOT, system, dataset_name, 0) for system in BM25],
-            code=stage_sources("evaluate.py"),
-        output:
-            [paths.metrics_file(ROOT, system, dataset_name, 0) for system in BM25],
-        log:
-            f"{ROOT}/logs/evaluate/{dataset_name}/bm25.log",
-        benchmark:
-            f"{ROOT}/benchmarks/evaluate/{dataset_name}-bm25.tsv"
-        conda:
-            "../envs/cpu.yaml"
-        threads: NEEDS["evaluate"].threads
-        resources:
-            **NEEDS["evaluate"].resources,
-        params:
-            task=lambda wildcards, input: folder_of(input.task),
-            sizes=[paths.parse_system(system).size for system in BM25],
-            metrics=PLAN.metrics_of(dataset_name),
-            conventions=" ".join(
-                config["datasets"][dataset_name].get("conventions", [])
-            ),
-        message:
-            f"Scoring BM25 on {dataset_name}"
-        shell:
-            "python {SCRIPTS}/evaluate.py --task {params.task} --runs {input.runs} --sizes {params.sizes}"
-            " --outputs {output} --metrics {params.metrics} --conventions {params.conventions} --log {log}"
-
-    for sizes, families in PLAN.families(dataset_name).items():
-        RULE = rule_name(dataset_name, sizes)
+    for (sizes, mined), families in PLAN.searches(dataset_name).items():
+        TRAINED_ON = PLAN.trained_on(dataset_name)
 
         rule:
             name:
-                f"embed_{RULE}"
+                f"retrieve_{rule_name(dataset_name, sizes)}{'_mined' if mined else ''}"
             input:
-                task=task_files(dataset_name),
-                retrievers=expand(
-                    "{root}/retrievers/{{family}}-{size}/{data}/seed{{seed}}/{file}",
-                    root=ROOT,
-                    size=sizes,
-                    data=PLAN.trained_on(dataset_name),
-                    file=RETRIEVER_FILES,
+                task=DATA.task_files(dataset_name),
+                retrievers=MODELS.of_sizes(
+                    "retrievers", TRAINED_ON, sizes, *RETRIEVER_FILES
                 ),
-                code=stage_sources("embed.py"),
+                candidates=DATA.candidate_runs(dataset_name, sizes),
             output:
-                expand(
-                    "{root}/embeddings/{{family}}-{size}/{data}/seed{{seed}}/{file}",
-                    root=ROOT,
-                    size=sizes,
-                    data=dataset_name,
-                    file=["corpus.json", "queries.json", "cost.json"],
+                stores=MODELS.of_sizes("embeddings", dataset_name, sizes, *STORE_FILES),
+                runs=MODELS.of_sizes("runs", dataset_name, sizes, ".trec.gz"),
+                metrics=MODELS.of_sizes("metrics", dataset_name, sizes, ".json"),
+                negatives=(
+                    MODELS.of_sizes("negatives", dataset_name, sizes, ".jsonl.gz")
+                    if mined
+                    else []
                 ),
             log:
-                f"{ROOT}/logs/embed/{dataset_name}/{{family}}/seed{{seed}}.log",
+                f"{ROOT}/logs/retrieve/{dataset_name}/{{family}}/seed{{seed}}.log",
             benchmark:
-                f"{ROOT}/benchmarks/embed/{dataset_name}-{{family}}-seed{{seed}}.tsv"
+                f"{ROOT}/benchmarks/retrieve/{dataset_name}-{{family}}-seed{{seed}}.tsv"
             wildcard_constraints:
                 family=PLAN.family_pattern(families),
             conda:
                 "../envs/gpu.yaml"
-            threads: NEEDS["embed"].threads
+            threads: NEEDS["retrieve"].threads
             resources:
-                **NEEDS["embed"].resources,
+                **NEEDS["retrieve"].resources,
             params:
-                task=lambda wildcards, input: folder_of(input.task),
-                retrievers=expand(
-                    "{root}/retrievers/{{family}}-{size}/{data}/seed{{seed}}",
-                    root=ROOT,
-                    size=sizes,
-                    data=PLAN.trained_on(dataset_name),
-                ),
-                out=expand(
-                    "{root}/embeddings/{{family}}-{size}/{data}/seed{{seed}}",
-                    root=ROOT,
-                    size=sizes,
-                    data=dataset_name,
-                ),
-                options=partial(family_options, PLAN.trained_on(dataset_name)),
+                code=stage_code("retrieve.py"),
+                scores=DATA.score_arguments(dataset_name, sizes),
+                retrievers=MODELS.of_sizes("retrievers", TRAINED_ON, sizes),
+                stores=MODELS.of_sizes("embeddings", dataset_name, sizes),
+                options=partial(MODELS.family_options, TRAINED_ON),
+                search=as_argument(PLAN.scale.get("search", {})),
+                mined=config["mining_depth"],
+                vectors_code=VECTOR_CODE,
             message:
-                f"Embedding {dataset_name} with {{wildcards.family}}, seed {{wildcards.seed}}"
+                f"Searching {dataset_name} with {{wildcards.family}}, seed {{wildcards.seed}}"
             shell:
                 "python -m pretrieve.training.launch --gpus {resources.gpu} --nodes {resources.nodes} --"
-                " python {SCRIPTS}/embed.py"
-                " --task {params.task} --retrievers {params.retrievers} --out {params.out}"
-                " --options {params.options} --threads {threads} --log {log}"
+                f" python {SCRIPTS}/retrieve.py"
+                " {params.scores}"
+                " --retrievers {params.retrievers} --stores {params.stores} --options {params.options}"
+                " --search {params.search} --candidates {input.candidates} --runs {output.runs}"
+                " --outputs {output.metrics} --negatives {output.negatives} --mining-depth {params.mined}"
+                " --vectors-code {params.vectors_code} --threads {threads} --log {log}"
 
-        rule:
-            name:
-                f"search_{RULE}"
-            input:
-                task=task_files(dataset_name),
-                stores=expand(
-                    "{root}/embeddings/{{family}}-{size}/{data}/seed{{seed}}/{file}",
-                    root=ROOT,
-                    size=sizes,
-                    data=dataset_name,
-                    file=["corpus.json", "queries.json"],
-                ),
-                candidates=candidate_runs(dataset_name, sizes),
-                code=stage_sources("search.py"),
-            output:
-                runs=expand(
-                    "{root}/runs/{{family}}-{size}/{data}/seed{{seed}}.trec.gz",
-                    root=ROOT,
-                    size=sizes,
-                    data=dataset_name,
-                ),
-                metrics=expand(
-                    "{root}/metrics/{{family}}-{size}/{data}/seed{{seed}}.json",
-                    root=ROOT,
-                    size=sizes,
-                    data=dataset_name,
-                ),
-            log:
-                f"{ROOT}/logs/search/{dataset_name}/{{family}}/seed{{seed}}.log",
-            benchmark:
-                f"{ROOT}/benchmarks/search/{dataset_name}-{{family}}-seed{{seed}}.tsv"
-            wildcard_constraints:
-                family=PLAN.family_pattern(families),
-            conda:
-                "../envs/cpu.yaml"
-            threads: NEEDS["search"].threads
-            resources:
-                **NEEDS["search"].resources,
-            params:
-                task=lambda wildcards, input: folder_of(input.task),
-                stores=expand(
-                    "{root}/embeddings/{{family}}-{size}/{data}/seed{{seed}}",
-                    root=ROOT,
-                    size=sizes,
-                    data=dataset_name,
-                ),
-                depth=DEPTH,
-                options=as_argument(PLAN.scale.get("search", {})),
-                temperature=partial(family_temperature, PLAN.trained_on(dataset_name)),
-                candidates=partial(candidates_argument, dataset_name, sizes),
-                sizes=sizes,
-                metrics=PLAN.metrics_of(dataset_name),
-                conventions=" ".join(
-                    config["datasets"][dataset_name].get("conventions", [])
-                ),
-            message:
-                f"Searching {dataset_name} with {{wildcards.family}} and scoring, seed {{wildcards.seed}}"
-            shell:
-                "python {SCRIPTS}/search.py --task {params.task} --depth {params.depth} --threads {threads}"
-                " --stores {params.stores} --sizes {params.sizes} --options {params.options} {params.candidates}"
-                " --temperature {params.temperature}"
-                " --runs {output.runs} --outputs {output.metrics} --metrics {params.metrics}"
-                " --conventions {params.conventions} --log {log}"
+        # Asked for by name only.
+        if not mined and dataset_name == TRAINED_ON:
+
+            rule:
+                name:
+                    f"mine_{rule_name(dataset_name, sizes)}"
+                input:
+                    task=DATA.task_files(dataset_name),
+                    stores=MODELS.of_sizes(
+                        "embeddings", dataset_name, sizes, *STORE_FILES
+                    ),
+                output:
+                    MODELS.of_sizes("negatives", dataset_name, sizes, ".jsonl.gz"),
+                log:
+                    f"{ROOT}/logs/mine/{dataset_name}/{{family}}/seed{{seed}}.log",
+                benchmark:
+                    f"{ROOT}/benchmarks/mine/{dataset_name}-{{family}}-seed{{seed}}.tsv"
+                wildcard_constraints:
+                    family=PLAN.family_pattern(families),
+                conda:
+                    "../envs/cpu.yaml"
+                threads: NEEDS["mine"].threads
+                resources:
+                    **NEEDS["mine"].resources,
+                params:
+                    code=stage_code("mine.py"),
+                    task=folder_of("task"),
+                    retrievers=MODELS.of_sizes("retrievers", dataset_name, sizes),
+                    stores=MODELS.of_sizes("embeddings", dataset_name, sizes),
+                    sizes=sizes,
+                    depth=config["mining_depth"],
+                message:
+                    f"Mining negatives with {{wildcards.family}} on {dataset_name}, seed {{wildcards.seed}}"
+                shell:
+                    f"python {SCRIPTS}/mine.py"
+                    " --task {params.task} --stores {params.stores} --sizes {params.sizes}"
+                    " --retrievers {params.retrievers} --depth {params.depth} --threads {threads} --out {output} --log {log}"
 
 
 # A mean of data sets that plays a role: the parts' metrics → one file, for every system.
 rule mean:
     input:
-        parts=lambda wildcards: [
-            paths.metrics_file(ROOT, wildcards.system, part, wildcards.seed)
-            for part in PLAN.means[wildcards.mean]
-        ],
-        code=stage_sources("mean.py"),
+        parts=of(DATA.metrics_of_parts, "system", "mean", "seed"),
     output:
         paths.metrics_file(ROOT, "{system}", "{mean}", "{seed}"),
     log:
@@ -228,43 +165,33 @@ rule mean:
     resources:
         **NEEDS["mean"].resources,
     params:
-        parts=lambda wildcards: PLAN.means[wildcards.mean],
+        code=stage_code("mean.py"),
+        parts=lookup(dpath="{mean}", within=PLAN.means),
     message:
         "The mean {wildcards.mean} of {wildcards.system}, seed {wildcards.seed}"
     shell:
-        "python {SCRIPTS}/mean.py --parts {params.parts} --metrics {input.parts} --out {output} --log {log}"
+        f"python {SCRIPTS}/mean.py"
+        " --parts {params.parts} --metrics {input.parts} --out {output} --log {log}"
 
 
 # Tasks of examples: predictions of the test examples, and their metrics.
 for dataset_name in filter(PLAN.is_examples, config["datasets"]):
     for sizes, families in PLAN.families(dataset_name).items():
+        TRAINED_ON = PLAN.trained_on(dataset_name)
 
         rule:
             name:
                 f"predict_{rule_name(dataset_name, sizes)}"
             input:
-                task=task_files(dataset_name),
-                models=expand(
-                    "{root}/retrievers/{{family}}-{size}/{data}/seed{{seed}}/{file}",
-                    root=ROOT,
-                    size=sizes,
-                    data=PLAN.trained_on(dataset_name),
-                    file=RETRIEVER_FILES,
+                task=DATA.task_files(dataset_name),
+                models=MODELS.of_sizes(
+                    "retrievers", TRAINED_ON, sizes, *RETRIEVER_FILES
                 ),
-                code=stage_sources("predict.py"),
             output:
-                predictions=expand(
-                    "{root}/predictions/{{family}}-{size}/{data}/seed{{seed}}.tsv.gz",
-                    root=ROOT,
-                    size=sizes,
-                    data=dataset_name,
+                predictions=MODELS.of_sizes(
+                    "predictions", dataset_name, sizes, ".tsv.gz"
                 ),
-                metrics=expand(
-                    "{root}/metrics/{{family}}-{size}/{data}/seed{{seed}}.json",
-                    root=ROOT,
-                    size=sizes,
-                    data=dataset_name,
-                ),
+                metrics=MODELS.of_sizes("metrics", dataset_name, sizes, ".json"),
             log:
                 f"{ROOT}/logs/predict/{dataset_name}/{{family}}/seed{{seed}}.log",
             benchmark:
@@ -277,21 +204,17 @@ for dataset_name in filter(PLAN.is_examples, config["datasets"]):
             resources:
                 **NEEDS["predict"].resources,
             params:
-                task=lambda wildcards, input: folder_of(input.task),
-                models=expand(
-                    "{root}/retrievers/{{family}}-{size}/{data}/seed{{seed}}",
-                    root=ROOT,
-                    size=sizes,
-                    data=PLAN.trained_on(dataset_name),
-                ),
-                options=partial(family_options, PLAN.trained_on(dataset_name)),
+                code=stage_code("predict.py"),
+                task=folder_of("task"),
+                models=MODELS.of_sizes("retrievers", TRAINED_ON, sizes),
+                options=partial(MODELS.family_options, TRAINED_ON),
                 sizes=sizes,
                 metrics=PLAN.metrics_of(dataset_name),
             message:
                 f"Predicting {dataset_name} with {{wildcards.family}}, seed {{wildcards.seed}}"
             shell:
                 "python -m pretrieve.training.launch --gpus {resources.gpu} --nodes {resources.nodes} --"
-                " python {SCRIPTS}/predict.py"
+                f" python {SCRIPTS}/predict.py"
                 " --task {params.task} --models {params.models} --sizes {params.sizes}"
                 " --options {params.options} --metrics {params.metrics} --predictions {output.predictions}"
                 " --outputs {output.metrics} --threads {threads} --log {log}"

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from xml.sax.saxutils import escape
 
@@ -19,8 +20,11 @@ from pretrieve.models.config import BodyConfig
 from pretrieve.text.corpus_tokens import build_vocabulary, tokenise_corpus
 from pretrieve.text.token_store import TokenStore
 from pretrieve.training.device import Device
+from pretrieve.workflow.running.caches import cache_places
 
 ROOT = Path(__file__).resolve().parent.parent
+# Somebody without a home keeps the compiled code of numba in the temporary folder, as a run keeps it in its checkout.
+os.environ.update(cache_places(Path(tempfile.gettempdir()) / f"pretrieve-tests-{os.getuid()}"))
 #: --doctest-modules would import every conftest.py as a module of the same name.
 collect_ignore_glob = ["conftest.py", "*/conftest.py"]
 

@@ -18,9 +18,9 @@ from pretrieve.base import paths
 from pretrieve.base.errors import ConfigError, nearest
 from pretrieve.models.config import BodyConfig
 from pretrieve.pretraining.presets import resolve
-from pretrieve.reporting.tables.commands import DEFAULT_SCALE
-from pretrieve.reporting.tables.references import load_table
+from pretrieve.references.tables import load_table
 from pretrieve.reporting.tables.results import Setting, expected_files
+from pretrieve.workflow.commands import DEFAULT_SCALE
 from pretrieve.workflow.config_files import read_config
 from pretrieve.workflow.configuration import config_hash
 from pretrieve.workflow.job_options import (
@@ -46,7 +46,7 @@ def config() -> dict[str, Any]:
 
 
 def load(config: dict[str, Any]) -> Plan:
-    return Plan.load(config, ROOT / "references", ROOT / "schemas/config.schema.yaml", ROOT / "resources/sources.tsv")
+    return Plan.load(config, ROOT / "references", ROOT / "resources/sources.tsv")
 
 
 def changed(config: dict[str, Any], path: str, value: Any) -> dict[str, Any]:
@@ -115,7 +115,7 @@ def test_the_repositorys_configuration(config) -> None:
             ["'seedencoder'", "dupmae, or a list of ict, bfs, wlp", "did you mean 'seed-encoder'?"],
         ),
         (f"{MLM}.objective", 5, [f"{MLM}.objective: 5", "none, mlm, ", "or a list of ict, bfs, wlp"]),
-        (f"{ICT}.objective", ["itc"], ["'itc' is not allowed", "allowed: bfs, ict, wlp", "did you mean 'ict'?"]),
+        (f"{ICT}.objective", ["itc"], ["['itc'] is not allowed", "or a list of ict, bfs, wlp", "did you mean 'ict'?"]),
         (f"{ICT}.objective", [], [f"{ICT}.objective: []"]),
         (f"{ICT}.objective", ["ict", "ict"], ["non-unique"]),
         (f"{ICT}.dim", "ful", [f"{ICT}.dim: 'ful'", "allowed: full, half, quarter", "did you mean 'full'?"]),
@@ -174,7 +174,11 @@ def test_the_repositorys_configuration(config) -> None:
         ("datasets.questions-open.variant", "open", ["datasets.questions-open.variant: 'open'", "open-qa"]),
         ("encoders.t5-base.layers", "bse", ["encoders.t5-base.layers: 'bse'", "did you mean 'base'?"]),
         ("datasets.questions.reader", "sqad", ["datasets.questions.reader: 'sqad'", "did you mean 'squad'?"]),
-        ("datasets.questions.files", DELETED, ["datasets.questions.files", "train, dev and test, or file"]),
+        (
+            "datasets.questions.files",
+            DELETED,
+            ["datasets.questions: squad: it needs the files train, test, or file alone"],
+        ),
         (
             "datasets.questions.sizes.80pct",
             0.9,

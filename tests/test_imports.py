@@ -34,14 +34,18 @@ assert not blocked & set(sys.modules)
 print("fine")
 """
 HEAVY = ["faiss", "jnius", "pyserini", "ranx", "snakemake", "pandas", "gensim", "wikitextparser"]
-TRAINING = "import pretrieve.pretraining.pretrain, pretrieve.finetuning.finetune, pretrieve.retrieval.embed_task"
+#: More of what only the extras of pyproject.toml have.
+EXTRAS = ["blingfire", "jinja2", "jsonschema", "matplotlib", "numba", "regex", "scipy", "sklearn", "yaml"]
+TRAINING = """import pretrieve.pretraining.pretrain, pretrieve.finetuning.finetune, pretrieve.retrieval.embed_task
+import pretrieve.pretraining.module, pretrieve.retrieval.retriever, pretrieve.retrieval.in_memory"""
 WORKFLOW = (
     "import pretrieve.workflow.plan, pretrieve.base.paths, pretrieve.workflow.configuration, pretrieve.base.files"
 )
 
 
 @pytest.mark.parametrize(
-    ("imports", "blocked"), [(TRAINING, HEAVY), (WORKFLOW, [*HEAVY, "torch", "numpy", "pyarrow", "transformers"])]
+    ("imports", "blocked"),
+    [(TRAINING, [*HEAVY, *EXTRAS]), (WORKFLOW, [*HEAVY, "torch", "numpy", "pyarrow", "transformers"])],
 )
 def test_imports(program, imports: str, blocked: list[str]) -> None:
     done = program("-c", BLOCK.format(blocked=blocked, first=blocked[0], imports=imports))

@@ -18,7 +18,6 @@ from pretrieve.workflow.configuration import check_config
 from pretrieve.workflow.job_options import encoder_options
 
 PROJECT = Path(__file__).resolve().parents[1]
-SCHEMA = PROJECT / "schemas/config.schema.yaml"
 
 
 @pytest.fixture
@@ -39,10 +38,10 @@ def config() -> dict:
 
 def test_the_configuration_is_the_folders(folder: Path, config: dict) -> None:
     before = copy.deepcopy(config)
-    assert my_corpus.with_my_corpus(config, ["tables"], SCHEMA) is config, "without a folder nothing changes"
-    made = my_corpus.with_my_corpus(config | {"my_corpus": str(folder)}, [my_corpus.TARGET], SCHEMA)
+    assert my_corpus.with_my_corpus(config) is config, "without a folder nothing changes"
+    made = my_corpus.with_my_corpus(config | {"my_corpus": str(folder)})
     assert config == before
-    check_config(made, SCHEMA, made["tables"])
+    check_config(made, made["tables"])
     assert made["datasets"]["my-corpus"]["trained_on"] == "my-corpus-ict" and "bert" in made["encoders"]
     options = made["my_corpus_options"]
     assert encoder_options(made, "retromae").budget.to_dict() == options["budgets"]["continued"]
@@ -56,21 +55,21 @@ def test_the_configuration_is_the_folders(folder: Path, config: dict) -> None:
     with open(folder / "queries.jsonl", "a") as stream:
         stream.writelines(f'{{"_id": "t{n}", "text": "what?"}}\n' for n in range(4))
     (folder / "qrels/train.tsv").write_text("".join(f"t{n}\td1\t1\n" for n in range(4)))
-    made = my_corpus.with_my_corpus(config | {"my_corpus": str(folder)}, [], SCHEMA)
+    made = my_corpus.with_my_corpus(config | {"my_corpus": str(folder)})
     assert set(made["datasets"]) == {"my-corpus"} and "trained_on" not in made["datasets"]["my-corpus"]
 
 
 def test_a_recipe_brings_what_it_goes_on_from(folder: Path, config: dict) -> None:
     config["my_corpus"] = str(folder)
     config["my_corpus_options"]["recipe"] = "dpr-hard"
-    assert set(my_corpus.with_my_corpus(config, [], SCHEMA)["recipes"]) == {"dpr-hard", "dpr-bm25"}
+    assert set(my_corpus.with_my_corpus(config)["recipes"]) == {"dpr-hard", "dpr-bm25"}
 
 
 @pytest.mark.parametrize(
     ("key", "value", "words"),
     [
         ("recipe", "dpr-bm52", "my_corpus_options.recipe: 'dpr-bm52' is not allowed"),
-        ("objectives", ["berd"], "my_corpus_options.objectives.0: 'berd'"),
+        ("objectives", ["berd"], "my_corpus_options.objectives: 'berd'.*did you mean 'bert'"),
         ("passage_length", 4096, "passage_length: 4096 is more than the body's 128"),
     ],
 )
@@ -78,7 +77,7 @@ def test_a_wrong_option_is_refused(folder: Path, config: dict, key: str, value: 
     config["my_corpus"] = str(folder)
     config["my_corpus_options"][key] = value
     with pytest.raises(ConfigError, match=words):
-        my_corpus.with_my_corpus(config, [], SCHEMA)
+        my_corpus.with_my_corpus(config)
 
 
 def test_texts_of_single_sentences_cannot_train_without_questions(folder: Path, config: dict) -> None:
@@ -86,7 +85,7 @@ def test_texts_of_single_sentences_cannot_train_without_questions(folder: Path, 
         for number in range(30):
             stream.write(json.dumps({"_id": f"d{number}", "text": f"Only {number}"}) + "\n")
     with pytest.raises(PretrieveError, match="nothing to make training pairs of; give qrels/train.tsv"):
-        my_corpus.with_my_corpus(config | {"my_corpus": str(folder)}, [my_corpus.TARGET], SCHEMA)
+        my_corpus.with_my_corpus(config | {"my_corpus": str(folder)})
 
 
 def test_fewer_pairs_than_make_a_training_set_are_refused(folder: Path, config: dict) -> None:
@@ -97,4 +96,4 @@ def test_fewer_pairs_than_make_a_training_set_are_refused(folder: Path, config: 
     with pytest.raises(
         PretrieveError, match=r"corpus.jsonl: too few documents have two sentences.*give qrels/train.tsv"
     ):
-        my_corpus.with_my_corpus(config | {"my_corpus": str(folder)}, [my_corpus.TARGET], SCHEMA)
+        my_corpus.with_my_corpus(config | {"my_corpus": str(folder)})

@@ -14,7 +14,6 @@ MOST = 7
 LEFT = {
     "benchmarks/made/descriptions.py build_descriptions",
     "benchmarks/made/link_clicks.py build_link_clicks",
-    "benchmarks/official/example_readers.py build_official",
     "benchmarks/official/multireqa.py build_multireqa",
     "benchmarks/official/natural_questions.py build_natural_questions",
     "benchmarks/official/squad_reqa.py build_reqa",

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from pretrieve.base.errors import ConfigError
-from pretrieve.reporting.tables.references import Cell
+from pretrieve.references.tables import Cell
 from pretrieve.reporting.tables.results import Setting
 from pretrieve.workflow.scales import (
     articles_of,

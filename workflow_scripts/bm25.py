@@ -1,56 +1,5 @@
-"""Index a task's corpus with BM25, search all its queries once, and write the test run of each training-set size, and the
-negatives of every query that may train."""
-
-from __future__ import annotations
-
-import argparse
-from pathlib import Path
-
-from pretrieve.base.program import one_each, run_program
-from pretrieve.corpora.tables import read_table
-from pretrieve.evaluation.metrics import read_qrels
-from pretrieve.retrieval import bm25
-from pretrieve.retrieval.negatives import mine, write_negatives
-from pretrieve.retrieval.trec_run import write_trec
-from pretrieve.tasks.split_table import SplitTable
-from pretrieve.training.cost import Cost
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--task", type=Path, required=True, help="directory of a retrieval task")
-    parser.add_argument("--index-dir", type=Path, required=True)
-    parser.add_argument("--k1", type=float, default=0.9)
-    parser.add_argument("--b", type=float, default=0.4)
-    parser.add_argument("--depth", type=int, default=100)
-    parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--sizes", nargs="+", required=True)
-    parser.add_argument("--runs", type=Path, nargs="+", required=True, help="one TREC run for each size")
-    parser.add_argument("--costs", type=Path, nargs="+", required=True, help="one JSON for each size")
-    parser.add_argument("--negatives", type=Path, required=True, help="negatives of the queries that may train")
-    parser.add_argument("--mining-depth", type=int, default=200)
-    options = parser.parse_args()
-    one_each(sizes=options.sizes, runs=options.runs, costs=options.costs)
-    splits = SplitTable(options.task / "splits.parquet")
-    test_queries = {size: splits.needed(size) for size in dict.fromkeys(options.sizes)}
-    with Cost("bm25", options.threads) as cost:
-        corpus = read_table(options.task / "corpus.parquet", ["doc_id", "sentence", "passage"])
-        columns = (corpus[name].to_pylist() for name in ("doc_id", "sentence", "passage"))
-        documents = ((d, f"{s} {p}" if s else p) for d, s, p in zip(*columns, strict=True))
-        bm25.build_index(documents, options.index_dir, options.threads)
-        queries = read_table(options.task / "queries.parquet", ["query_id", "text"])
-        pairs = list(zip(queries["query_id"].to_pylist(), queries["text"].to_pylist(), strict=True))
-        depth = max(options.depth, options.mining_depth)
-        run = bm25.search(options.index_dir, pairs, depth, options.k1, options.b, options.threads)
-    for size, run_path, cost_path in zip(options.sizes, options.runs, options.costs, strict=True):
-        write_trec(run_path, run.restrict(test_queries[size]).cut(options.depth), "bm25")
-        cost.write(cost_path)
-    may_train = {query for size in splits.sizes for part in ("train", "valid") for query in splits.ids(size, part)}
-    about = {"source": "bm25", "k1": options.k1, "b": options.b}
-    qrels = read_qrels(options.task / "qrels.parquet")
-    write_negatives(options.negatives, mine(run.restrict(may_train), qrels, options.mining_depth, about))
-    cost.write(str(options.negatives).replace(".jsonl.gz", ".cost.json"))
-
+from pretrieve.base.program import run_command
+from pretrieve.commands import bm25
 
 if __name__ == "__main__":
-    run_program(main)
+    run_command(bm25)

@@ -34,7 +34,7 @@ def config() -> dict[str, Any]:
 
 
 def check(config: dict[str, Any]) -> None:
-    check_config(config, ROOT / "schemas/config.schema.yaml", config["tables"])
+    check_config(config, config["tables"])
 
 
 def changed(config: dict[str, Any], path: str, value: Any) -> dict[str, Any]:

@@ -41,20 +41,15 @@ def finetune(encoder: str, seed: int = 1) -> str:
     )
 
 
-def embed(encoder: str, seed: int = 1) -> str:
+def retrieve(encoder: str, seed: int = 1, mined: bool = False) -> str:
     places = [f"{ROOT}/{{}}/{encoder}.r-{size}/questions/seed{seed}" for size in MADE_OF]
-    words = [" ".join(place.format(kind) for place in places) for kind in ("retrievers", "embeddings")]
-    task = f"{ROOT}/tasks/questions"
-    return f"python workflow_scripts/embed.py --task {task} --retrievers {words[0]} --out {words[1]} --options '{{}}'"
-
-
-def search(encoder: str, seed: int = 1) -> str:
-    places = [f"{ROOT}/{{}}/{encoder}.r-{size}/questions/seed{seed}" for size in MADE_OF]
-    stores = " ".join(place.format("embeddings") for place in places)
+    folders = {name: " ".join(place.format(name) for place in places) for name in ("retrievers", "embeddings")}
     runs = " ".join(f"{place.format('runs')}.trec.gz" for place in places)
+    negatives = " ".join(f"{place.format('negatives')}.jsonl.gz" for place in places) if mined else ""
     return (
-        f"python workflow_scripts/search.py --task {ROOT}/tasks/questions --stores {stores} --sizes 1pct full "
-        f"--runs {runs} --outputs {' '.join(metrics(encoder, seed))} --metrics mrr@10 --conventions  --log x.log"
+        f"python workflow_scripts/retrieve.py --task {ROOT}/tasks/questions --sizes 1pct full --metrics mrr@10 --conventions  "
+        f"--retrievers {folders['retrievers']} --stores {folders['embeddings']} --options '{{}}' --candidates  --runs {runs} "
+        f"--outputs {' '.join(metrics(encoder, seed))} --negatives {negatives} --vectors-code abc --log x.log"
     )
 
 
@@ -82,12 +77,16 @@ def test_a_call_is_cut_by_size() -> None:
     assert small.options["sizes"] == ["1pct"] and small.makes == [f"{ROOT}/retrievers/a.r-1pct/questions/seed1"]
     assert list(small.json("made-of")) == ["1pct"] and f"{ROOT}/before-full" not in small.needs
     assert f"{ROOT}/before-full" in full.needs and f"{ROOT}/negatives/bm25/questions/seed0.jsonl.gz" in full.needs
-    (found,) = calls_in(search("a"))
-    assert [one.makes for one in found.by_size()][1] == [
-        f"{ROOT}/runs/a.r-full/questions/seed1.trec.gz",
-        metrics("a")[1],
-    ]
+    (found,), (mining,) = calls_in(retrieve("a")), calls_in(retrieve("a", mined=True))
+    made = [f"{ROOT}/runs/a.r-full/questions/seed1.trec.gz", metrics("a")[1]]
+    store, negatives = (
+        f"{ROOT}/embeddings/a.r-full/questions/seed1",
+        f"{ROOT}/negatives/a.r-full/questions/seed1.jsonl.gz",
+    )
+    assert found.by_size()[1].makes == [*made, store]
+    assert mining.by_size()[1].makes == [*made, negatives, store]
     assert found.by_size()[0].options["conventions"] == []
+    assert found.key == calls_in(retrieve("a").replace("--vectors-code abc", "--vectors-code def"))[0].key != mining.key
 
 
 def test_lists_of_other_lengths_are_refused() -> None:
@@ -106,7 +105,7 @@ def test_order_seeds_first_then_what_most_cells_need() -> None:
     encoders = ("base", "a", "b")
     commands = [pretrain("base", seed) for seed in (1, 2, 3)]
     commands += [pretrain(name, seed, "base") for name in encoders[1:] for seed in (2, 1, 3)]
-    commands += [make(name, seed) for name in encoders[1:] for seed in (1, 2, 3) for make in (finetune, embed, search)]
+    commands += [make(name, seed) for name in encoders[1:] for seed in (1, 2, 3) for make in (finetune, retrieve)]
     jobs = jobs_of(*commands)
     worth = {"a": 1, "b": 3}
     cells = {file: worth[name] for name in worth for seed in (1, 2, 3) for file in metrics(name, seed)}
@@ -125,20 +124,20 @@ def test_order_seeds_first_then_what_most_cells_need() -> None:
         made.update(job.call.makes)
     seeds = [name[-1] for name in names]
     assert seeds == sorted(seeds)
-    ends = [name for name in names if name.startswith("search b")]
-    assert [name.split("/")[0] for name in ends[:2]] == ["search b.r-1pct", "search b.r-full"]
+    ends = [name for name in names if name.startswith("retrieve b")]
+    assert [name.split("/")[0] for name in ends[:2]] == ["retrieve b.r-1pct", "retrieve b.r-full"]
 
 
 def test_what_no_asked_cell_needs_is_left() -> None:
-    jobs = jobs_of(pretrain("a"), finetune("a"), embed("a"), search("a"))
+    jobs = jobs_of(pretrain("a"), finetune("a"), retrieve("a"))
     ordered = in_order(jobs, {metrics("a")[0]: 1})
-    assert [job.call.program for job in ordered] == ["pretrain", "finetune", "embed", "search"]
+    assert [job.call.program for job in ordered] == ["pretrain", "finetune", "retrieve"]
 
 
 def test_everything_behind_and_before() -> None:
-    jobs = jobs_of(pretrain("base"), pretrain("a", 1, "base"), finetune("a"), embed("a"), search("a"))
+    jobs = jobs_of(pretrain("base"), pretrain("a", 1, "base"), finetune("a"), retrieve("a"))
     last = jobs[-1]
-    assert [job.call.program for job in behind(last, makers(jobs))] == ["pretrain", "pretrain", "finetune", "embed"]
+    assert [job.call.program for job in behind(last, makers(jobs))] == ["pretrain", "pretrain", "finetune"]
     assert len(dependents([f"{ROOT}/encoders/base/seed1"], jobs)) == len(jobs) - 1
-    assert len(dependents([f"{ROOT}/tasks/questions"], jobs)) == 6
+    assert len(dependents([f"{ROOT}/tasks/questions"], jobs)) == 4
     assert Job.from_json(json.loads(json.dumps(last.as_json()))) == last

@@ -99,7 +99,7 @@ def test_a_member_that_leaves_its_directory(tmp_path: Path, make, name: str) -> 
         lambda: extract_folder(archive, "set", tmp_path / "out"),
     ):
         text = message(run)
-        assert str(archive) in text and "would leave the directory" in text and name.replace("\\", "\\\\") in text
+        assert str(archive) in text and "would leave its folder" in text and name.replace("\\", "\\\\") in text
     assert not list(tmp_path.rglob("evil")) and not list(tmp_path.rglob("file"))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["archive.bin", "one"]
 
@@ -220,10 +220,10 @@ def test_a_damaged_zip(tmp_path: Path) -> None:
     assert told > 50
 
 
-@pytest.mark.parametrize("name", ["set/empty/below", "x" * 300])
-def test_names_that_no_folder_has(tmp_path: Path, make, name: str) -> None:
+@pytest.mark.parametrize(("name", "told"), [("set/empty/below", "(Not a directory)"), ("x" * 300, "is too long")])
+def test_names_that_no_folder_has(tmp_path: Path, make, name: str, told: str) -> None:
     archive = make({**FILES, name: b"x"})
-    assert f"{archive}: not a whole archive" in message(lambda: extract_folder(archive, "", tmp_path / "out"))
+    assert told in message(lambda: extract_folder(archive, "", tmp_path / "out"))
     assert [path.name for path in tmp_path.iterdir()] == ["archive.bin"]
 
 

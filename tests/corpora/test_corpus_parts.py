@@ -8,8 +8,10 @@ title excludes articles without one; a paragraph counts once for each of its sen
 from __future__ import annotations
 
 import gzip
+import inspect
 import json
 from pathlib import Path
+from pkgutil import resolve_name
 
 import numpy as np
 import pyarrow as pa
@@ -17,10 +19,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from pretrieve.base.errors import ConfigError, DataError
-from pretrieve.corpora import readers
 from pretrieve.corpora.builder import Article, Redirect, build_corpus
 from pretrieve.corpora.contamination import grams, measure_overlap, write_overlap
-from pretrieve.corpora.readers import READERS, Part, build, parts_of, unused_modules
+from pretrieve.corpora.parts import build, read_titles
+from pretrieve.corpora.readers import READERS, Part, parts_of
 from pretrieve.corpora.titles import EarlierTitles
 from pretrieve.corpora.wikitext import Link, Paragraph, Section
 
@@ -62,17 +64,10 @@ def test_mistakes(corpus: dict, told: str) -> None:
     assert str(error.value).startswith("config: corpora.x") and told in str(error.value)
 
 
-def test_modules_of_readers_are_there() -> None:
-    folder = Path(readers.__file__).parent
-    modules = {f"{module}.py" for reader in READERS.values() for module in reader.modules}
-    assert all((folder / module).is_file() for module in modules)
-    assert unused_modules(READERS) == set()
-    assert unused_modules(["mediawiki"]) == modules - {"encyclopedia.py", "mediawiki.py", "leads.py"}
-    # What a reader's modules import of this folder is its own or everybody's.
+def test_every_reader_is_there() -> None:
     for name, reader in READERS.items():
-        for module in reader.modules:
-            text = (folder / f"{module}.py").read_text()
-            assert not [other for other in unused_modules([name]) if f"pretrieve.corpora.{other[:-3]} " in text], module
+        parameters = list(inspect.signature(resolve_name(reader.read)).parameters)
+        assert len(parameters) == len(reader.required) + len(reader.optional) + 1, name
 
 
 def test_earlier_titles() -> None:
@@ -228,7 +223,7 @@ def test_overlap_by_hand(tmp_path: Path) -> None:
     }  # fmt: skip
     assert measure_overlap(built, test, share=0.1)[1] == ["Super Bowl", "Copy", "Half", "More"]
     write_overlap(numbers, titles, tmp_path / "stats.json", tmp_path / "titles.txt")
-    assert readers.read_titles(tmp_path / "titles.txt") == titles
+    assert read_titles(tmp_path / "titles.txt") == titles
     assert json.loads((tmp_path / "stats.json").read_text())["articles"] == 3
 
 

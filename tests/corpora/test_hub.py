@@ -19,15 +19,23 @@ from pretrieve.raw import hub
 from pretrieve.raw.hub import check_recorded, check_starts, fetch_checkpoint, files_of, place_of, wanted_files
 
 START = "hub:Luyu/condenser"
+
+
+def weights(text: str) -> str:
+    """A file of safetensors with one tensor, made of ASCII letters alone."""
+    header = json.dumps({"x": {"dtype": "U8", "shape": [len(text)], "data_offsets": [0, len(text)]}})
+    return chr(len(header)) + 7 * "\0" + header + text
+
+
 FILES = {
     "config.json": "{}",
-    "model.safetensors": "weights",
-    "model.pt": "head",
-    "tokenizer.json": "words",
+    "model.safetensors": weights("weights"),
+    "model.pt": "PK head",
+    "tokenizer.json": '"words"',
     "vocab.txt": "w",
 }
 OTHERS = {
-    "pytorch_model.bin": "pickle",
+    "pytorch_model.bin": "PK pickle",
     "args.pt": "pickle",
     "README.md": "text",
     "tf_model.h5": "tf",
@@ -72,11 +80,11 @@ def test_from_the_mirror(mirror: Path, target: Path) -> None:
 
 
 def test_a_revision_has_a_folder_of_its_own(mirror: Path, tmp_path: Path) -> None:
-    put(mirror / "hub/Luyu/condenser@v2", FILES | {"model.safetensors": "newer"})
+    put(mirror / "hub/Luyu/condenser@v2", FILES | {"model.safetensors": weights("newer")})
     directory = tmp_path / place_of("hub:Luyu/condenser@v2")
     assert directory.name == "Luyu--condenser@v2"
     assert fetch_checkpoint("hub:Luyu/condenser@v2", directory, mirror, refused).endswith("condenser@v2")
-    assert (directory / "model.safetensors").read_text() == "newer"
+    assert (directory / "model.safetensors").read_text() == weights("newer")
     assert json.loads((directory / "manifest.json").read_text())["revision"] == "v2"
 
 
@@ -120,43 +128,14 @@ def test_no_network(target: Path, tmp_path: Path) -> None:
     assert not target.exists()
 
 
-def test_what_is_asked_of_the_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pickles are downloaded only where there are no safetensors; the folder of the cache is the revision."""
-    import fnmatch
-
-    import huggingface_hub
-
-    for repository, files in {
-        "a/safe": FILES | OTHERS,
-        "a/old": {k: v for k, v in (FILES | OTHERS).items() if "safet" not in k},
-    }.items():
-        calls = []
-
-        def snapshot_download(name, revision=None, allow_patterns=None, files=files, calls=calls):
-            calls.append(allow_patterns)
-            chosen = {k: v for k, v in files.items() if any(fnmatch.fnmatch(k, p) for p in allow_patterns)}
-            return str(put(tmp_path / name / "snapshots/c0ffee", chosen))
-
-        monkeypatch.setattr(huggingface_hub, "snapshot_download", snapshot_download)
-        directory = tmp_path / "out" / repository
-        origin = fetch_checkpoint(f"hub:{repository}", directory)
-        assert origin == f"huggingface.co/{repository}, revision c0ffee"
-        assert len(calls) == (1 if repository == "a/safe" else 2)
-        weights = "model.safetensors" if repository == "a/safe" else "pytorch_model.bin"
-        wanted = {"config.json", "tokenizer.json", "vocab.txt", "model.pt", "manifest.json", weights}
-        assert names_in(directory) == wanted
-        downloaded = {Path(name).name for name in names_in(tmp_path / repository)}
-        assert "args.pt" not in downloaded and ("pytorch_model.bin" in downloaded) == (repository == "a/old")
-
-
 def test_checked_ever_after(mirror: Path, target: Path) -> None:
     fetch_checkpoint(START, target, mirror, refused)
     check_recorded(target)
     before = (target / "manifest.json").read_bytes()
     source = mirror / "hub/Luyu/condenser/model.safetensors"
-    for text, told in (("Weights", "sha256"), ("other weights", "13 bytes")):
+    for text, told in ((weights("Weights"), "sha256"), ("other weights", "13 bytes")):
         source.write_text(text)
-        (target / "model.safetensors").write_text("weights")
+        (target / "model.safetensors").write_text(FILES["model.safetensors"])
         assert fetch_checkpoint(START, target, mirror, refused).startswith("kept")  # what is here is still right
         (target / "model.safetensors").write_text("damaged")
         with pytest.raises(DataError, match=r"model.safetensors missing or changed since first use.*origin.txt"):
@@ -165,7 +144,7 @@ def test_checked_ever_after(mirror: Path, target: Path) -> None:
             fetch_checkpoint(START, target, mirror, refused)
         assert sha256_of(source) in str(error.value)
         assert (target / "model.safetensors").read_text() == "damaged"
-    source.write_text("weights")
+    source.write_text(FILES["model.safetensors"])
     fetch_checkpoint(START, target, mirror, refused)
     check_recorded(target)
     assert (target / "manifest.json").read_bytes() == before
@@ -204,8 +183,8 @@ def test_a_copy_of_a_copy_keeps_its_revision(tmp_path: Path, target: Path) -> No
         (
             {
                 "model.safetensors.index.json": '{"weight_map": {"a": "model-1.safetensors", "b": "model-2.safetensors"}}',
-                "model-1.safetensors": "1",
-                "model-2.safetensors": "2",
+                "model-1.safetensors": weights("1"),
+                "model-2.safetensors": weights("2"),
                 "model-3.safetensors": "not in the index",
                 "config.json": "{}",
                 "spiece.model": "s",
@@ -223,7 +202,7 @@ def test_a_copy_of_a_copy_keeps_its_revision(tmp_path: Path, target: Path) -> No
                 "encoder_model/config.json": "{}",
                 "encoder_model/vocab.txt": "w",
                 "encoder_model/tokenizer_config.json": "{}",
-                "pytorch_model.bin": "b",
+                "pytorch_model.bin": "PK",
                 "trainer_state.json": "{}",
             },
             [
@@ -233,11 +212,12 @@ def test_a_copy_of_a_copy_keeps_its_revision(tmp_path: Path, target: Path) -> No
                 "pytorch_model.bin",
             ],
         ),
-        ({"SEED.pt": "t", "vocab.txt": "w"}, ["SEED.pt", "vocab.txt"]),
+        ({"SEED.pt": "PK", "vocab.txt": "w"}, ["SEED.pt", "vocab.txt"]),
         (
-            dict.fromkeys(
-                ["pretrieve.json", "config.json", "model.safetensors", "heads.safetensors", "curve.csv"], "x"
-            ),
+            {
+                **dict.fromkeys(["pretrieve.json", "config.json", "curve.csv"], "{}"),
+                **dict.fromkeys(["model.safetensors", "heads.safetensors"], weights("x")),
+            },
             ["config.json", "heads.safetensors", "model.safetensors", "pretrieve.json"],
         ),
     ],

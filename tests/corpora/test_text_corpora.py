@@ -20,8 +20,9 @@ from pretrieve.corpora.beir_documents import read_beir_documents
 from pretrieve.corpora.builder import Article, Redirect
 from pretrieve.corpora.folder import read_folder
 from pretrieve.corpora.markdown import sections_of
+from pretrieve.corpora.parts import build
 from pretrieve.corpora.plain_text import WORDS, paragraphs_of, read_plain
-from pretrieve.corpora.readers import Part, build
+from pretrieve.corpora.readers import Part
 from pretrieve.corpora.wikitext import Link
 from pretrieve.raw.raw_text import Warnings
 

@@ -126,7 +126,7 @@ def test_needed_by() -> None:
 
 @pytest.fixture(scope="module")
 def loaded() -> Plan:
-    return Plan.load(read_config(ROOT / "config.yaml"), ROOT / "references", ROOT / "schemas/config.schema.yaml", LIST)
+    return Plan.load(read_config(ROOT / "config.yaml"), ROOT / "references", LIST)
 
 
 @pytest.fixture
@@ -168,7 +168,7 @@ def test_published_starts_of_a_table(plan: Plan) -> None:
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-    program = [sys.executable, "workflow_scripts/fetch_table.py", "--dry-run", *arguments]
+    program = [sys.executable, "-m", "pretrieve", "fetch-table", "--dry-run", *arguments]
     return subprocess.run(
         program, cwd=ROOT, capture_output=True, text=True, env={"PYTHONPATH": "src", "PATH": ""}, check=False
     )
@@ -190,7 +190,7 @@ def test_the_program(tmp_path: Path) -> None:
 def test_the_page_is_as_old_as_the_list() -> None:
     page = (ROOT / "docs/raw-files.md").read_text(encoding="utf-8")
     table = licence_table(read_sources(LIST).values())
-    assert with_table(page, table) == page, "run: python workflow_scripts/raw_files_page.py"
+    assert with_table(page, table) == page, "run: pretrieve raw-files-page"
     assert "| msmarco/ |" in table and "| squad/ | rajpurkar.github.io | CC BY-SA 4.0 | 2 | 0.035 | sha256 |" in table
     with pytest.raises(DataError, match="marks of the table"):
         with_table("no marks", table)

@@ -18,7 +18,8 @@ import pytest
 
 from pretrieve.base.errors import DataError
 from pretrieve.corpora.builder import Article, UnplacedLink
-from pretrieve.corpora.readers import Part, build
+from pretrieve.corpora.parts import build
+from pretrieve.corpora.readers import Part
 from pretrieve.corpora.wikispeedia import decode_title, parse_text, place_links, read_links, read_wikispeedia
 from pretrieve.corpora.wikitext import Link, Paragraph, Section
 from pretrieve.raw.raw_text import Warnings
@@ -184,8 +185,8 @@ def other(name: str, kind: bytes) -> tarfile.TarInfo:
         ({}, "Queen\tKing\n", [], ["names 'Queen'"]),
         ({"q/King.txt": article("King")}, "", [], ["King.txt is there a second time"]),
         ({"p/B%FF.txt": article("B")}, "", [], ["B%FF.txt: the name"]),
-        ({"p/B\udcff.txt": article("B")}, "", [], [".txt: the name is not URL-encoded UTF-8"]),
-        ({"../../Rome.txt": article("Rome")}, "", [], ["member '../../Rome.txt' would leave the directory"]),
+        ({"p/B\udcff.txt": article("B")}, "", [], [".txt' is not UTF-8"]),
+        ({"../../Rome.txt": article("Rome")}, "", [], ["member '../../Rome.txt' would leave its folder"]),
         ({"/Rome.txt": article("Rome")}, "", [], ["member '/Rome.txt' would leave"]),
         ({"p/B.txt": b"\xff"}, "", [], ["p/B.txt: byte 1 is not UTF-8"]),
         ({"p/B.html": "x"}, "", [], ["member 'p/B.html'", "TITLE.txt only"]),

@@ -21,7 +21,8 @@ def give_environment(folder: Path) -> None:
     (folder / ".venv").mkdir()
     for part in ("bin", "lib", "pyvenv.cfg"):
         (folder / ".venv" / part).symlink_to(Path(sys.prefix) / part)
-    lock = hashlib.sha256((folder / "envs/requirements.lock").read_bytes()).hexdigest()
+    locks = b"".join((folder / "envs" / name).read_bytes() for name in ("requirements.lock", "torch.txt"))
+    lock = hashlib.sha256(locks).hexdigest()
     (folder / f".venv/.installed-{lock[:16]}").touch()
 
 

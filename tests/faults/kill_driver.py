@@ -4,7 +4,7 @@
 
 makes the miniature of ``tests/workflow`` once in peace, and then with ``kill -9`` at so many random moments; when a run reaches
 its end before all moments came, another one begins. Three things are killed in turn: Snakemake with all its jobs, Snakemake alone
-(its jobs live on, and the next run finds them at work), and one job. Half of the moments are seconds after a start, half a step
+(its jobs live on, and the next run waits for them), and one job. Half of the moments are seconds after a start, half a step
 of a training that is then in the middle. It ends with an error, and says why, when
 
 * a table, run, metric or model differs in one byte (what a run cost aside), or something half-written is left;
@@ -23,6 +23,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from base64 import urlsafe_b64encode
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -36,12 +37,10 @@ from miniature import Workflow, clone, copy_project, environment  # noqa: E402
 from same_results import assert_same_results  # noqa: E402
 from tiny_science import change_config, write_config, write_raw_files  # noqa: E402
 
-from pretrieve.workflow.running import finished_work  # noqa: E402
-
 KINDS = ("everything", "snakemake", "job")
 #: Seconds until a run that hangs is given up, also on a busy machine.
 TIMEOUT = 3600
-COMMAND = ("snakemake", "--cores", "2", "--config", "checkpoint_seconds=0")
+COMMAND = ("workflow/run.sh", "--cores", "2", "--config", "checkpoint_seconds=0")
 
 
 @dataclass(frozen=True)
@@ -55,13 +54,13 @@ class Kill:
 
 @dataclass
 class Outcome:
-    """What a driver did: its kills, runs that were made to their end, trainings that went on from a checkpoint, and processes of
-    killed runs that the next run ended."""
+    """What a driver did: its kills, runs that were made to their end, trainings that went on from a checkpoint, and jobs that
+    waited for the same job of a killed run."""
 
     kills: list[Kill] = field(default_factory=list)
     runs: int = 0
     resumed: int = 0
-    taken_over: int = 0
+    waited: int = 0
 
 
 class Watched:
@@ -138,6 +137,14 @@ def steps_of(folder: Path) -> dict[str, int]:
     return found
 
 
+def marker_name(file: str, room: int = 254) -> str:
+    """The file with which Snakemake 9 marks an output as incomplete, from the start of its job until it has recorded the end: the
+    output's name in base64, in folders where it is longer than ``room``."""
+    code = urlsafe_b64encode(file.encode()).decode()
+    *heads, last = [code[start : start + room] for start in range(0, len(code), room)]
+    return "/".join([*(f"@{head}" for head in heads), last])
+
+
 def recorded(folder: Path) -> dict[str, int]:
     """What Snakemake has recorded as done among what is trained, embedded and searched → time of its file."""
     mark, found = folder / ".snakemake/incomplete", {}
@@ -146,7 +153,7 @@ def recorded(folder: Path) -> dict[str, int]:
             for file in (Path(place, name) for name in names if name.endswith(("model.safetensors", ".trec.gz"))):
                 name = str(file.relative_to(folder))
                 with suppress(FileNotFoundError):  # a job that lives on may remove it
-                    if not (mark / finished_work.marker_name(name, 254)).exists():
+                    if not (mark / marker_name(name)).exists():
                         found[name] = file.stat().st_mtime_ns
     return found
 
@@ -193,7 +200,7 @@ def kill_often(
                 _check_progress(workflow.folder, steps, done, last.printed.read_text(errors="replace"))
                 text = last.printed.read_text(errors="replace")
                 outcome.resumed += len(set(re.findall(r"^(.*): going on from step", text, flags=re.MULTILINE)))
-                outcome.taken_over += text.count("of a run that was killed is ended; this one goes on")
+                outcome.waited += text.count("another process is at this job; waiting until it ends")
                 steps, done = steps_of(workflow.folder), recorded(workflow.folder)
                 if code == 0:
                     break
@@ -244,8 +251,8 @@ def main() -> None:
         kinds = ", ".join(f"{sum(kill.kind == kind for kill in outcome.kills)} × {kind}" for kind in KINDS)
         print(
             f"{len(outcome.kills)} kills ({kinds}) in {outcome.runs} runs; {outcome.resumed} trainings went on from a "
-            f"checkpoint, and {outcome.taken_over} processes of killed runs were ended by the next. Tables, runs, metrics and "
-            "models are the same, byte for byte."
+            f"checkpoint, and {outcome.waited} jobs waited for the same job of a killed run. Tables, runs, metrics and models "
+            "are the same, byte for byte."
         )
 
 

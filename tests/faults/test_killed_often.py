@@ -6,11 +6,16 @@ docs/faults.md.
 
 from __future__ import annotations
 
+import os
+import re
+import signal
 from pathlib import Path
 
 from kill_driver import KINDS, Watched, kill_often, steps_of
 from miniature import Workflow, clone
 from tiny_science import change_config
+
+STEPS = 150
 
 
 def test_a_run_that_is_killed_again_and_again_ends_as_if_nothing_was(untouched, undisturbed, fault_folders):
@@ -19,27 +24,30 @@ def test_a_run_that_is_killed_again_and_again_ends_as_if_nothing_was(untouched, 
     assert outcome.runs >= 1
 
 
-def test_a_job_that_outlives_snakemake_is_ended_and_its_work_is_not_lost(undisturbed: Workflow, fault_folders: Path):
-    """Snakemake alone is killed while a training goes on; the next run finds that at work."""
+def test_a_job_that_outlives_snakemake_is_waited_for_and_its_work_is_not_lost(
+    undisturbed: Workflow, fault_folders: Path
+):
+    """Snakemake alone is killed while a training goes on; the next run waits for its end, and trains nothing once more."""
     workflow = clone(undisturbed, fault_folders / "outlived")
-    # So many steps that the training is still at work when the second run has started, however slow that is; none sees the end.
-    change_config(workflow.folder, "scales", "demo", "pretraining", "budgets", "mlm", "steps", to=100_000)
+    # So long that the training is still at work when the second run has come to it, however slow that is.
+    change_config(workflow.folder, "scales", "demo", "pretraining", "budgets", "mlm", "steps", to=STEPS)
     first = Watched(workflow, workflow.folder / "first.txt")
     try:
         while not any(step >= 5 for step in steps_of(workflow.folder).values()):
             assert not first.over, first.printed.read_text()
+        (training,) = first.jobs()[-1:]
+        os.kill(training, signal.SIGSTOP)
         first.kill("snakemake")
-        before = max(steps_of(workflow.folder).values())
-        assert first.jobs(), "the training lives on"
         second = Watched(workflow, workflow.folder / "second.txt")
         try:
-            while "going on from step" not in (text := second.printed.read_text()):
+            while "another process is at this job; waiting" not in (text := second.printed.read_text()):
                 assert not second.over, text
-            assert "of a run that was killed is ended; this one goes on" in text
-            assert not first.jobs()
-            step = int(text.partition("going on from step ")[2].split()[0].replace(",", ""))
-            assert step >= before
+            os.kill(training, signal.SIGCONT)
+            assert second.wait() == 0, second.printed.read_text()
+            (step,) = re.findall(r"going on from step ([\d,]+) of", second.printed.read_text())
+            assert int(step.replace(",", "")) >= STEPS - 2, "what the first one has trained is not trained again"
         finally:
-            second.kill("everything")
+            if not second.over:
+                second.kill("everything")
     finally:
         first.sweep()

@@ -26,7 +26,7 @@ from pretrieve.finetuning import validation
 from pretrieve.finetuning.fine_tuning import FineTuning, options_of_size
 from pretrieve.finetuning.finetune import finetune
 from pretrieve.finetuning.recipes import resolve_recipe
-from pretrieve.finetuning.trainers import TRAINERS
+from pretrieve.finetuning.trainers import prepare
 from pretrieve.models.encoder import Encoder
 from pretrieve.models.hf_format import load_encoder, read_encoder, save_encoder
 from pretrieve.models.retriever_files import load_cross_encoder, load_retriever
@@ -241,7 +241,7 @@ def test_a_recipe_that_goes_on_begins_with_the_other_retriever(task: Dataset, wo
         )
         for own in (negatives, {"mined:dupmae-1stage": _without_last(task, tmp_path)})
     ]
-    keys = {TRAINERS["ranking"](run).key for run in runs}
+    keys = {prepare(run).key for run in runs}
     assert len(keys) == 2
 
 

@@ -204,15 +204,43 @@ def test_no_negatives_are_needed_for_groups_of_one(task: Dataset) -> None:
     assert make(task, 1, []).at(0, 4).documents.shape == (4, 1)
 
 
-def test_a_query_without_negatives_is_named(task: Dataset) -> None:
+def test_a_query_without_negatives_gets_random_ones(task: Dataset) -> None:
+    """Of the whole corpus, the same for a seed, never a relevant one; seen to end the run before ("have no negatives")."""
     rows = task.split("60pct", "train")
     good = {task.query_ids[row]: ["x"] for row in rows}
-    missing = {name: own for name, own in good.items() if name != "q3-1"}
-    for bad in (missing, good | {"q3-1": []}, good | {"q3-1": ["d3"]}):  # d3 answers it
-        with pytest.raises(DataError, match=r"negatives/bm25.jsonl.gz: 1 of 24 training queries have no .*'q3-1'"):
-            make(task, 2, [of(bad, path="negatives/bm25.jsonl.gz")])
-    with pytest.raises(DataError, match="no file of negatives: 24 of 24 training queries"):
-        make(task, 2, [])
+    row = task.query_row("q3-1")
+    for bad in (
+        {name: own for name, own in good.items() if name != "q3-1"},
+        good | {"q3-1": []},
+        good | {"q3-1": ["d3"]},
+    ):
+        groups = make(task, 2, [of(bad)], pool=5)
+        assert groups.counts == {"random_negatives": 1} and len(groups) == 24
+        drawn = groups.pool(row).tolist()
+        assert len(set(drawn)) == 5 and not set(drawn) & set(task.relevant[row].tolist())
+        assert drawn == make(task, 2, [of(bad)], pool=5).pool(row).tolist()
+        assert drawn != make(task, 2, [of(bad)], seed=8, pool=5).pool(row).tolist()
+    groups = make(task, 2, [], pool=100)
+    assert groups.counts == {"random_negatives": 24} and len(groups.pool(row)) == 8, "all but the relevant one"
+    assert make(task, 2).counts == {}
+
+
+def test_a_query_that_all_documents_answer_is_left_out(changed_task) -> None:
+    """And where that is true of every query, they are trained against each other; without a batch nothing can be learnt."""
+    names = ["x", *(f"d{k}" for k in range(8))]
+    task = Dataset(changed_task("qrels", query_id=["q0-0"] * 9, doc_id=names, relevance=[1] * 9))
+    alone = np.array([task.query_row("q0-0")])
+    groups = make(task, 4, [], rows=alone)
+    assert groups.counts == {"left_out_without_negatives": 1} and groups.at(0, 4).documents.shape == (4, 1)
+    with pytest.raises(DataError, match="every document is relevant to every training query"):
+        make(task, 4, [], rows=alone, in_batch=False)
+
+
+def test_a_file_with_none_of_the_queries_is_refused(task: Dataset) -> None:
+    rows = task.split("60pct", "train")
+    other = next(name for name in task.query_ids if task.query_row(name) not in rows)
+    with pytest.raises(DataError, match=r"negatives/bm25.jsonl.gz: has none of the 24 training queries"):
+        make(task, 2, [of({other: ["x"]}, path="negatives/bm25.jsonl.gz")])
 
 
 def test_a_file_of_another_task_is_refused(task: Dataset) -> None:

@@ -157,7 +157,7 @@ def test_unknown_names_in_a_t5_directory(tmp_path: Path) -> None:
         ({"family": "albert"}, "family 'albert' is not allowed"),
         ({"family": "roberta"}, "position_offset=0"),
         ({"position_offset": 2}, "family='bert' with position_offset=2"),
-        ({"segments": -1}, "segments=-1"),
+        ({"segments": -1}, "segments is -1; expected"),
         ({"kind": "t6"}, "kind 't6' is not allowed"),
         ({"hidden": 15}, "multiple of heads"),
     ],

@@ -307,7 +307,7 @@ def test_files_that_are_none(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="config.json is missing, and with it vocab_size, hidden_size"):
         read_start(tmp_path)
     (tmp_path / "config.json").write_text("{")
-    with pytest.raises(DataError, match="not JSON"):
+    with pytest.raises(DataError, match="not valid JSON"):
         read_start(tmp_path)
     (tmp_path / "config.json").write_text(json.dumps(model.config.to_dict()))
     read_start(tmp_path)

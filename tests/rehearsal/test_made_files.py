@@ -10,26 +10,21 @@ from pathlib import Path
 import pytest
 
 from pretrieve.base.errors import ConfigError
-from pretrieve.benchmarks.official.collection_formats import LAYOUTS
-from pretrieve.benchmarks.official.collection_readers import build_collection
-from pretrieve.benchmarks.official.example_readers import READERS as EXAMPLES
-from pretrieve.benchmarks.official.example_readers import build_official
 from pretrieve.benchmarks.official.fanoutqa import build_fanoutqa
-from pretrieve.benchmarks.official.multireqa import build_multireqa
-from pretrieve.benchmarks.official.natural_questions import build_natural_questions
-from pretrieve.benchmarks.official.squad_reqa import build_squad
+from pretrieve.benchmarks.readers import READERS, options_of
+from pretrieve.benchmarks.reading import Request, build_collection, build_task
+from pretrieve.corpora import parts as corpus_parts
 from pretrieve.corpora import readers
 from pretrieve.models.published import read_start
 from pretrieve.operations.rehearsal.checkpoints import make_checkpoint
 from pretrieve.operations.rehearsal.made import FORMS, make
-from pretrieve.operations.rehearsal.overrides import made_start
 from pretrieve.operations.rehearsal.text import vocabulary
 from pretrieve.operations.rehearsal.world import BUILDINGS, SPLITS, asked
-from pretrieve.tasks.collection_task import build_collection_task
 from pretrieve.tasks.splits import parse_sizes
 from pretrieve.text.vocabulary import from_vocab_file, given_tokenizer, vocabulary_sha256
 from pretrieve.workflow.config_files import read_config
 from pretrieve.workflow.plan import Plan
+from pretrieve.workflow.rehearsal import made_start
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -37,8 +32,7 @@ ROOT = Path(__file__).resolve().parents[2]
 @pytest.fixture(scope="module")
 def plan() -> Plan:
     config = read_config(ROOT / "config.yaml") | {"scale": "paper", "rehearsal": 1}
-    schema, sources = ROOT / "schemas/config.schema.yaml", ROOT / "resources/sources.tsv"
-    return Plan.load(config, ROOT / "references", schema, sources)
+    return Plan.load(config, ROOT / "references", ROOT / "resources/sources.tsv")
 
 
 @pytest.fixture(scope="module")
@@ -60,9 +54,7 @@ def distinct(plan: Plan) -> list[str]:
     datasets = plan.config["datasets"]
     kinds = {}
     for name, options in datasets.items():
-        if options["reader"] in (*LAYOUTS, *EXAMPLES, "squad", "natural-questions", "multireqa") and not options.get(
-            "open"
-        ):
+        if options.get("files") and not options.get("open") and options["reader"] != "corpus":
             files = "" if options["reader"] == "beir" else str(sorted(options["files"].items()))
             kinds.setdefault((options["reader"], files, str(options.get("title"))), name)
     return list(kinds.values())
@@ -76,28 +68,11 @@ def test_every_data_set_of_the_paper_scale_is_read_from_made_files(plan, made, t
         reader, out = options["reader"], tmp_path / name
         files = {key: made[source] for key, source in options["files"].items()}
         sizes = parse_sizes([f"{size}={part}" for size, part in options["sizes"].items()])
-        more = options.get("reader_options", {})
-        if reader in LAYOUTS:
-            build_collection(reader, files, tmp_path / f"{name}-collection", more)
-            stats = build_collection_task(
-                tmp_path / f"{name}-collection",
-                tokenizer,
-                out,
-                sizes,
-                1,
-                options.get("title", "none"),
-                test=options.get("test"),
-            )
-        elif reader in EXAMPLES:
-            stats = build_official(reader, files, tokenizer, out, sizes, counts="any", options=more)
-        elif reader == "multireqa":
-            stats = build_multireqa(
-                files["candidates"], files["texts"], tokenizer, out, sizes, more.get("role", "test")
-            )
-        elif reader == "squad":
-            stats = build_squad(files, tokenizer, out, sizes, 1)
-        else:
-            stats = build_natural_questions(files["file"], tokenizer, out, sizes, 1)
+        if READERS[reader].collection:
+            place = tmp_path / f"{name}-collection"
+            build_collection(reader, files, place, options.get("reader_options", {}))
+            reader, files = "collection", {"collection": place}
+        stats = build_task(reader, Request(files, tokenizer, out, sizes, options=options_of(options)))
         assert stats["splits"].keys() == sizes.keys(), name
         trained = "trained_on" not in options
         assert all((split["train"] >= 4 and split["valid"] >= 1) == trained for split in stats["splits"].values()), name
@@ -110,9 +85,9 @@ def test_the_corpora_are_read_and_their_links_lead_to_pages(plan, made, tokenize
             readers.Part(part.name, part.reader, {key: str(made[file]) for key, file in part.files.items()})
             for part in parts
         ]
-        counts = readers.build(parts, tmp_path / name)
+        counts = corpus_parts.build(parts, tmp_path / name)
         assert counts["articles"] >= len(BUILDINGS)
-    links = readers.build(
+    links = corpus_parts.build(
         [readers.Part("wikipedia", "mediawiki", {"dump": str(made["enwiki-20181220"])})], tmp_path / "wikipedia"
     )
     assert links["wlp_pairs"] >= 10 * len(BUILDINGS)

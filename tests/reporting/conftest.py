@@ -8,7 +8,7 @@ import pytest
 from worked_table import CELLS, HITS, PAPER, metrics_json
 
 from pretrieve.base.files import write_json
-from pretrieve.reporting.tables.references import Table, load_table
+from pretrieve.references.tables import Table, load_table
 from pretrieve.reporting.tables.results import Setting
 
 

@@ -27,12 +27,12 @@ import pytest
 
 from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.base.files import sha256_of, write_json
+from pretrieve.references.cases import choose_cases
+from pretrieve.references.tables import load_table
 from pretrieve.reporting.tables.case_studies import snippet
-from pretrieve.reporting.tables.cases import choose_cases
 from pretrieve.reporting.tables.filling import fill_table
 from pretrieve.reporting.tables.layout import make_page
 from pretrieve.reporting.tables.manifest import row_commands, total_cost
-from pretrieve.reporting.tables.references import load_table
 from pretrieve.reporting.tables.render import to_html, to_markdown
 from pretrieve.reporting.tables.results import Setting, expected_files
 from pretrieve.retrieval.trec_run import Run, write_trec

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pytest
 
-from pretrieve.reporting.tables.commands import command, make_it
+from pretrieve.workflow.commands import command, make_it
 
 
 @pytest.mark.parametrize(

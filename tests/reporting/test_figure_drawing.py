@@ -17,11 +17,11 @@ from xml.etree import ElementTree
 import pytest
 from tiny_figure import FIGURE, write_figure, write_run
 
+from pretrieve.references.figures import load_figure
+from pretrieve.references.palette import METHODS
 from pretrieve.reporting.figures.draw import _renamed, draw, to_svg
 from pretrieve.reporting.figures.measure import measure_figure
-from pretrieve.reporting.figures.palette import METHODS
 from pretrieve.reporting.figures.points import Point
-from pretrieve.reporting.figures.reference import load_figure
 
 SVG = "{http://www.w3.org/2000/svg}"
 REFERENCES = Path(__file__).parents[2] / "references"

@@ -15,9 +15,9 @@ import pytest
 from tiny_figure import write_figure, write_run
 
 from pretrieve.base.errors import DataError
+from pretrieve.references.figures import load_figure
 from pretrieve.reporting.figures import maps
 from pretrieve.reporting.figures.measure import measure_figure
-from pretrieve.reporting.figures.reference import load_figure
 from pretrieve.retrieval.embeddings import EmbeddingWriter
 
 FIGURE = """\

@@ -19,11 +19,11 @@ import pytest
 from tiny_figure import FIGURE, write_figure, write_run
 
 from pretrieve.base.errors import ConfigError, DataError
+from pretrieve.references.figures import load_figure, load_figures
+from pretrieve.references.tables import load_table
 from pretrieve.reporting.figures.manifest import make_manifest
 from pretrieve.reporting.figures.measure import FigureSetting, measure_figure
 from pretrieve.reporting.figures.points import Point, count_points, read_points, write_points
-from pretrieve.reporting.figures.reference import load_figure, load_figures
-from pretrieve.reporting.tables.references import load_table
 from pretrieve.reporting.tables.results import Setting
 
 ROOT = Path(__file__).parents[2]

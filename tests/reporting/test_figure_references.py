@@ -18,11 +18,11 @@ from tiny_figure import FIGURE, write_figure
 from pretrieve.base.errors import ConfigError
 from pretrieve.base.paths import parse_system
 from pretrieve.finetuning.fine_tuning import options_of_size
-from pretrieve.reporting.figures.inputs import figure_inputs
-from pretrieve.reporting.figures.palette import METHODS
-from pretrieve.reporting.figures.reference import load_figure, load_figures
-from pretrieve.reporting.tables.references import load_table
+from pretrieve.references.figures import load_figure, load_figures
+from pretrieve.references.palette import METHODS
+from pretrieve.references.tables import load_table
 from pretrieve.workflow.config_files import read_config
+from pretrieve.workflow.figure_inputs import figure_inputs
 from pretrieve.workflow.plan import Plan
 
 ROOT = Path(__file__).parents[2]
@@ -48,7 +48,7 @@ PANELS = {
 def plan() -> Plan:
     config = read_config(ROOT / "config.yaml")
     sources = ROOT / "resources/sources.tsv"
-    return Plan.load(config, REFERENCES, ROOT / "schemas/config.schema.yaml", sources)
+    return Plan.load(config, REFERENCES, sources)
 
 
 def test_the_nine_figures_of_the_papers_and_their_panels():
@@ -246,7 +246,7 @@ def test_a_missing_file_and_an_unknown_figure_are_named(tmp_path):
         load_figure(tmp_path / "figure7.yaml")
     config = read_config(ROOT / "config.yaml") | {"figures": ["seed_encoder/figure2"]}
     with pytest.raises(ConfigError, match=r"config: figures: 'seed_encoder/figure2' is not allowed; .*figure1"):
-        Plan.load(config, REFERENCES, ROOT / "schemas/config.schema.yaml", ROOT / "resources/sources.tsv")
+        Plan.load(config, REFERENCES, ROOT / "resources/sources.tsv")
 
 
 def test_an_x_that_yaml_reads_as_a_number_is_text(tmp_path):
@@ -255,11 +255,13 @@ def test_an_x_that_yaml_reads_as_a_number_is_text(tmp_path):
 
 
 def test_a_target_that_is_no_figure_is_refused(plan):
-    plan.check_targets(["results/demo/figures/seed_encoder/figure6.svg", "results/demo/figures/condenser/figure2.csv"])
+    assert {"results/demo/figures/seed_encoder/figure6.svg", "results/demo/figures/condenser/figure2.csv"} <= {
+        *plan.page_files
+    }
     with pytest.raises(
         ConfigError, match=r"figure2.png: no such figure; .*did you mean 'results/demo/figures/condenser/figure2"
     ):
-        plan.check_targets(["results/demo/figures/condenser/figure2.png"])
+        plan.refuse_page("results/demo/figures/condenser/figure2.png")
 
 
 def test_systems_are_names_that_take_apart():

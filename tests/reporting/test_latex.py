@@ -17,10 +17,10 @@ from pathlib import Path
 
 import pytest
 
+from pretrieve.references.tables import load_table
 from pretrieve.reporting.tables.filling import fill_table
 from pretrieve.reporting.tables.latex import escaped, to_latex
 from pretrieve.reporting.tables.layout import make_page
-from pretrieve.reporting.tables.references import load_table
 from pretrieve.reporting.tables.results import Setting
 
 REFERENCES = Path(__file__).parents[2] / "references"
@@ -106,5 +106,7 @@ def test_latex_sets_it(table, setting, tmp_path):
     whole = rf"\documentclass{{article}}{packages}\begin{{document}}{chr(10)}{fragment}\end{{document}}"
     (tmp_path / "whole.tex").write_text(whole)
     program = [PDFLATEX, "-interaction=nonstopmode", "-halt-on-error", "whole.tex"]
-    ended = subprocess.run(program, cwd=tmp_path, capture_output=True, text=True)
+    ended = subprocess.run(program, cwd=tmp_path, capture_output=True, encoding="utf-8", errors="replace")
+    if lacking := re.search(r"File `(\w+\.sty)' not found", ended.stdout):
+        pytest.skip(f"this LaTeX has no {lacking[1]}")
     assert ended.returncode == 0, ended.stdout[-2000:]

@@ -207,7 +207,10 @@ def test_the_page_and_the_file_say_the_same(request_: dict) -> None:
     rows = read_rows(request_)
     advice = advise(rows, "ndcg@10", BERT)
     stats = {"candidates": 12, "splits": {"full": {"train": 7, "valid": 1, "test": 2, "dev": 0}}}
-    text = to_markdown(make_page(request_, rows, {"tested": stats, "trained": stats}, advice))
+    warnings = {"query without text, left out": {"count": 3}, "id that is a number, read as text": {"count": 9}}
+    every = {"tested": stats, "trained": stats, "collection": {"warnings": warnings}}
+    text = to_markdown(make_page(request_, rows, every, advice))
+    assert "\n- Query without text, left out: 3.\n" in text and "read as text" not in text
     table = [line for line in text.splitlines() if line.startswith("|")]
     assert len({len(line) for line in table}) == 1 and "BERT \\| x" in text and "**0.700 ± 0.141**" in text
     assert f"> **{advice.sentence}**" in text and "1 min 10 s" in text

@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 
 from pretrieve.base.paths import parse_system
-from pretrieve.reporting.tables.references import COLUMNS, load_paper, load_table, parse_number
+from pretrieve.references.tables import COLUMNS, load_paper, load_table, parse_number
 from pretrieve.workflow.config_files import read_config
 
 CHECKOUT = Path(__file__).parents[2]

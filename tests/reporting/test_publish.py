@@ -39,8 +39,9 @@ def git(*arguments: str) -> str:
 
 
 @pytest.fixture
-def finished(table, setting):
-    """A committed checkout (the working folder) with the tiny table made at the demo scale."""
+def finished(table, setting, monkeypatch):
+    """A committed checkout (the working folder) with the tiny table made at the demo scale, by the code in it."""
+    monkeypatch.setattr("pretrieve.reporting.tables.manifest.code_file", lambda: Path())
     Path("README.md").write_text(README)
     Path(".gitignore").write_text("/results/*\n!/results/published/\n")
     Path("config.yaml").write_text("scale: demo\n")

@@ -13,7 +13,7 @@ import pytest
 
 from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.base.paths import parse_system
-from pretrieve.reporting.tables.references import load_paper, load_table, parse_number
+from pretrieve.references.tables import load_paper, load_table, parse_number
 
 CHECKOUT = Path(__file__).parents[2]
 REFERENCES = CHECKOUT / "references"

@@ -42,9 +42,9 @@ from pretrieve.operations.publish.comparison import (
     order_as_published,
 )
 from pretrieve.operations.publish.ingredients import ingredients
+from pretrieve.references.tables import load_table
 from pretrieve.reporting.tables.filling import fill_table, read_lines, write_lines
 from pretrieve.reporting.tables.manifest import cpu_model, hardware, make_manifest
-from pretrieve.reporting.tables.references import load_table
 from pretrieve.reporting.tables.results import Setting
 from pretrieve.workflow.config_files import read_config
 from pretrieve.workflow.plan import Plan
@@ -71,7 +71,7 @@ def config() -> dict:
 
 
 def plan_of(config: dict) -> Plan:
-    return Plan.load(config, ROOT / "references", ROOT / "schemas/config.schema.yaml", ROOT / "resources/sources.tsv")
+    return Plan.load(config, ROOT / "references", ROOT / "resources/sources.tsv")
 
 
 @pytest.fixture(scope="module")
@@ -178,9 +178,9 @@ def test_a_published_number_that_was_changed_fails_the_program(run):
     path = FOLDER / "pretraining_tasks/table1.csv"
     lines = read_lines(path)
     write_lines(path, [lines[0]._replace(measured=str(int(lines[0].measured) + 1)), *lines[1:]])
-    for name in ("references", "schemas", "resources"):
+    for name in ("references", "resources"):
         Path(name).symlink_to(ROOT / name)
-    program = [sys.executable, str(ROOT / "workflow_scripts/compare_runs.py"), "--config", str(ROOT / "config.yaml")]
+    program = [sys.executable, "-m", "pretrieve", "compare-runs", "--config", str(ROOT / "config.yaml")]
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
     ended = subprocess.run(program, env=environment, capture_output=True, text=True)
     assert ended.returncode == 1 and "1 of 102 cells" in ended.stderr and "pretraining_tasks/table1" in ended.stderr

@@ -19,6 +19,7 @@ from browser import CHROMIUM, Browser
 from pretrieve.base.errors import DataError
 from pretrieve.base.files import write_json
 from pretrieve.base.paths import figure_file, table_file
+from pretrieve.references.tables import load_table
 from pretrieve.reporting.claims.claims import load_claims
 from pretrieve.reporting.claims.ledger import Comparison, Finding, to_comparisons, to_findings
 from pretrieve.reporting.claims.measured import Measurements
@@ -31,7 +32,6 @@ from pretrieve.reporting.report.page import collect, render
 from pretrieve.reporting.report.tables import shade_of
 from pretrieve.reporting.tables.filling import Line, fill_table, write_lines
 from pretrieve.reporting.tables.manifest import make_manifest
-from pretrieve.reporting.tables.references import load_table
 from pretrieve.reporting.tables.results import Setting
 from pretrieve.reporting.tables.rows import write_rows
 from pretrieve.workflow.config_files import read_config
@@ -48,8 +48,8 @@ needs_browser = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium to open
 def plan() -> Plan:
     config = read_config(ROOT / "config.yaml")
     config |= {"tables": TABLES, "figures": [FIGURE], "scale": "demo", "seeds": [1]}
-    schema, sources = ROOT / "schemas/config.schema.yaml", ROOT / "resources/sources.tsv"
-    return Plan.load(config, ROOT / "references", schema, sources)
+    sources = ROOT / "resources/sources.tsv"
+    return Plan.load(config, ROOT / "references", sources)
 
 
 @pytest.fixture(scope="module")

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from pretrieve.base.errors import DataError
-from pretrieve.reporting.figures.palette import METHODS, Look, look_of
-from pretrieve.reporting.figures.reference import load_figure
+from pretrieve.references.figures import load_figure
+from pretrieve.references.palette import METHODS, Look, look_of
 from pretrieve.reporting.report.inline_svg import inline_svg
 from pretrieve.reporting.report.learning_curves import Curve, dashes_of, draw_curves, smoothed
 from pretrieve.workflow.config_files import read_config

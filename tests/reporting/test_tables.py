@@ -20,7 +20,8 @@ import pytest
 
 from pretrieve.base.errors import DataError
 from pretrieve.base.paths import parse_system
-from pretrieve.reporting.tables.cases import scored_by
+from pretrieve.references.cases import scored_by
+from pretrieve.references.tables import load_table
 from pretrieve.reporting.tables.filling import (
     MEASURED,
     UNMEASURED,
@@ -34,7 +35,6 @@ from pretrieve.reporting.tables.filling import (
 from pretrieve.reporting.tables.latex import to_latex
 from pretrieve.reporting.tables.layout import make_page
 from pretrieve.reporting.tables.manifest import make_manifest, row_commands
-from pretrieve.reporting.tables.references import load_table
 from pretrieve.reporting.tables.render import to_html, to_markdown
 from pretrieve.reporting.tables.results import ResultFiles, Setting, expected_files
 from pretrieve.workflow.config_files import read_config
@@ -386,7 +386,7 @@ def test_the_program_writes_all_its_files_or_one_line(tiny, setting):
 def plan() -> Plan:
     config = read_config(CHECKOUT / "config.yaml") | {"seeds": [1, 2]}
     sources = CHECKOUT / "resources" / "sources.tsv"
-    return Plan.load(config, CHECKOUT / "references", CHECKOUT / "schemas" / "config.schema.yaml", sources)
+    return Plan.load(config, CHECKOUT / "references", sources)
 
 
 def setting_of(plan: Plan, name: str) -> Setting:

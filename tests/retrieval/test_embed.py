@@ -151,6 +151,25 @@ def by_tower(tower, packed) -> np.ndarray:
         return tower(Batch.of(packed)).numpy()
 
 
+def test_vectors_stay_while_retriever_texts_and_code_do(store, encoder, cpu, tmp_path: Path) -> None:
+    """Snakemake removes the outputs of a job before it runs it again, be it for one more metric.
+
+    Seen to fail when: the plan goes with the meta file; the code is no part of the key.
+    """
+    save(tmp_path / "r", store, encoder, "sde")
+    embedded = lambda code: embed_task(
+        StoreTask(store), tmp_path / "r", tmp_path / "e", QUERY_LENGTH, PASSAGE_LENGTH, cpu, code=code
+    )
+    assert embedded("one") > 0
+    made = {path.name: (path.read_bytes(), path.stat().st_mtime_ns) for path in (tmp_path / "e").glob("*.npy")}
+    for name in ("corpus", "queries"):
+        (tmp_path / f"e/{name}.json").unlink()
+    assert embedded("one") == 0
+    assert {path.name: (path.read_bytes(), path.stat().st_mtime_ns) for path in (tmp_path / "e").glob("*.npy")} == made
+    assert len(EmbeddingReader(tmp_path / "e", "corpus").read()) == store.n_passages
+    assert embedded("another") > 0
+
+
 def test_each_side_by_its_tower(store, cpu, tmp_path: Path) -> None:
     task, retriever = StoreTask(store), tmp_path / "retriever"
     dual = save(retriever, store, Encoder(small_body(store), 6, "mean", 4), "ade")

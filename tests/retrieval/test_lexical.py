@@ -83,8 +83,9 @@ def test_resume(tmp_path: Path) -> None:
     writer(tmp_path, key="other")
     assert sorted(path.name for path in tmp_path.iterdir()) == [
         "corpus-00000.npy",
-        "corpus-lexical.partial.json",
+        "corpus-lexical.plan.json",
         "corpus.json",
+        "corpus.plan.json",
     ]
     half = writer(tmp_path, key="half")
     half.write(0, INDICES[:4], VALUES[:4])

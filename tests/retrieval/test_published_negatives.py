@@ -13,8 +13,8 @@ import pytest
 from tokenizers import Tokenizer
 
 from pretrieve.base.errors import ConfigError, DataError
-from pretrieve.benchmarks.official.collection_formats import ships_negatives
-from pretrieve.benchmarks.official.collection_readers import build_collection
+from pretrieve.benchmarks.readers import ships_negatives
+from pretrieve.benchmarks.reading import build_collection
 from pretrieve.evaluation.metrics import read_qrels
 from pretrieve.finetuning.groups import Groups
 from pretrieve.finetuning.recipes import resolve_recipe

@@ -97,7 +97,7 @@ class Run:
         with open(self.output, "wb") as stream:
             self.process = subprocess.Popen(
                 # As in a terminal: whoever starts the tests in the background lets them ignore interrupts, and what they start.
-                ["env", "--default-signal=INT", "snakemake", *PROFILE, *arguments],
+                ["env", "--default-signal=INT", "workflow/run.sh", *PROFILE, *arguments],
                 cwd=self.folder,
                 env=user_environment(cluster),
                 stdin=subprocess.DEVNULL,

@@ -132,7 +132,7 @@ def words_of(call: list[str], workflow: Workflow) -> list[str]:
         if word.startswith("--wrap="):
             assert f"{here}/Snakefile" in word and "--executor slurm-jobstep" in word
             words.append("--wrap=...")
-        elif re.fullmatch(r"[0-9a-f-]{36}", word):
+        elif re.fullmatch(r"pretrieve_[0-9a-f-]{36}", word):
             words.append("RUN")
         else:
             words.append(word.replace(here, "HERE"))

@@ -111,7 +111,7 @@ def ask_as_another_user(checkout: Workflow, cluster: Cluster, home: Path) -> sub
 
 def only_training_is_left(run: Run) -> bool:
     """True when Snakemake has seen the end of all jobs that do not wait for an encoder."""
-    waiting = ("pretrain", "finetune", "embed", "search", "table", "total")
+    waiting = ("pretrain", "finetune", "retrieve", "table", "total")
     wanted = {rule: count for rule, count in planned(run.text).items() if not rule.startswith(waiting)}
     return wanted.items() <= finished(run.text).items()
 
@@ -195,7 +195,7 @@ def test_no_other_stage_runs_twice(story):
 
 def test_heavy_rules_are_submitted_and_small_ones_are_not(story):
     ran = {job.rule.split("_")[0] for job in story.jobs}
-    assert {"corpus", "vocabulary", "token", "task", "bm25", "pretrain", "finetune", "embed", "search"} <= ran
+    assert {"corpus", "vocabulary", "token", "task", "bm25", "pretrain", "finetune", "retrieve"} <= ran
     assert not ran & {"fetch", "table", "claims", "report", "all"}
 
 
@@ -208,7 +208,7 @@ def test_the_log_of_a_failed_job_is_shown(story):
 
 
 def test_jobs_of_a_killed_run_are_cancelled_by_the_next(story):
-    assert "its lock is removed" in story.second
+    assert "A run was killed here; its finished jobs are kept" in story.second
     assert f"left 1 Slurm jobs ({job_of(story, story.a[2]).id.partition('_')[0]}" in story.second
     assert not story.a[2].alive
 
@@ -217,5 +217,5 @@ def test_another_user_is_told_that_the_checkout_is_locked(story):
     if story.stranger is None:
         pytest.skip("setpriv not found")
     assert story.stranger.returncode != 0
-    assert "cannot be locked" in story.stranger.stderr and "its lock is removed" not in story.stranger.stderr
+    assert "cannot be locked" in story.stranger.stderr
     assert "Traceback" not in story.stranger.stderr

@@ -45,7 +45,7 @@ def test_a_job_that_fails_is_tried_with_more_memory_and_says_why(checkout, clust
         assert run.ends() != 0
     first, second = cluster.jobs(checkout.folder)
     # Snakemake's own words, and the program's: its log is shown, and the way on.
-    assert (first.rule, first.state) == (second.rule, second.state) == ("task_squad", "FAILED")
+    assert (first.rule, first.state) == (second.rule, second.state) == ("task_with_answers", "FAILED")
     assert second.memory_mb > first.memory_mb
     assert "DataError: resources/questions/dev.json" in run.text and "Traceback" not in run.text
     assert "A job failed." in run.text and "run the same command again" in run.text

@@ -9,7 +9,7 @@ from pathlib import Path
 from example_reader import Examples
 from tokenizers import Tokenizer
 
-from pretrieve.benchmarks.official.example_readers import build_official
+from pretrieve.benchmarks.reading import Request, build_task
 
 
 def put(directory: Path, **contents: str | bytes) -> dict[str, Path]:
@@ -29,7 +29,7 @@ def built(
     reader: str, files: Mapping[str, Path], tokenizer: Tokenizer, out: Path, counts: str = "any", **options: object
 ) -> Examples:
     """The task of a reader, read back; all that may train does."""
-    build_official(reader, files, tokenizer, out, {"full": "all"}, counts=counts, options=options)
+    build_task(reader, Request(files, tokenizer, out, {"full": "all"}, options={"counts": counts, **options}))
     return Examples(out)
 
 

@@ -22,7 +22,7 @@ from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.benchmarks.official import beir_folder
 from pretrieve.benchmarks.official.beir import beir_files
 from pretrieve.benchmarks.official.beir_folder import look_at
-from pretrieve.benchmarks.official.collection_readers import build_collection
+from pretrieve.benchmarks.reading import build_collection
 from pretrieve.raw import raw_text
 from pretrieve.tasks.collection_task import build_collection_task
 
@@ -113,7 +113,7 @@ def blank_beside_dev(folder: Path) -> None:
     ("spoil", "words"),
     [
         (shutil.rmtree, "is no directory; expected one with corpus.jsonl"),
-        (lambda f: (f / "corpus.jsonl").unlink(), "corpus.jsonl: no such file .*/make_corpus.py"),
+        (lambda f: (f / "corpus.jsonl").unlink(), "corpus.jsonl: no such file .*pretrieve make-corpus"),
         (lambda f: (f / "queries.jsonl").unlink(), "queries.jsonl: no such file, but there is qrels/test.tsv"),
         (lambda f: (f / "qrels/test.tsv").rename(f / "qrels/train.tsv"), "test.tsv: no such file, and no dev.tsv"),
         (change("corpus.jsonl", ""), "corpus.jsonl: has no document"),
@@ -135,7 +135,7 @@ def blank_beside_dev(folder: Path) -> None:
         (change("corpus.jsonl", '{"_id": "a", "text": ["b"]}\n'), "corpus.jsonl: line 1: 'text' is list .*; expected a text"),
         (change("corpus.jsonl", '{"_id": "a", "title": 5, "text": "b"}\n'), "line 1: 'title' is int '5'; expected a text"),
         (change("corpus.jsonl", BLANK), "corpus.jsonl: none of its 30 documents has a text beside headings"),
-        (change("queries.jsonl", '{"_id": "q1", "text": " "}\n{"_id": 2, "text": "x"}\n'), "line 1: query 'q1' has the text ' '"),
+        (change("queries.jsonl", '{"_id": "q1", "text": " "}\n{"_id": 2, "text": "x"}\n'), r"0 of its 1 .*\(1 have no text"),
         (change("queries.jsonl", '{"_id": "q1", "text": 1}\n{"_id": 2, "text": "x"}\n'), "line 1: 'text' is int '1'; expected"),
         # judgements
         (change("qrels/test.tsv", f"{JUDGED}q1\tx9\t1\n"), "test.tsv: line 2: 'x9' is no _id of a document in .*corpus.jsonl"),
@@ -158,7 +158,7 @@ def blank_beside_dev(folder: Path) -> None:
         (change("qrels/train.tsv", JUDGED), r"train.tsv: 0 of its 1 queries .* \(1 are judged in test.tsv too"),
         (change("qrels/train.tsv", "2\td1\t1\n"), r"train.tsv: 0 of its 1 queries .*; expected 4 or more: .* leave the file out"),
         (change("qrels/dev.tsv", JUDGED), r"dev.tsv: 0 of its 1 queries .* \(1 are judged in test.tsv too"),
-        (blank_first, r"test.tsv: 0 of its 1 queries .* \(the relevant documents of 1 have no text and no title\)"),
+        (blank_first, r"test.tsv: 0 of its 1 queries .* \(1 have no text, or no relevant document with a text or a"),
         (blank_beside_dev, r"test.tsv: 0 of its 1 queries .* expected 1 or more: correct it\."),
     ],
 )  # fmt: skip
@@ -169,6 +169,20 @@ def test_what_is_wrong_is_said_in_one_sentence(folder: Path, spoil: Callable[[Pa
     assert "\n" not in str(raised.value) and str(folder) in str(raised.value)
 
 
+def test_what_may_not_be_read_is_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Seen to be a traceback before: Python tells a file from none in a folder that may be looked into only."""
+    real = Path.is_file
+
+    def is_file(path: Path) -> bool:
+        if path.parent.name == "qrels":
+            raise PermissionError(13, "Permission denied", str(path))
+        return real(path)
+
+    monkeypatch.setattr(Path, "is_file", is_file)
+    with pytest.raises(DataError, match=r"qrels/train.tsv: cannot be read: Permission denied"):
+        look_at(folder)
+
+
 def test_a_line_of_ten_megabytes_is_a_line(folder: Path) -> None:
     with open(folder / "corpus.jsonl", "a") as stream:
         stream.write(json.dumps({"_id": "long", "text": "x" * 10_000_000}) + "\n")
@@ -176,19 +190,21 @@ def test_a_line_of_ten_megabytes_is_a_line(folder: Path) -> None:
 
 
 def test_what_is_odd_is_not_refused(folder: Path) -> None:
-    """A query without text that nobody judged, a document without text, a title that is null, and in train another judgement of a
+    """Queries without text, judged or not, a document without text, a title that is null, and in train another judgement of a
     query that tests."""
     with open(folder / "queries.jsonl", "a") as stream:
         stream.write('{"_id": "q9", "text": " "}\n')
         stream.writelines(f'{{"_id": "t{number}", "text": "what?"}}\n' for number in range(4))
+        stream.write('{"_id": "t99", "text": ""}\n')
     with open(folder / "corpus.jsonl", "a") as stream:
         stream.write('{"_id": "blank", "title": null, "text": " "}\n')
     judged = "".join(f"t{number}\td{number}\t1\n" for number in range(4))
-    (folder / "qrels/train.tsv").write_text(f"q1\td0\t3\nt0\tblank\t1\n{judged}")
+    (folder / "qrels/train.tsv").write_text(f"q1\td0\t3\nt0\tblank\t1\nt99\td0\t1\n{judged}")
     found = look_at(folder)
     assert found.has_train
     files = {name: Path(path) for name, path in found.files.items()}
-    assert build_collection("beir", files, folder.parent / "c").stats["kept"]["queries"] == 6
+    stats = build_collection("beir", files, folder.parent / "c").stats
+    assert stats["kept"]["queries"] == 6 and stats["warnings"]["query without text, left out"]["count"] == 1
 
 
 @pytest.mark.parametrize("dev", [False, True])

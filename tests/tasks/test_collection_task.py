@@ -225,8 +225,8 @@ def test_the_programs(tmp_path: Path, tokenizer: Tokenizer) -> None:
         sys.executable,
         str(ROOT / "workflow_scripts/task.py"),
         "collection",
-        "--collection",
-        str(tmp_path / "c"),
+        "--files",
+        f"collection={tmp_path / 'c'}",
     ]
     command += ["--tokenizer", str(tmp_path / "tokenizer.json"), "--out", str(tmp_path / "t"), "--sizes", "full=all"]
     code, out, error = run(command)

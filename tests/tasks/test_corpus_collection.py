@@ -17,7 +17,7 @@ from task_reader import Task
 from tokenizers import Tokenizer
 
 from pretrieve.base.errors import ConfigError, DataError
-from pretrieve.benchmarks.official.collection_readers import build_collection
+from pretrieve.benchmarks.reading import build_collection
 from pretrieve.corpora.tables import SCHEMAS, TableWriter
 from pretrieve.evaluation.answers import TaskAnswers
 from pretrieve.retrieval.trec_run import Run

@@ -16,8 +16,8 @@ from official_files import built, left_behind, put, tsv
 from tokenizers import Tokenizer
 
 from pretrieve.base.errors import ConfigError, DataError
-from pretrieve.benchmarks.official.example_readers import build_official
 from pretrieve.benchmarks.official.glue import LAYOUTS, read_glue
+from pretrieve.benchmarks.reading import Request, build_task
 from pretrieve.raw.raw_text import Warnings
 
 MIRROR = Path(os.environ.get("PRETRIEVE_TEST_MIRROR", Path(__file__).parents[2].parent / "shared/mirror"))
@@ -163,7 +163,7 @@ def test_share_that_leaves_nothing(tmp_path: Path, tokenizer: Tokenizer) -> None
 def test_the_real_sst2(tmp_path: Path, tokenizer: Tokenizer) -> None:
     files = {"train": "train_full.tsv.gz", "dev": "dev.tsv", "test": "test-labeled.tsv"}
     paths = {name: MIRROR / "sst2" / file for name, file in files.items()}
-    splits = build_official("sst-2", paths, tokenizer, tmp_path, {"full": "all"})["splits"]["full"]
+    splits = build_task("sst-2", Request(paths, tokenizer, tmp_path, {"full": "all"}))["splits"]["full"]
     assert (splits["dev"], splits["test"], splits["train"] + splits["valid"]) == (872, 1821, 67349)
     dev, test = (list(read_glue(paths[name], "sst-2", Warnings())) for name in ("dev", "test"))
     assert (dev[0].texts, dev[0].label) == (("it 's a charming and often affecting journey . ",), 1.0)

@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from pretrieve.base.errors import ConfigError, DataError
-from pretrieve.benchmarks.official.collection_formats import LAYOUTS, check_files
-from pretrieve.benchmarks.official.collection_readers import READERS, build_collection
+from pretrieve.benchmarks.readers import check_dataset
+from pretrieve.benchmarks.reading import build_collection
 
 
 def text_of(number: int) -> str:
@@ -87,11 +87,11 @@ def test_too_little_is_refused(tmp_path: Path) -> None:
         build_collection("inverse-cloze", {"corpus": path}, tmp_path / "out", {"pairs": 3})
 
 
-def test_the_workflow_knows_every_layout() -> None:
-    assert {name: (reader.required, reader.optional) for name, reader in READERS.items()} == {
-        name: (layout.required, layout.optional) for name, layout in LAYOUTS.items()
-    }
-    with pytest.raises(ConfigError, match=r"files\.tets: reader beir takes corpus.*did you mean 'test'"):
-        check_files("beir", {"corpus": "a", "queries": "b", "tets": "c"})
-    with pytest.raises(ConfigError, match="reader beir needs queries; found corpus"):
-        check_files("beir", {"corpus": "a"})
+def test_the_workflow_checks_the_files_of_a_collection() -> None:
+    with pytest.raises(ConfigError, match=r"beir: no file 'tets'; it has corpus.*did you mean 'test'"):
+        check_dataset({"reader": "beir", "files": {"corpus": "a", "queries": "b", "tets": "c"}})
+    with pytest.raises(ConfigError, match="beir: it needs the files corpus, queries; found corpus"):
+        check_dataset({"reader": "beir", "files": {"corpus": "a"}})
+    with pytest.raises(ConfigError, match="dpr: it needs the files passages, train, dev, test; found none"):
+        check_dataset({"reader": "dpr"})
+    check_dataset({"reader": "corpus", "files": {"dev": "questions.csv"}})  # its tables are the corpus's

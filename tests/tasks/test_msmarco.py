@@ -16,7 +16,7 @@ import pytest
 
 from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.benchmarks.official import msmarco
-from pretrieve.benchmarks.official.collection_readers import build_collection
+from pretrieve.benchmarks.reading import build_collection
 from pretrieve.raw import column_blocks
 from pretrieve.tasks.collection_tables import Collection
 from pretrieve.tasks.qrels_lines import read_qrels

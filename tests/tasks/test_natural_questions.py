@@ -259,9 +259,9 @@ def test_one_file_of_squad_through_the_program(tmp_path: Path, squad_file: Any, 
         program = [sys.executable, ROOT / "workflow_scripts/task.py", "squad"]
         return subprocess.run([*map(str, [*program, *words])], capture_output=True, text=True, check=False)
 
-    done = run("--file", file)
+    done = run("--files", f"file={file}")
     assert done.returncode == 0, done.stderr
     assert Task(tmp_path / "task").stats["splits"]["full"] == {"train": 21, "valid": 2, "test": 4, "dev": 3}
-    refused = run("--file", file, "--train", file)
+    refused = run("--files", f"file={file}", f"train={file}")
     assert refused.returncode != 0
-    assert "squad needs --train and --test (and may have --dev), or --file alone" in refused.stderr
+    assert "squad: it needs the files train, test, or file alone; found file, train" in refused.stderr

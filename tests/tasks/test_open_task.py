@@ -37,7 +37,6 @@ from pretrieve.tasks.task import Candidate, Judgement, Query, TaskContents, make
 from pretrieve.text.packing import Packed
 from pretrieve.training.device import Device
 
-PROGRAM = Path(__file__).resolve().parents[2] / "workflow_scripts" / "evaluate.py"
 CPU = Device(torch.device("cpu"), bf16=False)
 PASSAGES = [("Aardvark", "It digs burrows. It eats ants."), ("", "It has beads."), ("Amber", "It is yellow.")]
 
@@ -177,9 +176,9 @@ def test_unjudged_questions_are_searched_and_scored_by_hits(
             "--outputs",
             tmp_path / "m.json",
         ]
-        monkeypatch.setattr(sys, "argv", ["evaluate.py", *map(str, arguments), "--metrics", *metrics])
+        monkeypatch.setattr(sys, "argv", ["pretrieve", "evaluate", *map(str, arguments), "--metrics", *metrics])
         with pytest.raises(SystemExit) as end:
-            runpy.run_path(str(PROGRAM), run_name="__main__")
+            runpy.run_module("pretrieve", run_name="__main__")
         return end.value.code
 
     assert evaluate("hits@4", "recall@4") == 1 and not (tmp_path / "m.json").exists()

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tokenizers import Tokenizer
 
-from pretrieve.benchmarks.official.collection_readers import build_collection
+from pretrieve.benchmarks.reading import build_collection
 from pretrieve.tasks.collection import CollectionWriter
 from pretrieve.tasks.collection_task import build_collection_task
 from pretrieve.tasks.splits import SplitRow, make_splits

@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[2]
 def load(**dataset: Any) -> Plan:
     config = read_config(ROOT / "config.yaml")
     config["datasets"]["own"] = {"sizes": {"80pct": 0.8}} | dataset
-    return Plan.load(config, ROOT / "references", ROOT / "schemas/config.schema.yaml", ROOT / "resources/sources.tsv")
+    return Plan.load(config, ROOT / "references", ROOT / "resources/sources.tsv")
 
 
 @pytest.mark.parametrize(
@@ -44,14 +44,14 @@ def test_files(reader: str, files: dict[str, str]) -> None:
         (
             "squad",
             {"file": "a", "train": "b"},
-            "the squad reader needs train, dev and test, or file; found file, train",
+            "squad: it needs the files train, test, or file alone; found file, train",
         ),
-        ("question-entailment", {"file": "a"}, "the question-entailment reader needs train, dev and test; found file"),
-        ("natural-questions", {"train": "a"}, "the natural-questions reader needs file; found train"),
-        ("multireqa", {"texts": "a"}, "the multireqa reader needs candidates and texts; found texts"),
+        ("question-entailment", {"file": "a"}, "question-entailment: no file 'file'; it has train, dev, test"),
+        ("natural-questions", {"train": "a"}, "natural-questions: no file 'train'; it has file"),
+        ("multireqa", {"texts": "a"}, "multireqa: it needs the files candidates, texts; found texts"),
     ],
 )
 def test_messages(reader: str, files: dict[str, str], part: str) -> None:
     with pytest.raises(ConfigError) as caught:
         load(reader=reader, files=files)
-    assert f"config: datasets.own.files: {part}" in str(caught.value)
+    assert f"config: datasets.own: {part}" in str(caught.value)

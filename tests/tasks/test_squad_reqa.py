@@ -276,10 +276,9 @@ def test_the_program(squad_file: Callable[..., Path], tokenizer: Tokenizer, tmp_
         sys.executable,
         str(program),
         "squad",
-        "--train",
-        str(train),
-        "--test",
-        str(test),
+        "--files",
+        f"train={train}",
+        f"test={test}",
         "--out",
         str(tmp_path / "t"),
     ]

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pretrieve.text.sentences import sentence_of, sentence_spans
+from pretrieve.corpora.sentences import sentence_of, sentence_spans
 
 BY_HAND = {
     "It rained. We stayed in.": ["It rained.", "We stayed in."],

@@ -12,7 +12,7 @@ from pretrieve.models.encoder import Encoder
 from pretrieve.models.word_head import MaskedWordHead
 from pretrieve.pretraining import cocondenser
 from pretrieve.pretraining.condenser import Condenser, CondenserHead
-from pretrieve.pretraining.contrastive import Contrastive
+from pretrieve.pretraining.contrastive import Contrastive, PairBatches
 from pretrieve.pretraining.examples import MaskedPassages, TextForm
 from pretrieve.pretraining.masking import Masking
 from pretrieve.pretraining.mlm import MaskedLanguageModel
@@ -80,7 +80,7 @@ def make(name: str, store: TokenStore, budget: int, dropout: float = 0.0, batch:
     kind = PairsAndSpread if name == "spread" else Contrastive
     sampler = make_sampler(store, ["ict", "bfs", "wlp"])
     towers = "separate" if name == "separate" else "shared"
-    return kind(encoder, store, sampler, 5, batch, 12, 24, temperature, "cpu", towers, budget)
+    return kind(encoder, store, sampler, PairBatches(5, batch, 12, 24, temperature, towers), "cpu", budget)
 
 
 def gradients(module: nn.Module) -> dict[str, torch.Tensor]:

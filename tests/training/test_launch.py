@@ -70,16 +70,16 @@ def test_several_processes_share_the_threads() -> None:
 def test_several_nodes_meet_at_the_first(tmp_path: Path) -> None:
     job = {"SLURM_JOB_ID": "40017", "CUDA_VISIBLE_DEVICES": "0,1,2,3"}
     place = slurm_place({**job, "SLURM_JOB_NODELIST": "gpu[07-08]"}, 2)
-    assert place == Place(4, 2, "gpu07", "40017")
+    assert place == Place(4, 2, "gpu07")
     # A step of the job has no list; Slurm is asked for it.
     (tmp_path / "squeue").write_text('#!/bin/sh\n[ "$2" = --jobs=40017 ] && echo "gpu[07-08]"\n')
     (tmp_path / "squeue").chmod(0o755)
     assert slurm_place({**job, "PATH": str(tmp_path)}, 2) == place
     assert command_line(PROGRAM, place) == [
         *["srun", "--overlap", "--nodes=2", "--ntasks=2", "--ntasks-per-node=1"],
-        *["--cpus-per-task=8", "--cpu-bind=none", "--kill-on-bad-exit=1"],
+        *["--cpus-per-task=8", "--cpu-bind=none", "--kill-on-bad-exit=1", "--export=ALL"],
         *[*TORCHRUN, "--nnodes", "2", "--nproc-per-node", "4"],
-        *["--rdzv-id", "40017", "--rdzv-backend", "c10d", "--rdzv-endpoint", "gpu07:25017", "--"],
+        *["--rdzv-backend", "c10d", "--"],
         *["workflow_scripts/x.py", "--name", "a b;$(c)", "--threads", "2", "--log", "x.log"],
     ]
 

@@ -19,6 +19,7 @@ PROJECT = Path(__file__).resolve().parents[2]
 #: What a clone has and the workflow uses; results, data and environments stay behind.
 PARTS = [
     "Snakefile",
+    "workflow",
     "config.yaml",
     "config",
     "Makefile",
@@ -26,7 +27,6 @@ PARTS = [
     "rules",
     "workflow_scripts",
     "src",
-    "schemas",
 ]
 PARTS += ["references", "resources", "profiles", "envs", "docs"]
 #: Seconds after which a run counts as one that hangs; on a busy machine it may take ten times as long as on a free one.
@@ -53,12 +53,13 @@ class Ended:
     def jobs(self) -> dict[str, int]:
         """Rule → number of planned jobs, from the last 'Job stats' table; without ``all`` and ``total``, and without what reads
         the finished tables and is made again with any of them (:data:`READERS_OF_TABLES`). Rules that differ in
-        their training-set sizes count as one: ``finetune_questions`` is ``finetune_questions_1pct_5pct`` and all others."""
+        their training-set sizes, or in whether negatives are mined, count as one: ``finetune_questions`` is
+        ``finetune_questions_1pct_5pct`` and all others."""
         table = self.text.rpartition("Job stats:")[2]
         jobs: dict[str, int] = {}
         for name, count in re.findall(r"^(\w+) +(\d+)$", table.partition("\n\n")[0], flags=re.MULTILINE):
             if name not in ("all", "total", *READERS_OF_TABLES):
-                stage = re.sub(r"(_(\d+pct|\d+k?|label\d+|full))+$", "", name)
+                stage = re.sub(r"(_(\d+pct|\d+k?|label\d+|full|mined))+$", "", name)
                 jobs[stage] = jobs.get(stage, 0) + int(count)
         return jobs
 
@@ -81,12 +82,12 @@ class Workflow:
 
     folder: Path
 
-    def start(self, *arguments: str) -> subprocess.Popen[str]:
+    def start(self, *arguments: str, program: str = "snakemake") -> subprocess.Popen[str]:
         """Start Snakemake as the leader of a process group of its own."""
         return subprocess.Popen(
-            ["snakemake", *arguments],
+            [program, *arguments],
             cwd=self.folder,
-            env=environment(),
+            env=environment() | {"PYTHONPATH": str(self.folder / "src")},  # the copy's own code, also in the rules
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -94,9 +95,9 @@ class Workflow:
             start_new_session=True,
         )
 
-    def run(self, *arguments: str) -> Ended:
+    def run(self, *arguments: str, program: str = "snakemake") -> Ended:
         """Run Snakemake to its end; a run that hangs is killed with all its jobs."""
-        process = self.start(*arguments)
+        process = self.start(*arguments, program=program)
         try:
             stdout, stderr = process.communicate(timeout=TIMEOUT)
         except BaseException:

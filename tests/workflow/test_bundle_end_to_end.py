@@ -83,7 +83,7 @@ runpy.run_module("pretrieve.operations.bundle.runner", run_name="__main__")
 
 
 def program(workflow: Workflow, script: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, f"workflow_scripts/{script}.py", *arguments]
+    command = [sys.executable, "-m", "pretrieve", script, *arguments]
     kept = environment() | {"PYTHONPATH": "src"}
     done = subprocess.run(command, cwd=workflow.folder, env=kept, capture_output=True, text=True, timeout=TIMEOUT)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -178,9 +178,9 @@ def test_where_and_how_it_was_made_is_kept(unbundled: Workflow) -> None:
     usual = "bf16" if cpu_multiplies_bf16() else "fp32"
     assert manifest["machine"]["precision"] == usual and manifest["machine"]["torch"]
     made = {entry["job"]["call"]["program"]: entry["made"] for entry in manifest["jobs"].values()}
-    assert set(made) == {"pretrain", "finetune", "embed", "search", "mine", "predict"}
+    assert set(made) == {"pretrain", "finetune", "retrieve", "mine", "predict"}
     assert made["pretrain"]["seconds"] > 0 and made["pretrain"]["started"] <= made["pretrain"]["ended"]
-    searches = [entry for entry in manifest["jobs"].values() if entry["job"]["call"]["program"] == "search"]
+    searches = [entry for entry in manifest["jobs"].values() if entry["job"]["call"]["program"] == "retrieve"]
     for entry in searches:
         scored = json.loads((unbundled.folder / entry["job"]["call"]["options"]["outputs"][0]).read_text())["metrics"]
         shown = entry["made"]["scores"]

@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def plan_of(config: dict) -> Plan:
-    return Plan.load(config, ROOT / "references", ROOT / "schemas/config.schema.yaml", ROOT / "resources/sources.tsv")
+    return Plan.load(config, ROOT / "references", ROOT / "resources/sources.tsv")
 
 
 @pytest.fixture(scope="module")

@@ -32,6 +32,7 @@ CPU = Rates("a core", "cpu", "measured", 1e11, 5e10, 6e10, 8e10, 0.01, 1e-9, 1e-
 #: Names of rules are a stage, and behind it a data set or a source.
 STAGES = (
     "fetch",
+    "fetch_checkpoint",
     "corpus",
     "vocabulary",
     "token_store",
@@ -44,10 +45,8 @@ STAGES = (
     "finetune",
     "mean",
     "mine",
-    "embed",
-    "search",
+    "retrieve",
     "bm25",
-    "evaluate_bm25",
     "predict",
     "analyse",
     "table",
@@ -76,8 +75,6 @@ def estimate_of(plan: Plan, gpus: int = 0, root: str = "nowhere") -> Estimate:
 
 
 def stage_of(rule: str) -> str:
-    if rule.startswith("fetch_hub_"):
-        return "fetch_checkpoint"
     name = rule.removeprefix("example_")
     return max((stage for stage in STAGES if name == stage or name.startswith(f"{stage}_")), key=len, default=rule)
 
@@ -182,7 +179,7 @@ def test_an_unknown_table_or_scale_ends_with_one_line(monkeypatch) -> None:
         (["--tables", "condenser/tabel5"], "tabel5"),
         (["--scale", "papr"], "did you mean 'paper'"),
     ):
-        command = [sys.executable, "workflow_scripts/estimate.py", *arguments]
+        command = [sys.executable, "-m", "pretrieve", "estimate", *arguments]
         env = environment() | {"PYTHONPATH": str(PROJECT / "src")}
         ended = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, env=env)
         assert ended.returncode == 1 and ended.stdout == ""

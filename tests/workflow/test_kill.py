@@ -1,7 +1,7 @@
 """A run that is killed goes on, ends with the same bytes, and no lock stands in the way; a cold run gives them too.
 
-Mutations seen to fail: `release_dead_lock` returning at once (lock error); a shared lock where it takes an exclusive one
-(the lock of a living run is removed); `Checkpoints.latest` finding nothing (no resume); the optimiser's moments left out
+Mutations seen to fail: `workflow/run.sh` not unlocking (lock error); a shared lock where it takes an exclusive one (the lock of a
+living run is removed); `Checkpoints.latest` finding nothing (no resume); the optimiser's moments left out
 of `unpack_state` (other bytes).
 """
 
@@ -72,10 +72,10 @@ def test_killed_run_goes_on_to_the_same_bytes(half_done, finished):
     assert saved and 5 <= max(saved) < MLM_STEPS
     before = half_done.files("encoders/bow*/seed1/*")
 
-    ended = half_done.run("--cores", "1")
+    ended = half_done.run("--cores", "1", program="workflow/run.sh")
 
     assert ended.code == 0, ended.text
-    assert "its lock is removed" in ended.stderr
+    assert "A run was killed here; its finished jobs are kept" in ended.stderr
     assert "12345" in (outputs / "curve.csv").read_text().splitlines()[1], "it went on from the checkpoint"
     assert not checkpoints(half_done), "checkpoints go when the encoder is there"
     assert half_done.files("encoders/bow*/seed1/*") == before, "what was finished is kept"
@@ -85,7 +85,8 @@ def test_killed_run_goes_on_to_the_same_bytes(half_done, finished):
 
 def test_the_lock_of_a_living_run_stands(cold):
     """A second run beside a first one is refused, and the first one is not disturbed."""
-    first = cold.start("--cores", "1", "results/demo/corpora/encyclopedia-demo/tokenizer.json")
+    words = ("--cores", "1", "results/demo/corpora/encyclopedia-demo/tokenizer.json")
+    first = cold.start(*words, program="workflow/run.sh")
     try:
         locks = cold.folder / ".snakemake/locks"
         patience = time.monotonic() + TIMEOUT
@@ -93,9 +94,9 @@ def test_the_lock_of_a_living_run_stands(cold):
             assert first.poll() is None and time.monotonic() < patience, first.communicate()
             time.sleep(0.01)
         os.killpg(first.pid, signal.SIGSTOP)  # it lives, however long the second one takes
-        second = cold.run("--cores", "1", "results/demo/corpora/encyclopedia-demo/tokenizer.json")
+        second = cold.run(*words, program="workflow/run.sh")
         assert second.code != 0
-        assert "cannot be locked" in second.text and "its lock is removed" not in second.text
+        assert "cannot be locked" in second.text and "A run was killed" not in second.text
     finally:
         os.killpg(first.pid, signal.SIGCONT)
         stdout, stderr = first.communicate(timeout=TIMEOUT)

@@ -28,9 +28,9 @@ UNSEEDED = (
     "vocabulary",
     "token_store",
     "task",
+    "task_with_answers",
     "example_task",
     "bm25",
-    "evaluate_bm25",
     "pair_statistics",
 )
 #: Jobs that look at all seeds together.
@@ -54,18 +54,15 @@ def table3(project):
 
 def test_table_3_needs_five_encoders_and_one_task(table3):
     assert table3.jobs == {
-        "fetch_encyclopaedia_leads": 1,
-        "fetch_enwiki_fragment": 1,
+        "fetch": 2,
         "corpus": 1,
         "vocabulary": 1,
         "token_store": 1,
-        "task_squad": 1,
+        "task_with_answers": 1,
         "bm25_questions": 1,
         "pretrain": 5,
         "finetune_questions": 5,
-        "embed_questions": 5,
-        "search_questions": 5,
-        "evaluate_bm25_questions": 1,
+        "retrieve_questions": 5,
         "table": 1,
     }
 
@@ -77,7 +74,7 @@ def test_the_default_target_is_every_table_and_figure_of_five_papers(project, ev
     assert everything.jobs["figure"] == len(list(references.glob("*/figure*.yaml"))) == len(config["figures"]) == 9
     # An encoder is trained once, whichever tables use it. coCondenser came after the five papers: no table of theirs has it.
     assert everything.jobs["pretrain"] == len(config["encoders"].keys() - {"cocondenser"})
-    assert everything.count("finetune") > 100 and everything.count("embed") >= everything.count("search") > 90
+    assert everything.count("finetune") > 100 and everything.count("retrieve") > 100
 
 
 def test_all_tables_share_every_stage(one_paper, table3):
@@ -90,9 +87,9 @@ def test_all_tables_share_every_stage(one_paper, table3):
         "bm25_descriptions_open": 1,
         "bm25_fanoutqa": 1,
     }
-    for stage in ("corpus", "vocabulary", "token_store", "task_squad", "pair_statistics"):
+    for stage in ("corpus", "vocabulary", "token_store", "task_with_answers", "pair_statistics"):
         assert everything.jobs[stage] == 1, stage
-    for stage in ("finetune_questions", "embed_questions", "search_questions"):
+    for stage in ("finetune_questions", "retrieve_questions"):
         assert everything.jobs[stage] == table3.jobs[stage], "no other table needs more of the questions"
     # Tasks without training questions of their own take the retrievers of another one.
     assert {name for name in everything.jobs if name.startswith("finetune")} == {
@@ -100,9 +97,9 @@ def test_all_tables_share_every_stage(one_paper, table3):
         "finetune_descriptions",
     }
     searched = ("descriptions", "descriptions_open", "fanoutqa", "questions")
-    for name in searched:
-        assert everything.jobs[f"embed_{name}"] == everything.jobs[f"search_{name}"]
-        assert everything.jobs[f"evaluate_bm25_{name}"] == 1
+    assert {name for name in everything.jobs if name.startswith("retrieve")} == {
+        f"retrieve_{name}" for name in searched
+    }
 
 
 def test_no_job_is_planned_twice(project):
@@ -125,7 +122,7 @@ def test_a_seed_doubles_what_is_trained_and_nothing_else(project, everything):
 
 def test_one_cell_can_be_asked_for(project):
     ended = project.plan("results/demo/metrics/bow-mlp-none.reqa-80pct/questions/seed1.json")
-    assert ended.count("pretrain") == ended.count("finetune") == ended.count("search") == 1
+    assert ended.count("pretrain") == ended.count("finetune") == ended.count("retrieve") == 1
     assert not ended.count("bm25") and not ended.count("table")
 
 
@@ -143,31 +140,29 @@ def test_the_graph_of_rules_names_every_stage(project):
     ended = project.run("--rulegraph")
     assert ended.code == 0
     label = dict(re.findall(r'^\s*(\d+)\[label = "(\w+)"', ended.stdout, flags=re.MULTILINE))
-    label = {number: re.sub(r"(_(\d+pct|\d+k?|full))+$", "", name) for number, name in label.items()}
+    label = {number: re.sub(r"(_(\d+pct|\d+k?|full|mined))+$", "", name) for number, name in label.items()}
     edges = {(label[a], label[b]) for a, b in re.findall(r"^\s*(\d+) -> (\d+)", ended.stdout, flags=re.MULTILINE)}
     assert {
         ("corpus", "vocabulary"),
         ("token_store", "pretrain"),
         ("pretrain", "finetune_questions"),
-        ("finetune_descriptions", "embed_fanoutqa"),
-        ("bm25_questions", "evaluate_bm25_questions"),
+        ("finetune_descriptions", "retrieve_fanoutqa"),
+        ("bm25_questions", "table"),
         ("pair_statistics", "table"),
     } <= edges
-    assert ("finetune_questions", "embed_descriptions") not in edges
+    assert ("finetune_questions", "retrieve_descriptions") not in edges
 
 
 def test_a_chain_of_recipes_is_planned_with_all_that_it_needs(project):
     """DupMAE's third stage: in-batch → mined negatives → second stage, and a teacher → third stage; each once."""
     system, where = "dupmae.dupmae-3stage-full", "questions/seed1"
     ended = project.plan(f"results/demo/retrievers/{system}/{where}/pretrieve.json")
-    assert ended.jobs["finetune_questions"] == 4 and ended.jobs["mine_questions"] == ended.jobs["embed_questions"] == 1
+    assert ended.jobs["finetune_questions"] == 4 and ended.jobs["retrieve_questions"] == 1
     assert "bm25_questions" not in ended.jobs and ended.jobs["pretrain"] == 2
     hard = project.plan(f"results/demo/retrievers/bert.dpr-hard-full/{where}/pretrieve.json")
-    assert (hard.jobs["finetune_questions"], hard.jobs["mine_questions"], hard.jobs["bm25_questions"]) == (2, 1, 1)
+    assert (hard.jobs["finetune_questions"], hard.jobs["retrieve_questions"], hard.jobs["bm25_questions"]) == (2, 1, 1)
     news = project.plan("results/demo/metrics/seed-3-2.news-full/link-clicks/seed1.json")
-    assert (
-        news.jobs["finetune_link_clicks"] == news.jobs["predict_link_clicks"] == news.jobs["example_task_corpus"] == 1
-    )
+    assert news.jobs["finetune_link_clicks"] == news.jobs["predict_link_clicks"] == news.jobs["example_task"] == 1
 
 
 def test_lint_and_format_are_clean(project):

@@ -1,8 +1,9 @@
 """What runs again after a finished run: nothing without a change, and after a change what depends on it.
 
-Mutations seen to fail: `code=` dropped from the bm25 rule; the mirror put back into the params of `fetch`; SEEDS in the
-params of `pretrain`; `sources.tsv` no longer `ancient`; `start` left out of the inputs of `pretrain`; every objective's file
-among the code of all encoders.
+Mutations seen to fail: `code=` dropped from the bm25 rule; docstrings, or the arguments of errors, taken for code;
+`pretrieve.base.disk` or `pretrieve.finetuning.trainers` taken out of NO_RESULT; the mirror put back into the params of `fetch`;
+SEEDS in the params of `pretrain`; `sources.tsv` no longer `ancient`; `start` left out of the inputs of `pretrain`; every
+objective's file among the code of all encoders.
 """
 
 from __future__ import annotations
@@ -18,9 +19,11 @@ import pytest
 from miniature import Workflow, clone
 from tiny_science import CONTINUED, ENCODERS, MLM_STEPS, TABLES, change_config
 
+from pretrieve.workflow.stage_code import stage_sources
+
 NOTHING = "Nothing to be done"
 #: All jobs of the miniature behind an encoder, for one encoder and one seed.
-CHAIN = {"finetune_questions": 1, "embed_questions": 1, "search_questions": 1}
+CHAIN = {"finetune_questions": 1, "retrieve_questions": 1}
 
 
 def twice(jobs: dict[str, int]) -> dict[str, int]:
@@ -46,7 +49,17 @@ def changed(workflow: Workflow, name: str, change: Callable[[Path], None]):
 
 
 def edit(path: Path) -> None:
-    path.write_text(path.read_text() + "\n# changed\n")
+    """A change of what the file says: in Python, a statement more."""
+    path.write_text(path.read_text() + ("\nCHANGED = True\n" if path.suffix == ".py" else "\n# changed\n"))
+
+
+def replaced(old: str, new: str) -> Callable[[Path], None]:
+    def change(path: Path) -> None:
+        text = path.read_text()
+        assert old in text, (path, old)
+        path.write_text(text.replace(old, new, 1))
+
+    return change
 
 
 def labels(text: str) -> list[str]:
@@ -77,7 +90,6 @@ def test_touching_everything_reruns_nothing(warm):
             "src",
             "workflow_scripts",
             "rules",
-            "schemas",
             "references",
             "resources",
             "envs",
@@ -96,7 +108,7 @@ def test_touching_everything_reruns_nothing(warm):
 @pytest.mark.parametrize(
     ("name", "jobs"),
     [
-        ("src/pretrieve/retrieval/bm25.py", {"bm25_questions": 1, "evaluate_bm25_questions": 1, "table": 1}),
+        ("src/pretrieve/retrieval/bm25.py", {"bm25_questions": 1, "table": 1}),
         ("src/pretrieve/reporting/tables/render.py", {"table": 2}),
         ("references/pretraining_tasks/table1.csv", {"table": 1}),
         # One program trains all encoders, but each depends on its own objective's file alone.
@@ -107,12 +119,15 @@ def test_touching_everything_reruns_nothing(warm):
         # One program fine-tunes by all recipes, but each retriever depends on its own recipe's files alone.
         ("src/pretrieve/finetuning/ance.py", {}),
         ("src/pretrieve/finetuning/triplet.py", {}),
-        ("src/pretrieve/retrieval/search.py", {"search_questions": 2, "table": 1}),
+        ("src/pretrieve/retrieval/search.py", {"retrieve_questions": 2, "table": 1}),
         ("src/pretrieve/pretraining/pairs/statistics.py", {"pair_statistics": 1, "table": 1}),
         (
             "src/pretrieve/benchmarks/official/squad_reqa.py",
-            {"task_squad": 1, "bm25_questions": 1, **twice(CHAIN), "evaluate_bm25_questions": 1, "table": 1},
+            {"task_with_answers": 1, "bm25_questions": 1, **twice(CHAIN), "table": 1},
         ),
+        # One program makes all tasks, but each depends on its own format's files alone.
+        ("src/pretrieve/benchmarks/official/multireqa.py", {}),
+        ("src/pretrieve/benchmarks/official/beir.py", {}),
         ("src/pretrieve/raw/sources.py", {}),  # raw files are known by their checksum
     ],
 )
@@ -121,6 +136,69 @@ def test_an_edit_reruns_what_uses_the_file(shared, name, jobs):
         ended = shared.plan()
     assert ended.jobs == jobs
     assert jobs or NOTHING in ended.text
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        # A comment, line breaks, a docstring; the text of an error, raised or made by a function; that of --help.
+        ("training/step.py", lambda path: path.write_text("# changed\n\n\n" + path.read_text())),
+        ("training/step.py", replaced('"""', '"""Changed. ')),
+        ("training/loop.py", replaced("Lower the learning rate", "Take a lower learning rate")),
+        ("raw/raw_text.py", replaced('DataError(f"', 'DataError(f"changed ')),
+        # What decides no result: how programs end and log, texts of errors.
+        ("base/program.py", edit),
+        ("base/errors.py", edit),
+        ("base/disk.py", edit),
+        ("base/job_lock.py", edit),
+        ("base/progress.py", edit),
+        # One more objective, kind of training, recipe, format of data sets or corpora.
+        (
+            "pretraining/presets.py",
+            replaced('    "mlm": _BERT_MASKING,', '    "new": _BERT_MASKING, "mlm": _BERT_MASKING,'),
+        ),
+        ("finetuning/trainers.py", replaced('    "clicks": ', '    "new": "pretrieve.finetuning.new:New", "clicks": ')),
+        (
+            "finetuning/recipes.py",
+            replaced('    "seed-pairwise": _PAIRWISE,', '    "new": _DPR, "seed-pairwise": _PAIRWISE,'),
+        ),
+        (
+            "benchmarks/readers.py",
+            replaced('    "beir": ', '    "new": Reader("pretrieve.benchmarks.new:read"),\n    "beir": '),
+        ),
+        (
+            "corpora/readers.py",
+            replaced('    "plain": ', '    "new": Reader("pretrieve.corpora.new:read", ()), "plain": '),
+        ),
+    ],
+)
+def test_an_edit_that_changes_no_result_reruns_nothing(shared, name, change):
+    with changed(shared, f"src/pretrieve/{name}", change):
+        assert not shared.plan().jobs  # the report may be written again: it lists all options
+
+
+def test_the_entry_of_a_format_is_part_of_its_tasks_code(shared):
+    for name, jobs in (("natural-questions", 0), ("squad", 1)):
+        change = replaced(f'"{name}": Reader(', f'"{name}": Reader(licence="changed", read=')
+        with changed(shared, "src/pretrieve/benchmarks/readers.py", change):
+            assert shared.plan().jobs.get("task_with_answers", 0) == jobs
+
+
+def test_a_new_pair_task_trains_nothing_again(shared):
+    """The statistics of pairs have a row more, and so have the tables that show them."""
+    file = shared.folder / "src/pretrieve/pretraining/pairs/new.py"
+    file.write_text((file.parent / "bfs.py").read_text())
+    entry = '    "new": "pretrieve.pretraining.pairs.new:BodyFirstSelection",\n    "ict": '
+    with changed(shared, "src/pretrieve/pretraining/objectives.py", replaced('    "ict": ', entry)):
+        assert shared.plan().jobs == {"pair_statistics": 1, "table": 1}
+    file.unlink()
+
+
+def test_vectors_know_nothing_of_the_search():
+    """An edit of the search or of a metric runs the job again, which then embeds nothing."""
+    behind = stage_sources("pretrieve.retrieval.embed_task")
+    assert {"pretrieve.retrieval.embed", "pretrieve.models.dual_encoder"} <= behind.keys()
+    assert not [name for name in behind if name.startswith("pretrieve.evaluation") or "search" in name]
 
 
 def test_a_new_seed_runs_alone(shared):
@@ -139,7 +217,7 @@ def test_a_new_table_trains_nothing_that_is_there(shared):
     ended = shared.plan(
         "--config", "tables=[pretraining_tasks/table1,pretraining_tasks/table2,pretraining_tasks/table3]"
     )
-    assert ended.jobs == {"task_descriptions": 1, "table": 1}
+    assert ended.jobs == {"task": 1, "table": 1}
 
 
 def test_a_new_source_in_the_list_fetches_nothing(shared):
@@ -180,7 +258,7 @@ def test_an_encoder_that_goes_on_from_another(warm):
 @pytest.mark.parametrize(
     ("path", "value", "jobs"),
     [
-        (("bm25", "k1"), 1.2, {"bm25_questions": 1, "evaluate_bm25_questions": 1, "table": 2}),
+        (("bm25", "k1"), 1.2, {"bm25_questions": 1, "table": 2}),
         (("scales", "demo", "finetuning", "reqa", "epochs"), 3, {**twice(CHAIN), "table": 2}),
     ],
 )

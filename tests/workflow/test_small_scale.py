@@ -26,7 +26,7 @@ STATISTICS = ("seed_encoder/table6", "seed_encoder/table7", "pretraining_tasks/t
 
 def plan_of(scale: str, **changes: object) -> Plan:
     config = read_config(PROJECT / "config.yaml") | {"scale": scale} | changes
-    places = (PROJECT / "references", PROJECT / "schemas/config.schema.yaml", PROJECT / "resources/sources.tsv")
+    places = (PROJECT / "references", PROJECT / "resources/sources.tsv")
     return Plan.load(config, *places)
 
 

@@ -45,7 +45,7 @@ def test_from_the_mirror_and_from_a_directory(cold) -> None:
     targets = [OUT.format(name) for name in encoders]
     ended = cold.run("--cores", "2", *targets)
     assert ended.code == 0, ended.text
-    assert (ended.jobs["fetch_hub_Luyu_condenser"], ended.jobs["pretrain"]) == (1, 2)
+    assert (ended.jobs["fetch_checkpoint"], ended.jobs["pretrain"]) == (1, 2)
     data = cold.folder / "data/hub/Luyu--condenser"
     assert {path.name for path in data.iterdir()} == {
         "config.json",

@@ -135,16 +135,50 @@ def check_writable(folders: Iterable[Path | str]) -> None:
     Raises
     ------
     DataError
-        for the first that cannot.
+        for the first that cannot, is no folder, or is (in) a link that leads nowhere.
     """
     for folder in map(Path, folders):
+        for place in (folder, *folder.parents):
+            if os.path.islink(place) and not os.path.exists(place):
+                raise DataError(
+                    f"{place}: is a link to {os.readlink(place)}, which is not there; expected a folder. Make it, or remove "
+                    "the link, and run the same command again."
+                )
         standing = _standing(folder)
+        if standing != folder and os.path.lexists(folder):
+            raise DataError(
+                f"{folder}: is no folder; expected one, or nothing. Remove or rename it, and run the same command again."
+            )
         # access() also knows of read-only file systems, whoever asks.
         if not os.access(standing, os.W_OK | os.X_OK):
             number = errno.EROFS if os.statvfs(standing).f_flag & os.ST_RDONLY else errno.EACCES
             raise refusal(folder, number)
         if not shutil.disk_usage(standing).free:
             raise refusal(folder, errno.ENOSPC)
+
+
+def check_all_writable(folder: Path | str) -> None:
+    """The same for a folder and all folders in it. Raises DataError as :func:`check_writable`."""
+    check_writable([folder])
+    for place, _, _ in os.walk(folder, onerror=_not_to_be_read):
+        if not os.access(place, os.W_OK | os.X_OK):
+            raise refusal(place, errno.EACCES)
+
+
+def check_run_folders(root: str) -> None:
+    """Before the first job: ``root`` (``results/{scale}``) with all folders in it, and an empty ``data``, can be written.
+
+    Raises DataError as :func:`check_writable`.
+    """
+    check_all_writable(root)
+    # Raw files that somebody else keeps may stand where nothing can be written.
+    if not any(os.path.exists(f"data/{name}") for name in ("sources", "hub")):
+        check_writable(["data"])
+
+
+def _not_to_be_read(error: OSError) -> None:
+    if not isinstance(error, FileNotFoundError):  # still to be made
+        raise refusal(os.fsdecode(error.filename), errno.EACCES, verb="read") from error
 
 
 def _about(error: BaseException, path: Path, parts: Iterable[Path]) -> bool:

@@ -7,6 +7,8 @@ Words used in names: an *encoder* is a pre-training recipe; a *protocol* is a fi
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import NamedTuple
 
 #: What a task of queries and passages is, and one of examples.
@@ -75,6 +77,15 @@ def predictions_file(root: str, system: str, dataset: str, seed: int | str) -> s
     return f"{root}/predictions/{system}/{dataset}/seed{seed}.tsv.gz"
 
 
+def cost_beside(file: str | Path) -> str:
+    """The file beside a run, predictions or negatives with what they cost.
+
+    >>> cost_beside("runs/bm25.x-x/questions/seed0.trec.gz")
+    'runs/bm25.x-x/questions/seed0.cost.json'
+    """
+    return re.sub(r"\.(trec|jsonl|tsv)\.gz$", ".cost.json", str(file))
+
+
 def task_dir(root: str, dataset: str) -> str:
     return f"{root}/tasks/{dataset}"
 
@@ -109,10 +120,10 @@ def cost_files(
     ``examples``. What the fine-tuning was given (another retriever, negatives, a teacher) stands in its file.
     """
     if parse_system(system).encoder == "bm25":
-        return {"search": f"{root}/runs/{system}/{dataset}/seed{seed}.cost.json"}
+        return {"search": cost_beside(run_file(root, system, dataset, seed))}
     scored = {"embed": f"{embedding_dir(root, system, dataset, seed)}/cost.json"}
     if examples:
-        scored = {"predict": predictions_file(root, system, dataset, seed).replace(".tsv.gz", ".cost.json")}
+        scored = {"predict": cost_beside(predictions_file(root, system, dataset, seed))}
     return {
         "pretrain": f"{encoder_dir(root, parse_system(system).encoder, seed)}/cost.json",
         "finetune": f"{retriever_dir(root, system, trained_on, seed)}/cost.json",

@@ -1,25 +1,27 @@
-"""What the command-line programs in ``workflow_scripts/`` share: how they end and print, and their queries."""
+"""What all commands share (:mod:`pretrieve.commands`): how they are started, print and end."""
 
 from __future__ import annotations
 
+import argparse
 import os
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 from typing import Any, NoReturn, TextIO
 
 from pretrieve.base.disk import explained, room_for
 from pretrieve.base.errors import ConfigError, PretrieveError
 from pretrieve.base.job_lock import hold_job
 
-#: How the first line of a log begins: what the interpreter's start and a program's imports took; report_time.py adds it up.
+#: How the first line of a log begins: what the interpreter's start and a program's imports took; report-time adds it up.
 STARTED_IN = "started in "
 
 
 def _process_age() -> float:
     """Seconds since this process began (Linux: its start in clock ticks since boot)."""
-    stat = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
+    stat = Path("/proc/self/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
     return time.clock_gettime(time.CLOCK_BOOTTIME) - int(stat[19]) / os.sysconf("SC_CLK_TCK")
 
 
@@ -67,31 +69,48 @@ class Tee:
         return getattr(self._stream, name)
 
 
-def _open_log() -> Log | None:
-    """Take ``--log FILE`` out of the command line and open that file; under torchrun, one for each process (x.1.log)."""
-    if "--log" not in sys.argv:
+def _open_log(words: list[str]) -> Log | None:
+    """Take ``--log FILE`` out of the words and open that file; under torchrun, one for each process (x.1.log)."""
+    if "--log" not in words:
         return None
-    place = sys.argv.index("--log")
-    if place + 1 >= len(sys.argv):
+    place = words.index("--log")
+    if place + 1 >= len(words):
         sys.exit("--log needs a file name")
-    path, rank = Path(sys.argv[place + 1]), os.environ.get("RANK", "0")
+    path, rank = Path(words[place + 1]), os.environ.get("RANK", "0")
     path = path if rank == "0" else path.with_suffix(f".{rank}{path.suffix}")
-    del sys.argv[place : place + 2]
+    del words[place : place + 2]
     return Log(path)
 
 
-def run_program(function: Callable[[], None]) -> NoReturn:
+def make_parser(command: ModuleType, program: str | None = None) -> argparse.ArgumentParser:
+    """The parser of a module of :mod:`pretrieve.commands`: its docstring is the help, ``add_arguments`` adds the options."""
+    form = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(program, description=command.__doc__, formatter_class=form)
+    parser.add_argument("--log", metavar="FILE", help="what is printed goes to this file, too")
+    command.add_arguments(parser)
+    return parser
+
+
+def run_command(command: ModuleType, words: list[str] | None = None, program: str | None = None) -> NoReturn:
+    """Run a module of :mod:`pretrieve.commands` with the words of a command line, by default this process's."""
+    words = sys.argv[1:] if words is None else words
+    run_program(lambda: command.main(make_parser(command, program).parse_args(words)), words)
+
+
+def run_program(function: Callable[[], None], words: list[str] | None = None) -> NoReturn:
     """Run a program and exit: 0 when it returns, 1 with one line on standard error for a :class:`PretrieveError`, and for a
     disk that is full or read-only, wherever that was met.
 
     Every other exception is a defect of the program and keeps its traceback. Output is line-buffered. With ``--log FILE``
-    on the command line everything printed goes to that file as well, plain, while a terminal gets progress bars.
+    among the words everything printed goes to that file as well, plain, while a terminal gets progress bars.
     """
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
-            stream.reconfigure(line_buffering=True)
+            stream.reconfigure(
+                line_buffering=True, errors="backslashreplace"
+            )  # in a plain locale, and of odd file names
     try:
-        log = _open_log()
+        log = _open_log(sys.argv if words is None else words)
         if log is not None:
             log.write(f"{STARTED_IN}{_process_age():.2f} s\n")
             sys.stdout, sys.stderr = Tee(sys.stdout, log), Tee(sys.stderr, log)

@@ -16,7 +16,7 @@ class Version(NamedTuple):
     dirty: bool
 
 
-def version_of(folder: Path | str = ".") -> Version:
+def version_of(folder: Path | str) -> Version:
     """The commit of the checkout around ``folder``; ``Version(None, True)`` outside of one, as nothing is known there.
 
     Untracked files count as a difference unless git ignores them: they may be the code that ran.
@@ -37,7 +37,13 @@ def changed_files(folder: Path | str = ".") -> list[str]:
 
 def _git(folder: Path | str, *arguments: str) -> str:
     try:
-        done = subprocess.run(["git", "-C", str(folder), *arguments], capture_output=True, text=True, check=True)
+        done = subprocess.run(
+            ["git", "-C", str(folder), *arguments],
+            capture_output=True,
+            encoding="utf-8",
+            errors="surrogateescape",
+            check=True,
+        )
     except FileNotFoundError:
         raise PretrieveError("git is not installed; install it, or work without a version.") from None
     except subprocess.CalledProcessError as error:

@@ -23,10 +23,10 @@ import pyarrow.parquet as pq
 from pretrieve.base.errors import DataError
 from pretrieve.base.files import write_json
 from pretrieve.base.progress import Progress
+from pretrieve.corpora.sentences import sentence_spans
 from pretrieve.corpora.tables import SCHEMAS, TableWriter
 from pretrieve.corpora.titles import TitleTable, title_hash
 from pretrieve.corpora.wikitext import Paragraph, Section
-from pretrieve.text.sentences import sentence_spans
 
 
 @dataclass

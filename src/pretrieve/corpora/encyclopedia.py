@@ -16,7 +16,9 @@ from pretrieve.corpora.mediawiki import read_pages
 from pretrieve.corpora.wikitext import Section, parse_page
 
 
-def read_encyclopedia(dumps: Iterable[Path], leads_file: Path | None = None) -> Iterator[Item]:
+def read_encyclopedia(
+    dumps: Iterable[Path], leads_file: Path | None = None, _warnings: object = None
+) -> Iterator[Item]:
     """The articles and redirects of MediaWiki XML exports in their order, then the leads that have no page.
 
     Raises

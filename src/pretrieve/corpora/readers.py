@@ -1,7 +1,7 @@
-"""The corpora of ``config.yaml``: which reader takes which files, a corpus of several parts, and titles left out.
+"""The corpora of ``config.yaml``: which reader takes which files, and a corpus of several parts.
 
-Standard library only at import, for the workflow reads it; the readers are imported when a corpus is built. A corpus
-is one of ::
+A format is one module and one line of :data:`READERS`. Standard library only at import, for the workflow reads it; a reader's
+module is imported when a corpus is built. A corpus is one of ::
 
     {reader: extracted, files: {text: enwiki-aa, text-2: enwiki-ab}}     # one reader
     {parts: [wikispeedia, enwiki2015]}                                   # other corpora, one after another
@@ -14,29 +14,27 @@ out.
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
-from pretrieve.base.errors import ConfigError, DataError, nearest
+from pretrieve.base.errors import ConfigError, nearest
 
 if TYPE_CHECKING:
     from pretrieve.corpora.builder import Item
     from pretrieve.raw.raw_text import Warnings
 
-Files = Mapping[str, Path]
-
 
 @dataclass(frozen=True)
 class Reader:
-    """A format: its ``read``, the ``modules`` of this folder that only such readers use, and the names of its files.
-    ``series``: the required name may come again with something behind it (``text``, ``text-2``, ``text-b``), for a
-    collection in several files, which are read in the order given."""
+    """A format: the function ``read`` of a module, which gets a path for each of the ``required`` and ``optional`` files (None
+    for one that is not given), and the warnings. ``series``: the required file may come again with something behind its name
+    (``text``, ``text-2``, ``text-b``), for a collection in several files, which are read in the order given; ``read`` gets a
+    list of them."""
 
-    read: Callable[[Files, Warnings], Iterator[Item]]
-    modules: tuple[str, ...]
+    read: str
     required: tuple[str, ...]
     optional: tuple[str, ...] = ()
     series: str | None = None
@@ -47,68 +45,36 @@ class Reader:
         )
 
 
-def _series(files: Files, series: str) -> list[Path]:
-    return [path for name, path in files.items() if name == series or name.startswith(f"{series}-")]
-
-
-# The imports are written out for stage_sources.py, which follows them to know what code a corpus depends on.
-
-
-def _mediawiki(files: Files, warnings: Warnings) -> Iterator[Item]:
-    from pretrieve.corpora.encyclopedia import read_encyclopedia
-
-    return read_encyclopedia(_series(files, "dump"), files.get("leads"))
-
-
-def _extracted(files: Files, warnings: Warnings) -> Iterator[Item]:
-    from pretrieve.corpora.extracted import read_extracted
-
-    return read_extracted(_series(files, "text"), warnings)
-
-
-def _wikispeedia(files: Files, warnings: Warnings) -> Iterator[Item]:
-    from pretrieve.corpora.wikispeedia import read_wikispeedia
-
-    return read_wikispeedia(files["articles"], files["links"], warnings)
-
-
-def _plain(files: Files, warnings: Warnings) -> Iterator[Item]:
-    from pretrieve.corpora.plain_text import read_plain
-
-    return read_plain(_series(files, "text"), warnings)
-
-
-def _folder(files: Files, warnings: Warnings) -> Iterator[Item]:
-    from pretrieve.corpora.folder import read_folder
-
-    return read_folder(_series(files, "folder"), warnings)
-
-
-def _beir(files: Files, warnings: Warnings) -> Iterator[Item]:
-    from pretrieve.corpora.beir_documents import read_beir_documents
-
-    return read_beir_documents(_series(files, "corpus"), warnings)
-
-
+_HERE = "pretrieve.corpora"
 READERS: dict[str, Reader] = {
-    "mediawiki": Reader(_mediawiki, ("encyclopedia", "mediawiki", "leads"), ("dump",), ("leads",), series="dump"),
-    "extracted": Reader(_extracted, ("extracted",), ("text",), series="text"),
-    "wikispeedia": Reader(_wikispeedia, ("wikispeedia",), ("articles", "links")),
-    "plain": Reader(_plain, ("plain_text",), ("text",), series="text"),
-    "folder": Reader(_folder, ("folder", "markdown", "plain_text"), ("folder",), series="folder"),
-    "beir": Reader(_beir, ("beir_documents",), ("corpus",), series="corpus"),
+    "mediawiki": Reader(f"{_HERE}.encyclopedia:read_encyclopedia", ("dump",), ("leads",), series="dump"),
+    "extracted": Reader(f"{_HERE}.extracted:read_extracted", ("text",), series="text"),
+    "wikispeedia": Reader(f"{_HERE}.wikispeedia:read_wikispeedia", ("articles", "links")),
+    "plain": Reader(f"{_HERE}.plain_text:read_plain", ("text",), series="text"),
+    "folder": Reader(f"{_HERE}.folder:read_folder", ("folder",), series="folder"),
+    "beir": Reader(f"{_HERE}.beir_documents:read_beir_documents", ("corpus",), series="corpus"),
 }
 
 
-def unused_modules(readers: Iterable[str]) -> set[str]:
-    """Files of this folder that only other readers use, so that an edit of one format's reader builds no other corpus
-    again.
+def modules_of(readers: Iterable[str]) -> tuple[str, ...]:
+    """The modules that read these formats.
 
-    >>> "folder.py" in unused_modules(["plain"]), "plain_text.py" in unused_modules(["folder"])
-    (True, False)
+    >>> modules_of(["plain", "folder"])
+    ('pretrieve.corpora.folder', 'pretrieve.corpora.plain_text')
     """
-    used = {module for name in readers for module in READERS[name].modules}
-    return {f"{module}.py" for reader in READERS.values() for module in reader.modules if module not in used}
+    return tuple(sorted({READERS[name].read.partition(":")[0] for name in readers}))
+
+
+def read_part(part: Part, warnings: Warnings) -> Iterator[Item]:
+    """The articles of a part whose files are paths."""
+    reader, files = READERS[part.reader], {name: Path(file) for name, file in part.files.items()}
+    given = [
+        [path for key, path in files.items() if key == name or key.startswith(f"{name}-")]
+        if name == reader.series
+        else files.get(name)
+        for name in (*reader.required, *reader.optional)
+    ]
+    return resolve_name(reader.read)(*given, warnings)
 
 
 @dataclass(frozen=True)
@@ -180,92 +146,3 @@ def parts_of(corpora: Mapping[str, Mapping[str, Any]], name: str) -> list[Part]:
 def is_path(file: str) -> bool:
     """Whether a file of the configuration is meant as a path: it has a ``/`` or is there."""
     return "/" in file or Path(file).exists()
-
-
-def read_titles(path: Path) -> list[str]:
-    """Titles, one a line; blank lines and lines that begin with ``#`` and a blank are no titles."""
-    from pretrieve.raw.raw_text import read_lines
-
-    lines = (line.text.strip() for line in read_lines(path))
-    return [line for line in lines if line and not line.startswith("# ") and line != "#"]
-
-
-def read_parts(
-    parts: Sequence[Part], exclude: Path | None, warnings: Warnings, counts: dict[str, Any]
-) -> Iterator[Item]:
-    """The articles of all parts, one part after another.
-
-    Of a title in two parts the first part's article counts; within a part titles may come again, as in BEIR.
-    ``counts`` gets, with ``exclude``: ``excluded`` (articles left out) and ``excluded_titles`` (of how many in the
-    file); with several parts: ``duplicate_titles`` (articles left out) and ``parts`` (articles kept, by part).
-    """
-    from pretrieve.corpora.builder import Article, UnplacedLink
-    from pretrieve.corpora.titles import EarlierTitles
-    from pretrieve.corpora.wikitext import normalise_title
-
-    unwanted = {title: 0 for title in map(normalise_title, read_titles(exclude) if exclude else ()) if title}
-    earlier = EarlierTitles()
-    if exclude:
-        counts |= {"excluded": 0, "excluded_titles": 0}
-    if len(parts) > 1:
-        counts |= {"duplicate_titles": 0, "parts": {part.name: 0 for part in parts}}
-    for part in parts:
-        left_out = False
-        for item in READERS[part.reader].read({name: Path(file) for name, file in part.files.items()}, warnings):
-            if isinstance(item, Article):
-                title = normalise_title(item.title)
-                is_unwanted, is_there = title in unwanted, bool(title) and title in earlier
-                left_out = is_unwanted or is_there
-                if is_unwanted:
-                    counts["excluded"] += 1
-                    counts["excluded_titles"] += not unwanted[title]
-                    unwanted[title] += 1
-                elif is_there:
-                    counts["duplicate_titles"] += 1
-                elif len(parts) > 1:
-                    counts["parts"][part.name] += 1
-                    earlier.add(title)
-            if not (left_out and isinstance(item, Article | UnplacedLink)):
-                yield item
-        earlier.end_part()
-    if not_there := [title for title, count in unwanted.items() if not count]:
-        # No error: a list made for a whole test set names articles that a small corpus does not have.
-        warnings.counts["title to exclude that no article has"] = len(not_there)
-        warnings.examples["title to exclude that no article has"] = f"{exclude}: {not_there[0]!r}"
-
-
-def build(
-    parts: Sequence[Part], directory: Path, expected: Mapping[str, int] | None = None, exclude: Path | None = None
-) -> dict[str, Any]:
-    """Build a corpus of parts whose files are paths: :func:`~pretrieve.corpora.builder.build_corpus`.
-
-    Warnings are printed, and their counts stand in ``stats.json`` under ``warnings`` when there are any.
-
-    Raises
-    ------
-    ConfigError
-        for a reader or the name of a file that is not known.
-    DataError
-        for two parts of one name, and what readers and builder raise.
-    """
-    from pretrieve.corpora.builder import build_corpus
-    from pretrieve.raw.raw_text import Warnings
-
-    if not parts or len({part.name for part in parts}) < len(parts):
-        raise DataError(f"parts {[part.name for part in parts]}: expected one or more, each with a name of its own.")
-    for part in parts:
-        check_part(part, f"part {part.name}")
-    warnings = Warnings()
-    more: dict[str, Any] = {}
-
-    def items() -> Iterator[Item]:
-        yield from read_parts(parts, exclude, warnings, more)
-        if warnings.counts:
-            more["warnings"] = warnings.counts
-
-    label = ", ".join(str(file) for part in parts for file in part.files.values() if file) if len(parts) > 1 else ""
-    label = label or next(iter(parts[0].files.values()))
-    counts = build_corpus(items(), directory, expected, str(label), more)
-    if warnings.counts:
-        print(warnings.summary(), file=sys.stderr)
-    return counts

@@ -31,7 +31,7 @@ from typing import Any
 
 from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.base.files import DAMAGED_TEXT
-from pretrieve.retrieval.trec_run import Run
+from pretrieve.retrieval.trec_run import Run, decoded
 
 #: Names that a task may list.
 CONVENTIONS = ("msmarco-passage-mrr", "msmarco-document-mrr", "drop-identical-ids")
@@ -151,7 +151,7 @@ def read_ranks(path: Path | str) -> dict[str, list[tuple[int, str]]]:
                         f"{path}, line {number}: found '{line.rstrip()[:120]}', expected 'query document rank' or "
                         "'query Q0 document rank score tag' with ranks from 1. Write the run again."
                     )
-                hits.setdefault(words[0], []).append((int(words[rank]), words[doc]))
+                hits.setdefault(decoded(words[0]), []).append((int(words[rank]), decoded(words[doc])))
     except FileNotFoundError:
         raise DataError(f"{path}: no such file, expected a run.") from None
     except DAMAGED_TEXT as error:

@@ -10,16 +10,15 @@ from pathlib import Path
 
 from pretrieve.base.errors import DataError
 from pretrieve.base.files import write_json
+from pretrieve.base.finished_work import leaves_checkpoints
 from pretrieve.finetuning.fine_tuning import FineTuning
-from pretrieve.finetuning.recipes import trainer_of
-from pretrieve.finetuning.trainers import TRAINERS
-from pretrieve.training.checkpoint import Checkpoints
+from pretrieve.finetuning.trainers import prepare
+from pretrieve.training.checkpoint import Checkpoints, code_word
 from pretrieve.training.curve import write_curve
 from pretrieve.training.loop import Outcome, train
 from pretrieve.training.optimiser import OptimiserConfig
 from pretrieve.training.processes import Processes
 from pretrieve.training.run_settings import RunSettings
-from pretrieve.workflow.running.finished_work import leaves_checkpoints
 
 
 def optimiser_config(options: dict, steps: int) -> OptimiserConfig:
@@ -50,7 +49,7 @@ def finetune(
     """
     if isinstance(run.options["epochs"], list):
         return _best_epochs(run, out, checkpoint_seconds, stop)
-    prepared = TRAINERS[trainer_of(run.options)](run)
+    prepared = prepare(run)
     checkpoints = Checkpoints(run.work / "state", prepared.key)
     if checkpoints.latest() is None:
         prepared.started()
@@ -77,8 +76,8 @@ def finetune(
     if run.processes is None or run.processes.first:
         prepared.save(out, made)
         write_curve(out / "curve.csv", outcome.curve)
+        checkpoints.clear(keep=int(leaves_checkpoints()))
         if not leaves_checkpoints():
-            checkpoints.clear()
             prepared.clear()
     return outcome
 
@@ -88,26 +87,28 @@ def _best_epochs(run: FineTuning, out: Path, seconds: float, stop: Callable[[], 
     (condenser A.1, which searches so with few training examples); of equal ones the first. A killed search goes on with the
     first number that is not done."""
     processes, found = run.processes or Processes(), {}
+    key = run.key({}, [code_word()])
     for epochs in run.options["epochs"]:
         work = run.work / f"epochs{epochs:g}"
-        if not (work / "done.json").is_file():
+        note = work / "done.json"
+        if not note.is_file() or json.loads(note.read_text())["key"] != key:
             options = {**run.options, "epochs": epochs, "snapshots": max(1, run.options["snapshots"])}
             outcome = finetune(replace(run, options=options, work=work), work / "made", seconds, stop)
             if processes.first:
-                looks = json.loads((work / "made/pretrieve.json").read_text()).get("validation")
+                looks = json.loads((work / "made/pretrieve.json").read_text(encoding="utf-8")).get("validation")
                 if not looks:
                     raise DataError(
                         f"{run.task}: size {run.size} has no validation example, and few_epochs={run.options['epochs']} are "
                         "chosen from by validation loss; take a larger training-set size, or set few_epochs: []."
                     )
-                done = {"loss": looks[-1]["loss"], "tokens": outcome.tokens, "wall_s": outcome.wall_s}
-                write_json(work / "done.json", done)
+                done = {"key": key, "loss": looks[-1]["loss"], "tokens": outcome.tokens, "wall_s": outcome.wall_s}
+                write_json(note, done)
             processes.wait()
-        found[f"{epochs:g}"] = json.loads((work / "done.json").read_text())
+        found[f"{epochs:g}"] = json.loads(note.read_text(encoding="utf-8"))
     best = min(found, key=lambda epochs: found[epochs]["loss"])
     if processes.first:
         shutil.copytree(run.work / f"epochs{best}" / "made", out, dirs_exist_ok=True)
-        about = json.loads((out / "pretrieve.json").read_text())
+        about = json.loads((out / "pretrieve.json").read_text(encoding="utf-8"))
         about["epochs_searched"] = {epochs: one["loss"] for epochs, one in found.items()}
         write_json(out / "pretrieve.json", about)
         if not leaves_checkpoints():

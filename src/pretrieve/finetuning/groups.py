@@ -11,6 +11,10 @@ documents, never a relevant one: its first ones, or with ``pool_from: N`` a rand
 build_train_hn.py:23-25 make it. ``sources: union``: a query's *pool* is the union of its lists without repeats.
 ``separate``: each list makes examples of its own, with a pool of its own, as tevatron has one training file for each.
 
+A query that no list has a document for ("???", a word that stands in its relevant document only) draws its negatives from all
+documents, as RetroMAE fills its groups. One that every document is relevant to has none and is left out of groups; where that is
+true of all queries, each is trained against the others of its batch. Both are counted (``random``, ``left_out``).
+
 A pool is shuffled once by (seed, query, list). Its examples read it like a tape that begins again at its end: in epoch e,
 example j of the r examples of a pool takes the G − 1 negatives from place ``(e·r + j)·(G − 1)`` on. So before one comes a
 second time, all others have come once (tevatron dataset.py:137-141 moves its window in this way for r = 1; where a pool has
@@ -87,8 +91,9 @@ class Groups:
     Raises
     ------
     DataError
-        when there is no query, a query has no relevant document or no negative, or a file names a query or a document
-        that the task does not have; the message has the id and the file.
+        when there is no query, a query has no relevant document, a file names a query or a document that the task does
+        not have (the message has the id and the file) or none of the queries, or every document is relevant to all of them and
+        the loss is not over the batch.
     """
 
     def __init__(
@@ -102,8 +107,17 @@ class Groups:
         refuse_unanswered(data, rows)
         self.group, self._data, self._seed = options["group"], data, seed
         self._pools: list[dict[int, np.ndarray]] = [{}]
+        #: Queries whose negatives are random documents, and queries without any.
+        self.random = self.left_out = 0
         if self.group > 1:
             self._pools = _pools(data, rows, negatives, options, seed)
+            lost = [row for row in map(int, rows) if not any(row in pools for pools in self._pools)]
+            drawn = {row: found for row in lost if len(found := _random(data, row, options["pool"], seed))}
+            self._pools[0] |= drawn
+            self.random, self.left_out = len(drawn), len(lost) - len(drawn)
+            if self.left_out == len(rows):
+                self._refuse_alone(options)
+                self.group = 1
         self._in_turn = options["examples"] == "query"
         examples = [
             (row, place, source)
@@ -117,6 +131,19 @@ class Groups:
     def __len__(self) -> int:
         """Examples of an epoch."""
         return len(self._query)
+
+    def _refuse_alone(self, options: Mapping[str, Any]) -> None:
+        if not options["in_batch"]:
+            raise DataError(
+                f"{self._data.directory}/corpus.parquet: every document is relevant to every training query; expected others "
+                "for negatives: add documents, or take a recipe with in_batch: true."
+            )
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """For ``pretrieve.json``: queries with random negatives and those left out, where there are any."""
+        numbers = {"random_negatives": self.random, "left_out_without_negatives": self.left_out}
+        return {name: number for name, number in numbers.items() if number}
 
     def pool(self, query: int, source: int = 0) -> np.ndarray:
         """Candidate rows that the negatives of a query row are drawn from: list after list, best first; with ``sources:
@@ -163,13 +190,18 @@ def _pools(
     data: Dataset, rows: np.ndarray, negatives: Sequence[Negatives], options: Mapping[str, Any], seed: int
 ) -> list[dict[int, np.ndarray]]:
     """Query row → candidate rows: one such dictionary, or with ``sources: separate`` one for each list, which lacks the queries
-    that the list has nothing for. Every one of ``rows`` is in one of them."""
+    that the list has nothing for."""
     separate, depths = options["sources"] == "separate", options["pool_from"]
     pools: list[dict[int, list[int]]] = [{} for _ in (negatives if separate else "1")]
     wanted = set(map(int, rows))
     for number, source in enumerate(negatives):
         depth = depths[number] if isinstance(depths, list) else depths
         lists = pools[number if separate else 0]
+        if source.query_ids and wanted.isdisjoint(map(data.query_row, source.query_ids)):
+            raise DataError(
+                f"{source.name}: has none of the {len(rows)} training queries, e.g. {data.query_ids[rows[0]]!r}; mine negatives "
+                "from a run that has these queries."
+            )
         for query_id, doc_ids in zip(source.query_ids, source.doc_ids, strict=True):
             query = data.query_row(query_id)
             if query < 0:
@@ -184,17 +216,18 @@ def _pools(
             drawn = _drawn(kept, options["pool"], depth, [seed, 124, query, number])
             if drawn:
                 lists[query] = lists.get(query, []) + drawn
-    empty = [data.query_ids[query] for query in map(int, rows) if not any(query in lists for lists in pools)]
-    if empty:
-        names = ", ".join(source.name for source in negatives) or "no file of negatives"
-        raise DataError(
-            f"{names}: {len(empty)} of {len(rows)} training queries have no negatives, e.g. {empty[0]!r}; mine them "
-            "from a run that has these queries, with a larger depth, or set group: 1."
-        )
     return [
         {query: np.array(list(dict.fromkeys(found)), dtype=np.int64) for query, found in lists.items()}
         for lists in pools
     ]
+
+
+def _random(data: Dataset, query: int, pool: int, seed: int) -> np.ndarray:
+    """At most ``pool`` documents that are not relevant to a query, drawn from all."""
+    relevant, every = data.relevant[query], len(data.document_ids)
+    size = min(every, pool + len(relevant))
+    drawn = np.random.default_rng([seed, 125, query]).choice(every, size, replace=False)
+    return drawn[~np.isin(drawn, relevant)][:pool]
 
 
 def _drawn(found: list[int], pool: int, depth: int | str, seed: list[int]) -> list[int]:

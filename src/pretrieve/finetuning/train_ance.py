@@ -15,7 +15,7 @@ from pretrieve.finetuning.train_curve import with_curve
 from pretrieve.finetuning.train_ranking import ranking_parts
 
 
-def prepare_ance(run: FineTuning) -> Trainable:
+def prepare(run: FineTuning) -> Trainable:
     """Until the first refresh the given negatives are used, if there are any. The lists of every refresh are kept in
     ``negatives/`` of the retriever's directory."""
     parts, options = ranking_parts(run), run.options

@@ -13,7 +13,7 @@ from pretrieve.finetuning.train_ranking import retrieval_data
 from pretrieve.models.retriever_files import save_cross_encoder
 
 
-def prepare_cross_encoder(run: FineTuning) -> Trainable:
+def prepare(run: FineTuning) -> Trainable:
     """Everything that :func:`pretrieve.finetuning.finetune.finetune` needs to train a teacher."""
     model, about = make_cross_encoder(run.encoder, 1, run.seed)
     data = retrieval_data(run, model.config.kind)

@@ -13,8 +13,8 @@ from pretrieve.finetuning.step_curve import StepCurve
 from pretrieve.finetuning.train_ranking import Parts, ranking_parts
 
 
-def prepare_curve(run: FineTuning) -> Trainable:
-    """As :func:`~pretrieve.finetuning.train_ranking.prepare_ranking`, with the runs of ``curve`` steps beside the retriever."""
+def prepare(run: FineTuning) -> Trainable:
+    """As :func:`~pretrieve.finetuning.train_ranking.prepare`, with the runs of ``curve`` steps beside the retriever."""
     parts = ranking_parts(run)
     data = parts.data
     objective = RankingObjective(parts.model, data.task, data.groups, run.options, run.device.device)

@@ -14,7 +14,7 @@ from pretrieve.finetuning.train_ranking import ranking_parts
 from pretrieve.models.retriever_files import load_cross_encoder
 
 
-def prepare_distillation(run: FineTuning) -> Trainable:
+def prepare(run: FineTuning) -> Trainable:
     """The teacher scores every pair that training will see, before it begins; its scores are kept beside the retriever.
 
     Raises

@@ -12,28 +12,18 @@ from typing import Any
 import numpy as np
 from torch import nn
 
-from pretrieve.finetuning.classification import ClassificationObjective
-from pretrieve.finetuning.clicks import ClicksObjective
 from pretrieve.finetuning.example_objective import ExampleObjective
 from pretrieve.finetuning.fine_tuning import FineTuning, Trainable
 from pretrieve.finetuning.groups import steps_for
 from pretrieve.finetuning.initial_model import make_cross_encoder, make_retriever
-from pretrieve.finetuning.regression import RegressionObjective
-from pretrieve.finetuning.triplet import TripletObjective
+from pretrieve.finetuning.trainers import example_objective
 from pretrieve.finetuning.validation import BestWeights
 from pretrieve.models.hf_format import read_encoder
 from pretrieve.models.retriever_files import save_cross_encoder, save_retriever
 from pretrieve.tasks.example_task import ExampleData
 
-OBJECTIVES: dict[str, type[ExampleObjective]] = {
-    "regression": RegressionObjective,
-    "triplet": TripletObjective,
-    "classification": ClassificationObjective,
-    "clicks": ClicksObjective,
-}
 
-
-def prepare_examples(run: FineTuning) -> Trainable:
+def prepare(run: FineTuning) -> Trainable:
     """Everything that :func:`pretrieve.finetuning.finetune.finetune` needs to train on examples."""
     options, kind = run.options, run.options["kind"]
     data = ExampleData(run.task).read_by(read_encoder(run.begin).config.kind)
@@ -45,7 +35,7 @@ def prepare_examples(run: FineTuning) -> Trainable:
     data.check_vocabulary(about, run.begin)
     model.to(run.device.device)
     train, valid = data.split(run.size, "train"), data.split(run.size, "valid")
-    objective = OBJECTIVES[kind](model, data, train, options, run.seed, run.device.device)
+    objective = example_objective(kind)(model, data, train, options, run.seed, run.device.device)
     steps = steps_for(len(objective), options)
     watcher = BestExamples(objective, valid, options["snapshots"], steps)
 

@@ -8,8 +8,8 @@ from pretrieve.finetuning.train_curve import with_curve
 from pretrieve.finetuning.train_ranking import ranking_parts
 
 
-def prepare_maxp(run: FineTuning) -> Trainable:
-    """As :func:`~pretrieve.finetuning.train_ranking.prepare_ranking`, by the best window."""
+def prepare(run: FineTuning) -> Trainable:
+    """As :func:`~pretrieve.finetuning.train_ranking.prepare`, by the best window."""
     parts = ranking_parts(run)
     data = parts.data
     objective = MaxPRanking(parts.model, data.task, data.groups, run.options, run.device.device)

@@ -39,7 +39,8 @@ class RetrievalData:
     @property
     def counts(self) -> dict[str, int]:
         """For ``pretrieve.json``."""
-        return {"training_questions": len(self.train), "validation_questions": len(self.valid)}
+        questions = {"training_questions": len(self.train), "validation_questions": len(self.valid)}
+        return questions | self.groups.counts
 
 
 def retrieval_data(run: FineTuning, kind: str) -> RetrievalData:
@@ -48,7 +49,7 @@ def retrieval_data(run: FineTuning, kind: str) -> RetrievalData:
     Raises
     ------
     DataError
-        when a training query has no relevant document or no negatives.
+        when a training query has no relevant document.
     """
     data = Dataset(run.task).read_by(kind)
     train, valid = data.split(run.size, "train"), data.split(run.size, "valid")
@@ -113,7 +114,7 @@ def _with_words(options: Mapping[str, Any], task: Path) -> dict[str, Any]:
     return {**options, "zeroed": sorted({word for word in special if word != NO_TOKEN})}
 
 
-def prepare_ranking(run: FineTuning) -> Trainable:
+def prepare(run: FineTuning) -> Trainable:
     """Everything that :func:`pretrieve.finetuning.finetune.finetune` needs to train a retriever on given documents."""
     parts = ranking_parts(run)
     data = parts.data

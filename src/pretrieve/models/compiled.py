@@ -20,9 +20,9 @@ def compile_layers(module: nn.Module, backend: str = "inductor") -> bool:
     backend fails (no compiler, no Triton), a line on standard error says so and the layers are left as they were."""
     layers = [part for part in module.modules() if isinstance(part, Layer)]
     try:
-        torch._inductor.config.fallback_random = True
+        options = {"fallback_random": True} if backend == "inductor" else None
         for layer in layers:
-            layer.after_attention = torch.compile(layer.after_attention, dynamic=True, backend=backend)
+            layer.after_attention = torch.compile(layer.after_attention, dynamic=True, backend=backend, options=options)
         for layer in layers[:1]:  # forward and backward, so that what does not work fails here
             x = torch.zeros(3, layer.up.in_features, device=layer.up.weight.device, requires_grad=True)
             torch.autograd.grad(layer.after_attention(x, x).sum(), x)

@@ -2,13 +2,50 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
+from typing import Any
 
 from pretrieve.base.errors import ConfigError
 
 KINDS = ("transformer", "bow-mlp", "t5")
 #: Published models whose encoder is BERT's; they differ in position numbers, segments and names.
 FAMILIES = ("bert", "roberta", "electra", "ernie")
+#: Smallest and largest value of every size: beyond them a file is wrong, or not meant for this. Largest published: 250,112 words,
+#: 4,096 wide, 24 layers deep.
+SIZES = {
+    "vocabulary_size": (1, 1 << 24),
+    "hidden": (1, 1 << 16),
+    "layers": (0, 1 << 10),
+    "heads": (1, 1 << 10),
+    "feed_forward": (1, 1 << 18),
+    "max_positions": (1, 1 << 20),
+    "segments": (0, 1 << 10),
+    "position_offset": (0, 1 << 20),
+    "head_size": (0, 1 << 12),
+    "buckets": (2, 1 << 12),
+    "max_distance": (2, 1 << 20),
+}
+#: The same of every other number.
+NUMBERS = {"dropout": (0, 0.999), "layer_norm_eps": (0, 1)} | dict.fromkeys(
+    ("std", "word_std", "position_std"), (0, 100)
+)
+
+
+def check_size(name: str, value: object, shown: str | None = None) -> None:
+    """That a value of a body's shape is a number of the right kind and within its bounds; ``shown``: how messages call it.
+
+    Raises
+    ------
+    ConfigError
+        when it is not.
+    """
+    whole = name in SIZES
+    low, high = (SIZES if whole else NUMBERS)[name]
+    if isinstance(value, bool) or not isinstance(value, int if whole else (int, float)) or not low <= value <= high:
+        raise ConfigError(
+            f"{shown or name} is {repr(value)[:40]}; expected a {'whole ' if whole else ''}number from {low} to {high}."
+        )
 
 
 @dataclass(frozen=True)
@@ -49,14 +86,16 @@ class BodyConfig:
     max_distance: int = 128
 
     def __post_init__(self) -> None:
+        for name in (*SIZES, *NUMBERS):
+            check_size(name, getattr(self, name))
         if self.kind not in KINDS:
             raise ConfigError(f"body kind {self.kind!r} is not allowed; choose from {list(KINDS)}.")
         if self.family not in FAMILIES:
             raise ConfigError(f"body family {self.family!r} is not allowed; choose from {list(FAMILIES)}.")
-        if (self.position_offset > 0) != (self.family == "roberta") or self.segments < 0:
+        if (self.position_offset > 0) != (self.family == "roberta"):
             raise ConfigError(
                 f"family={self.family!r} with position_offset={self.position_offset} and segments={self.segments}: roberta's "
-                "positions begin above 0, those of the other families at 0, and segments are not negative."
+                "positions begin above 0, those of the other families at 0."
             )
         if self.positions not in ("normal", "sinusoid"):
             raise ConfigError(f"positions {self.positions!r} is not allowed; use 'normal' or 'sinusoid'.")
@@ -67,7 +106,9 @@ class BodyConfig:
         return asdict(self)
 
     @classmethod
-    def from_dict(cls, values: dict) -> BodyConfig:
+    def from_dict(cls, values: Any) -> BodyConfig:
+        if not isinstance(values, Mapping):
+            raise ConfigError(f"body is {type(values).__name__}; expected its options.")
         unknown = set(values) - {field.name for field in fields(cls)}
         if unknown:
             raise ConfigError(f"unknown body options {sorted(unknown)}; known: {[f.name for f in fields(cls)]}.")

@@ -63,6 +63,7 @@ class DualEncoder(nn.Module):
             )
         # The document's first: of a shared tensor, torch keeps the first name.
         self.document, self.query, self.sharing = document, query, sharing
+        self.register_load_state_dict_pre_hook(self._give_both_names)
 
     @property
     def width(self) -> int:
@@ -102,12 +103,12 @@ class DualEncoder(nn.Module):
             del state[prefix + name]
         return state
 
-    def _load_from_state_dict(self, state_dict: dict, prefix: str, *args: Any) -> None:
-        # torch asks each module in turn, the towers after this one: they find both names.
-        for name, kept in self.aliases().items():
+    @staticmethod
+    def _give_both_names(module: DualEncoder, state_dict: dict, prefix: str, *_: Any) -> None:
+        """Before anything is loaded: torch asks each module in turn, the towers after this one, and they find both names."""
+        for name, kept in module.aliases().items():
             if prefix + kept in state_dict:
                 state_dict.setdefault(prefix + name, state_dict[prefix + kept])
-        super()._load_from_state_dict(state_dict, prefix, *args)
 
 
 def core(tower: nn.Module) -> Encoder | JointEncoder:

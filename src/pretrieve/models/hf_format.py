@@ -20,10 +20,10 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from pretrieve.base.disk import room_for
-from pretrieve.base.errors import DataError
+from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.base.files import write_json
 from pretrieve.models.checkpoint_names import BERT, T5
-from pretrieve.models.config import BodyConfig
+from pretrieve.models.config import BodyConfig, check_size
 from pretrieve.models.encoder import Encoder
 
 #: ``AutoModel``'s name for each family's encoder.
@@ -206,7 +206,7 @@ def read_encoder(
     """
     directory = Path(directory)
     try:
-        about = json.loads((directory / "pretrieve.json").read_text())
+        about = json.loads((directory / "pretrieve.json").read_text(encoding="utf-8"))
         body = load_file(directory / "model.safetensors")
         heads = load_file(directory / "heads.safetensors")
     except FileNotFoundError as error:
@@ -215,13 +215,19 @@ def read_encoder(
         ) from None
     except Exception as error:  # safetensors raises its own type for a damaged header
         raise DataError(f"{directory}: damaged checkpoint ({error}). Delete it and run snakemake again.") from error
+    if not isinstance(about, dict):
+        raise DataError(f"{directory}/pretrieve.json: holds a {type(about).__name__}; expected an object of settings.")
     missing = [name for name in required if name not in about]
     if missing:
         raise DataError(
             f"{directory}/pretrieve.json: has no {', '.join(missing)}; it was written by an older version of this project. "
             "Delete the directory and run snakemake again."
         )
-    config = BodyConfig.from_dict(about["body"])
+    try:
+        config = BodyConfig.from_dict(about["body"])
+        check_size("hidden", about.get("dim", 1), "dim")
+    except ConfigError as error:
+        raise DataError(f"{directory}/pretrieve.json: {error}") from error
     return Checkpoint(directory, config, from_saved_names(body, config), heads, about, about.get("vocabulary_sha256"))
 
 

@@ -22,7 +22,6 @@ modeling_seed_encoder.py; facebookresearch/fairseq roberta/model.py.
 
 from __future__ import annotations
 
-import json
 import re
 import sys
 from dataclasses import dataclass
@@ -41,8 +40,10 @@ from pretrieve.models.published_heads import sort_heads
 from pretrieve.models.weight_files import read_tensors
 from pretrieve.raw.checkpoint_files import CheckpointFiles, find_checkpoint
 from pretrieve.raw.hub import check_recorded
+from pretrieve.raw.json_file import read_json
 from pretrieve.text.vocabulary import given_tokenizer, vocabulary_sha256
 
+LARGEST_CONFIG = 16 << 20  # bytes; labels of a classifier can take one
 BERT_PREFIXES = ("bert.", "roberta.", "electra.", "ernie.", "")
 #: Pre-trained; fairseq's RoBERTa of 2019; the files "in the style of transformers"; fine-tuned.
 FAIRSEQ_PREFIXES = (
@@ -81,8 +82,8 @@ def read_start(path: Path) -> Checkpoint:
 
 def read_published(files: CheckpointFiles) -> Checkpoint:
     """Read a published checkpoint (raises as :func:`read_start`)."""
-    state, said = read_tensors(files.weights)
     shown = _read_config(files.config)
+    state, said = read_tensors(files.weights)
     try:
         found = _recognise(_plain(state), shown, said)
         beside = found.rest | (_plain(read_tensors((files.heads,))[0]) if files.heads else {})
@@ -102,10 +103,7 @@ def read_published(files: CheckpointFiles) -> Checkpoint:
 def _read_config(path: Path | None) -> dict[str, Any]:
     if path is None:
         return {}
-    try:
-        shown = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise DataError(f"{path}: not JSON ({error}).") from None
+    shown = read_json(path, "the settings of a model", most=LARGEST_CONFIG)
     if not isinstance(shown, dict):
         raise DataError(f"{path}: expected an object of settings.")
     return shown

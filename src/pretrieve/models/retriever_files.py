@@ -86,7 +86,7 @@ def _remove(directory: Path) -> None:
 def _finish(directory: Path, info: dict, names: list[str]) -> None:
     """Add ``info`` and the hashes of the files to ``pretrieve.json``."""
     path = directory / INFO
-    saved = json.loads(path.read_text()) if path.is_file() else {}
+    saved = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
     write_json(path, saved | info | {"files": {name: sha256_of(directory / name) for name in names}})
 
 
@@ -139,7 +139,7 @@ def _tower(saved: Checkpoint, about: dict) -> Encoder | JointEncoder:
 
 def _info(path: Path) -> dict:
     try:
-        about = json.loads(path.read_text())
+        about = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise DataError(f"{path}: no such file; {path.parent} is not a directory that fine-tuning made.") from None
     except (OSError, ValueError) as error:

@@ -16,7 +16,8 @@ from pretrieve.base import paths
 from pretrieve.base.errors import DataError
 from pretrieve.raw import hub
 from pretrieve.raw.checksums import digests_of
-from pretrieve.raw.sources import RECORDS, SOURCES, Source, candidates, recorded, source_of
+from pretrieve.raw.mirror import candidates
+from pretrieve.raw.sources import RECORDS, SOURCES, Source, recorded, source_of
 from pretrieve.workflow.job_options import started_from
 from pretrieve.workflow.plan import Plan
 from pretrieve.workflow.scales import vocabulary_of

@@ -1,22 +1,48 @@
-"""Objectives by name. A method is one file with a ``build`` function, one line here, and its options in ``presets.py``."""
+"""Objectives by name, each in a module that is imported when it is used: an edit of one trains no encoder of another again.
+
+An objective ``seed-encoder`` is the function ``build`` of ``pretrieve/pretraining/seed_encoder.py``, and its options in
+``presets.py``. No torch here: the workflow reads this file.
+"""
 
 from __future__ import annotations
 
-from pretrieve.base.errors import ConfigError
-from pretrieve.pretraining import cocondenser, condenser, contrastive, dupmae, mlm, optimus, retromae, seed_encoder
-from pretrieve.pretraining.setting import Setting
-from pretrieve.training.objective import Objective
+from collections.abc import Mapping
+from importlib import import_module
+from pkgutil import resolve_name
+from typing import TYPE_CHECKING, Any
 
-BUILDERS = {
-    "mlm": mlm.build,
-    "condenser": condenser.build,
-    "cocondenser": cocondenser.build,
-    "pairs": contrastive.build,
-    "seed-encoder": seed_encoder.build,
-    "optimus": optimus.build,
-    "retromae": retromae.build,
-    "dupmae": dupmae.build,
+from pretrieve.base.errors import ConfigError
+from pretrieve.pretraining.presets import OPTIONS
+
+if TYPE_CHECKING:
+    from pretrieve.pretraining.pairs.pair import PairSampler
+    from pretrieve.pretraining.setting import Setting
+    from pretrieve.training.objective import Objective
+
+#: Pair task → its sampler.
+PAIR_TASKS = {
+    "ict": "pretrieve.pretraining.pairs.ict:InverseClozeTask",
+    "bfs": "pretrieve.pretraining.pairs.bfs:BodyFirstSelection",
+    "wlp": "pretrieve.pretraining.pairs.wlp:WikiLinkPrediction",
 }
+
+
+def modules_of(options: Mapping[str, Any]) -> tuple[str, ...]:
+    """The modules that an objective with these options is made of, beside what all have in common.
+
+    >>> modules_of({"name": "seed-encoder"})
+    ('pretrieve.pretraining.seed_encoder',)
+    """
+    if options["name"] == "none":
+        return ()
+    own = "contrastive" if options["name"] == "pairs" else options["name"].replace("-", "_")
+    pairs = (PAIR_TASKS[task].partition(":")[0] for task in options.get("tasks", ()))
+    return (f"pretrieve.pretraining.{own}", *pairs)
+
+
+def pair_modules() -> tuple[str, ...]:
+    """The modules of all pair tasks."""
+    return tuple(place.partition(":")[0] for place in PAIR_TASKS.values())
 
 
 def build_objective(setting: Setting) -> Objective:
@@ -28,6 +54,19 @@ def build_objective(setting: Setting) -> Objective:
         for an unknown name.
     """
     name = setting.options["name"]
-    if name not in BUILDERS:
-        raise ConfigError(f"objective {name!r} is not allowed; choose from none, {', '.join(BUILDERS)}.")
-    return BUILDERS[name](setting)
+    if name not in OPTIONS or name == "none":
+        raise ConfigError(f"objective {name!r} is not allowed; choose from {', '.join(OPTIONS)}.")
+    return import_module(modules_of(setting.options)[0]).build(setting)
+
+
+def pair_task(name: str) -> type[PairSampler]:
+    """The sampler of a pair task.
+
+    Raises
+    ------
+    ConfigError
+        for an unknown name.
+    """
+    if name not in PAIR_TASKS:
+        raise ConfigError(f"pair task {name!r} is not allowed; choose from {', '.join(PAIR_TASKS)}.")
+    return resolve_name(PAIR_TASKS[name])

@@ -11,6 +11,7 @@ import torch
 from torch import nn
 
 from pretrieve.base.errors import ConfigError, DataError
+from pretrieve.base.finished_work import leaves_checkpoints
 from pretrieve.models.compiled import compile_layers
 from pretrieve.models.config import BodyConfig
 from pretrieve.models.encoder import Encoder
@@ -28,7 +29,6 @@ from pretrieve.training.objective import Objective
 from pretrieve.training.optimiser import OptimiserConfig
 from pretrieve.training.processes import Processes
 from pretrieve.training.run_settings import RunSettings
-from pretrieve.workflow.running.finished_work import leaves_checkpoints
 
 
 def make_encoder(options: EncoderOptions, store: TokenStore, seed: int, start: Checkpoint | None = None) -> Encoder:
@@ -111,7 +111,7 @@ def pretrain(
     """Pre-train (or only initialise) an encoder and write its directory and learning curve.
 
     ``start_dir`` is the directory of the options' ``start``. A killed run goes on from ``checkpoint_dir``, which is emptied when
-    the encoder is written (under Snakemake somewhat later: :mod:`pretrieve.workflow.running.finished_work`). Of several processes
+    the encoder is written (under Snakemake somewhat later: :mod:`pretrieve.base.finished_work`). Of several processes
     the first writes. compiled: see :mod:`pretrieve.models.compiled`; it changes no result but for rounding.
 
     Raises
@@ -168,8 +168,7 @@ def pretrain(
             save_encoder(out / "query", query, about=about)
         save_encoder(out, encoder, heads, about | {"towers": "shared" if query is None else "separate"})
         write_curve(out / "curve.csv", outcome.curve)
-        if not leaves_checkpoints():
-            checkpoints.clear()
+        checkpoints.clear(keep=int(leaves_checkpoints()))
     processes.wait()
     return outcome
 

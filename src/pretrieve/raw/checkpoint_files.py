@@ -10,16 +10,19 @@ FlagEmbedding's (RetroMAE, modeling.py)     encoder_model/ (transformers'), pyto
 fairseq's (SEED-Encoder, RoBERTa)           one .pt file and no config.json; or the file itself
 ==========================================  ============================================================================
 
-The vocabulary stands beside the weights, as tokenizer.json or vocab.txt.
+The vocabulary stands beside the weights, as tokenizer.json or vocab.txt. The names that an index gives its parts come from
+outside: :func:`pretrieve.base.inside.inside`.
 """
 
 from __future__ import annotations
 
-import json
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
 from pretrieve.base.errors import DataError
+from pretrieve.base.inside import inside
+from pretrieve.raw.json_file import read_json
 
 OWN = "pretrieve.json"
 #: Single files of weights, and indices of several, in the order in which they are looked for.
@@ -34,6 +37,8 @@ VOCABULARIES = ("tokenizer.json", "vocab.txt")
 #: Condenser's head beside its encoder, and the arguments of its run, which are a pickle and are never read.
 HEADS, ARGUMENTS = "model.pt", "args.pt"
 ENCODER_FOLDER = "encoder_model"
+#: Bytes; the index of a model with ten thousand tensors has one megabyte.
+LARGEST_INDEX = 16 << 20
 
 
 @dataclass(frozen=True)
@@ -83,6 +88,13 @@ def find_checkpoint(path: Path) -> CheckpointFiles:
     return CheckpointFiles(path, False, _first(inner, ("config.json",)), weights, heads, vocabulary, index)
 
 
+def room_of(directory: Path) -> Path:
+    """Where links in a checkpoint's folder may lead to: nowhere else; in the cache of ``huggingface_hub``, whose folders consist
+    of links to ``blobs/``, to the folder of the same model."""
+    real = Path(os.path.realpath(directory))
+    return next((up.parents[1] for up in (real, *real.parents) if up.parent.name == "snapshots"), directory)
+
+
 def _first(directory: Path, names: tuple[str, ...]) -> Path | None:
     return next((directory / name for name in names if (directory / name).is_file()), None)
 
@@ -91,11 +103,14 @@ def _weights(directory: Path) -> tuple[Path | None, tuple[Path, ...]]:
     """The index, if there is one, and the files."""
     found = _first(directory, WEIGHTS)
     if found is not None and found.suffix == ".json":
-        try:
-            parts = sorted(set(json.loads(found.read_text(encoding="utf-8"))["weight_map"].values()))
-        except (ValueError, KeyError, AttributeError, TypeError):
-            raise DataError(f"{found}: not an index of weights; expected an object with weight_map.") from None
-        files = [directory / part for part in parts]
+        shown = read_json(found, "an index of weights", most=LARGEST_INDEX)
+        parts = shown.get("weight_map") if isinstance(shown, dict) else None
+        if not isinstance(parts, dict) or not parts or not all(isinstance(part, str) for part in parts.values()):
+            raise DataError(f"{found}: not an index of weights; expected an object with weight_map: tensor to file.")
+        taken: dict[str, str] = {}
+        files = [
+            inside(directory, part, f"{found}: file", room_of(directory), taken) for part in sorted(set(parts.values()))
+        ]
         _all_there(directory, files, found.name)
         return found, tuple(files)
     if found is not None:

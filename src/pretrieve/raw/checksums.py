@@ -127,6 +127,6 @@ def record(path: Path, name: str, digests: Digests, origin: str) -> None:
 def locked(path: Path) -> Iterator[None]:
     """Hold a lock file: of processes on one file system, one at a time is inside."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    with open(path, "w") as stream:
+    with open(path, "w", encoding="utf-8") as stream:
         fcntl.flock(stream, fcntl.LOCK_EX)
         yield

@@ -4,7 +4,8 @@ The bytes are collected in ``.NAME.part`` beside the target. A second file, ``.N
 to: the URL and the server's ``ETag`` or ``Last-Modified``. The rest is asked for with ``Range: bytes=N-`` and ``If-Range``
 (RFC 9110, sections 13.1.5 and 14.2): a server that still has that version sends the rest (206), any other the whole (200), and
 then the file is begun anew. Bytes of two versions are never joined where the server tells versions apart; where it does not,
-the checksum finds it out, and the file is fetched once more from its beginning.
+the checksum finds it out, and the file is fetched once more from its beginning. A server that sends more than the file may have
+(:func:`pretrieve.base.sizes.stated_limit`) is not listened to.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import ssl
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +28,7 @@ from typing import Any
 from pretrieve.base.disk import disk_error, refusal
 from pretrieve.base.errors import DataError
 from pretrieve.base.progress import Progress
+from pretrieve.base.sizes import stated_limit, too_large
 from pretrieve.raw.checksums import Checksum, Digests, digests_of
 
 BLOCK = 1 << 18
@@ -52,14 +54,23 @@ class Download:
     wait: float = 1.0
     timeout: float = 60.0
 
-    def __call__(self, url: str, target: Path, checksum: Checksum, size: int = 0, label: str = "") -> Digests:
-        """Put the content of ``url`` at ``target`` and return its checksums. ``size`` in bytes (0: not known).
+    def __call__(
+        self,
+        url: str,
+        target: Path,
+        checksum: Checksum,
+        size: int = 0,
+        label: str = "",
+        check: Callable[[Path], None] = lambda path: None,
+    ) -> Digests:
+        """Put the content of ``url`` at ``target`` and return its checksums. ``size`` in bytes (0: not known); ``check`` raises
+        DataError for a whole file that is not wanted.
 
         Raises
         ------
         DataError
-            when it cannot be had, or is not what it should be; what stood at ``target`` stays, and the bytes that came stay
-            beside it for the next time, unless they are wrong.
+            when it cannot be had, is too large, or is not what it should be; what stood at ``target`` stays, and the bytes that
+            came stay beside it for the next time, unless they are wrong.
         """
         if not re.match(r"https?://", url):
             raise DataError(f"{url}: expected an address that begins with http:// or https://.")
@@ -84,6 +95,11 @@ class Download:
             raise DataError(
                 f"{url}: has {digests.found} ({digests.bytes:,} bytes); expected {expected}. Is there a new version?"
             )
+        try:
+            check(part.path)
+        except DataError:
+            part.forget()
+            raise
         os.replace(part.path, target)
         part.forget()
         return digests
@@ -111,7 +127,10 @@ class Download:
             with urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=self.timeout) as answer:
                 start = _start(answer, url)
                 length = answer.headers.get("Content-Length")
-                total = start + int(length) if length and length.isdigit() else None
+                total = start + int(length) if length and length.isascii() and length.isdigit() else None
+                limit = stated_limit(size)
+                if total is not None and total > limit:
+                    raise _too_much(url, part, total, limit, size)
                 left = (total or size) - start
                 if left > 0 and left > (free := shutil.disk_usage(part.path.parent).free):
                     raise DataError(f"{url}: {left:,} bytes to come; {part.path.parent} has {free:,} free: make room.")
@@ -120,6 +139,8 @@ class Download:
                     while block := answer.read(BLOCK):
                         stream.write(block)
                         shown.advance(len(block))
+                        if stream.tell() > limit:
+                            raise _too_much(url, part, stream.tell(), limit, size)
         except urllib.error.HTTPError as error:
             if error.code == 416:  # all bytes are there already, or more than the file has by now
                 if re.fullmatch(rf"bytes \*/{part.size}", error.headers.get("Content-Range") or ""):
@@ -142,6 +163,12 @@ class Download:
             raise _Cut(str(getattr(error, "reason", "")) or str(error) or type(error).__name__) from None
         if total is not None and part.size < total:
             raise _Cut(f"the connection ended after {part.size:,} of {total:,} bytes")
+
+
+def _too_much(url: str, part: _Part, found: int, limit: int, size: int) -> DataError:
+    part.forget()
+    why = f"the {size:,} that it should have and a margin" if size else "since nobody states its size"
+    return too_large(url, found, limit, why)
 
 
 def _start(answer: Any, url: str) -> int:

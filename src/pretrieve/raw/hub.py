@@ -6,7 +6,8 @@ and tokenizer, nothing else. It is taken from ``MIRROR/hub/OWNER/NAME`` (with a 
 folder exists, else from huggingface.co. At first use the revision and the sha256 of every file are recorded in
 ``manifest.json``, and ever after the files are checked against it: when they are fetched again, and whenever an
 encoder starts from them. What a name stands for can change on a hub; what an encoder started from cannot.
-``origin.txt`` says where this copy came from.
+``origin.txt`` says where this copy came from. Recorded is what could be read (:mod:`pretrieve.raw.readable`); names come from the
+folder, its index and the server, and are resolved by :func:`pretrieve.base.inside.inside`.
 
 A ``dir:`` is used where it is. It is a checkpoint directory, or fairseq's single file
 (:mod:`pretrieve.raw.checkpoint_files`).
@@ -14,18 +15,23 @@ A ``dir:`` is used where it is. It is a checkpoint directory, or fairseq's singl
 
 from __future__ import annotations
 
-import json
+import fnmatch
+import glob
 import os
 import re
 import shutil
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from pretrieve.base.disk import room_for
 from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.base.files import sha256_of, write_json
-from pretrieve.raw.checkpoint_files import ENCODER_FOLDER, VOCABULARIES, find_checkpoint
+from pretrieve.base.inside import inside, plain_name
+from pretrieve.base.sizes import UNSTATED, stated_limit, too_large
+from pretrieve.raw.checkpoint_files import ENCODER_FOLDER, VOCABULARIES, find_checkpoint, room_of
+from pretrieve.raw.json_file import read_json
+from pretrieve.raw.readable import check_readable
 
 HUB = "data/hub"
 MANIFEST, ORIGIN = "manifest.json", "origin.txt"
@@ -42,16 +48,9 @@ TOKENIZER_FILES = (
 _FIRST = ("config.json", "model.pt", "model*.safetensors", "model.safetensors.index.json", *TOKENIZER_FILES)
 _ELSE = ("pytorch_model*.bin", "pytorch_model.bin.index.json")
 
+_LARGEST_RECORD = 1 << 20
+
 Download = Callable[[str, str | None], tuple[Path, str | None]]
-
-
-def file_name(start: str) -> str:
-    """A start as part of a file's name.
-
-    >>> file_name("hub:Luyu/condenser@2afd1b8")
-    'hub--Luyu--condenser--2afd1b8'
-    """
-    return re.sub(r"[^A-Za-z0-9._-]", "--", start)
 
 
 def parse_hub(start: str) -> tuple[str, str | None]:
@@ -150,7 +149,8 @@ def fetch_checkpoint(start: str, directory: Path, mirror: Path | None = None, do
     Raises
     ------
     DataError
-        when there is none, or a file is not what was recorded at first use; the message has both checksums.
+        when there is none, a file cannot be read or leads out of the folder, or is not what was recorded at first use; the
+        message has both checksums.
     """
     repository, revision = parse_hub(start)
     record = read_manifest(directory)
@@ -168,6 +168,11 @@ def fetch_checkpoint(start: str, directory: Path, mirror: Path | None = None, do
             f"{origin}: has {', '.join(names)}; recorded at first use in {directory / MANIFEST}: "
             f"{', '.join(sorted(record['files']))}. To take the new version, delete {directory}."
         )
+    taken: dict[str, str] = {}
+    for name in names:
+        file = inside(folder, name, f"{origin}: file", room_of(folder), taken)
+        if record is None:
+            check_readable(file, name)
     files = {name: _copy(folder, name, directory, record) for name in names}
     if record is None:
         write_json(directory / MANIFEST, {"repository": repository, "revision": exact, "files": files})
@@ -205,14 +210,23 @@ def read_manifest(directory: Path) -> dict[str, Any] | None:
     path = Path(directory) / MANIFEST
     if not path.is_file():
         return None
+    damaged = DataError(f"{path}: damaged record of a checkpoint. Delete {directory} to fetch it anew.")
     try:
-        record = json.loads(path.read_text(encoding="utf-8"))
-        known = all({"sha256", "bytes"} <= entry.keys() for entry in record["files"].values())
-    except (ValueError, KeyError, AttributeError, TypeError):
-        known = False
-    if not known:
-        raise DataError(f"{path}: damaged record of a checkpoint. Delete {directory} to fetch it anew.")
+        record = read_json(path, "the record of a checkpoint", most=_LARGEST_RECORD)
+        revision = record.get("revision")
+        known = all(_is_entry(entry) for entry in record["files"].values())
+    except (DataError, KeyError, AttributeError, TypeError):
+        raise damaged from None
+    if not known or not (revision is None or re.fullmatch(r"[\w.-]+", str(revision), flags=re.ASCII)):
+        raise damaged
+    taken: dict[str, str] = {}
+    for name in record["files"]:
+        inside(Path(directory), name, f"{path}: file", taken=taken)
     return record
+
+
+def _is_entry(entry: Any) -> bool:
+    return isinstance(entry.get("sha256"), str) and type(entry.get("bytes")) is int
 
 
 def _differences(directory: Path, record: dict[str, Any]) -> list[str]:
@@ -261,10 +275,38 @@ def _from_hub(
 
 def download_snapshot(repository: str, revision: str | None) -> tuple[Path, str | None]:
     """Folder and exact revision of a checkpoint in the cache of ``huggingface_hub``, downloaded where it is not there
-    yet."""
-    from huggingface_hub import snapshot_download
+    yet.
 
-    folder = Path(snapshot_download(repository, revision=revision, allow_patterns=list(_FIRST)))
-    if not any(folder.glob("model*.safetensors")):
-        folder = Path(snapshot_download(repository, revision=revision, allow_patterns=[*_FIRST, *_ELSE]))
-    return folder, folder.name  # the cache keeps each revision in a folder of that name
+    Raises
+    ------
+    DataError
+        when the server names a file or a revision that leaves its folder, or more than is allowed.
+    """
+    from huggingface_hub import HfApi, resolve_revision, snapshot_download
+
+    at = resolve_revision(repository, revision=revision)  # without a network: as the cache has it
+    if not re.fullmatch("[0-9a-f]{40}", at.resolved):
+        raise DataError(f"hub:{repository}: the server's revision is {at.resolved!r}; expected 40 hexadecimal digits.")
+    try:
+        about = HfApi().model_info(repository, revision=at.resolved, files_metadata=True)
+    except Exception:  # no network: what is in the cache will do
+        folder = Path(snapshot_download(repository, revision=at, allow_patterns=[*_FIRST], local_files_only=True))
+        if not any(folder.glob("model*.safetensors")):
+            everything = [*_FIRST, *_ELSE]
+            folder = Path(snapshot_download(repository, revision=at, allow_patterns=everything, local_files_only=True))
+        return folder, at.resolved
+    sizes = {file.rfilename: file.size or 0 for file in about.siblings or ()}
+    names = _fitting(sizes, _FIRST)
+    if not any(fnmatch.fnmatchcase(name, "model*.safetensors") for name in names):
+        names += _fitting(sizes, _ELSE)
+    taken: dict[str, str] = {}
+    for name in names:
+        plain_name(name, f"hub:{repository}: file", taken)
+    size = sum(sizes[name] for name in names)
+    if size > stated_limit(0):
+        raise too_large(f"hub:{repository}", size, stated_limit(0), f"{UNSTATED >> 30} GiB for a checkpoint")
+    return Path(snapshot_download(repository, revision=at, allow_patterns=list(map(glob.escape, names)))), at.resolved
+
+
+def _fitting(names: Iterable[str], patterns: Iterable[str]) -> list[str]:
+    return [name for name in names if any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)]

@@ -14,27 +14,32 @@ from pathlib import Path
 from typing import Any
 
 from pretrieve.base.errors import DataError
+from pretrieve.base.sizes import factor, too_large
 from pretrieve.raw.raw_bytes import open_raw
 
 #: An escape, as a whole; half of a surrogate pair is group 1. In valid JSON no backslash stands outside of an escape.
 _ESCAPE = re.compile(r"\\(?:u[dD][89abAB]..\\u[dD][c-fC-F]..|(u[dD][89a-fA-F]..)|.)", re.DOTALL)
 
 
-def read_json(path: Path | str, expected: str) -> Any:
-    """The value of a UTF-8 file; a byte order mark in front of it is dropped. ``expected`` says what the file should be.
+def read_json(path: Path | str, expected: str, most: int = 0) -> Any:
+    """The value of a UTF-8 file; a byte order mark in front of it is dropped. ``expected`` says what the file should be; ``most``
+    is how many bytes it may have, 0: any number.
 
     Raises
     ------
     DataError
-        when there is no such file, it is damaged, not UTF-8 or not JSON, its values are too deep or a number too long for
+        when there is no such file, it is larger, damaged, not UTF-8 or not JSON, its values are too deep or a number too long for
         Python, or a text has half of a surrogate pair, which no text can have; the message names the file and the line.
     """
     path = Path(path)
     advice = f"expected {expected}: mend the file, or fetch it again."
     if not path.exists():
         raise DataError(f"{path}: no such file; expected {expected}. Fetch it, or correct the path.")
+    most = int(most * factor())
     with open_raw(path) as stream:
-        content = stream.read().removeprefix(codecs.BOM_UTF8)
+        content = stream.read(most + 1 if most else -1).removeprefix(codecs.BOM_UTF8)
+    if most and len(content) > most:
+        raise too_large(path, len(content), most, f"far above that of {expected}")
     try:
         text = content.decode()
     except UnicodeDecodeError as error:

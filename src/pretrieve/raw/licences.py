@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from pretrieve.base.errors import DataError
 from pretrieve.raw.sources import Source
 
-BEGIN = "<!-- sources: begin (python workflow_scripts/raw_files_page.py) -->"
+BEGIN = "<!-- sources: begin (pretrieve raw-files-page) -->"
 END = "<!-- sources: end -->"
 
 

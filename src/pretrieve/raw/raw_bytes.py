@@ -8,6 +8,8 @@ The checksum of a bzip2 block stands for all of it. What a damaged block unpacks
 its reader would complain of a bad line; so nothing is given out until a block's length is unpacked behind it (:data:`HELD`).
 gzip has one checksum for a whole stream, which is too long to be waited for.
 
+What unpacks to more than :func:`pretrieve.base.sizes.unpacked_limit` is refused while it is read.
+
 Its lines, JSON and columns: :mod:`pretrieve.raw.raw_text`. Archives of several files: :mod:`pretrieve.raw.archives`.
 """
 
@@ -15,22 +17,33 @@ from __future__ import annotations
 
 import bz2
 import io
+import lzma
 import zlib
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from pretrieve.base.errors import DataError
+from pretrieve.base.sizes import RATIO, too_large, unpacked_limit
 
 #: Bytes that are read at a time.
 BLOCK = 1 << 18
 #: Bytes that a bzip2 block unpacks to at most. More than five equal bytes in a row count as five, so that a block of long rows
 #: is longer: then its begin is given out before its checksum is compared.
 HELD = 900_000
+#: Bytes that unpacking xz may take: a file can ask for 4 GiB; bundles ask for their window of 64 MiB.
+XZ_MEMORY = 256 << 20
 _OTHER_PACKING = {b"\xfd7zXZ": "xz", b"\x28\xb5\x2f\xfd": "zstd", b"PK\x03\x04": "zip", b"7z\xbc\xaf": "7z"}
 
 
+_DECODERS = {
+    "gzip": lambda: zlib.decompressobj(31),
+    "bzip2": bz2.BZ2Decompressor,
+    "xz": lambda: lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=XZ_MEMORY),
+}
+
+
 class _Unpacked(io.RawIOBase):
-    """The unpacked bytes of a file of gzip or bzip2 streams."""
+    """The unpacked bytes of a file of gzip, bzip2 or xz streams."""
 
     def __init__(self, path: Path, kind: str) -> None:
         self._path, self._kind = path, kind
@@ -62,7 +75,7 @@ class _Unpacked(io.RawIOBase):
         self._input = self._input or self._packed.read(BLOCK)
         if not self._input:
             return False
-        self._decoder = zlib.decompressobj(31) if self._kind == "gzip" else bz2.BZ2Decompressor()
+        self._decoder = _DECODERS[self._kind]()
         self._streams += 1
         return True
 
@@ -78,6 +91,10 @@ class _Unpacked(io.RawIOBase):
             return 0
         buffer[: len(data)] = data
         self._unpacked += len(data)
+        limit = unpacked_limit(self._packed.tell())
+        if self._unpacked > limit:
+            why = f"{RATIO} times the packed bytes that were read and a margin"
+            raise too_large(f"{self._path}, unpacked", self._unpacked, limit, why)
         return len(data)
 
     def _checked(self, size: int) -> bytearray:
@@ -108,7 +125,7 @@ class _Unpacked(io.RawIOBase):
         decoder = self._decoder
         try:
             data = decoder.decompress(self._input, size)
-        except (OSError, zlib.error, EOFError) as error:
+        except (OSError, zlib.error, lzma.LZMAError, EOFError) as error:
             raise self._damaged(f"stream {self._streams} is damaged ({error})") from None
         self._input = decoder.unconsumed_tail if self._kind == "gzip" else b""
         if decoder.eof:
@@ -146,8 +163,26 @@ def open_raw(path: Path | str) -> BinaryIO:
     for magic, name in _OTHER_PACKING.items():
         if begin.startswith(magic):
             raise DataError(f"{path}: a {name} file; expected plain, gzip or bzip2: unpack it first.")
-    if begin[:2] == b"\x1f\x8b":
-        return io.BufferedReader(_Unpacked(path, "gzip"), BLOCK)
-    if begin[:3] == b"BZh":
-        return io.BufferedReader(_Unpacked(path, "bzip2"), BLOCK)
-    return open(path, "rb")
+    packing = _packing(begin)
+    return io.BufferedReader(_Unpacked(path, packing), BLOCK) if packing else open(path, "rb")
+
+
+def open_xz(path: Path) -> BinaryIO:
+    """Open an xz file for reading its unpacked bytes, to its end, where its checksum is. Raw files are never xz; bundles are.
+
+    Raises
+    ------
+    DataError
+        from any read, as for :func:`open_raw`.
+    """
+    return io.BufferedReader(_Unpacked(path, "xz"), BLOCK)
+
+
+def packing_of(path: Path) -> str | None:
+    """``gzip``, ``bzip2``, or None for any other file."""
+    with open(path, "rb") as stream:
+        return _packing(stream.read(3))
+
+
+def _packing(begin: bytes) -> str | None:
+    return "gzip" if begin[:2] == b"\x1f\x8b" else "bzip2" if begin[:3] == b"BZh" else None

@@ -7,19 +7,22 @@ unchecked, and a good file is never replaced by a bad one.
 
 from __future__ import annotations
 
-import importlib.util
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from pretrieve.base.errors import DataError, nearest
 from pretrieve.base.files import sha256_of as sha256_of
 from pretrieve.base.files import unfinished, whole_file
+from pretrieve.base.inside import plain_name
+from pretrieve.base.sizes import stated_limit, too_large
 from pretrieve.raw.checksums import RECORDS as RECORDS
 from pretrieve.raw.checksums import Checksum, Digests, digests_of, locked, read_records, record
 from pretrieve.raw.download import Download
+from pretrieve.raw.mirror import Candidate, candidates
+from pretrieve.raw.readable import check_readable
 
 #: Where raw files are put.
 SOURCES = Path("data/sources")
@@ -68,7 +71,7 @@ def read_sources(table: Path) -> dict[str, Source]:
     lines = _lines(table)
     header = lines[0][1] if lines else []
     _check_header(f"{table}: line {lines[0][0]}" if lines else f"{table}", header)
-    files: dict[str, str] = {}
+    files, taken = dict[str, str](), dict[str, str]()
     for number, (line, values) in enumerate(lines[1:], start=1):
         row: dict[str, Any] = dict(zip(header, values, strict=False))
         where = f"{table}: source {number} ({row.get('name')!r})"
@@ -85,8 +88,9 @@ def read_sources(table: Path) -> dict[str, Source]:
                 raise ValueError("a name and a checksum are needed")
         except (KeyError, TypeError, ValueError) as error:
             raise DataError(f"{where} is not complete: {error}; line {line}") from None
-        if Path(source.file).is_absolute() or ".." in Path(source.file).parts:
-            raise DataError(f"{where}: line {line}: file {source.file!r}; expected a place below {SOURCES}.")
+        plain_name(source.file, f"{where}: line {line}: file", taken)
+        if source.package:
+            plain_name(source.path, f"{where}: line {line}: path")
         if source.name in sources or source.file in files:
             other = source.name if source.name in sources else files[source.file]
             what = "its name" if source.name in sources else f"its file {source.file!r}"
@@ -149,55 +153,6 @@ def source_of(sources: Mapping[str, Source], name: str) -> Source:
     return sources[name]
 
 
-@dataclass(frozen=True)
-class _Candidate:
-    """A place where the file may be; ``packed``: a gzip copy of it."""
-
-    path: Path
-    packed: bool = False
-
-    def open(self) -> BinaryIO:
-        if not self.packed:
-            return open(self.path, "rb")
-        from pretrieve.raw.raw_bytes import open_raw
-
-        return open_raw(self.path)
-
-    def may_have(self, size: int) -> bool:
-        """Whether the (unpacked) size is right, as far as can be told without reading the file."""
-        if not self.packed or not size:
-            return size in (0, self.path.stat().st_size)
-        with open(self.path, "rb") as stream:
-            # The last four bytes of a gzip file: the unpacked size modulo 2**32 [RFC 1952].
-            stream.seek(max(0, self.path.stat().st_size - 4))
-            return int.from_bytes(stream.read(4), "little") == size % (1 << 32)
-
-
-def candidates(source: Source, mirror: Path | None) -> Iterator[_Candidate]:
-    """Where the file may be on this machine, the likeliest first: in the mirror at its place, there under its name in any other
-    folder, and in its package.
-
-    A name like ``corpus.jsonl`` is that of many files. Where only the first use decides what is right, the place must be right.
-    """
-    if mirror is not None:
-        names = [(source.file, False), (source.file + ".gz", True)]
-        direct = [_Candidate(mirror / name, packed) for name, packed in names]
-        yield from (one for one in direct if one.path.is_file())
-        seen = [one.path for one in direct]
-        for name, packed in names if source.expected else []:
-            for path in (*sorted(mirror.rglob(name)), *sorted(mirror.rglob(Path(name).name))):
-                if path.is_file() and path not in seen:
-                    seen.append(path)
-                    one = _Candidate(path, packed)
-                    if path.match(name) or one.may_have(source.bytes):
-                        yield one
-    spec = importlib.util.find_spec(source.package) if source.package else None
-    for place in (spec.submodule_search_locations or ()) if spec is not None else ():
-        path = Path(place) / source.path
-        if path.is_file():
-            yield _Candidate(path)
-
-
 def fetch(
     source: Source,
     target: Path,
@@ -205,12 +160,14 @@ def fetch(
     sources: Mapping[str, Source] | None = None,
     records: Path | None = None,
     download: Download | None = None,
+    member: str = "",
 ) -> str:
     """Put a checked copy of ``source`` at ``target`` and return where it came from.
 
     The mirror is looked at first, then the package, then the archive that the file is a member of (it is fetched to its own
     place below the same folder), then its publisher. A file with another checksum is passed over when a right one follows, and
-    named when none does. ``sources`` is needed for archives. ``records`` has the checksums of first uses.
+    named when none does. ``sources`` is needed for archives. ``records`` has the checksums of first uses: of files that could be
+    read to their end, and of archives that have the ``member`` that is asked for.
 
     Raises
     ------
@@ -219,9 +176,14 @@ def fetch(
     """
     records = records or target.parent / RECORDS
     expected = recorded(source, records)
+
+    def check(path: Path) -> None:
+        if not expected:
+            check_readable(path, source.file, member)
+
     wrong = []
     for candidate in candidates(source, mirror):
-        found = _take(candidate, target, expected, source.bytes)
+        found = _take(candidate, target, expected, source.bytes, check)
         if isinstance(found, Digests):
             return _done(source, expected, records, found, str(candidate.path))
         wrong.append(found)
@@ -229,27 +191,32 @@ def fetch(
         f"To supply it by hand, put the right file into a folder under the name {source.file} and run snakemake with "
         f"--config mirror=FOLDER"
     ) + ("; or install the locked packages again (make clean-venv && make tables)." if source.package else ".")
+    if expected and not source.expected:
+        by_hand += (
+            f" If the file of the first use was the wrong one, take the line of {source.name} out of {records} before."
+        )
     if source.archive:
         holder = source_of(sources or {}, source.archive)
         archive = below(target, source.file) / holder.file
         with locked(archive.with_name(f".{archive.name}.lock")):
             if not archive.is_file() or holder.bytes not in (0, archive.stat().st_size):
-                fetch(holder, archive, mirror, sources, records, download)
+                fetch(holder, archive, mirror, sources, records, download, source.path)
         from pretrieve.raw.archives import extract_member
 
-        member = unfinished(target).with_suffix(".member")
+        unpacked = unfinished(target).with_suffix(".member")
         try:
-            extract_member(archive, source.path, member)
-            found = digests_of(member, expected)
+            extract_member(archive, source.path, unpacked, source.bytes)
+            found = digests_of(unpacked, expected)
             if found.right(source.bytes):
-                os.replace(member, target)
+                check(unpacked)
+                os.replace(unpacked, target)
                 return _done(source, expected, records, found, f"{archive} ({source.path})")
         finally:
-            member.unlink(missing_ok=True)
+            unpacked.unlink(missing_ok=True)
         wrong.append(f"{source.path} of {archive} has {found.found} ({found.bytes:,} bytes)")
     if source.url:
         try:
-            found = (download or Download())(source.url, target, expected, source.bytes, source.name)
+            found = (download or Download())(source.url, target, expected, source.bytes, source.name, check)
             return _done(source, expected, records, found, source.url)
         except DataError as error:
             also = f" Also: {'; '.join(wrong)}." if wrong else ""
@@ -292,21 +259,45 @@ class _Wrong(Exception):
     """The file is not as it must be."""
 
 
-def _take(candidate: _Candidate, target: Path, expected: Checksum, size: int) -> Digests | str:
-    """Copy a candidate to the target if it is right: its checksums; else what is wrong with it."""
+def _take(
+    candidate: Candidate, target: Path, expected: Checksum, size: int, check: Callable[[Path], None]
+) -> Digests | str:
+    """Copy a candidate to the target if it is right: its checksums; else what is wrong with it.
+
+    Raises
+    ------
+    DataError
+        when the target cannot be written.
+    """
     digests = Digests(expected)
     try:
         with whole_file(target) as out:
-            with candidate.open() as stream:
-                while block := stream.read(1 << 20):
-                    digests.update(block)
-                    out.write(block)
+            for block in _blocks(candidate):
+                digests.update(block)
+                if digests.bytes > (limit := stated_limit(size)):
+                    raise _Wrong(too_large(candidate.path, digests.bytes, limit, "its size in the list and a margin"))
+                out.write(block)
             if not digests.right(size):
                 unpacked = "unpacked, " if candidate.packed else ""
                 raise _Wrong(f"{candidate.path} has {unpacked}{digests.found} ({digests.bytes:,} bytes)")
-    except (_Wrong, DataError) as error:  # a damaged gzip copy is a DataError
+            out.flush()
+            try:
+                check(Path(out.name))
+            except DataError as error:
+                raise _Wrong(f"{candidate.path}: {str(error).removeprefix(out.name + ': ')}") from None
+    except _Wrong as error:
         return str(error)
     return digests
+
+
+def _blocks(candidate: Candidate) -> Iterator[bytes]:
+    """The content of a candidate; what is wrong with its packing is :class:`_Wrong`, and never what is wrong with the target."""
+    try:
+        with candidate.open() as stream:
+            while block := stream.read(1 << 20):
+                yield block
+    except DataError as error:
+        raise _Wrong(str(error)) from None
 
 
 def _done(source: Source, expected: Checksum, records: Path, found: Digests, origin: str) -> str:

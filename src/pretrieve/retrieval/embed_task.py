@@ -45,12 +45,13 @@ def embed_task(
     device: Device,
     windows: int = 1,
     processes: Processes | None = None,
+    code: str = "",
 ) -> int:
     """Write the stores of the module's table into ``out``, rows as in the task's Parquet files; returns the number of tokens
-    encoded. A run that was killed keeps its finished shards if retriever, task, lengths and windows are the same.
+    encoded. Shards that an earlier run has finished are kept if retriever, task, lengths, windows and ``code`` are the same.
 
     windows: a candidate's passage is cut into that many of ``passage_length`` tokens at most (1: FirstP). processes: all of
-    them call this with the same arguments.
+    them call this with the same arguments. code: what stands for the source files that vectors are made by.
 
     Raises
     ------
@@ -73,7 +74,7 @@ def embed_task(
         ("queries", lambda rows: data.pack_queries(rows, query_length), len(data.query_ids)),
         ("corpus", pack_corpus or (lambda rows: data.pack_candidates(rows, passage_length)), corpus_rows),
     )
-    key = _key(data, retriever, about, query_length, passage_length, windows)
+    key = _key(data, retriever, about, query_length, passage_length, windows, code)
 
     def jobs(owner: bool) -> list[Job]:
         return [_job(dual, out, name, pack, rows, key, owner) for name, pack, rows in sides]
@@ -100,12 +101,13 @@ def _key(
     query_length: int,
     passage_length: int,
     windows: int,
+    code: str = "",
 ) -> str:
     """What the vectors depend on. With one tower and one window it is what it was before there were others; a query
     tower's files are among those that ``about`` lists."""
     digests = [sha256_of(Path(retriever) / name) for name in ("model.safetensors", "heads.safetensors")]
     rows = hashlib.sha256(data.candidate_sentence.tobytes() + data.candidate_passage.tobytes()).hexdigest()
-    more = [*([windows] if windows > 1 else []), *data.form]
+    more = [*([windows] if windows > 1 else []), *data.form, *([code] if code else [])]
     return content_key(about, digests, data.passages.key, data.queries.key, rows, query_length, passage_length, *more)
 
 

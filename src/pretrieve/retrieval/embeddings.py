@@ -4,7 +4,7 @@
 
     corpus-00000.npy  corpus-00001.npy ...   (shard_rows, dim) float32 each, the last one shorter
     corpus.json                              rows, dim, dtype, key, shard_rows, shards: [{file, rows}]; written last
-    corpus.partial.json                      the same plan without shards, while the store is being written
+    corpus.plan.json                         the same without shards; written first
 """
 
 from __future__ import annotations

@@ -93,7 +93,7 @@ def load_faiss(threads: int, dim: int | None = None) -> ModuleType:
 def _coretype(cpuinfo: Path = Path("/proc/cpuinfo")) -> str | None:
     """OpenBLAS's name for a core with this processor's vector instructions; None where they are unknown."""
     try:
-        lines = cpuinfo.read_text().splitlines()
+        lines = cpuinfo.read_text(encoding="utf-8").splitlines()
     except OSError:
         return None
     flags = next((set(line.split()) for line in lines if line.startswith("flags")), set())

@@ -4,10 +4,11 @@ A store ``corpus`` in a directory is::
 
     corpus-00000{part}.npy  corpus-00001{part}.npy ...   (shard_rows, width) each, the last one shorter
     corpus.json                                          the plan, and shards: [{file, rows}]; written last
-    corpus.partial.json                                  the plan alone, while the store is being written
+    corpus.plan.json                                     the plan alone; written first
 
 A plan has ``rows``, ``shard_rows``, what the kind of store adds, and ``key``: the caller's name for the content (a hash of
-model, texts and settings). A restart with the same plan keeps the shards that are there; any other one removes them. A shard
+model, texts and settings). A restart with the same plan keeps the shards that are there, also when somebody has removed the meta
+file, as Snakemake does before it runs a job again; any other plan removes them. A shard
 is moved to its name only when it is whole, so a shard that exists is complete.
 
 Most stores have one file a shard (:mod:`pretrieve.retrieval.embeddings`); those of sparse vectors have two parts
@@ -54,18 +55,15 @@ class ShardWriter:
             )
         self._plan = {"name": name, **plan}
         self._meta = self.directory / f"{name}.json"
-        self._partial = self.directory / f"{name}.partial.json"
+        self._plan_file = self.directory / f"{name}.plan.json"
         self._shards = [(start, min(start + shard_rows, rows)) for start in range(0, rows, shard_rows)]
         if owner:
             self._resume()
 
     def _resume(self) -> None:
-        finished = read_json(self._meta) or {}
-        if {key: finished.get(key) for key in self._plan} == self._plan:
-            return
-        if read_json(self._partial) != self._plan:
+        if read_json(self._plan_file) != self._plan:
             remove_store(self.directory, self.name)
-            write_json(self._partial, self._plan)
+            write_json(self._plan_file, self._plan)
 
     def _path(self, shard: int, part: Part) -> Path:
         return self.directory / f"{self.name}-{shard:05d}{part.suffix}.npy"
@@ -121,13 +119,12 @@ class ShardWriter:
             for i in range(len(self._shards))
         ]
         write_json(self._meta, {**self._plan, "shards": shards})
-        self._partial.unlink(missing_ok=True)
 
 
 def remove_store(directory: Path, name: str) -> None:
     """Remove a store, finished or not, if there is one."""
     # The meta file goes first, so that no reader sees it beside shards that are gone.
-    for suffix in (".json", ".partial.json"):
+    for suffix in (".json", ".plan.json"):
         (directory / f"{name}{suffix}").unlink(missing_ok=True)
     for shard in directory.glob(f"{name}-{'[0-9]' * 5}*.npy"):
         shard.unlink()

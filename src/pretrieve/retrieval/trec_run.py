@@ -3,14 +3,20 @@
 The order of a ranking is defined here and nowhere else: **score from high to low, equal scores by document id in
 ascending code-point order**, as in Anserini (trec_eval takes the ids of equal scores in *descending* order). So a
 ranking is a function of its scores alone: never of thread count, shard size or the order of insertion.
+
+A TREC file separates by white space, so white space within an id is percent-encoded there, and only there: ``my note.md`` is
+``my%20note.md`` in the file. An id that would be decoded to another one when it is read (``a%20b``) has its ``%`` encoded
+(``a%2520b``); every other id stands in the file as it is.
 """
 
 from __future__ import annotations
 
 import gzip
+import re
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import quote, unquote
 
 import numpy as np
 import pyarrow as pa
@@ -21,7 +27,29 @@ from pretrieve.base.files import DAMAGED_TEXT, whole_file
 
 #: What is smaller than this becomes a finite float32.
 _LIMIT = float(np.finfo(np.float32).max) + 2.0**103
+#: What :func:`decoded` turns back: an encoded ``%``, and all that str.split() takes for white space.
+_ENCODED = re.compile("|".join(quote(sign) for sign in ("%", *filter(str.isspace, map(chr, range(0x3001))))))
 _COLUMNS = "6 columns 'query_id Q0 doc_id rank score tag'"
+
+
+def encoded(name: str) -> str:
+    """An id as a word of a TREC file.
+
+    >>> encoded("my note.md"), encoded("50%"), encoded("a%20b")
+    ('my%20note.md', '50%', 'a%2520b')
+    """
+    if _ENCODED.search(name) or name.split() != [name]:
+        return "".join(quote(sign) if sign == "%" or sign.isspace() else sign for sign in name)
+    return name
+
+
+def decoded(word: str) -> str:
+    """The id that :func:`encoded` made a word of.
+
+    >>> decoded("my%20note.md"), decoded("50%"), decoded("a%2520b")
+    ('my note.md', '50%', 'a%20b')
+    """
+    return _ENCODED.sub(lambda found: unquote(found[0]), word) if "%" in word else word
 
 
 def rank_order(scores: np.ndarray, id_of: Callable[[int], str]) -> np.ndarray:
@@ -108,7 +136,7 @@ def write_trec(path: Path | str, run: Run, tag: str) -> None:
     Raises
     ------
     DataError
-        when an id is empty or has white space, which the format cannot hold.
+        when an id is empty, which the format cannot hold.
     ConfigError
         when ``tag`` is empty or has white space.
     """
@@ -128,12 +156,12 @@ def write_trec(path: Path | str, run: Run, tag: str) -> None:
 def _lines(path: Path, run: Run, tag: str) -> Iterable[bytes]:
     for query_id, doc_ids, scores in zip(run.query_ids, run.doc_ids, run.scores, strict=True):
         words = [query_id, *doc_ids]
-        if " ".join(words).split() != words:
-            word = next(word for word in words if word.split() != [word])
-            raise DataError(
-                f"{path}: id '{word}' (query '{query_id}') is empty or has white space, "
-                "which a TREC run cannot hold; rename it."
-            )
+        if "%" in (line := " ".join(words)) or line.split() != words:
+            if not all(words):
+                raise DataError(
+                    f"{path}: an id of query '{query_id}' is empty, which a TREC run cannot hold; give it one."
+                )
+            query_id, *doc_ids = map(encoded, words)
         hits = zip(doc_ids, scores.tolist(), strict=True)
         block = [f"{query_id} Q0 {doc_id} {i} {score:.9g} {tag}\n" for i, (doc_id, score) in enumerate(hits, 1)]
         yield "".join(block).encode()
@@ -168,6 +196,7 @@ def _read_columns(path: Path) -> Run | None:
         query_ids, doc_ids = query.dictionary.to_pylist(), np.array(document.dictionary.to_pylist(), dtype=object)
         if any(word.split() != [word] for word in (*query_ids, *doc_ids)):
             return None
+        query_ids, doc_ids[:] = list(map(decoded, query_ids)), list(map(decoded, doc_ids))
         numbers = query.indices.to_numpy()
         order = np.argsort(numbers, kind="stable")  # a query's lines need not stand together
         ends = np.cumsum(np.bincount(numbers, minlength=len(query_ids)))[:-1]
@@ -188,7 +217,7 @@ def _read_lines(path: Path) -> Run:
         ) as stream:
             for number, line in enumerate(stream, 1):
                 try:
-                    query_id, _, doc_id, rank, score, _ = line.split()
+                    query_id, _, doc_id, rank, score, _ = map(decoded, line.split())
                     int(rank)
                     value = float(score)
                     if not abs(value) < _LIMIT:

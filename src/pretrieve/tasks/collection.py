@@ -1,6 +1,6 @@
 """Writing a collection directory: documents, queries and judgements of any benchmark, in one form.
 
-A reader (:mod:`pretrieve.benchmarks.official.collection_readers`) puts what it reads into a :class:`CollectionWriter`, which
+A reader (:mod:`pretrieve.benchmarks.readers`) puts what it reads into a :class:`CollectionWriter`, which
 checks it. Texts are never held: memory is 12 bytes for each id (:mod:`pretrieve.tasks.hashed_ids`), one block of rows, and
 about 100 bytes for each judgement. What stands in the directory, and how it is read back:
 :mod:`pretrieve.tasks.collection_tables`; :mod:`pretrieve.tasks.collection_task` makes a task of it.

@@ -69,7 +69,7 @@ class Dataset(TaskData):
 
     def _stated(self) -> dict:
         try:
-            return json.loads((self.directory / "stats.json").read_text())
+            return json.loads((self.directory / "stats.json").read_text(encoding="utf-8"))
         except (FileNotFoundError, json.JSONDecodeError) as error:
             raise DataError(
                 f"{self.directory}/stats.json: not a finished task ({type(error).__name__}). Build it with snakemake."

@@ -257,7 +257,7 @@ class ExampleData(TaskData):
     def __init__(self, directory: Path) -> None:
         self.directory = Path(directory)
         try:
-            stats = json.loads((self.directory / "stats.json").read_text())
+            stats = json.loads((self.directory / "stats.json").read_text(encoding="utf-8"))
             self.kind: str = stats["kind"]
             self.classes: list[str] = stats["class_names"]
         except (FileNotFoundError, json.JSONDecodeError, KeyError) as error:

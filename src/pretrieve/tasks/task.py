@@ -30,10 +30,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from tokenizers import Tokenizer
 
+from pretrieve.corpora.sentences import sentence_spans
 from pretrieve.tasks.answers import Answers
 from pretrieve.tasks.splits import SplitRow
 from pretrieve.tasks.task_rows import SCHEMAS, Judgement, Query, TaskRows, check_rows, unique_ids, write_rows
-from pretrieve.text.sentences import sentence_spans
 from pretrieve.text.token_store import PassageText
 
 __all__ = [

@@ -225,7 +225,7 @@ class TokenStore:
     def __init__(self, directory: Path) -> None:
         self.directory = Path(directory)
         try:
-            self.meta = json.loads((self.directory / "meta.json").read_text())
+            self.meta = json.loads((self.directory / "meta.json").read_text(encoding="utf-8"))
         except FileNotFoundError:
             raise DataError(f"{self.directory}/meta.json: no such token store. Build it with snakemake.") from None
         self.special = SpecialIds(**self.meta["special_ids"])

@@ -28,14 +28,20 @@ class State:
     info: dict
 
 
+def code_word() -> str:
+    """What the workflow names the code of this job with (the parameter ``code`` of its rule); '' outside of it."""
+    return os.environ.get("PRETRIEVE_CODE", "")
+
+
 class Checkpoints:
     """The checkpoints of one run in a directory of their own.
 
-    ``key`` names what is trained (a hash of configuration and data); a checkpoint with another key is never resumed.
+    ``key`` names what is trained (a hash of configuration and data); a checkpoint with another key, or of other code
+    (:func:`code_word`), is never resumed.
     """
 
     def __init__(self, directory: Path, key: str) -> None:
-        self.directory, self.key = Path(directory), key
+        self.directory, self.key = Path(directory), key + code_word()
 
     def _files(self) -> list[Path]:
         return sorted(self.directory.glob("step-*.safetensors"), reverse=True)
@@ -72,7 +78,7 @@ class Checkpoints:
                 with safe_open(path, framework="pt") as file:
                     meta = file.metadata() or {}
                     if meta.get("key") != self.key:
-                        print(f"{path}: belongs to another configuration; not resumed.", file=sys.stderr)
+                        print(f"{path}: belongs to another configuration or other code; not resumed.", file=sys.stderr)
                         continue
                     values = json.loads(meta["state"])
                     return State(values["step"], {name: file.get_tensor(name) for name in file.keys()}, values["info"])
@@ -80,9 +86,9 @@ class Checkpoints:
                 print(f"{path}: damaged checkpoint ({error}); the one before it is used.", file=sys.stderr)
         return None
 
-    def clear(self) -> None:
-        """Remove all checkpoints: the run has ended and its result is written."""
-        for path in [*self._files(), *self._leftovers()]:
+    def clear(self, keep: int = 0) -> None:
+        """Remove all checkpoints but the ``keep`` newest: the run has ended and its result is written."""
+        for path in [*self._files()[keep:], *self._leftovers()]:
             path.unlink()
         if self.directory.is_dir() and not any(self.directory.iterdir()):
             self.directory.rmdir()

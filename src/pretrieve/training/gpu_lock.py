@@ -12,6 +12,7 @@ from __future__ import annotations
 import fcntl
 import os
 import re
+import stat
 import sys
 import tempfile
 import time
@@ -50,17 +51,16 @@ def take(count: int, devices: Sequence[str], share: int = 1, folder: Path | None
     Raises
     ------
     ConfigError
-        when the folder of the locks is not this user's, or cannot be written.
+        when the folder of the locks is not this user's, is a link, or cannot be written.
     """
     count, folder = min(count, len(devices)), folder or lock_folder()
-    try:
+    with _told(folder):
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if folder.stat().st_uid != os.getuid():
+        about = folder.lstat()  # in a folder that all may write to, another user may have put a link of this name
+        if not stat.S_ISDIR(about.st_mode):
+            raise NotADirectoryError("it is a link or a file")
+        if about.st_uid != os.getuid():
             raise PermissionError("it is another user's")
-    except OSError as error:
-        raise ConfigError(
-            f"{folder}: locks of the GPUs cannot stand there ({error}); set TMPDIR to a folder of yours."
-        ) from None
     said = False
     with ExitStack() as held:
         while not (taken := _try(count, devices, share, folder, held)):
@@ -73,7 +73,7 @@ def take(count: int, devices: Sequence[str], share: int = 1, folder: Path | None
 
 def _try(count: int, devices: Sequence[str], share: int, folder: Path, held: ExitStack) -> list[str]:
     """Take ``count`` free devices, those with the fewest jobs first, or none."""
-    with open(folder / "choosing", "wb") as turn:
+    with open(_open(folder / "choosing"), "rb") as turn:
         fcntl.flock(turn, fcntl.LOCK_EX)  # one job chooses at a time
         free = {device: _free_places(folder, device, share) for device in devices}
         candidates = sorted((device for device in devices if free[device]), key=lambda device: -len(free[device]))
@@ -85,11 +85,28 @@ def _try(count: int, devices: Sequence[str], share: int, folder: Path, held: Exi
     return [device for device in devices if device in chosen]
 
 
+@contextmanager
+def _told(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise ConfigError(
+            f"{path}: locks of the GPUs cannot stand there ({error}); set TMPDIR to a folder of yours."
+        ) from None
+
+
+def _open(path: Path) -> int:
+    """Open a lock, an empty file that is never written; a link of its name is not followed [open(2), O_NOFOLLOW]."""
+    with _told(path):
+        return os.open(path, os.O_RDONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK, 0o600)
+
+
 def _free_places(folder: Path, device: str, share: int) -> list[IO[bytes]]:
     """The locks of a device that nobody has, taken."""
     places = []
     for number in range(share):
-        place = open(folder / f"{device.replace('/', '_')}.{number}", "ab")  # noqa: SIM115 (open as long as the lock holds)
+        # Open as long as the lock holds.
+        place = open(_open(folder / f"{device.replace('/', '_')}.{number}"), "rb")  # noqa: SIM115
         try:
             fcntl.flock(place, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

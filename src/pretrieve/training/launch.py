@@ -27,6 +27,7 @@ import argparse
 import json
 import os
 import re
+import secrets
 import signal
 import subprocess
 import sys
@@ -48,17 +49,22 @@ PORTS = range(15_000, 30_000)
 
 @dataclass(frozen=True)
 class Place:
-    """Where a program runs: ``processes`` on each of ``nodes``; ``host`` and ``job`` (Slurm's number) where they meet."""
+    """Where a program runs: ``processes`` on each of ``nodes``, which meet on ``host``, the first."""
 
     processes: int = 1
     nodes: int = 1
     host: str = ""
-    job: str = ""
 
-    @property
-    def endpoint(self) -> str:
-        """Address and port of the first node; the same on all nodes, and another one for each job."""
-        return f"{self.host}:{PORTS[int(self.job) % len(PORTS)]}"
+
+def meeting(place: Place) -> dict[str, str]:
+    """Where the nodes meet, for all of them: torchrun's ``--rdzv-endpoint`` and ``--rdzv-id``, drawn at random for each start.
+
+    In the environment, where torchrun looks for them too [torch/distributed/argparse_util.py, ``env``]: other users of a machine
+    see command lines, and who knows port and id could join a job.
+    """
+    if place.nodes == 1:
+        return {}
+    return {"PET_RDZV_ENDPOINT": f"{place.host}:{secrets.choice(PORTS)}", "PET_RDZV_ID": secrets.token_hex(16)}
 
 
 def first_host(nodelist: str) -> str:
@@ -92,12 +98,14 @@ def slurm_place(environment: Mapping[str, str], nodes: int = 1) -> Place:
         raise ConfigError(
             f"job {job} has {nodes} nodes, and `{' '.join(command)}` does not say which; is it still running?"
         )
-    return Place(max(1, count), nodes, first_host(listed), job)
+    return Place(max(1, count), nodes, first_host(listed))
 
 
 def _output(command: Sequence[str], environment: Mapping[str, str]) -> str:
     try:
-        return subprocess.run(command, capture_output=True, text=True, env=dict(environment), timeout=60).stdout.strip()
+        return subprocess.run(
+            command, capture_output=True, encoding="utf-8", errors="replace", env=dict(environment), timeout=60
+        ).stdout.strip()
     except (OSError, subprocess.TimeoutExpired):
         return ""
 
@@ -121,8 +129,7 @@ def command_line(program: Sequence[str], place: Place) -> list[str]:
         return [*torchrun, "--standalone", "--nproc-per-node", str(place.processes), "--", *script]
     # --overlap: Snakemake's own step of the job holds the first node, and this one is to use the same processors and GPUs.
     srun = ["srun", "--overlap", f"--nodes={place.nodes}", f"--ntasks={place.nodes}", "--ntasks-per-node=1"]
-    srun += [f"--cpus-per-task={threads}", "--cpu-bind=none", "--kill-on-bad-exit=1"]
-    meet = ["--rdzv-id", place.job, "--rdzv-backend", "c10d", "--rdzv-endpoint", place.endpoint]
+    srun += [f"--cpus-per-task={threads}", "--cpu-bind=none", "--kill-on-bad-exit=1", "--export=ALL"]
     return [
         *srun,
         *torchrun,
@@ -130,7 +137,8 @@ def command_line(program: Sequence[str], place: Place) -> list[str]:
         str(place.nodes),
         "--nproc-per-node",
         str(place.processes),
-        *meet,
+        "--rdzv-backend",
+        "c10d",
         "--",
         *script,
     ]
@@ -149,7 +157,7 @@ def start(program: Sequence[str], place: Place, environment: Mapping[str, str]) 
     if note is not None:
         note.unlink(missing_ok=True)
         environment[NOTE] = str(note.absolute())
-    code = _run(command_line(program, place), environment)
+    code = _run(command_line(program, place), environment | meeting(place))
     if code and note is not None and note.is_file() and TOKEN_SHARE not in environment:
         said = json.loads(note.read_text(encoding="utf-8"))
         note.unlink()
@@ -158,7 +166,7 @@ def start(program: Sequence[str], place: Place, environment: Mapping[str, str]) 
             "changes no batch.",
             file=sys.stderr,
         )
-        code = _run(command_line(program, place), environment | {TOKEN_SHARE: "0.5"})
+        code = _run(command_line(program, place), environment | meeting(place) | {TOKEN_SHARE: "0.5"})
     if note is not None:
         note.unlink(missing_ok=True)
     return code

@@ -142,7 +142,9 @@ class Site:
 def _listed(command: list[str]) -> set[str]:
     """The lines that a command prints, or nothing where it is missing, fails or does not answer."""
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, stdin=subprocess.DEVNULL)
+        done = subprocess.run(
+            command, capture_output=True, encoding="utf-8", errors="replace", timeout=PATIENCE, stdin=subprocess.DEVNULL
+        )
     except (OSError, subprocess.TimeoutExpired):
         return set()
     return {line.strip() for line in done.stdout.splitlines() if line.strip()} if done.returncode == 0 else set()

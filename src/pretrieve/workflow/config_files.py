@@ -23,11 +23,10 @@ from typing import Any
 
 import yaml
 
+from pretrieve.base.code_folder import CODE
 from pretrieve.base.errors import ConfigError
 from pretrieve.workflow.scales import OWN
 
-#: The folder that ``config/`` and ``config.yaml`` stand in, beside the code.
-CODE = Path(__file__).resolve().parents[3]
 _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml's reads the same ten times faster
 
 

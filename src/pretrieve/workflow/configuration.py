@@ -10,35 +10,27 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import Any
 
 import yaml
-from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError, best_match
 
 from pretrieve.analysis.plan import check_analyses
 from pretrieve.base.errors import ConfigError, nearest
-from pretrieve.benchmarks.official.collection_formats import LAYOUTS, check_files
-from pretrieve.benchmarks.official.example_readers import READERS, check_request
+from pretrieve.base.package_files import package_file
+from pretrieve.benchmarks.readers import READERS, check_dataset
 from pretrieve.finetuning.recipes import RECIPES, VARIANTS, resolve_recipe
+from pretrieve.pretraining.objectives import PAIR_TASKS
 from pretrieve.pretraining.presets import OPTIONS
+from pretrieve.workflow.config_checks import Validator, check_numbers, check_search
 from pretrieve.workflow.job_options import EXAMPLE_READERS, chain_of, encoder_options, from_outside, objective_options
 from pretrieve.workflow.scales import check_scale, datasets_behind, means_of
 
 #: The largest share of a pool that its training part can give (README of resources/questions; tasks/descriptions.py).
 MAX_TRAIN_SHARE = 0.805
 
-PAIR_TASKS = ("ict", "bfs", "wlp")
-#: Names of the files of the readers of questions; one ``file`` plays train, dev and test.
-QUESTION_FILES = {
-    "squad": (("train", "dev", "test"), ("file",)),
-    "question-entailment": (("train", "dev", "test"),),
-    "natural-questions": (("file",),),
-    "multireqa": (("candidates", "texts"),),
-}
 #: Readers with ``open: articles``.
-WHOLE_ARTICLES = ("squad", "natural-questions")
+WHOLE_ARTICLES = tuple(name for name, reader in READERS.items() if reader.answers and "open" in reader.keys)
 #: Objectives that are named by a word; a list of pair tasks is the objective ``pairs``.
 OBJECTIVES = tuple(name for name in OPTIONS if name != "pairs")
 
@@ -98,7 +90,7 @@ def _explain(error: ValidationError) -> ConfigError:
     return ConfigError(f"config: {path}: {error.instance!r} is not allowed: {error.message}")
 
 
-def check_config(config: Mapping[str, Any], schema_file: Path, table_names: Iterable[str]) -> None:
+def check_config(config: Mapping[str, Any], table_names: Iterable[str]) -> None:
     """Check a configuration: its shape against the schema, and every name in it against what it refers to.
 
     Raises
@@ -106,12 +98,13 @@ def check_config(config: Mapping[str, Any], schema_file: Path, table_names: Iter
     ConfigError
         for the first thing that is wrong, in one line.
     """
-    schema = yaml.safe_load(Path(schema_file).read_text())
-    errors = list(Draft202012Validator(schema).iter_errors(config))
+    schema = yaml.safe_load(package_file("schemas/config.schema.yaml").read_text(encoding="utf-8"))
+    errors = list(Validator(schema).iter_errors(config))
     if errors:
         # An unknown key or a missing one explains other errors, so it goes first.
         first = [error for error in errors if error.validator in ("additionalProperties", "required")]
         raise _explain(first[0] if first else best_match(errors))
+    check_numbers(config)
     if config["scale"] not in config["scales"]:
         raise _refuse("scale", config["scale"], config["scales"])
     if "seeds" not in config and "seeds" not in config["scales"][config["scale"]]:
@@ -147,7 +140,11 @@ def check_config(config: Mapping[str, Any], schema_file: Path, table_names: Iter
     for role in [] if scale.get("originals", []) == "all" else scale.get("originals", []):
         if role not in scale["roles"]:
             raise _refuse(f"{where}.originals", role, scale["roles"])
+    for name, dataset in config["datasets"].items():
+        if dataset["reader"] not in READERS:
+            raise _refuse(f"datasets.{name}.reader", dataset["reader"], READERS)
     check_scale(config)
+    check_search(config)
     for option in sorted(set(scale["pretraining"]["options"]) - set(OPTIONS)):
         raise _refuse(f"{where}.pretraining.options", option, OPTIONS)
     for name, budget in scale["pretraining"]["budgets"].items():
@@ -246,7 +243,7 @@ def _check_encoder(name: str, encoder: Mapping[str, Any], config: Mapping[str, A
             raise _refuse(f"encoders.{name}.layers", encoder.get("layers"), sizes)
     elif encoder.get("layers", "deep") not in ("deep", "shallow"):
         raise _refuse(f"encoders.{name}.layers", encoder["layers"], ("deep", "shallow"))
-    if not contrastive and objective not in OBJECTIVES:
+    if not set(objective) <= set(PAIR_TASKS) if contrastive else objective not in OBJECTIVES:
         raise _refuse_objective(f"encoders.{name}.objective", objective)
     if "." in name or (encoder["body"] == "transformer" and "layers" not in encoder and "start" not in encoder):
         raise ConfigError(
@@ -255,11 +252,11 @@ def _check_encoder(name: str, encoder: Mapping[str, Any], config: Mapping[str, A
     if contrastive != ("dim" in encoder):
         raise ConfigError(f"{where}.dim: a pair objective needs it, and only a pair objective has it")
     room = config["scales"][config["scale"]]["body"]["max_positions"]
-    span = 0 if contrastive or objective != "cocondenser" else objective_options(config, name)["span_length"]
+    span = 0 if contrastive else objective_options(config, name).get("span_length", 0)
     if span > room:
         raise ConfigError(
-            f"{where}: span_length of cocondenser is {span}, but scales.{config['scale']}.body.max_positions is {room}; expected "
-            f"at most {room}: set scales.{config['scale']}.pretraining.options.cocondenser.span_length"
+            f"{where}: span_length of {objective} is {span}, but scales.{config['scale']}.body.max_positions is {room}; expected "
+            f"at most {room}: set scales.{config['scale']}.pretraining.options.{objective}.span_length"
         )
     if "length" in encoder and (contrastive or objective == "none" or encoder["length"] > room):
         raise ConfigError(
@@ -293,26 +290,14 @@ def _check_encoder(name: str, encoder: Mapping[str, Any], config: Mapping[str, A
 
 
 def _check_dataset(name: str, dataset: Mapping[str, Any], datasets: Mapping[str, Any]) -> None:
-    reader, files = dataset["reader"], dataset.get("files", {})
-    if reader in READERS:
-        try:
-            check_request(reader, files, dataset.get("reader_options"))
-        except ConfigError as error:
-            raise ConfigError(f"config: datasets.{name}: {error}") from None
-    elif reader in LAYOUTS:
-        try:
-            check_files(reader, files)
-        except ConfigError as error:
-            raise ConfigError(f"config: datasets.{name}.{error}") from None
-    elif reader in QUESTION_FILES and set(files) not in map(set, QUESTION_FILES[reader]):
-        needed = ", or ".join(" and ".join(", ".join(names).rsplit(", ", 1)) for names in QUESTION_FILES[reader])
+    try:
+        check_dataset(dataset)
+    except ConfigError as error:
+        raise ConfigError(f"config: datasets.{name}: {error}") from None
+    if dataset.get("open") == "articles" and dataset["reader"] not in WHOLE_ARTICLES:
         raise ConfigError(
-            f"config: datasets.{name}.files: the {reader} reader needs {needed}; found {', '.join(files) or 'none'}"
-        )
-    if dataset.get("open") == "articles" and reader not in WHOLE_ARTICLES:
-        raise ConfigError(
-            f"config: datasets.{name}.open: 'articles', but the reader {reader!r} has no articles with questions; expected one "
-            f"of {', '.join(WHOLE_ARTICLES)}, or open: true"
+            f"config: datasets.{name}.open: 'articles', but the reader {dataset['reader']!r} has no articles with questions; "
+            f"expected one of {', '.join(WHOLE_ARTICLES)}, or open: true"
         )
     trained_on = dataset.get("trained_on")
     if trained_on is not None:

@@ -9,19 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pretrieve.benchmarks.official.example_readers import READERS
+from pretrieve.benchmarks.readers import READERS
 from pretrieve.finetuning.recipes import KIND_OF, RETRIEVAL_KINDS, resolve_recipe
 from pretrieve.pretraining.encoder_options import Budget, EncoderOptions
 from pretrieve.pretraining.presets import OPTIONS, resolve
 from pretrieve.workflow.scales import corpus_of, vocabulary_of
 
 #: Readers of tasks of examples → the kind of recipe that they are for; all other readers make retrieval tasks.
-EXAMPLE_READERS = {name: reader.kind for name, reader in READERS.items()} | {
-    "structure-sts": "regression",
-    "section-triplets": "triplet",
-    "question-entailment": "classification",
-    "link-clicks": "clicks",
-}
+EXAMPLE_READERS = {name: reader.kind for name, reader in READERS.items() if reader.kind != "ranking"}
 #: The source of negatives that a data set's publisher ships.
 PUBLISHED = "published"
 

@@ -57,21 +57,19 @@ STAGES: dict[str, tuple[Need, Need, Need]] = {
     "task": (Need(1, 1_000, 15), Need(1, 4_000, 60), Need(4, 32_000, 480)),
     "pretrain": (Need(1, 2_000, 30, 1), Need(1, 6_000, 480, 1), Need(32, 128_000, 2_880, 8)),
     "finetune": (Need(1, 2_000, 20, 1), Need(1, 6_000, 480, 1), Need(16, 96_000, 1_440, 4)),
-    "embed": (Need(1, 1_500, 20, 1), Need(1, 4_000, 240, 1), Need(16, 64_000, 720, 4)),
+    "retrieve": (Need(1, 1_500, 30, 1), Need(1, 4_000, 300, 1), Need(16, 96_000, 1_440, 4)),
     "predict": (Need(1, 1_500, 15, 1), Need(1, 4_000, 120, 1), Need(4, 16_000, 240, 1)),
     "analyse": (Need(1, 2_000, 20, 1), Need(1, 4_000, 120, 1), Need(4, 16_000, 240, 1)),
     "bm25": (Need(1, 2_000, 20), Need(1, 6_000, 120), Need(16, 48_000, 720)),
-    "evaluate": (Need(1, 1_500, 20), Need(1, 3_000, 60), Need(4, 16_000, 240)),
     "mean": (Need(1, 1_000, 15), Need(1, 1_000, 15), Need(1, 2_000, 15)),
     "mine": (Need(1, 1_500, 15), Need(1, 4_000, 120), Need(16, 96_000, 1_440)),
-    "search": (Need(1, 1_500, 15), Need(1, 4_000, 120), Need(16, 96_000, 480)),
     "export": (Need(1, 1_500, 15), Need(1, 3_000, 30), Need(1, 8_000, 60)),
     "figure": (Need(1, 1_500, 15), Need(1, 3_000, 60), Need(1, 16_000, 120)),
     "table": (Need(1, 1_000, 15), Need(1, 2_000, 30), Need(1, 4_000, 60)),
     "report": (Need(1, 1_000, 15), Need(1, 2_000, 30), Need(1, 4_000, 60)),
 }
 #: Stages whose programs share their work among several GPUs, and among several nodes.
-SHARED_BY_GPUS = ("pretrain", "finetune", "embed")
+SHARED_BY_GPUS = ("pretrain", "finetune", "retrieve")
 #: Most GPUs of one node that a job takes.
 MOST_GPUS = 8
 #: Widths of models up to which a scale of another name counts as demo, and as small.
@@ -99,7 +97,7 @@ class Asking:
 
 class Needs:
     """What every stage asks for at a scale and a place: ``NEEDS = Needs(config, site)``, then in a rule
-    ``threads: NEEDS["search"].threads`` and ``resources: **NEEDS["search"].resources``."""
+    ``threads: NEEDS["bm25"].threads`` and ``resources: **NEEDS["bm25"].resources``."""
 
     def __init__(self, config: Mapping[str, Any], site: Site | None = None) -> None:
         self.column, self.site = column_of(config), site or Site()

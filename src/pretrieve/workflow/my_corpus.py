@@ -20,11 +20,13 @@ import copy
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from pretrieve.base import paths
-from pretrieve.base.errors import ConfigError, DataError
+from pretrieve.base.errors import ConfigError, DataError, nearest
 from pretrieve.finetuning.recipes import resolve_recipe
+from pretrieve.pretraining.objectives import PAIR_TASKS
+from pretrieve.pretraining.presets import OPTIONS
 from pretrieve.workflow.configuration import check_config
 from pretrieve.workflow.job_options import chain_of, recipe_options
 from pretrieve.workflow.scales import at_scale
@@ -36,8 +38,8 @@ NAME, PAIRS = "my-corpus", "my-corpus-ict"
 TARGET = "my_corpus_report"
 SIZE = "full"
 METRICS = ["ndcg@10", "mrr@10", "recall@10", "recall@100"]
-#: How the objectives are called in the table, in its order.
-LABELS = {
+#: How objectives are called in the table, in its order; others follow by their own names.
+_LABELS = {
     "none": "no pre-training",
     "bert": "BERT (masked words)",
     "condenser": "Condenser",
@@ -47,43 +49,49 @@ LABELS = {
     "ict": "ICT",
     "ict-bfs": "ICT + BFS",
 }
-_PAIR_TASKS = {"ict": ["ict"], "ict-bfs": ["ict", "bfs"]}
 
 
-def with_my_corpus(
-    config: dict[str, Any], words: Iterable[str] = (), schema: Path = Path("schemas/config.schema.yaml")
-) -> dict[str, Any]:
+def label_of(objective: str) -> str:
+    """How an objective is called in the table."""
+    return _LABELS.get(objective, objective)
+
+
+def _in_order(objectives: Iterable[str]) -> list[str]:
+    order = list(_LABELS)
+    return sorted(objectives, key=lambda name: order.index(name) if name in order else len(order))
+
+
+def with_my_corpus(config: dict[str, Any]) -> dict[str, Any]:
     """The configuration for the folder that ``my_corpus`` names; the same one where it names none.
-
-    words: of the command line, to tell a run that compares from one that only pre-trains.
 
     Raises
     ------
     ConfigError, DataError
         in one sentence, for an option, file, id or split that is wrong or missing.
     """
-    words = list(words)
     if not config.get("my_corpus"):
-        if TARGET in words:
-            raise ConfigError(
-                f"{TARGET} needs a folder with corpus.jsonl, queries.jsonl and qrels/test.tsv: snakemake {TARGET} --config "
-                "my_corpus=path/to/dir (docs/your-own-corpus.md)."
-            )
         return config
-    check_config(config, schema, config["tables"])
+    check_config(config, config["tables"])
     if "my_corpus_options" not in config:
         raise ConfigError("config: my_corpus_options is missing; config.yaml of the project has it.")
     # It imports Parquet's library, which other calls of Snakemake do without.
     from pretrieve.benchmarks.official.beir_folder import look_at
 
-    folder = look_at(Path(str(config["my_corpus"])).expanduser())
-    if not folder.has_queries and TARGET in words:
-        raise DataError(
-            f"{config['my_corpus']}: has no queries.jsonl; without queries and judgements there is nothing to compare. Add "
-            "queries.jsonl and qrels/test.tsv, or only pre-train: snakemake encoders --config my_corpus="
-            f"{config['my_corpus']}"
+    return _configured(config, look_at(Path(str(config["my_corpus"])).expanduser()))
+
+
+def refuse_report(config: Mapping[str, Any]) -> NoReturn:
+    """What is said where a comparison is asked for, and there is nothing to compare."""
+    if not config.get("my_corpus"):
+        raise ConfigError(
+            f"{TARGET} needs a folder with corpus.jsonl, queries.jsonl and qrels/test.tsv: snakemake {TARGET} --config "
+            "my_corpus=path/to/dir (docs/your-own-corpus.md)."
         )
-    return _configured(config, folder)
+    raise DataError(
+        f"{config['my_corpus']}: has no queries.jsonl; without queries and judgements there is nothing to compare. Add "
+        "queries.jsonl and qrels/test.tsv, or only pre-train: snakemake encoders --config my_corpus="
+        f"{config['my_corpus']}"
+    )
 
 
 def _configured(config: Mapping[str, Any], folder: Folder) -> dict[str, Any]:
@@ -143,7 +151,7 @@ def _datasets(folder: Folder, options: Mapping[str, Any]) -> dict[str, Any]:
     }
     if folder.has_train:
         return {NAME: own}
-    if not folder.has_sentences:
+    if not folder.has_sentences and not folder.has_pairs:
         raise DataError(
             f"{folder.files['corpus']}: hardly a document has two sentences, so there is nothing to make training pairs of; "
             "give qrels/train.tsv."
@@ -167,18 +175,24 @@ def _datasets(folder: Folder, options: Mapping[str, Any]) -> dict[str, Any]:
 def _encoders(objectives: Iterable[str], folder: Folder) -> dict[str, Any]:
     body = {"body": "transformer", "layers": "deep"}
     encoders = {"base": body | {"objective": "mlm", "budget": "base"}}
-    for name in LABELS:
-        if name not in objectives or (name == "ict" and not folder.has_sentences):
-            continue
-        if name == "ict-bfs" and not (folder.has_sections and folder.has_sentences):
-            continue
+    words = ("none", "bert", *(name for name in OPTIONS if name not in ("none", "mlm", "pairs")))
+    for name in _in_order(objectives):
+        tasks = name.split("-")
         if name == "none":
             encoders[name] = body | {"objective": "none"}
-        elif name in _PAIR_TASKS:
-            encoders[name] = body | {"start": "base", "objective": _PAIR_TASKS[name], "dim": "full", "budget": "pairs"}
-        else:
-            objective = "mlm" if name == "bert" else name
-            encoders[name] = body | {"start": "base", "objective": objective, "budget": "continued"}
+        elif name in words:
+            encoders[name] = body | {
+                "start": "base",
+                "objective": "mlm" if name == "bert" else name,
+                "budget": "continued",
+            }
+        elif not set(tasks) <= set(PAIR_TASKS):
+            raise ConfigError(
+                f"config: my_corpus_options.objectives: {name!r} is not allowed; allowed: {', '.join(words)}, and pair tasks "
+                f"with - between them: {', '.join(PAIR_TASKS)}{nearest(name, [*words, *PAIR_TASKS])}"
+            )
+        elif folder.has_sentences and (folder.has_sections or tasks == ["ict"]):
+            encoders[name] = body | {"start": "base", "objective": tasks, "dim": "full", "budget": "pairs"}
     return encoders
 
 
@@ -191,7 +205,7 @@ def table_request(config: Mapping[str, Any], root: str) -> dict[str, Any]:
     """What my_corpus_table.py is asked for: rows (label, system, seeds), where their files are, and what to say of them."""
     recipe = config["my_corpus_options"]["recipe"]
     trained_on = config["datasets"][NAME].get("trained_on", NAME)
-    names = [name for name in LABELS if name in config["encoders"]]
+    names = [name for name in config["encoders"] if name != "base"]
     return {
         "root": root,
         "dataset": NAME,
@@ -200,7 +214,7 @@ def table_request(config: Mapping[str, Any], root: str) -> dict[str, Any]:
         "rows": [
             {"label": "BM25", "system": f"bm25.reqa-{SIZE}", "seeds": [0]},
             *(
-                {"label": LABELS[name], "system": f"{name}.{recipe}-{SIZE}", "seeds": list(config["seeds"])}
+                {"label": label_of(name), "system": f"{name}.{recipe}-{SIZE}", "seeds": list(config["seeds"])}
                 for name in names
             ),
         ],
@@ -223,5 +237,5 @@ def say_what_is_left_out(config: Mapping[str, Any]) -> None:
     """One line on standard error for each objective that was asked for and this corpus has nothing for."""
     for name in config["my_corpus_options"]["objectives"]:
         if name not in config["encoders"]:
-            lacks = "no sections (lines '# …')" if name == "ict-bfs" else "hardly two sentences in a document"
-            print(f"my_corpus: {LABELS[name]} is left out: {lacks}.", file=sys.stderr)
+            lacks = "no sections (lines '# …')" if name != "ict" else "hardly two sentences in a document"
+            print(f"my_corpus: {label_of(name)} is left out: {lacks}.", file=sys.stderr)

@@ -15,14 +15,15 @@ from typing import Any
 
 from pretrieve.analysis.plan import analyses
 from pretrieve.base import paths
+from pretrieve.base.code_folder import REFERENCES, code_file
 from pretrieve.base.errors import ConfigError, nearest
 from pretrieve.corpora.readers import is_path, parts_of
-from pretrieve.operations.rehearsal import overrides
-from pretrieve.reporting.figures.inputs import cells_of
-from pretrieve.reporting.figures.reference import Figure, load_figures
-from pretrieve.reporting.tables.cases import is_case, scored_by
-from pretrieve.reporting.tables.commands import REHEARSAL
+from pretrieve.references.cases import is_case, scored_by
+from pretrieve.references.figures import Figure, load_figures
+from pretrieve.workflow import rehearsal as overrides
+from pretrieve.workflow.commands import REHEARSAL
 from pretrieve.workflow.configuration import check_config
+from pretrieve.workflow.figure_inputs import cells_of
 from pretrieve.workflow.job_options import EXAMPLE_READERS, chain_of, fits, recipe_kind, recipe_options
 from pretrieve.workflow.plan_files import PlanFiles
 from pretrieve.workflow.scales import (
@@ -36,6 +37,8 @@ from pretrieve.workflow.scales import (
     vocabulary_corpus,
     vocabulary_of,
 )
+
+SOURCES = code_file("resources/sources.tsv")
 
 
 @dataclass(frozen=True)
@@ -52,9 +55,8 @@ class Plan(PlanFiles):
     def load(
         cls,
         config: Mapping[str, Any],
-        references: Path = Path("references"),
-        schema: Path = Path("schemas/config.schema.yaml"),
-        sources: Path = Path("resources/sources.tsv"),
+        references: Path = REFERENCES,
+        sources: Path = SOURCES,
     ) -> Plan:
         """Check the configuration and read the tables' cells, the figures and the list of sources.
 
@@ -66,7 +68,7 @@ class Plan(PlanFiles):
         config = overrides.rehearsed(at_scale(config))
         files = sorted(references.glob("*/*.csv"))
         names = {f"{file.parent.name}/{file.stem}": file for file in files}
-        check_config(config, schema, names)
+        check_config(config, names)
         cells = {
             name: [row | {"paper": name.split("/")[0]} for row in _read_rows(file, ",")] for name, file in names.items()
         }
@@ -277,6 +279,25 @@ class Plan(PlanFiles):
                 groups.setdefault(common, []).append(family)
         return groups
 
+    @cached_property
+    def mined(self) -> set[tuple[str, str]]:
+        """(family, task) whose negatives something that is asked for is trained with: they come with the family's search."""
+        mined = set()
+        for family, task in self.asked_sizes:
+            encoder, _, recipe = family.partition(".")
+            for source in recipe_options(self.config, recipe, task).get("negatives", []):
+                if source.startswith("mined:"):
+                    mined.add((f"{encoder}.{source.removeprefix('mined:')}", task))
+        return mined
+
+    def searches(self, dataset: str) -> dict[tuple[tuple[str, ...], bool], list[str]]:
+        """(sizes, whether negatives are mined) → the families that are searched on a data set in this way."""
+        groups: dict[tuple[tuple[str, ...], bool], list[str]] = {}
+        for sizes, families in self.families(dataset).items():
+            for family in families:
+                groups.setdefault((sizes, (family, dataset) in self.mined), []).append(family)
+        return groups
+
     def bm25_systems(self, dataset: str) -> list[str]:
         """BM25's rows on a data set: those of the tables, and of means that it is a part of. Where its hits are ranked again, and
         where no table has it, one row for each training-set size."""
@@ -332,6 +353,11 @@ class Plan(PlanFiles):
     def is_examples(self, dataset: str) -> bool:
         """Whether a data set is a task of examples, with no retrieval in it."""
         return self.config["datasets"][dataset]["reader"] in EXAMPLE_READERS
+
+    @property
+    def ranked(self) -> list[str]:
+        """The data sets of retrieval: all others."""
+        return [name for name in self.config["datasets"] if not self.is_examples(name)]
 
     @property
     def kinds(self) -> dict[str, str]:

@@ -3,19 +3,21 @@ and the raw files behind all of it. The half of :class:`pretrieve.workflow.plan.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Any
+from functools import cached_property
+from typing import Any, NoReturn
 
 from pretrieve.base import paths
+from pretrieve.base.code_folder import given_or_code_file
 from pretrieve.base.errors import ConfigError, nearest
-from pretrieve.benchmarks.official.collection_formats import LAYOUTS, ships_negatives
+from pretrieve.benchmarks.readers import READERS, ships_negatives
 from pretrieve.corpora.readers import Part, parts_of
-from pretrieve.operations.rehearsal import overrides
-from pretrieve.reporting.figures.inputs import cells_of
-from pretrieve.reporting.figures.reference import Figure
-from pretrieve.reporting.tables.cases import case_files, is_case
+from pretrieve.raw import hub
+from pretrieve.references.cases import case_files, is_case
+from pretrieve.references.figures import Figure
+from pretrieve.workflow import rehearsal as overrides
+from pretrieve.workflow.figure_inputs import cells_of
 from pretrieve.workflow.job_options import PUBLISHED, recipe_options
 from pretrieve.workflow.scales import (
     articles_of,
@@ -54,27 +56,27 @@ class PlanFiles:
             for seed in self.seeds
         ]
 
-    def check_targets(self, words: Iterable[str]) -> None:
-        """Check the names of table and figure files among the words of a command line.
-
-        Raises
-        ------
-        ConfigError
-            for a file that looks like a table's or figure's and is none; it names the nearest one that exists.
-        """
+    @property
+    def page_files(self) -> list[str]:
+        """Every file of every table and figure, whether it is to be built or not."""
         places = (
-            ("table", paths.table_file, list(self.all_tables), ("csv", "md", "html", "tex", "manifest.json")),
-            ("figure", paths.figure_file, list(self.figures), ("svg", "csv", "manifest.json")),
+            (paths.table_file, self.all_tables, ("csv", "md", "html", "tex", "manifest.json")),
+            (paths.figure_file, self.figures, ("svg", "csv", "manifest.json")),
         )
-        for what, file_of, names, extensions in places:
-            known = [file_of(self.root, *name.split("/"), kind) for name in names for kind in extensions]
-            for word in words:
-                if re.match(rf"results/[^/]+/{what}s/", word) and word not in known:
-                    folder = file_of(self.root, "PAPER", what.upper())
-                    raise ConfigError(
-                        f"target {word}: no such {what}; {folder} with PAPER/{what.upper()} one of {', '.join(names)}"
-                        f"{nearest(word, known)}"
-                    )
+        return [
+            file_of(self.root, *name.split("/"), kind)
+            for file_of, names, kinds in places
+            for name in names
+            for kind in kinds
+        ]
+
+    def refuse_page(self, target: str) -> NoReturn:
+        """Raises ConfigError for a target that looks like a file of a table or figure and is none; it names the nearest one."""
+        what, names = ("figure", self.figures) if "/figures/" in target else ("table", self.all_tables)
+        raise ConfigError(
+            f"target {target}: no such {what}; {self.root}/{what}s/PAPER/{what.upper()} with PAPER/{what.upper()} one of "
+            f"{', '.join(names)}{nearest(target, self.page_files)}"
+        )
 
     def made_of(self, family: str, task: str, size: str, seed: int | str) -> dict[str, Any]:
         """What a retriever is made of beside its encoder, as finetune.py takes it: the directories of its start and of its
@@ -172,9 +174,7 @@ class PlanFiles:
             tested = [part for part in self.parts(dataset) if part in self.config["datasets"]]
             tasks = {*tested, *map(self.trained_on, tested)}
             for options in (self.config["datasets"][task] for task in tasks):
-                names.update(options.get("files", {}).values())
-                if options.get("reader") == "fanoutqa":
-                    names.add("fanoutqa-dev")
+                names.update({**READERS[options["reader"]].sources, **options.get("files", {})}.values())
         return sorted(map(self.raw_file, names.union(*map(self._corpus_sources, corpora))))
 
     def corpora_behind(self, system: str, dataset: str) -> set[str]:
@@ -208,6 +208,11 @@ class PlanFiles:
         named += [vocabulary_of(self.config, corpus).file for corpus in used_corpora(self.config)]
         return sorted({start for start in named if start.startswith("hub:")})
 
+    @cached_property
+    def checkpoints(self) -> dict[str, str]:
+        """Folder below ``data/hub`` → the published checkpoint that is copied there."""
+        return {hub.place_of(start).rpartition("/")[2]: start for start in self.hub_starts()}
+
     def corpus_parts(self, name: str) -> list[Part]:
         """The parts of a corpus, with the paths of their files."""
         parts = parts_of(self.config["corpora"], name)
@@ -222,18 +227,27 @@ class PlanFiles:
         return named + [f"{task}: {name}" for name in names if name not in self.sources]
 
     def dataset_files(self, dataset: str) -> dict[str, str]:
-        """Name → path of a data set's files. A layout that asks questions of a corpus gets its tables."""
+        """Name → path of a data set's files. A collection that asks questions of a corpus gets its tables."""
         options = self.config["datasets"][dataset]
-        layout = LAYOUTS.get(options["reader"])
+        reader = READERS[options["reader"]]
         directory = paths.corpus_dir(self.root, articles_of(self.config, dataset))
-        files = {name: f"{directory}/{name}.parquet" for name in (layout.from_corpus if layout else ())}
-        return files | {name: self.raw_file(value) for name, value in options.get("files", {}).items()}
+        files = {name: f"{directory}/{name}.parquet" for name in (reader.tables if reader.collection else ())}
+        named = {**reader.sources, **options.get("files", {})}
+        return files | {name: self.raw_file(value) for name, value in named.items()}
 
     def raw_file(self, value: str) -> str:
-        """A file of the configuration: the name of a source, or a path."""
-        return self.source_file(value) if value in self.sources else value
+        """A file of the configuration: the name of a source, or a path (of the working directory, or else of the code)."""
+        return self.source_file(value) if value in self.sources else given_or_code_file(value)
+
+    @property
+    def source_folder(self) -> str:
+        """Where raw files stand once they are checked."""
+        return f"{overrides.FOLDER}/sources" if self.config.get("rehearsal") else "data/sources"
 
     def source_file(self, name: str) -> str:
-        """Where a raw file stands once it is checked."""
-        folder = f"{overrides.FOLDER}/sources" if self.config.get("rehearsal") else "data/sources"
-        return f"{folder}/{self.sources[name]['file']}"
+        return f"{self.source_folder}/{self.sources[name]['file']}"
+
+    @cached_property
+    def source_at(self) -> dict[str, str]:
+        """Path of a raw file → the source's name."""
+        return {self.source_file(name): name for name in self.sources}

@@ -24,11 +24,12 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from pretrieve.base.errors import ConfigError
+from pretrieve.benchmarks.readers import READERS
 
 #: The sections that a scale may lay its own entries over.
 OWN = ("corpora", "datasets", "encoders", "recipes")
 #: Readers that make a data set of a corpus.
-OF_CORPUS = ("descriptions", "fanoutqa", "structure-sts", "section-triplets", "link-clicks", "corpus")
+OF_CORPUS = tuple(name for name, reader in READERS.items() if reader.tables)
 
 
 class Vocabulary(NamedTuple):

@@ -12,21 +12,30 @@ once for the texts. Every document is a candidate; of a document that is drawn, 
 from __future__ import annotations
 
 import heapq
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.corpora.beir_documents import document_fields
+from pretrieve.corpora.sentences import sentence_spans
 from pretrieve.raw.raw_text import read_json_lines
 from pretrieve.tasks.splits import draw_key
-from pretrieve.text.sentences import sentence_spans
 
 if TYPE_CHECKING:
     from pretrieve.tasks.collection import CollectionWriter
 
 #: Words of a sentence that is a query: a shorter one says too little, a longer one is no sentence.
 SHORTEST, LONGEST = 4, 64
+#: Letters of scripts without blanks between words, of which two count as a word: Thai, Lao, Tibetan, Burmese, Khmer, kana, Han.
+_LETTER = re.compile(
+    "[\u0e01-\u0eff\u0f00-\u0fff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
+    "\U00020000-\U0003ffff]"
+)
+#: Where a sentence ends besides: behind the marks of Indian scripts, Tibetan, Burmese and Khmer; at a blank of Thai and Lao,
+#: which have no mark.
+_END = re.compile(r"(?<=[।॥།။។])\s*|(?<=[\u0e01-\u0eff])\s+(?=[\u0e01-\u0eff])")
 #: Fewer pairs are no training set.
 LEAST_PAIRS = 10
 #: Share of the pairs that choose hyper-parameters, and that test; both were never seen in training.
@@ -95,6 +104,24 @@ def _documents(path: Path, writer: CollectionWriter) -> Iterator[tuple[int, str,
 
 
 def queries_of(text: str) -> list[tuple[int, int]]:
-    """Offsets of the sentences that can be a query; none of a text of one sentence, for nothing would remain."""
-    spans = sentence_spans(text)
-    return [(a, b) for a, b in spans if SHORTEST <= len(text[a:b].split()) <= LONGEST] if len(spans) > 1 else []
+    """Offsets of the sentences that can be a query; none of a text of one sentence, for nothing would remain.
+
+    >>> queries_of("It rained. We stayed in the house all day."), queries_of("下雨了。我们整天都待在家里。")
+    ([(11, 42)], [(4, 14)])
+    """
+    spans = [part for start, end in sentence_spans(text) for part in _parts(text, start, end)]
+    return [(a, b) for a, b in spans if SHORTEST <= _words(text[a:b]) <= LONGEST] if len(spans) > 1 else []
+
+
+def _parts(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """A sentence, cut where scripts end one that the splitter does not know."""
+    for found in _END.finditer(text, start, end):
+        if found.start() > start and found.end() < end:
+            yield start, found.start()
+            start = found.end()
+    yield start, end
+
+
+def _words(text: str) -> int:
+    """What stands between blanks; where there are none, two letters are a word."""
+    return len(_LETTER.sub(" ", text).split()) + len(_LETTER.findall(text)) // 2

@@ -21,9 +21,9 @@ from tokenizers import Tokenizer
 from pretrieve.base.errors import DataError
 from pretrieve.benchmarks.made.word_overlap import content_words
 from pretrieve.benchmarks.official.squad_json import Question, squad_paragraphs
+from pretrieve.corpora.sentences import sentence_of, sentence_spans
 from pretrieve.tasks.example_splits import Size, hold_out, make_example_splits
 from pretrieve.tasks.example_task import Example, TextTable, write_example_task
-from pretrieve.text.sentences import sentence_of, sentence_spans
 
 #: In the order of GLUE's labels.
 CLASSES = ("entailment", "not_entailment")

@@ -18,8 +18,8 @@ from statistics import fmean
 
 from pretrieve.benchmarks.made.word_overlap import shared_content_words
 from pretrieve.benchmarks.official.squad_json import Paragraph, Question, read_squad
+from pretrieve.corpora.sentences import sentence_of, sentence_spans
 from pretrieve.corpora.tables import read_table
-from pretrieve.text.sentences import sentence_of, sentence_spans
 
 SPLITS = ("train", "dev", "test")
 BEGIN, END = "<!-- statistics: begin -->", "<!-- statistics: end -->"

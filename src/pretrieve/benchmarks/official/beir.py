@@ -7,7 +7,8 @@ https://github.com/beir-cellar/beir/wiki/Load-your-custom-dataset (Thakur et al.
     qrels/*.tsv    query-id <tab> corpus-id <tab> score, with a header line
 
 ``title`` and ``metadata`` may be missing; ids are strings (a number is read as one, and counted). ``queries.jsonl`` has
-the queries of all splits; which split one belongs to is where it is judged, and one without judgements is left out.
+the queries of all splits; which split one belongs to is where it is judged, and one without judgements, or without text, is
+left out.
 The three files may be packed. CQADupStack is twelve such directories, twelve collections, and one number: the mean of
 the twelve (:func:`pretrieve.evaluation.conventions.mean_of_means`).
 
@@ -97,7 +98,7 @@ SETS: dict[str, BeirSet] = {
 
 def beir_files(directory: Path) -> dict[str, Path]:
     """The files of a directory in the layout, by their names in
-    :data:`~pretrieve.benchmarks.official.collection_readers.READERS`.
+    :data:`~pretrieve.benchmarks.readers.READERS`.
 
     ``corpus`` and ``queries`` may be packed as ``.gz`` or ``.bz2``.
 
@@ -171,8 +172,11 @@ def read_beir(files: Mapping[str, Path], writer: CollectionWriter, name: str = "
     for line, record in read_json_lines(path, ["_id", "text"], warnings=writer.warnings):
         writer.at(path, line)
         query_id = id_of(record, path, line, writer.warnings)
-        if query_id in split_of:
-            writer.add_query(query_id, text_of(record, "text", path, line), split_of[query_id])
+        if query_id in split_of and not (text := text_of(record, "text", path, line)).strip():
+            writer.warnings.add("query without text, left out", f"{path}: line {line}: {query_id!r}")
+            split_of[query_id] = ""  # its judgements go with it
+        elif query_id in split_of:
+            writer.add_query(query_id, text, split_of[query_id])
         else:
             writer.warnings.add("query that is not judged, left out", f"{path}: line {line}: {query_id!r}")
     add_judgements(writer, qrels, "beir", split_of, below_zero)

@@ -21,11 +21,11 @@ from pretrieve.base.errors import DataError
 from pretrieve.benchmarks.made.inverse_cloze import LEAST_PAIRS, queries_of
 from pretrieve.benchmarks.official.beir import packed_file
 from pretrieve.corpora.beir_documents import document_fields, id_of, sections_of, text_of
+from pretrieve.corpora.sentences import sentence_spans
 from pretrieve.raw.raw_text import Warnings, read_json_lines
 from pretrieve.tasks.collection_ids import where
 from pretrieve.tasks.qrels_lines import PRECEDENCE, read_qrels
-from pretrieve.tasks.record_checks import check_query, is_new_judgement
-from pretrieve.text.sentences import sentence_spans
+from pretrieve.tasks.record_checks import is_new_judgement
 
 #: Ids of files up to this size are compared.
 LOOKED_AT = 64 << 20
@@ -63,10 +63,20 @@ def look_at(directory: Path) -> Folder:
     ------
     DataError
         for a folder or file that is missing, a file that is there packed and unpacked, a line that is not in the layout, an id
-        that stands twice, a judgement of an unknown id or below zero, two that differ, a query without text that is judged,
-        documents that all lack a text, no judgement to test with, or a split whose queries all belong to another one or have no
-        relevant document with a text.
+        that stands twice, a judgement of an unknown id or below zero, two that differ, documents that all lack a text, no
+        judgement to test with, or a split whose queries all belong to another one or have no text, or no relevant document
+        with a text; and for what may not be read.
     """
+    try:
+        return _look_at(directory)
+    except OSError as error:
+        raise DataError(
+            f"{error.filename or directory}: cannot be read: {error.strerror or error}; expected files that you may read: change "
+            "their permissions."
+        ) from error
+
+
+def _look_at(directory: Path) -> Folder:
     if not directory.is_dir():
         raise DataError(
             f"my_corpus: {directory} is no directory; expected one with corpus.jsonl (docs/your-own-corpus.md)."
@@ -75,7 +85,7 @@ def look_at(directory: Path) -> Folder:
     if corpus is None:
         raise DataError(
             f"{directory}/corpus.jsonl: no such file (nor with .gz, .bz2). Make it of a folder of texts: python "
-            f"workflow_scripts/make_corpus.py FOLDER --out {directory}/corpus.jsonl"
+            f"pretrieve make-corpus FOLDER --out {directory}/corpus.jsonl"
         )
     files = {"corpus": str(corpus)}
     judged = [split for split in ("train", "dev", "test") if (directory / f"qrels/{split}.tsv").is_file()]
@@ -158,18 +168,20 @@ def _look_at_documents(path: Path, whole: bool) -> _Documents:
         )
     least = max(1, ENOUGH * looked)
     found.has_sections, found.has_sentences = sections >= least, sentences >= least
-    found.has_pairs = pairs >= LEAST_PAIRS or looked == SAMPLE  # there may be more behind
+    # Of a long file there may be more behind.
+    found.has_pairs = pairs >= LEAST_PAIRS or (looked == SAMPLE and found.has_sentences)
     return found
 
 
 def _check_queries(documents: _Documents, path: Path, qrels: Mapping[str, Path]) -> None:
     """Compare queries and judgements with each other and with the documents, and see what is left of each split."""
-    ids, faults = _Ids("query", path), dict[str, DataError]()
+    ids, faults, empty = _Ids("query", path), dict[str, DataError](), set[str]()
     for line, record in _lines(path):
         name = id_of(record, path, line, Warnings())
         ids.take(name, line)
         try:
-            check_query(partial(where, str(path), line), name, text_of(record, "text", path, line))
+            if not text_of(record, "text", path, line).strip():
+                empty.add(name)  # the reader leaves it out
         except DataError as error:
             faults[name] = error  # no fault of a query that nobody judged: it is left out
     split_of, known = dict[str, str](), dict[int, int]()
@@ -186,7 +198,7 @@ def _check_queries(documents: _Documents, path: Path, qrels: Mapping[str, Path])
             is_new_judgement(place, known if kept else {}, query_id, doc_id, relevance)
             if relevance > 0:
                 relevant.add(query_id)
-                if kept and doc_id not in documents.empty:
+                if kept and query_id not in empty and doc_id not in documents.empty:
                     usable.add(query_id)
         _check_what_is_left(qrels, split, relevant, usable, split_of)
 
@@ -204,10 +216,10 @@ def _check_what_is_left(
         return
     moved = [query_id for query_id in relevant if split_of[query_id] != split]
     others = " or ".join(qrels[other].name for other in PRECEDENCE if other in {split_of[name] for name in moved})
-    empty = len(relevant) - len(moved) - len(usable)
+    blank = len(relevant) - len(moved) - len(usable)
     reasons = [
         *([f"{len(moved):,} are judged in {others} too and belong there"] if moved else []),
-        *([f"the relevant documents of {empty:,} have no text and no title"] if empty else []),
+        *([f"{blank:,} have no text, or no relevant document with a text or a title"] if blank else []),
     ]
     tests = split == "test" or "test" not in qrels
     because = f" ({', '.join(reasons)})" if reasons else ""

@@ -51,10 +51,6 @@ DOCUMENT_COUNTS = {
     "test": [(43, 16_258), (45, 9_098)],
 }
 PASSAGES, DOCUMENTS = 8_841_823, 3_213_835
-_QUERY_FILES = tuple(f"{split}_{kind}" for split in SPLITS for kind in ("queries", "qrels"))
-PASSAGE_FILES = (("collection",), ("titles", *_QUERY_FILES, "negatives"))
-DOCUMENT_FILES = (("docs",), (*_QUERY_FILES, "negatives"))
-TERMS = "non-commercial research (https://microsoft.github.io/msmarco)"
 
 
 def read_msmarco_passages(files: Mapping[str, Path], writer: CollectionWriter, official: bool = True) -> None:

@@ -19,11 +19,11 @@ from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.benchmarks.made.descriptions import passages_of
 from pretrieve.benchmarks.made.whole_articles import add_corpus_articles, join_articles
 from pretrieve.benchmarks.official.squad_json import Paragraph, squad_paragraphs
+from pretrieve.corpora.sentences import sentence_of
 from pretrieve.corpora.tables import read_table
 from pretrieve.tasks.answers import Answers
 from pretrieve.tasks.splits import draw_key, draw_pools, make_splits
 from pretrieve.tasks.task import Candidate, Judgement, Passage, Query, TaskContents, make_passage, write_task
-from pretrieve.text.sentences import sentence_of
 
 #: The pool of what one file plays: train, dev and test are drawn.
 DRAWN = "drawn"

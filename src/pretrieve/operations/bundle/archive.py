@@ -1,20 +1,25 @@
 """Archives whose bytes follow from their content: tar, compressed with xz from the standard library.
 
 Members are sorted by name and belong to nobody, their time is 1970, their mode 644; so two bundles of the same files
-are equal. Reading refuses what leaves the directory and everything that is no plain file.
+are equal. Reading refuses what leaves the directory and everything that is no plain file or not what the manifest says.
 """
 
 from __future__ import annotations
 
+import hashlib
 import io
 import lzma
 import shutil
 import tarfile
 from collections.abc import Mapping
-from pathlib import Path, PurePosixPath
+from pathlib import Path
+from typing import Any
 
 from pretrieve.base.errors import DataError
-from pretrieve.base.files import whole_file
+from pretrieve.base.files import sha256_of, whole_file
+from pretrieve.base.inside import inside
+from pretrieve.raw.archives import damage_told, tar_members
+from pretrieve.raw.raw_bytes import open_xz
 
 #: xz level: 6 is the tool's own; token ids do not get smaller by more.
 LEVEL = 6
@@ -44,30 +49,58 @@ def write_archive(path: Path, members: Mapping[str, Content], level: int = LEVEL
     return path.stat().st_size
 
 
-def read_archive(path: Path, directory: Path) -> list[str]:
-    """Unpack into ``directory`` and return the names of the members, which are plain files.
+def sums_of(members: Mapping[str, Content]) -> dict[str, dict[str, Any]]:
+    """Name → sha256 and bytes of its content, as manifests have them."""
+    sums = {}
+    for name, content in members.items():
+        if isinstance(content, bytes):
+            sums[name] = {"sha256": hashlib.sha256(content).hexdigest(), "bytes": len(content)}
+        else:
+            sums[name] = {"sha256": sha256_of(content), "bytes": content.stat().st_size}
+    return sums
+
+
+def check_sum(path: Path, expected: Mapping[str, Any]) -> None:
+    """Raise :class:`DataError` unless a file has the sha256 and the bytes that a manifest says."""
+    if not path.is_file():
+        raise DataError(f"{path}: missing, and the manifest lists it; copy it again.")
+    if path.stat().st_size != expected["bytes"] or sha256_of(path) != expected["sha256"]:
+        raise DataError(
+            f"{path}: {path.stat().st_size:,} bytes that are not those of the manifest ({expected['bytes']:,} bytes, sha256 "
+            f"{expected['sha256']}); damaged or changed: copy it again."
+        )
+
+
+def read_archive(path: Path, directory: Path, expected: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Unpack into ``directory`` and return the names of the members, which are plain files and those of ``expected``: name →
+    sha256 and bytes.
 
     Raises
     ------
     DataError
-        when the archive is damaged, or a member leaves the directory or is no plain file; it is named.
+        when the archive is damaged, also behind its last member, a member leaves the directory, is no plain file or not the
+        expected one, or one is missing; it is named. Also when there is no room.
     """
-    names = []
-    try:
-        with tarfile.open(path, "r:xz") as tar:
-            for member in tar:
-                # Checked here, for the filters of tarfile came with Python 3.11.4, and Debian 12 has 3.11.2.
-                if not member.isfile() or member.name.startswith("/") or ".." in PurePosixPath(member.name).parts:
-                    raise DataError(
-                        f"{path}: member {member.name!r} is no plain file below it; take an archive that this project made."
-                    )
-                place = directory / member.name
-                place.parent.mkdir(parents=True, exist_ok=True)
-                with tar.extractfile(member) as content, open(place, "wb") as stream:
-                    shutil.copyfileobj(content, stream)
-                names.append(member.name)
-    except (tarfile.TarError, lzma.LZMAError, EOFError, OSError) as error:
-        raise DataError(f"{path}: damaged after {len(names)} members ({error}); copy it again.") from error
+    taken: dict[str, str] = {}
+    names: list[str] = []
+    with damage_told(path):
+        for info, content in tar_members(path, open_xz):
+            place = inside(directory, info.name, f"{path}: member", taken=taken)
+            if content is None or info.name not in expected or info.name in names:
+                raise DataError(
+                    f"{path}: member {info.name!r} is no plain file, comes twice, or is not in the manifest; take an archive "
+                    "that this project made."
+                )
+            if info.size != expected[info.name]["bytes"]:
+                raise DataError(
+                    f"{path}: member {info.name!r} has {info.size:,} bytes, and other ones in the manifest."
+                )
+            with whole_file(place) as stream:
+                shutil.copyfileobj(content, stream, 1 << 20)
+            names.append(info.name)
+            check_sum(place, expected[info.name])
+    if missing := sorted(set(expected) - set(names)):
+        raise DataError(f"{path}: {missing[0]!r} is missing, and the manifest lists it; copy it again.")
     return names
 
 

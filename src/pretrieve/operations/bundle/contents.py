@@ -11,15 +11,13 @@ pre-training reads (:mod:`pretrieve.operations.bundle.reading`).
 
 from __future__ import annotations
 
-import hashlib
 import io
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pyarrow.parquet as pq
 
@@ -27,14 +25,15 @@ from pretrieve.base.errors import ConfigError, DataError, nearest
 from pretrieve.base.files import sha256_of
 from pretrieve.base.paths import metrics_file, parse_system
 from pretrieve.corpora.tables import read_table
-from pretrieve.finetuning.recipes import trainer_of
+from pretrieve.finetuning import trainers
 from pretrieve.operations.bundle.archive import Content
-from pretrieve.operations.bundle.jobs import SIDE_BY_SIDE, Call, Job, calls_in, makers
+from pretrieve.operations.bundle.jobs import Call, Job, calls_in, makers
+from pretrieve.pretraining import objectives
 from pretrieve.raw import hub
 from pretrieve.workflow.config_files import read_config
 from pretrieve.workflow.job_options import from_outside
 from pretrieve.workflow.plan import Plan
-from pretrieve.workflow.stage_sources import stage_sources
+from pretrieve.workflow.stage_code import stage_code
 
 #: Columns that are read on the way from token ids to runs.
 COLUMNS = {"corpus.parquet": ["doc_id", "sentence_index", "passage_index"], "queries.parquet": ["query_id"]}
@@ -126,7 +125,11 @@ def snakemake(asked: Asked, *arguments: str, quiet: bool = False) -> str:
         *arguments[-1].split("\n"),
     ]
     done = subprocess.run(
-        command, stdout=subprocess.PIPE if quiet else None, stderr=subprocess.STDOUT if quiet else None, text=True
+        command,
+        stdout=subprocess.PIPE if quiet else None,
+        stderr=subprocess.STDOUT if quiet else None,
+        encoding="utf-8",
+        errors="replace",
     )
     if done.returncode:
         end = " ".join((done.stdout or "").split()[-60:])
@@ -147,14 +150,13 @@ def remaining(asked: Asked, targets: Iterable[str]) -> list[Job]:
 
 
 def code_of(call: Call) -> str:
-    """Hash of the source files that a call's result depends on, as the workflow's rules have them."""
-    options = call.json("options")
-    objective = options["objective"]["name"] if call.program == "pretrain" else None
-    trainer = trainer_of(options) if call.program == "finetune" else None
-    digest = hashlib.sha256()
-    for file in stage_sources(f"{call.program}.py", objective, trainer):
-        digest.update(f"{file} {sha256_of(Path(file))}\n".encode())
-    return digest.hexdigest()[:24]
+    """The code that a call's result depends on, as the workflow's rules have it."""
+    modules: tuple[str, ...] = ()
+    if call.program == "pretrain":
+        modules = objectives.modules_of(call.json("options")["objective"])
+    elif call.program == "finetune":
+        modules = trainers.modules_of(call.json("options"))
+    return stage_code(f"{call.program}.py", *modules)
 
 
 def data_places(jobs: Sequence[Job]) -> list[str]:
@@ -217,19 +219,11 @@ def content_of(file: Path) -> Content:
 
 
 def code_files() -> dict[str, Path]:
-    """The package, and the programs that run as they are."""
-    package = [
-        file for file in sorted(Path("src/pretrieve").rglob("*")) if file.is_file() and "__pycache__" not in file.parts
-    ]
-    scripts = [Path(f"workflow_scripts/{name}.py") for name in SIDE_BY_SIDE]
-    return {str(file): file for file in (*package, *scripts)}
+    """The package."""
+    files = (file for file in sorted(Path("src/pretrieve").rglob("*")) if file.is_file())
+    return {str(file): file for file in files if "__pycache__" not in file.parts}
 
 
 def hashes(files: Iterable[Path]) -> dict[str, str]:
     """File → SHA-256 of the whole file here, texts included."""
     return {str(file): sha256_of(file) for file in files}
-
-
-def changed(expected: Mapping[str, Any]) -> list[str]:
-    """The files that are not what they were, or are gone."""
-    return [name for name, digest in expected.items() if not Path(name).is_file() or sha256_of(Path(name)) != digest]

@@ -25,8 +25,7 @@ from pretrieve.base.errors import DataError
 SIDE_BY_SIDE: dict[str, tuple[str, ...]] = {
     "pretrain": ("out",),
     "finetune": ("sizes", "out"),
-    "embed": ("retrievers", "out"),
-    "search": ("stores", "sizes", "candidates", "runs", "outputs"),
+    "retrieve": ("retrievers", "stores", "sizes", "candidates", "runs", "outputs", "negatives"),
     "mine": ("stores", "retrievers", "sizes", "out"),
     "predict": ("models", "sizes", "predictions", "outputs"),
 }
@@ -34,12 +33,11 @@ SIDE_BY_SIDE: dict[str, tuple[str, ...]] = {
 _NEEDS = {
     "pretrain": ("store", "start"),
     "finetune": ("encoder", "task"),
-    "embed": ("task", "retrievers"),
-    "search": ("task", "stores", "candidates"),
+    "retrieve": ("task", "retrievers", "candidates"),
     "mine": ("task", "stores"),
     "predict": ("task", "models"),
 }
-_MAKES = {"search": ("runs", "outputs"), "predict": ("predictions", "outputs")}
+_MAKES = {"retrieve": ("runs", "outputs", "negatives", "stores"), "predict": ("predictions", "outputs")}
 _COMMAND = re.compile(r"(?:^|\s)python workflow_scripts/(\w+)\.py (.*)$")
 
 
@@ -76,10 +74,10 @@ class Call:
 
     @property
     def key(self) -> str:
-        """What tells this call from others: a hash of all that its result depends on; not where it logs, nor its threads."""
-        kept = {
-            name: list(words) for name, words in self.options.items() if name not in ("log", "threads", "checkpoints")
-        }
+        """What tells this call from others: a hash of all that its result depends on; not where it logs, nor its threads; its
+        code is compared apart."""
+        left_out = ("log", "threads", "checkpoints", "vectors-code")
+        kept = {name: list(words) for name, words in self.options.items() if name not in left_out}
         return hashlib.sha256(json.dumps([self.program, kept], sort_keys=True).encode()).hexdigest()[:24]
 
     @property
@@ -94,11 +92,11 @@ class Call:
     @property
     def makes(self) -> list[str]:
         """Files and directories it writes."""
-        return [word for name in _MAKES.get(self.program, ("out",)) for word in self.options[name]]
+        return [word for name in _MAKES.get(self.program, ("out",)) for word in self.options.get(name, ())]
 
     def by_size(self) -> list[Call]:
         """The same as calls for one training-set size each."""
-        lists = {name: self.options[name] for name in SIDE_BY_SIDE[self.program] if name in self.options}
+        lists = {name: self.options[name] for name in SIDE_BY_SIDE[self.program] if self.options.get(name)}
         lengths = {len(values) for values in lists.values()}
         if len(lengths) != 1:
             counts = ", ".join(f"--{name} has {len(values)}" for name, values in lists.items())

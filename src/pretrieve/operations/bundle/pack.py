@@ -2,10 +2,10 @@
 
 ::
 
-    manifest.json       scale, tables, commit, checksums of the data, what was left out
+    manifest.json       scale, tables, commit, checksums of the data here and of all members, what was left out
     jobs.json           what to run, in order (:mod:`pretrieve.operations.bundle.jobs`)
     README.txt          how
-    src/pretrieve/…, workflow_scripts/…
+    src/pretrieve/…
     results/{scale}/…   data, where the workflow has them
 
 The archive is a tar with xz and a function of its content. What goes out where it would exceed the limit:
@@ -21,10 +21,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from pretrieve.base.code_folder import code_file
 from pretrieve.base.errors import ConfigError
 from pretrieve.base.files import sha256_of
 from pretrieve.base.repository import version_of
-from pretrieve.operations.bundle.archive import Content, packed_size, write_archive
+from pretrieve.operations.bundle.archive import Content, packed_size, sums_of, write_archive
 from pretrieve.operations.bundle.contents import (
     Asked,
     build,
@@ -152,7 +153,7 @@ def members(
     groups: dict[str, list[str]] = {}
     for job in jobs:
         groups.setdefault(job.group, []).append(job.id)
-    version = version_of()
+    version = version_of(code_file())
     checksums = hashes(data.values())
     listed = [job.as_json() for job in jobs]
     identity = json.dumps([listed, checksums], sort_keys=True).encode()
@@ -167,13 +168,13 @@ def members(
         "groups": groups,
         "left_out": list(left_out),
     }
-    return {
-        "manifest.json": _json(manifest),
+    packed = {
         "jobs.json": _json(listed),
         "README.txt": README.encode(),
         **code_files(),
         **{name: thin[name] if name in thin else content_of(file) for name, file in data.items()},
     }
+    return {"manifest.json": _json(manifest | {"members": sums_of(packed)}), **packed}
 
 
 def report(bundle: Bundle, out: Path) -> str:

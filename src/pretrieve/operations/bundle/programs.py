@@ -1,9 +1,9 @@
-"""The programs of ``workflow_scripts/`` as a bundle runs them: the same library calls with the same arguments.
+"""The commands (:mod:`pretrieve.commands`) as a bundle runs them: the same library calls with the same arguments.
 
-Three differ from the scripts. Pre-training and fine-tuning stop when the slice ends (:mod:`pretrieve.operations.bundle.slices`).
-A search writes its run and no metrics file: that needs ranx, and is made when the results are unpacked, so that one
-evaluator makes all of them; what it would have is shown (:mod:`pretrieve.operations.bundle.preview`). ``mine.py`` and
-``predict.py`` run as they are.
+Three differ from those. Pre-training and fine-tuning stop when the slice ends (:mod:`pretrieve.operations.bundle.slices`).
+``retrieve`` writes its run and no metrics file: that needs ranx, and is made when the results are unpacked, so that one
+evaluator makes all of them; what it would have is shown (:mod:`pretrieve.operations.bundle.preview`). ``mine`` and
+``predict`` run as they are.
 
 Imports torch, numpy, pyarrow, tokenizers, safetensors and what these bring; ``predict`` also scipy, which comes with
 scikit-learn.
@@ -11,13 +11,13 @@ scikit-learn.
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 
-from pretrieve.evaluation.entropy_file import write_entropy
-from pretrieve.evaluation.metrics import read_qrels
+from pretrieve.base.paths import cost_beside
+from pretrieve.base.program import make_parser
+from pretrieve.evaluation.retrieve import TaskSearch
 from pretrieve.finetuning.fine_tuning import FineTuning, options_of_size
 from pretrieve.finetuning.finetune import finetune
 from pretrieve.operations.bundle.jobs import Call
@@ -25,12 +25,6 @@ from pretrieve.operations.bundle.preview import preview
 from pretrieve.operations.bundle.slices import after, alarm
 from pretrieve.pretraining.encoder_options import EncoderOptions
 from pretrieve.pretraining.pretrain import pretrain
-from pretrieve.retrieval.candidates import read_candidates
-from pretrieve.retrieval.embed_task import embed_task
-from pretrieve.retrieval.search_task import TaskIds, entropy_of, recall_file, search_task
-from pretrieve.retrieval.trec_run import write_trec
-from pretrieve.tasks.dataset import Dataset
-from pretrieve.tasks.split_table import SplitTable
 from pretrieve.training.cost import Cost
 from pretrieve.training.device import Device
 from pretrieve.training.run_settings import RunSettings
@@ -49,7 +43,7 @@ def run_call(call: Call, device: Device, until: float, checkpoint_seconds: float
         train(call, device, checkpoint_seconds, after(until))
         return {}
     with alarm(until):
-        run = {"embed": _embed, "search": _search, "mine": _script, "predict": _script}[call.program]
+        run = {"retrieve": _retrieve, "mine": _command, "predict": _command}[call.program]
         return run(call, device) or {}
 
 
@@ -93,49 +87,26 @@ def _finetune(call: Call, device: Device, checkpoint_seconds: float, stop: Calla
         negatives,
     )
     behind = [f"{place}/cost.json" for place in (start, teacher) if place]
-    behind += [str(file).replace(".jsonl.gz", ".cost.json") for file in negatives.values()]
+    behind += [cost_beside(file) for file in negatives.values()]
     with Cost("finetune", _threads(call)) as cost:
         cost.tokens = finetune(run, out, checkpoint_seconds, stop).tokens
     cost.write(out / "cost.json", behind)
 
 
-def _embed(call: Call, device: Device) -> None:
-    options, out = call.json("options"), Path(call.one("out"))
-    lengths, windows = (options["query_length"], options["passage_length"]), options.get("windows", 1)
-    with Cost("embed", _threads(call)) as cost:
-        data = Dataset(Path(call.one("task")))
-        cost.tokens = embed_task(data, Path(call.one("retrievers")), out, *lengths, device, windows)
-    cost.write(out / "cost.json")
+def _retrieve(call: Call, device: Device) -> dict[str, float]:
+    depths = (int(call.one("depth", "100")), int(call.one("mining-depth", "200")))
+    task = TaskSearch(Path(call.one("task")), call.json("options"), call.json("search"), *depths, _threads(call))
+    retriever, store, size = Path(call.one("retrievers")), Path(call.one("stores")), call.one("sizes")
+    task.embed(retriever, store, device, code=call.one("vectors-code"))
+    run = task.run(store, size, Path(call.one("runs")), _place(call, "candidates"))
+    if negatives := _place(call, "negatives"):
+        task.mine(store, retriever, size, negatives)
+    return preview(run, task.task / "qrels.parquet", task.splits.needed(size), call.options.get("metrics", ()))
 
 
-def _search(call: Call, device: Device) -> dict[str, float]:
-    task, path, candidates = Path(call.one("task")), Path(call.one("runs")), _place(call, "candidates")
-    queries = SplitTable(task / "splits.parquet").needed(call.one("sizes"))
-    ids, stores, threads = TaskIds.read(task), Path(call.one("stores")), _threads(call)
-    given = read_candidates(candidates) if candidates else None
-    depth, options = int(call.one("depth", "100")), call.json("options")
-    run = search_task(ids, stores, queries, depth, options, threads, given, recall_file(path))
-    write_trec(path, run, "dense")
-    qrels = read_qrels(task / "qrels.parquet")
-    write_entropy(path, entropy_of(ids, stores, queries, qrels, float(call.one("temperature", "1")), threads))
-    return preview(run, task / "qrels.parquet", queries, call.options.get("metrics", ()))
-
-
-def _script(call: Call, device: Device) -> None:
+def _command(call: Call, device: Device) -> None:
+    command = import_module(f"pretrieve.commands.{call.program}")
     words = call.words()
-    if "log" in call.options:  # the runner has a log of its own
-        place = words.index("--log")
-        words = words[:place] + words[place + 1 + len(call.options["log"]) :]
     if call.program == "predict":
         words += ["--precision", "bf16" if device.bf16 else "fp32"]
-    file = Path("workflow_scripts") / f"{call.program}.py"
-    spec = importlib.util.spec_from_file_location(f"bundle_{call.program}", file)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    main: Callable[[], None] = module.main
-    before = sys.argv
-    sys.argv = [str(file), *words]
-    try:
-        main()
-    finally:
-        sys.argv = before
+    command.main(make_parser(command).parse_args(words))

@@ -3,16 +3,18 @@
 ::
 
     out/slice-001/
-        manifest.json             the jobs that ended in it, with times; the machine; of which bundle
+        manifest.json             the jobs that ended in it, with times; the machine; of which bundle; checksums of all
         results-01.tar.xz, …      runs, predictions, curves, negatives, configurations, costs, logs
         weights-00001.safetensors, …, weights.index.json
 
-A job is in one slice only, the one in which it ended. Vectors stay behind: they are made again from the weights if ever they are
-wanted. The folder gets its name when it is complete.
+``parts`` of the manifest has the sha256 of every file beside it, ``members`` of what is in each archive, ``checksum`` the
+manifest's own: of its JSON without that key, keys sorted. A job is in one slice only, the one in which it ended. Vectors stay
+behind: they are made again from the weights if ever they are wanted. The folder gets its name when it is complete.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
@@ -21,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from pretrieve.base.files import write_json
-from pretrieve.operations.bundle.archive import write_archive
+from pretrieve.operations.bundle.archive import sums_of, write_archive
 from pretrieve.operations.bundle.jobs import Job
 from pretrieve.operations.bundle.weights import PART_BYTES, pack_weights
 
@@ -30,22 +32,37 @@ _WEIGHTS = ".safetensors"
 
 
 def files_of(job: Job, root: Path) -> list[str]:
-    """The files of a finished job that go home, as paths below ``root``; of an embedding only what it cost."""
+    """The files of a finished job that go home, as paths below ``root``; of vectors only what they cost."""
     found: list[Path] = []
     for place in map(Path, job.call.makes):
         if (root / place).is_dir():
-            inside = [root / place / "cost.json"] if job.call.program == "embed" else sorted((root / place).rglob("*"))
+            vectors = str(place) in job.call.options.get("stores", ())
+            inside = [root / place / "cost.json"] if vectors else sorted((root / place).rglob("*"))
             found += [file for file in inside if file.is_file()]
         else:
-            stem = (
-                place.name.removesuffix(".trec.gz")
-                .removesuffix(".jsonl.gz")
-                .removesuffix(".tsv.gz")
-                .removesuffix(".json")
-            )
-            beside = [place, *(place.with_name(f"{stem}.{kind}.json") for kind in ("cost", "recall", "entropy"))]
-            found += [root / file for file in beside if (root / file).is_file()]
+            found += [root / file for file in (place, *beside(place)) if (root / file).is_file()]
     return list(dict.fromkeys(str(file.relative_to(root)) for file in found))
+
+
+def beside(place: Path) -> list[Path]:
+    """What may stand beside a file that a job makes."""
+    stem = place.name
+    for suffix in (".trec.gz", ".jsonl.gz", ".tsv.gz", ".json"):
+        stem = stem.removesuffix(suffix)
+    return [place.with_name(f"{stem}.{kind}.json") for kind in ("cost", "recall", "entropy")]
+
+
+def is_of(name: str, job: Job) -> bool:
+    """Whether a file that came home, by its path in the checkout, is one that a job makes.
+
+    >>> from pretrieve.operations.bundle.jobs import Call
+    >>> job = Job("", "", Call("pretrain", {"out": ["results/a/encoders/x"]}))
+    >>> is_of("results/a/encoders/x/cost.json", job), is_of("results/a/encoders/xx", job)
+    (True, False)
+    """
+    makes = [Path(place) for place in job.call.makes]
+    path = Path(name)
+    return any(path == place or place in path.parents or path in beside(place) for place in makes)
 
 
 def packed_jobs(out: Path) -> set[str]:
@@ -60,7 +77,14 @@ def slices_in(out: Path) -> list[Path]:
     return sorted(path.parent for path in out.glob(f"slice-*/{MANIFEST}"))
 
 
+def checksum(manifest: Mapping[str, Any]) -> str:
+    """The checksum that a manifest has of itself: of all but that key."""
+    kept = {key: value for key, value in manifest.items() if key != "checksum"}
+    return hashlib.sha256(json.dumps(kept, sort_keys=True, allow_nan=False).encode()).hexdigest()
+
+
 def read_manifest(folder: Path) -> dict[str, Any]:
+    """The manifest of a slice that was made here; one from elsewhere: :mod:`pretrieve.operations.bundle.arrived`."""
     return json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
 
 
@@ -83,19 +107,24 @@ def write_slice(
     folder, unfinished = out / f"slice-{number:03d}", out / f".slice-{number:03d}.part"
     shutil.rmtree(unfinished, ignore_errors=True)
     unfinished.mkdir(parents=True)
+    members = {}
     files = [file for job in jobs for file in files_of(job, root)]
     models = [file for file in files if file.endswith(_WEIGHTS)]
     if weights != "none" and models:
         pack_weights(models, root, unfinished, weights, part_bytes)
     others = [file for file in files if not file.endswith(_WEIGHTS)]
     for part, names in enumerate(_shares(others, root, part_bytes), 1):
-        write_archive(unfinished / f"results-{part:02d}.tar.xz", {name: root / name for name in names})
+        archive = unfinished / f"results-{part:02d}.tar.xz"
+        write_archive(archive, {name: root / name for name in names})
+        members[archive.name] = sums_of({name: root / name for name in names})
     manifest = {
         "weights": weights,
         "jobs": {job.id: {"made": records[job.id], "job": job.as_json()} for job in jobs},
+        "parts": sums_of({file.name: file for file in sorted(unfinished.iterdir())}),
+        "members": members,
         **about,
     }
-    write_json(unfinished / MANIFEST, manifest)
+    write_json(unfinished / MANIFEST, manifest | {"checksum": checksum(manifest)})
     os.replace(unfinished, folder)
     return folder
 

@@ -1,7 +1,8 @@
 """Run a bundle for so many minutes: ``python -m pretrieve.operations.bundle.runner --bundle DIR --minutes 9``.
 
 Call it again until nothing is left: each call goes on from the last one, a training run from its checkpoint. It needs torch,
-transformers, tokenizers, numpy, pyarrow, scikit-learn and safetensors, and what these bring; no network.
+transformers, tokenizers, numpy, pyarrow, scikit-learn and safetensors, and what these bring; no network. Each call first compares
+all files of the bundle with its manifest.
 
 Everything stands below the bundle's directory: the workflow's paths (``results/…``), ``logs/``, ``done/`` (one file for each job:
 when, how long, where), and ``out/``, which is what goes home (:mod:`pretrieve.operations.bundle.results`).
@@ -26,7 +27,9 @@ from typing import Any
 
 from pretrieve.base.errors import ConfigError, DataError, PretrieveError
 from pretrieve.base.files import write_json
+from pretrieve.base.inside import plain_name
 from pretrieve.base.program import Tee, run_program
+from pretrieve.operations.bundle.archive import check_sum
 from pretrieve.operations.bundle.jobs import Call, Job, dependents
 from pretrieve.operations.bundle.results import packed_jobs, write_slice
 
@@ -73,6 +76,9 @@ def run_slice(until: float, out: Path, arguments: argparse.Namespace) -> list[st
     from pretrieve.training.device import choose_device
 
     manifest = json.loads(Path("manifest.json").read_text(encoding="utf-8"))
+    for name, expected in manifest.pop("members").items():
+        plain_name(name, "manifest.json: member")
+        check_sum(Path(name), expected)
     jobs = [Job.from_json(value) for value in json.loads(Path(JOBS).read_text(encoding="utf-8"))]
     if arguments.threads:
         jobs = [_with_threads(job, arguments.threads) for job in jobs]
@@ -122,7 +128,11 @@ def _run(job: Job, device: Any, until: float, checkpoint_seconds: float, machine
     from pretrieve.training.loop import Stopped
 
     partial = Path(f"done/{job.id}.partial.json")
-    before = json.loads(partial.read_text()) if partial.is_file() else {"slices": 0, "seconds": 0.0, "started": _now()}
+    before = (
+        json.loads(partial.read_text(encoding="utf-8"))
+        if partial.is_file()
+        else {"slices": 0, "seconds": 0.0, "started": _now()}
+    )
     begun = time.monotonic()
     log = Path(f"logs/{job.id}.log")
     log.parent.mkdir(exist_ok=True)
@@ -165,7 +175,7 @@ def _add_cost(call: Call, seconds: float, gpu: bool) -> None:
     """Add what earlier slices took to the job's ``cost.json``, which only knows the last one."""
     path = Path(call.makes[0]) / "cost.json"
     if path.is_file():
-        cost = json.loads(path.read_text())
+        cost = json.loads(path.read_text(encoding="utf-8"))
         cost["wall_s"] = round(cost["wall_s"] + seconds, 3)
         cost["gpu_h"] = round(cost["gpu_h"] + (seconds / 3600 if gpu else 0.0), 6)
         write_json(path, cost)

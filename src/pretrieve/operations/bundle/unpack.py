@@ -1,8 +1,8 @@
 """From a slice's folder back into the workflow: ``make unbundle FILE=…``.
 
 A result is taken only where Snakemake would make the same one: the workflow still asks for the call, with the same
-arguments; the source files behind it are those of the bundle; so are the data that it was made from; and all
-training-set sizes of its job are there, since Snakemake takes only whole jobs as done. Everything else is named, with
+arguments, whose key is the job's id; the source files behind it are those of the bundle; so are the data that it was made from;
+and all training-set sizes of its job are there, since Snakemake takes only whole jobs as done. Everything else is named, with
 the reason, and left where it is.
 
 Files are put in their places in the order of the jobs, so that none is older than what it was made from. Runs are
@@ -12,22 +12,22 @@ it has now (https://snakemake.readthedocs.io/en/stable/executing/cli.html), so t
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
-import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from pretrieve.base.errors import DataError
-from pretrieve.base.files import write_json
+from pretrieve.base.files import sha256_of, unfinished, whole_file, write_json
+from pretrieve.base.inside import inside
 from pretrieve.evaluation.task_scores import score_runs
-from pretrieve.operations.bundle.archive import read_archive
-from pretrieve.operations.bundle.contents import Asked, changed, code_of, remaining, snakemake
+from pretrieve.operations.bundle.arrived import arrived, asked_by, unpack
+from pretrieve.operations.bundle.contents import code_of, data_files, remaining, snakemake
 from pretrieve.operations.bundle.jobs import Call, Job, dependents
-from pretrieve.operations.bundle.results import read_manifest, slices_in
-from pretrieve.operations.bundle.weights import INDEX, unpack_weights, write_unpacked
+from pretrieve.operations.bundle.results import is_of, slices_in
 
 
 @dataclass
@@ -39,45 +39,52 @@ class Taken:
     files: int = 0
 
 
-def unbundle(folder: Path, any_code: bool = False) -> Taken:
+def unbundle(folder: Path, any_code: bool = False, given: Sequence[str] = ()) -> Taken:
     """Take home the slices in ``folder`` (or the one that it is).
 
-    any_code: take results of other source files, too; Snakemake then sees nothing of the difference.
+    any_code: take results of other source files, too; Snakemake then sees nothing of the difference. given: words for
+    ``--config`` that the bundle was made with.
 
     Raises
     ------
     DataError
-        when there is no slice, slices of several bundles are mixed, or one is damaged.
+        when there is no slice, slices of several bundles are mixed, one is damaged or was changed, or there is no room; nothing
+        is in place then that was not before.
+    ConfigError
+        when the bundle was made with other words than are given.
     """
     folder = folder.parent if folder.is_file() else folder
     slices = slices_in(folder)
     if not slices:
         raise DataError(f"{folder}: no slice is there; expected slice-001/manifest.json, … as the runner writes them.")
-    manifests = [read_manifest(path) for path in slices]
-    if len(bundles := sorted({manifest["bundle"]["bundle"] for manifest in manifests})) > 1:
+    came = [arrived(path) for path in slices]
+    if len(bundles := sorted({manifest["bundle"]["bundle"] for manifest, _ in came})) > 1:
         raise DataError(f"{folder}: slices of the bundles {', '.join(bundles)}; take those of one bundle at a time.")
-    about = manifests[0]["bundle"]
-    asked = Asked(about["scale"], *(tuple(about[key]) for key in ("tables", "config", "files")))
+    about = came[0][0]["bundle"]
+    asked = asked_by(about, given)
     plan = asked.plan()
-    jobs = [Job.from_json(entry["job"]) for manifest in manifests for entry in manifest["jobs"].values()]
     wanted = remaining(asked, asked.cells(plan))
-    taken = choose(jobs, wanted, about, any_code)
+    taken = choose([job for _, jobs in came for job in jobs], wanted, about, any_code)
     if not taken.jobs:
         return taken
-    with tempfile.TemporaryDirectory(dir=".", prefix=".unbundle-") as place:
-        for path in slices:
-            for archive in sorted(path.glob("results-*.tar.xz")):
-                read_archive(archive, Path(place))
-            if (path / INDEX).is_file():
-                for name, content in unpack_weights(path):
-                    write_unpacked(_inside(Path(place), name), content)
+    # Beside the results, for then they are moved at once. What a call that was killed has left there goes.
+    place = unfinished(Path(plan.root) / "unbundle")
+    try:
+        place.mkdir(parents=True)
+        for path, (manifest, jobs) in zip(slices, came, strict=True):
+            unpack(path, manifest, jobs, place)
         for job in taken.jobs:
-            taken.files += _install(job, Path(place))
+            _check_whole(job, place, folder)
+        for job in taken.jobs:
+            taken.files += _install(job, place)
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
     for job in taken.jobs:
-        if job.call.program == "search":
+        if job.call.program == "retrieve":
             score(job.call)
-    for path, manifest in zip(slices, manifests, strict=True):
-        write_json(f"{plan.root}/bundles/{about['bundle']}-{path.name}.json", manifest)
+    for path, (manifest, _) in zip(slices, came, strict=True):
+        kept = inside(plan.root, f"bundles/{about['bundle']}-{path.name}.json", f"{folder}: slice")
+        write_json(kept, manifest)
     ends = [file for job in taken.jobs for file in outputs_of(job) if Path(file).is_file()]
     snakemake(
         asked,
@@ -94,35 +101,66 @@ def unbundle(folder: Path, any_code: bool = False) -> Taken:
     return taken
 
 
-def choose(jobs: Sequence[Job], wanted: Sequence[Job], about: dict[str, Any], any_code: bool = False) -> Taken:
-    """Which results are those that the workflow asks for now; ``about``: the bundle's manifest."""
-    asked = {job.id for job in wanted}
-    places = [place for place, files in about["data"].items() if changed(files)]
-    stale = {job.id for job in dependents(places, jobs)}
+def choose(jobs: Sequence[Job], wanted: Sequence[Job], about: Mapping[str, Any], any_code: bool = False) -> Taken:
+    """Which results are those that the workflow asks for now; ``about``: the bundle's manifest. Jobs are told by their ids, and
+    taken are the workflow's own: what a slice says of them decides no path."""
+    own = {job.id: job for job in wanted}
+    came = {job.id: job for job in jobs}
+    here = [own.get(job.id, job) for job in came.values()]
+    root = f"results/{about['scale']}"
+    places = _stale({place for job in here if job.id in own for place in job.call.needs}, about["data"])
+    stale = {job.id for job in dependents(places, here)}
     refused: dict[str, str] = {}
-    for job in jobs:
-        if job.id not in asked:
-            there = all(Path(file).is_file() for file in outputs_of(job))
+    for job in here:
+        if job.id not in own:
+            there = all(_is_there(file, root) for file in outputs_of(job))
             refused[job.id] = "is done already" if there else "is not asked for with these arguments any more"
         elif job.id in stale:
             refused[job.id] = f"was made from other data than {', '.join(places)} now"
-        elif not any_code and code_of(job.call) != job.code:
+        elif not any_code and code_of(job.call) != came[job.id].code:
             refused[job.id] = "was made by other source files (see --any-code)"
+    # Which jobs are sizes of one is the plan's word; that some of them were not asked for is the bundle's.
+    packed = {one for ids in about["groups"].values() for one in ids}
+    groups: dict[str, list[str]] = {}
+    for job in wanted:
+        if job.id in packed:
+            groups.setdefault(job.group, []).append(job.id)
     while True:
-        here = {job.id for job in jobs if job.id not in refused}
+        left = {job.id for job in here if job.id not in refused}
         more = {}
-        for job in jobs:
-            missing = [one for one in about["groups"][job.group] if one not in here]
-            if job.id in here and missing:
+        for job in here:
+            missing = [one for one in groups.get(job.group, ()) if one not in left]
+            if job.id in left and missing:
                 more[job.id] = f"waits for {len(missing)} other training-set sizes of its job"
-        lost = [place for job in wanted if job.id not in here for place in job.call.makes]
-        for job in dependents(lost, [job for job in jobs if job.id in here]):
+        lost = [place for job in wanted if job.id not in left for place in job.call.makes]
+        for job in dependents(lost, [job for job in here if job.id in left]):
             more.setdefault(job.id, "was made from a result that is not taken")
         if not more:
             break
         refused |= more
-    names = {job.id: job.name for job in jobs}
-    return Taken([job for job in jobs if job.id not in refused], {names[one]: why for one, why in refused.items()})
+    names = {job.id: job.name for job in here}
+    return Taken([job for job in here if job.id not in refused], {names[one]: why for one, why in refused.items()})
+
+
+def _stale(places: Iterable[str], data: Mapping[str, Mapping[str, str]]) -> list[str]:
+    """The places whose files are not, or no longer, those that the bundle had."""
+    stale = []
+    for place in sorted(set(places) & set(data)):
+        try:
+            files = data_files(place)
+        except DataError:
+            files = {}
+        if any(name not in files or sha256_of(files[name]) != digest for name, digest in data[place].items()):
+            stale.append(place)
+    return stale
+
+
+def _is_there(file: str, root: str) -> bool:
+    """Whether a slice's job has its result among those here; no other file is looked at."""
+    try:
+        return file.startswith(f"{root}/") and inside(root, file.removeprefix(f"{root}/"), "slice: result").is_file()
+    except DataError:
+        return False
 
 
 def outputs_of(job: Job) -> list[str]:
@@ -130,7 +168,7 @@ def outputs_of(job: Job) -> list[str]:
     files = {"pretrain": ["config.json", "pretrieve.json", "cost.json"], "finetune": ["pretrieve.json", "cost.json"]}
     if job.call.program in files:
         return [f"{job.call.one('out')}/{name}" for name in files[job.call.program]]
-    return [f"{job.call.one('out')}/cost.json"] if job.call.program == "embed" else list(job.call.makes)
+    return [place for place in job.call.makes if place not in job.call.options.get("stores", ())]
 
 
 def score(call: Call) -> None:
@@ -146,29 +184,34 @@ def score(call: Call) -> None:
     )
 
 
-def _inside(root: Path, name: str) -> Path:
-    path = (root / name).resolve()
-    if not path.is_relative_to(root.resolve()):
-        raise DataError(f"{name!r} leaves the directory; take a slice that this project made.")
-    return path
+def _check_whole(job: Job, unpacked: Path, folder: Path) -> None:
+    """Raise :class:`DataError` unless what Snakemake knows of a job has come; scores are made here."""
+    made_here = job.call.options["outputs"] if job.call.program == "retrieve" else ()
+    for file in outputs_of(job):
+        if file not in made_here and not (unpacked / file).is_file():
+            raise DataError(f"{folder}: {file} is missing, and {job.name} is among its jobs; copy all slices again.")
 
 
 def _install(job: Job, unpacked: Path) -> int:
     """Move a job's files to their places, made now; returns how many."""
     count = 0
-    for place in map(Path, job.call.makes):
-        stem = place.name.partition(".")[0]
-        files = (
-            sorted((unpacked / place).rglob("*"))
-            if (unpacked / place).is_dir()
-            else sorted((unpacked / place).parent.glob(f"{stem}.*") if (unpacked / place).parent.is_dir() else [])
-        )
-        for file in filter(Path.is_file, files):
-            target = file.relative_to(unpacked)
-            target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.move(file, target)
-            os.utime(target)
-            count += 1
+    for file in sorted(unpacked.rglob("*")):
+        target = file.relative_to(unpacked)
+        if not file.is_file() or not is_of(str(target), job):
+            continue
+        target.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            os.replace(file, target)
+        except OSError as error:
+            if error.errno != errno.EXDEV:
+                raise
+            with (
+                open(file, "rb") as content,
+                whole_file(target) as stream,
+            ):  # a folder of results that is a link to another disk
+                shutil.copyfileobj(content, stream, 1 << 20)
+        os.utime(target)
+        count += 1
     return count
 
 

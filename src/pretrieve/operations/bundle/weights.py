@@ -20,7 +20,6 @@ float32 are kept as they are.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -32,10 +31,18 @@ from safetensors.torch import load_file, save, save_file
 
 from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.base.files import whole_file, write_json
+from pretrieve.base.inside import inside
+from pretrieve.raw.json_file import read_json
 
 KINDS = ("bf16", "fp32")
 PART_BYTES = 16 << 20
 INDEX = "weights.index.json"
+#: Bytes of the largest index: one of a thousand models has some fifty millions.
+LARGEST_INDEX = 256 << 20
+_DTYPES = {
+    name: getattr(torch, name)
+    for name in ("float64", "float32", "float16", "bfloat16", "int64", "int32", "int16", "int8", "uint8", "bool")
+}
 #: Room that the header of a part may need for each piece.
 _HEADER = 160
 
@@ -87,40 +94,78 @@ def pack_weights(
     return [*parts, out / INDEX]
 
 
-def unpack_weights(folder: Path) -> Iterator[tuple[str, bytes]]:
+def unpack_weights(folder: Path, parts: Sequence[str] | None = None) -> Iterator[tuple[str, bytes]]:
     """Yield (path, content) of every model file that :func:`pack_weights` put into ``folder``; in float32 what was float32.
+
+    parts: the files that may be read; any in the folder unless given.
 
     Raises
     ------
     DataError
         when the index or a part is missing, damaged, or does not hold what the index says.
     """
-    try:
-        index = json.loads((folder / INDEX).read_text(encoding="utf-8"))["files"]
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise DataError(
-            f"{folder / INDEX}: {type(error).__name__} {error}; expected the index of weights. Copy it again."
-        ) from error
+    path = folder / INDEX
+    index = read_json(path, "the index of weights", most=LARGEST_INDEX)
+    if not isinstance(index, dict) or not isinstance(index.get("files"), dict):
+        raise DataError(f"{path}: no object with files; expected the index of weights. Copy it again.")
     held: tuple[str, dict[str, torch.Tensor]] = ("", {})
-    for file, about in index.items():
+    used: set[tuple[str, str]] = set()
+    for file, about in index["files"].items():
+        _check_index(f"{path}: {file}", about)
         tensors = {}
         for name, entry in about["tensors"].items():
+            where = f"{path}: {file}: {name}"
             pieces = []
             for part, key in entry["pieces"]:
                 if held[0] != part:
-                    held = part, _read_part(folder / part)
-                if key not in held[1]:
+                    if parts is not None and part not in parts:
+                        raise DataError(
+                            f"{where}: part {part!r} is not in the manifest; copy all parts of one slice again."
+                        )
+                    held = part, _read_part(inside(folder, part, f"{where}: part"))
+                if key not in held[1] or (part, key) in used:
                     raise DataError(
                         f"{folder / part}: has no piece {key} of {file}: {name}; copy all parts of one slice again."
                     )
+                used.add((part, key))
                 pieces.append(held[1][key])
-            flat = torch.cat(pieces) if pieces else torch.empty(0)
-            if flat.numel() != math.prod(entry["shape"]):
-                raise DataError(
-                    f"{folder}: {file}: {name} has {flat.numel()} numbers, expected shape {entry['shape']}; copy it again."
-                )
-            tensors[name] = flat.to(getattr(torch, entry["dtype"])).reshape(entry["shape"])
-        yield file, save(tensors, about["metadata"])
+            tensors[name] = _joined(where, pieces, entry)
+        try:
+            content = save(tensors, about["metadata"])
+        except (SafetensorError, ValueError, TypeError, RuntimeError) as error:
+            raise DataError(f"{path}: {file}: cannot be a model file ({error}); copy it again.") from None
+        yield file, content
+
+
+def _check_index(where: str, about: Any) -> None:
+    """Raise :class:`DataError` unless ``about`` has the form of a file's entry in the index."""
+    try:
+        metadata = about["metadata"]
+        good = metadata is None or all(isinstance(word, str) for word in metadata.values())
+        for entry in about["tensors"].values():
+            good &= entry["dtype"] in _DTYPES
+            good &= all(type(length) is int and length >= 0 for length in entry["shape"])
+            good &= all(isinstance(part, str) and isinstance(key, str) for part, key in entry["pieces"])
+    except (KeyError, TypeError, ValueError, AttributeError):
+        good = False
+    if not good:
+        raise DataError(
+            f"{where}: no entry of an index of weights; expected metadata, and dtype, shape and pieces of tensors."
+        )
+
+
+def _joined(where: str, pieces: list[torch.Tensor], entry: dict[str, Any]) -> torch.Tensor:
+    """A tensor of its pieces: the numbers that were kept, or float32 of bf16."""
+    dtype, count = _DTYPES[entry["dtype"]], math.prod(entry["shape"])
+    kinds = {piece.dtype for piece in pieces}
+    if not (kinds <= {dtype} or (dtype == torch.float32 and kinds <= {torch.bfloat16})):
+        raise DataError(
+            f"{where}: its pieces are {', '.join(map(str, kinds))}; expected {entry['dtype']}. Copy it again."
+        )
+    if sum(piece.numel() for piece in pieces) != count or any(piece.dim() != 1 for piece in pieces):
+        found = sum(piece.numel() for piece in pieces)
+        raise DataError(f"{where} has {found} numbers, expected shape {entry['shape']}; copy it again.")
+    return (torch.cat(pieces) if pieces else torch.empty(0)).to(dtype).reshape(entry["shape"])
 
 
 def write_unpacked(path: Path, content: bytes) -> None:

@@ -173,7 +173,9 @@ def _machine(device: Device) -> str:
     if device.device.type == "cuda":
         return f"{torch.cuda.get_device_name()}, {'bf16' if device.bf16 else 'fp32'}"
     name = platform.processor() or platform.machine()
-    for line in Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").is_file() else ():
+    for line in (
+        Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines() if Path("/proc/cpuinfo").is_file() else ()
+    ):
         if line.startswith("model name"):
             name = line.partition(":")[2].strip()
             break
@@ -213,7 +215,7 @@ def _load(body: BodyConfig) -> float:
 
 def _start(program: str) -> float:
     """Processor seconds from the call of a program to the end of its imports."""
-    command = [sys.executable, f"workflow_scripts/{program}.py", "--help"]
+    command = [sys.executable, "-m", "pretrieve", program, "--help"]
     begun = _children()
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     return _children() - begun

@@ -33,18 +33,18 @@ def cost_files(plan: Plan, job: Job, root: str) -> list[Path]:
     if job.stage == "pretrain":
         places = [f"{paths.encoder_dir(root, job.subject, job.seed)}/cost.json"]
     elif job.stage == "bm25":
-        places = [paths.negatives_file(root, "bm25", job.place, 0).replace(".jsonl.gz", ".cost.json")]
-    elif job.stage in ("finetune", "embed", "mine", "predict"):
-        for size in job.sizes:
-            place = (f"{job.subject}-{size}", job.place, job.seed)
-            places.append(
-                {
-                    "finetune": f"{paths.retriever_dir(root, *place)}/cost.json",
-                    "embed": f"{paths.embedding_dir(root, *place)}/cost.json",
-                    "mine": paths.negatives_file(root, *place).replace(".jsonl.gz", ".cost.json"),
-                    "predict": paths.predictions_file(root, *place).replace(".tsv.gz", ".cost.json"),
-                }[job.stage]
-            )
+        places = [paths.cost_beside(paths.negatives_file(root, "bm25", job.place, 0))]
+    for size in job.sizes:
+        place = (f"{job.subject}-{size}", job.place, job.seed)
+        if job.stage == "finetune":
+            places.append(f"{paths.retriever_dir(root, *place)}/cost.json")
+        elif job.stage == "predict":
+            places.append(paths.cost_beside(paths.predictions_file(root, *place)))
+        elif job.stage == "retrieve":
+            places.append(f"{paths.embedding_dir(root, *place)}/cost.json")
+            places.append(paths.cost_beside(paths.run_file(root, *place)))
+        if job.stage == "mine" or (job.stage == "retrieve" and (job.subject, job.place) in plan.mined):
+            places.append(paths.cost_beside(paths.negatives_file(root, *place)))
     return [Path(place) for place in places]
 
 
@@ -79,7 +79,7 @@ def _measured(estimate: Estimate, plan: Plan, root: str) -> Iterator[tuple[Job, 
     for job in estimate.graph.behind(estimate.graph.everything()):
         files = cost_files(plan, job, root)
         if files and all(file.is_file() for file in files):
-            yield job, [json.loads(file.read_text()) for file in files]
+            yield job, [json.loads(file.read_text(encoding="utf-8")) for file in files]
 
 
 def report(stages: list[Stage]) -> str:

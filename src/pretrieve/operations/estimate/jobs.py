@@ -10,21 +10,20 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
 
 from pretrieve.analysis.plan import analyses, models
 from pretrieve.base import paths
 from pretrieve.base.errors import ConfigError, nearest
-from pretrieve.benchmarks.official.collection_formats import LAYOUTS
+from pretrieve.benchmarks.readers import READERS
 from pretrieve.raw import hub
-from pretrieve.reporting.figures.inputs import figure_inputs
+from pretrieve.workflow.figure_inputs import figure_inputs
 from pretrieve.workflow.job_options import PUBLISHED, from_outside, started_from
 from pretrieve.workflow.plan import Plan
 from pretrieve.workflow.scales import articles_of, corpus_of, vocabulary_corpus, vocabulary_of, wants_corpus
 
 _SEED = re.compile(r"/seed(\d+)[/.]")
 #: Stages that run on a GPU where there is one.
-ON_GPU = ("pretrain", "finetune", "embed", "predict", "analyse")
+ON_GPU = ("pretrain", "finetune", "retrieve", "predict", "analyse")
 
 
 @dataclass(frozen=True)
@@ -100,8 +99,8 @@ class Graph:
 
     def making(self, file: str) -> Job | None:
         """The job that makes a file; None for a file that is there from the start."""
-        if file in self._source_at:
-            return Job("fetch", self._source_at[file])
+        if file in self.plan.source_at:
+            return Job("fetch", self.plan.source_at[file])
         if file.startswith(f"{hub.HUB}/"):
             return Job("fetch_checkpoint", file.split("/")[2])
         if not file.startswith(self._prefix):
@@ -131,18 +130,14 @@ class Graph:
         if system == PUBLISHED:
             return Job("published_negatives", "", dataset)
         if system == "bm25" or system.startswith("bm25."):
-            return Job("evaluate_bm25" if kind == "metrics" else "bm25", "", dataset)
+            return Job("bm25", "", dataset)
         family = paths.parse_system(system).family
-        if kind in ("retrievers", "negatives"):
-            sizes = self.plan.trained_sizes[family, dataset]
-            return Job("finetune" if kind == "retrievers" else "mine", family, dataset, seed, sizes)
-        ranked = "embed" if kind == "embeddings" else "search"
-        stage = "predict" if self.plan.is_examples(dataset) else ranked
+        if kind == "retrievers":
+            return Job("finetune", family, dataset, seed, self.plan.trained_sizes[family, dataset])
+        stage = "predict" if self.plan.is_examples(dataset) else "retrieve"
+        if kind == "negatives" and (family, dataset) not in self.plan.mined:
+            stage = "mine"
         return Job(stage, family, dataset, seed, self._scored_sizes(dataset)[family])
-
-    @cached_property
-    def _source_at(self) -> dict[str, str]:
-        return {self.plan.source_file(name): name for name in self.plan.sources}
 
     def _scored_sizes(self, dataset: str) -> dict[str, tuple[str, ...]]:
         if dataset not in self._scored:
@@ -205,12 +200,10 @@ class Graph:
     def _of_task(self, job: Job) -> Iterator[str]:
         options = self.plan.config["datasets"][job.place]
         yield self._of_corpora(vocabulary_corpus(self.plan.config, job.place), "tokenizer.json")
-        if options["reader"] in LAYOUTS:
+        if READERS[options["reader"]].collection:
             yield f"{self.plan.root}/collections/{job.place}/stats.json"
             return
         yield from self.plan.dataset_files(job.place).values()
-        if options["reader"] == "fanoutqa":
-            yield self.plan.source_file("fanoutqa-dev")
         if wants_corpus(self.plan.config, job.place):
             yield self._of_corpora(articles_of(self.plan.config, job.place), "articles.parquet")
 
@@ -244,25 +237,17 @@ class Graph:
         yield self._task(job.place)
         yield from self._embeddings(job)
 
-    def _of_embed(self, job: Job) -> Iterator[str]:
-        yield self._task(job.place)
-        yield from self._retrievers(job, self.plan.trained_on(job.place))
-
-    def _of_predict(self, job: Job) -> Iterator[str]:
-        yield from self._of_embed(job)
-
-    def _of_search(self, job: Job) -> Iterator[str]:
-        yield self._task(job.place)
-        yield from self._embeddings(job)
+    def _of_retrieve(self, job: Job) -> Iterator[str]:
+        yield from self._of_predict(job)
         if self.plan.config["datasets"][job.place].get("rerank"):
             yield paths.run_file(self.plan.root, f"bm25.reqa-{job.sizes[0]}", job.place, 0)
 
+    def _of_predict(self, job: Job) -> Iterator[str]:
+        yield self._task(job.place)
+        yield from self._retrievers(job, self.plan.trained_on(job.place))
+
     def _of_bm25(self, job: Job) -> Iterator[str]:
         yield self._task(job.place)
-
-    def _of_evaluate_bm25(self, job: Job) -> Iterator[str]:
-        yield self._task(job.place)
-        yield f"{self.plan.root}/runs/bm25.x-x/{job.place}/seed0.trec.gz"
 
     def _of_mean(self, job: Job) -> Iterator[str]:
         for part in self.plan.means[job.place]:

@@ -75,7 +75,7 @@ def read_rates(path: Path) -> Rates:
         return rates
     except (OSError, ValueError, TypeError) as error:
         raise DataError(
-            f"{path}: {type(error).__name__} {error}; expected rates as `workflow_scripts/estimate.py --measure FILE` writes "
+            f"{path}: {type(error).__name__} {error}; expected rates as `pretrieve estimate --measure FILE` writes "
             "them."
         ) from None
 
@@ -111,7 +111,7 @@ def assumed_gpu(name: str, cpu: Rates, mfu: float = MFU) -> Rates:
     key = name.lower()
     if key not in GPUS:
         raise ConfigError(
-            f"gpu {name!r}: allowed: {', '.join(GPUS)}, or rates that were measured on one (workflow_scripts/estimate.py "
+            f"gpu {name!r}: allowed: {', '.join(GPUS)}, or rates that were measured on one (pretrieve estimate "
             f"--measure FILE){nearest(key, GPUS)}"
         )
     if not 0 < mfu <= 1:

@@ -42,7 +42,7 @@ class Machines:
 def needs_of(config: Mapping[str, Any]) -> Callable[[str], Need]:
     """What jobs ask for at the configuration's scale (:mod:`pretrieve.workflow.job_resources`), by stage."""
     column = COLUMNS.index(column_of(config))
-    other = {"evaluate_bm25": "evaluate", "claims": "report", "published_negatives": "collection"}
+    other = {"claims": "report", "published_negatives": "collection"}
 
     def of(stage: str) -> Need:
         name = other.get(stage, stage.removesuffix("_checkpoint"))

@@ -19,15 +19,16 @@ from pathlib import Path
 from typing import Any
 
 from pretrieve.base import paths
+from pretrieve.base.code_folder import code_file
 from pretrieve.base.errors import DataError
-from pretrieve.benchmarks.official.example_readers import READERS
+from pretrieve.benchmarks.readers import READERS
 from pretrieve.operations.estimate.training import CorpusLengths, TaskLengths
 from pretrieve.raw.sources import Source, source_of
 from pretrieve.tasks.splits import is_share
 from pretrieve.workflow.plan import Plan
 from pretrieve.workflow.scales import articles_of
 
-COUNTS = Path("resources/counts.tsv")
+COUNTS = code_file("resources/counts.tsv")
 NUMBERS = (
     "documents",
     "document_tokens",
@@ -159,7 +160,7 @@ class Sizes:
         file = Path(paths.task_dir(self.root, dataset)) / "stats.json"
         if not file.is_file():
             return None
-        stats = json.loads(file.read_text())
+        stats = json.loads(file.read_text(encoding="utf-8"))
         if set(self.plan.config["datasets"][dataset]["sizes"]) - set(stats.get("splits", {})):
             return None  # counted before the configuration had these sizes
         train, test = (
@@ -181,7 +182,7 @@ class Sizes:
         origin = "listed"
         if not known:
             known, origin = self._added(files), "listed by file"
-        if not known.get("documents") and self.plan.is_examples(dataset) and options["reader"] in READERS:
+        if not known.get("documents") and READERS[options["reader"]].counts:
             counts = READERS[options["reader"]].counts
             known = {"documents": 2 * sum(counts.values()), "train": counts["train"]} | known
             known.setdefault("queries", sum(count for name, count in counts.items() if "news" not in name))
@@ -246,8 +247,8 @@ class Sizes:
         stats, meta = folder / "stats.json", folder / "tokens/meta.json"
         if not (stats.is_file() and meta.is_file()):
             return None
-        counts = json.loads(stats.read_text())
-        tokens = json.loads(meta.read_text())["arrays"]["tokens"]["length"]
+        counts = json.loads(stats.read_text(encoding="utf-8"))
+        tokens = json.loads(meta.read_text(encoding="utf-8"))["arrays"]["tokens"]["length"]
         return CorpusSize(counts["passages"], counts["articles"], counts["sentences"], tokens, "counted")
 
     def _expected_corpus(self, name: str) -> CorpusSize:

@@ -259,7 +259,11 @@ class Workload:
         width = 4 * (body.hidden if options["dim"] == "hidden" else options["dim"])
         return width, width
 
-    def _do_embed(self, job: Job) -> Work:
+    def _do_retrieve(self, job: Job) -> Work:
+        work = self._vectors(job).plus(self._search(job))
+        return work.plus(self._do_mine(job)) if (job.subject, job.place) in self.plan.mined else work
+
+    def _vectors(self, job: Job) -> Work:
         options, body = self._options_of(job)
         size = self.sizes.task(job.place)
         documents = document_windows(options, size.documents, size.lengths.document).number
@@ -271,7 +275,7 @@ class Workload:
             total = total.plus(work)
         return total
 
-    def _do_search(self, job: Job) -> Work:
+    def _search(self, job: Job) -> Work:
         options, body = self._options_of(job)
         size, depth = self.sizes.task(job.place), self.plan.config["datasets"][job.place].get("depth", 100)
         documents = document_windows(options, size.documents, size.lengths.document).number
@@ -280,10 +284,8 @@ class Workload:
         for name in job.sizes:
             queries = size.test.get(name, size.queries)
             hits = queries * min(depth, size.documents)
-            cpu_s = 1.0 + hits * LINE_OF_RUN
-            total = total.plus(
-                Work(search=product(queries, numbers, documents), cpu_s=cpu_s, disk=hits * HIT_BYTES, runs=1.0)
-            )
+            flops, cpu_s = product(queries, numbers, documents), 1.0 + hits * LINE_OF_RUN
+            total = total.plus(Work(search=flops, cpu_s=cpu_s, disk=hits * HIT_BYTES))
         return total
 
     def _do_mine(self, job: Job) -> Work:
@@ -302,15 +304,12 @@ class Workload:
         hits = size.queries * min(self.plan.config["mining_depth"], size.documents)
         shared_s = size.documents * INDEXED_DOCUMENT * max(1.0, size.document_tokens / 110)
         shared_s += size.queries * size.documents * BM25_DOCUMENT
+        scored_s = len(self.plan.bm25_systems(job.place)) * (0.5 + size.queries * 100 * LINE_OF_RUN)
         return Work(
-            cpu_s=3 + hits * LINE_OF_RUN,
+            cpu_s=3 + hits * LINE_OF_RUN + scored_s,
             shared_s=shared_s,
             disk=size.documents * size.document_tokens * INDEX_BYTES + hits * HIT_BYTES,
         )
-
-    def _do_evaluate_bm25(self, job: Job) -> Work:
-        systems = len(self.plan.bm25_systems(job.place))
-        return Work(cpu_s=systems * (0.5 + self.sizes.task(job.place).queries * 100 * LINE_OF_RUN), runs=1.0)
 
     def _do_predict(self, job: Job) -> Work:
         options, body = self._options_of(job)

@@ -39,12 +39,13 @@ from typing import Any, NamedTuple
 import yaml
 from scipy.stats import spearmanr
 
+from pretrieve.base.code_folder import REFERENCES
 from pretrieve.base.errors import DataError, PretrieveError
 from pretrieve.base.paths import parse_system
 from pretrieve.operations.publish.ingredients import ingredients
+from pretrieve.references.tables import STATISTICS, UNITS, Cell, Table, load_table, parse_number
 from pretrieve.reporting.tables.filling import MEASURED, Line, read_lines, values_of
 from pretrieve.reporting.tables.manifest import hardware, installed_versions
-from pretrieve.reporting.tables.references import STATISTICS, UNITS, Cell, Table, load_table, parse_number
 from pretrieve.reporting.tables.results import ResultFiles, Setting
 from pretrieve.workflow.config_files import with_numbers
 from pretrieve.workflow.plan import Plan
@@ -129,7 +130,7 @@ def open_published(folder: Path, scale: str) -> Published:
     return Published(folder, scale, config, tuple(tables))
 
 
-def compare_run(published: Published, plan: Plan, references: Path = Path("references")) -> dict[str, list[Compared]]:
+def compare_run(published: Published, plan: Plan, references: Path = REFERENCES) -> dict[str, list[Compared]]:
     """Every measured cell of a published run beside what ``plan.root`` has now; table → cells. The seeds are the published run's.
 
     Raises

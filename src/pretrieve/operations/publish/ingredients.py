@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pretrieve.base.paths import parse_system
-from pretrieve.reporting.tables.references import STATISTICS
+from pretrieve.references.tables import STATISTICS
 from pretrieve.workflow.job_options import chain_of, encoder_options, recipe_options, started_from
 from pretrieve.workflow.scales import corpus_of, means_of, vocabulary_corpus, vocabulary_of
 

@@ -31,9 +31,9 @@ from pretrieve.operations.publish.pages import (
 )
 from pretrieve.reporting.claims.ledger import Finding
 from pretrieve.reporting.report.status import split_name
-from pretrieve.reporting.tables.commands import DEFAULT_SCALE, make_it
 from pretrieve.reporting.tables.filling import read_lines
 from pretrieve.reporting.tables.rows import read_rows
+from pretrieve.workflow.commands import DEFAULT_SCALE, make_it
 
 BEGIN, END = "<!-- results:begin -->", "<!-- results:end -->"
 #: What a run has once.

@@ -7,13 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from pretrieve.base.errors import ConfigError
-from pretrieve.pretraining.pairs.bfs import BodyFirstSelection
-from pretrieve.pretraining.pairs.ict import InverseClozeTask
+from pretrieve.pretraining.objectives import PAIR_TASKS, pair_task
 from pretrieve.pretraining.pairs.pair import Pairs, PairSampler
-from pretrieve.pretraining.pairs.wlp import WikiLinkPrediction
 from pretrieve.text.token_store import TokenStore
-
-TASKS = {"ict": InverseClozeTask, "bfs": BodyFirstSelection, "wlp": WikiLinkPrediction}
 
 
 class Mixture:
@@ -48,10 +44,9 @@ def make_sampler(store: TokenStore, tasks: Sequence[str], ict_keep: float = 0.1,
     Raises
     ------
     ConfigError
-        for a task that is none of ``ict``, ``bfs``, ``wlp``.
+        for an unknown task, or none.
     """
-    unknown = [task for task in tasks if task not in TASKS]
-    if unknown or not tasks:
-        raise ConfigError(f"pair tasks {list(tasks)}: {unknown or 'none'} not allowed; choose from {sorted(TASKS)}.")
-    samplers = [TASKS[task](store, ict_keep) if task == "ict" else TASKS[task](store) for task in tasks]
+    if not tasks:
+        raise ConfigError(f"pair tasks: none; choose from {', '.join(PAIR_TASKS)}.")
+    samplers = [pair_task(task)(store, ict_keep) if task == "ict" else pair_task(task)(store) for task in tasks]
     return samplers[0] if len(samplers) == 1 else Mixture(samplers, by)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pretrieve.pretraining.pairs.mixture import TASKS
+from pretrieve.pretraining.objectives import PAIR_TASKS, pair_task
 from pretrieve.pretraining.pairs.pair import PairSampler
 from pretrieve.text.packing import passage_spans
 from pretrieve.text.token_store import TokenStore
@@ -36,6 +36,6 @@ def pair_statistics(store: TokenStore, sampler: PairSampler, seed: int = 0, samp
 def all_statistics(store: TokenStore, ict_keep: float) -> dict[str, dict[str, float]]:
     """:func:`pair_statistics` of every task."""
     return {
-        name: pair_statistics(store, task(store, ict_keep) if name == "ict" else task(store))
-        for name, task in TASKS.items()
+        name: pair_statistics(store, pair_task(name)(store, ict_keep) if name == "ict" else pair_task(name)(store))
+        for name in PAIR_TASKS
     }

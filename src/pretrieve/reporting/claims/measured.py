@@ -19,10 +19,10 @@ import numpy as np
 from pretrieve.base.errors import DataError
 from pretrieve.base.paths import figure_file, metrics_file, parse_system, table_file
 from pretrieve.evaluation.significance import query_variance
+from pretrieve.references.tables import STATISTICS
 from pretrieve.reporting.claims.claims import Place
 from pretrieve.reporting.figures.points import Point, read_points
 from pretrieve.reporting.tables.filling import MEASURED, Line, read_lines
-from pretrieve.reporting.tables.references import STATISTICS
 from pretrieve.reporting.tables.results import LOWER_IS_BETTER, ResultFiles
 
 #: Words for x that are no point but a summary of a series; ``each`` is one group for every x.

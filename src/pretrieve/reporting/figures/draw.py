@@ -21,11 +21,11 @@ import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
+from pretrieve.references.figures import Axis, Figure, Panel
+from pretrieve.references.tables import titled
 from pretrieve.reporting.figures.marks import GREY, Legend, draw_panel
 from pretrieve.reporting.figures.points import AS_PUBLISHED, Point, is_measured
-from pretrieve.reporting.figures.reference import Axis, Figure, Panel
 from pretrieve.reporting.figures.stars import PUBLISHED
-from pretrieve.reporting.tables.references import titled
 from pretrieve.reporting.tables.results import Setting
 
 #: Inches. At half size the base font of 12 points is one of 6.

@@ -10,8 +10,8 @@ from statistics import fmean
 from pretrieve.base import paths
 from pretrieve.evaluation.chance import beyond_chance, chance_levels
 from pretrieve.evaluation.metrics import Scores
-from pretrieve.reporting.figures.reference import Measure, Series
-from pretrieve.reporting.tables.references import Cell
+from pretrieve.references.figures import Measure, Series
+from pretrieve.references.tables import Cell
 from pretrieve.reporting.tables.results import ResultFiles, Setting
 
 

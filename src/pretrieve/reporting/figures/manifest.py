@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from pretrieve.base import paths
+from pretrieve.references.figures import Figure, Measure, Series
 from pretrieve.reporting.figures.measure import FigureSetting, NotMeasured, analysis_file, cell_of
 from pretrieve.reporting.figures.points import Point, count_points
-from pretrieve.reporting.figures.reference import Figure, Measure, Series
 from pretrieve.reporting.tables.manifest import cost_of, made_with, measured_with
 
 

@@ -1,6 +1,6 @@
 """Marks on the axes of a figure: lines with error bars, bars, the dots of maps, and what the paper published.
 
-A method looks the same everywhere (:mod:`pretrieve.reporting.figures.palette`). What has no value is said and not left
+A method looks the same everywhere (:mod:`pretrieve.references.palette`). What has no value is said and not left
 blank; bars have their value beside them, for one near 0 cannot be seen beside what the paper published.
 """
 
@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
-from pretrieve.reporting.figures.palette import METHODS, Look
+from pretrieve.references.figures import Panel, Series
+from pretrieve.references.palette import METHODS, Look
 from pretrieve.reporting.figures.points import AS_PUBLISHED, Point, is_measured
-from pretrieve.reporting.figures.reference import Panel, Series
 from pretrieve.reporting.figures.stars import PUBLISHED, draw_stars, star
 
 #: From so many points on a line has no markers, and a band in place of error bars.

@@ -18,12 +18,12 @@ from pretrieve.analysis.plan import PRETRAINED
 from pretrieve.base import paths
 from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.evaluation.metrics import Scores, evaluate, read_qrels
+from pretrieve.references.figures import UNITS, Figure, Measure, Panel, Series
+from pretrieve.references.tables import Cell, Table, parse_number
 from pretrieve.reporting.figures import maps
 from pretrieve.reporting.figures.guesses import cell_of, level_of_steps, scores_beyond, step_beyond
 from pretrieve.reporting.figures.points import AS_PUBLISHED, Point
-from pretrieve.reporting.figures.reference import UNITS, Figure, Measure, Panel, Series
 from pretrieve.reporting.tables.filling import judge
-from pretrieve.reporting.tables.references import Cell, Table, parse_number
 from pretrieve.reporting.tables.results import ResultFiles, Setting
 from pretrieve.retrieval.trec_run import read_trec
 from pretrieve.tasks.split_table import SplitTable

@@ -12,7 +12,7 @@ from itertools import count
 from matplotlib.axes import Axes
 from matplotlib.transforms import offset_copy
 
-from pretrieve.reporting.figures.palette import Look
+from pretrieve.references.palette import Look
 from pretrieve.reporting.figures.points import Point, is_measured
 
 #: The legend's word for points of the paper.

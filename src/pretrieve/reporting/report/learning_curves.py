@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from pretrieve.base.errors import DataError
-from pretrieve.reporting.figures.palette import Look
+from pretrieve.references.palette import Look
 
 #: Points drawn of a curve; neighbouring steps are averaged to about so many.
 POINTS = 40

@@ -15,21 +15,22 @@ from typing import Any
 import jinja2
 
 from pretrieve.base import paths
+from pretrieve.base.code_folder import REFERENCES
 from pretrieve.base.errors import DataError
+from pretrieve.references.palette import look_of
+from pretrieve.references.tables import STATISTICS, Table, load_paper, load_table, titled
 from pretrieve.reporting.claims.ledger import Comparison, Finding, count_verdicts, what_it_shows
-from pretrieve.reporting.figures.palette import look_of
 from pretrieve.reporting.figures.points import is_measured, read_points
 from pretrieve.reporting.report.fidelity import Choices, encoder_choices, recipe_choices
 from pretrieve.reporting.report.inline_svg import inline_svg
 from pretrieve.reporting.report.learning_curves import Curve, draw_curves, read_curve
 from pretrieve.reporting.report.tables import TableView, anchor_of, cell_anchors, view_table
 from pretrieve.reporting.report.timing import Stage, read_stages
-from pretrieve.reporting.tables.commands import make_it
 from pretrieve.reporting.tables.filling import MEASURED, Line, read_lines
-from pretrieve.reporting.tables.references import STATISTICS, Table, load_paper, load_table, titled
 from pretrieve.reporting.tables.render import TEMPLATES
 from pretrieve.reporting.tables.results import Setting
 from pretrieve.reporting.tables.rows import read_rows
+from pretrieve.workflow.commands import make_it
 from pretrieve.workflow.plan import Plan
 
 #: Largest number of seeds whose learning curves share a picture; more would be a tangle.
@@ -95,7 +96,7 @@ class Report:
     totals: dict[str, int]
 
 
-def collect(plan: Plan, root: Path, references: Path = Path("references")) -> Report:
+def collect(plan: Plan, root: Path, references: Path = REFERENCES) -> Report:
     """Read everything that a finished run left under ``root`` (``results/{scale}``).
 
     Tables and figures are those of the configuration; a paper's others are named as not built.

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pretrieve.references.tables import Table, parse_number
 from pretrieve.reporting.tables.filling import MEASURED, Line, count_statuses
 from pretrieve.reporting.tables.layout import Page, Shown, make_page
-from pretrieve.reporting.tables.references import Table, parse_number
 from pretrieve.reporting.tables.results import Setting
 
 #: Percentage points (of other units: per cent) from which a difference has the next darker shade.

@@ -1,6 +1,6 @@
 """Case studies, read from a run: the chosen queries, what each system ranks first for them, and how its text begins.
 
-How the queries are chosen: :mod:`pretrieve.reporting.tables.cases`. Reciprocal ranks come from the metrics files, the first
+How the queries are chosen: :mod:`pretrieve.references.cases`. Reciprocal ranks come from the metrics files, the first
 document from the run of the first seed, texts from the data set's ``corpus.parquet`` and ``queries.parquet``. A run that is
 not the one its metrics were computed from is refused, so a document cannot stand beside the rank of another ranking.
 """
@@ -14,7 +14,7 @@ from pathlib import Path
 from pretrieve.base import paths
 from pretrieve.base.errors import DataError
 from pretrieve.base.files import sha256_of
-from pretrieve.reporting.tables.cases import RANKED_BY, choose_cases, text_files
+from pretrieve.references.cases import RANKED_BY, choose_cases, text_files
 from pretrieve.reporting.tables.results import ResultFiles
 
 #: Characters of a snippet, at most.
@@ -80,7 +80,7 @@ class CaseStudies:
         return self.ranks[system][self.queries[case]]
 
     def text(self, metric: str, system: str, case: int) -> str:
-        """What a case shows; ``metric`` one of :data:`pretrieve.reporting.tables.cases.CASE_TEXTS`. '' where there is nothing: a
+        """What a case shows; ``metric`` one of :data:`pretrieve.references.cases.CASE_TEXTS`. '' where there is nothing: a
         document without a title, a ranking without a document."""
         query = self.queries[case]
         if metric == "query":

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from pretrieve.base.errors import DataError
 from pretrieve.base.paths import parse_system
 from pretrieve.evaluation.significance import paired_randomisation_test
-from pretrieve.reporting.tables.references import UNITS, Cell, Table
+from pretrieve.references.tables import UNITS, Cell, Table
 from pretrieve.reporting.tables.results import ResultFiles, Setting
 
 #: Sign patterns drawn by the paired randomisation test; the smallest p-value is 1 / (ROUNDS + 1).

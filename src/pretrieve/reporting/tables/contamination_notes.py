@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from pretrieve.references.tables import STATISTICS
 from pretrieve.reporting.tables.filling import Line
-from pretrieve.reporting.tables.references import STATISTICS
 from pretrieve.reporting.tables.results import ResultFiles, Setting
 
 

@@ -12,13 +12,13 @@ from scipy.special import stdtrit
 
 from pretrieve.base.errors import DataError
 from pretrieve.evaluation.significance import holm
+from pretrieve.references.cases import RECIPROCAL_RANK
+from pretrieve.references.tables import ROW_SEPARATOR, UNITS, Cell, Table
 from pretrieve.reporting.tables.case_studies import CaseStudies
-from pretrieve.reporting.tables.cases import RECIPROCAL_RANK
 from pretrieve.reporting.tables.comparisons import against_baseline, against_bm25, per_query_mean
-from pretrieve.reporting.tables.references import ROW_SEPARATOR, UNITS, Cell, Table
 from pretrieve.reporting.tables.results import Cost, ResultFiles, Setting
 from pretrieve.reporting.tables.rows import read_rows, write_rows
-from pretrieve.reporting.tables.training_sizes import training_examples
+from pretrieve.reporting.tables.training_sizes import negatives_note, training_examples
 
 #: Words for a cell with a measured value. ``unpublished`` is a value at paper scale with nothing to compare it with.
 MEASURED = ("match", "close", "higher", "lower", "scale-differs", "unpublished")
@@ -186,7 +186,10 @@ def _fill(table: Table, cell: Cell, setting: Setting, files: ResultFiles, cases:
         line = line._replace(low=f"{max(low, 0):.{digits}f}", high=f"{min(high, factor):.{digits}f}")
     trained_on = setting.trained_on.get(line.dataset, line.dataset)
     examples = training_examples(setting.root, trained_on, cell.system)
-    line = line._replace(train_examples="" if examples is None else str(examples))
+    few = (
+        "" if examples is None else negatives_note(setting.root, trained_on, cell.system, setting.seeds_of(cell), files)
+    )
+    line = line._replace(train_examples="" if examples is None else str(examples), note=_join(line.note, few))
     return _with_context(line, cell, paths, setting, files)
 
 

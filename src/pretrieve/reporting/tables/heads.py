@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from pretrieve.base.paths import parse_system
+from pretrieve.references.tables import ROW_SEPARATOR, Table
 from pretrieve.reporting.tables.filling import MEASURED, Line
-from pretrieve.reporting.tables.references import ROW_SEPARATOR, Table
 from pretrieve.reporting.tables.results import Setting
 
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pretrieve.references.tables import Table
 from pretrieve.reporting.tables.filling import Line
 from pretrieve.reporting.tables.layout import CHANCE, Page, Row, Shown, make_page
-from pretrieve.reporting.tables.references import Table
 from pretrieve.reporting.tables.results import Setting
 
 #: What LaTeX reads as something else than itself, and the signs of a page.

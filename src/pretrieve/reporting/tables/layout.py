@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pretrieve.base.paths import parse_system
-from pretrieve.reporting.tables.cases import RECIPROCAL_RANK, is_case
+from pretrieve.references.cases import RECIPROCAL_RANK, is_case
+from pretrieve.references.tables import STATISTICS, TEXT, Table, role_in_words, titled
 from pretrieve.reporting.tables.comparisons import ROUNDS
 from pretrieve.reporting.tables.contamination_notes import overlap_lines
 from pretrieve.reporting.tables.filling import MEASURED, Line, count_statuses, tests_of
 from pretrieve.reporting.tables.heads import column_heads, row_heads
-from pretrieve.reporting.tables.references import STATISTICS, TEXT, Table, role_in_words, titled
 from pretrieve.reporting.tables.results import Setting
 
 #: (largest corrected p-value, mark), the strictest first.

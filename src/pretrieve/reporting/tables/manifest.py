@@ -11,12 +11,13 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from pretrieve.base.code_folder import code_file
 from pretrieve.base.errors import DataError
 from pretrieve.base.files import sha256_of
 from pretrieve.base.repository import version_of
+from pretrieve.references.tables import Table
 from pretrieve.reporting.tables.contamination_notes import overlaps_of, scored_datasets
 from pretrieve.reporting.tables.filling import Line, count_statuses
-from pretrieve.reporting.tables.references import Table
 from pretrieve.reporting.tables.results import ResultFiles, Setting
 
 #: Instructions by which matrix libraries choose how they add.
@@ -80,7 +81,7 @@ def measured_with(setting: Setting, roles: Set[str]) -> dict[str, Any]:
 
 def made_with(config_hash: str, lock: Path | None, sources: Sequence[Path]) -> dict[str, Any]:
     """The part of a manifest that says with what: version, configuration, checksums, software and machine."""
-    version = version_of()
+    version = version_of(code_file())
     return {
         "git": {"commit": version.commit, "dirty": version.dirty},
         "config_hash": config_hash,
@@ -143,7 +144,7 @@ def hardware() -> dict[str, Any]:
     gpus: list[str] = []
     if shutil.which("nvidia-smi"):
         query = ["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"]
-        done = subprocess.run(query, capture_output=True, text=True, check=False)
+        done = subprocess.run(query, capture_output=True, encoding="utf-8", errors="replace", check=False)
         gpus = done.stdout.strip().splitlines() if done.returncode == 0 else []
     return {
         "cpu": cpu_model(),
@@ -160,7 +161,7 @@ def cpu_model(cpuinfo: Path = Path("/proc/cpuinfo")) -> str:
     ``AMD EPYC (family 25, model 1) +avx2 +fma``, for example.
     """
     if cpuinfo.is_file():
-        first = cpuinfo.read_text().partition("\n\n")[0]
+        first = cpuinfo.read_text(encoding="utf-8").partition("\n\n")[0]
         fields = {key.strip(): value.strip() for key, _, value in (line.partition(":") for line in first.splitlines())}
         if name := fields.get("model name"):
             kind = ", ".join(

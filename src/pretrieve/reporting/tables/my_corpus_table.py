@@ -22,7 +22,9 @@ from typing import Any, NamedTuple
 from pretrieve.base import paths
 from pretrieve.base.errors import DataError
 from pretrieve.evaluation.significance import holm, paired_randomisation_test
+from pretrieve.reporting.tables.outside_text import to_markdown_text
 from pretrieve.reporting.tables.results import Cost, ResultFiles
+from pretrieve.reporting.tables.training_sizes import negatives_note
 
 LEVEL = 0.05
 ROUNDS = 10_000
@@ -44,7 +46,8 @@ class Score(NamedTuple):
 @dataclass(frozen=True)
 class Row:
     """One system. scores: metric → :class:`Score`. per_query: query id → first metric, mean over seeds. against_bm25,
-    against_bert: corrected p-values, None where a row is not tested against itself or there is no such row."""
+    against_bert: corrected p-values, None where a row is not tested against itself or there is no such row. note: on its
+    training."""
 
     label: str
     system: str
@@ -54,6 +57,7 @@ class Row:
     cost: Cost
     against_bm25: float | None = None
     against_bert: float | None = None
+    note: str = ""
 
     @property
     def trained(self) -> bool:
@@ -117,6 +121,7 @@ def _row(entry: Mapping[str, Any], request: Mapping[str, Any], files: ResultFile
         scores=scores,
         per_query={query: fmean(one[query] for one in queries) for query in queries[0]},
         cost=Cost(*map(fmean, zip(*costs, strict=True))),
+        note="" if system.startswith("bm25.") else negatives_note(root, request["trained_on"], system, of_seeds, files),
     )
 
 
@@ -255,7 +260,8 @@ def to_csv(rows: Sequence[Row]) -> str:
 def make_page(
     request: Mapping[str, Any], rows: Sequence[Row], stats: Mapping[str, Any], advice: Advice
 ) -> dict[str, Any]:
-    """What Markdown and HTML both show. stats: ``stats.json`` of the tested task and of the one that was trained on."""
+    """What Markdown and HTML both show. stats: ``stats.json`` of the tested task, of the one that was
+    trained on, and of the ``collection`` that was read."""
     metrics = list(request["metrics"])
     best = {metric: max(row.scores[metric].mean for row in rows) for metric in metrics}
     tested_task, trained_task = stats["tested"], stats["trained"]
@@ -273,6 +279,12 @@ def make_page(
         "Time: wall time of all stages behind a score for one seed, shared ones (the base that all go on from) in full for each; "
         "GPU hours and the largest memory of a stage likewise.",
     ]
+    skipped = stats["collection"]["warnings"]
+    notes += [f"{kind[0].upper()}{kind[1:]}: {skipped[kind]['count']:,}." for kind in skipped if "left out" in kind]
+    found = dict[str, list[str]]()
+    for row in rows:
+        found.setdefault(row.note, []).append(row.label)
+    notes += [f"{', '.join(labels)}: {note}." for note, labels in found.items() if note]
     if len(rows[0].per_query) < FEW:
         notes.insert(1, f"So few queries show large differences only: judge {FEW} or more before a small one decides.")
     return {
@@ -317,13 +329,13 @@ def to_markdown(page: Mapping[str, Any]) -> str:
         ]
         for row in page["rows"]
     ]
-    lines = [[cell.replace("|", "\\|") for cell in line] for line in (page["heads"], *body)]
+    lines = [[to_markdown_text(cell).replace("|", "\\|") for cell in line] for line in (page["heads"], *body)]
     widths = [max(3, *(len(line[i]) for line in lines)) for i in range(len(page["heads"]))]
     table = [_line(line, widths) for line in lines]
     table.insert(1, f"| :{'-' * (widths[0] - 1)} | " + " | ".join(f"{'-' * (w - 1)}:" for w in widths[1:]) + " |")
     notes = [f"- {note}" for note in page["notes"]]
     blocks = [
-        f"# Objectives compared on {page['folder']}",
+        f"# Objectives compared on {to_markdown_text(page['folder'])}",
         f"> **{page['sentence']}**",
         "\n".join(table),
         "\n".join(notes),

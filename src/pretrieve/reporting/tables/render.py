@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import jinja2
 
+from pretrieve.base.package_files import package_file
+from pretrieve.references.tables import Table
 from pretrieve.reporting.tables.filling import Line
 from pretrieve.reporting.tables.layout import CHANCE, Page, Row, Shown, make_page
-from pretrieve.reporting.tables.references import Table
+from pretrieve.reporting.tables.outside_text import to_markdown_text
 from pretrieve.reporting.tables.results import Setting
 
-TEMPLATES = Path(__file__).parents[1] / "templates"
+TEMPLATES = package_file("reporting/templates")
 
 
 def to_markdown(table: Table, lines: Sequence[Line], setting: Setting) -> str:
@@ -92,8 +93,8 @@ def _pad(row: Sequence[str], widths: Sequence[int], left: int) -> list[str]:
 
 def _plain(text: str) -> str:
     """A footnote mark must stay one: in Markdown an asterisk opens a list or emphasis."""
-    return text.replace("*", "\\*")
+    return to_markdown_text(text).replace("*", "\\*")
 
 
 def _escape(text: str) -> str:
-    return text.replace("|", "\\|")
+    return to_markdown_text(text).replace("|", "\\|")

@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 from pretrieve.base import paths
 from pretrieve.base.errors import DataError
 from pretrieve.evaluation.chance import beyond_chance
-from pretrieve.reporting.tables.cases import case_files, scored_by
-from pretrieve.reporting.tables.commands import command, make_it
-from pretrieve.reporting.tables.references import Cell, Table, role_in_words
+from pretrieve.references.cases import case_files, scored_by
+from pretrieve.references.tables import Cell, Table, role_in_words
+from pretrieve.workflow.commands import command, make_it
 
 #: Metrics that are better when lower.
 LOWER_IS_BETTER = ("contrastive_entropy",)

@@ -13,7 +13,8 @@ from typing import NamedTuple, TypeVar
 
 from pretrieve.base.errors import DataError
 from pretrieve.base.files import whole_file
-from pretrieve.reporting.tables.commands import make_it
+from pretrieve.reporting.tables.outside_text import from_cell, to_cell
+from pretrieve.workflow.commands import make_it
 
 Row = TypeVar("Row", bound=NamedTuple)
 #: Begins the name of a column that is no field.
@@ -27,12 +28,17 @@ def write_rows(
     parts: Mapping[str, Sequence[str]] | None = None,
 ) -> None:
     """Write rows of one ``kind``, whole or not at all (UTF-8, ``\\n`` line ends): equal rows give equal bytes. ``parts``: name →
-    a text for each row, columns behind the fields."""
+    a text for each row, columns behind the fields. What a spreadsheet would run is quoted
+    (:mod:`pretrieve.reporting.tables.outside_text`)."""
     parts = parts or {}
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow([*kind._fields, *(PART + name for name in parts)])
-    writer.writerows([*row, *(texts[i] for texts in parts.values())] for i, row in enumerate(rows))
+    careful = csv.writer(text, lineterminator="\n", quoting=csv.QUOTE_ALL)
+    for i, row in enumerate(rows):
+        cells = [to_cell(field) for field in (*row, *(texts[i] for texts in parts.values()))]
+        # The writer quotes its own line end alone, and the reader takes a bare "\r" for one too.
+        (careful if any("\r" in cell for cell in cells) else writer).writerow(cells)
     with whole_file(path) as stream:
         stream.write(text.getvalue().encode())
 
@@ -47,10 +53,10 @@ def read_rows(path: Path | str, kind: type[Row], what: str = "file") -> list[Row
         when the file is missing, has other columns or a broken line.
     """
     try:
-        text = Path(path).read_text(encoding="utf-8")
+        text = Path(path).read_bytes().decode()  # with the line ends within a cell
     except FileNotFoundError:
         raise DataError(f"{path}: no such {what}. {make_it(path)}") from None
-    reader = csv.reader(io.StringIO(text))
+    reader = csv.reader(io.StringIO(text, newline=""))
     columns = next(reader, [])
     header = [name for name in columns if not name.startswith(PART)]
     if header != list(kind._fields[: len(header)]) or len(header) < len(kind._fields) - len(kind._field_defaults):
@@ -62,5 +68,7 @@ def read_rows(path: Path | str, kind: type[Row], what: str = "file") -> list[Row
                 f"{path}, line {reader.line_num}: {len(fields)} fields; expected {len(columns)}. "
                 f"Delete the file and make the {what} again."
             )
-        rows.append(kind(*(text for name, text in zip(columns, fields, strict=True) if not name.startswith(PART))))
+        rows.append(
+            kind(*(from_cell(text) for name, text in zip(columns, fields, strict=True) if not name.startswith(PART)))
+        )
     return rows

@@ -8,12 +8,17 @@ before is made again until the clock has caught up. Programs here measure time w
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from pretrieve.base.code_folder import code_file
+
 #: Seconds that a date may be ahead: file servers have clocks of their own.
 ALLOWANCE = 5.0
+#: Folders of the code that rules have files of among their inputs.
+_CODE = ("resources", "references", "schemas", "envs", "src", "workflow_scripts")
 
 
 def redate(folders: Iterable[Path | str], now: float | None = None) -> list[Path]:
@@ -36,10 +41,15 @@ def redate(folders: Iterable[Path | str], now: float | None = None) -> list[Path
     return done
 
 
-def told(files: list[Path]) -> str:
-    """What is said about files that were given another date."""
+def redate_for_run(root: str) -> None:
+    """The same for all that the rules read: ``root`` (``results/{scale}``), raw files and code. Says what was dated anew."""
+    if not (files := redate([root, "data", *map(code_file, _CODE)])):
+        return
     which = f"{files[-1]}" if len(files) == 1 else f"{len(files)} files, such as {files[-1]},"
-    return f"{which} had a date in the future: the clock was put back. Dated now, so that nothing is made again for it."
+    print(
+        f"{which} had a date in the future: the clock was put back. Dated now, so that nothing is made again for it.",
+        file=sys.stderr,
+    )
 
 
 def _dates(folders: Iterable[Path | str]) -> Iterator[tuple[str, int]]:

@@ -1,0 +1,28 @@
+# Before Snakemake reads the configuration: where our code is, and that config.yaml is none that nobody could walk through.
+
+import sys
+
+from snakemake.exceptions import WorkflowError
+
+try:
+    import pretrieve_checkout
+except ImportError:
+    raise WorkflowError(
+        "The code of pretrieve is not beside its rules: clone the repository, and name the Snakefile in the clone "
+        "(config/README.md)."
+    )
+
+from pretrieve.base.errors import PretrieveError
+from pretrieve.workflow.config_checks import check_file
+
+
+def refuse(error):
+    """End with one line and no traceback: the message names the key, the value and what is allowed."""
+    print(f"{type(error).__name__}: {' '.join(str(error).split())}", file=sys.stderr)
+    sys.exit(1)
+
+
+try:
+    check_file("config.yaml")
+except PretrieveError as error:
+    refuse(error)

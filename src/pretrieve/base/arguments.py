@@ -1,0 +1,120 @@
+"""What the parsers of many commands share: required options, groups of options, and the forms of their values."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+from pretrieve.base.errors import ConfigError
+
+
+def json_object(text: str) -> dict[str, Any]:
+    """The type of an option whose value is a JSON object.
+
+    >>> json_object('{"batch": 4}')
+    {'batch': 4}
+    """
+    try:
+        value = json.loads(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{text!r} is not JSON: {error}.") from None
+    if not isinstance(value, dict):
+        raise argparse.ArgumentTypeError(f"{text!r} is {type(value).__name__}; expected a JSON object.")
+    return value
+
+
+def required(parser: argparse.ArgumentParser, kind: Callable[[str], Any], **helps: str) -> None:
+    """One required option of type ``kind`` for each name; ``helps`` maps the name, with _ for -, to its help."""
+    for name, text in helps.items():
+        _require(parser, name, kind, help=text or None)
+
+
+def required_lists(parser: argparse.ArgumentParser, kind: Callable[[str], Any], **helps: str) -> None:
+    """As :func:`required`, for options that take one value or more."""
+    for name, text in helps.items():
+        _require(parser, name, kind, help=text or None, nargs="+")
+
+
+def _require(parser: argparse.ArgumentParser, name: str, kind: Callable[[str], Any], **more: Any) -> None:
+    metavar = {Path: "PATH", json_object: "JSON"}.get(kind, name.upper())
+    parser.add_argument(f"--{name.replace('_', '-')}", type=kind, required=True, metavar=metavar, **more)
+
+
+def add_outputs(parser: argparse.ArgumentParser, *kinds: str) -> None:
+    """``--csv PATH`` and the like: the files that are written."""
+    required(parser, Path, **dict.fromkeys(kinds, "output"))
+
+
+def add_threads(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--threads", type=int, default=1)
+
+
+def add_device(parser: argparse.ArgumentParser) -> None:
+    """What :func:`pretrieve.training.device.choose_device` is told."""
+    add_threads(parser)
+    parser.add_argument("--precision", default="auto", help="fp32 or bf16; auto: what the processor is fast at")
+
+
+def add_training(parser: argparse.ArgumentParser) -> None:
+    """Seed, device and checkpoints of a program that trains."""
+    required(parser, int, seed="")
+    add_device(parser)
+    required(parser, Path, checkpoints="directory of the checkpoints that a killed run goes on from")
+    seconds = os.environ.get("PRETRIEVE_CHECKPOINT_SECONDS", "60")
+    parser.add_argument("--checkpoint-seconds", type=float, default=seconds, help="from one to the next")
+
+
+def add_mirror(parser: argparse.ArgumentParser) -> None:
+    default = os.environ.get("PRETRIEVE_MIRROR") or None
+    parser.add_argument("--mirror", type=Path, default=default, help="folder with raw files, asked first")
+
+
+def add_config_file(parser: argparse.ArgumentParser, use: str) -> None:
+    """``--config``: the configuration's file; ``use`` says what for."""
+    parser.add_argument("--config", type=Path, metavar="YAML", help=f"{use}; config.yaml, unless given")
+
+
+def add_run(parser: argparse.ArgumentParser) -> None:
+    """A scale, tables and settings of it, as a run of Snakemake has them."""
+    parser.add_argument("--scale", default="demo")
+    tables = "all of config.yaml, unless given"
+    parser.add_argument("--tables", nargs="*", default=[], metavar="PAPER/TABLE", help=tables)
+    settings = "as Snakemake's --config takes them"
+    parser.add_argument("--config", nargs="*", default=[], metavar="KEY=VALUE", help=settings)
+
+
+def add_reference(parser: argparse.ArgumentParser, reference: str) -> None:
+    """What a table or a figure is made from and of, and what its manifest names."""
+    required(parser, Path, reference=reference)
+    required(parser, json_object, setting="what the scale makes")
+    parser.add_argument("--config-hash", default="")
+    parser.add_argument("--lock", type=Path, help="lock file of the environment")
+    parser.add_argument("--sources", type=Path, nargs="*", default=[], help="data files to checksum")
+
+
+def add_licences(parser: argparse.ArgumentParser) -> None:
+    lines = "lines about the training data, for the model card"
+    parser.add_argument("--licences", nargs="*", default=[], help=lines)
+
+
+def named_values(entries: Iterable[str], option: str) -> dict[str, str]:
+    """``["train=a.tsv"]`` → ``{"train": "a.tsv"}``.
+
+    Raises
+    ------
+    ConfigError
+        for another form, or a name that comes twice.
+    """
+    found: dict[str, str] = {}
+    for entry in entries:
+        name, equals, value = entry.partition("=")
+        if not (name and equals and value):
+            raise ConfigError(f"{option}: {entry!r} is not NAME=VALUE, such as train=train.tsv.")
+        if name in found:
+            raise ConfigError(f"{option}: '{name}' is given twice, as {found[name]} and {value}; give each name once.")
+        found[name] = value
+    return found

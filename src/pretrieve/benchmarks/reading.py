@@ -1,0 +1,130 @@
+"""Reading a data set: the function of its format is called with those of the following that it has parameters for.
+
+====================================  ==============================================================================
+a task (:func:`build_task`)           ``files`` (name → path), or each file by its name; ``corpus``, the directory of the
+                                      corpus that it is made of or searched in; ``tokenizer``; ``out``; ``sizes``; ``seed``;
+                                      ``warnings``, which are printed at the end; the data set's keys and options.
+                                      It writes ``out`` (:mod:`pretrieve.tasks`) and returns its statistics
+of official files, also               ``job``, with all but the files
+                                      (:class:`~pretrieve.benchmarks.official.example_reading.Job`)
+a collection                          files and a :class:`~pretrieve.tasks.collection.CollectionWriter`, then its options.
+(:func:`build_collection`)            It says in ``writer.variant`` what it did to the texts, and in ``writer.expected``
+                                      which counts the publisher states
+====================================  ==============================================================================
+"""
+
+from __future__ import annotations
+
+import inspect
+import shutil
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from pkgutil import resolve_name
+from typing import Any
+
+from tokenizers import Tokenizer
+
+from pretrieve.base.errors import ConfigError, DataError
+from pretrieve.benchmarks.official.example_reading import Job
+from pretrieve.benchmarks.readers import READERS, check_files, check_options, reader_named, task_reader
+from pretrieve.raw.raw_text import Warnings
+from pretrieve.tasks.collection import CollectionWriter
+from pretrieve.tasks.collection_tables import Collection, read_collection
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a task is made of. files: name in the format → path; corpus: directory of the corpus, or None; out: where to; sizes:
+    training-set size → number, share or ``all``; options: of the data set (:func:`~pretrieve.benchmarks.readers.options_of`)."""
+
+    files: Mapping[str, Path]
+    tokenizer: Tokenizer
+    out: Path
+    sizes: Mapping[str, Any]
+    seed: int = 1
+    corpus: Path | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+def build_task(name: str, request: Request) -> dict[str, Any]:
+    """Write the task of a reader of the list (or ``collection``) and return its statistics; what was odd is summed up on standard
+    error.
+
+    Raises
+    ------
+    ConfigError
+        for a name or value that is not allowed, or a size that cannot be drawn.
+    DataError
+        for a file that is damaged, in another format, or has another number of records.
+    """
+    reader, options = task_reader(name), dict(request.options)
+    keys = {key: options.pop(key) for key in reader.keys if key in options}
+    check_files(name, reader, request.files)
+    check_options(name, reader.options, options)
+    files, warnings = {key: Path(path) for key, path in request.files.items()}, Warnings()
+    counts = keys.pop("counts", "official")
+    if counts not in ("official", "any"):
+        raise ConfigError(f"counts is {counts!r}; expected official or any.")
+    about = {"task": name, "url": reader.url, "licence": reader.licence, "seed": request.seed, "counts": counts}
+    official = reader.counts if counts == "official" else {}
+    job = Job(request.tokenizer, Path(request.out), request.sizes, request.seed, official, about, warnings)
+    whole = keys.get("open")
+    given = {
+        **{name: getattr(request, name) for name in ("tokenizer", "out", "sizes", "seed", "corpus")},
+        **{"files": files, "warnings": warnings, "job": job, **files},
+        **{"open_domain": bool(whole), "articles": whole == "articles"},
+        **{**reader.options, **options, **keys, **reader.fixed},
+    }
+    read = resolve_name(reader.read)
+    known = [name for name in inspect.signature(read).parameters if name in given]
+    try:
+        statistics = read(**{name: given[name] for name in known})
+    except BaseException:
+        if "job" in known:
+            _remove(job.out)
+        raise
+    if warnings.counts:
+        print(f"{name}: {warnings.summary()}", file=sys.stderr)
+    return statistics
+
+
+def _remove(out: Path) -> None:
+    """What was written of a task of official examples; the rest of ``out`` stays."""
+    for made in ("stats.json", "texts.parquet", "examples.parquet", "splits.parquet"):
+        (out / made).unlink(missing_ok=True)
+    shutil.rmtree(out / "texts", ignore_errors=True)
+
+
+def build_collection(
+    name: str, files: Mapping[str, Path], directory: Path | str, options: Mapping[str, Any] | None = None
+) -> Collection:
+    """Read ``files`` (name in the layout → path) with the reader ``name`` into a collection directory.
+
+    Raises
+    ------
+    ConfigError
+        for an unknown reader, file name or option, or when a required file is not named.
+    DataError
+        when a file is missing, damaged or not in the layout.
+    """
+    reader, options = reader_named(name), dict(options or {})
+    if not reader.collection:
+        layouts = ", ".join(key for key, one in READERS.items() if one.collection)
+        raise ConfigError(
+            f"reader {name!r} writes its task itself (task.py); those that make a collection are {layouts}."
+        )
+    check_files(name, reader, files)
+    for table in reader.tables:
+        if table not in files:
+            raise ConfigError(f"{name}: it needs the files {', '.join(reader.tables)} of a corpus; {table} is missing.")
+    for given, path in files.items():
+        if not Path(path).is_file():
+            raise DataError(f"{path}: no such file; reader '{name}' expects it as '{given}'.")
+    read = resolve_name(reader.read)
+    known = list(inspect.signature(read).parameters)[2:]
+    check_options(name, known, options)
+    with CollectionWriter(directory, name, licence=reader.licence) as writer:
+        read({given: Path(path) for given, path in files.items()}, writer, **options)
+    return read_collection(directory)

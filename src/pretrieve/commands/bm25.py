@@ -1,0 +1,53 @@
+"""Search a task with BM25: a run of the test queries for each training-set size, its scores, and negatives for training."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from pretrieve.base.arguments import add_threads, required, required_lists
+from pretrieve.base.paths import cost_beside
+from pretrieve.corpora.tables import read_table
+from pretrieve.evaluation.metrics import read_qrels
+from pretrieve.evaluation.task_scores import add_score_arguments, check_lists, score_options
+from pretrieve.retrieval import bm25
+from pretrieve.retrieval.negatives import mine, write_negatives
+from pretrieve.retrieval.trec_run import write_trec
+from pretrieve.tasks.split_table import SplitTable
+from pretrieve.training.cost import Cost
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_score_arguments(parser)
+    required(parser, Path, index_dir="")
+    parser.add_argument("--k1", type=float, default=0.9)
+    parser.add_argument("--b", type=float, default=0.4)
+    parser.add_argument("--depth", type=int, default=100)
+    add_threads(parser)
+    required_lists(parser, Path, costs="one JSON for each run")
+    required(parser, Path, negatives="negatives of the queries that may train")
+    parser.add_argument("--mining-depth", type=int, default=200)
+
+
+def main(options: argparse.Namespace) -> None:
+    check_lists(options, costs=options.costs)
+    splits = SplitTable(options.task / "splits.parquet")
+    test_queries = {size: splits.needed(size) for size in dict.fromkeys(options.sizes)}
+    with Cost("bm25", options.threads) as cost:
+        corpus = read_table(options.task / "corpus.parquet", ["doc_id", "sentence", "passage"])
+        columns = (corpus[name].to_pylist() for name in ("doc_id", "sentence", "passage"))
+        documents = ((d, f"{s} {p}" if s else p) for d, s, p in zip(*columns, strict=True))
+        bm25.build_index(documents, options.index_dir, options.threads)
+        queries = read_table(options.task / "queries.parquet", ["query_id", "text"])
+        pairs = list(zip(queries["query_id"].to_pylist(), queries["text"].to_pylist(), strict=True))
+        depth = max(options.depth, options.mining_depth)
+        run = bm25.search(options.index_dir, pairs, depth, options.k1, options.b, options.threads)
+    for size, run_path, cost_path in zip(options.sizes, options.runs, options.costs, strict=True):
+        write_trec(run_path, run.restrict(test_queries[size]).cut(options.depth), "bm25")
+        cost.write(cost_path)
+    may_train = {query for size in splits.sizes for part in ("train", "valid") for query in splits.ids(size, part)}
+    about = {"source": "bm25", "k1": options.k1, "b": options.b}
+    qrels = read_qrels(options.task / "qrels.parquet")
+    write_negatives(options.negatives, mine(run.restrict(may_train), qrels, options.mining_depth, about))
+    cost.write(cost_beside(options.negatives))
+    score_options(options)

@@ -1,0 +1,24 @@
+"""Pack what some tables still need for a machine with a GPU and without a network (docs/gpu-bundle.md)."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from pretrieve.base.arguments import add_run
+from pretrieve.operations.bundle.contents import Asked
+from pretrieve.operations.bundle.pack import LIMIT_MIB, pack, report
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_run(parser)
+    parser.add_argument("--files", nargs="*", default=[], metavar="METRICS", help="single scores: metrics files")
+    parser.add_argument("--limit", type=float, default=LIMIT_MIB, help="MiB; what exceeds it is left out, and named")
+    parser.add_argument("--cores", type=int, default=1, help="for building the data")
+    parser.add_argument("--out", type=Path, help="results/bundles/SCALE.tar.xz, unless given")
+
+
+def main(arguments: argparse.Namespace) -> None:
+    out = arguments.out or Path(f"results/bundles/{arguments.scale}.tar.xz")
+    asked = Asked(arguments.scale, tuple(arguments.tables), tuple(arguments.config), tuple(arguments.files))
+    print(report(pack(asked, out, arguments.cores, arguments.limit), out))

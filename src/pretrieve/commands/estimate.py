@@ -1,0 +1,158 @@
+"""Estimate what tables cost before anything runs: jobs, GPU hours, disk, download, and wall time on N GPUs.
+
+make estimate SCALE=paper TABLE=condenser/table5 GPUS=8. Rates are measured here in half a minute, or read with --rates; for a GPU
+that is not in this machine, --gpu names its kind. --measure writes the rates of the machine it runs on.
+"""
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Mapping
+from functools import cache
+from pathlib import Path
+
+from pretrieve.base.arguments import add_run
+from pretrieve.base.errors import ConfigError, nearest
+from pretrieve.base.files import write_json
+from pretrieve.models.config import BodyConfig
+from pretrieve.operations.estimate import compare, report
+from pretrieve.operations.estimate.jobs import Graph
+from pretrieve.operations.estimate.rates import MFU, Rates, assumed_gpu, read_rates, usable_cores
+from pretrieve.operations.estimate.sizes import Sizes, count_lines, read_counts
+from pretrieve.operations.estimate.work import Workload
+from pretrieve.raw.mirror import candidates
+from pretrieve.raw.sources import Source, read_sources
+from pretrieve.workflow.config_files import read_config
+from pretrieve.workflow.job_resources import MOST_GPUS, column_of
+from pretrieve.workflow.plan import Plan
+
+#: Cores that a node has for each GPU, where none are named.
+CORES_OF_A_GPU = 8
+#: GPUs at the scale that nobody runs without.
+PAPER_GPUS = 8
+USUAL_GPU = "a100"
+LARGEST = 8
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_run(parser)
+    parser.add_argument(
+        "--gpus", type=int, help=f"0: everything on cores; unless given, {PAPER_GPUS} at the scale paper, else 0"
+    )
+    parser.add_argument("--gpus-per-job", type=int, default=MOST_GPUS, help="at most, whatever a stage asks for")
+    parser.add_argument("--cores", type=int, help=f"of this machine, or {CORES_OF_A_GPU} for each GPU, unless given")
+    parser.add_argument("--gpu", help=f"kind of GPU, where none is measured; {USUAL_GPU} if there is none here")
+    parser.add_argument("--mfu", type=float, default=MFU, help="share of its peak that training is assumed to reach")
+    parser.add_argument("--rates", type=Path, nargs="*", default=[], help="measured before: of a core, of a GPU")
+    parser.add_argument("--measure", type=Path, metavar="FILE", help="write this machine's rates, and do nothing else")
+    parser.add_argument(
+        "--compare", type=Path, metavar="DIR", help="results of a finished run: expected against measured"
+    )
+    parser.add_argument(
+        "--counts", action="store_true", help="print lines of resources/counts.tsv for what has been counted"
+    )
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the estimate as JSON, too")
+
+
+def load_plan(scale: str, words: list[str]) -> Plan:
+    """The checked configuration at a scale, with further words in it."""
+    config = read_config(words=[f"scale={scale}", *words])
+    if scale not in config["scales"]:
+        raise ConfigError(f"scale {scale!r}: allowed: {', '.join(config['scales'])}{nearest(scale, config['scales'])}")
+    return Plan.load(config)
+
+
+def measured(plan: Plan, core: bool = False) -> Rates:
+    """The rates of this machine's GPU if it has one, or else (and with ``core``) of one of its cores, for the scale's body."""
+    from pretrieve.operations.estimate.calibrate import measure, one_core
+
+    scale = plan.scale
+    body = {"kind": "transformer", "vocabulary_size": scale["vocabulary_size"], "layers": scale["layers"]["deep"]}
+    return measure(
+        BodyConfig.from_dict(body | dict(scale["body"])), scale["passage_length"], one_core() if core else None
+    )
+
+
+def has_gpu() -> bool:
+    """Whether this machine has a GPU that can be measured."""
+    import torch
+
+    return torch.cuda.is_available()
+
+
+def machines_of(arguments: argparse.Namespace, plan: Plan) -> report.Machines:
+    """Cores and GPUs: from files, measured here, or assumed."""
+    if arguments.gpus < 0 or arguments.gpus_per_job < 1 or (arguments.cores is not None and arguments.cores < 1):
+        raise ConfigError(
+            f"--gpus {arguments.gpus} --gpus-per-job {arguments.gpus_per_job} --cores {arguments.cores}: expected 0 or more "
+            "GPUs, and 1 or more of the others."
+        )
+    known = {rates.device: rates for rates in map(read_rates, arguments.rates)}
+    if "cpu" not in known:
+        print("measuring this machine …", file=sys.stderr, flush=True)
+        known["cpu"] = measured(plan, core=True)
+    gpu = known.get("cuda")
+    if arguments.gpus and gpu is None:
+        given = arguments.gpu is not None or not has_gpu()
+        gpu = assumed_gpu(arguments.gpu or USUAL_GPU, known["cpu"], arguments.mfu) if given else measured(plan)
+    cores = arguments.cores or (CORES_OF_A_GPU * arguments.gpus if arguments.gpus else usable_cores())
+    needs = report.needs_of(plan.config)
+    return report.Machines(
+        known["cpu"], gpu if arguments.gpus else None, arguments.gpus, cores, needs, arguments.gpus_per_job
+    )
+
+
+def in_place(plan: Plan, mirror: Path | None, sources: Mapping[str, Source]) -> Callable[[str], bool]:
+    """Whether a source needs no download: it is in place, in the mirror folder or in a Python package; by name and size alone."""
+
+    @cache
+    def is_there(name: str) -> bool:
+        source, target = sources[name], Path(plan.source_file(name))
+        if target.is_file() and source.bytes in (0, target.stat().st_size):
+            return True
+        return any(one.may_have(source.bytes) for one in candidates(source, mirror))
+
+    return is_there
+
+
+def main(arguments: argparse.Namespace) -> None:
+    plan = load_plan(arguments.scale, arguments.config)
+    if arguments.gpus is None:
+        arguments.gpus = PAPER_GPUS if column_of(plan.config) == "paper" else 0
+    graph = Graph(plan)
+    tables = arguments.tables or list(plan.config["tables"])
+    targets = {name: graph.table(name) for name in tables}
+    if arguments.measure:
+        rates = measured(plan)
+        rates.write(arguments.measure)
+        print(f"{arguments.measure}: {rates.machine}")
+        return
+    sources = read_sources(Path("resources/sources.tsv"))
+    root = str(arguments.compare) if arguments.compare else plan.root
+    sizes = Sizes(plan, sources, read_counts(), root)
+    if arguments.counts:
+        print("\n".join(count_lines(sizes)))
+        return
+    machines = machines_of(arguments, plan)
+    on_gpu = machines.gpu is not None
+    budgets = (65_536, 65_536) if on_gpu else (16_384, 4_096)
+    mirror = plan.config.get("mirror") or os.environ.get("PRETRIEVE_MIRROR")
+    is_there = in_place(plan, Path(mirror) if mirror else None, sources)
+    estimate = report.Estimate(Workload(graph, sizes, *budgets), machines, is_there)
+    if arguments.compare:
+        print(compare.report(compare.compare(estimate, root)))
+        return
+    lines = [estimate.line(name, [job]) for name, job in targets.items()]
+    wanted_jobs = list(targets.values()) if arguments.tables else graph.everything()
+    total = estimate.line("total, shared stages once", wanted_jobs)
+    said = report.assumptions(machines, sizes, budgets)
+    where = f"{machines.gpus} GPUs" if on_gpu else f"{machines.cores} cores, no GPU"
+    print(f"Scale {arguments.scale}, seeds {', '.join(map(str, plan.seeds))}, {where}")
+    print(report.table_of(lines, total))
+    print("\nLongest jobs:")
+    for job, seconds in estimate.largest(wanted_jobs, LARGEST):
+        print(f"  {report.hours(seconds / 3600):>9}  {job.name}")
+    print("\nJobs: " + ", ".join(f"{number} {stage}" for stage, number in sorted(estimate.stages(wanted_jobs).items())))
+    print("\n" + "\n".join(f"- {one}" for one in said))
+    if arguments.json:
+        write_json(arguments.json, report.as_json(lines, total, machines, said))

@@ -1,0 +1,65 @@
+"""A small data set in BEIR's layout, made of the demo's questions and corpus: to try a comparison on one's own corpus."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow.parquet as pq
+
+from pretrieve.base.arguments import required
+from pretrieve.base.errors import ConfigError
+from pretrieve.benchmarks.official.squad_json import read_squad
+from pretrieve.corpora.beir_writing import Document, text_id, write_documents, write_questions
+
+SPLITS = ("train", "dev", "test")
+
+
+def passages(corpus: Path) -> Iterator[Document]:
+    """The passages of a corpus of the workflow, with the titles of their articles."""
+    titles = pq.read_table(corpus / "articles.parquet", columns=["title"])["title"].to_pylist()
+    table = pq.read_table(corpus / "passages.parquet", columns=["article_id", "text"])
+    for article, text in zip(*(column.to_pylist() for column in table.columns), strict=True):
+        yield Document(text_id(text), titles[article], text)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--questions", type=Path, default=Path("resources/questions"), help="train, dev and test.json")
+    parser.add_argument("--corpus", type=Path, help="directory of a corpus: more documents, that answer no question")
+    parser.add_argument("--documents", type=int, default=5000, help="at most so many (default 5000)")
+    parser.add_argument("--without-train", action="store_true", help="leave the train split out")
+    required(parser, Path, out="")
+
+
+def main(args: argparse.Namespace) -> None:
+    if args.documents < 1:
+        raise ConfigError(f"--documents is {args.documents}; expected 1 or more.")
+    documents: dict[str, Document] = {}
+    questions: dict[str, dict[str, str]] = {}
+    judgements: dict[str, list[tuple[str, str]]] = {}
+    for split in SPLITS:
+        questions[split], judgements[split] = {}, []
+        paragraphs, _ = read_squad(args.questions / f"{split}.json")
+        for paragraph in paragraphs:
+            document = Document(text_id(paragraph.context), paragraph.article, paragraph.context)
+            documents[document.doc_id] = document
+            for question in paragraph.questions:
+                questions[split][question.id] = question.text
+                judgements[split].append((question.id, document.doc_id))
+    if args.documents < len(documents):
+        raise ConfigError(
+            f"--documents is {args.documents}; the questions alone have {len(documents)}: give at least that."
+        )
+    for document in passages(args.corpus) if args.corpus else ():
+        if len(documents) == args.documents:
+            break
+        documents.setdefault(document.doc_id, document)
+    if args.without_train:
+        del questions["train"], judgements["train"]
+        (args.out / "qrels/train.tsv").unlink(missing_ok=True)
+    # In the order of their ids, which are hashes: nothing can be learned from where an answer stands.
+    count = write_documents(args.out / "corpus.jsonl", (documents[key] for key in sorted(documents)))
+    write_questions(args.out, questions, judgements)
+    counts = ", ".join(f"{len(texts):,} {split}" for split, texts in questions.items())
+    print(f"{args.out}: {count:,} documents, questions: {counts}")

@@ -1,0 +1,49 @@
+"""Pre-train one encoder with one seed (needs torch, numpy, pyarrow, tokenizers, safetensors; no faiss, Java, ranx).
+
+On several GPUs: torchrun --nproc-per-node N workflow_scripts/pretrain.py ...; the result is that of one process.
+"""
+
+import argparse
+from pathlib import Path
+
+from pretrieve.base.arguments import add_training, json_object, required
+from pretrieve.pretraining.encoder_options import EncoderOptions
+from pretrieve.pretraining.pretrain import pretrain
+from pretrieve.training.cost import Cost
+from pretrieve.training.device import choose_device
+from pretrieve.training.processes import Processes
+from pretrieve.training.run_settings import RunSettings
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    required(parser, Path, store="")
+    required(parser, json_object, options="JSON of EncoderOptions")
+    parser.add_argument("--start", type=Path, help="directory of the encoder or checkpoint to go on from")
+    add_training(parser)
+    parser.add_argument("--token-budget", type=int, help="tokens of a micro-batch: bounds memory, changes no result")
+    parser.add_argument(
+        "--compile", action="store_true", help="torch.compile for the layers (a GPU's gain; slow to start)"
+    )
+    required(parser, Path, out="")
+
+
+def main(arguments: argparse.Namespace) -> None:
+    processes = Processes.join()
+    device = choose_device(arguments.precision, arguments.threads)
+    with Cost("pretrain", arguments.threads) as cost:
+        cost.gpus = processes.world
+        outcome = pretrain(
+            EncoderOptions.from_dict(arguments.options),
+            arguments.store,
+            arguments.out,
+            RunSettings(
+                device, arguments.seed, arguments.checkpoint_seconds, processes, token_budget=arguments.token_budget
+            ),
+            arguments.checkpoints,
+            arguments.start,
+            arguments.compile,
+        )
+        cost.tokens = outcome.tokens
+    if processes.first:
+        cost.write(arguments.out / "cost.json")
+    processes.leave()

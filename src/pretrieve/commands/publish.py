@@ -1,0 +1,45 @@
+"""Publish a finished run: tables, figures, claims and report.
+
+They are copied to results/published; docs/results.md is written, and one table is shown in README.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+from pathlib import Path
+
+from pretrieve.base.arguments import add_config_file, required
+from pretrieve.operations.publish.publish import publish
+from pretrieve.reporting.report.status import configured
+from pretrieve.workflow.commands import DEFAULT_SCALE
+from pretrieve.workflow.config_files import read_config
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    required(parser, str, scale="publishes results/SCALE")
+    add_config_file(parser, "of the run")
+    parser.add_argument("--tables", nargs="+", metavar="PAPER/TABLE", help="instead of those of the configuration")
+    parser.add_argument("--figures", nargs="*", metavar="PAPER/FIGURE", help="instead of those of the configuration")
+    parser.add_argument("--repository", type=Path, default=Path("."), metavar="FOLDER", help="checkout with README.md")
+    parser.add_argument("--date", type=datetime.date.fromisoformat, default=datetime.date.today(), metavar="YYYY-MM-DD")
+    parser.add_argument("--readme-table", default="pretraining_tasks/table3", metavar="PAPER/TABLE")
+
+
+def main(options: argparse.Namespace) -> None:
+    config = read_config(options.config)
+    target = publish(
+        Path("results", options.scale),
+        options.tables or configured(config, "tables"),
+        config,
+        options.repository,
+        options.date.isoformat(),
+        options.readme_table,
+        config.get("figures", []) if options.figures is None else options.figures,
+    )
+    shown = (
+        "docs/results.md and README.md show"
+        if options.scale == DEFAULT_SCALE
+        else f"docs/results-{options.scale}.md shows"
+    )
+    print(f"published to {target}; {shown} it. All of it is yours to commit.")

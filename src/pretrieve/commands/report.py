@@ -1,0 +1,23 @@
+"""Write the report of a run: one HTML file with tables, figures, claims, learning curves, choices, commands and cost."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from pretrieve.base.arguments import json_object, required
+from pretrieve.base.files import whole_file
+from pretrieve.reporting.report.page import collect, render
+from pretrieve.workflow.plan import Plan
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    required(parser, json_object, config="the configuration of the run")
+    required(parser, Path, html="output")
+
+
+def main(args: argparse.Namespace) -> None:
+    plan = Plan.load(args.config)
+    page = render(collect(plan, Path(plan.root)))
+    with whole_file(args.html) as stream:
+        stream.write(page.encode())

@@ -1,0 +1,52 @@
+"""Embed a task with one or more retrievers, search its test queries, score the runs, and mine negatives where they are asked for.
+
+On several GPUs: torchrun --nproc-per-node N workflow_scripts/retrieve.py ...; each takes every N-th shard of the vectors.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from pretrieve.base.arguments import add_device, json_object, required, required_lists
+from pretrieve.base.program import one_each
+from pretrieve.evaluation.retrieve import TaskSearch
+from pretrieve.evaluation.task_scores import add_score_arguments, check_lists, score_options
+from pretrieve.training.device import choose_device
+from pretrieve.training.processes import Processes
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_score_arguments(parser)
+    required_lists(parser, Path, retrievers="one for each run", stores="directories of their vectors")
+    parser.add_argument("--negatives", type=Path, nargs="*", default=[], help="one .jsonl.gz for each run, or none")
+    required(parser, json_object, options="JSON of configuration.recipe_options")
+    parser.add_argument("--search", type=json_object, default={}, help="JSON: index, joint_candidates")
+    parser.add_argument("--depth", type=int, default=100)
+    parser.add_argument("--mining-depth", type=int, default=200)
+    parser.add_argument("--vectors-code", default="", help="what stands for the code that vectors are made by")
+    add_device(parser)
+
+
+def main(arguments: argparse.Namespace) -> None:
+    check_lists(arguments, retrievers=arguments.retrievers, stores=arguments.stores)
+    if arguments.negatives:
+        one_each(negatives=arguments.negatives, runs=arguments.runs)
+
+    processes = Processes.join()
+    device = choose_device(arguments.precision, arguments.threads)
+    depths = (arguments.depth, arguments.mining_depth)
+    task = TaskSearch(arguments.task, arguments.options, arguments.search, *depths, arguments.threads)
+    for retriever, store in zip(arguments.retrievers, arguments.stores, strict=True):
+        task.embed(retriever, store, device, processes, arguments.vectors_code)
+    processes.leave()
+    if not processes.first:
+        return
+    absent = [None] * len(arguments.runs)
+    lists = (arguments.retrievers, arguments.stores, arguments.sizes, arguments.runs)
+    more = (arguments.candidates or absent, arguments.negatives or absent)
+    for retriever, store, size, path, candidates, negatives in zip(*lists, *more, strict=True):
+        task.run(store, size, path, candidates)
+        if negatives:
+            task.mine(store, retriever, size, negatives)
+    score_options(arguments)

@@ -1,0 +1,20 @@
+"""Print for every table how many of its cells are measured, quoted, not run and failed."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from pretrieve.base.arguments import add_config_file, required
+from pretrieve.reporting.report.status import configured, format_status
+from pretrieve.workflow.config_files import read_config
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    required(parser, Path, results="folder of the scale, such as results/demo")
+    add_config_file(parser, "lists the tables")
+    parser.add_argument("--tables", nargs="+", metavar="PAPER/TABLE", help="instead of those of the configuration")
+
+
+def main(options: argparse.Namespace) -> None:
+    print(format_status(options.results, options.tables or configured(read_config(options.config), "tables")), end="")

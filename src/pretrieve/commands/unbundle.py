@@ -1,0 +1,19 @@
+"""Take home what a bundle's runner made, so that Snakemake takes it as done (docs/gpu-bundle.md)."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from pretrieve.base.arguments import required
+from pretrieve.operations.bundle.unpack import report, unbundle
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    required(parser, Path, file="the runner's folder out/, or one slice in it")
+    parser.add_argument("--any-code", action="store_true", help="take results of other source files, too")
+    parser.add_argument("--config", nargs="*", default=[], metavar="KEY=VALUE", help="what the bundle was made with")
+
+
+def main(args: argparse.Namespace) -> None:
+    print(report(unbundle(args.file, args.any_code, args.config)))

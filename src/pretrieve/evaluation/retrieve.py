@@ -1,0 +1,95 @@
+"""A retriever on a task, up to its scores: vectors of both sides, the run of the test queries with its entropies, and negatives.
+
+What a job of the workflow does before ranx scores its runs (:mod:`pretrieve.evaluation.task_scores`). A bundle's machine, which
+has no ranx, does as much.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from pretrieve.base.paths import cost_beside
+from pretrieve.evaluation.entropy_file import write_entropy
+from pretrieve.evaluation.metrics import read_qrels
+from pretrieve.retrieval.candidates import read_candidates
+from pretrieve.retrieval.embed_task import embed_task
+from pretrieve.retrieval.negatives import mine, write_negatives
+from pretrieve.retrieval.search_task import TaskIds, entropy_of, recall_file, search_task
+from pretrieve.retrieval.trec_run import Run, write_trec
+from pretrieve.tasks.dataset import Dataset
+from pretrieve.tasks.split_table import SplitTable
+from pretrieve.training.cost import Cost
+from pretrieve.training.device import Device
+from pretrieve.training.processes import Processes
+
+
+@dataclass(frozen=True)
+class TaskSearch:
+    """A task that retrievers are tried on. options: of the recipe (lengths, windows, temperature); search: of an index, see
+    :func:`~pretrieve.retrieval.search_task.search_task`; depth, mining_depth: documents of a run's query, and of a mined one."""
+
+    task: Path
+    options: Mapping[str, Any]
+    search: Mapping[str, Any]
+    depth: int = 100
+    mining_depth: int = 200
+    threads: int = 1
+
+    @cached_property
+    def data(self) -> Dataset:
+        return Dataset(self.task)
+
+    @cached_property
+    def ids(self) -> TaskIds:
+        return TaskIds.read(self.task)
+
+    @cached_property
+    def splits(self) -> SplitTable:
+        return SplitTable(self.task / "splits.parquet")
+
+    @cached_property
+    def qrels(self) -> dict[str, dict[str, int]]:
+        return read_qrels(self.task / "qrels.parquet")
+
+    def embed(
+        self, retriever: Path, store: Path, device: Device, processes: Processes | None = None, code: str = ""
+    ) -> None:
+        """Write the vectors of the task's texts into ``store``, and what that cost. Vectors that are there of the same retriever,
+        texts and ``code`` stay, and so does their cost."""
+        processes = processes or Processes()
+        data, options = self.data, self.options
+        lengths, windows = (options["query_length"], options["passage_length"]), options.get("windows", 1)
+        with Cost("embed", self.threads) as cost:
+            cost.gpus = processes.world
+            cost.tokens = embed_task(data, retriever, store, *lengths, device, windows, processes, code)
+        file = store / "cost.json"
+        if processes.first and (cost.tokens or not file.is_file()):
+            cost.write(file)
+
+    def run(self, store: Path, size: str, path: Path, candidates: Path | None = None) -> Run:
+        """Search the test queries of a training-set size, and write the run, its entropies, and what that cost.
+
+        candidates: another run, whose hits alone are ranked."""
+        with Cost("search", self.threads) as cost:
+            queries, given = self.splits.needed(size), read_candidates(candidates) if candidates else None
+            more = (self.depth, self.search, self.threads, given, recall_file(path))
+            run = search_task(self.ids, store, queries, *more)
+            write_trec(path, run, "dense")
+            temperature = float(self.options.get("temperature", 1.0))
+            write_entropy(path, entropy_of(self.ids, store, queries, self.qrels, temperature, self.threads))
+        cost.write(cost_beside(path))
+        return run
+
+    def mine(self, store: Path, retriever: Path, size: str, path: Path) -> None:
+        """Search the training queries of a size, and write what ranks high and is not relevant; with what that cost."""
+        with Cost("mine", self.threads) as cost:
+            queries = [query for part in ("train", "valid") for query in self.splits.needed(size, part)]
+            run = search_task(self.ids, store, queries, self.mining_depth, threads=self.threads)
+            about = {"source": retriever.parent.parent.name, "retriever": str(retriever), "size": size}
+            write_negatives(path, mine(run, self.qrels, self.mining_depth, about))
+        behind = [f"{retriever}/cost.json", f"{store}/cost.json"]
+        cost.write(cost_beside(path), behind)

@@ -1,0 +1,148 @@
+"""Retrievers in the layout of sentence-transformers, read without it: ``modules.json`` says what stands behind the body.
+
+The reverse of :mod:`pretrieve.retrieval.export`. A directory without ``modules.json`` is a plain encoder of transformers: its
+vector is the state of the first token, or the mean for T5.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from pretrieve.base.errors import DataError
+from pretrieve.models.config import BodyConfig
+from pretrieve.models.dual_encoder import DualEncoder
+from pretrieve.models.encoder import Encoder
+from pretrieve.models.hf_format import load_tensors
+from pretrieve.models.published import read_published
+from pretrieve.models.weight_files import read_tensors
+from pretrieve.raw.checkpoint_files import WEIGHTS, find_checkpoint
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Tokens of a query and of a passage that are read, special ones included, and the text put in front of each."""
+
+    query_length: int
+    passage_length: int
+    query_prompt: str = ""
+    passage_prompt: str = ""
+
+    @classmethod
+    def of(cls, config: BodyConfig) -> Reading:
+        """As much as a body has positions for."""
+        return cls(config.max_positions, config.max_positions)
+
+    def cut(self, query_length: int | None, passage_length: int | None) -> Reading:
+        """With other lengths, where they are given; at most those of the body, which these are."""
+        query = min(query_length or self.query_length, self.query_length)
+        return replace(
+            self, query_length=query, passage_length=min(passage_length or self.passage_length, self.passage_length)
+        )
+
+
+def read_sentence_transformer(directory: Path) -> tuple[DualEncoder, Reading, Path | None]:
+    """The towers of a published directory (two, if it has a Router), how they read texts, and where the vocabulary is, if there
+    is one.
+
+    Raises
+    ------
+    DataError
+        when a module is not one that :func:`pretrieve.load` names, or the checkpoint cannot be read.
+    """
+    routes = _routes(directory)
+    towers = {route: _encoder(directory, modules) for route, modules in routes.items()}
+    files = [find_checkpoint(modules[0][1]) for modules in routes.values()]
+    reading = _reading(directory, files[0].path, towers["query"].config)
+    if "document" not in towers:
+        return DualEncoder(towers["query"], towers["query"], "sde"), reading, files[0].vocabulary
+    passage = _reading(directory, files[1].path, towers["document"].config)
+    reading = replace(reading, passage_length=passage.passage_length)
+    return DualEncoder(towers["query"], towers["document"], "ade"), reading, files[0].vocabulary
+
+
+def _routes(directory: Path) -> dict[str, list[tuple[str, Path]]]:
+    """Route → (kind, place) of its modules; a single route is that of both sides, and is called ``query``."""
+    listed = _json(directory / "modules.json")
+    if listed is None:
+        return {"query": [("Transformer", directory)]}
+    modules = [(_kind(entry["type"]), directory / entry["path"]) for entry in listed]
+    if [kind for kind, _ in modules] != ["Router"]:
+        return {"query": modules}
+    router = _json(modules[0][1] / "router_config.json") or {"types": {}, "structure": {}}
+    types, structure = router["types"], router["structure"]
+    if set(structure) != {"query", "document"}:
+        raise DataError(
+            f"{directory}/router_config.json: has the routes {sorted(structure)}; expected query and document."
+        )
+    return {
+        route: [(_kind(types[name]), modules[0][1] / name) for name in structure[route]]
+        for route in ("query", "document")
+    }
+
+
+def _kind(name: str) -> str:
+    return name.rpartition(".")[2]
+
+
+def _encoder(directory: Path, modules: list[tuple[str, Path]]) -> Encoder:
+    pooling, dense, similarity = "", None, "dot"
+    for number, (kind, place) in enumerate(modules):
+        settings = _json(place / "config.json") or {}
+        if kind == "Pooling" and not pooling:
+            pooling = _pooling(place, settings)
+        elif kind == "Dense" and settings.get("activation_function", "").endswith("Identity") and dense is None:
+            dense = place
+        elif kind == "Normalize" and number == len(modules) - 1:
+            similarity = "cosine"
+        elif kind != "Transformer" or number:
+            raise DataError(
+                f"{directory}: found the module {kind} in place {number}; expected Transformer, Pooling, at most one Dense with "
+                "the activation Identity, and Normalize at the end."
+            )
+    saved = read_published(find_checkpoint(modules[0][1]))
+    pooling = pooling or ("mean" if saved.config.kind == "t5" else "cls")
+    tensors = _dense(dense) if dense else {}
+    head = "none" if dense is None else "linear" if "bias" in tensors else "linear-no-bias"
+    dim = len(tensors["weight"]) if dense else saved.config.hidden
+    encoder = Encoder(saved.config, dim, pooling, 0, similarity, head)
+    load_tensors(encoder.body, saved.body, saved.path)
+    if dense:
+        load_tensors(encoder.projection, tensors, dense)
+    return encoder
+
+
+def _json(path: Path) -> Any:
+    """What a JSON file holds, None where there is none."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None
+    except ValueError as error:
+        raise DataError(f"{path}: not JSON ({error}).") from None
+
+
+def _pooling(place: Path, settings: dict[str, Any]) -> str:
+    """``cls`` or ``mean``, in the newer form of the settings or the older one."""
+    older = {"pooling_mode_cls_token": "cls", "pooling_mode_mean_tokens": "mean"}
+    chosen = [older.get(name, name) for name, value in settings.items() if name.startswith("pooling_mode_") and value]
+    found = settings.get("pooling_mode", ", ".join(chosen))
+    if found not in older.values():
+        raise DataError(
+            f"{place}/config.json: found the pooling {found!r}; expected cls (the first token's state) or mean."
+        )
+    return found
+
+
+def _dense(place: Path) -> dict[str, Any]:
+    file = next((place / name for name in WEIGHTS if (place / name).is_file()), place / WEIGHTS[0])
+    return {name.removeprefix("linear."): tensor for name, tensor in read_tensors((file,))[0].items()}
+
+
+def _reading(folder: Path, body: Path, config: BodyConfig) -> Reading:
+    said = _json(body / "sentence_bert_config.json") or {}
+    prompts = (_json(folder / "config_sentence_transformers.json") or {}).get("prompts") or {}
+    whole = Reading.of(config).cut(said.get("max_seq_length"), said.get("max_seq_length"))
+    lengths = whole.cut(said.get("query_length"), said.get("document_length"))
+    passage = prompts.get("document") or prompts.get("passage") or ""
+    return replace(lengths, query_prompt=prompts.get("query") or "", passage_prompt=passage)

@@ -1,0 +1,138 @@
+"""A slice that came home: its manifest checked, its files compared with it, unpacked beside the results.
+
+A slice was on other machines, so nothing in it is believed that can be checked. The manifest has its own form
+(``schemas/slice.schema.yaml`` of the package) and checksum; the id of each job must be the key of its arguments; every file and
+every member of an archive must have its sha256 and belong to a job; names are resolved by :func:`pretrieve.base.inside.inside`.
+What a job writes where is taken from the plan here, never from a slice (:mod:`pretrieve.operations.bundle.unpack`).
+"""
+
+from __future__ import annotations
+
+import errno
+import re
+import shutil
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import yaml
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import best_match
+
+from pretrieve.base.disk import refusal
+from pretrieve.base.errors import ConfigError, DataError
+from pretrieve.base.inside import inside, plain_name
+from pretrieve.base.package_files import package_file
+from pretrieve.operations.bundle.archive import check_sum, read_archive
+from pretrieve.operations.bundle.contents import Asked
+from pretrieve.operations.bundle.jobs import SIDE_BY_SIDE, Call, Job
+from pretrieve.operations.bundle.results import MANIFEST, checksum, is_of
+from pretrieve.operations.bundle.weights import INDEX, unpack_weights, write_unpacked
+from pretrieve.raw.json_file import read_json
+
+SCHEMA = package_file("schemas/slice.schema.yaml")
+#: Bytes; one of a thousand jobs has some three millions.
+LARGEST = 64 << 20
+_SEEDS = re.compile(r"seeds=\[[0-9]{1,9}(, ?[0-9]{1,9})*\]")
+
+
+def arrived(folder: Path) -> tuple[dict[str, Any], list[Job]]:
+    """The manifest of a slice, and its jobs.
+
+    Raises
+    ------
+    DataError
+        when it cannot be read, is damaged, or says what no runner writes; with the key.
+    """
+    path = folder / MANIFEST
+    manifest = read_json(path, "the manifest of a slice", most=LARGEST)
+    if error := best_match(_schema().iter_errors(manifest)):
+        key = ".".join(str(part)[:60] for part in error.absolute_path) or "top level"
+        raise DataError(f"{path}: {key}: {error.message[:300]}; expected what {SCHEMA} allows: copy the slice again.")
+    try:
+        found = checksum(manifest)
+    except ValueError as error:  # NaN, which is no JSON, though Python reads it
+        raise DataError(f"{path}: {error}; expected numbers: copy the slice again.") from None
+    if manifest["checksum"] != found:
+        raise DataError(f"{path}: has the checksum {found}, and says {manifest['checksum']}; damaged: copy it again.")
+    jobs = [_job(path, key, entry["job"]) for key, entry in manifest["jobs"].items()]
+    if set(manifest["members"]) != {part for part in manifest["parts"] if part.startswith("results-")}:
+        raise DataError(f"{path}: parts and members name other archives; expected the same ones: copy the slice again.")
+    for archive, members in manifest["members"].items():
+        for name in members:
+            _check_owner(f"{path}: {archive}: member", name, jobs)
+    return manifest, jobs
+
+
+@cache
+def _schema() -> Draft202012Validator:
+    return Draft202012Validator(yaml.safe_load(SCHEMA.read_text(encoding="utf-8")))
+
+
+def _job(path: Path, key: str, given: Mapping[str, Any]) -> Job:
+    call = Call(given["call"]["program"], given["call"]["options"])
+    try:
+        if call.program not in SIDE_BY_SIDE:
+            raise ValueError(f"program {call.program!r}")
+        own, _, _ = call.key, call.makes, call.needs
+    except (ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError) as error:
+        raise DataError(
+            f"{path}: job {key}: arguments that no program of a bundle takes ({type(error).__name__}: {str(error)[:100]})."
+        ) from None
+    if not own == key == given["id"]:
+        raise DataError(
+            f"{path}: job {key}: its arguments have the id {own}; expected those that the bundle gave it: changed since then, "
+            "not taken."
+        )
+    return Job(own, "", call, code=given["code"])
+
+
+def _check_owner(what: str, name: str, jobs: Sequence[Job]) -> None:
+    plain_name(name, what)
+    if not any(is_of(name, job) for job in jobs):
+        raise DataError(f"{what} {name[:120]!r} is made by none of the slice's jobs; expected what they make.")
+
+
+def asked_by(about: Mapping[str, Any], given: Sequence[str] = ()) -> Asked:
+    """What a bundle was asked for. Of words for ``--config`` seeds are taken, and others that are ``given`` here, too; where raw
+    files are at home (``mirror=``) is not for a slice to say.
+
+    Raises
+    ------
+    ConfigError
+        for any other word.
+    """
+    words = [word for word in about["config"] if not word.startswith("mirror=")]
+    for word in words:
+        if word not in given and not _SEEDS.fullmatch(word):
+            raise ConfigError(
+                f"the bundle says --config {word[:120]!r}; expected seeds=[…] alone. If you made it with that word, say it here "
+                "too: workflow_scripts/unbundle.py --config WORD."
+            )
+    for name in about["files"]:
+        plain_name(name, "the bundle: metrics file")
+    return Asked(about["scale"], tuple(about["tables"]), tuple(words), tuple(about["files"]))
+
+
+def unpack(folder: Path, manifest: Mapping[str, Any], jobs: Sequence[Job], place: Path) -> None:
+    """Compare all files of a slice with its manifest, and unpack them below ``place``.
+
+    Raises
+    ------
+    DataError
+        when one is missing, damaged or not what it should be, or there is no room for them.
+    """
+    parts = manifest["parts"]
+    for name, expected in parts.items():
+        check_sum(inside(folder, name, f"{folder / MANIFEST}: part"), expected)
+    sizes = [entry["bytes"] for members in manifest["members"].values() for entry in members.values()]
+    needed = sum(sizes) + sum(entry["bytes"] for name, entry in parts.items() if name.startswith("weights-"))
+    if needed > shutil.disk_usage(place).free:
+        raise refusal(place, errno.ENOSPC, needed)
+    for archive, members in manifest["members"].items():
+        read_archive(folder / archive, place, members)
+    if INDEX in parts:
+        for name, content in unpack_weights(folder, [part for part in parts if part != INDEX]):
+            _check_owner(f"{folder / INDEX}: file", name, jobs)
+            write_unpacked(inside(place, name, f"{folder / INDEX}: file"), content)

@@ -1,0 +1,104 @@
+"""Pre-training objectives as torch modules, for a training loop of one's own, and the store of texts that they read."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from tokenizers import Tokenizer
+from torch import nn
+
+from pretrieve.base.errors import ConfigError
+from pretrieve.models.encoder import Encoder
+from pretrieve.pretraining.objectives import build_objective
+from pretrieve.pretraining.presets import resolve
+from pretrieve.pretraining.setting import Setting
+from pretrieve.text.token_store import PassageText, TokenStore, write_token_store
+from pretrieve.training.objective import ContrastiveObjective, Objective
+
+
+def token_store(
+    directory: Path | str,
+    tokenizer: Tokenizer,
+    documents: Sequence[Iterable[Sequence[str]]],
+    titles: Sequence[str] | None = None,
+) -> TokenStore:
+    """Write documents as a token store. A document is a list of passages, a passage a list of sentences; titles: one for each
+    document, which ICT, BFS and WLP put in front of its passages.
+
+    Raises
+    ------
+    ConfigError
+        when there are more or fewer titles than documents.
+    """
+    titles = [""] * len(documents) if titles is None else titles
+    if len(titles) != len(documents):
+        raise ConfigError(f"token_store: {len(titles)} titles for {len(documents)} documents; give one each, or none.")
+    texts = (PassageText(list(sentences), n, n) for n, passages in enumerate(documents) for sentences in passages)
+    return write_token_store(Path(directory), tokenizer, texts, titles)
+
+
+class ObjectiveModule(nn.Module):
+    """A pre-training objective as a module: its parameters are those of the encoder and of all that is trained beside it.
+
+    ``forward(step)`` gives the loss of the batch of that step, ``loss``, and the mean of each of its terms by name. Batches,
+    masks and pairs are functions of the seed and the step alone. All of a batch is computed at once: for a batch that does not
+    fit into memory, or several processes, there is :func:`pretrieve.training.loop.train`.
+    """
+
+    def __init__(self, objective: Objective | ContrastiveObjective) -> None:
+        super().__init__()
+        self.objective, self.trained = objective, objective.module
+
+    def forward(self, step: int) -> dict[str, torch.Tensor]:
+        batches = self.objective.micro_batches(step)
+        if isinstance(self.objective, ContrastiveObjective):
+            vectors, own = zip(*(self.objective.vectors(batch, True) for batch in batches), strict=True)
+            losses = [*own, self.objective.contrast(list(vectors), batches)]
+        else:
+            losses = [self.objective.losses(batch) for batch in batches]
+        means = {}
+        for term in self.objective.terms:
+            count = max(sum(batch.counts.get(term, 0) for batch in batches), 1)
+            means[term] = sum(part[term].float() for part in losses if term in part) / count
+        total = sum(weight * means[term] for term, weight in self.objective.terms.items())
+        return {"loss": total, **means}
+
+
+def make_objective(
+    name: str,
+    encoder: Encoder,
+    store: TokenStore,
+    batch: int,
+    length: int,
+    seed: int = 1,
+    preset: str | None = None,
+    **options: Any,
+) -> ObjectiveModule:
+    """An objective on an encoder, on whose device it runs.
+
+    Parameters
+    ----------
+    name : mlm, condenser, cocondenser, pairs, seed-encoder, optimus, retromae or dupmae
+    batch : examples a step
+    length : tokens of a text, special ones included; of ``pairs``, of a passage and, unless ``options`` say otherwise, a query
+    preset : ``paper`` or ``official_code``; by default the objective's own
+    options : changes to the preset's (:mod:`pretrieve.pretraining.presets`); of ``pairs`` also tasks (a list of ict, bfs and
+        wlp), query_length and passage_length
+
+    Raises
+    ------
+    ConfigError
+        for an unknown name, preset or option, or a value that is not allowed.
+    """
+    changes = dict(options)
+    given: dict[str, Any] = {"name": name, "length": length}
+    if name == "pairs":
+        usual = {"tasks": ["ict"], "query_length": length, "passage_length": length}
+        given = {"name": name} | {key: changes.pop(key, value) for key, value in usual.items()}
+    resolved = given | resolve(name, preset, changes, "make_objective")
+    read, device = store.read_by(encoder.config.kind), next(encoder.parameters()).device
+    return ObjectiveModule(build_objective(Setting(resolved, batch, encoder, read, seed, device, sys.maxsize)))

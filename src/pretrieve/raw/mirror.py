@@ -1,0 +1,70 @@
+"""Where a raw file may be on this machine: in a mirror folder, or in the Python package that ships it."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO
+
+from pretrieve.base.inside import inside
+from pretrieve.raw.raw_bytes import open_raw
+
+if TYPE_CHECKING:
+    from pretrieve.raw.sources import Source
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A place where the file may be; ``packed``: a gzip copy of it."""
+
+    path: Path
+    packed: bool = False
+
+    def open(self) -> BinaryIO:
+        return open_raw(self.path) if self.packed else open(self.path, "rb")
+
+    def may_have(self, size: int) -> bool:
+        """Whether the (unpacked) size is right, as far as can be told without reading the file."""
+        if not self.packed or not size:
+            return size in (0, self.path.stat().st_size)
+        with open(self.path, "rb") as stream:
+            # The last four bytes of a gzip file: the unpacked size modulo 2**32 [RFC 1952].
+            stream.seek(max(0, self.path.stat().st_size - 4))
+            return int.from_bytes(stream.read(4), "little") == size % (1 << 32)
+
+
+def candidates(source: Source, mirror: Path | None) -> Iterator[Candidate]:
+    """Where the file may be on this machine, the likeliest first: in the mirror at its place, there under its name in any other
+    folder, and in its package.
+
+    A name like ``corpus.jsonl`` is that of many files. Where only the first use decides what is right, the place must be right,
+    and no link may lead out of the mirror: then nothing would say what the file is.
+
+    Raises
+    ------
+    DataError
+        for such a link.
+    """
+    if mirror is not None:
+        names = [(source.file, False), (source.file + ".gz", True)]
+        direct = [Candidate(mirror / name, packed) for name, packed in names]
+        for one in direct:
+            if one.path.is_file():
+                if not source.expected:
+                    inside(mirror, str(one.path.relative_to(mirror)), f"mirror {mirror}: {source.name}:")
+                yield one
+        seen = [one.path for one in direct]
+        for name, packed in names if source.expected else []:
+            for path in (*sorted(mirror.rglob(name)), *sorted(mirror.rglob(Path(name).name))):
+                if path.is_file() and path not in seen:
+                    seen.append(path)
+                    one = Candidate(path, packed)
+                    if path.match(name) or one.may_have(source.bytes):
+                        yield one
+    spec = importlib.util.find_spec(source.package) if source.package else None
+    for place in (spec.submodule_search_locations or ()) if spec is not None else ():
+        path = Path(place) / source.path
+        if path.is_file():
+            yield Candidate(path)

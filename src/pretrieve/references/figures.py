@@ -1,0 +1,271 @@
+"""Figures of papers as data: ``references/{paper}/{figure}.yaml``, loaded and checked (``schemas/figures.schema.yaml``).
+
+A figure has panels, a panel has axes and series, a series has points. A series says with ``from`` what it is made of:
+
+==============  ================================================================================================
+``scores``      metrics of systems, one for each x; ``relative_to`` takes the change against another system
+``analysis``    two columns of an analysis's CSV, for one encoder before or after fine-tuning
+``change``      the absolute difference of two series of the panel
+``steps``       runs that were kept while a system was trained (:mod:`pretrieve.finetuning.step_curve`)
+``map``         t-SNE of a system's vectors
+``separation``  share of points whose nearest neighbour is of the same kind
+==============  ================================================================================================
+
+Read by the workflow for every job, so it must load fast: standard library, yaml and jsonschema only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jsonschema
+import yaml
+
+from pretrieve.base.errors import ConfigError, nearest
+from pretrieve.base.package_files import package_file
+from pretrieve.references.palette import METHODS
+
+SCHEMA = package_file("schemas/figures.schema.yaml")
+#: Unit of a y axis → digits behind the decimal point of a measured value.
+UNITS = {"fraction": 4, "%": 2, "cosine": 4, "nats": 4, "coordinate": 3}
+
+# The schema and the references are the project's own: the fast parser, where libyaml is there.
+_Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+class Measure(NamedTuple):
+    """What a point is measured on: a system, a data role and a metric ('' where runs are not scored)."""
+
+    system: str
+    role: str
+    metric: str
+
+
+@dataclass(frozen=True)
+class Axis:
+    """``scale``: ``category`` (each x is a name), ``linear`` or ``log2``; of a y axis always linear."""
+
+    label: str
+    unit: str
+    scale: str = "linear"
+
+    @property
+    def text(self) -> str:
+        """Label with its unit: ``Text length (tokens)``."""
+        plain = self.unit in ("", "fraction", "cosine", "coordinate")  # numbers without a unit
+        return self.label if plain else f"{self.label} ({self.unit})"
+
+
+@dataclass(frozen=True)
+class Series:
+    """One series. Fields that its ``kind`` (the key ``from``) does not have are empty.
+
+    ``points`` maps x, in reading order, to what is measured there; ``steps`` and ``map`` have one under ''. ``published``
+    maps x to the number as the text prints it.
+    """
+
+    name: str
+    label: str
+    method: str
+    kind: str
+    variant: str = "after"
+    points: Mapping[str, Measure] = field(default_factory=dict)
+    relative_to: str = ""
+    common_queries: bool = False
+    analysis: str = ""
+    encoder: str = ""
+    stage: str = ""
+    x: str = ""
+    y: str = ""
+    of: tuple[str, ...] = ()
+    part: str = ""
+    space: str = ""
+    published: Mapping[str, str] = field(default_factory=dict)
+    published_in: str = ""
+    tolerance: float | None = None
+    note: str = ""
+
+    def measures(self) -> Iterator[Measure]:
+        """Everything that must be measured for this series, what it is relative to included."""
+        for measure in self.points.values():
+            yield measure
+            if self.relative_to:
+                yield measure._replace(system=self.relative_to)
+
+
+@dataclass(frozen=True)
+class Panel:
+    name: str
+    title: str
+    draw: str
+    x: Axis
+    y: Axis
+    series: tuple[Series, ...]
+    published_panel: bool = False
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure of a paper. ``map`` has the options of t-SNE: ``texts``, ``seed``, ``perplexity``."""
+
+    paper: str
+    name: str
+    caption: str
+    source: str
+    claim: str
+    notes: tuple[str, ...]
+    panels: tuple[Panel, ...]
+    columns: int = 2
+    map: Mapping[str, Any] = field(default_factory=dict)
+
+    def all_series(self) -> Iterator[tuple[Panel, Series]]:
+        for panel in self.panels:
+            for series in panel.series:
+                yield panel, series
+
+    def measures(self) -> list[Measure]:
+        """Everything that this figure needs measured, each once."""
+        return list(dict.fromkeys(measure for _, series in self.all_series() for measure in series.measures()))
+
+    def published_tables(self) -> list[str]:
+        """Tables of the paper whose cells are published points of this figure."""
+        return sorted({series.published_in for _, series in self.all_series() if series.published_in})
+
+
+@cache
+def _rules(schema: Path, kind: str = "") -> jsonschema.Draft202012Validator:
+    """The schema of a file, or of a series of one ``kind``."""
+    whole = yaml.load(schema.read_text(encoding="utf-8"), _Loader)
+    return jsonschema.Draft202012Validator({**whole["$defs"][kind], "$defs": whole["$defs"]} if kind else whole)
+
+
+def load_figure(path: Path | str, schema: Path | str = SCHEMA) -> Figure:
+    """Read and check ``references/{paper}/{figure}.yaml``.
+
+    Raises
+    ------
+    ConfigError
+        for a missing file, text that is not YAML, a key or value that is not allowed, a series whose point lacks system,
+        role or metric, or two series of one name in a panel; it names the key, what was found and what is allowed.
+    """
+    path = Path(path)
+    try:
+        content = _text_keys(yaml.load(path.read_text(encoding="utf-8"), _Loader))
+    except FileNotFoundError:
+        raise ConfigError(f"{path}: no such file; expected the description of a figure.") from None
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: not readable as YAML: {' '.join(str(error).split())}") from None
+    schema = Path(schema)
+    _check(content, _rules(schema), path, "")
+    # Which keys a series has depends on its `from`: checked one by one, so that the message is about that one's keys.
+    for name, panel in content["panels"].items():
+        for number, entry in enumerate(panel["series"]):
+            _check(entry, _rules(schema, entry["from"]), path, f"panels.{name}.series.{number}")
+    if (path.parent.name, path.stem) != (content["paper"], content["figure"]):
+        raise ConfigError(
+            f"{path}: it says paper {content['paper']}, {content['figure']}; expected those of its path: "
+            f"paper {path.parent.name}, {path.stem}."
+        )
+    figure = Figure(
+        paper=content["paper"],
+        name=content["figure"],
+        caption=content["caption"],
+        source=content["source"],
+        claim=content["claim"],
+        notes=tuple(content.get("notes", ())),
+        panels=tuple(_panel(name, entry, path) for name, entry in content["panels"].items()),
+        columns=content.get("columns", 2),
+        map=content.get("map", {}),
+    )
+    if not figure.map and any(series.kind in ("map", "separation") for _, series in figure.all_series()):
+        raise ConfigError(f"{path}: key map is missing; a figure with maps needs map: {{texts, seed, perplexity}}.")
+    return figure
+
+
+def _text_keys(value: Any) -> Any:
+    """The same with every key as text: YAML reads the x ``512:`` as a number."""
+    if isinstance(value, Mapping):
+        return {str(key): _text_keys(part) for key, part in value.items()}
+    return [_text_keys(part) for part in value] if isinstance(value, list) else value
+
+
+def _check(value: Any, rules: jsonschema.Draft202012Validator, path: Path, where: str) -> None:
+    errors = list(rules.iter_errors(value))
+    if not errors:
+        return
+    # An unknown key or a missing one explains other errors, so it goes first.
+    first = [error for error in errors if error.validator in ("additionalProperties", "required", "dependentRequired")]
+    error = first[0] if first else jsonschema.exceptions.best_match(errors)
+    key = ".".join([*([where] if where else []), *map(str, error.absolute_path)])
+    if error.validator == "additionalProperties" and "properties" in error.schema:
+        allowed = sorted(error.schema["properties"])
+        unknown = sorted(set(error.instance) - set(allowed))[0]
+        raise ConfigError(
+            f"{path}: key {f'{key}.' if key else ''}{unknown} is unknown; allowed: {', '.join(allowed)}"
+            f"{nearest(unknown, allowed)}"
+        )
+    if error.validator == "enum":
+        allowed = [str(name) for name in error.validator_value]
+        raise ConfigError(
+            f"{path}: key {key} is {error.instance!r}; allowed: {', '.join(allowed)}{nearest(error.instance, allowed)}"
+        )
+    raise ConfigError(
+        f"{path}: key {key or '(top level)'}: {error.message}. See figures.schema.yaml for what is allowed."
+    )
+
+
+def _panel(name: str, entry: Mapping[str, Any], path: Path) -> Panel:
+    series = tuple(_series(part, path, f"panels.{name}.series.{number}") for number, part in enumerate(entry["series"]))
+    names = [one.name for one in series]
+    for one in series:
+        if names.count(one.name) > 1:
+            raise ConfigError(f"{path}: key panels.{name}.series: two series are called {one.name!r}; rename one.")
+        for other in one.of:
+            if other not in names or other == one.name:
+                raise ConfigError(
+                    f"{path}: key panels.{name}.series: {one.name!r} is the change of {other!r}, which is no other "
+                    f"series of the panel; it has {', '.join(names)}."
+                )
+    return Panel(
+        name=name,
+        title=entry["title"],
+        draw=entry["draw"],
+        x=Axis(entry["x"]["label"], entry["x"].get("unit", ""), entry["x"]["scale"]),
+        y=Axis(entry["y"]["label"], entry["y"]["unit"]),
+        series=series,
+        published_panel=entry.get("published_panel", False),
+    )
+
+
+def _series(entry: Mapping[str, Any], path: Path, where: str) -> Series:
+    kind = entry["from"]
+    if entry["method"] not in METHODS:
+        raise ConfigError(
+            f"{path}: key {where}.method is {entry['method']!r}; allowed: {', '.join(sorted(METHODS))}"
+            f"{nearest(entry['method'], METHODS)}"
+        )
+    shared = {key: entry.get(key, "") for key in ("system", "role", "metric")}
+    given = entry.get("points", {"": {}} if "system" in entry else {})
+    points = {}
+    for x, own in given.items():
+        measure = Measure(**(shared | ({"system": own} if isinstance(own, str) else own)))
+        # Vectors are not scored, so a map has no metric.
+        needed = ("system", "role") if kind in ("map", "separation") else Measure._fields
+        if missing := [key for key in needed if not getattr(measure, key)]:
+            raise ConfigError(
+                f"{path}: key {where}.points.{x}: no {' and no '.join(missing)}; expected it there or in the series."
+            )
+        points[x] = measure
+    fixed = {"from", "system", "role", "metric", "points", "of"}
+    own = {key: value for key, value in entry.items() if key not in fixed}
+    own.setdefault("label", entry["name"])
+    return Series(kind=kind, points=points, of=tuple(entry.get("of", ())), **own)
+
+
+def load_figures(files: Iterable[Path]) -> dict[str, Figure]:
+    """``{paper}/{figure}`` → figure, of every file."""
+    return {f"{file.parent.name}/{file.stem}": load_figure(file) for file in files}

@@ -1,0 +1,84 @@
+"""Search among texts and vectors that are in memory, with the programs' own exact search and BM25."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from pretrieve.base.errors import ConfigError, DataError
+from pretrieve.retrieval import search as stores
+from pretrieve.retrieval.embeddings import EmbeddingReader
+from pretrieve.retrieval.trec_run import Run
+
+
+class MatrixReader(EmbeddingReader):
+    """A matrix (rows, dim) float32 in memory, in place of a store on disk."""
+
+    def __init__(self, matrix: np.ndarray) -> None:
+        self._vectors = np.ascontiguousarray(matrix, dtype=np.float32)
+        if self._vectors.ndim != 2:
+            raise DataError(f"dense search: passages of shape {self._vectors.shape}, expected (passages, dim).")
+        self.path, self.key = Path("memory"), ""
+        self.rows, self.dim = self._vectors.shape
+
+    def shards(self) -> Iterator[tuple[int, np.ndarray]]:
+        yield 0, self._vectors
+
+    def take(self, rows: np.ndarray) -> np.ndarray:
+        return self._vectors[np.asarray(rows, dtype=np.int64)]
+
+    def read(self) -> np.ndarray:
+        return self._vectors
+
+
+def search(
+    queries: np.ndarray,
+    passages: np.ndarray,
+    passage_ids: Sequence[str] | None = None,
+    depth: int = 100,
+    query_ids: Sequence[str] | None = None,
+    threads: int = 1,
+) -> Run:
+    """Rank all passages (N, dim) by inner product for every query (Q, dim), exactly; equal scores by id.
+
+    Ids are '0', '1', … where none are given. Raises as :func:`pretrieve.retrieval.search.search`.
+
+    >>> search(np.eye(2), np.array([[0.0, 2.0], [1.0, 1.0]]), ["a", "b"], depth=1).doc_ids
+    [['b'], ['a']]
+    """
+    reader = MatrixReader(passages)
+    names = [str(row) for row in range(reader.rows)] if passage_ids is None else list(passage_ids)
+    return stores.search(reader, queries, names, depth, query_ids=query_ids, threads=threads)
+
+
+def bm25(
+    passages: Mapping[str, str],
+    queries: Mapping[str, str],
+    depth: int = 100,
+    k1: float = 0.9,
+    b: float = 0.4,
+    threads: int = 1,
+) -> Run:
+    """Rank passages (id → text) for queries (id → text) with Lucene's BM25 (:mod:`pretrieve.retrieval.bm25`).
+
+    Raises
+    ------
+    ConfigError
+        when pyserini's jar or Java's wheel is not installed, or a number is out of range.
+    DataError
+        for an id or a text that cannot be indexed.
+    """
+    from pretrieve.retrieval import bm25 as lucene
+
+    with tempfile.TemporaryDirectory() as folder:
+        index = Path(folder) / "index"
+        try:
+            lucene.build_index(passages.items(), index, threads)
+        except ModuleNotFoundError as error:
+            raise ConfigError(
+                f"BM25 needs {error.name}, which is not installed: pip install 'pretrieve[workflow]'."
+            ) from None
+        return lucene.search(index, list(queries.items()), depth, k1, b, threads)

@@ -1,0 +1,112 @@
+"""A retriever in memory: its towers, its tokenizer, and texts → vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import torch
+from tokenizers import Tokenizer
+from torch import nn
+
+from pretrieve.base.errors import DataError
+from pretrieve.models.dual_encoder import DualEncoder
+from pretrieve.models.retriever_files import load_retriever
+from pretrieve.models.sentence_modules import Reading, read_sentence_transformer
+from pretrieve.raw.checkpoint_files import OWN
+from pretrieve.retrieval.embed import encode
+from pretrieve.text.encode_words import encode_texts
+from pretrieve.text.packing import Packed, Part, constant, pack
+from pretrieve.text.vocabulary import NO_TOKEN, given_tokenizer, special_ids, vocabulary_sha256
+from pretrieve.training.device import Device
+
+
+@dataclass
+class Retriever:
+    """Texts → vectors whose inner products are the scores; each text is read as ``[CLS] text [SEP]``.
+
+    reading: how many tokens of a query and a passage are read at most, and what is put in front of them.
+    """
+
+    dual: DualEncoder
+    tokenizer: Tokenizer
+    reading: Reading
+    device: Device
+
+    @property
+    def width(self) -> int:
+        """Numbers of a vector."""
+        return self.dual.width
+
+    def encode_queries(self, texts: Sequence[str]) -> np.ndarray:
+        """Vectors (n, width) float32 of the query tower, in the order of the texts."""
+        return self._encode(self.dual.query, texts, self.reading.query_length, self.reading.query_prompt)
+
+    def encode_passages(self, texts: Sequence[str]) -> np.ndarray:
+        """Vectors (n, width) float32 of the document tower, in the order of the texts."""
+        return self._encode(self.dual.document, texts, self.reading.passage_length, self.reading.passage_prompt)
+
+    def _encode(self, tower: nn.Module, texts: Sequence[str], length: int, prompt: str) -> np.ndarray:
+        special = special_ids(self.tokenizer)
+        if self.dual.config.kind == "t5":
+            special = replace(special, cls=NO_TOKEN)
+        parts = list(encode_texts(self.tokenizer, (prompt + text for text in texts)))
+        ids, lengths = (
+            np.concatenate([np.empty(0, np.int64), *column]) for column in ([p[i] for p in parts] for i in (0, 1))
+        )
+        starts = np.cumsum(lengths) - lengths
+
+        def pack_rows(rows: np.ndarray) -> Packed:
+            body = Part(ids, starts[rows], lengths[rows])
+            return pack([constant(special.cls, len(rows)), body, constant(special.sep, len(rows))], length)
+
+        return encode(tower, pack_rows, np.arange(len(lengths)), self.device)
+
+
+def load(
+    directory: Path | str,
+    tokenizer: Path | str | Tokenizer | None = None,
+    device: str = "cpu",
+    query_length: int | None = None,
+    passage_length: int | None = None,
+) -> Retriever:
+    """The retriever of a directory: one that fine-tuning or pre-training here made, or a published one.
+
+    Parameters
+    ----------
+    directory : with ``pretrieve.json``; or in the layout of sentence-transformers (Pooling by the first token or the mean, at
+        most one Dense layer without activation, Normalize; or a Router to two of these); or an encoder of transformers that
+        :mod:`pretrieve.models.published` reads, whose first state is then the vector
+    tokenizer : ``tokenizer.json`` or ``vocab.txt``, where the directory has none, as those made here
+        (``results/SCALE/corpora/CORPUS/tokenizer.json``)
+    device : of torch
+    query_length, passage_length : tokens that are read, special ones included; by default what the directory says, or as many
+        as the body has positions
+
+    Raises
+    ------
+    DataError
+        when the directory is damaged or of a kind that is not supported, or the tokenizer is missing or another one.
+    """
+    directory, about = Path(directory), {}
+    if (directory / OWN).is_file():
+        dual, about = load_retriever(directory)
+        reading, vocabulary = Reading.of(dual.config), None
+    else:
+        dual, reading, vocabulary = read_sentence_transformer(directory)
+    given = tokenizer if tokenizer is not None else vocabulary
+    if given is None:
+        where = "results/SCALE/corpora/CORPUS/tokenizer.json"
+        raise DataError(f"{directory}: has no tokenizer; give the one that it was made with: tokenizer='{where}'.")
+    words = given if isinstance(given, Tokenizer) else given_tokenizer(Path(given))
+    if vocabulary_sha256(words) != about.get("vocabulary_sha256", vocabulary_sha256(words)):
+        raise DataError(f"{directory}: was made with another vocabulary than the one given; give its own tokenizer.")
+    if words.get_vocab_size() > dual.config.vocabulary_size:
+        raise DataError(
+            f"{directory}: the tokenizer has {words.get_vocab_size()} entries, the body {dual.config.vocabulary_size}; give its "
+            "own tokenizer."
+        )
+    reading = reading.cut(query_length, passage_length)
+    return Retriever(dual.to(device).eval(), words, reading, Device(torch.device(device), bf16=False))

@@ -1,0 +1,59 @@
+"""The files that a figure is made from, at the configured scale: what its rule waits for. As light as the workflow itself."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pretrieve.analysis.plan import PRETRAINED, analyses
+from pretrieve.base import paths
+from pretrieve.references.figures import Figure, Series
+
+if TYPE_CHECKING:
+    from pretrieve.workflow.plan import Plan
+
+
+def cells_of(figure: Figure) -> list[dict[str, str]]:
+    """What a figure needs measured, as cells of a table; a cell of vectors has no metric."""
+    return [
+        {"paper": figure.paper, "system": one.system, "dataset": one.role, "metric": one.metric}
+        for one in figure.measures()
+    ]
+
+
+def figure_inputs(plan: Plan, name: str) -> list[str]:
+    """Every file that this scale can make for the figure ``{paper}/{figure}``, in reading order."""
+    paper = plan.figures[name].paper
+    files = [file for _, series in plan.figures[name].all_series() for file in _of_series(plan, series, paper)]
+    return list(dict.fromkeys(files))
+
+
+def _of_series(plan: Plan, series: Series, paper: str) -> list[str]:
+    if series.kind == "analysis":
+        options = analyses(plan.config).get(series.analysis, {})
+        there = series.encoder in options.get("encoders", ()) and (series.stage == PRETRAINED or "finetuned" in options)
+        return [paths.analysis_file(plan.root, series.analysis)] if there else []
+    files = []
+    for measure in series.measures():
+        cell = {"paper": paper, "system": measure.system, "dataset": measure.role, "metric": measure.metric}
+        dataset = plan.measured(cell)
+        if dataset is None:
+            continue
+        task = paths.task_dir(plan.root, dataset)
+        for seed in plan.seeds_of(measure.system):
+            if series.kind == "scores":
+                files.append(paths.metrics_file(plan.root, measure.system, dataset, seed))
+            elif series.kind == "steps" and plan.trained_on(dataset) == dataset:
+                # The runs on the way stand beside it; which there are depends on the recipe.
+                files.append(f"{paths.retriever_dir(plan.root, measure.system, dataset, seed)}/pretrieve.json")
+                files += [f"{task}/splits.parquet", f"{task}/qrels.parquet"]
+            elif series.kind in ("map", "separation"):
+                store = paths.embedding_dir(plan.root, measure.system, dataset, seed)
+                files += [f"{store}/corpus.json", f"{store}/queries.json"]
+                files += [f"{task}/{file}" for file in paths.TASK_FILES if file.endswith(".parquet")]
+    return files
+
+
+def setting_of(plan: Plan, paper: str | None = None) -> dict[str, Any]:
+    """What ``pretrieve figure`` is told about the scale, as JSON: the fields of
+    :class:`pretrieve.reporting.tables.results.Setting` for the figures of a paper, and ``analyses`` and ``corpus``."""
+    return plan.setting(paper) | {"analyses": dict(analyses(plan.config)), "corpus": plan.scale["corpus"]}

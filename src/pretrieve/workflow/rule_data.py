@@ -1,0 +1,227 @@
+"""What the rules say of sources, corpora, data sets and tables: files, and arguments as the programs take them.
+
+Loaded by every call of Snakemake: standard library only.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pretrieve.base import paths
+from pretrieve.base.code_folder import code_file, given_or_code_file
+from pretrieve.benchmarks import readers as dataset_formats
+from pretrieve.corpora import readers as corpus_formats
+from pretrieve.raw import hub
+from pretrieve.workflow import figure_inputs as figure_plan
+from pretrieve.workflow.plan import Plan, as_argument
+from pretrieve.workflow.scales import articles_of, of_one_scale, vocabulary_corpus, vocabulary_of, wants_corpus
+from pretrieve.workflow.stage_code import stage_code
+
+COLLECTION_FILES = ("collection.parquet", "queries.parquet", "qrels.parquet", "stats.json")
+#: Rule → what it writes of a task.
+TASK_KINDS = {
+    "task": paths.TASK_FILES,
+    "task_with_answers": (*paths.TASK_FILES, "answers.parquet"),
+    "example_task": paths.EXAMPLE_FILES,
+}
+
+
+class DataRules:
+    """Names are those of wildcards; a method with ``argument``, ``words`` or ``options`` in its name gives shell words."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan, self.config, self.root = plan, plan.config, plan.root
+
+    def source_name(self, file: str) -> str:
+        """The source that a raw file is."""
+        return self.plan.source_at[f"{self.plan.source_folder}/{file}"]
+
+    def source_checksum(self, file: str) -> str:
+        """What the list says; older lists have a column sha256."""
+        source = self.plan.sources[self.source_name(file)]
+        return source.get("checksum") or source["sha256"]
+
+    def corpus_files(self, name: str, *tables: str) -> list[str]:
+        """Parquet tables of a corpus."""
+        return [f"{paths.corpus_dir(self.root, name)}/{table}.parquet" for table in tables]
+
+    def corpus_raw_files(self, corpus: str) -> list[str]:
+        """Paths of the raw files of a corpus, with those of all its parts."""
+        parts = self.plan.corpus_parts(corpus)
+        return list(dict.fromkeys(file for part in parts for file in part.files.values()))
+
+    def corpus_arguments(self, corpus: str) -> str:
+        """The same as options of corpus.py: ``--part NAME=READER FILE=PATH …`` for each part."""
+        return " ".join(
+            "--part "
+            + " ".join(
+                shlex.quote(f"{name}={value}") for name, value in ((part.name, part.reader), *part.files.items())
+            )
+            for part in self.plan.corpus_parts(corpus)
+        )
+
+    def corpus_code(self, corpus: str) -> str:
+        """The code that reads a corpus: that of its own readers only."""
+        readers = [part.reader for part in self.plan.corpus_parts(corpus)]
+        entries = repr([corpus_formats.READERS[reader] for reader in readers])
+        return stage_code("corpus.py", *corpus_formats.modules_of(readers), entries=entries)
+
+    def excluded(self, corpus: str) -> str | list[str]:
+        """The list of titles whose articles a corpus leaves out, or none."""
+        file = self.config["corpora"][corpus].get("exclude")
+        return given_or_code_file(file) if file else []
+
+    def exclude_argument(self, corpus: str) -> str:
+        """The same as an option."""
+        return f"--exclude {shlex.quote(self.excluded(corpus))}" if self.excluded(corpus) else ""
+
+    def expected_counts(self, corpus: str) -> str:
+        """``articles=4604``: counts that a corpus must have."""
+        expected = self.config["corpora"][corpus].get("expect", {})
+        return " ".join(shlex.quote(f"{name}={count}") for name, count in expected.items())
+
+    def vocabulary_size(self, corpus: str) -> int:
+        """Word pieces at most."""
+        return vocabulary_of(self.config, corpus).size
+
+    def given_argument(self, corpus: str) -> str:
+        """The option of tokens.py that names the given vocabulary of a corpus, or nothing."""
+        given = self.given_vocabulary(corpus)
+        return f"--given {shlex.quote(hub.vocabulary_place(given[0]))}" if given else ""
+
+    def overlapping_files(self, dataset: str) -> list[str]:
+        """The files of a task that have its test texts."""
+        directory = paths.task_dir(self.root, dataset)
+        return [f"{directory}/{name}.parquet" for name in self.plan.overlapping_files(dataset)]
+
+    def given_vocabulary(self, corpus: str) -> list[str]:
+        """The file that stands for the given vocabulary of a corpus, or none: of a checkpoint of the hub, what says that it is
+        there."""
+        given = vocabulary_of(self.config, corpus).file
+        if not given:
+            return []
+        return hub.files_of(given) if given.startswith("hub:") else [self.plan.raw_file(given)]
+
+    def reader_of(self, dataset: str) -> dataset_formats.Reader:
+        """The format of a data set."""
+        return dataset_formats.READERS[self.config["datasets"][dataset]["reader"]]
+
+    def raw_files(self, dataset: str) -> dict[str, str]:
+        """Name → path of a data set's ``files``."""
+        return self.plan.dataset_files(dataset)
+
+    def collection_inputs(self, dataset: str) -> list[str]:
+        """The files that a collection is read from."""
+        return list(self.raw_files(dataset).values())
+
+    def collection_words(self, dataset: str) -> str:
+        """How collection.py is called: ``beir --files train=… --options {…}``."""
+        options = self.config["datasets"][dataset]
+        given = as_argument(options.get("reader_options", {}))
+        return f"{options['reader']} --files {self.named_files(dataset)} --options {given}"
+
+    def named_files(self, dataset: str) -> str:
+        """Name → path as an option: ``train=path dev=path``."""
+        return " ".join(shlex.quote(f"{name}={path}") for name, path in self.raw_files(dataset).items())
+
+    def collection_code(self, dataset: str) -> str:
+        """The code that reads a collection: that of its own format only."""
+        reader = self.reader_of(dataset)
+        return stage_code("collection.py", reader.module, entries=repr(reader))
+
+    def task_code(self, dataset: str) -> str:
+        """The code that makes a task: that of its own format only."""
+        reader = dataset_formats.task_reader(self.config["datasets"][dataset]["reader"])
+        return stage_code("task.py", reader.module, entries=repr(reader))
+
+    def task_kind(self, dataset: str) -> str:
+        """The rule that makes a task."""
+        if self.plan.is_examples(dataset):
+            return "example_task"
+        return "task_with_answers" if self.reader_of(dataset).answers else "task"
+
+    def task_inputs(self, dataset: str) -> list[str]:
+        """The files that a task is made of: its own, or those of its collection."""
+        if not self.reader_of(dataset).collection:
+            return list(self.raw_files(dataset).values())
+        return [f"{self.root}/collections/{dataset}/{name}" for name in COLLECTION_FILES]
+
+    def task_words(self, dataset: str) -> str:
+        """How task.py is called: ``squad --files train=… --options {…}``."""
+        options = self.config["datasets"][dataset]
+        if self.reader_of(dataset).collection:
+            reader, files = "collection", f"collection={self.root}/collections/{dataset}"
+        else:
+            reader, files = options["reader"], self.named_files(dataset)
+        words = [reader, *(["--files", files] if files else [])]
+        given = dataset_formats.options_of(options)
+        return " ".join(words + (["--options", as_argument(given)] if given else []))
+
+    def corpus_of_task(self, dataset: str) -> list[str]:
+        """Tables of the corpus that a task is made of, or that an open-domain task is searched in; none for another task."""
+        reader, tables = self.reader_of(dataset), tuple[str, ...]()
+        if not reader.collection and wants_corpus(self.config, dataset):
+            tables = reader.tables or ("articles", "passages")
+        return self.corpus_files(articles_of(self.config, dataset), *tables)
+
+    def corpus_argument(self, dataset: str) -> str:
+        """The same corpus as an option, or nothing."""
+        folder = paths.corpus_dir(self.root, articles_of(self.config, dataset))
+        return f"--corpus {shlex.quote(folder)}" if self.corpus_of_task(dataset) else ""
+
+    def size_arguments(self, dataset: str) -> str:
+        """``1pct=0.01 5pct=0.05``: the training-set sizes of a task."""
+        return " ".join(
+            shlex.quote(f"{size}={share}") for size, share in self.config["datasets"][dataset]["sizes"].items()
+        )
+
+    def task_files(self, dataset: str) -> list[str]:
+        """What every later stage reads of a task."""
+        directory = paths.task_dir(self.root, dataset)
+        return [f"{directory}/{name}" for name in TASK_KINDS[self.task_kind(dataset)]]
+
+    def tokenizer_of(self, dataset: str) -> str:
+        """The vocabulary that the texts of a data set are tokenised with."""
+        return f"{paths.corpus_dir(self.root, vocabulary_corpus(self.config, dataset))}/tokenizer.json"
+
+    def bm25_of(self, dataset: str) -> Mapping[str, float]:
+        """BM25's k1 and b on a data set."""
+        return self.config["datasets"][dataset].get("bm25", self.config["bm25"])
+
+    def candidate_runs(self, dataset: str, sizes: Sequence[str]) -> list[str]:
+        """In the rerank setting, the BM25 runs whose hits are ranked; of another data set, none."""
+        if not self.config["datasets"][dataset].get("rerank"):
+            return []
+        return [paths.run_file(self.root, f"bm25.reqa-{size}", dataset, 0) for size in sizes]
+
+    def score_arguments(self, dataset: str, sizes: Sequence[str]) -> str:
+        """What is searched and how it is scored, as options: task, sizes, depth, metrics, conventions."""
+        options = self.config["datasets"][dataset]
+        words = ["--task", paths.task_dir(self.root, dataset), "--sizes", *sizes]
+        words += ["--depth", str(options.get("depth", 100))]
+        words += ["--metrics", *self.plan.metrics_of(dataset)]
+        return shlex.join([*words, "--conventions", *options.get("conventions", [])])
+
+    def metrics_of_parts(self, system: str, mean: str, seed: int | str) -> list[str]:
+        """The metrics files of the parts of a mean."""
+        parts = self.plan.means[mean]
+        return [paths.metrics_file(self.root, system, part, seed) for part in parts]
+
+    def licences_of(self, dataset: str) -> str:
+        """Where the texts of a task come from, and their licences, as shell words."""
+        return shlex.join(self.plan.licences(dataset))
+
+    def science(self) -> dict[str, Any]:
+        """The configuration without other scales' entries and without what decides no result."""
+        return of_one_scale(self.config)
+
+    def figure_inputs(self, paper: str, figure: str) -> list[str]:
+        """What a figure is measured from."""
+        return figure_plan.figure_inputs(self.plan, f"{paper}/{figure}")
+
+    def figure_tables(self, paper: str, figure: str) -> list[str]:
+        """The published tables that a figure takes values from."""
+        tables = self.plan.figures[f"{paper}/{figure}"].published_tables()
+        return [str(code_file(f"references/{paper}/{table}.csv")) for table in tables]

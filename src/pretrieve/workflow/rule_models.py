@@ -1,0 +1,127 @@
+"""What the rules say of encoders and fine-tuned families: what each is made of, its options and its code.
+
+Loaded by every call of Snakemake: standard library only. ``wildcards``: with ``family`` (``ENCODER.RECIPE``) and ``seed``.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Sequence
+from typing import Any
+
+from pretrieve.base import paths
+from pretrieve.finetuning import trainers
+from pretrieve.pretraining import objectives
+from pretrieve.raw import hub
+from pretrieve.workflow.job_options import encoder_options, from_outside, recipe_options, started_from
+from pretrieve.workflow.plan import Plan, as_argument
+from pretrieve.workflow.scales import corpus_of
+from pretrieve.workflow.stage_code import stage_code
+
+RETRIEVER_FILES = ("model.safetensors", "heads.safetensors", "pretrieve.json")
+ENCODER_FILES = ("config.json", *RETRIEVER_FILES)
+STORE_FILES = ("corpus.json", "queries.json")
+
+
+class ModelRules:
+    """Of a plan."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan, self.config, self.root = plan, plan.config, plan.root
+
+    def of_sizes(self, kind: str, dataset: str, sizes: Sequence[str], *names: str) -> list[str]:
+        """Paths below ``results/{scale}/KIND`` of ``{family}`` and ``{seed}``, size by size: files in a folder, or files of their
+        own (a name that begins with a dot), or without ``names`` the folders."""
+        folders = [f"{self.root}/{kind}/{{family}}-{size}/{dataset}/seed{{seed}}" for size in sizes]
+        return [
+            folder + name if name.startswith(".") else os.path.join(folder, name)
+            for folder in folders
+            for name in names
+        ] or folders
+
+    def pretraining_options(self, encoder: str) -> dict[str, Any]:
+        """What decides an encoder, as pretrain.py takes it."""
+        return encoder_options(self.config, encoder).to_dict()
+
+    def pretraining_code(self, encoder: str) -> str:
+        """The code that trains an encoder: of the objectives, its own only."""
+        objective = encoder_options(self.config, encoder).objective
+        return stage_code("pretrain.py", *objectives.modules_of(objective))
+
+    def store_of(self, encoder: str) -> str:
+        """The token store that an encoder is pre-trained on."""
+        return f"{paths.corpus_dir(self.root, corpus_of(self.config, encoder))}/tokens"
+
+    def outside(self, encoder: str) -> str | None:
+        """The start of an encoder that is hub:OWNER/NAME or dir:PATH, or None."""
+        start = self.config["encoders"][encoder].get("start")
+        return start if start is not None and from_outside(start) else None
+
+    def store_files(self, encoder: str) -> str:
+        """What stands for the same, complete."""
+        return f"{self.store_of(encoder)}/meta.json"
+
+    def start_of(self, encoder: str, seed: int | str) -> list[str]:
+        """Files of what an encoder goes on from; none for a fresh one."""
+        if self.outside(encoder):
+            return hub.files_of(self.outside(encoder))
+        start = started_from(self.config, encoder)
+        if start is None:
+            return []
+        directory = paths.encoder_dir(self.root, start, seed)
+        return [f"{directory}/{name}" for name in ENCODER_FILES]
+
+    def start_argument(self, encoder: str, seed: int | str) -> str:
+        """The option of pretrain.py that names the directory of an encoder's start; nothing for a fresh one."""
+        own = started_from(self.config, encoder)
+        if self.outside(encoder) is None and own is None:
+            return ""
+        directory = (
+            hub.place_of(self.outside(encoder)) if self.outside(encoder) else paths.encoder_dir(self.root, own, seed)
+        )
+        return f"--start {shlex.quote(directory)}"
+
+    def encoder_of(self, wildcards: Any) -> str:
+        """Directory of the encoder of ``{family}``, an encoder and a recipe."""
+        return paths.encoder_dir(self.root, wildcards.family.split(".")[0], wildcards.seed)
+
+    def encoder_weights(self, wildcards: Any) -> str:
+        """The weights of the same."""
+        return f"{self.encoder_of(wildcards)}/model.safetensors"
+
+    def watched_sizes(self, task: str, wildcards: Any) -> list[str]:
+        """The training-set sizes of ``{family}`` that a figure shows steps of."""
+        return sorted(self.plan.watched_sizes.get((wildcards.family, task), ()))
+
+    def options_of(self, task: str, wildcards: Any) -> dict[str, Any]:
+        """Options of the recipe of ``{family}`` on a task; ``curve`` only where a figure shows it."""
+        options = recipe_options(self.config, wildcards.family.split(".")[1], task)
+        if options.get("curve") and not self.watched_sizes(task, wildcards):
+            options["curve"] = 0
+        return options
+
+    def family_options(self, task: str, wildcards: Any) -> str:
+        """Options of the recipe of ``{family}`` on a task, as an argument."""
+        return as_argument(self.options_of(task, wildcards))
+
+    def finetuning_code(self, task: str, wildcards: Any) -> str:
+        """The code that trains ``{family}`` on a task: of the trainers, its own only."""
+        return stage_code("finetune.py", *trainers.modules_of(self.options_of(task, wildcards)))
+
+    def length_arguments(self, family: str, dataset: str) -> str:
+        """Tokens of a query and of a document of a family, as options."""
+        options = recipe_options(self.config, family.split(".")[1], dataset)
+        return f"--query-length {options['query_length']} --passage-length {options['passage_length']}"
+
+    def made_of_files(self, task: str, sizes: Sequence[str], wildcards: Any) -> list[str]:
+        """What the retrievers of ``{family}`` are made of beside their encoder."""
+        files = [
+            file for size in sizes for file in self.plan.made_of_files(wildcards.family, task, size, wildcards.seed)
+        ]
+        return list(dict.fromkeys(files))
+
+    def made_of_argument(self, task: str, sizes: Sequence[str], wildcards: Any) -> str:
+        """The same by training-set size, as finetune.py takes it."""
+        made_of = {size: self.plan.made_of(wildcards.family, task, size, wildcards.seed) for size in sizes}
+        return as_argument(made_of)

@@ -1,0 +1,137 @@
+"""What code a stage's results depend on, as one short word that its rule has among its parameters.
+
+Snakemake runs a job again when a parameter changed. The word is a hash of the program and of all modules that it imports,
+directly or through others, as Python reads them: comments, docstrings, line breaks, the texts of errors and of ``--help`` are
+left out, for they decide no result. So are the modules of :data:`NO_RESULT`. A registry, which imports one of many modules by
+its name, is not looked into: the rule names the modules that its job uses. Standard library only, for every call of Snakemake
+reads it.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+from pretrieve.base.errors import ConfigError
+
+#: The folder that the package is in, wherever it is installed, and the programs of a checkout.
+ROOT = Path(__file__).resolve().parents[2]
+PROGRAMS = ROOT.parent / "workflow_scripts"
+
+#: Modules that no result depends on → why. What they import counts only where something else imports it.
+NO_RESULT = {
+    "pretrieve.base.arguments": "the forms of options; their values are parameters of the rule",
+    "pretrieve.base.program": "how programs end, and what they print",
+    "pretrieve.base.errors": "texts of errors",
+    "pretrieve.base.disk": "what is said of a full disk",
+    "pretrieve.base.job_lock": "which process works on a job",
+    "pretrieve.base.progress": "what a terminal shows",
+    "pretrieve.training.parent": "ends a process with its parent",
+    "pretrieve.base.finished_work": "when checkpoints are removed",
+    "pretrieve.benchmarks.readers": "a registry: the rule names the data set's entry and module",
+    "pretrieve.corpora.readers": "a registry: the rule names the entries and modules of the corpus's formats",
+    "pretrieve.pretraining.objectives": "a registry: the rule names the objective's modules",
+    "pretrieve.finetuning.trainers": "a registry: the rule names the trainer's modules",
+}
+
+
+class Source(NamedTuple):
+    """A module as far as results depend on it: ``digest`` of its code, and the project's modules that it ``imports``."""
+
+    digest: str
+    imports: tuple[str, ...]
+
+
+def file_of(module: str) -> Path | None:
+    """The file of a module of the project by its full name; of a program by its own (``pretrain.py``). None: there is none."""
+    if module.endswith(".py"):
+        return file_of(f"pretrieve.commands.{module.removesuffix('.py')}") or PROGRAMS / module
+    base = ROOT / Path(*module.split("."))
+    return next((file for file in (base.with_suffix(".py"), base / "__init__.py") if file.is_file()), None)
+
+
+@cache
+def _source(module: str) -> Source:
+    file = file_of(module)
+    if file is None:
+        raise ConfigError(
+            f"{module}: no such module, and a registry names it; write src/{module.replace('.', '/')}.py."
+        )
+    tree = ast.parse(file.read_bytes())
+    found: set[str] = set()
+    words = " ".join(_words(tree, found))
+    own = (name for name in found if name.split(".")[0] == "pretrieve")
+    known = (name for name in own if name not in NO_RESULT and file_of(name) is not None)
+    return Source(hashlib.sha256(words.encode()).hexdigest(), tuple(sorted(known)))
+
+
+def _words(node: object, imports: set[str]) -> Iterator[str]:
+    """A part of a syntax tree as words, the same for every version of Python; and the project's modules that it imports."""
+    if isinstance(node, list):
+        yield "["
+        for one in node:
+            yield from _words(one, imports)
+        yield "]"
+    elif not isinstance(node, ast.AST):
+        yield repr(node)
+    elif not _decides_nothing(node):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            imports |= {name for name in (node.module, *(f"{node.module}.{one.name}" for one in node.names))}
+        elif isinstance(node, ast.Import):
+            imports |= {one.name for one in node.names}
+        yield f"({type(node).__name__}"
+        for name in node._fields:
+            value = getattr(node, name, None)
+            if value is None or value == [] or (name in ("args", "keywords") and _says_only(node)):
+                continue
+            yield name
+            yield from _words(value, imports)
+        yield ")"
+
+
+def _decides_nothing(node: ast.AST) -> bool:
+    """Docstrings and other lone strings, what is for type checkers, and texts of ``--help``."""
+    return (
+        (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant))
+        or (isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING")
+        or (isinstance(node, ast.keyword) and node.arg == "help")
+    )
+
+
+def _says_only(node: ast.AST) -> bool:
+    """``ConfigError(…)``: what an exception says; ``required(parser, Path, out="…")``: what --help says."""
+    called = node.func.id if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) else ""
+    return called.endswith("Error") or called in ("required", "required_lists")
+
+
+def stage_sources(program: str, *modules: str) -> dict[str, str]:
+    """Module → digest of its code: the program's own, ``modules``, and all that these import.
+
+    Raises
+    ------
+    ConfigError
+        for one of ``modules`` that is not there.
+    """
+    found: dict[str, str] = {}
+    waiting = [program, *modules]
+    while waiting:
+        module = waiting.pop()
+        if module not in found:
+            found[module] = _source(module).digest
+            waiting += _source(module).imports
+    return found
+
+
+@cache
+def stage_code(program: str, *modules: str, entries: str = "") -> str:
+    """The code that a stage's results depend on, in 16 letters and digits.
+
+    program: a file of ``workflow_scripts/``; modules: what its registries choose for this job; entries: what they say of it.
+    """
+    lines = "".join(f"{module} {digest}\n" for module, digest in sorted(stage_sources(program, *modules).items()))
+    lines += entries
+    return hashlib.sha256(lines.encode()).hexdigest()[:16]

@@ -1,0 +1,236 @@
+"""What is wrong in a configuration or a checkpoint is said before the first job, in one sentence, and within a second or so.
+
+Seen to fail on the commit before: each case of ``test_a_value`` passed, was a traceback of a job or ended after training; the
+alias bombs had not come back after 60 s; each case of ``test_a_checkpoint`` was a TypeError, ZeroDivisionError, RecursionError or
+did not come back; in a plain locale `config.yaml` with a letter beyond ASCII was a UnicodeDecodeError.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+import json
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "workflow"))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "models"))
+
+from config_cases import ROOT, checked, project_config
+from miniature import Workflow, clone
+from published_files import bert_lm, write
+
+from pretrieve.base.errors import ConfigError, DataError
+from pretrieve.models.config import BodyConfig
+from pretrieve.models.encoder import Encoder
+from pretrieve.models.hf_format import read_encoder, save_encoder
+from pretrieve.models.published import read_start
+from pretrieve.workflow import my_corpus
+from pretrieve.workflow.config_checks import check_file, check_size
+
+LINES = 9
+BOMBS = {
+    "lists": "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n"
+    + "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]\n" for n in range(1, LINES)),
+    "mappings": "a0: &a0 {x: 1, y: 2}\n"
+    + "".join(f"a{n}: &a{n} {{{', '.join(f'{key}: *a{n - 1}' for key in 'abcdefghij')}}}\n" for n in range(1, LINES)),
+    "merges": "a0: &a0 {x: 1}\n"
+    + "".join(
+        f"a{n}: &a{n} {{{', '.join(f'{key}: {{<<: *a{n - 1}}}' for key in 'abcdefghij')}}}\n" for n in range(1, LINES)
+    ),
+    "deep": f"a: {'[' * 3000}{']' * 3000}\n",
+    "itself": "a: &a {b: *a}\n",
+    "digits": f"a: {'9' * 5000}\n",
+}
+
+
+@pytest.mark.parametrize("name", BOMBS)
+def test_a_file_that_nobody_could_walk_through(tmp_path: Path, name: str) -> None:
+    (tmp_path / "config.yaml").write_text(BOMBS[name])
+    begin = time.monotonic()
+    with pytest.raises(ConfigError, match=r"config.yaml: line \d+: .*expected at most"):
+        check_file(tmp_path / "config.yaml")
+    if name not in ("deep", "digits"):  # which no reader gets so far with
+        with pytest.raises(ConfigError, match=r"config: a\d?: has .*expected at most"):
+            check_size(yaml.safe_load(BOMBS[name]))
+    assert time.monotonic() - begin < 5
+
+
+def test_a_file_as_it_should_be(tmp_path: Path) -> None:
+    check_file(ROOT / "config.yaml")
+    check_size(project_config())
+    (tmp_path / "none.yaml").write_text("a: [1\nb: }")
+    check_file(tmp_path / "none.yaml")  # what is no YAML says Snakemake
+    check_file(tmp_path / "missing.yaml")
+    (tmp_path / "often.yaml").write_text("a: &a [1, 2]\nb: {c: *a, d: *a}\n")
+    check_file(tmp_path / "often.yaml")
+
+
+def test_snakemake_never_sees_a_bomb(untouched: Workflow, fault_folders: Path) -> None:
+    workflow = clone(untouched, fault_folders / "bomb")
+    with open(workflow.folder / "config.yaml", "a", encoding="utf-8") as stream:
+        stream.write(BOMBS["mappings"])
+    begin = time.monotonic()
+    ended = workflow.run("-n")
+    assert ended.code == 1 and "ConfigError: config.yaml: line" in ended.stderr and "Traceback" not in ended.text
+    assert time.monotonic() - begin < 60
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "words"),
+    [
+        ("seeds", [1.0], "seeds.0: 1.0 is not allowed; expected a whole number"),
+        ("seeds", [10**30], "seeds.0: 10000000000000000000… is not allowed; expected a number from 0 to"),
+        ("seeds", list(range(1000)), "seeds: 1,000 seeds in one run; expected at most 100"),
+        ("scales.demo.body.hidden", 128.0, "body.hidden: 128.0 is not allowed; expected a whole number"),
+        ("scales.demo.body.hidden", 10**12, "body.hidden: 1000000000000 is not allowed; expected a number from 1 to"),
+        (
+            "scales.demo.pretraining.budgets.pairs.steps",
+            3.0,
+            "budgets.pairs.steps: 3.0 is not allowed; expected a whole",
+        ),
+        (
+            "scales.demo.pretraining.budgets.pairs.batch",
+            4.0,
+            "budgets.pairs.batch: 4.0 is not allowed; expected a whole",
+        ),
+        ("my_corpus_options.depth", 20.0, "my_corpus_options.depth: 20.0 is not allowed; expected a whole number"),
+        ("scales.demo.search", {"index": {"kind": "nope"}}, "demo.search.index: index kind 'nope' is unknown"),
+        (
+            "scales.demo.search",
+            {"index": {"kind": "IVF", "lists": 2.0}},
+            "search.index: index IVF: lists=2.0, expected a whole",
+        ),
+        ("scales.demo.search", {"index": {}}, "demo.search.index: index kind 'None' is unknown"),
+        ("bm25.k1", 1e300, "bm25.k1: 1e+300 is not allowed; expected a number from 0 to 1000"),
+        ("bm25.b", float("nan"), "bm25.b: nan is not allowed; expected a number from"),
+        ("bm25.k1", float("inf"), "bm25.k1: inf is not allowed"),
+        ("checkpoint_seconds", float("inf"), "checkpoint_seconds: inf is not allowed"),
+        ("mining_depth", 10**40, "mining_depth: 10000000000000000000… is not allowed"),
+    ],
+)
+def test_a_value(path: str, value: Any, words: str) -> None:
+    config = project_config()
+    *above, last = path.split(".")
+    place = config
+    for key in above:
+        place = place[key]
+    place[last] = value
+    with pytest.raises(ConfigError) as refused:
+        checked(config)
+    assert words in str(refused.value) and "\n" not in str(refused.value)
+
+
+def test_lengths_of_a_run_on_ones_own_corpus(tmp_path: Path) -> None:
+    """Against the positions of the body, in both places that can say them."""
+    (tmp_path / "corpus.jsonl").write_text("".join(f'{{"_id": "{n}", "text": "One {n}. Two."}}\n' for n in range(30)))
+    for place in ("finetuning", None):
+        config = project_config() | {"my_corpus": str(tmp_path)}
+        config["my_corpus_options"] = copy.deepcopy(config["my_corpus_options"])
+        options = config["my_corpus_options"]
+        (options[place] if place else options)["passage_length"] = 200
+        with pytest.raises(ConfigError, match=r"passage_length: 200 .*128"):
+            checked(my_corpus.with_my_corpus(config))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"num_attention_heads": 0},
+        {"num_attention_heads": True},
+        {"num_hidden_layers": "two"},
+        {"num_hidden_layers": None},
+        {"num_hidden_layers": 10**9},
+        {"num_hidden_layers": 2.0},
+        {"hidden_size": -16},
+        {"hidden_size": 10**12},
+        {"vocab_size": "x"},
+        {"vocab_size": [60]},
+        {"max_position_embeddings": "22"},
+        {"type_vocab_size": {}},
+        {"hidden_dropout_prob": "much"},
+        {"hidden_dropout_prob": 7},
+        {"layer_norm_eps": None},
+        {"initializer_range": float("nan")},
+        {"model_type": ["bert"]},
+        {"model_type": "roberta", "pad_token_id": "one"},
+    ],
+    ids=str,
+)
+def test_a_checkpoint(tmp_path: Path, change: dict[str, Any]) -> None:
+    model = bert_lm()
+    write(tmp_path, model.state_dict(), model.config.to_dict() | change)
+    begin = time.monotonic()
+    with pytest.raises(DataError) as refused:
+        read_start(tmp_path)
+    assert str(tmp_path) in str(refused.value) and "\n" not in str(refused.value)
+    assert time.monotonic() - begin < 20
+
+
+@pytest.mark.parametrize(
+    "text", ["[" * 100_000, '{"a":' * 100_000, "[]", "null", "{", '{"a": "\ud800"'.encode("utf-8", "replace").decode()]
+)
+def test_a_checkpoints_file_that_is_no_configuration(tmp_path: Path, text: str) -> None:
+    model = bert_lm()
+    write(tmp_path, model.state_dict(), {})
+    (tmp_path / "config.json").write_text(text)
+    with pytest.raises(DataError, match="config.json"):
+        read_start(tmp_path)
+
+
+def test_a_plain_locale(untouched: Workflow, fault_folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    workflow = clone(untouched, fault_folders / "locale")
+    config = yaml.safe_load((workflow.folder / "config.yaml").read_text(encoding="utf-8"))
+    config["mirror"] = "größer/日本"
+    (workflow.folder / "config.yaml").write_text(yaml.safe_dump(config, allow_unicode=True), encoding="utf-8")
+    for name, value in {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr("miniature.environment", lambda: plain_environment())
+    ended = workflow.run("-n", "--quiet", "rules")
+    assert ended.code == 0 and "Traceback" not in ended.text, ended.text
+
+
+def plain_environment() -> dict[str, str]:
+    """With Python's own variables of this test, which :func:`miniature.environment` leaves out."""
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("PRETRIEVE", "SNAKEMAKE", "MAKE", "MFLAGS"))
+    }
+    return kept | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+
+
+def test_every_program_says_how_text_is_written() -> None:
+    """open(), read_text() and write_text() without an encoding are the locale's: none in our code."""
+    root = Path(__file__).resolve().parents[2]
+    found = []
+    for file in [*(root / "src").rglob("*.py"), *(root / "workflow_scripts").glob("*.py")]:
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if not isinstance(node, ast.Call) or any(keyword.arg in ("encoding", None) for keyword in node.keywords):
+                continue
+            name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+            of_text = name in ("read_text", "write_text") and len(node.args) < (1 if name == "read_text" else 2)
+            mode = ast.unparse(node.args[1]) if len(node.args) > 1 else "r"
+            opened = isinstance(node.func, ast.Name) and name == "open" and "b" not in mode
+            in_text = any(keyword.arg == "text" and ast.unparse(keyword.value) == "True" for keyword in node.keywords)
+            if of_text or opened or in_text:
+                found.append(f"{file.relative_to(root)}:{node.lineno}: {ast.unparse(node)[:80]}")
+    assert not found, "\n".join(found)
+
+
+def test_a_file_of_settings_that_is_no_object(tmp_path: Path) -> None:
+    """Of an encoder of this project: what another has changed there is no traceback either."""
+    save_encoder(
+        tmp_path, Encoder(BodyConfig(vocabulary_size=60, hidden=16, layers=1, heads=2, feed_forward=16), 8, "cls", 1)
+    )
+    about = json.loads((tmp_path / "pretrieve.json").read_text())
+    for wrong in ([1], about | {"body": 3}, about | {"body": about["body"] | {"layers": 10**9}}, about | {"dim": "x"}):
+        (tmp_path / "pretrieve.json").write_text(json.dumps(wrong))
+        with pytest.raises(DataError, match=r"pretrieve.json: "):
+            read_encoder(tmp_path)

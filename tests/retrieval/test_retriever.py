@@ -1,0 +1,140 @@
+"""Retrievers in memory: directories made here, exported ones, and those of transformers give the same vectors.
+
+Seen to fail when: the mean is taken for the first state; a projection is left out; vectors are not normalised; queries are
+cut as passages are; a tokenizer of another vocabulary is taken; T5's texts begin with [CLS].
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from tokenizers import Tokenizer
+from transformers import BertConfig, BertModel
+
+import pretrieve
+from pretrieve.base.errors import DataError
+from pretrieve.models.batch import Batch
+from pretrieve.models.config import BodyConfig
+from pretrieve.models.dual_encoder import dual_encoder
+from pretrieve.models.encoder import Encoder
+from pretrieve.models.retriever_files import save_retriever
+from pretrieve.retrieval.export import export
+from pretrieve.text.packing import pack_sentences
+from pretrieve.text.token_store import PassageText, write_token_store
+from pretrieve.text.vocabulary import vocabulary_sha256
+
+TEXTS = [
+    "A boat.",
+    "An anchor holds the boat to the bed of the sea, where many animals live; it is dark there!",
+    "Café",
+    "",
+]
+SHAPE = {"hidden": 16, "layers": 2, "heads": 2, "feed_forward": 32, "max_positions": 24, "std": 0.3, "word_std": 0.5}
+QUERY_LENGTH, PASSAGE_LENGTH = 7, 15
+
+
+def save(directory: Path, words: Tokenizer, sharing: str, kind: str, pooling: str, similarity: str, head: str):
+    body = BodyConfig(kind=kind, vocabulary_size=words.get_vocab_size(), dropout=0.1, **SHAPE)
+    encoder = Encoder(body, 16 if head == "none" else 8, pooling, 1, similarity, head)
+    dual = dual_encoder(encoder, sharing, seed=1)
+    save_retriever(directory, dual, about={"vocabulary_sha256": vocabulary_sha256(words)})
+    return dual.eval()
+
+
+@pytest.mark.parametrize(
+    ("sharing", "kind", "pooling", "similarity", "head"),
+    [
+        ("sde", "transformer", "cls", "dot", "none"),
+        ("sde", "transformer", "mean", "cosine", "linear"),
+        ("sde", "t5", "mean", "dot", "linear-no-bias"),
+        ("ade", "transformer", "cls", "cosine", "linear"),
+    ],
+)
+def test_vectors(
+    tmp_path: Path, wordpiece: Path, sharing: str, kind: str, pooling: str, similarity: str, head: str
+) -> None:
+    words = Tokenizer.from_file(str(wordpiece))
+    dual = save(tmp_path / "own", words, sharing, kind, pooling, similarity, head)
+    own = pretrieve.load(tmp_path / "own", wordpiece, query_length=QUERY_LENGTH, passage_length=PASSAGE_LENGTH)
+    store = write_token_store(tmp_path / "texts", words, [PassageText([text], n, n) for n, text in enumerate(TEXTS)])
+    sides = (("query", QUERY_LENGTH, own.encode_queries), ("document", PASSAGE_LENGTH, own.encode_passages))
+    found = {}
+    for side, length, encode in sides:
+        packed = pack_sentences(store.read_by(kind), np.arange(len(TEXTS)), length)
+        with torch.no_grad():
+            wanted = getattr(dual, side)(Batch.of(packed)).numpy()
+        found[side] = encode(TEXTS)
+        np.testing.assert_allclose(found[side], wanted, atol=1e-5)
+    assert own.width == wanted.shape[1] and own.encode_queries([]).shape == (0, own.width)
+    export(tmp_path / "own", wordpiece, tmp_path / "out", QUERY_LENGTH, PASSAGE_LENGTH)
+    exported = pretrieve.load(tmp_path / "out")  # lengths and tokenizer are the directory's
+    np.testing.assert_allclose(exported.encode_queries(TEXTS), found["query"], atol=1e-5)
+    np.testing.assert_allclose(exported.encode_passages(TEXTS), found["document"], atol=1e-5)
+
+
+def test_an_encoder_of_transformers(tmp_path: Path, wordpiece: Path) -> None:
+    words = Tokenizer.from_file(str(wordpiece))
+    names = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32}
+    torch.manual_seed(1)
+    model = BertModel(BertConfig(vocab_size=words.get_vocab_size(), initializer_range=0.3, **names)).eval()
+    model.save_pretrained(tmp_path)
+    with pytest.raises(DataError, match="has no tokenizer; give the one"):
+        pretrieve.load(tmp_path)
+    words.save(str(tmp_path / "tokenizer.json"))
+    found = pretrieve.load(tmp_path).encode_passages(TEXTS)
+    for text, vector in zip(TEXTS, found, strict=True):
+        with torch.no_grad():
+            states = model(torch.tensor([words.encode(text).ids])).last_hidden_state
+        np.testing.assert_allclose(vector, states[0, 0].numpy(), atol=1e-5)
+
+
+def test_older_settings_and_prompts(tmp_path: Path, wordpiece: Path) -> None:
+    words = Tokenizer.from_file(str(wordpiece))
+    save(tmp_path / "own", words, "sde", "transformer", "mean", "dot", "none")
+    export(tmp_path / "own", wordpiece, tmp_path / "out", 20, 20, prompts={"query": "A boat: "})
+    pooling = tmp_path / "out/1_Pooling/config.json"
+    pooling.write_text(
+        '{"word_embedding_dimension": 16, "pooling_mode_cls_token": false, "pooling_mode_mean_tokens": true}'
+    )
+    loaded = pretrieve.load(tmp_path / "out")
+    np.testing.assert_array_equal(loaded.encode_queries(["sea"]), loaded.encode_passages(["A boat: sea"]))
+    own = pretrieve.load(tmp_path / "own", wordpiece)
+    np.testing.assert_allclose(loaded.encode_passages(["sea"]), own.encode_passages(["sea"]), atol=1e-5)
+    pooling.write_text(json.dumps({"pooling_mode": "max"}))
+    with pytest.raises(DataError, match="found the pooling 'max'; expected cls"):
+        pretrieve.load(tmp_path / "out")
+
+
+def test_modules_that_are_not_read(tmp_path: Path, wordpiece: Path) -> None:
+    words = Tokenizer.from_file(str(wordpiece))
+    save(tmp_path / "own", words, "sde", "transformer", "cls", "dot", "orqa")
+    export(tmp_path / "own", wordpiece, tmp_path / "out", 20, 20)
+    with pytest.raises(
+        DataError, match="found the module Dense in place 2; expected Transformer, Pooling, at most one Dense"
+    ):
+        pretrieve.load(tmp_path / "out")
+
+
+def test_a_tokenizer_of_another_vocabulary(tmp_path: Path, wordpiece: Path) -> None:
+    words = Tokenizer.from_file(str(wordpiece))
+    save(tmp_path / "own", words, "sde", "transformer", "cls", "dot", "none")
+    other = pretrieve.train_wordpiece(["another text"], 40, min_frequency=1)
+    with pytest.raises(DataError, match="was made with another vocabulary"):
+        pretrieve.load(tmp_path / "own", other)
+
+
+def test_search_in_memory_is_exact() -> None:
+    rng = np.random.default_rng(1)
+    passages, queries = rng.integers(-3, 4, (300, 4)).astype(np.float32), rng.integers(-3, 4, (9, 4)).astype(np.float32)
+    ids = [f"d{number:03}" for number in rng.permutation(300)]
+    run = pretrieve.search(queries, passages, ids, depth=20)
+    for query, found, scores in zip(queries, run.doc_ids, run.scores, strict=True):
+        products = passages @ query
+        best = sorted(range(300), key=lambda row: (-products[row], ids[row]))[:20]
+        assert found == [ids[row] for row in best] and scores.tolist() == [products[row] for row in best]
+    with pytest.raises(DataError, match=r"passages of shape \(4,\), expected \(passages, dim\)"):
+        pretrieve.search(queries, passages[0])

@@ -1,0 +1,87 @@
+"""The program ``pretrieve``, its commands, and the workflow's thin scripts.
+
+Seen to fail when: a command is not in the list, or has no module; a script imports the list of commands; a rule names a
+script that is not there; the list imports what it lists.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from argparse import ArgumentTypeError
+from pathlib import Path
+
+import pytest
+
+from pretrieve.__main__ import COMMANDS, main, module_of, overview
+from pretrieve.base.arguments import json_object, named_values
+from pretrieve.base.errors import ConfigError
+from pretrieve.workflow.stage_code import file_of, stage_sources
+
+ROOT = Path(__file__).resolve().parents[1]
+MODULES = {file.stem for file in (ROOT / "src/pretrieve/commands").glob("*.py")} - {"__init__"}
+SCRIPTS = {file.stem for file in (ROOT / "workflow_scripts").glob("*.py")}
+
+
+def test_every_command_is_listed_and_has_a_help(monkeypatch, capsys) -> None:
+    assert {module_of(name).rpartition(".")[2] for name in COMMANDS} == MODULES and len(COMMANDS) == len(MODULES)
+    for name in COMMANDS:
+        monkeypatch.setattr(sys, "argv", ["pretrieve", name, "--help"])
+        with pytest.raises(SystemExit) as end:
+            main()
+        shown = capsys.readouterr().out
+        assert end.value.code == 0 and shown.startswith(f"usage: pretrieve {name} ") and "--log FILE" in shown
+        summary = sys.modules[module_of(name)].__doc__.splitlines()[0]
+        assert summary in shown and summary.endswith(".") and len(summary) < 130
+        assert f"\n  {name} " in overview()
+
+
+def test_a_name_that_is_no_command(monkeypatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["pretrieve", "retreive"])
+    with pytest.raises(SystemExit, match="'retreive' is no command; did you mean 'retrieve'?"):
+        main()
+
+
+LIGHT = """
+import sys
+from pretrieve.__main__ import main
+sys.argv = ["pretrieve", *{words!r}]
+try:
+    main()
+except SystemExit as end:
+    assert not end.code
+heavy = {{"torch", "pandas", "faiss", "numba", "matplotlib", "ranx"}} & set(sys.modules)
+assert not heavy, heavy
+"""
+
+
+@pytest.mark.parametrize("words", [["--help"], ["--version"], ["table", "--help"], ["status", "--help"]])
+def test_only_the_command_is_imported(program, words: list[str]) -> None:
+    done = program("-c", LIGHT.format(words=words))
+    assert done.returncode == 0 and done.stdout, done.stderr
+
+
+def test_a_script_of_a_rule_is_its_command_alone() -> None:
+    for name in SCRIPTS:
+        assert file_of(f"{name}.py") == ROOT / f"src/pretrieve/commands/{name}.py"
+        modules = stage_sources(f"{name}.py")
+        assert not [module for module in modules if module.startswith(("pretrieve.commands", "pretrieve.__main__"))], (
+            name
+        )
+
+
+def test_every_rule_has_a_script_and_every_script_a_rule() -> None:
+    text = "".join(file.read_text() for file in (ROOT / "rules").glob("*.smk"))
+    assert set(re.findall(r"\{SCRIPTS\}/(\w+)\.py", text)) == SCRIPTS <= MODULES
+
+
+def test_forms_of_values() -> None:
+    assert named_values(["train=a=b.tsv", "dev=c"], "--files") == {"train": "a=b.tsv", "dev": "c"}
+    for entries in (["train"], ["=a"], ["train="]):
+        with pytest.raises(ConfigError, match=r"--files: .* is not NAME=VALUE"):
+            named_values(entries, "--files")
+    with pytest.raises(ConfigError, match="'train' is given twice, as a and b; give each name once"):
+        named_values(["train=a", "train=b"], "--files")
+    for text, said in (("[1]", "is list; expected a JSON object"), ("{", "is not JSON")):
+        with pytest.raises(ArgumentTypeError, match=said):
+            json_object(text)
