@@ -13,6 +13,7 @@ import json
 import shutil
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -20,11 +21,13 @@ import pytest
 from miniature import TIMEOUT, Workflow, clone, environment
 from tiny_science import CHAINS, ENCODERS, change_config
 
+from pretrieve.operations.bundle import contents
 from pretrieve.operations.bundle.contents import Asked, remaining
 from pretrieve.operations.bundle.jobs import Job
 from pretrieve.operations.bundle.results import read_manifest, slices_in
 from pretrieve.operations.bundle.unpack import choose
 from pretrieve.training.device import cpu_multiplies_bf16
+from pretrieve.workflow.config_files import read_config
 
 MLM = ENCODERS[0]
 ROOT = "results/demo"
@@ -204,6 +207,7 @@ def test_results_of_other_settings_or_data_are_not_taken(
     manifest = read_manifest(slice_)
     about = manifest["bundle"]
     monkeypatch.chdir(other.folder)
+    monkeypatch.setattr(contents, "read_config", partial(read_config, code_folder=other.folder))
     asked = Asked(about["scale"], *(tuple(about[key]) for key in ("tables", "config", "files")))
     jobs = [Job.from_json(entry["job"]) for entry in manifest["jobs"].values()]
     taken = choose(jobs, remaining(asked, asked.cells(asked.plan())), about)
