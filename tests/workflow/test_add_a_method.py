@@ -22,8 +22,8 @@ BLOCK = re.compile(
 
 
 def put(folder: Path, name: str, where: str, line: str, content: str) -> None:
-    """A block into its file."""
-    path = folder / name
+    """A block into its file; the miniature has the configuration's files in one."""
+    path = folder / ("config.yaml" if name.startswith("config/") else name)
     if not where:
         assert not path.exists(), name
         path.write_text(content)
