@@ -169,7 +169,7 @@ def test_embeddings_keep_the_shards_that_are_whole(small_disk):
                 first.write(shard, matrix[start:stop])
         assert "corpus-00002.npy" in str(raised.value)
         names = {path.name for path in (small_disk / "embeddings").iterdir()}
-        assert names == {"corpus.partial.json", "corpus-00000.npy", "corpus-00001.npy"}
+        assert names == {"corpus.plan.json", "corpus-00000.npy", "corpus-00001.npy"}
     again = writer()
     assert [shard for shard, _, _ in again.pending()] == [2, 3, 4], "whole shards are kept"
     for shard, start, stop in again.pending():

@@ -61,7 +61,7 @@ def test_odd_documents_and_queries(project: Workflow) -> None:
     for name, sentences in texts.items():
         (notes / name).write_text("。".join([*sentences, ""]), encoding="utf-8")
     made = subprocess.run(
-        [sys.executable, "workflow_scripts/make_corpus.py", "notes", "--out", "mine/corpus.jsonl"],
+        [sys.executable, "-m", "pretrieve", "make-corpus", "notes", "--out", "mine/corpus.jsonl"],
         cwd=project.folder,
         env=environment() | {"PYTHONPATH": "src"},
     )

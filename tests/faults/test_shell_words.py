@@ -243,7 +243,8 @@ ANY_TEXT = {
     "scales.*.vocabulary_file",
     "datasets.*.files.*",
     "encoders.*.start",
-    # Options of objects that the schema leaves open reach programs as JSON, in one word.
+    # Options of objects that the schema leaves open reach programs as JSON, in one word; so do texts for readers.
+    "descriptions.*",
     "datasets.*.reader_options.*",
     # Compared with the recipes where there is a corpus of one's own.
     "my_corpus_options.recipe",
@@ -261,7 +262,7 @@ def leaves(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, 
 def general(path: tuple) -> str:
     """``corpora.small.files.text`` → ``corpora.*.files.*``"""
     parts = ["#" if isinstance(part, int) else str(part) for part in path]
-    if parts[0] in ("corpora", "datasets", "encoders", "recipes", "scales") and len(parts) > 1:
+    if parts[0] in ("corpora", "datasets", "descriptions", "encoders", "recipes", "scales") and len(parts) > 1:
         parts[1] = "*"
     if len(parts) > 3 and parts[2] in ("files", "reader_options"):
         parts[3:] = ["*"]

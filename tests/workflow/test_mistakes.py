@@ -103,9 +103,7 @@ def test_a_damaged_raw_file_is_never_used(cold):
     for word in ("tiny-dump.xml", f"expected sha256 {right}", f"has sha256 {wrong}", "--config mirror=FOLDER"):
         assert word in line
     assert "Traceback" not in ended.text
-    log = (
-        cold.folder / "results/demo/logs/fetch/enwiki-latest-pages-articles1.xml-p000000010p000030302-shortened.bz2.log"
-    )
+    log = cold.folder / "results/demo/logs/fetch/tiny-dump.xml.log"
     assert line in log.read_text()
     assert ended.text.count(line) >= 2, "the job printed it, and Snakemake shows the log"
     assert "A job failed." in ended.stderr and "run the same command again" in ended.stderr

@@ -145,6 +145,7 @@ def write_config(project: Path) -> None:
     more = {"start": ENCODERS[0], "objective": "condenser", "budget": "pairs"}
     config["encoders"][CONTINUED] = config["encoders"][ENCODERS[0]] | more
     scale["finetuning"]["reqa"] |= {"batch": 4, "steps": 3, "epochs": 2}
+    scale["finetuning"]["ance"]["refresh"] = 1  # of two steps
     (project / "config.yaml").write_text(yaml.safe_dump(config, sort_keys=False))
 
 

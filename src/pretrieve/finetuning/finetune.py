@@ -91,7 +91,7 @@ def _best_epochs(run: FineTuning, out: Path, seconds: float, stop: Callable[[], 
     for epochs in run.options["epochs"]:
         work = run.work / f"epochs{epochs:g}"
         note = work / "done.json"
-        if not note.is_file() or json.loads(note.read_text())["key"] != key:
+        if not note.is_file() or json.loads(note.read_text(encoding="utf-8"))["key"] != key:
             options = {**run.options, "epochs": epochs, "snapshots": max(1, run.options["snapshots"])}
             outcome = finetune(replace(run, options=options, work=work), work / "made", seconds, stop)
             if processes.first:

@@ -217,7 +217,9 @@ def read_manifest(directory: Path) -> dict[str, Any] | None:
         known = all(_is_entry(entry) for entry in record["files"].values())
     except (DataError, KeyError, AttributeError, TypeError):
         raise damaged from None
-    if not known or not (revision is None or re.fullmatch(r"[\w.-]+", str(revision), flags=re.ASCII)):
+    if not known or not (
+        revision is None or isinstance(revision, str) and re.fullmatch(r"[\w.-]+", revision, flags=re.ASCII)
+    ):
         raise damaged
     taken: dict[str, str] = {}
     for name in record["files"]:
