@@ -218,7 +218,7 @@ def read_manifest(directory: Path) -> dict[str, Any] | None:
     except (DataError, KeyError, AttributeError, TypeError):
         raise damaged from None
     if not known or not (
-        revision is None or isinstance(revision, str) and re.fullmatch(r"[\w.-]+", revision, flags=re.ASCII)
+        revision is None or (isinstance(revision, str) and re.fullmatch(r"[\w.-]+", revision, flags=re.ASCII))
     ):
         raise damaged
     taken: dict[str, str] = {}
