@@ -1,6 +1,6 @@
 """Slices that were damaged or changed on their way home, and a home without room for them.
 
-Seen to fail on 35ce4ad: every case of :func:`test_a_job_with_other_arguments_is_not_taken`; 198 of 200 flipped bits; a full disk
+Faults of 6e898d5: every case of :func:`test_a_job_with_other_arguments_is_not_taken`; 198 of 200 flipped bits; a full disk
 was called damage; a killed call left its folder; a wrong dtype and seven of nine manifests ended in a traceback; an archive of
 145 kB unpacked to 1 GB.
 """

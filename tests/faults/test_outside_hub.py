@@ -1,6 +1,6 @@
 """A server of checkpoints that names files outside, a revision that is none, or far too much. No network but this machine's own.
 
-Seen to fail on 35ce4ad: an index could name the checkout's Snakefile; whatever the server sent under the name of weights was
+Faults of 6e898d5: an index could name the checkout's Snakefile; whatever the server sent under the name of weights was
 recorded as right.
 """
 

@@ -1,6 +1,6 @@
 """Locks of GPUs and the meeting of several nodes, where another user of the machine was there before.
 
-Seen to fail on 35ce4ad: ``choosing`` was opened for writing through a link, which emptied the file behind it; a link to a folder
+Faults of 6e898d5: ``choosing`` was opened for writing through a link, which emptied the file behind it; a link to a folder
 passed for a folder; port and id of a job followed from its number.
 """
 

@@ -1,6 +1,6 @@
 """No name from outside decides which file of this machine is read or written: every place, every kind of name.
 
-Seen to fail on 35ce4ad: of a slice all kinds in its jobs, its bundle's id and the parts of weights; of an index of weights all
+Faults of 6e898d5: of a slice all kinds in its jobs, its bundle's id and the parts of weights; of an index of weights all
 but the missing ones; links and devices in a mirror; NUL as a ValueError.
 """
 

@@ -108,7 +108,7 @@ def asked_by(about: Mapping[str, Any], given: Sequence[str] = ()) -> Asked:
         if word not in given and not _SEEDS.fullmatch(word):
             raise ConfigError(
                 f"the bundle says --config {word[:120]!r}; expected seeds=[…] alone. If you made it with that word, say it here "
-                "too: workflow_scripts/unbundle.py --config WORD."
+                "too: pretrieve unbundle --config WORD."
             )
     for name in about["files"]:
         plain_name(name, "the bundle: metrics file")
