@@ -246,8 +246,9 @@ ANY_TEXT = {
     # Options of objects that the schema leaves open reach programs as JSON, in one word; so do texts for readers.
     "descriptions.*",
     "datasets.*.reader_options.*",
-    # Compared with the recipes where there is a corpus of one's own.
+    # Compared with the recipes and objectives where there is a corpus of one's own.
     "my_corpus_options.recipe",
+    "my_corpus_options.objectives.#",
 }
 
 
