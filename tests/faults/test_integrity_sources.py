@@ -156,6 +156,7 @@ def test_what_was_recorded_wrongly_has_a_way_out(tmp_path: Path) -> None:
         ("page.html", PAGE, None),
         ("any.kind", b"\0\1", PAGE),
     ],
+    ids=[f"file {number}" for number in range(10)],  # a packed text has its time in it
 )
 def test_what_is_read_before_it_is_recorded(tmp_path: Path, name: str, good: bytes, bad: bytes | None) -> None:
     file = tmp_path / "file"
