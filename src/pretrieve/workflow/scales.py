@@ -66,8 +66,10 @@ def at_scale(config: Mapping[str, Any]) -> Mapping[str, Any]:
             if entry is None:
                 merged[section].pop(key, None)
             else:
+                general = config[section].get(key, {})
                 _mapping(f"{where}.{key}", entry)
-                merged[section][key] = _laid_over(config[section].get(key, {}), entry)
+                _mapping(f"config: {section}.{key}", general)
+                merged[section][key] = _laid_over(general, entry)
     left = {key: value for key, value in scale.items() if key not in OWN}
     merged["scales"] = {**scales, name: left}
     if "datasets" in own:
