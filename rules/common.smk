@@ -1,5 +1,6 @@
 # Shared by all stages: the checked configuration and what it says of the whole run. Every import of the rules is here.
-# What they say of corpora and data sets is in pretrieve/workflow/rule_data.py, of encoders and retrievers in rule_models.py.
+# What they say is in pretrieve/workflow: of corpora and data sets in rule_data.py, of encoders and retrievers in rule_models.py,
+# of scores in rule_scores.py.
 
 import os
 import shlex
@@ -31,6 +32,7 @@ from pretrieve.workflow.rule_models import (
     STORE_FILES,
     ModelRules,
 )
+from pretrieve.workflow.rule_scores import ScoreRules
 from pretrieve.workflow.cluster import Site
 from pretrieve.workflow.stage_code import stage_code
 from pretrieve.benchmarks import readers as dataset_formats
@@ -74,6 +76,7 @@ SCRIPTS = SCRIPTS.replace("{", "{{").replace("}", "}}")
 ROOT = PLAN.root
 SEEDS = PLAN.seeds
 DATA, MODELS = DataRules(PLAN), ModelRules(PLAN)
+SCORES = ScoreRules(PLAN, DATA, MODELS)
 CORPUS = PLAN.scale["corpus"]
 STORE = f"{ROOT}/corpora/{CORPUS}/tokens"
 TOKENIZER = f"{ROOT}/corpora/{CORPUS}/tokenizer.json"

@@ -1,9 +1,8 @@
-# BM25: runs, scores and negatives of a data set. Retrievers: vectors → runs → scores, and negatives where something that is
-# asked for is trained with them. One job serves all training-set sizes of a family (encoder and recipe). Outputs differ with the
-# sizes, and a function cannot give them, so each group of families with the same sizes has a rule of its own.
+# BM25: runs, scores and negatives of a data set. Scores of families (encoder and recipe) on a data set that they were not trained
+# on: vectors → runs → scores, or predictions → scores; where a data set trains them, they are scored in the same job
+# (finetune.smk). One job serves all training-set sizes of a family. Outputs differ with the sizes, and a function cannot give
+# them, so each group of families with the same sizes has a rule of its own.
 
-# Vectors are made again when this changes, and not for an edit of what searches or scores them.
-VECTOR_CODE = stage_code("pretrieve.retrieval.embed_task")
 SEED_OR_BM25 = PLAN.alternation([*map(str, SEEDS), "0"])
 
 
@@ -53,95 +52,78 @@ for dataset_name in PLAN.ranked:
             " --runs {output.runs} --costs {output.costs} --outputs {output.metrics}"
             " --negatives {output.negatives} --mining-depth {params.mined} --log {log}"
 
-    for (sizes, mined), families in PLAN.searches(dataset_name).items():
-        TRAINED_ON = PLAN.trained_on(dataset_name)
+
+for dataset_name in config["datasets"]:
+    STAGE = SCORES.stage(dataset_name)
+    for sizes, families in PLAN.searches(dataset_name).items():
 
         rule:
             name:
-                f"retrieve_{rule_name(dataset_name, sizes)}{'_mined' if mined else ''}"
+                f"{STAGE}_{rule_name(dataset_name, sizes)}"
             input:
                 task=DATA.task_files(dataset_name),
-                retrievers=MODELS.of_sizes(
-                    "retrievers", TRAINED_ON, sizes, *RETRIEVER_FILES
-                ),
+                retrievers=SCORES.retrievers(dataset_name, sizes),
                 candidates=DATA.candidate_runs(dataset_name, sizes),
             output:
-                stores=MODELS.of_sizes("embeddings", dataset_name, sizes, *STORE_FILES),
-                runs=MODELS.of_sizes("runs", dataset_name, sizes, ".trec.gz"),
-                metrics=MODELS.of_sizes("metrics", dataset_name, sizes, ".json"),
-                negatives=(
-                    MODELS.of_sizes("negatives", dataset_name, sizes, ".jsonl.gz")
-                    if mined
-                    else []
-                ),
+                SCORES.made(dataset_name, sizes),
             log:
-                f"{ROOT}/logs/retrieve/{dataset_name}/{{family}}/seed{{seed}}.log",
+                f"{ROOT}/logs/{STAGE}/{dataset_name}/{{family}}/seed{{seed}}.log",
             benchmark:
-                f"{ROOT}/benchmarks/retrieve/{dataset_name}-{{family}}-seed{{seed}}.tsv"
+                f"{ROOT}/benchmarks/{STAGE}/{dataset_name}-{{family}}-seed{{seed}}.tsv"
             wildcard_constraints:
                 family=PLAN.family_pattern(families),
             conda:
                 "../envs/gpu.yaml"
-            threads: NEEDS["retrieve"].threads
+            threads: NEEDS[STAGE].threads
             resources:
-                **NEEDS["retrieve"].resources,
+                **NEEDS[STAGE].resources,
             params:
-                code=stage_code("retrieve.py"),
-                scores=DATA.score_arguments(dataset_name, sizes),
-                retrievers=MODELS.of_sizes("retrievers", TRAINED_ON, sizes),
-                stores=MODELS.of_sizes("embeddings", dataset_name, sizes),
-                options=partial(MODELS.family_options, TRAINED_ON),
-                search=as_argument(PLAN.scale.get("search", {})),
-                mined=config["mining_depth"],
-                vectors_code=VECTOR_CODE,
+                code=SCORES.code(dataset_name),
+                words=partial(SCORES.words, dataset_name, sizes, False),
             message:
-                f"Searching {dataset_name} with {{wildcards.family}}, seed {{wildcards.seed}}"
+                f"Scoring {{wildcards.family}} on {dataset_name}, seed {{wildcards.seed}}"
             shell:
                 "python -m pretrieve.training.launch --gpus {resources.gpu} --nodes {resources.nodes} --"
-                f" python {SCRIPTS}/retrieve.py"
-                " {params.scores}"
-                " --retrievers {params.retrievers} --stores {params.stores} --options {params.options}"
-                " --search {params.search} --candidates {input.candidates} --runs {output.runs}"
-                " --outputs {output.metrics} --negatives {output.negatives} --mining-depth {params.mined}"
-                " --vectors-code {params.vectors_code} --threads {threads} --log {log}"
+                f" python {SCRIPTS}/{STAGE}.py {{params.words}} --log {{log}}"
 
-        # Asked for by name only.
-        if not mined and dataset_name == TRAINED_ON:
 
-            rule:
-                name:
-                    f"mine_{rule_name(dataset_name, sizes)}"
-                input:
-                    task=DATA.task_files(dataset_name),
-                    stores=MODELS.of_sizes(
-                        "embeddings", dataset_name, sizes, *STORE_FILES
-                    ),
-                output:
-                    MODELS.of_sizes("negatives", dataset_name, sizes, ".jsonl.gz"),
-                log:
-                    f"{ROOT}/logs/mine/{dataset_name}/{{family}}/seed{{seed}}.log",
-                benchmark:
-                    f"{ROOT}/benchmarks/mine/{dataset_name}-{{family}}-seed{{seed}}.tsv"
-                wildcard_constraints:
-                    family=PLAN.family_pattern(families),
-                conda:
-                    "../envs/cpu.yaml"
-                threads: NEEDS["mine"].threads
-                resources:
-                    **NEEDS["mine"].resources,
-                params:
-                    code=stage_code("mine.py"),
-                    task=folder_of("task"),
-                    retrievers=MODELS.of_sizes("retrievers", dataset_name, sizes),
-                    stores=MODELS.of_sizes("embeddings", dataset_name, sizes),
-                    sizes=sizes,
-                    depth=config["mining_depth"],
-                message:
-                    f"Mining negatives with {{wildcards.family}} on {dataset_name}, seed {{wildcards.seed}}"
-                shell:
-                    f"python {SCRIPTS}/mine.py"
-                    " --task {params.task} --stores {params.stores} --sizes {params.sizes}"
-                    " --retrievers {params.retrievers} --depth {params.depth} --threads {threads} --out {output} --log {log}"
+# Negatives that nothing is trained with in this run: asked for by name only.
+for dataset_name in set(PLAN.tasks) & set(PLAN.ranked):
+    for sizes, families in PLAN.families(dataset_name).items():
+        UNMINED = [one for one in families if (one, dataset_name) not in PLAN.mined]
+
+        rule:
+            name:
+                f"mine_{rule_name(dataset_name, sizes)}"
+            input:
+                task=DATA.task_files(dataset_name),
+                stores=MODELS.of_sizes("embeddings", dataset_name, sizes, *STORE_FILES),
+            output:
+                MODELS.of_sizes("negatives", dataset_name, sizes, ".jsonl.gz"),
+            log:
+                f"{ROOT}/logs/mine/{dataset_name}/{{family}}/seed{{seed}}.log",
+            benchmark:
+                f"{ROOT}/benchmarks/mine/{dataset_name}-{{family}}-seed{{seed}}.tsv"
+            wildcard_constraints:
+                family=PLAN.family_pattern(UNMINED),
+            conda:
+                "../envs/cpu.yaml"
+            threads: NEEDS["mine"].threads
+            resources:
+                **NEEDS["mine"].resources,
+            params:
+                code=stage_code("mine.py"),
+                task=folder_of("task"),
+                retrievers=MODELS.of_sizes("retrievers", dataset_name, sizes),
+                stores=MODELS.of_sizes("embeddings", dataset_name, sizes),
+                sizes=sizes,
+                depth=config["mining_depth"],
+            message:
+                f"Mining negatives with {{wildcards.family}} on {dataset_name}, seed {{wildcards.seed}}"
+            shell:
+                f"python {SCRIPTS}/mine.py"
+                " --task {params.task} --stores {params.stores} --sizes {params.sizes}"
+                " --retrievers {params.retrievers} --depth {params.depth} --threads {threads} --out {output} --log {log}"
 
 
 # A mean of data sets that plays a role: the parts' metrics → one file, for every system.
@@ -172,49 +154,3 @@ rule mean:
     shell:
         f"python {SCRIPTS}/mean.py"
         " --parts {params.parts} --metrics {input.parts} --out {output} --log {log}"
-
-
-# Tasks of examples: predictions of the test examples, and their metrics.
-for dataset_name in filter(PLAN.is_examples, config["datasets"]):
-    for sizes, families in PLAN.families(dataset_name).items():
-        TRAINED_ON = PLAN.trained_on(dataset_name)
-
-        rule:
-            name:
-                f"predict_{rule_name(dataset_name, sizes)}"
-            input:
-                task=DATA.task_files(dataset_name),
-                models=MODELS.of_sizes(
-                    "retrievers", TRAINED_ON, sizes, *RETRIEVER_FILES
-                ),
-            output:
-                predictions=MODELS.of_sizes(
-                    "predictions", dataset_name, sizes, ".tsv.gz"
-                ),
-                metrics=MODELS.of_sizes("metrics", dataset_name, sizes, ".json"),
-            log:
-                f"{ROOT}/logs/predict/{dataset_name}/{{family}}/seed{{seed}}.log",
-            benchmark:
-                f"{ROOT}/benchmarks/predict/{dataset_name}-{{family}}-seed{{seed}}.tsv"
-            wildcard_constraints:
-                family=PLAN.family_pattern(families),
-            conda:
-                "../envs/gpu.yaml"
-            threads: NEEDS["predict"].threads
-            resources:
-                **NEEDS["predict"].resources,
-            params:
-                code=stage_code("predict.py"),
-                task=folder_of("task"),
-                models=MODELS.of_sizes("retrievers", TRAINED_ON, sizes),
-                options=partial(MODELS.family_options, TRAINED_ON),
-                sizes=sizes,
-                metrics=PLAN.metrics_of(dataset_name),
-            message:
-                f"Predicting {dataset_name} with {{wildcards.family}}, seed {{wildcards.seed}}"
-            shell:
-                "python -m pretrieve.training.launch --gpus {resources.gpu} --nodes {resources.nodes} --"
-                f" python {SCRIPTS}/predict.py"
-                " --task {params.task} --models {params.models} --sizes {params.sizes}"
-                " --options {params.options} --metrics {params.metrics} --predictions {output.predictions}"
-                " --outputs {output.metrics} --threads {threads} --log {log}"

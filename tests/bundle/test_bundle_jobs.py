@@ -59,25 +59,25 @@ def metrics(encoder: str, seed: int = 1) -> list[str]:
 
 def jobs_of(*commands: str) -> list[Job]:
     printed = "\n".join(f"Job 7: something\nShell command: {command}\n" for command in commands)
-    return [Job(one.key, call.key, one, needs=one.needs) for call in calls_in(printed) for one in call.by_size()]
+    return [Job(one.key, group, one, needs=one.needs) for call, group in calls_in(printed) for one in call.by_size()]
 
 
 def test_only_the_calls_that_a_bundle_runs_are_read() -> None:
     command = f"Shell command: {pretrain('a')}"
     text = f"{command}\nShell command: python workflow_scripts/table.py --out x\nrule bm25:\n{command}\n"
-    (call,) = calls_in(text)
+    ((call, _),) = calls_in(text)
     assert call.program == "pretrain" and call.json("options") == {"dim": 16} and call.one("seed") == "1"
     assert call.makes == [f"{ROOT}/encoders/a/seed1"] and call.needs == [f"{ROOT}/corpora/c/tokens"]
     assert Call.parse("pretrain", call.words()) == call
 
 
 def test_a_call_is_cut_by_size() -> None:
-    (call,) = calls_in(finetune("a"))
+    ((call, _),) = calls_in(finetune("a"))
     small, full = call.by_size()
     assert small.options["sizes"] == ["1pct"] and small.makes == [f"{ROOT}/retrievers/a.r-1pct/questions/seed1"]
     assert list(small.json("made-of")) == ["1pct"] and f"{ROOT}/before-full" not in small.needs
     assert f"{ROOT}/before-full" in full.needs and f"{ROOT}/negatives/bm25/questions/seed0.jsonl.gz" in full.needs
-    (found,), (mining,) = calls_in(retrieve("a")), calls_in(retrieve("a", mined=True))
+    ((found, _),), ((mining, _),) = calls_in(retrieve("a")), calls_in(retrieve("a", mined=True))
     made = [f"{ROOT}/runs/a.r-full/questions/seed1.trec.gz", metrics("a")[1]]
     store, negatives = (
         f"{ROOT}/embeddings/a.r-full/questions/seed1",
@@ -86,19 +86,23 @@ def test_a_call_is_cut_by_size() -> None:
     assert found.by_size()[1].makes == [*made, store]
     assert mining.by_size()[1].makes == [*made, negatives, store]
     assert found.by_size()[0].options["conventions"] == []
-    assert found.key == calls_in(retrieve("a").replace("--vectors-code abc", "--vectors-code def"))[0].key != mining.key
+    assert (
+        found.key == calls_in(retrieve("a").replace("--vectors-code abc", "--vectors-code def"))[0][0].key != mining.key
+    )
 
 
 def test_lists_of_other_lengths_are_refused() -> None:
     with pytest.raises(DataError, match=r"finetune.py: --sizes has 1, --out has 2; expected one value each"):
-        calls_in(finetune("a").replace("--sizes 1pct full", "--sizes 1pct"))[0].by_size()
+        calls_in(finetune("a").replace("--sizes 1pct full", "--sizes 1pct"))[0][0].by_size()
 
 
 def test_the_key_is_of_what_the_result_depends_on() -> None:
-    (call,), (other,) = calls_in(pretrain("a")), calls_in(pretrain("a", seed=2))
-    assert call.key == calls_in(pretrain("a").replace("logs/a", "logs/b").replace("--threads 1", "--threads 4"))[0].key
+    ((call, _),), ((other, _),) = calls_in(pretrain("a")), calls_in(pretrain("a", seed=2))
+    assert (
+        call.key == calls_in(pretrain("a").replace("logs/a", "logs/b").replace("--threads 1", "--threads 4"))[0][0].key
+    )
     assert call.key != other.key
-    assert call.key != calls_in(pretrain("a").replace("16", "32"))[0].key
+    assert call.key != calls_in(pretrain("a").replace("16", "32"))[0][0].key
 
 
 def test_order_seeds_first_then_what_most_cells_need() -> None:

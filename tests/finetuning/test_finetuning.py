@@ -197,6 +197,22 @@ def test_a_killed_run_goes_on_to_the_same_bits(task, worded_dir, tmp_path, monke
     assert any(not torch.equal(weights[name], before[name]) for name in weights), "it was trained"
 
 
+def test_a_finished_model_is_not_trained_again(task: Dataset, worded_dir: Path, tmp_path: Path) -> None:
+    """A job that runs again for its scores keeps its model; other options, or a file that is not as it was, train anew."""
+    options = options_of("reqa", **(REQA | {"steps": 3}))
+    first, out = tune(task, worded_dir, tmp_path, options)
+    weights = (out / "model.safetensors").read_bytes()
+    again, _ = tune(task, worded_dir, tmp_path, options)
+    assert first.tokens and again.tokens == 0 and (out / "model.safetensors").read_bytes() == weights
+    (out / "model.safetensors").write_bytes(weights[:-1] + bytes([weights[-1] ^ 1]))
+    (out / "left-over.txt").write_text("of another run")
+    repaired, _ = tune(task, worded_dir, tmp_path, options)
+    assert repaired.tokens == first.tokens and (out / "model.safetensors").read_bytes() == weights
+    assert not (out / "left-over.txt").exists()
+    longer, _ = tune(task, worded_dir, tmp_path, options | {"steps": 4})
+    assert longer.tokens > first.tokens
+
+
 def test_what_is_kept_beside_a_retriever(task: Dataset, worded_dir: Path, tmp_path: Path) -> None:
     negatives = {"mined:x": negatives_of(task, tmp_path / "n.jsonl.gz")}
     _, out = tune(task, worded_dir, tmp_path / "a", options_of("ance", **RECIPES["ance"]), negatives=negatives)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import importlib
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NoReturn, TextIO
@@ -15,6 +16,8 @@ from pretrieve.base.disk import explained, room_for
 from pretrieve.base.errors import ConfigError, PretrieveError
 from pretrieve.base.job_lock import hold_job
 
+#: Between the words of two commands that one process runs: a start takes as long as a small job.
+THEN = "--then"
 #: How the first line of a log begins: what the interpreter's start and a program's imports took; report-time adds it up.
 STARTED_IN = "started in "
 
@@ -83,18 +86,48 @@ def _open_log(words: list[str]) -> Log | None:
 
 
 def make_parser(command: ModuleType, program: str | None = None) -> argparse.ArgumentParser:
-    """The parser of a module of :mod:`pretrieve.commands`: its docstring is the help, ``add_arguments`` adds the options."""
+    """The parser of a module of :mod:`pretrieve.commands`: its docstring is the help, ``add_arguments`` adds the options.
+    ``followed`` of what it parses: whether this process runs another command afterwards."""
     form = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(program, description=command.__doc__, formatter_class=form)
     parser.add_argument("--log", metavar="FILE", help="what is printed goes to this file, too")
+    parser.set_defaults(followed=False)
     command.add_arguments(parser)
     return parser
 
 
 def run_command(command: ModuleType, words: list[str] | None = None, program: str | None = None) -> NoReturn:
-    """Run a module of :mod:`pretrieve.commands` with the words of a command line, by default this process's."""
+    """Run a module of :mod:`pretrieve.commands` with the words of a command line, by default this process's.
+
+    ``FIRST OPTIONS --then SECOND OPTIONS`` runs a second command when the first has ended. Both are parsed before."""
     words = sys.argv[1:] if words is None else words
-    run_program(lambda: command.main(make_parser(command, program).parse_args(words)), words)
+    run_program(lambda: _run(command, words, program), words)
+
+
+def _run(command: ModuleType, words: list[str], program: str | None) -> None:
+    calls = []
+    for number, part in enumerate(split_calls(words)):
+        if number:
+            command, program = importlib.import_module(f"{command.__package__}.{part[0]}"), part.pop(0)
+        calls.append((command, make_parser(command, program).parse_args(part)))
+    for command, arguments in calls:
+        arguments.followed = arguments is not calls[-1][1]
+        command.main(arguments)
+
+
+def split_calls(words: Sequence[str]) -> list[list[str]]:
+    """The words of each command.
+
+    >>> split_calls(["--out", "a", "--then", "retrieve", "--runs", "b"])
+    [['--out', 'a'], ['retrieve', '--runs', 'b']]
+    """
+    parts: list[list[str]] = [[]]
+    for word in words:
+        if word == THEN:
+            parts.append([])
+        else:
+            parts[-1].append(word)
+    return parts
 
 
 def run_program(function: Callable[[], None], words: list[str] | None = None) -> NoReturn:

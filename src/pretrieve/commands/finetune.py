@@ -60,6 +60,8 @@ def main(arguments: argparse.Namespace) -> None:
         with Cost("finetune", arguments.threads) as cost:
             cost.gpus = processes.world
             cost.tokens = finetune(run, out, arguments.checkpoint_seconds).tokens
-        if processes.first:
+        if processes.first and (cost.tokens or not (out / "cost.json").is_file()):
             cost.write(out / "cost.json", behind)
-    processes.leave()
+    processes.wait()
+    if not arguments.followed:
+        processes.leave()

@@ -17,6 +17,7 @@ from pretrieve.models.retriever_files import load_cross_encoder, load_retriever
 from pretrieve.tasks.example_task import ExampleData
 from pretrieve.training.cost import Cost
 from pretrieve.training.device import choose_device
+from pretrieve.training.processes import Processes
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -33,7 +34,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> None:
     one_each(**{name: getattr(arguments, name) for name in ("models", "sizes", "predictions", "outputs")})
 
+    processes = Processes.join()
     device = choose_device(arguments.precision, arguments.threads)
+    processes.leave()
+    if not processes.first:  # of those that trained the models
+        return
     data = ExampleData(arguments.task)
     lists = (arguments.models, arguments.sizes, arguments.predictions, arguments.outputs)
     for directory, size, path, output in zip(*lists, strict=True):

@@ -12,6 +12,7 @@ from pretrieve.base.errors import DataError
 from pretrieve.base.files import write_json
 from pretrieve.base.finished_work import leaves_checkpoints
 from pretrieve.finetuning.fine_tuning import FineTuning
+from pretrieve.finetuning.finished_model import begin_anew, is_finished, note_finished
 from pretrieve.finetuning.trainers import prepare
 from pretrieve.training.checkpoint import Checkpoints, code_word
 from pretrieve.training.curve import write_curve
@@ -36,6 +37,7 @@ def finetune(
     """Fine-tune and write the directory ``out``: model, ``pretrieve.json`` and learning curve.
 
     Where ``epochs`` of the options is a list, the model is that of the number with the lowest validation loss at its end.
+    A model of the same run that is there already stays, and the outcome has no tokens.
     ``stop``: see :func:`pretrieve.training.loop.train`.
 
     Raises
@@ -50,8 +52,12 @@ def finetune(
     if isinstance(run.options["epochs"], list):
         return _best_epochs(run, out, checkpoint_seconds, stop)
     prepared = prepare(run)
+    if is_finished(out, prepared.key):
+        return _kept(out)
     checkpoints = Checkpoints(run.work / "state", prepared.key)
     if checkpoints.latest() is None:
+        if run.processes is None or run.processes.first:
+            begin_anew(out)
         prepared.started()
     outcome = train(
         prepared.objective,
@@ -76,10 +82,16 @@ def finetune(
     if run.processes is None or run.processes.first:
         prepared.save(out, made)
         write_curve(out / "curve.csv", outcome.curve)
+        note_finished(out, prepared.key)
         checkpoints.clear(keep=int(leaves_checkpoints()))
         if not leaves_checkpoints():
             prepared.clear()
     return outcome
+
+
+def _kept(out: Path) -> Outcome:
+    print(f"{out}: is there, made of the same by the same code; nothing is trained.")
+    return Outcome([], 0, 0.0)
 
 
 def _best_epochs(run: FineTuning, out: Path, seconds: float, stop: Callable[[], bool] | None) -> Outcome:
@@ -88,6 +100,8 @@ def _best_epochs(run: FineTuning, out: Path, seconds: float, stop: Callable[[], 
     first number that is not done."""
     processes, found = run.processes or Processes(), {}
     key = run.key({}, [code_word()])
+    if is_finished(out, key):
+        return _kept(out)
     for epochs in run.options["epochs"]:
         work = run.work / f"epochs{epochs:g}"
         note = work / "done.json"
@@ -107,10 +121,12 @@ def _best_epochs(run: FineTuning, out: Path, seconds: float, stop: Callable[[], 
         found[f"{epochs:g}"] = json.loads(note.read_text(encoding="utf-8"))
     best = min(found, key=lambda epochs: found[epochs]["loss"])
     if processes.first:
+        begin_anew(out)
         shutil.copytree(run.work / f"epochs{best}" / "made", out, dirs_exist_ok=True)
         about = json.loads((out / "pretrieve.json").read_text(encoding="utf-8"))
         about["epochs_searched"] = {epochs: one["loss"] for epochs, one in found.items()}
         write_json(out / "pretrieve.json", about)
+        note_finished(out, key)
         if not leaves_checkpoints():
             shutil.rmtree(run.work)
     processes.wait()

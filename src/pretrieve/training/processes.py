@@ -41,6 +41,8 @@ class Processes:
         world = int(os.environ.get("WORLD_SIZE", "1"))
         if world == 1:
             return cls()
+        if distributed.is_initialized():  # by the command that this process ran before
+            return cls(distributed.get_rank(), distributed.get_world_size())
         missing = [name for name in ("RANK", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT") if name not in os.environ]
         if missing:
             raise ConfigError(f"WORLD_SIZE is {world}, but {', '.join(missing)} is not set; start it with torchrun.")

@@ -290,12 +290,49 @@ class Plan(PlanFiles):
                     mined.add((f"{encoder}.{source.removeprefix('mined:')}", task))
         return mined
 
-    def searches(self, dataset: str) -> dict[tuple[tuple[str, ...], bool], list[str]]:
-        """(sizes, whether negatives are mined) → the families that are searched on a data set in this way."""
-        groups: dict[tuple[tuple[str, ...], bool], list[str]] = {}
-        for sizes, families in self.families(dataset).items():
+    @cached_property
+    def scored_at_once(self) -> set[tuple[str, str]]:
+        """(family, task) that one job trains and scores: what a table or a figure measures on the task that it is trained on,
+        and what negatives are mined with."""
+        known = {
+            (family, task) for task in self.tasks for families in self.families(task).values() for family in families
+        }
+        return (self._measured_where_trained | self.mined) & known
+
+    @cached_property
+    def _measured_where_trained(self) -> set[tuple[str, str]]:
+        found = set()
+        for rows in (*self.cells.values(), *map(cells_of, self.figures.values())):
+            for cell in rows:
+                dataset = self.measurable(cell)
+                if dataset is not None and cell["system"] != "statistics" and cell["metric"]:
+                    found |= {
+                        (paths.parse_system(cell["system"]).family, part)
+                        for part in self.parts(dataset)
+                        if self.trained_on(part) == part
+                    }
+        return found
+
+    def trainings(self, task: str) -> dict[tuple[tuple[str, ...], str], list[str]]:
+        """(sizes, what follows in the same job) → the families that are trained on a task in this way. What follows: ``""``,
+        ``scored``, or ``mined``: scored, and negatives."""
+        groups: dict[tuple[tuple[str, ...], str], list[str]] = {}
+        for sizes, families in self.families(task, scored=False).items():
             for family in families:
-                groups.setdefault((sizes, (family, dataset) in self.mined), []).append(family)
+                groups.setdefault((sizes, self._follows(family, task)), []).append(family)
+        return groups
+
+    def _follows(self, family: str, task: str) -> str:
+        if (family, task) not in self.scored_at_once:
+            return ""
+        return "mined" if (family, task) in self.mined else "scored"
+
+    def searches(self, dataset: str) -> dict[tuple[str, ...], list[str]]:
+        """Sizes → the families that jobs of their own score on a data set."""
+        groups: dict[tuple[str, ...], list[str]] = {}
+        for sizes, families in self.families(dataset).items():
+            if alone := [family for family in families if (family, dataset) not in self.scored_at_once]:
+                groups[sizes] = alone
         return groups
 
     def bm25_systems(self, dataset: str) -> list[str]:

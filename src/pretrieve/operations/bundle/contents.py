@@ -143,8 +143,8 @@ def remaining(asked: Asked, targets: Iterable[str]) -> list[Job]:
     """The jobs of a bundle's programs that Snakemake would run for some files, one for each training-set size."""
     printed = snakemake(asked, "-n", "-p", "\n".join(sorted(targets)), quiet=True)
     return [
-        Job(one.key, call.key, one, code=code_of(one), needs=one.needs)
-        for call in calls_in(printed)
+        Job(one.key, group, one, code=code_of(one), needs=one.needs)
+        for call, group in calls_in(printed)
         for one in call.by_size()
     ]
 

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from pretrieve.base.errors import DataError
+from pretrieve.base.program import split_calls
 
 #: Program → the options that are read side by side: one value for each training-set size. Also: the programs that a bundle runs.
 SIDE_BY_SIDE: dict[str, tuple[str, ...]] = {
@@ -136,14 +137,17 @@ class Job:
         return cls(**{**value, "call": Call(**value["call"])})
 
 
-def calls_in(text: str) -> list[Call]:
-    """The calls of programs that a bundle runs, from what ``snakemake -n -p`` prints; none twice."""
-    found: dict[str, Call] = {}
+def calls_in(text: str) -> list[tuple[Call, str]]:
+    """The calls of programs that a bundle runs, from what ``snakemake -n -p`` prints, and what tells their job of the workflow
+    from others; no call twice."""
+    found: dict[str, tuple[Call, str]] = {}
     for line in text.splitlines():
         match = _COMMAND.search(line)
         if match and match[1] in SIDE_BY_SIDE:
-            call = Call.parse(match[1], shlex.split(match[2]))
-            found[call.key] = call
+            first, *more = split_calls(shlex.split(match[2]))
+            calls = [Call.parse(match[1], first), *(Call.parse(words[0], words[1:]) for words in more)]
+            group = hashlib.sha256("".join(call.key for call in calls).encode()).hexdigest()[:24]
+            found |= {call.key: (call, group) for call in calls}
     return list(found.values())
 
 

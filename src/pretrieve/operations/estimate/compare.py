@@ -77,7 +77,7 @@ def compare(estimate: Estimate, root: str) -> list[Stage]:
 
 def _measured(estimate: Estimate, plan: Plan, root: str) -> Iterator[tuple[Job, list[dict]]]:
     for job in estimate.graph.behind(estimate.graph.everything()):
-        files = cost_files(plan, job, root)
+        files = [file for part in estimate.graph.parts(job) for file in cost_files(plan, part, root)]
         if files and all(file.is_file() for file in files):
             yield job, [json.loads(file.read_text(encoding="utf-8")) for file in files]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pretrieve.analysis.plan import analyses, models
 from pretrieve.base import paths
@@ -132,12 +132,20 @@ class Graph:
         if system == "bm25" or system.startswith("bm25."):
             return Job("bm25", "", dataset)
         family = paths.parse_system(system).family
-        if kind == "retrievers":
+        mined_alone = kind == "negatives" and (family, dataset) not in self.plan.mined
+        if kind == "retrievers" or ((family, dataset) in self.plan.scored_at_once and not mined_alone):
             return Job("finetune", family, dataset, seed, self.plan.trained_sizes[family, dataset])
-        stage = "predict" if self.plan.is_examples(dataset) else "retrieve"
-        if kind == "negatives" and (family, dataset) not in self.plan.mined:
-            stage = "mine"
+        stage = "mine" if mined_alone else self._scoring(dataset)
         return Job(stage, family, dataset, seed, self._scored_sizes(dataset)[family])
+
+    def _scoring(self, dataset: str) -> str:
+        return "predict" if self.plan.is_examples(dataset) else "retrieve"
+
+    def parts(self, job: Job) -> tuple[Job, ...]:
+        """What a job does, one after the other: a fine-tuning and its scores on the same data set, or itself alone."""
+        if job.stage == "finetune" and (job.subject, job.place) in self.plan.scored_at_once:
+            return (job, replace(job, stage=self._scoring(job.place)))
+        return (job,)
 
     def _scored_sizes(self, dataset: str) -> dict[str, tuple[str, ...]]:
         if dataset not in self._scored:
@@ -232,6 +240,8 @@ class Graph:
         yield from (self._encoder(job), self._task(job.place))
         for size in job.sizes:
             yield from self.plan.made_of_files(job.subject, job.place, size, job.seed)
+        if len(self.parts(job)) > 1:
+            yield from self._candidates(job)
 
     def _of_mine(self, job: Job) -> Iterator[str]:
         yield self._task(job.place)
@@ -239,6 +249,9 @@ class Graph:
 
     def _of_retrieve(self, job: Job) -> Iterator[str]:
         yield from self._of_predict(job)
+        yield from self._candidates(job)
+
+    def _candidates(self, job: Job) -> Iterator[str]:
         if self.plan.config["datasets"][job.place].get("rerank"):
             yield paths.run_file(self.plan.root, f"bm25.reqa-{job.sizes[0]}", job.place, 0)
 

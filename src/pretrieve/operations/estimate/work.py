@@ -96,8 +96,11 @@ class Workload:
     def of(self, job: Job) -> Work:
         """A job's work."""
         if job not in self._known:
-            work: Callable[[Job], Work] = getattr(self, f"_do_{job.stage}", lambda job: Work(cpu_s=1.0))
-            self._known[job] = replace(work(job), gpu=job.stage in ON_GPU)
+            total = Work()
+            for part in self.graph.parts(job):
+                work: Callable[[Job], Work] = getattr(self, f"_do_{part.stage}", lambda job: Work(cpu_s=1.0))
+                total = total.plus(work(part))
+            self._known[job] = replace(total, gpu=job.stage in ON_GPU)
         return self._known[job]
 
     def _encoding(self, flops: float, tokens: float) -> Work:

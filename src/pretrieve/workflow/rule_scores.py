@@ -1,0 +1,82 @@
+"""What the rules say of scores: a family (encoder and recipe) on a data set, by search or by prediction.
+
+The same words stand in a rule of their own and, where a data set also trains the family, behind its fine-tuning. Loaded by every
+call of Snakemake: standard library only.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Sequence
+from typing import Any
+
+from pretrieve.base import paths
+from pretrieve.workflow.plan import Plan
+from pretrieve.workflow.rule_data import DataRules
+from pretrieve.workflow.rule_models import RETRIEVER_FILES, STORE_FILES, ModelRules
+from pretrieve.workflow.stage_code import stage_code
+
+
+class ScoreRules:
+    """Of a plan. dataset: what is tested on; sizes: training-set sizes of the family, as the job has them."""
+
+    def __init__(self, plan: Plan, data: DataRules, models: ModelRules) -> None:
+        self.plan, self.config, self.data, self.models = plan, plan.config, data, models
+
+    def stage(self, dataset: str) -> str:
+        """The command that scores: ``retrieve``, or ``predict`` for tasks of examples."""
+        return "predict" if self.plan.is_examples(dataset) else "retrieve"
+
+    def code(self, dataset: str) -> str:
+        """The code that scores follow from."""
+        return stage_code(f"{self.stage(dataset)}.py")
+
+    def retrievers(self, dataset: str, sizes: Sequence[str]) -> list[str]:
+        """Files of the models that are scored."""
+        return self.models.of_sizes("retrievers", self.plan.trained_on(dataset), sizes, *RETRIEVER_FILES)
+
+    def made(self, dataset: str, sizes: Sequence[str], mined: bool = False) -> list[str]:
+        """Files of vectors, runs or predictions, scores, and negatives where they are mined."""
+        of_sizes = self.models.of_sizes
+        scores = of_sizes("metrics", dataset, sizes, ".json")
+        if self.plan.is_examples(dataset):
+            return [*of_sizes("predictions", dataset, sizes, ".tsv.gz"), *scores]
+        files = [*of_sizes("embeddings", dataset, sizes, *STORE_FILES), *of_sizes("runs", dataset, sizes, ".trec.gz")]
+        return [*files, *scores, *(of_sizes("negatives", dataset, sizes, ".jsonl.gz") if mined else [])]
+
+    def words(self, dataset: str, sizes: Sequence[str], mined: bool, wildcards: Any, threads: int) -> str:
+        """The command line behind the command's name, without its log."""
+        task = self.plan.trained_on(dataset)
+        options = json.dumps(self.models.options_of(task, wildcards), sort_keys=True, separators=(",", ":"))
+        models = self._files("retrievers", task, sizes, wildcards)
+        lists = {"--outputs": self._files("metrics", dataset, sizes, wildcards, ".json")}
+        if self.plan.is_examples(dataset):
+            words = ["--task", paths.task_dir(self.plan.root, dataset), "--sizes", *sizes]
+            words += ["--metrics", *self.plan.metrics_of(dataset), "--options", options]
+            lists |= {
+                "--models": models,
+                "--predictions": self._files("predictions", dataset, sizes, wildcards, ".tsv.gz"),
+            }
+        else:
+            words = [*shlex.split(self.data.score_arguments(dataset, sizes)), "--options", options]
+            words += ["--search", json.dumps(self.plan.scale.get("search", {}), sort_keys=True)]
+            words += ["--mining-depth", str(self.config["mining_depth"])]
+            # Vectors are made again when this changes, and not for an edit of what searches or scores them.
+            words += ["--vectors-code", stage_code("pretrieve.retrieval.embed_task")]
+            lists |= {"--retrievers": models, "--stores": self._files("embeddings", dataset, sizes, wildcards)}
+            lists |= {"--runs": self._files("runs", dataset, sizes, wildcards, ".trec.gz")}
+            lists |= {"--candidates": self.data.candidate_runs(dataset, sizes)}
+            lists |= {"--negatives": self._files("negatives", dataset, sizes, wildcards, ".jsonl.gz") if mined else []}
+        words += [word for option, files in lists.items() if files for word in (option, *files)]
+        return shlex.join([*words, "--threads", str(threads)])
+
+    def afterwards(self, task: str, sizes: Sequence[str], follows: str, wildcards: Any, threads: int) -> str:
+        """What a job does after it has fine-tuned on ``task`` (:meth:`Plan.trainings`), as more words of its command line."""
+        if not follows:
+            return ""
+        return f"--then {self.stage(task)} {self.words(task, sizes, follows == 'mined', wildcards, threads)}"
+
+    def _files(self, kind: str, dataset: str, sizes: Sequence[str], wildcards: Any, *ending: str) -> list[str]:
+        patterns = self.models.of_sizes(kind, dataset, sizes, *ending)
+        return [pattern.format(family=wildcards.family, seed=wildcards.seed) for pattern in patterns]
