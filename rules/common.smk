@@ -158,9 +158,9 @@ def time_report_options():
     return f"--results {shlex.quote(ROOT)} --since {STARTED} --elapsed {elapsed}"
 
 
-def rule_name(dataset, sizes=()):
+def rule_name(dataset, sizes=(), follows=""):
     """``questions_1pct_5pct``: the end of a rule's name."""
-    return "_".join([dataset.replace("-", "_"), *sizes])
+    return "_".join(filter(None, [dataset.replace("-", "_"), *sizes, follows]))
 
 
 def my_corpus_files():

@@ -9,7 +9,7 @@ for task_name in PLAN.tasks:
 
         rule:
             name:
-                f"finetune_{rule_name(task_name, sizes)}{follows and '_' + follows}"
+                f"finetune_{rule_name(task_name, sizes, follows)}"
             input:
                 encoder=MODELS.encoder_weights,
                 task=DATA.task_files(task_name),

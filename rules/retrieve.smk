@@ -79,14 +79,13 @@ for dataset_name in config["datasets"]:
                 **NEEDS[STAGE].resources,
             params:
                 code=SCORES.code(dataset_name),
-                program=f"{STAGE}.py",
+                program=STAGE,
                 words=partial(SCORES.words, dataset_name, sizes, False),
             message:
                 f"Scoring {{wildcards.family}} on {dataset_name}, seed {{wildcards.seed}}"
             shell:
                 "python -m pretrieve.training.launch --gpus {resources.gpu} --nodes {resources.nodes} --"
-                f" python {SCRIPTS}/"
-                "{params.program} {params.words} --log {log}"
+                f" python {SCRIPTS}/{{params.program}}.py {{params.words}} --log {{log}}"
 
 
 # Negatives that nothing is trained with in this run: asked for by name only.

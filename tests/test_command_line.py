@@ -72,7 +72,21 @@ def test_a_script_of_a_rule_is_its_command_alone() -> None:
 
 def test_every_rule_has_a_script_and_every_script_a_rule() -> None:
     text = "".join(file.read_text() for file in (ROOT / "rules").glob("*.smk"))
-    assert set(re.findall(r"\{SCRIPTS\}/(\w+)\.py", text)) == SCRIPTS <= MODULES
+    scoring = {"retrieve", "predict"}  # which of the two is a parameter of their rule
+    assert set(re.findall(r"\{SCRIPTS\}/(\w+)\.py", text)) | scoring == SCRIPTS <= MODULES
+
+
+def test_one_process_runs_two_commands(program, tmp_path: Path) -> None:
+    """What the second is asked is checked before the first begins."""
+    titles = tmp_path / "corpus.jsonl"
+    (tmp_path / "texts").mkdir()
+    (tmp_path / "texts/a.txt").write_text("One text. It has two sentences.\n")
+    first = ("-m", "pretrieve", "make-corpus", str(tmp_path / "texts"), "--out", str(titles), "--then")
+    wrong = program(*first, "make_corpus", str(tmp_path / "texts"), "--outt", "x")
+    assert wrong.returncode == 2 and "--out" in wrong.stderr and not titles.exists()
+    both = program(*first, "make_corpus", str(tmp_path / "texts"), "--out", str(tmp_path / "again.jsonl"))
+    assert both.returncode == 0, both.stderr
+    assert (tmp_path / "again.jsonl").read_bytes() == titles.read_bytes()
 
 
 def test_forms_of_values() -> None:

@@ -10,8 +10,8 @@ def test_figure_6_of_seed_encoder(project):
     # BERT for longer, whose curve is its own search
     assert ended.jobs["pretrain"] == 3
     # … and the two whose negatives ANCE begins with.
-    assert (ended.jobs["finetune_questions"], ended.jobs["retrieve_questions"]) == (4 + 2, 4)
-    assert ended.jobs["bm25_questions"] == 1 and not ended.count("mine")
+    assert ended.jobs["finetune_questions"] == 4 + 2 and ended.jobs["bm25_questions"] == 1
+    assert not ended.count("retrieve") and not ended.count("mine"), "the job that trains a family scores it, and mines with it"
 
 
 def test_figures_of_analyses_and_maps(project):
@@ -19,7 +19,7 @@ def test_figures_of_analyses_and_maps(project):
         "results/demo/figures/seed_encoder/figure5.csv", "results/demo/figures/dual_encoders/figure2.csv"
     )
     assert ended.jobs["figure"] == 2 and ended.jobs["analyse_pair_similarity"] == 1
-    assert ended.jobs["finetune_descriptions"] == ended.jobs["retrieve_descriptions"] == 5
+    assert ended.jobs["finetune_descriptions"] == 5 and not ended.count("retrieve")
 
 
 def test_a_configured_figure_is_made_by_default(project):

@@ -23,7 +23,7 @@ from pretrieve.workflow.stage_code import stage_sources
 
 NOTHING = "Nothing to be done"
 #: All jobs of the miniature behind an encoder, for one encoder and one seed.
-CHAIN = {"finetune_questions": 1, "retrieve_questions": 1}
+CHAIN = {"finetune_questions": 1}
 
 
 def twice(jobs: dict[str, int]) -> dict[str, int]:
@@ -119,7 +119,7 @@ def test_touching_everything_reruns_nothing(warm):
         # One program fine-tunes by all recipes, but each retriever depends on its own recipe's files alone.
         ("src/pretrieve/finetuning/ance.py", {}),
         ("src/pretrieve/finetuning/triplet.py", {}),
-        ("src/pretrieve/retrieval/search.py", {"retrieve_questions": 2, "table": 1}),
+        ("src/pretrieve/retrieval/search.py", {**twice(CHAIN), "table": 1}),
         ("src/pretrieve/pretraining/pairs/statistics.py", {"pair_statistics": 1, "table": 1}),
         (
             "src/pretrieve/benchmarks/official/squad_reqa.py",
@@ -199,6 +199,20 @@ def test_vectors_know_nothing_of_the_search():
     behind = stage_sources("pretrieve.retrieval.embed_task")
     assert {"pretrieve.retrieval.embed", "pretrieve.models.dual_encoder"} <= behind.keys()
     assert not [name for name in behind if name.startswith("pretrieve.evaluation") or "search" in name]
+
+
+def test_a_new_way_of_scoring_trains_nothing(warm):
+    """The job that trains a family scores it; it runs again for its scores, and leaves its models as they are."""
+    retrievers = warm.folder / "results/demo/retrievers"
+    before = {file: file.read_bytes() for file in retrievers.rglob("*.safetensors")}
+    scores = {file: file.stat().st_mtime_ns for file in (warm.folder / "results/demo/metrics").rglob("seed1.json")}
+    with changed(warm, "src/pretrieve/retrieval/search.py", edit):
+        ended = warm.run()
+        assert ended.code == 0 and ended.jobs["finetune_questions"] == 2, ended.text
+        assert ended.text.count("nothing is trained") >= len(before) // 3 > 0
+    assert before == {file: file.read_bytes() for file in retrievers.rglob("*.safetensors")}
+    assert any(file.stat().st_mtime_ns > moment for file, moment in scores.items())
+    assert warm.run().code == 0
 
 
 def test_a_new_seed_runs_alone(shared):
