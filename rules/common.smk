@@ -95,6 +95,7 @@ ENVIRONMENT = {
     # pages again for the next: half of the time of an encoding pass on a core (benchmarks/malloc.md). No number depends on it.
     "MALLOC_MMAP_MAX_": 0,
     "MALLOC_TRIM_THRESHOLD_": 1 << 34,
+    **my_corpus.timetable_of(config),
     # The workflow removes checkpoints, when all is there.
     KEEP: 1,
     **cache_places("."),

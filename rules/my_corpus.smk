@@ -146,6 +146,42 @@ if MY_CORPUS:
             " --passage-length {params.passage_length} --k1 {params.k1} --b {params.b} --size {params.size}"
             " --out {output} --threads {threads} --log {log}"
 
+    # Asked for by `make my-corpus` before the rest: what is built by then has counted the texts.
+    rule my_corpus_plan:
+        input:
+            bm25=paths.metrics_file(ROOT, my_corpus_rows.BM25, my_corpus.NAME, 0),
+            tasks=[
+                f"{paths.task_dir(ROOT, task)}/stats.json"
+                for task in {my_corpus.NAME, MY_CORPUS["trained_on"]}
+            ],
+            store=f"{STORE}/meta.json",
+        output:
+            plan=f"{ROOT}/plan.yaml",
+            timetable=f"{ROOT}/timetable.json",
+        log:
+            f"{ROOT}/logs/my_corpus_plan.log",
+        benchmark:
+            f"{ROOT}/benchmarks/my_corpus_plan.tsv"
+        localrule: True
+        conda:
+            "../envs/gpu.yaml"
+        threads: NEEDS["table"].threads
+        resources:
+            **NEEDS["table"].resources,
+        params:
+            code=stage_code("my_corpus_plan.py"),
+            scale=config["scale"],
+            folder=shlex.quote(str(config["my_corpus"])),
+            options=as_argument(config["my_corpus_options"]),
+            minutes=config["my_corpus_options"].get("minutes", 30),
+            cores=workflow.cores or 0,
+        message:
+            "Planning {params.minutes} minutes"
+        shell:
+            f"python {SCRIPTS}/my_corpus_plan.py"
+            " --scale {params.scale} --folder {params.folder} --options {params.options}"
+            " --minutes {params.minutes} --cores {params.cores} --out {output.plan} --timetable {output.timetable} --log {log}"
+
     rule my_corpus_table:
         input:
             my_corpus_rows.table_inputs(MY_CORPUS),
@@ -209,6 +245,10 @@ if MY_CORPUS:
             f"The comparison is there: {ROOT}/table.md"
 
 else:
+
+    rule my_corpus_plan:
+        input:
+            lambda wildcards: my_corpus.refuse_report(config),
 
     rule my_corpus_report:
         input:

@@ -25,7 +25,7 @@ GROUPS = {
     "retrieval and scores": ("retrieve", "predict", "evaluate", "mean", "analyse", "export"),
     "tables, figures and the report": (
         *("table", "figure", "claims", "report", "my-corpus-table", "my-corpus-export"),
-        *("my-corpus-hybrids", "my-corpus-rerank", "my-corpus-speed"),
+        *("my-corpus-plan", "my-corpus-hybrids", "my-corpus-rerank", "my-corpus-speed"),
         *("status", "report-time", "compare-runs", "publish"),
     ),
     "running": ("estimate", "bundle", "unbundle", "warm-up"),

@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from pretrieve.base.errors import ConfigError, DataError, nearest
+from pretrieve.base.timetable import VARIABLE
 from pretrieve.finetuning.recipes import resolve_recipe
 from pretrieve.pretraining.objectives import PAIR_TASKS
 from pretrieve.pretraining.presets import OPTIONS
@@ -60,7 +61,7 @@ def with_my_corpus(config: dict[str, Any]) -> dict[str, Any]:
     # It imports Parquet's library, which other calls of Snakemake do without.
     from pretrieve.benchmarks.official.beir_folder import look_at
 
-    return _configured(config, look_at(Path(str(config["my_corpus"])).expanduser()))
+    return configured(config, look_at(Path(str(config["my_corpus"])).expanduser()))
 
 
 def refuse_report(config: Mapping[str, Any]) -> NoReturn:
@@ -77,7 +78,8 @@ def refuse_report(config: Mapping[str, Any]) -> NoReturn:
     )
 
 
-def _configured(config: Mapping[str, Any], folder: Folder) -> dict[str, Any]:
+def configured(config: Mapping[str, Any], folder: Folder) -> dict[str, Any]:
+    """The same for a folder that was looked at before."""
     options = config["my_corpus_options"]
     config = at_scale(config)  # the scale's own entries go with the general ones
     made = copy.deepcopy(dict(config))
@@ -186,6 +188,12 @@ def _encoders(options: Mapping[str, Any], folder: Folder) -> dict[str, Any]:
 def compares(config: Mapping[str, Any]) -> bool:
     """Whether this is a run on one's own corpus that has questions to compare on."""
     return bool(config.get("my_corpus")) and NAME in config["datasets"]
+
+
+def timetable_of(config: Mapping[str, Any]) -> dict[str, str]:
+    """The variable that tells jobs of the run's timetable, where its plan has one."""
+    timetable = config["my_corpus_options"].get("timetable") if config.get("my_corpus") else None
+    return {VARIABLE: timetable} if timetable else {}
 
 
 def say_what_is_left_out(config: Mapping[str, Any]) -> None:
