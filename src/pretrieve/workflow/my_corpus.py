@@ -117,7 +117,8 @@ def configured(config: Mapping[str, Any], folder: Folder) -> dict[str, Any]:
     if made["datasets"]:
         made["recipes"] |= {RERANKER: {"recipe": "dupmae-teacher", "options": {"negatives": ["bm25"]}}}
         scale["finetuning"]["dupmae-teacher"] = dict(options["reranker"])
-        made["recipes"] |= {AS_IS: {"recipe": "dpr-bm25", "options": {"steps": 1, "learning_rate": 1e-12}}}
+        made["recipes"][AS_IS] = {}
+        scale["finetuning"][AS_IS] = lengths
     return made
 
 
