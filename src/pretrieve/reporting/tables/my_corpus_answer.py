@@ -3,7 +3,8 @@
 **What to deploy.** The row with the highest mean is the best one. If its interval over BM25 reaches 0, BM25 is what to deploy. If
 not, it is the cheapest row that is above BM25 beyond its own interval, and that the queries do not tell from the best one (the
 interval of their difference reaches 0): ties go to the cheaper. The intervals hold for all rows at once, for the choice is made
-on the queries that it is measured with.
+on the queries that it is measured with. A cross-encoder is a row to compare with, and never deployed: no search of this project
+runs one.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ class Answer(NamedTuple):
 
 def answer(found: Comparison, request: Mapping[str, Any], documents: int) -> Answer:
     """The answer of a comparison. documents: of the corpus."""
-    best = best_of(found.rows)
+    best = best_of([row for row in found.rows if row.kind != "rerank"])
     use = _deployed(found, best)
     dense = [row for row in found.rows if row.kind in DENSE]
     behind = next((row for row in dense if row.system in (use.system, use.dense)), None)
@@ -41,7 +42,7 @@ def answer(found: Comparison, request: Mapping[str, Any], documents: int) -> Ans
 def _deployed(found: Comparison, best: Row) -> Row:
     if best.gain is None or best.gain.low <= 0:
         return found.bm25
-    above = [row for row in found.rows if row.gain is not None and row.gain.low > 0]
+    above = [row for row in found.rows if row.kind != "rerank" and row.gain is not None and row.gain.low > 0]
     tied = [row for row in above if row is best or found.difference(best, row).may_be_nothing]
     return min(tied, key=lambda row: row.effort)
 
@@ -50,20 +51,23 @@ def _first(found: Comparison, use: Row, best: Row) -> str:
     name, n = metric_name(found.metric), f"{found.queries:,} test queries"
     said = f"Deploy {use.label}: {name} {use.mean:.3f}"
     if use is found.bm25:
-        next_one = best if best is not use else best_of(found.rows[1:])
-        if next_one.gain.high < 0:
-            return f"{said}; every other row is below it, the nearest, {next_one.label}, by {_interval(next_one.gain)}, on {n}."
-        return (
-            f"{said}; {next_one.label} has {next_one.mean:.3f}, a difference of {_interval(next_one.gain)}, which {n} do not "
-            "tell from chance, and BM25 costs least."
-        )
-    said += f", which is {_interval(use.gain)} above BM25's {found.bm25.mean:.3f}, on {n}"
-    if best is use:
-        return f"{said}; no row has a higher mean."
-    return (
-        f"{said}; {best.label} has {best.mean:.3f}, but the difference of {_interval(found.difference(best, use))} may be "
-        f"chance, and {use.label} costs less."
-    )
+        other = best if best is not use else best_of([row for row in found.rows[1:] if row.kind != "rerank"])
+        if other.gain.high < 0:
+            said += f"; every other row is below it, the nearest, {other.label}, by {_interval(other.gain)}, on {n}"
+        else:
+            said += f"; {other.label} has {other.mean:.3f}, a difference of {_interval(other.gain)}, which {n} do not tell from"
+            said += " chance, and BM25 costs least"
+    else:
+        said += f", which is {_interval(use.gain)} above BM25's {found.bm25.mean:.3f}, on {n}"
+        if best is use:
+            said += "; no other row that can be deployed has a higher mean"
+        else:
+            said += f"; {best.label} has {best.mean:.3f}, but the difference of {_interval(found.difference(best, use))} may be "
+            said += f"chance, and {use.label} costs less"
+    for row in found.rows:
+        if row.kind == "rerank" and row.mean > best.mean:
+            said += f"; {row.label} has {row.mean:.3f} ({_interval(row.gain)} over BM25), but no search here runs a cross-encoder"
+    return f"{said}."
 
 
 def _second(found: Comparison) -> str:
@@ -74,10 +78,11 @@ def _second(found: Comparison) -> str:
     best = best_of(continued)
     gain = found.difference(best, tuned)
     of = f"the best of {len(continued)} objectives" if len(continued) > 1 else "the only objective"
+    seeds = "" if len(best.seeds) > 1 else ", with one seed each"
     verdict = "may be nothing" if gain.may_be_nothing else "is beyond chance" if gain.low > 0 else "is a loss"
     return (
         f"More pre-training on these texts before fine-tuning ({best.label.removesuffix(', fine-tuned')}, {of}) changes "
-        f"{metric_name(found.metric)} by {_interval(gain)} over fine-tuning alone, {tuned.mean:.3f}, which {verdict}."
+        f"{metric_name(found.metric)} by {_interval(gain)} over fine-tuning alone, {tuned.mean:.3f}{seeds}, which {verdict}."
     )
 
 
@@ -118,7 +123,6 @@ def choice(found: Answer, request: Mapping[str, Any]) -> dict[str, Any]:
         "kind": "dense" if use.kind in DENSE else use.kind,
         "dense": dense.system if use.kind in (*DENSE, "hybrid") else None,
         "weights": weights if use.kind == "hybrid" else None,
-        "depth": request["depth"],
     }
     return {
         "use": use.system,
@@ -127,7 +131,7 @@ def choice(found: Answer, request: Mapping[str, Any]) -> dict[str, Any]:
         "seed": seed,
         "sentence": found.sentences[0],
         "sentences": list(found.sentences),
-        "deploy": deploy | ({"cross_encoder": use.system.removeprefix("rerank-")} if use.kind == "rerank" else {}),
+        "deploy": deploy,
         "retriever": paths.retriever_dir(request["root"], dense.system, request["trained_on"], seed),
         "metrics": paths.metrics_file(request["root"], dense.system, request["dataset"], seed),
         **request["lengths"],

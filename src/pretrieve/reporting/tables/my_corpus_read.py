@@ -12,7 +12,7 @@ import numpy as np
 
 from pretrieve.base import paths
 from pretrieve.base.errors import DataError
-from pretrieve.evaluation.significance import crossed_draws, crossed_estimate, simultaneous_tail
+from pretrieve.evaluation.significance import Estimate, crossed_draws, query_variance, simultaneous_tail
 from pretrieve.reporting.tables.results import Cost, ResultFiles
 from pretrieve.reporting.tables.training_sizes import negatives_note
 
@@ -78,11 +78,6 @@ class Row:
         return float(self.values.mean())
 
     @property
-    def base(self) -> str:
-        """What its seeds begin with: a hybrid shares those of its dense row."""
-        return paths.parse_system(self.dense or self.system).family
-
-    @property
     def effort(self) -> tuple[int, int, float]:
         """What makes one row dearer than another: kind, a second search beside the dense one, seconds of building."""
         hybrid = self.kind == "hybrid"
@@ -107,13 +102,29 @@ class Comparison:
     @cached_property
     def tail(self) -> float:
         """With which the intervals of all rows over BM25 hold at once (:func:`simultaneous_tail`)."""
-        draws = crossed_draws([row.values for row in self.rows], [row.base for row in self.rows])
+        means = [row.values.mean(0, keepdims=True) for row in self.rows]
+        draws = crossed_draws(means, [row.system for row in self.rows])
         return simultaneous_tail(draws[:, 1:] - draws[:, :1]) if len(self.rows) > 1 else 0.025
 
+    @cached_property
+    def between_seeds(self) -> tuple[float, int]:
+        """(variance between seeds of a row's score, its degrees of freedom), pooled over the rows that have several: they are
+        trained alike, and two seeds of one row alone would say next to nothing about it (one degree of freedom)."""
+        spreads = [(row.values.mean(1).var(ddof=1), len(row.seeds) - 1) for row in self.rows if len(row.seeds) > 1]
+        freedom = sum(df for _, df in spreads)
+        return (sum(variance * df for variance, df in spreads) / freedom, freedom) if freedom else (0.0, 1)
+
     def difference(self, row: Row, other: Row) -> Difference:
-        """``row`` less ``other``, with the error that other seeds and queries would give it."""
-        found = crossed_estimate([row.values, other.values], [1.0, -1.0], [row.base, other.base])
-        return Difference(found.effect, *found.interval(self.tail))
+        """``row`` less ``other``, with the error that other seeds and queries would give it: the ledger's parts (variance,
+        degrees of freedom; :class:`Estimate`), that of the seeds pooled over rows. Rows with one seed have no such part."""
+        queries = row.values.mean(0) - other.values.mean(0)
+        variance, freedom = self.between_seeds
+        seeds = sum(variance / len(one.seeds) for one in (row, other) if len(one.seeds) > 1)
+        found = Estimate(float(queries.mean()), (query_variance(queries), (seeds, freedom)), len(queries))
+        low, high = found.interval(self.tail)
+        if low == high and min(found.p_above(0), found.p_below(0)) > self.tail:
+            low, high = min(low, 0.0), max(high, 0.0)  # a few queries with one and the same difference
+        return Difference(found.effect, low, high)
 
     def with_gains(self) -> Comparison:
         gains = [None, *(self.difference(row, self.bm25) for row in self.rows[1:])]

@@ -1,8 +1,8 @@
 """The table of a corpus of one's own as CSV, Markdown and HTML: every row's scores, its gain over BM25, and what it costs.
 
-Scores are means over seeds with their sample standard deviation. The interval of a gain is that of the ledger
-(:func:`pretrieve.evaluation.significance.crossed_estimate`: other seeds and other queries), wide enough to hold for all rows at
-once. What is recommended: :mod:`pretrieve.reporting.tables.my_corpus_answer`.
+Scores are means over seeds with their sample standard deviation. The interval of a gain has the parts of the
+ledger's (other seeds and other queries; :mod:`pretrieve.reporting.tables.my_corpus_read`), and is wide enough to hold for all
+rows at once. What is recommended: :mod:`pretrieve.reporting.tables.my_corpus_answer`.
 """
 
 from __future__ import annotations
@@ -100,6 +100,8 @@ def _notes(
     for row in found.rows:
         said.setdefault(row.note, []).append(row.label)
     notes += [f"{'; '.join(labels)}: {note}." for note, labels in said.items() if note]
+    if any(len(row.seeds) == 1 for row in found.rows if row.kind not in ("bm25", "as-is")):
+        notes.append("One seed of a row: its interval does not hold what another seed would give.")
     if found.queries < FEW:
         notes.insert(1, f"So few queries show large differences only: judge {FEW} or more before a small one decides.")
     return notes
