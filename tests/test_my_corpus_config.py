@@ -16,6 +16,7 @@ from pretrieve.workflow import my_corpus
 from pretrieve.workflow.config_files import read_config
 from pretrieve.workflow.configuration import check_config
 from pretrieve.workflow.job_options import encoder_options
+from pretrieve.workflow.my_corpus_rows import table_inputs, table_request
 
 PROJECT = Path(__file__).resolve().parents[1]
 
@@ -43,26 +44,46 @@ def test_the_configuration_is_the_folders(folder: Path, config: dict) -> None:
     assert config == before
     check_config(made, made["tables"])
     assert made["datasets"]["my-corpus"]["trained_on"] == "my-corpus-ict" and "bert" in made["encoders"]
-    options = made["my_corpus_options"]
-    assert encoder_options(made, "retromae").budget.to_dict() == options["budgets"]["continued"]
-    assert encoder_options(made, "retromae").objective["length"] == options["passage_length"]
-    assert encoder_options(made, "retromae").start == "base" and encoder_options(made, "none").start is None
-    request = my_corpus.table_request(made, "results/demo/my_corpus")
-    assert [row["label"] for row in request["rows"]][:3] == ["BM25", "no pre-training", "BERT (masked words)"]
-    assert request["lengths"] == {"query_length": 32, "passage_length": options["passage_length"]}
-    rows, seeds = len(request["rows"]) - 1, len(options["seeds"])
-    assert len(my_corpus.table_inputs(request)) == 1 + rows * seeds + 2
+    options, made = made["my_corpus_options"], made
+    retromae = encoder_options(made, "retromae")
+    assert retromae.budget.to_dict() == options["budgets"]["continued"]
+    assert retromae.objective["length"] == options["passage_length"]
+    published = encoder_options(made, "published")
+    assert retromae.start == published.start == options["start"] and published.budget is None
+    assert encoder_options(made, "ict").head == "none", "the start's own vectors, through no fresh projection"
+    assert encoder_options(made, "condenser").objective["skip_layer"] == 3
+    request = table_request(made, "results/demo/my_corpus")
+    kinds = [row["kind"] for row in request["rows"]]
+    dense, seeds = len(options["objectives"]) - 1 + 2, len(options["seeds"])  # no sections, so no ICT + BFS
+    assert kinds[:3] == ["bm25", "as-is", "fine-tuned"] and kinds.count("hybrid") == dense
+    assert kinds.count("continued") == dense - 2 and "rerank" not in kinds and "scratch" not in kinds
+    assert request["lengths"] == {"query_length": 64, "passage_length": options["passage_length"]}
+    assert len(table_inputs(request)) == 1 + 2 * (1 + (dense - 1) * seeds) + 2
+    for row in request["rows"]:
+        assert row.keys() >= {"label", "system", "seeds", "costs"} and (row["kind"] == "hybrid") == ("dense" in row)
     with open(folder / "queries.jsonl", "a") as stream:
         stream.writelines(f'{{"_id": "t{n}", "text": "what?"}}\n' for n in range(4))
     (folder / "qrels/train.tsv").write_text("".join(f"t{n}\td1\t1\n" for n in range(4)))
     made = my_corpus.with_my_corpus(config | {"my_corpus": str(folder)})
     assert set(made["datasets"]) == {"my-corpus"} and "trained_on" not in made["datasets"]["my-corpus"]
+    assert table_request(made, "x")["rows"][-1]["kind"] == "rerank", "there are pairs to train a cross-encoder with"
+    made["my_corpus_options"]["rerank"] = 0
+    assert table_request(made, "x")["rows"][-1]["kind"] == "hybrid"
+
+
+def test_random_weights_are_a_row_on_request(folder: Path, config: dict) -> None:
+    config["my_corpus"] = str(folder)
+    config["my_corpus_options"]["objectives"] = ["scratch"]
+    made = my_corpus.with_my_corpus(config)
+    assert encoder_options(made, "scratch").start is None
+    assert encoder_options(made, "scratch").body["hidden"] == encoder_options(made, "published").body["hidden"] == 384
+    assert [row["kind"] for row in table_request(made, "x")["rows"]][2:4] == ["fine-tuned", "scratch"]
 
 
 def test_a_recipe_brings_what_it_goes_on_from(folder: Path, config: dict) -> None:
     config["my_corpus"] = str(folder)
     config["my_corpus_options"]["recipe"] = "dpr-hard"
-    assert set(my_corpus.with_my_corpus(config)["recipes"]) == {"dpr-hard", "dpr-bm25"}
+    assert set(my_corpus.with_my_corpus(config)["recipes"]) == {"dpr-hard", "dpr-bm25", "as-it-is", "reranker"}
 
 
 @pytest.mark.parametrize(
@@ -70,7 +91,7 @@ def test_a_recipe_brings_what_it_goes_on_from(folder: Path, config: dict) -> Non
     [
         ("recipe", "dpr-bm52", "my_corpus_options.recipe: 'dpr-bm52' is not allowed"),
         ("objectives", ["berd"], "my_corpus_options.objectives: 'berd'.*did you mean 'bert'"),
-        ("passage_length", 4096, "passage_length: 4096 is more than the body's 128"),
+        ("passage_length", 4096, "passage_length: 4096 is more than the body's 512"),
     ],
 )
 def test_a_wrong_option_is_refused(folder: Path, config: dict, key: str, value: object, words: str) -> None:
