@@ -26,8 +26,9 @@ def _checked(kind: type, values: Mapping[str, Any], what: str) -> dict[str, Any]
 
 @dataclass(frozen=True)
 class Budget:
-    """What encoders share that are compared: examples a step, steps (or epochs in their place), and the optimiser's constants;
-    None: the default of :class:`pretrieve.training.optimiser.OptimiserConfig`."""
+    """What encoders share that are compared: examples a step, steps (or epochs in their place), how many of these the body is
+    frozen for and at which rate (:mod:`pretrieve.training.heads_first`), and the optimiser's constants; None: the default of
+    :class:`pretrieve.training.optimiser.OptimiserConfig`."""
 
     batch: int
     learning_rate: float
@@ -39,6 +40,8 @@ class Budget:
     beta2: float | None = None
     eps: float | None = None
     clip: float | None = None
+    heads_steps: int | None = None
+    heads_rate: float | None = None
 
     def __post_init__(self) -> None:
         if (self.steps is None) == (self.epochs is None):
