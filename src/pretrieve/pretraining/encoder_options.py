@@ -67,8 +67,8 @@ class Budget:
 @dataclass(frozen=True)
 class EncoderOptions:
     """``body``: fields of :class:`~pretrieve.models.config.BodyConfig`; ``objective``: its ``name`` and every option of it
-    (:mod:`pretrieve.pretraining.presets`), with the lengths of its texts; ``start``: what the encoder goes on from; ``budget``:
-    None where nothing is trained."""
+    (:mod:`pretrieve.pretraining.presets`), with the lengths of its texts; ``start``: what the encoder goes on from;
+    ``layers_of_start``: n takes every n-th layer of it, None all; ``budget``: None where nothing is trained."""
 
     body: Mapping[str, Any]
     objective: Mapping[str, Any]
@@ -78,8 +78,11 @@ class EncoderOptions:
     head: str
     start: str | None = None
     budget: Budget | None = None
+    layers_of_start: int | None = None
 
     def __post_init__(self) -> None:
+        if self.layers_of_start and not self.start:
+            raise ConfigError(f"encoder options: layers_of_start {self.layers_of_start} without a start; expected one.")
         BodyConfig.from_dict(dict(self.body))
         name = self.objective.get("name")
         if (name == "none") != (self.budget is None):
