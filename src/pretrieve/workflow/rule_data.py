@@ -186,8 +186,8 @@ class DataRules:
         """The vocabulary that the texts of a data set are tokenised with."""
         return f"{paths.corpus_dir(self.root, vocabulary_corpus(self.config, dataset))}/tokenizer.json"
 
-    def bm25_of(self, dataset: str) -> Mapping[str, float]:
-        """BM25's k1 and b on a data set."""
+    def bm25_of(self, dataset: str) -> Mapping[str, Any]:
+        """BM25's k1, b and maybe language on a data set."""
         return self.config["datasets"][dataset].get("bm25", self.config["bm25"])
 
     def candidate_runs(self, dataset: str, sizes: Sequence[str]) -> list[str]:
