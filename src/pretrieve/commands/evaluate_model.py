@@ -26,8 +26,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(options: argparse.Namespace) -> None:
     if all(Path(task).is_dir() for task in options.tasks):
         os.environ["HF_HUB_OFFLINE"] = "1"  # read when mteb is imported; nothing is needed from outside
+    import warnings
+
     import torch
 
+    warnings.filterwarnings("ignore", category=FutureWarning)  # of mteb's own calls
     from pretrieve.evaluation.mteb_evaluation import evaluate_by_mteb
 
     torch.set_num_threads(options.threads)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pretrieve.base.arguments import add_threads, required
+from pretrieve.base.arguments import add_device, required
 from pretrieve.base.errors import ConfigError
 from pretrieve.base.progress import Progress
 from pretrieve.corpora.beir_documents import document_fields
@@ -31,7 +31,7 @@ from pretrieve.retrieval.deployment import (
 )
 from pretrieve.retrieval.document_table import DocumentTable, write_documents
 from pretrieve.retrieval.retriever import load
-from pretrieve.training.device import choose_device
+from pretrieve.training.device import Device, choose_device
 
 #: Documents that are encoded at a time, and that tell the language.
 BLOCK, SAMPLE = 1024, 2000
@@ -45,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--kind", choices=KINDS, help=kinds)
     language = "whose words BM25 stems: auto (told from the texts), or one of " + " ".join(LANGUAGES)
     parser.add_argument("--language", default="auto", choices=("auto", *LANGUAGES), metavar="CODE", help=language)
-    add_threads(parser)
+    add_device(parser)
 
 
 def main(options: argparse.Namespace) -> None:
@@ -66,7 +66,7 @@ def main(options: argparse.Namespace) -> None:
             bm25.build_index(zip(table.ids, table.texts(), strict=True), out / BM25, options.threads, language)
         if settings.uses_dense:
             _copy_model(options.model, out)
-            write_vectors(out, _encoded(out, table, options.threads))
+            write_vectors(out, _encoded(out, table, choose_device(options.precision, options.threads)))
         else:
             (out / "README.md").write_text(how_to_search(settings) + "\n", encoding="utf-8")
     print(f"{count:,} documents, searched by {settings.said} -> {options.out}")
@@ -102,9 +102,8 @@ def _copy_model(model: Path, out: Path) -> None:
     shutil.copytree(model, out, ignore=left_out, dirs_exist_ok=True)
 
 
-def _encoded(model: Path, table: DocumentTable, threads: int) -> Iterator[np.ndarray]:
+def _encoded(model: Path, table: DocumentTable, device: Device) -> Iterator[np.ndarray]:
     """The vectors of the documents, block by block, computed as the workflow does."""
-    device = choose_device("auto", threads)
     retriever = replace(load(model, device=str(device.device)), device=device)
     texts = table.texts()
     with Progress("index", len(table), "documents") as progress:

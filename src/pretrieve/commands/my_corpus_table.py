@@ -53,6 +53,9 @@ def main(args: argparse.Namespace) -> None:
         args.choice,
         {
             "use": advice.use,
+            "deploy": {"kind": "dense", "dense": advice.use, "weights": None}
+            if advice.use == advice.best
+            else {"kind": "bm25", "dense": None, "weights": None},
             "exported": advice.best,
             "seed": seed,
             "sentence": advice.sentence,

@@ -1,6 +1,7 @@
 """Search in a directory of :mod:`pretrieve.retrieval.deployment`: questions → documents with their texts.
 
-What a question needs is loaded with the first one, both sides at the same time: encoder and faiss's index, and Java for BM25. Rankings are those of the workflow: exact inner products, Lucene's BM25, the fusion of the table.
+What a question needs is loaded with the first one, both sides at the same time: encoder and faiss's index, and Java for BM25.
+Rankings are those of the workflow: exact inner products, Lucene's BM25, the fusion of the table.
 """
 
 from __future__ import annotations

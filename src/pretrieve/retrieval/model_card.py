@@ -7,6 +7,7 @@ The recipe, the encoder's pre-training and the counts are those of ``pretrieve.j
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -58,9 +59,11 @@ def model_card(
     tags = ["sentence-transformers", "sentence-similarity", "feature-extraction", "dense-retrieval"]
     front = ["---", "library_name: sentence-transformers", "pipeline_tag: sentence-similarity", "tags:"]
     front += [f"- {tag}" for tag in tags]
-    licence = facts.base.licence if facts.base and facts.base.licence else "other" if facts.licences else ""
-    front += [f"license: {json.dumps(licence)}"] if licence else []
-    front += [f"base_model: {json.dumps(facts.base.hub_id)}"] if facts.base and facts.base.hub_id else []
+    # What began with random weights has no base, whatever others of its run have.
+    base = facts.base if about.get("encoder", {}).get("start") else None
+    if facts.licences or base:
+        front.append(f"license: {base.licence if base and re.fullmatch('[a-z0-9.-]+', base.licence) else 'other'}")
+    front += [f"base_model: {base.hub_id}"] if base and base.hub_id else []
     front += ["---", ""]
     towers = (
         "two towers, one for queries and one for documents" if two_towers else "one tower for queries and documents"
@@ -80,7 +83,7 @@ def model_card(
         ]
     lines += ["", "## Use", "", *_use(config, lengths)]
     lines += ["", facts.search] if facts.search else []
-    lines += ["", "## What its training has seen", "", *_seen(about, name, facts)]
+    lines += ["", "## What its training has seen", "", *_seen(about, name, base, facts.licences)]
     lines += ["", "## Recipe", "", *_table(about.get("finetuning", {}), "Not recorded: not fine-tuned here.")]
     lines += [
         "",
@@ -114,9 +117,9 @@ def _use(config: Mapping[str, Any], lengths: Mapping[str, int]) -> list[str]:
     ]
 
 
-def _seen(about: Mapping[str, Any], objective: str, facts: CardFacts) -> list[str]:
+def _seen(about: Mapping[str, Any], objective: str, base: BaseModel | None, licences: Sequence[str]) -> list[str]:
     """The base with its data and licence, the texts of pre-training, the questions of fine-tuning, and their licences."""
-    lines, base = [], facts.base
+    lines = []
     if base is None:
         lines.append("- **Base model**: none is recorded.")
     else:
@@ -140,8 +143,8 @@ def _seen(about: Mapping[str, Any], objective: str, facts: CardFacts) -> list[st
         lines.append(f"- **Fine-tuning here**: {counted or 'examples that are not counted'}.")
     else:
         lines.append("- **Fine-tuning here**: none.")
-    lines += [f"- **Licence of the data**: {line}" for line in facts.licences]
-    if not facts.licences:
+    lines += [f"- **Licence of the data**: {line}" for line in licences]
+    if not licences:
         lines.append(
             "- **Licences of the data** are not recorded; those of the corpus and of the training questions hold."
         )
