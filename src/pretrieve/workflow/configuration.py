@@ -273,7 +273,7 @@ def _check_encoder(name: str, encoder: Mapping[str, Any], config: Mapping[str, A
     seen, start = [name], encoder.get("start")
     while start is not None and not from_outside(start):
         if start not in config["encoders"]:
-            allowed = [*config["encoders"], "hub:OWNER/NAME", "dir:PATH"]
+            allowed = [*config["encoders"], "hub:OWNER/NAME", "package:NAME", "dir:PATH"]
             raise _refuse(f"encoders.{seen[-1]}.start", start, allowed)
         if start in seen:
             raise ConfigError(

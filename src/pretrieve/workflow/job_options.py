@@ -67,8 +67,8 @@ def objective_options(config: Mapping[str, Any], encoder: str) -> dict[str, Any]
 
 
 def from_outside(start: str) -> bool:
-    """Whether a ``start`` is a published checkpoint (``hub:OWNER/NAME``) or a local directory (``dir:PATH``)."""
-    return start.startswith(("hub:", "dir:"))
+    """Whether a ``start`` is a published checkpoint (``hub:``, ``package:``) or a local directory (``dir:PATH``)."""
+    return start.startswith(("hub:", "dir:", "package:"))
 
 
 def started_from(config: Mapping[str, Any], encoder: str) -> str | None:

@@ -102,7 +102,7 @@ class DataRules:
         given = vocabulary_of(self.config, corpus).file
         if not given:
             return []
-        return hub.files_of(given) if given.startswith("hub:") else [self.plan.raw_file(given)]
+        return hub.vocabulary_files(given) if hub.is_published(given) else [self.plan.raw_file(given)]
 
     def reader_of(self, dataset: str) -> dataset_formats.Reader:
         """The format of a data set."""

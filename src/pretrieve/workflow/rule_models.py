@@ -54,7 +54,7 @@ class ModelRules:
         return f"{paths.corpus_dir(self.root, corpus_of(self.config, encoder))}/tokens"
 
     def outside(self, encoder: str) -> str | None:
-        """The start of an encoder that is hub:OWNER/NAME or dir:PATH, or None."""
+        """The start of an encoder that is hub:OWNER/NAME, package:NAME or dir:PATH, or None."""
         start = self.config["encoders"][encoder].get("start")
         return start if start is not None and from_outside(start) else None
 
