@@ -9,6 +9,7 @@
 # make unbundle  take home what was made there: make unbundle FILE=DIR
 # make report    build everything of one scale, and the report on it: results/SCALE/report.html [MIRROR=DIR] [SEEDS=1,2]
 # make my-corpus what to search your own corpus with: make my-corpus DIR=path/to/dir [MINUTES=30]
+# make evaluate  measure an exported model with mteb: make evaluate MODEL=DIR TASKS="DIR NanoSciFactRetrieval …" [CHECK=1] [OUT=FILE.json]
 # make compare   a few rows made anew (all that is there, with another SCALE), and compared with the published run [PUBLISHED=DIR]
 # make publish   copy a finished run to results/published/ and refresh README [SCALE=small] [MIRROR=DIR] [SEEDS=1,2] [ONLY=bm25,bert]
 #                or these tables alone [TABLES=dupmae/table1,dupmae/table2]
@@ -41,7 +42,7 @@ SNAKEMAKE := $(SURROUNDINGS) $(BIN)/snakemake
 # A run: it first puts right what a killed one has left.
 RUN := $(SURROUNDINGS) workflow/run.sh
 
-.PHONY: tables test test-slurm lint status fetch estimate bundle unbundle report my-corpus compare publish lock clean clean-venv venv dag
+.PHONY: tables test test-slurm lint status fetch estimate bundle unbundle report my-corpus evaluate compare publish lock clean clean-venv venv dag
 .DEFAULT_GOAL := tables
 
 venv: $(STAMP)
@@ -97,6 +98,9 @@ report: $(STAMP)
 my-corpus: $(STAMP)
 	@$(RUN) my_corpus_plan $(SCALED) $(call quoted,my_corpus=$(DIR)) 'my_corpus_options={minutes: $(MINUTES)}'
 	@$(RUN) my_corpus_report --configfile results/$(SCALE)/my_corpus/plan.yaml $(SCALED) $(call quoted,my_corpus=$(DIR))
+
+evaluate: $(STAMP)
+	@$(BIN)/pretrieve evaluate-model --model $(call quoted,$(MODEL)) --tasks $(call each_quoted,$(TASKS)) $(if $(CHECK),--check) $(call option,--out,$(OUT))
 
 # Rows of table 3 with every kind of stage behind them, and what tables 1 and 2 count: some minutes on two cores.
 COMPARED := $(if $(filter demo,$(SCALE)),$(foreach size,1pct 5pct 80pct,\

@@ -1,5 +1,6 @@
-# Your own corpus: metrics of all rows → one table with a recommendation → the winning retriever. The rules before are those
-# of the papers' tables; pretrieve/workflow/my_corpus.py makes the configuration that they work on, my_corpus_rows.py the rows.
+# Your own corpus: metrics of all rows → one table with a recommendation → the winner as a directory to search in. The rules before
+# are those of the papers' tables; pretrieve/workflow/my_corpus.py makes the configuration that they work on, my_corpus_rows.py the
+# rows.
 
 MY_CORPUS = (
     my_corpus_rows.table_request(config, ROOT) if my_corpus.compares(config) else {}
@@ -230,13 +231,21 @@ if MY_CORPUS:
             **NEEDS["export"].resources,
         params:
             code=stage_code("my_corpus_export.py"),
+            root=ROOT,
+            dataset=MY_CORPUS["dataset"],
+            depth=config["my_corpus_options"]["depth"],
+            k1=DATA.bm25_of(MY_CORPUS["dataset"])["k1"],
+            b=DATA.bm25_of(MY_CORPUS["dataset"])["b"],
             licences=DATA.licences_of(MY_CORPUS["trained_on"]),
+            # Those that begin with a published encoder begin with the same one.
+            base=next(filter(None, map(MODELS.base_argument, config["encoders"])), ""),
         message:
-            "Exporting the best retriever for sentence-transformers"
+            "Deploying what was chosen: model, indexes and documents"
         shell:
             f"python {SCRIPTS}/my_corpus_export.py"
             " --choice {input.choice} --tokenizer {input.tokenizer}"
-            " --licences {params.licences} --out {output} --log {log}"
+            " --root {params.root} --dataset {params.dataset} --depth {params.depth} --k1 {params.k1} --b {params.b}"
+            " --licences {params.licences} {params.base} --out {output} --log {log}"
 
     rule my_corpus_report:
         input:

@@ -82,6 +82,14 @@ class ModelRules:
         )
         return f"--start {shlex.quote(directory)}"
 
+    def base_argument(self, family: str) -> str:
+        """The option of export.py that names the published encoder that training began with; nothing where there is none."""
+        encoder = family.split(".")[0]
+        while (start := started_from(self.config, encoder)) is not None:
+            encoder = start
+        outside = self.outside(encoder)
+        return f"--base {shlex.quote(f'{outside}={hub.place_of(outside)}')}" if outside else ""
+
     def encoder_of(self, wildcards: Any) -> str:
         """Directory of the encoder of ``{family}``, an encoder and a recipe."""
         return paths.encoder_dir(self.root, wildcards.family.split(".")[0], wildcards.seed)
