@@ -173,4 +173,5 @@ def my_corpus_files():
     return [
         f"{ROOT}/{name}"
         for name in ("table.csv", "table.md", "table.html", "retriever")
+        if config["encoders"] or name != "retriever"  # nothing could be trained
     ]

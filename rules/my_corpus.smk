@@ -3,13 +3,14 @@
 
 MY_CORPUS = my_corpus.table_request(config, ROOT) if my_corpus.compares(config) else {}
 
+if config.get("my_corpus") and FIRST:
+    my_corpus.say_what_is_left_out(config)
+
 
 if MY_CORPUS:
 
     localrules:
         my_corpus_report,
-
-    my_corpus.say_what_is_left_out(config)
 
     rule my_corpus_table:
         input:

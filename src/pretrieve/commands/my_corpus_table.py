@@ -47,18 +47,14 @@ def main(args: argparse.Namespace) -> None:
     for path, text in texts.items():
         with whole_file(path) as stream:
             stream.write(text.encode())
-    # The first seed: choosing among seeds by the test queries would make its number better than it is.
-    seed = next(row.seeds[0] for row in rows if row.system == advice.best)
-    write_json(
-        args.choice,
-        {
-            "use": advice.use,
-            "exported": advice.best,
+    choice = {"use": advice.use, "exported": advice.best, "sentence": advice.sentence, **request["lengths"]}
+    if advice.best:
+        # The first seed: choosing among seeds by the test queries would make its number better than it is.
+        seed = next(row.seeds[0] for row in rows if row.system == advice.best)
+        choice |= {
             "seed": seed,
-            "sentence": advice.sentence,
             "retriever": paths.retriever_dir(root, advice.best, request["trained_on"], seed),
             "metrics": paths.metrics_file(root, advice.best, request["dataset"], seed),
-            **request["lengths"],
-        },
-    )
+        }
+    write_json(args.choice, choice)
     print(advice.sentence)

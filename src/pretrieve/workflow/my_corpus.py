@@ -7,8 +7,9 @@ configuration one in which
 * the corpus that is pre-trained on is ``corpus.jsonl``, and the only data set is the folder: ``my-corpus``;
 * encoders are those of ``my_corpus_options.objectives``, on the scale's body. All but ``none`` go on from one ``base``, which
   was trained on masked words, with equal steps each: what papers condenser, dupmae and seed_encoder do with BERT;
-* all are fine-tuned by one recipe on the train split. Without one, the training set is ``my-corpus-ict``, pairs made of
-  the corpus (:mod:`pretrieve.benchmarks.made.inverse_cloze`), and ``my-corpus`` only tests;
+* all are fine-tuned by one recipe on the train split. Without one, the training set is ``my-corpus-pairs``, pairs made of
+  the corpus (:mod:`pretrieve.benchmarks.made.inverse_cloze`, or :mod:`~pretrieve.benchmarks.made.random_crops` where it has
+  no sentences), and ``my-corpus`` only tests; where no pairs can be made, nothing is trained;
 * results stand in ``results/{scale}/my_corpus``, so that the scale's own are left alone.
 
 The rules are those of the papers' tables. The folder is looked at first (:mod:`pretrieve.benchmarks.official.beir_folder`).
@@ -19,6 +20,7 @@ from __future__ import annotations
 import copy
 import sys
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -30,11 +32,12 @@ from pretrieve.pretraining.presets import OPTIONS
 from pretrieve.workflow.configuration import check_config
 from pretrieve.workflow.job_options import chain_of, recipe_options
 from pretrieve.workflow.scales import at_scale
+from pretrieve.workflow.stage_code import stage_code
 
 if TYPE_CHECKING:
     from pretrieve.benchmarks.official.beir_folder import Folder
 
-NAME, PAIRS = "my-corpus", "my-corpus-ict"
+NAME, PAIRS = "my-corpus", "my-corpus-pairs"
 TARGET = "my_corpus_report"
 SIZE = "full"
 METRICS = ["ndcg@10", "mrr@10", "recall@10", "recall@100"]
@@ -74,10 +77,26 @@ def with_my_corpus(config: dict[str, Any]) -> dict[str, Any]:
     check_config(config, config["tables"])
     if "my_corpus_options" not in config:
         raise ConfigError("config: my_corpus_options is missing; config.yaml of the project has it.")
-    # It imports Parquet's library, which other calls of Snakemake do without.
-    from pretrieve.benchmarks.official.beir_folder import look_at
+    return _configured(config, _looked_at(config))
 
-    return _configured(config, look_at(Path(str(config["my_corpus"])).expanduser()))
+
+def _looked_at(config: Mapping[str, Any]) -> Folder:
+    """What the place has: a folder in BEIR's layout as it is, all others once their documents are in it."""
+    # They import Parquet's library, which other calls of Snakemake do without.
+    from pretrieve.benchmarks.official.beir import packed_file
+    from pretrieve.benchmarks.official.beir_folder import look_at
+    from pretrieve.corpora.any_corpus import Wanted, converted
+
+    options, place = config["my_corpus_options"], str(config["my_corpus"])
+    folder, language = Path(place).expanduser(), options["language"]
+    if folder.is_dir() and packed_file(folder, "corpus.jsonl"):
+        return look_at(folder, language=language)
+    made = Path(f"results/{config['scale']}/my_corpus/documents")
+    wanted = Wanted(options["documents"], options["columns"])
+    corpus, notes = converted(place, made, wanted, stage_code("make_corpus.py"))
+    beside = folder if folder.is_dir() else folder.parent if folder.is_file() else made
+    found = look_at(beside, corpus, language)
+    return replace(found, notes=(*notes, *found.notes))
 
 
 def refuse_report(config: Mapping[str, Any]) -> NoReturn:
@@ -123,7 +142,9 @@ def _configured(config: Mapping[str, Any], folder: Folder) -> dict[str, Any]:
         "analyses": {},
         "corpora": {NAME: {"reader": "beir", "files": {"corpus": folder.files["corpus"]}}},
         "datasets": _datasets(folder, options) if folder.has_queries else {},
-        "encoders": _encoders(options["objectives"], folder),
+        "encoders": _encoders(options["objectives"], folder) if folder.has_train or folder.pairs else {},
+        "bm25": {**config["bm25"], "language": folder.language},
+        "my_corpus_found": {"language": folder.language, "notes": list(folder.notes)},
     }
     made["recipes"] = _with_what_it_needs(options["recipe"], config["recipes"], scale["finetuning"])
     return made
@@ -149,20 +170,14 @@ def _datasets(folder: Folder, options: Mapping[str, Any]) -> dict[str, Any]:
         "metrics": METRICS,
         "sizes": {SIZE: "all"},
     }
+    if folder.test_share:
+        own["reader_options"] = {"test_share": folder.test_share}
     if folder.has_train:
         return {NAME: own}
-    if not folder.has_sentences and not folder.has_pairs:
-        raise DataError(
-            f"{folder.files['corpus']}: hardly a document has two sentences, so there is nothing to make training pairs of; "
-            "give qrels/train.tsv."
-        )
-    if not folder.has_pairs:
-        raise DataError(
-            f"{folder.files['corpus']}: too few documents have two sentences, one of them of ordinary length, to make training "
-            "pairs of; give qrels/train.tsv, or more and longer documents."
-        )
+    if not folder.pairs:
+        return {NAME: own}
     pairs = {
-        "reader": "inverse-cloze",
+        "reader": folder.pairs,
         "files": {"corpus": folder.files["corpus"]},
         "reader_options": {"pairs": options["pairs"]},
         "title": "prefix",
@@ -234,8 +249,11 @@ def table_inputs(request: Mapping[str, Any]) -> list[str]:
 
 
 def say_what_is_left_out(config: Mapping[str, Any]) -> None:
-    """One line on standard error for each objective that was asked for and this corpus has nothing for."""
-    for name in config["my_corpus_options"]["objectives"]:
+    """One line on standard error for what the folder has or lacks, and for each objective that this corpus has nothing for."""
+    lines = list(config["my_corpus_found"]["notes"])
+    for name in config["my_corpus_options"]["objectives"] if config["encoders"] else ():
         if name not in config["encoders"]:
             lacks = "no sections (lines '# …')" if name != "ict" else "hardly two sentences in a document"
-            print(f"my_corpus: {label_of(name)} is left out: {lacks}.", file=sys.stderr)
+            lines.append(f"{label_of(name)} is left out: {lacks}")
+    for line in lines:
+        print(f"my_corpus: {line}.", file=sys.stderr)

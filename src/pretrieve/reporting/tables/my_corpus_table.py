@@ -149,13 +149,16 @@ def _p_value(row: Row, other: Row) -> float:
 
 
 def advise(rows: Sequence[Row], metric: str, baseline: str) -> Advice:
-    """What to use, and why, in one sentence. The first row is BM25; at least one is trained."""
+    """What to use, and why, in one sentence. The first row is BM25."""
     bm25, trained = rows[0], [row for row in rows if row.trained]
     name, n = metric_name(metric), len(bm25.per_query)
 
     def mean(row: Row) -> float:
         return row.scores[metric].mean
 
+    if not trained:
+        why = f"Use BM25: nothing could be trained on this corpus; its {name} is {mean(bm25):.3f} ({n:,} queries)."
+        return Advice(bm25.system, "", why)
     best = max(trained, key=mean)
     bert = next((row for row in rows if row.system == baseline), None)
     ahead = [row for row in trained if mean(row) > mean(bm25) and _significant(row.against_bm25)]
