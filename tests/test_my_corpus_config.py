@@ -43,7 +43,7 @@ def test_the_configuration_is_the_folders(folder: Path, config: dict) -> None:
     made = my_corpus.with_my_corpus(config | {"my_corpus": str(folder)})
     assert config == before
     check_config(made, made["tables"])
-    assert made["datasets"]["my-corpus"]["trained_on"] == "my-corpus-ict" and "bert" in made["encoders"]
+    assert made["datasets"]["my-corpus"]["trained_on"] == "my-corpus-pairs" and "bert" in made["encoders"]
     options, made = made["my_corpus_options"], made
     retromae = encoder_options(made, "retromae")
     assert retromae.budget.to_dict() == options["budgets"]["continued"]
@@ -101,20 +101,56 @@ def test_a_wrong_option_is_refused(folder: Path, config: dict, key: str, value: 
         my_corpus.with_my_corpus(config)
 
 
-def test_texts_of_single_sentences_cannot_train_without_questions(folder: Path, config: dict) -> None:
-    with open(folder / "corpus.jsonl", "w") as stream:
-        for number in range(30):
-            stream.write(json.dumps({"_id": f"d{number}", "text": f"Only {number}"}) + "\n")
-    with pytest.raises(PretrieveError, match="nothing to make training pairs of; give qrels/train.tsv"):
-        my_corpus.with_my_corpus(config | {"my_corpus": str(folder)})
+def corpus(folder: Path, texts: list[str]) -> None:
+    lines = [json.dumps({"_id": f"d{number}", "text": text}) for number, text in enumerate(texts)]
+    (folder / "corpus.jsonl").write_text("\n".join(lines))
 
 
-def test_fewer_pairs_than_make_a_training_set_are_refused(folder: Path, config: dict) -> None:
-    with open(folder / "corpus.jsonl", "w") as stream:
-        for number in range(30):
-            text = f"A sentence about {number}. Another one." if number < 9 else "One. Two."
-            stream.write(json.dumps({"_id": f"d{number}", "text": text}) + "\n")
-    with pytest.raises(
-        PretrieveError, match=r"corpus.jsonl: too few documents have two sentences.*give qrels/train.tsv"
-    ):
-        my_corpus.with_my_corpus(config | {"my_corpus": str(folder)})
+def test_texts_without_sentences_train_on_crops(folder: Path, config: dict) -> None:
+    corpus(folder, [f"only a line of words without end {number}" for number in range(30)])
+    made = my_corpus.with_my_corpus(config | {"my_corpus": str(folder)})
+    check_config(made, made["tables"])
+    assert made["datasets"]["my-corpus-pairs"]["reader"] == "random-crops" and "ict" not in made["encoders"]
+    corpus(folder, [f"A sentence about {number}. Another one." if number < 9 else "One. Two." for number in range(30)])
+    made = my_corpus.with_my_corpus(config | {"my_corpus": str(folder)})
+    assert "my-corpus-pairs" not in made["datasets"], "nine documents that pairs can be made of"
+
+
+def test_where_no_pairs_can_be_made_bm25_is_measured(
+    folder: Path, config: dict, capsys: pytest.CaptureFixture[str]
+) -> None:
+    corpus(folder, ["One text of some words. And all are equal."] * 30)
+    made = my_corpus.with_my_corpus(config | {"my_corpus": str(folder)})
+    check_config(made, made["tables"])
+    assert set(made["datasets"]) == {"my-corpus"} and "trained_on" not in made["datasets"]["my-corpus"]
+    assert [row["kind"] for row in table_request(made, "results")["rows"]] == ["bm25", "as-is", "hybrid"]
+    my_corpus.say_what_is_left_out(made)
+    lines = capsys.readouterr().err.splitlines()
+    assert all(line.startswith("my_corpus: ") for line in lines) and len(lines) == 3
+    assert "nothing is trained" in lines[0] and "29 documents" in lines[1] and "language: en" in lines[2]
+
+
+def test_the_language_decides_the_analyser(folder: Path, config: dict) -> None:
+    corpus(folder, [f"Der Hund von Haus {number} wartet auf Regen. Dann geht er." for number in range(30)])
+    for said, language in (("auto", "de"), ("none", "none")):
+        config["my_corpus_options"]["language"] = said
+        made = my_corpus.with_my_corpus(config | {"my_corpus": str(folder)})
+        check_config(made, made["tables"])
+        assert made["bm25"] == {**config["bm25"], "language": language} and "language" not in config["bm25"]
+
+
+def test_a_place_that_is_no_folder_of_beirs_is_converted(
+    folder: Path, config: dict, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    documents = [json.loads(line) for line in (folder / "corpus.jsonl").read_text().splitlines()]
+    (folder / "corpus.jsonl").unlink()
+    rows = [f"{document['_id']},{document['text']}" for document in documents]
+    (folder / "corpus.csv").write_text("\n".join(["id,text", *rows]))
+    for place in (folder, folder / "corpus.csv"):
+        made = my_corpus.with_my_corpus(config | {"my_corpus": str(place)})
+        files = made["datasets"]["my-corpus"]["files"]
+        assert files["corpus"] == "results/demo/my_corpus/documents/corpus.jsonl"
+        assert files["test"] == str(folder / "qrels/test.tsv"), "questions stand beside"
+    with pytest.raises(PretrieveError, match="none: no such file or folder"):
+        my_corpus.with_my_corpus(config | {"my_corpus": "none"})
