@@ -8,7 +8,8 @@
 # make bundle    what tables still need, for a GPU machine without a network: make bundle SCALE=small [TABLE="condenser/table5 …"] [MIRROR=DIR] [SEEDS=1] [OUT=FILE]
 # make unbundle  take home what was made there: make unbundle FILE=DIR
 # make report    build everything of one scale, and the report on it: results/SCALE/report.html [MIRROR=DIR] [SEEDS=1,2]
-# make my-corpus compare pre-training objectives on your own corpus: make my-corpus DIR=path/to/dir
+# make my-corpus what to search your own corpus with: make my-corpus DIR=path/to/dir [MINUTES=30]
+# make evaluate  measure an exported model with mteb: make evaluate MODEL=DIR TASKS="DIR NanoSciFactRetrieval …" [CHECK=1] [OUT=FILE.json]
 # make compare   a few rows made anew (all that is there, with another SCALE), and compared with the published run [PUBLISHED=DIR]
 # make publish   copy a finished run to results/published/ and refresh README [SCALE=small] [MIRROR=DIR] [SEEDS=1,2] [ONLY=bm25,bert]
 #                or these tables alone [TABLES=dupmae/table1,dupmae/table2]
@@ -21,6 +22,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 SCALE ?= demo
+MINUTES ?= 30
 LOCKS := envs/requirements.lock envs/torch.txt
 # The locks' checksum is in the stamp's name: a changed lock installs anew, an unchanged one installs nothing.
 STAMP := $(VENV)/.installed-$(shell cat $(LOCKS) | sha256sum | cut -c1-16)
@@ -40,7 +42,7 @@ SNAKEMAKE := $(SURROUNDINGS) $(BIN)/snakemake
 # A run: it first puts right what a killed one has left.
 RUN := $(SURROUNDINGS) workflow/run.sh
 
-.PHONY: tables test test-slurm lint status fetch estimate bundle unbundle report my-corpus compare publish lock clean clean-venv venv dag
+.PHONY: tables test test-slurm lint status fetch estimate bundle unbundle report my-corpus evaluate compare publish lock clean clean-venv venv dag
 .DEFAULT_GOAL := tables
 
 venv: $(STAMP)
@@ -94,7 +96,11 @@ report: $(STAMP)
 	@$(RUN) $(SCALED) -- $(call quoted,results/$(SCALE)/report.html)
 
 my-corpus: $(STAMP)
-	@$(RUN) my_corpus_report $(SCALED) $(call quoted,my_corpus=$(DIR))
+	@$(RUN) my_corpus_plan $(SCALED) $(call quoted,my_corpus=$(DIR)) 'my_corpus_options={minutes: $(MINUTES)}'
+	@$(RUN) my_corpus_report --configfile results/$(SCALE)/my_corpus/plan.yaml $(SCALED) $(call quoted,my_corpus=$(DIR))
+
+evaluate: $(STAMP)
+	@$(BIN)/pretrieve evaluate-model --model $(call quoted,$(MODEL)) --tasks $(call each_quoted,$(TASKS)) $(if $(CHECK),--check) $(call option,--out,$(OUT))
 
 # Rows of table 3 with every kind of stage behind them, and what tables 1 and 2 count: some minutes on two cores.
 COMPARED := $(if $(filter demo,$(SCALE)),$(foreach size,1pct 5pct 80pct,\

@@ -30,10 +30,11 @@ rule export:
         out=subpath(output[0], parent=True),
         lengths=of(MODELS.length_arguments, "family", "dataset"),
         licences=of(DATA.licences_of, "dataset"),
+        base=of(MODELS.base_argument, "family"),
     message:
         "Exporting {wildcards.family}-{wildcards.size} for sentence-transformers"
     shell:
         f"python {SCRIPTS}/export.py"
         " --retriever {params.retriever} --tokenizer {input.tokenizer} --metrics {input.metrics}"
-        " {params.lengths} --licences {params.licences}"
+        " {params.lengths} --licences {params.licences} {params.base}"
         " --out {params.out} --log {log}"

@@ -1,7 +1,13 @@
-# Your own corpus: metrics of all objectives → one table with a recommendation → the winning retriever. The rules before are those
-# of the papers' tables; pretrieve/workflow/my_corpus.py makes the configuration that they work on.
+# Your own corpus: metrics of all rows → one table with a recommendation → the winner as a directory to search in. The rules before
+# are those of the papers' tables; pretrieve/workflow/my_corpus.py makes the configuration that they work on, my_corpus_rows.py the
+# rows.
 
-MY_CORPUS = my_corpus.table_request(config, ROOT) if my_corpus.compares(config) else {}
+MY_CORPUS = (
+    my_corpus_rows.table_request(config, ROOT) if my_corpus.compares(config) else {}
+)
+
+if config.get("my_corpus") and FIRST:
+    my_corpus.say_what_is_left_out(config)
 
 
 if MY_CORPUS:
@@ -9,11 +15,181 @@ if MY_CORPUS:
     localrules:
         my_corpus_report,
 
-    my_corpus.say_what_is_left_out(config)
+    MY_TASK = paths.task_dir(ROOT, my_corpus.NAME)
+    MY_INDEX = f"{ROOT}/indexes/bm25/{my_corpus.NAME}"
+    # A question's speed is that of any dense row: all have the start's body. A cross-encoder is measured where there is one.
+    MY_DENSE = f"{my_corpus.PUBLISHED}.{my_corpus.AS_IS}-{my_corpus.SIZE}"
+    MY_CROSS = [
+        paths.retriever_dir(ROOT, row["cross"], MY_CORPUS["trained_on"], SEEDS[0])
+        for row in MY_CORPUS["rows"]
+        if row["kind"] == "rerank"
+    ]
+
+    rule my_corpus_hybrids:
+        input:
+            my_corpus_rows.metrics_of(MY_CORPUS, "bm25", *my_corpus_rows.DENSE),
+        output:
+            metrics=my_corpus_rows.metrics_of(MY_CORPUS, "hybrid"),
+            weights=f"{ROOT}/hybrids.json",
+        log:
+            f"{ROOT}/logs/my_corpus_hybrids.log",
+        benchmark:
+            f"{ROOT}/benchmarks/my_corpus_hybrids.tsv"
+        conda:
+            "../envs/cpu.yaml"
+        threads: NEEDS["bm25"].threads
+        resources:
+            **NEEDS["bm25"].resources,
+        params:
+            code=stage_code("my_corpus_hybrids.py"),
+            request=as_text(MY_CORPUS.copy),
+            index=MY_INDEX,
+            k1=DATA.bm25_of(my_corpus.NAME)["k1"],
+            b=DATA.bm25_of(my_corpus.NAME)["b"],
+        message:
+            "Fusing BM25 with the dense rows"
+        shell:
+            "PRETRIEVE_MEMORY_MB={resources.mem_mb}"
+            f" python {SCRIPTS}/my_corpus_hybrids.py"
+            " --request {params.request} --index-dir {params.index} --k1 {params.k1} --b {params.b}"
+            " --out {output.weights} --threads {threads} --log {log}"
+
+    rule my_corpus_rerank:
+        input:
+            bm25=paths.metrics_file(ROOT, my_corpus_rows.BM25, my_corpus.NAME, 0),
+            model=MODELS.of_sizes(
+                "retrievers",
+                MY_CORPUS["trained_on"],
+                [my_corpus.SIZE],
+                *RETRIEVER_FILES,
+            ),
+        output:
+            metrics=paths.metrics_file(
+                ROOT,
+                f"{my_corpus_rows.RERANKED}{{family}}-{my_corpus.SIZE}",
+                my_corpus.NAME,
+                "{seed}",
+            ),
+        log:
+            f"{ROOT}/logs/my_corpus_rerank/{{family}}/seed{{seed}}.log",
+        benchmark:
+            f"{ROOT}/benchmarks/my_corpus_rerank-{{family}}-seed{{seed}}.tsv"
+        wildcard_constraints:
+            family=f"{my_corpus.PUBLISHED}[.]{my_corpus.RERANKER}",
+        conda:
+            "../envs/gpu.yaml"
+        threads: NEEDS["retrieve"].threads
+        resources:
+            **NEEDS["retrieve"].resources,
+        params:
+            code=stage_code("my_corpus_rerank.py"),
+            task=MY_TASK,
+            model=folder_of("model"),
+            first=paths.run_file(ROOT, my_corpus_rows.BM25, my_corpus.NAME, 0),
+            run=paths.run_file(
+                ROOT,
+                f"{my_corpus_rows.RERANKED}{{family}}-{my_corpus.SIZE}",
+                my_corpus.NAME,
+                "{seed}",
+            ),
+            hits=MY_CORPUS["rerank"],
+            query_length=MY_CORPUS["lengths"]["query_length"],
+            passage_length=MY_CORPUS["lengths"]["passage_length"],
+            size=my_corpus.SIZE,
+            metrics=MY_CORPUS["metrics"],
+        message:
+            "Reranking BM25's hits, seed {wildcards.seed}"
+        shell:
+            "python -m pretrieve.training.launch --gpus {resources.gpu} --nodes {resources.nodes} --"
+            f" python {SCRIPTS}/my_corpus_rerank.py"
+            " --task {params.task} --model {params.model} --first {params.first} --hits {params.hits}"
+            " --query-length {params.query_length} --passage-length {params.passage_length}"
+            " --run {params.run} --output {output.metrics} --size {params.size} --metrics {params.metrics}"
+            " --threads {threads} --log {log}"
+
+    rule my_corpus_speed:
+        input:
+            bm25=paths.metrics_file(ROOT, my_corpus_rows.BM25, my_corpus.NAME, 0),
+            dense=paths.metrics_file(ROOT, MY_DENSE, my_corpus.NAME, SEEDS[0]),
+            cross=[f"{model}/pretrieve.json" for model in MY_CROSS],
+        output:
+            f"{ROOT}/speed.json",
+        log:
+            f"{ROOT}/logs/my_corpus_speed.log",
+        benchmark:
+            f"{ROOT}/benchmarks/my_corpus_speed.tsv"
+        conda:
+            "../envs/gpu.yaml"
+        threads: NEEDS["retrieve"].threads
+        resources:
+            **NEEDS["retrieve"].resources,
+        params:
+            code=stage_code("my_corpus_speed.py"),
+            task=MY_TASK,
+            retriever=paths.retriever_dir(
+                ROOT, MY_DENSE, MY_CORPUS["trained_on"], SEEDS[0]
+            ),
+            stores=paths.embedding_dir(ROOT, MY_DENSE, my_corpus.NAME, SEEDS[0]),
+            index=MY_INDEX,
+            cross=[f"--cross-encoder {shlex.quote(model)}" for model in MY_CROSS],
+            hits=MY_CORPUS["rerank"],
+            depth=MY_CORPUS["depth"],
+            query_length=MY_CORPUS["lengths"]["query_length"],
+            passage_length=MY_CORPUS["lengths"]["passage_length"],
+            k1=DATA.bm25_of(my_corpus.NAME)["k1"],
+            b=DATA.bm25_of(my_corpus.NAME)["b"],
+            size=my_corpus.SIZE,
+        message:
+            "Measuring how long a question takes"
+        shell:
+            "PRETRIEVE_MEMORY_MB={resources.mem_mb}"
+            f" python {SCRIPTS}/my_corpus_speed.py"
+            " --task {params.task} --retriever {params.retriever} --stores {params.stores} --index-dir {params.index}"
+            " {params.cross} --hits {params.hits} --depth {params.depth} --query-length {params.query_length}"
+            " --passage-length {params.passage_length} --k1 {params.k1} --b {params.b} --size {params.size}"
+            " --out {output} --threads {threads} --log {log}"
+
+    # Asked for by `make my-corpus` before the rest: what is built by then has counted the texts.
+    rule my_corpus_plan:
+        input:
+            bm25=paths.metrics_file(ROOT, my_corpus_rows.BM25, my_corpus.NAME, 0),
+            tasks=[
+                f"{paths.task_dir(ROOT, task)}/stats.json"
+                for task in {my_corpus.NAME, MY_CORPUS["trained_on"]}
+            ],
+            store=f"{STORE}/meta.json",
+        output:
+            plan=f"{ROOT}/plan.yaml",
+            timetable=f"{ROOT}/timetable.json",
+        log:
+            f"{ROOT}/logs/my_corpus_plan.log",
+        benchmark:
+            f"{ROOT}/benchmarks/my_corpus_plan.tsv"
+        localrule: True
+        conda:
+            "../envs/gpu.yaml"
+        threads: NEEDS["table"].threads
+        resources:
+            **NEEDS["table"].resources,
+        params:
+            code=stage_code("my_corpus_plan.py"),
+            scale=config["scale"],
+            folder=shlex.quote(str(config["my_corpus"])),
+            options=as_argument(config["my_corpus_options"]),
+            minutes=config["my_corpus_options"].get("minutes", 30),
+            cores=workflow.cores or 0,
+        message:
+            "Planning {params.minutes} minutes"
+        shell:
+            f"python {SCRIPTS}/my_corpus_plan.py"
+            " --scale {params.scale} --folder {params.folder} --options {params.options}"
+            " --minutes {params.minutes} --cores {params.cores} --out {output.plan} --timetable {output.timetable} --log {log}"
 
     rule my_corpus_table:
         input:
-            my_corpus.table_inputs(MY_CORPUS),
+            my_corpus_rows.table_inputs(MY_CORPUS),
+            weights=rules.my_corpus_hybrids.output.weights,
+            speed=rules.my_corpus_speed.output,
             template=code_file("src/pretrieve/reporting/templates/my_corpus.html.j2"),
         output:
             csv=f"{ROOT}/table.csv",
@@ -34,10 +210,10 @@ if MY_CORPUS:
             code=stage_code("my_corpus_table.py"),
             request=as_text(MY_CORPUS.copy),
         message:
-            f"Comparing objectives on {config['my_corpus']}"
+            f"Comparing all rows on {config['my_corpus']}"
         shell:
             f"python {SCRIPTS}/my_corpus_table.py"
-            " --request {params.request} --csv {output.csv} --md {output.md}"
+            " --request {params.request} --weights {input.weights} --speed {input.speed} --csv {output.csv} --md {output.md}"
             " --html {output.html} --choice {output.choice} --log {log}"
 
     rule my_corpus_export:
@@ -57,13 +233,21 @@ if MY_CORPUS:
             **NEEDS["export"].resources,
         params:
             code=stage_code("my_corpus_export.py"),
+            root=ROOT,
+            dataset=MY_CORPUS["dataset"],
+            depth=config["my_corpus_options"]["depth"],
+            k1=DATA.bm25_of(MY_CORPUS["dataset"])["k1"],
+            b=DATA.bm25_of(MY_CORPUS["dataset"])["b"],
             licences=DATA.licences_of(MY_CORPUS["trained_on"]),
+            # Those that begin with a published encoder begin with the same one.
+            base=next(filter(None, map(MODELS.base_argument, config["encoders"])), ""),
         message:
-            "Exporting the best retriever for sentence-transformers"
+            "Deploying what was chosen: model, indexes and documents"
         shell:
             f"python {SCRIPTS}/my_corpus_export.py"
             " --choice {input.choice} --tokenizer {input.tokenizer}"
-            " --licences {params.licences} --out {output} --log {log}"
+            " --root {params.root} --dataset {params.dataset} --depth {params.depth} --k1 {params.k1} --b {params.b}"
+            " --licences {params.licences} {params.base} --out {output} --log {log}"
 
     rule my_corpus_report:
         input:
@@ -72,6 +256,10 @@ if MY_CORPUS:
             f"The comparison is there: {ROOT}/table.md"
 
 else:
+
+    rule my_corpus_plan:
+        input:
+            lambda wildcards: my_corpus.refuse_report(config),
 
     rule my_corpus_report:
         input:

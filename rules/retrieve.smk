@@ -41,6 +41,7 @@ for dataset_name in PLAN.ranked:
             index=f"{ROOT}/indexes/bm25/{dataset_name}",
             k1=DATA.bm25_of(dataset_name)["k1"],
             b=DATA.bm25_of(dataset_name)["b"],
+            language=DATA.bm25_of(dataset_name).get("language", "en"),
             mined=config["mining_depth"],
         message:
             f"BM25 on {dataset_name}"
@@ -48,7 +49,8 @@ for dataset_name in PLAN.ranked:
             "PRETRIEVE_MEMORY_MB={resources.mem_mb}"
             f" python {SCRIPTS}/bm25.py"
             " {params.scores}"
-            " --index-dir {params.index} --k1 {params.k1} --b {params.b} --threads {threads}"
+            " --index-dir {params.index} --k1 {params.k1} --b {params.b}"
+            " --language {params.language} --threads {threads}"
             " --runs {output.runs} --costs {output.costs} --outputs {output.metrics}"
             " --negatives {output.negatives} --mining-depth {params.mined} --log {log}"
 

@@ -448,7 +448,7 @@ def test_a_pattern_of_families_matches_them_and_no_others(config) -> None:
     for dataset, options in config["datasets"].items():
         groups = plan.families(dataset, scored=False)
         every = [family for families in groups.values() for family in families]
-        assert len(set(every)) == len(every) >= len(config["encoders"])
+        assert len(set(every)) == len(every) >= len(plan.config["encoders"])
         for families in groups.values():
             pattern = re.compile(
                 rf"(?P<family>{plan.family_pattern(families)})-(?P<size>{'|'.join(options['sizes'])})/x"

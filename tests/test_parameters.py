@@ -24,7 +24,6 @@ LEFT = {
     "retrieval/approximation.py search_index",
     "retrieval/embed_task.py embed_task",
     "retrieval/embeddings.py __init__",
-    "retrieval/export.py export",
     "retrieval/joint_search.py joint_search",
     "retrieval/joint_search.py two_step_search",
     "retrieval/lexical.py __init__",

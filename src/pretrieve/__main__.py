@@ -23,8 +23,10 @@ GROUPS = {
     ),
     "training": ("pretrain", "finetune", "bm25", "mine", "published-negatives"),
     "retrieval and scores": ("retrieve", "predict", "evaluate", "mean", "analyse", "export"),
+    "search in your own documents": ("search", "index", "evaluate-model"),
     "tables, figures and the report": (
         *("table", "figure", "claims", "report", "my-corpus-table", "my-corpus-export"),
+        *("my-corpus-plan", "my-corpus-hybrids", "my-corpus-rerank", "my-corpus-speed"),
         *("status", "report-time", "compare-runs", "publish"),
     ),
     "running": ("estimate", "bundle", "unbundle", "warm-up"),

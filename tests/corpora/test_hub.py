@@ -16,7 +16,15 @@ import pytest
 from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.base.files import sha256_of
 from pretrieve.raw import hub
-from pretrieve.raw.hub import check_recorded, check_starts, fetch_checkpoint, files_of, place_of, wanted_files
+from pretrieve.raw.hub import (
+    check_recorded,
+    check_starts,
+    fetch_checkpoint,
+    files_of,
+    place_of,
+    vocabulary_files,
+    wanted_files,
+)
 
 START = "hub:Luyu/condenser"
 
@@ -244,24 +252,33 @@ def config(start: str | None, vocabulary: str | None = None) -> dict:
 
 def test_starts_are_checked_before_any_job(tmp_path: Path) -> None:
     folder = put(tmp_path / "model", FILES)
-    for good in (None, "hub:a/b", f"dir:{folder}", f"dir:{folder}/model.pt"):
-        check_starts(config(good))
-    check_starts(config(None, str(folder / "vocab.txt")))
-    check_starts(config(None, "hub:a/b"))
+    sources = {name: {"file": f"encoder/{name}"} for name in hub.PACKAGE_FILES}
+    for good in (None, "hub:a/b", "package:encoder", f"dir:{folder}", f"dir:{folder}/model.pt"):
+        check_starts(config(good), sources)
+    for vocabulary in (str(folder / "vocab.txt"), "hub:a/b", "package:encoder"):
+        check_starts(config(None, vocabulary), sources)
     for wrong, told in [
         (config("hub:b"), r"encoders\.mine\.start: start 'hub:b': expected hub:OWNER/NAME"),
         (config(f"dir:{tmp_path}/none"), r"encoders\.mine\.start: .*/none: no such directory or file"),
         (config(f"dir:{tmp_path}"), r"encoders\.mine\.start: .*no checkpoint; expected model\.safetensors"),
         (config(None, "hub:b"), r"scales\.s\.vocabulary_file: start 'hub:b'"),
         (config(None, "none.txt"), r"scales\.s\.vocabulary_file: 'none\.txt': no such file"),
+        (config("package:encodr"), r"encoders\.mine\.start: 'package:encodr': no such .* did you mean 'encoder'"),
+        (config(None, "package:x"), r"scales\.s\.vocabulary_file: 'package:x': no such .* it has encoder"),
     ]:
         with pytest.raises(ConfigError, match=f"^config: {told}"):
-            check_starts(wrong)
+            check_starts(wrong, sources)
+    del sources["tokenizer.json"]
+    with pytest.raises(ConfigError, match="'package:encoder': no such checkpoint"):
+        check_starts(config("package:encoder"), sources)
 
 
 def test_what_a_job_depends_on(tmp_path: Path) -> None:
     folder = put(tmp_path / "model", FILES | OTHERS)
     assert files_of("hub:Luyu/condenser@v2") == ["data/hub/Luyu--condenser@v2/origin.txt"]
+    assert files_of("package:a-b") == [f"data/sources/a-b/{name}" for name in hub.PACKAGE_FILES]
+    assert vocabulary_files("package:a-b") == ["data/sources/a-b/tokenizer.json"]
+    assert vocabulary_files("hub:a/b") == files_of("hub:a/b")
     found = files_of(f"dir:{folder}")
     assert found[0] == f"{folder}/model.safetensors"
     assert {Path(name).name for name in found} == {"model.safetensors", "config.json", "model.pt", "tokenizer.json"}

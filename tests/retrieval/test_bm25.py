@@ -3,7 +3,8 @@
 Seen to fail when: the index sort is left out (ties at the cut); ``forceMerge`` is left out (ties over segments);
 k1 and b are fixed to other values; DEFAULT_ANALYZER is replaced by Lucene's StandardAnalyzer (stems); ``id`` has no
 binary values (pyserini cannot open the index); ``setMaxClauseCount`` is left out; repeated ids are not looked for;
-the lock around per-thread Java objects is left out (texts swap between documents); the list of ids is not sorted.
+the lock around per-thread Java objects is left out (texts swap between documents); the list of ids is not sorted; queries are
+read by the English analyser whatever the index's language.
 """
 
 import math
@@ -129,6 +130,49 @@ def test_equals_pyserini(tmp_path):
         np.testing.assert_allclose(run.scores[i], [hit.score for hit in expected], atol=1e-4)
     opened = autoclass("io.anserini.search.SimpleSearcher")(str(tmp_path / "ours"))
     assert [hit.docid for hit in opened.search(queries[0][1], 15)] == run.doc_ids[0]
+
+
+TEXTS = {
+    "de": ("Die {} Häuser der Städte stehen an den {} Flüssen", "das Haus {} am Fluss", "den die am"),
+    "zh": ("今天{}天气很好，我们去{}公园散步。", "{}天气好的公园", "！"),
+    "ru": ("Старые {} дома стоят на берегах {} рек", "дом {} на реке", "на и"),
+}
+
+
+@pytest.mark.parametrize("language", TEXTS)
+def test_equals_anserini_in_other_languages(tmp_path, language):
+    """The same ranking and scores as an index and a searcher of Anserini's with the analyser of that language."""
+    documents_text, query_text, stops = TEXTS[language]
+    words = random.Random(3)
+    documents = [
+        (f"d{i}", documents_text.format(words.choice("abcdefgh") * 3, words.choice("klmnop") * 2)) for i in range(60)
+    ]
+    queries = [(str(i), query_text.format(words.choice("abcdefgh") * 3)) for i in range(8)] + [("stops", stops)]
+    build_index(documents, tmp_path / "ours", language=language)
+    run = search(tmp_path / "ours", queries, 20)
+    from jnius import autoclass
+    from pyserini.index.lucene import LuceneIndexer
+
+    indexer = LuceneIndexer(args=["-index", str(tmp_path / "theirs"), "-language", language], threads=1)
+    indexer.add_batch_dict([{"id": doc_id, "contents": text} for doc_id, text in documents])
+    indexer.close()
+    theirs = autoclass("io.anserini.search.SimpleSearcher")(str(tmp_path / "theirs"))
+    theirs.set_bm25(0.9, 0.4)
+    theirs.set_language(language)
+    for i, (_, text) in enumerate(queries):
+        expected = theirs.search(text, 20)
+        assert run.doc_ids[i] == [hit.docid for hit in expected]
+        np.testing.assert_allclose(run.scores[i], [hit.score for hit in expected], atol=1e-4)
+    assert len(run.doc_ids[0]) == 20 and run.doc_ids[-1] == []
+
+
+def test_an_index_remembers_its_language(tmp_path):
+    for language, found in (("en", []), ("de", ["a"]), ("none", [])):
+        index = tmp_path / language
+        build_index([("a", "viele Häuser")], index, language=language)
+        assert search(index, [("q", "ein Haus"), ("r", "VIELE")], 5).doc_ids == [found, ["a"]]
+    with pytest.raises(ConfigError, match="language='xx'; expected .* one of ar, bn"):
+        build_index([("a", "x")], tmp_path / "xx", language="xx")
 
 
 def _index(directory, documents):

@@ -101,6 +101,11 @@ def add_licences(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--licences", nargs="*", default=[], help=lines)
 
 
+def add_base(parser: argparse.ArgumentParser) -> None:
+    given = "START=DIR of the published encoder that training began with, for the model card"
+    parser.add_argument("--base", default="", help=given)
+
+
 def named_values(entries: Iterable[str], option: str) -> dict[str, str]:
     """``["train=a.tsv"]`` → ``{"train": "a.tsv"}``.
 

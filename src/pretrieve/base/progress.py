@@ -9,6 +9,8 @@ from types import TracebackType
 
 from tqdm import tqdm
 
+from pretrieve.base.timetable import whole_run
+
 #: Seconds between two lines in a log.
 LOG_INTERVAL = 15.0
 
@@ -17,7 +19,8 @@ class Progress:
     """Count ``unit``s towards ``total`` (None: unknown). A context manager; the last line gives count, rate and time.
 
     On a terminal tqdm draws a bar on standard error. Elsewhere (a log file, CI) a plain line is printed every
-    15 seconds, so that a log stays readable and is never rewritten; a program's ``--log`` file gets them in either case.
+    15 seconds, so that a log stays readable and is never rewritten; a program's ``--log`` file gets them in either case. Where
+    the run has a timetable (:mod:`pretrieve.base.timetable`), they say what is left of the whole.
     """
 
     def __init__(self, label: str, total: int | None = None, unit: str = "steps", initial: int = 0) -> None:
@@ -43,9 +46,12 @@ class Progress:
         now = time.monotonic()
         if now - self._last >= LOG_INTERVAL:
             self._last = now
-            self._line(now)
+            whole = whole_run()
+            if self._bar is not None and whole:
+                self._bar.set_postfix_str(f"{self._note}{whole}", refresh=False)
+            self._line(now, whole)
 
-    def _line(self, now: float) -> None:
+    def _line(self, now: float, whole: str = "") -> None:
         elapsed = max(now - self._begun, 1e-9)
         rate = (self.count - self._initial) / elapsed
         of = f"/{self.total:,}" if self.total else ""
@@ -55,7 +61,7 @@ class Progress:
             else ""
         )
         note = f", {self._note}" if self._note else ""
-        line = f"{self.label}: {self.count:,}{of} {self.unit}, {rate:,.1f}/s, {elapsed:.1f} s{left}{note}\n"
+        line = f"{self.label}: {self.count:,}{of} {self.unit}, {rate:,.1f}/s, {elapsed:.1f} s{left}{note}{whole}\n"
         # Beside a bar, lines go to the log alone, if there is one.
         stream = getattr(sys.stderr, "log", None) if self._bar is not None else sys.stderr
         if stream is not None:

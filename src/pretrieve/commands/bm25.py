@@ -7,7 +7,8 @@ from pathlib import Path
 
 from pretrieve.base.arguments import add_threads, required, required_lists
 from pretrieve.base.paths import cost_beside
-from pretrieve.corpora.tables import read_table
+from pretrieve.corpora.language import LANGUAGES
+from pretrieve.corpora.tables import read_rows, read_table
 from pretrieve.evaluation.metrics import read_qrels
 from pretrieve.evaluation.task_scores import add_score_arguments, check_lists, score_options
 from pretrieve.retrieval import bm25
@@ -22,6 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     required(parser, Path, index_dir="")
     parser.add_argument("--k1", type=float, default=0.9)
     parser.add_argument("--b", type=float, default=0.4)
+    parser.add_argument("--language", default="en", help=f"of the analyser: {', '.join(LANGUAGES)}")
     parser.add_argument("--depth", type=int, default=100)
     add_threads(parser)
     required_lists(parser, Path, costs="one JSON for each run")
@@ -34,10 +36,9 @@ def main(options: argparse.Namespace) -> None:
     splits = SplitTable(options.task / "splits.parquet")
     test_queries = {size: splits.needed(size) for size in dict.fromkeys(options.sizes)}
     with Cost("bm25", options.threads) as cost:
-        corpus = read_table(options.task / "corpus.parquet", ["doc_id", "sentence", "passage"])
-        columns = (corpus[name].to_pylist() for name in ("doc_id", "sentence", "passage"))
-        documents = ((d, f"{s} {p}" if s else p) for d, s, p in zip(*columns, strict=True))
-        bm25.build_index(documents, options.index_dir, options.threads)
+        rows = read_rows(options.task / "corpus.parquet", ["doc_id", "sentence", "passage"])
+        documents = ((d, f"{s} {p}" if s else p) for d, s, p in rows)
+        bm25.build_index(documents, options.index_dir, options.threads, options.language)
         queries = read_table(options.task / "queries.parquet", ["query_id", "text"])
         pairs = list(zip(queries["query_id"].to_pylist(), queries["text"].to_pylist(), strict=True))
         depth = max(options.depth, options.mining_depth)

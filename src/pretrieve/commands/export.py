@@ -3,8 +3,11 @@
 import argparse
 from pathlib import Path
 
-from pretrieve.base.arguments import add_licences, json_object, required
+from pretrieve.base.arguments import add_base, add_licences, json_object, required
+from pretrieve.models.sentence_modules import Reading
+from pretrieve.retrieval.base_model import base_of
 from pretrieve.retrieval.export import export
+from pretrieve.retrieval.model_card import CardFacts
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -12,20 +15,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     required(parser, int, query_length="", passage_length="")
     parser.add_argument("--metrics", type=Path, nargs="*", default=[], help="metrics files, for the model card")
     add_licences(parser)
+    add_base(parser)
     parser.add_argument("--prompts", type=json_object, default={}, help='JSON, such as {"query": "question: "}')
     parser.add_argument("--part", default="", help="cls: export that part of a joint representation alone")
     required(parser, Path, out="")
 
 
-def main(arguments: argparse.Namespace) -> None:
-    export(
-        arguments.retriever,
-        arguments.tokenizer,
-        arguments.out,
-        arguments.query_length,
-        arguments.passage_length,
-        arguments.metrics,
-        arguments.licences,
-        arguments.prompts,
-        arguments.part,
-    )
+def main(options: argparse.Namespace) -> None:
+    prompts = [options.prompts.get(side, "") for side in ("query", "document")]
+    reading = Reading(options.query_length, options.passage_length, *prompts)
+    facts = CardFacts(options.metrics, options.licences, base_of(options.base))
+    export(options.retriever, options.tokenizer, options.out, reading, facts, options.part)

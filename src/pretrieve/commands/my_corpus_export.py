@@ -1,24 +1,64 @@
-"""Export the retriever that my-corpus-table chose as a sentence-transformers directory with a model card."""
+"""Deploy what my-corpus-table chose: retriever, indexes of the corpus and its documents, as one directory to search in."""
 
 from __future__ import annotations
 
 import argparse
-import json
+import shutil
 from pathlib import Path
 
-from pretrieve.base.arguments import add_licences, required
+from pretrieve.base import paths
+from pretrieve.base.arguments import add_base, add_licences, required
+from pretrieve.base.errors import DataError
+from pretrieve.corpora.tables import read_table
+from pretrieve.models.sentence_modules import Reading
+from pretrieve.raw.json_file import read_json
+from pretrieve.retrieval.base_model import base_of
+from pretrieve.retrieval.deployment import BM25, SearchSettings, deploying, how_to_search, write_vectors
+from pretrieve.retrieval.document_table import DocumentTable, write_documents
+from pretrieve.retrieval.embeddings import EmbeddingReader
 from pretrieve.retrieval.export import export
+from pretrieve.retrieval.model_card import CardFacts
+from pretrieve.tasks.collection_tables import read_collection
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     required(parser, Path, choice="choice.json of my-corpus-table", tokenizer="tokenizer.json of its vocabulary")
+    required(parser, str, root="results of this corpus", dataset="the data set that was searched")
+    required(parser, int, depth="hits that a hybrid fuses")
+    required(parser, float, k1="of BM25", b="of BM25")
     add_licences(parser)
+    add_base(parser)
     required(parser, Path, out="")
 
 
-def main(args: argparse.Namespace) -> None:
-    choice = json.loads(args.choice.read_text(encoding="utf-8"))
-    lengths = (choice["query_length"], choice["passage_length"])
-    metrics = [Path(choice["metrics"])]
-    export(Path(choice["retriever"]), args.tokenizer, args.out, *lengths, metrics, args.licences)
-    print(f"{choice['exported']}, seed {choice['seed']} -> {args.out}")
+def main(options: argparse.Namespace) -> None:
+    choice = read_json(options.choice, "the choice of my-corpus-table")
+    try:
+        kind, system, weights = (choice["deploy"].get(key) for key in ("kind", "dense", "weights"))
+    except (KeyError, TypeError, AttributeError):
+        raise DataError(
+            f"{options.choice}: has no 'deploy' that says what to search by; make the table anew."
+        ) from None
+    settings = SearchSettings(kind, weights, options.depth, options.k1, options.b)
+    with deploying(options.out, settings) as out:
+        write_documents(out, read_collection(f"{options.root}/collections/{options.dataset}").documents())
+        _check_order(out, Path(paths.task_dir(options.root, options.dataset)) / "corpus.parquet")
+        if settings.uses_bm25:
+            shutil.copytree(f"{options.root}/indexes/bm25/{options.dataset}", out / BM25)
+        if settings.uses_dense:
+            store = paths.embedding_dir(options.root, system, options.dataset, choice["seed"])
+            write_vectors(out, (block for _, block in EmbeddingReader(store, "corpus").shards()))
+            facts = CardFacts(
+                [Path(choice["metrics"])], options.licences, base_of(options.base), how_to_search(settings)
+            )
+            reading = Reading(choice["query_length"], choice["passage_length"])
+            export(Path(choice["retriever"]), options.tokenizer, out, reading, facts)
+        else:
+            (out / "README.md").write_text(f"# Search by BM25\n\n{how_to_search(settings)}\n", encoding="utf-8")
+    print(f"{kind}{f' with {system}' if system else ''} -> {options.out}")
+
+
+def _check_order(out: Path, corpus: Path) -> None:
+    """The vectors are in the order of the task's candidates; the documents must be, too."""
+    if read_table(corpus, ["doc_id"])["doc_id"].to_pylist() != DocumentTable(out).ids:
+        raise DataError(f"{corpus}: has other documents than its collection, or another order; run snakemake again.")

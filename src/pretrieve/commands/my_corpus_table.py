@@ -1,4 +1,4 @@
-"""Compare the objectives that were trained on a corpus of one's own: a table, and a sentence that says what to use."""
+"""Compare all ways to search a corpus of one's own: a table, and three sentences that say what to deploy."""
 
 from __future__ import annotations
 
@@ -10,14 +10,17 @@ import jinja2
 from pretrieve.base import paths
 from pretrieve.base.arguments import add_outputs, json_object, required
 from pretrieve.base.files import whole_file, write_json
-from pretrieve.reporting.tables.my_corpus_table import advise, make_page, read_rows, to_csv, to_markdown
+from pretrieve.reporting.tables.my_corpus_answer import answer, choice
+from pretrieve.reporting.tables.my_corpus_read import read_rows
+from pretrieve.reporting.tables.my_corpus_table import make_page, to_csv, to_markdown
 from pretrieve.reporting.tables.results import ResultFiles
 
 TEMPLATES = Path("src/pretrieve/reporting/templates")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    required(parser, json_object, request="JSON of pretrieve/workflow/my_corpus.py: table_request")
+    required(parser, json_object, request="JSON of pretrieve/workflow/my_corpus_rows.py: table_request")
+    required(parser, str, weights="JSON of my_corpus_hybrids.py", speed="JSON of my_corpus_speed.py")
     add_outputs(parser, "csv", "md", "html", "choice")
 
 
@@ -29,9 +32,10 @@ def main(args: argparse.Namespace) -> None:
         for name, key in (("tested", "dataset"), ("trained", "trained_on"))
     }
     stats["collection"] = files.read(f"{root}/collections/{request['dataset']}/stats.json")
-    rows = read_rows(request)
-    advice = advise(rows, request["metrics"][0], request["baseline"])
-    page = make_page(request, rows, stats, advice)
+    weights = files.read(args.weights)
+    rows = read_rows(request, weights, files.read(args.speed))
+    advice = answer(rows, request, stats["tested"]["candidates"])
+    page = make_page(request, rows, stats, advice, weights)
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(TEMPLATES),
         autoescape=True,
@@ -47,18 +51,5 @@ def main(args: argparse.Namespace) -> None:
     for path, text in texts.items():
         with whole_file(path) as stream:
             stream.write(text.encode())
-    # The first seed: choosing among seeds by the test queries would make its number better than it is.
-    seed = next(row.seeds[0] for row in rows if row.system == advice.best)
-    write_json(
-        args.choice,
-        {
-            "use": advice.use,
-            "exported": advice.best,
-            "seed": seed,
-            "sentence": advice.sentence,
-            "retriever": paths.retriever_dir(root, advice.best, request["trained_on"], seed),
-            "metrics": paths.metrics_file(root, advice.best, request["dataset"], seed),
-            **request["lengths"],
-        },
-    )
-    print(advice.sentence)
+    write_json(args.choice, choice(advice, request))
+    print("\n".join(advice.sentences))

@@ -17,6 +17,7 @@ from 0 without a gap, so an id is also a row number.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -148,3 +149,14 @@ def read_table(path: Path, columns: list[str] | None = None) -> pa.Table:
     if missing:
         raise DataError(f"{path}: columns {sorted(missing)} are missing; it has {table.column_names}.")
     return table
+
+
+def read_rows(path: Path, columns: list[str]) -> Iterator[tuple]:
+    """The rows of a Parquet table, a block in memory at a time; raises as :func:`read_table` does."""
+    read_table(path, [])  # what is wrong with the file as a whole
+    with pq.ParquetFile(path) as file:
+        missing = set(columns) - set(file.schema_arrow.names)
+        if missing:
+            raise DataError(f"{path}: columns {sorted(missing)} are missing; it has {file.schema_arrow.names}.")
+        for batch in file.iter_batches(batch_size=ROW_GROUP, columns=columns, use_threads=False):
+            yield from zip(*(batch.column(name).to_pylist() for name in columns), strict=True)

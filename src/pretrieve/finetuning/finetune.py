@@ -25,7 +25,7 @@ from pretrieve.training.run_settings import RunSettings
 def optimiser_config(options: dict, steps: int) -> OptimiserConfig:
     """The optimiser that a recipe's options describe. A run that ``epochs`` makes shorter has a schedule as much shorter."""
     names = ("learning_rate", "warmup", "weight_decay", "clip", "schedule")
-    whole = round(options["schedule_steps"] * steps / options["steps"]) if options["schedule_steps"] else 0
+    whole = round(options["schedule_steps"] * steps / options["steps"]) if options["schedule_steps"] and steps else 0
     return OptimiserConfig(
         steps=steps, schedule_steps=whole, name=options["optimiser"], **{name: options[name] for name in names}
     )

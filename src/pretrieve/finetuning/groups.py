@@ -48,10 +48,10 @@ class Group:
 
 def steps_for(examples: int, options: Mapping[str, Any]) -> int:
     """At most ``steps`` steps, and at most ``epochs`` epochs of ``batch`` examples (few-shot runs would only repeat
-    themselves); at least one.
+    themselves); at least one, unless ``steps`` is 0.
 
-    >>> steps_for(24, {"batch": 16, "steps": 60, "epochs": 10})
-    15
+    >>> steps_for(24, {"batch": 16, "steps": 60, "epochs": 10}), steps_for(24, {"batch": 16, "steps": 0, "epochs": 10})
+    (15, 0)
 
     Raises
     ------
@@ -61,7 +61,7 @@ def steps_for(examples: int, options: Mapping[str, Any]) -> int:
     if not examples:
         raise DataError("there is no example to train on; expected one or more: take a larger training-set size.")
     batch = min(options["batch"], examples)
-    return max(1, min(options["steps"], round(options["epochs"] * examples / batch)))
+    return min(options["steps"], max(1, round(options["epochs"] * examples / batch)))
 
 
 def refuse_unanswered(data: Dataset, rows: np.ndarray) -> None:

@@ -153,13 +153,14 @@ class Clicks(Part):
 class Run(Part):
     """How long, and with which optimiser.
 
-    ``steps`` and ``epochs`` are both limits; a source that states one of them leaves the other out of reach.
+    ``steps`` and ``epochs`` are both limits; a source that states one of them leaves the other out of reach. With ``steps: 0``
+    nothing is trained: the retriever is the encoder as it is.
     ``schedule_steps``: where the schedule of the learning rate would end if training went on; 0: with the training.
     ``few_epochs``: what ``epochs`` is chosen from by validation loss, for all training-set sizes but ``full``; []: no search.
     """
 
     batch: Annotated[Given[int], Between(1, 1 << 20, True)]
-    steps: Annotated[Given[int], Between(1, 1 << 30, True)] = NO_LIMIT
+    steps: Annotated[Given[int], Between(0, 1 << 30, True)] = NO_LIMIT
     epochs: Annotated[Given[float], Between(1e-3, 1e6)] = NO_END
     few_epochs: Annotated[Given[tuple[float, ...]], Candidates(), "{}: with few training examples"] = ()
     learning_rate: Annotated[Given[float], Between(1e-12, 10)]

@@ -42,6 +42,7 @@ _SEED = "seed_encoder §4.2; SEED-Encoder README:85-90, model/models.py:87-114, 
 _ANCE = "seed_encoder §4.2; SEED-Encoder README, drivers/run_ann_data_gen.py:370-427"
 _DUPMAE = "dupmae §3.2 (fine-tuning was never released); sizes of a step from RetroMAE examples/retriever/msmarco"
 _T5 = "dual_encoders §3.1; t5x_retrieval models.py:213, losses.py:129, finetune.gin"
+_AS_IT_IS = "no paper; all-MiniLM-L6-v2: modules.json, 1_Pooling/config.json, sentence_bert_config.json"
 _STS = "condenser A.1; Reimers & Gurevych 2019 §4.2 (batch 16)"
 _SECTIONS = "condenser A.1; Reimers & Gurevych 2019 §4.4"
 
@@ -147,6 +148,12 @@ _RECIPES: dict[str, Recipe] = {
             query_length=64,
             passage_length=256,
         ),
+    ),
+    # Nothing is trained: the vectors of a published sentence encoder, as its own modules.json makes them
+    "as-it-is": Recipe(
+        model=Model(_AS_IT_IS, pooling="mean", similarity="cosine"),
+        data=Ranking(_AS_IT_IS, false_negatives="masked"),
+        run=Run(_AS_IT_IS, batch=1, steps=0, learning_rate=1e-5, query_length=256, passage_length=256),
     ),
     "sts": Recipe(
         kind="regression",

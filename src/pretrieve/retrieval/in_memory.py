@@ -61,13 +61,15 @@ def bm25(
     k1: float = 0.9,
     b: float = 0.4,
     threads: int = 1,
+    language: str = "en",
 ) -> Run:
-    """Rank passages (id → text) for queries (id → text) with Lucene's BM25 (:mod:`pretrieve.retrieval.bm25`).
+    """Rank passages (id → text) for queries (id → text) with Lucene's BM25 (:mod:`pretrieve.retrieval.bm25`), whose analyser is
+    that of ``language`` (:data:`pretrieve.corpora.language.LANGUAGES`).
 
     Raises
     ------
     ConfigError
-        when pyserini's jar or Java's wheel is not installed, or a number is out of range.
+        when pyserini's jar or Java's wheel is not installed, or a number or the language is not allowed.
     DataError
         for an id or a text that cannot be indexed.
     """
@@ -76,7 +78,7 @@ def bm25(
     with tempfile.TemporaryDirectory() as folder:
         index = Path(folder) / "index"
         try:
-            lucene.build_index(passages.items(), index, threads)
+            lucene.build_index(passages.items(), index, threads, language)
         except ModuleNotFoundError as error:
             raise ConfigError(
                 f"BM25 needs {error.name}, which is not installed: pip install 'pretrieve[workflow]'."

@@ -7,16 +7,33 @@ The recipe, the encoder's pre-training and the counts are those of ``pretrieve.j
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from pretrieve.base.errors import DataError
 from pretrieve.models.encoder import Encoder
 from pretrieve.models.joint import JointEncoder
+from pretrieve.retrieval.base_model import BaseModel
 
 #: Of ``pretrieve.json``: what other sections of the card say, or what is long and says little.
 _ELSEWHERE = ("encoder", "finetuning", "body", "files", "joint", "validation")
+
+
+@dataclass(frozen=True)
+class CardFacts:
+    """What a card says beside what the retriever's own files say.
+
+    metrics: metrics files of this retriever; licences: lines about the training data; base: the published encoder that its
+    training began with; search: how ``pretrieve search`` uses the directory (:mod:`pretrieve.retrieval.deployment`).
+    """
+
+    metrics: Sequence[Path] = ()
+    licences: Sequence[str] = ()
+    base: BaseModel | None = None
+    search: str = ""
 
 
 def model_card(
@@ -25,8 +42,7 @@ def model_card(
     lengths: Mapping[str, int],
     two_towers: bool,
     encoder: Encoder | JointEncoder,
-    metrics: Sequence[Path],
-    licences: Sequence[str],
+    facts: CardFacts,
 ) -> str:
     """Markdown with the front matter of the Hugging Face hub.
 
@@ -42,7 +58,13 @@ def model_card(
     name = objective.get("name", "") if isinstance(objective, Mapping) else str(objective)
     tags = ["sentence-transformers", "sentence-similarity", "feature-extraction", "dense-retrieval"]
     front = ["---", "library_name: sentence-transformers", "pipeline_tag: sentence-similarity", "tags:"]
-    front += [f"- {tag}" for tag in tags] + (["license: other"] if licences else []) + ["---", ""]
+    front += [f"- {tag}" for tag in tags]
+    # What began with random weights has no base, whatever others of its run have.
+    base = facts.base if about.get("encoder", {}).get("start") else None
+    if facts.licences or base:
+        front.append(f"license: {base.licence if base and re.fullmatch('[a-z0-9.-]+', base.licence) else 'other'}")
+    front += [f"base_model: {base.hub_id}"] if base and base.hub_id else []
+    front += ["---", ""]
     towers = (
         "two towers, one for queries and one for documents" if two_towers else "one tower for queries and documents"
     )
@@ -52,7 +74,7 @@ def model_card(
         f"A dual encoder with {towers}: {size.kind}, {size.layers} layers of {size.hidden}, "
         f"{'first state' if encoder.pooling == 'cls' else 'mean of the states'}, head `{encoder.head}`, vectors of "
         f"{encoder.dim} numbers, compared by {'cosine' if encoder.similarity == 'cosine' else 'dot product'}."
-        + (f" Pre-trained with `{name}`." if name else ""),
+        + (f" Pre-trained with `{name}`." if name and name != "none" else ""),
     ]
     if isinstance(encoder, JointEncoder) and encoder.parts == "both":
         lines += [
@@ -60,6 +82,8 @@ def model_card(
             "**This is the [CLS] part of a joint representation alone**: the scores below are those of both parts.",
         ]
     lines += ["", "## Use", "", *_use(config, lengths)]
+    lines += ["", facts.search] if facts.search else []
+    lines += ["", "## What its training has seen", "", *_seen(about, name, base, facts.licences)]
     lines += ["", "## Recipe", "", *_table(about.get("finetuning", {}), "Not recorded: not fine-tuned here.")]
     lines += [
         "",
@@ -69,10 +93,7 @@ def model_card(
     ]
     own = {key: value for key, value in about.items() if key not in _ELSEWHERE}
     lines += ["", "## Data", "", *_table(own, "Not recorded.")]
-    lines += ["", "Licences of the data:", "", *[f"- {line}" for line in licences]]
-    if not licences:
-        lines.append("- not recorded; those of the corpus and of the training questions hold.")
-    lines += ["", "## Scores", "", *_scores(metrics)]
+    lines += ["", "## Scores", "", *_scores(facts.metrics)]
     return "\n".join([*front, *lines]) + "\n"
 
 
@@ -94,6 +115,40 @@ def _use(config: Mapping[str, Any], lengths: Mapping[str, int]) -> list[str]:
         + " A sentence in its passage is a pair: `encode_document([(sentence, passage)])`. `encode` knows no side; use the other "
         "two.",
     ]
+
+
+def _seen(about: Mapping[str, Any], objective: str, base: BaseModel | None, licences: Sequence[str]) -> list[str]:
+    """The base with its data and licence, the texts of pre-training, the questions of fine-tuning, and their licences."""
+    lines = []
+    if base is None:
+        lines.append("- **Base model**: none is recorded.")
+    else:
+        named = f"{base.name} (`{base.start}`)" if base.name else f"`{base.start}`"
+        lines.append(f"- **Base model**: {named}, licence {base.licence or 'not stated in its card'}.")
+        data = ", ".join(f"`{name}`" for name in base.datasets)
+        read = f"its card names {data}" if data else "its card does not say which"
+        lines.append(
+            f"- **Data of the base model**: {read}. Texts or questions of yours that are among them are not new to it."
+        )
+    tokens = about.get("encoder", {}).get("tokens")
+    if objective and objective != "none":
+        lines.append(
+            f"- **Pre-training here**: `{objective}`{f' on {tokens:,} tokens of the corpus' if tokens else ''}."
+        )
+    else:
+        lines.append("- **Pre-training here**: none.")
+    if about.get("finetuning") and about.get("steps", 1):
+        numbers = [(about.get("training_questions"), "training questions"), (about.get("steps"), "steps")]
+        counted = ", ".join(f"{number:,} {what}" for number, what in numbers if number is not None)
+        lines.append(f"- **Fine-tuning here**: {counted or 'examples that are not counted'}.")
+    else:
+        lines.append("- **Fine-tuning here**: none.")
+    lines += [f"- **Licence of the data**: {line}" for line in licences]
+    if not licences:
+        lines.append(
+            "- **Licences of the data** are not recorded; those of the corpus and of the training questions hold."
+        )
+    return lines
 
 
 def _table(values: Mapping[str, Any], without: str) -> list[str]:

@@ -41,6 +41,17 @@ SCHEMAS: dict[str, pa.Schema] = {
 ALWAYS = ("collection", "queries", "qrels")
 
 
+def with_title(title: str, text: str) -> str:
+    """A document as it is read: its title, a blank and its text; what is empty is left out.
+
+    >>> with_title("A boat", "It floats."), with_title(" ", "It floats.")
+    ('A boat It floats.', 'It floats.')
+    """
+    if not text.strip():
+        return title
+    return f"{title} {text}" if title.strip() else text
+
+
 class Table:
     """One Parquet file ``{name}.parquet``, written in blocks of rows.
 

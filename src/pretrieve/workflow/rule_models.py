@@ -54,7 +54,7 @@ class ModelRules:
         return f"{paths.corpus_dir(self.root, corpus_of(self.config, encoder))}/tokens"
 
     def outside(self, encoder: str) -> str | None:
-        """The start of an encoder that is hub:OWNER/NAME or dir:PATH, or None."""
+        """The start of an encoder that is hub:OWNER/NAME, package:NAME or dir:PATH, or None."""
         start = self.config["encoders"][encoder].get("start")
         return start if start is not None and from_outside(start) else None
 
@@ -81,6 +81,14 @@ class ModelRules:
             hub.place_of(self.outside(encoder)) if self.outside(encoder) else paths.encoder_dir(self.root, own, seed)
         )
         return f"--start {shlex.quote(directory)}"
+
+    def base_argument(self, family: str) -> str:
+        """The option of export.py that names the published encoder that training began with; nothing where there is none."""
+        encoder = family.split(".")[0]
+        while (start := started_from(self.config, encoder)) is not None:
+            encoder = start
+        outside = self.outside(encoder)
+        return f"--base {shlex.quote(f'{outside}={hub.place_of(outside)}')}" if outside else ""
 
     def encoder_of(self, wildcards: Any) -> str:
         """Directory of the encoder of ``{family}``, an encoder and a recipe."""

@@ -30,6 +30,7 @@ NO_RESULT = {
     "pretrieve.base.disk": "what is said of a full disk",
     "pretrieve.base.job_lock": "which process works on a job",
     "pretrieve.base.progress": "what a terminal shows",
+    "pretrieve.base.timetable": "how long a run still takes",
     "pretrieve.training.parent": "ends a process with its parent",
     "pretrieve.base.finished_work": "when checkpoints are removed",
     "pretrieve.benchmarks.readers": "a registry: the rule names the data set's entry and module",

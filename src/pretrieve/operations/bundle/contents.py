@@ -179,7 +179,7 @@ def build(asked: Asked, plan: Plan, places: Sequence[str], cores: int) -> None:
         if not place.startswith(f"{plan.root}/"):
             starts = [entry["start"] for entry in plan.config["encoders"].values() if entry.get("start")]
             for start in filter(from_outside, starts):
-                if hub.place_of(start) == place and start.startswith("hub:"):
+                if hub.place_of(start) == place and hub.is_published(start):
                     targets += hub.files_of(start)
             continue
         kind = "tokens" if parts[-1] == "tokens" else parts[2]

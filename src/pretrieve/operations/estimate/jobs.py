@@ -188,7 +188,7 @@ class Graph:
     def _of_vocabulary(self, job: Job) -> Iterator[str]:
         yield self._of_corpora(job.place, "articles.parquet")
         if given := vocabulary_of(self.plan.config, job.place).file:
-            yield from hub.files_of(given) if given.startswith("hub:") else [self.plan.raw_file(given)]
+            yield from hub.vocabulary_files(given) if hub.is_published(given) else [self.plan.raw_file(given)]
 
     def _of_token_store(self, job: Job) -> Iterator[str]:
         yield from (self._of_corpora(job.place, name) for name in ("articles.parquet", "tokenizer.json"))

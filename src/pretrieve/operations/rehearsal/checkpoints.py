@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
     from pretrieve.models.config import BodyConfig
 
-#: Part of a checkpoint's name → its layers; T5 v1.1 small, base, large, and BERT-base.
+#: Part of a checkpoint's name → its layers; T5 v1.1 small, base, large, and BERT's.
 T5_LAYERS = {"small": 8, "base": 12, "large": 24}
-BERT_LAYERS = 12
+BERT_LAYERS = {"bert-base": 12, "minilm-l6": 6}
 
 
 def make_checkpoint(start: str, out: Path) -> str:
@@ -43,27 +43,28 @@ def make_checkpoint(start: str, out: Path) -> str:
     folder = out.parent
     folder.mkdir(parents=True, exist_ok=True)
     t5 = re.search(r"t5[-_.0-9a-z]*?-(small|base|large)", name)
+    bert = next((layers for part, layers in BERT_LAYERS.items() if part in name and "roberta" not in name), 0)
     if t5:
         _t5(folder, T5_LAYERS[t5[1]])
-    elif "bert-base" in name and "roberta" not in name:
-        _bert(folder)
+    elif bert:
+        _bert(folder, bert)
     else:
         raise ConfigError(
-            f"start {start!r}: no checkpoint of this family is made in a rehearsal; there are BERT-base and T5."
+            f"start {start!r}: no checkpoint of this family is made in a rehearsal; there are BERT-base, MiniLM-L6 and T5."
         )
     with whole_file(out) as stream:
         stream.write(f"{start}: {NOTICE}\n".encode())
     return "T5 v1.1" if t5 else "BERT"
 
 
-def _bert(folder: Path) -> None:
+def _bert(folder: Path, layers: int) -> None:
     """As bert-base-uncased has it: the body under ``bert.``, and the word head."""
     import torch
 
     from pretrieve.models.hf_format import to_saved_names
 
     entries = vocabulary()
-    config, state = _body(vocabulary_size=len(entries), hidden=WIDTH, layers=BERT_LAYERS, heads=2, feed_forward=WIDTH)
+    config, state = _body(vocabulary_size=len(entries), hidden=WIDTH, layers=layers, heads=2, feed_forward=WIDTH)
     head = {
         "bias": torch.zeros(len(entries)),
         "transform.dense.weight": torch.eye(WIDTH),

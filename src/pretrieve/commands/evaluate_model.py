@@ -1,0 +1,66 @@
+"""Measure a sentence-transformers directory with mteb, on tasks by name and on folders in BEIR's layout."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from dataclasses import asdict
+from pathlib import Path
+
+from pretrieve.base.arguments import add_threads, required, required_lists
+from pretrieve.base.errors import DataError
+from pretrieve.base.files import whole_file, write_json
+
+#: Largest difference between mteb's numbers and this project's.
+SAME = 1e-4
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    required(parser, Path, model="an exported retriever, or any directory of sentence-transformers")
+    required_lists(parser, str, tasks="folders, tasks of mteb such as NanoSciFactRetrieval, or NanoBEIR")
+    parser.add_argument("--check", action="store_true", help="compute the numbers of folders here too, and compare")
+    parser.add_argument("--out", type=Path, help="NAME.json; NAME.md is written beside it")
+    add_threads(parser)
+
+
+def main(options: argparse.Namespace) -> None:
+    if all(Path(task).is_dir() for task in options.tasks):
+        os.environ["HF_HUB_OFFLINE"] = "1"  # read when mteb is imported; nothing is needed from outside
+    import warnings
+
+    import torch
+
+    warnings.filterwarnings("ignore", category=FutureWarning)  # of mteb's own calls
+    from pretrieve.evaluation.mteb_evaluation import evaluate_by_mteb
+
+    torch.set_num_threads(options.threads)
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    found = evaluate_by_mteb(options.model, options.tasks, options.check, device)
+    table = _table(found)
+    if options.out:
+        from importlib.metadata import version
+
+        packages = {name: version(name) for name in ("mteb", "sentence-transformers")}
+        record = {"model": str(options.model), "packages": packages, "results": [asdict(one) for one in found]}
+        write_json(options.out, record)
+        with whole_file(options.out.with_suffix(".md")) as stream:
+            stream.write(table.encode())
+    print(table, end="")
+    for one in found:
+        for metric, value in one.own.items():
+            if abs(value - one.scores[metric]) > SAME:
+                raise DataError(
+                    f"{one.task}: {metric} is {one.scores[metric]:.5f} by mteb and {value:.5f} here; expected a difference of "
+                    f"{SAME} at most. Documents with equal scores, which each orders in its own way, can make a larger one."
+                )
+
+
+def _table(found) -> str:
+    """Markdown: a row for each task, and one more for the numbers that were computed here."""
+    metrics = list(found[0].scores)
+    lines = [f"| task | by | {' | '.join(metrics)} |", f"|---|---|{'---:|' * len(metrics)}"]
+    for one in found:
+        for by, scores in (("mteb", one.scores), ("pretrieve", one.own)):
+            if scores:
+                lines.append(f"| {one.task} | {by} | {' | '.join(f'{scores[metric]:.4f}' for metric in metrics)} |")
+    return "\n".join(lines) + "\n"

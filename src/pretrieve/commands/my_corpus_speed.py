@@ -1,0 +1,92 @@
+"""Measure what a query costs at this corpus's size: encoding it, searching vectors, BM25, a cross-encoder on BM25's hits."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from statistics import median
+
+import numpy as np
+
+from pretrieve.base.arguments import add_device, required
+from pretrieve.base.files import write_json
+from pretrieve.corpora.tables import read_table
+from pretrieve.finetuning.cross_encoding import score_pairs
+from pretrieve.models.retriever_files import load_cross_encoder, load_retriever
+from pretrieve.retrieval import bm25
+from pretrieve.retrieval.embed import encode
+from pretrieve.retrieval.embeddings import EmbeddingReader
+from pretrieve.retrieval.search import search
+from pretrieve.tasks.dataset import Dataset
+from pretrieve.tasks.split_table import SplitTable
+from pretrieve.training.device import choose_device
+
+#: Test queries that are asked, one after the other.
+ASKED = 30
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    required(parser, Path, task="", retriever="a dense one", stores="its vectors", index_dir="of BM25")
+    parser.add_argument("--cross-encoder", type=Path)
+    required(parser, int, hits="that a cross-encoder scores", depth="hits of a query")
+    required(parser, int, query_length="tokens", passage_length="tokens")
+    required(parser, float, k1="", b="")
+    required(parser, str, size="training-set size")
+    required(parser, Path, out="JSON: milliseconds of a query (medians), bytes of the indexes and of a model")
+    add_device(parser)
+
+
+def main(arguments: argparse.Namespace) -> None:
+    device = choose_device(arguments.precision, arguments.threads)
+    data = Dataset(arguments.task)
+    wanted = SplitTable(arguments.task / "splits.parquet").needed(arguments.size)[:ASKED]
+    rows = [np.array([data.query_row(query)]) for query in wanted]
+    dual, _ = load_retriever(arguments.retriever)
+    dual.to(device.device).eval()
+    pack = lambda numbers: data.pack_queries(numbers, arguments.query_length)
+    vectors = [encode(dual.query, pack, row, device) for row in rows]
+    corpus = EmbeddingReader(arguments.stores, "corpus")
+    found = {
+        "encode_ms": _milliseconds(lambda row: encode(dual.query, pack, row, device), rows),
+        "search_ms": _milliseconds(lambda one: search(corpus, one, data.document_ids, arguments.depth), vectors),
+        "bm25_ms": _bm25_ms(arguments, wanted),
+        "vectors_bytes": 4 * corpus.rows * corpus.dim,
+        "bm25_bytes": _bytes(arguments.index_dir),
+        "model_bytes": _bytes(arguments.retriever),
+        "hits": arguments.hits,
+    }
+    if arguments.cross_encoder is not None:
+        model, _ = load_cross_encoder(arguments.cross_encoder)
+        model.to(device.device).eval()
+        lengths = (arguments.query_length, arguments.passage_length)
+        documents = np.arange(min(arguments.hits, len(data.document_ids)))
+        found["rerank_ms"] = _milliseconds(
+            lambda row: score_pairs(model, data, np.repeat(row, len(documents)), documents, lengths, device), rows[:5]
+        )
+    write_json(arguments.out, found)
+
+
+def _milliseconds(ask: Callable[[object], object], questions: Sequence[object]) -> float:
+    """Median over the questions, after one that does not count."""
+    ask(questions[0])
+    taken = []
+    for question in questions:
+        begun = time.perf_counter()
+        ask(question)
+        taken.append(1000 * (time.perf_counter() - begun))
+    return round(median(taken), 3)
+
+
+def _bm25_ms(arguments: argparse.Namespace, wanted: list[str]) -> float:
+    table = read_table(arguments.task / "queries.parquet", ["query_id", "text"])
+    texts = dict(zip(table["query_id"].to_pylist(), table["text"].to_pylist(), strict=True))
+    ask = lambda query: bm25.search(
+        arguments.index_dir, [(query, texts[query])], arguments.depth, arguments.k1, arguments.b
+    )
+    return _milliseconds(ask, wanted)
+
+
+def _bytes(directory: Path) -> int:
+    return sum(file.stat().st_size for file in directory.rglob("*") if file.is_file())

@@ -1,0 +1,90 @@
+"""Search the documents of a deployed directory: print the best ones, or write a run or JSON lines for a file of questions."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import textwrap
+from collections.abc import Sequence
+from itertools import islice
+from pathlib import Path
+
+from pretrieve.base.arguments import add_threads, required
+from pretrieve.base.errors import ConfigError, DataError
+from pretrieve.base.files import whole_file
+from pretrieve.raw.raw_text import Warnings, read_json_lines, read_lines
+from pretrieve.retrieval.deployed_index import DeployedIndex, Hit, load_index
+from pretrieve.retrieval.snippet import on_one_line, snippet
+from pretrieve.retrieval.trec_run import write_trec
+
+#: Questions of a file that are searched together.
+BATCH = 256
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("question", nargs="?", default="", help="what to search for")
+    required(parser, Path, index="a directory that make my-corpus or pretrieve index made")
+    parser.add_argument("--file", type=Path, help="questions, one a line; .jsonl: objects with _id and text")
+    parser.add_argument("--top", type=int, default=10, help="documents for each question")
+    parser.add_argument("--out", type=Path, help="NAME.trec, NAME.trec.gz or NAME.jsonl, in place of printing")
+    add_threads(parser)
+
+
+def main(options: argparse.Namespace) -> None:
+    if bool(options.question.strip()) == (options.file is not None):
+        raise ConfigError("give one question, or a file of questions: --file questions.txt.")
+    kind = _kind(options.out)
+    index = load_index(options.index, options.threads)
+    questions = _questions(options.file) if options.file else [("1", options.question)]
+    if kind == "trec":
+        run = index.rank([text for _, text in questions], options.top, [name for name, _ in questions])
+        write_trec(options.out, run, "pretrieve")
+    elif kind == "jsonl":
+        with whole_file(options.out) as stream:
+            for name, text, hits in _found(index, questions, options.top):
+                record = {"query_id": name, "text": text, "hits": [hit._asdict() for hit in hits]}
+                stream.write(json.dumps(record, ensure_ascii=False).encode() + b"\n")
+    else:
+        for name, text, hits in _found(index, questions, options.top):
+            if options.file:
+                print(f"{on_one_line(name)}  {on_one_line(text)}")
+            print(_page(text, hits))
+
+
+def _kind(out: Path | None) -> str:
+    name = "" if out is None else out.name.removesuffix(".gz")
+    kind = next((kind for kind in ("trec", "jsonl") if name.endswith(f".{kind}")), "")
+    if out is not None and (not kind or (kind == "jsonl" and name != out.name)):
+        raise ConfigError(f"--out {out}: expected a name that ends in .trec, .trec.gz or .jsonl.")
+    return kind
+
+
+def _questions(path: Path) -> list[tuple[str, str]]:
+    """(id, text) of every line with a question; ids are the numbers of the lines where the file has none."""
+    if path.suffix == ".jsonl":
+        records = read_json_lines(path, ("_id", "text"), label=None, warnings=Warnings())
+        questions = [(str(record["_id"]), str(record["text"])) for _, record in records]
+    else:
+        questions = [(str(line.number), line.text) for line in read_lines(path, label=None) if line.text.strip()]
+    if not questions:
+        raise DataError(f"{path}: has no question; expected one a line.")
+    return questions
+
+
+def _found(index: DeployedIndex, questions: Sequence[tuple[str, str]], top: int):
+    """(id, text, hits) of every question."""
+    remaining = iter(questions)
+    while batch := list(islice(remaining, BATCH)):
+        for (name, text), hits in zip(batch, index.search([text for _, text in batch], top), strict=True):
+            yield name, text, hits
+
+
+def _page(question: str, hits: Sequence[Hit]) -> str:
+    if not hits:
+        return "nothing was found: no document has a word of the question.\n"
+    lines = []
+    for hit in hits:
+        heading = "  ".join(filter(None, [on_one_line(hit.doc_id), on_one_line(hit.title)]))
+        lines += [f"{hit.rank:>3}  {hit.score:.4f}  {heading}"]
+        lines += textwrap.wrap(snippet(hit.text, question), 100, initial_indent=" " * 13, subsequent_indent=" " * 13)
+    return "\n".join(lines) + "\n"

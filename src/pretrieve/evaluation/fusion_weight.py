@@ -1,0 +1,57 @@
+"""Which weight BM25 gets beside a dense retriever: chosen on development questions, near to even where they do not tell.
+
+Of the weights 0, 0.1, …, 1 the one nearest to 0.5 is taken whose mean score is not below the best one's by more than the standard
+error of that difference over the questions (the one-standard-error rule of Breiman et al., *Classification and Regression Trees*,
+1984, §3.4.3, with the even sum in the place of the simplest model): a few questions cannot say more. Fewer than :data:`LEAST`
+questions choose nothing, and the runs are fused by reciprocal ranks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from pretrieve.evaluation.metrics import evaluate
+from pretrieve.retrieval.fusion import fuse
+from pretrieve.retrieval.trec_run import Run
+
+WEIGHTS = tuple(step / 10 for step in range(11))
+LEAST = 20
+
+
+class Choice(NamedTuple):
+    """weight: of the first run (BM25), None for reciprocal rank fusion; questions: that chose it; scores: weight → mean."""
+
+    weight: float | None
+    questions: int
+    scores: dict[str, float]
+
+
+def choose_weight(first: Run, seconds: Sequence[Run], qrels: Mapping[str, Mapping[str, int]], metric: str) -> Choice:
+    """The weight of ``first`` beside the runs ``seconds`` (one for each seed, whose scores are averaged), all of the same
+    development questions, those of ``qrels``; metric: such as ``ndcg@10``."""
+    if len(qrels) < LEAST:
+        return Choice(None, len(qrels), {})
+    table = []
+    for weight in WEIGHTS:
+        values = [evaluate(fuse(first, second, weight), qrels, [metric]).per_query[metric] for second in seconds]
+        table.append([np.mean([one[query] for one in values]) for query in qrels])
+    return Choice(
+        nearest_to_even(np.array(table)),
+        len(qrels),
+        dict(zip(map(str, WEIGHTS), np.mean(table, 1).tolist(), strict=True)),
+    )
+
+
+def nearest_to_even(scores: np.ndarray) -> float:
+    """The rule of the module for ``scores`` (weights, questions).
+
+    >>> nearest_to_even(np.array([[1.0, 1.0]] * 8 + [[0.0, 1.0]] * 3))  # 0 to 0.7 are equal
+    0.5
+    """
+    best = scores[scores.mean(1).argmax()]
+    behind = best - scores
+    near = behind.mean(1) <= behind.std(1, ddof=1) / np.sqrt(scores.shape[1]) + 1e-12
+    return min((weight for weight, fits in zip(WEIGHTS, near, strict=True) if fits), key=lambda w: (abs(w - 0.5), w))

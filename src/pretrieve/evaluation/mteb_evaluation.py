@@ -1,0 +1,135 @@
+"""A model that is there, measured by ``mteb``, as the field does: NanoBEIR and other tasks by name, and folders in BEIR's layout.
+
+The model is a directory of sentence-transformers, which mteb loads and runs in its own way. A folder becomes a retrieval task of
+mteb without the hub. :func:`own_scores` computes the same numbers with this project's encoder, search and metrics; the two agree,
+up to how documents with equal scores are ordered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pretrieve.base.errors import ConfigError, DataError, nearest
+from pretrieve.benchmarks.official.beir_test import BeirTest, read_beir_test
+from pretrieve.evaluation.metrics import evaluate
+from pretrieve.retrieval.in_memory import search
+from pretrieve.retrieval.retriever import load
+from pretrieve.tasks.collection_tables import with_title
+
+#: Our names of metrics → mteb's.
+METRICS = {"ndcg@10": "ndcg_at_10", "mrr@10": "mrr_at_10", "recall@100": "recall_at_100"}
+#: Of a dataset's folder; mteb asks for one and does nothing with it here.
+_LANGUAGE = "eng-Latn"
+
+
+@dataclass(frozen=True)
+class Evaluated:
+    """A task's name and split, its scores by mteb, and by this project, where they were asked for."""
+
+    task: str
+    split: str
+    scores: dict[str, float]
+    own: dict[str, float] = field(default_factory=dict)
+
+
+def evaluate_by_mteb(model: Path, tasks: Sequence[str], check: bool = False, device: str = "cpu") -> list[Evaluated]:
+    """Measure a sentence-transformers directory.
+
+    tasks: folders, names of mteb's tasks, or of one of its benchmarks (``NanoBEIR``); check: compute the scores of folders
+    here too.
+
+    Raises
+    ------
+    ConfigError
+        when mteb is not installed, or has no such task.
+    DataError
+        when the model or a folder is damaged, or the data of a task is not on this machine and cannot be fetched.
+    """
+    try:
+        import mteb
+        from sentence_transformers import SentenceTransformer
+    except ModuleNotFoundError as error:
+        raise ConfigError(f"{error.name} is not installed: pip install mteb sentence-transformers.") from None
+    if not (Path(model) / "modules.json").is_file():
+        raise DataError(
+            f"{model}: has no modules.json; expected a directory of sentence-transformers, as an export is."
+        )
+    loaded = SentenceTransformer(str(model), device=device, local_files_only=True)
+    found = []
+    for data, task in _tasks(mteb, tasks):
+        options: Any = {"batch_size": 32, "show_progress_bar": False}
+        try:
+            results = mteb.evaluate(
+                loaded, task, cache=None, co2_tracker=False, encode_kwargs=options, show_progress_bar=False
+            )
+        except OSError as error:
+            raise DataError(f"{task.metadata.name}: its data is not here and cannot be fetched: {error}") from error
+        for result in results.task_results:
+            for split, scores in result.scores.items():
+                means = {ours: float(scores[0][theirs]) for ours, theirs in METRICS.items()}
+                own = own_scores(model, data, device) if check and data else {}
+                found.append(Evaluated(data.name if data else result.task_name, split, means, own))
+    return found
+
+
+def _tasks(mteb: Any, names: Sequence[str]) -> Iterable[tuple[BeirTest | None, Any]]:
+    """The tasks of mteb, and the data of those that are folders."""
+    for name in names:
+        if Path(name).is_dir():
+            data = read_beir_test(Path(name))
+            yield data, folder_task(data)
+            continue
+        benchmarks = {benchmark.name: benchmark for benchmark in mteb.get_benchmarks()}
+        if name in benchmarks:
+            yield from ((None, task) for task in benchmarks[name].tasks)
+            continue
+        known = [task.metadata.name for task in mteb.get_tasks(task_types=["Retrieval"])]
+        if name not in known:
+            raise ConfigError(
+                f"task {name!r} is no folder, and mteb has no retrieval task or benchmark of this name"
+                f"{nearest(name, [*known, *benchmarks])}."
+            )
+        yield None, mteb.get_task(name)
+
+
+def folder_task(data: BeirTest) -> Any:
+    """A folder's questions as a retrieval task of mteb."""
+    from datasets import Dataset
+    from mteb.abstasks import AbsTaskRetrieval
+    from mteb.abstasks.task_metadata import TaskMetadata
+
+    class FolderTask(AbsTaskRetrieval):
+        metadata = TaskMetadata(
+            name=data.name,
+            description="A folder in BEIR's layout.",
+            dataset={"path": data.name, "revision": "local"},
+            type="Retrieval",
+            category="t2t",
+            eval_splits=[data.split],
+            eval_langs=[_LANGUAGE],
+            main_score="ndcg_at_10",
+        )
+
+        def load_data(self, *args: Any, **options: Any) -> None:
+            documents = [{"id": i, "title": title, "text": text} for i, (title, text) in data.documents.items()]
+            split = {
+                "corpus": Dataset.from_list(documents),
+                "queries": Dataset.from_list([{"id": i, "text": text} for i, text in data.queries.items()]),
+                "relevant_docs": {query: dict(grades) for query, grades in data.qrels.items()},
+                "top_ranked": None,
+            }
+            self.dataset, self.data_loaded = {"default": {data.split: split}}, True
+
+    return FolderTask()
+
+
+def own_scores(model: Path, data: BeirTest, device: str = "cpu") -> dict[str, float]:
+    """The same metrics by this project's encoder, search and metrics."""
+    retriever = load(model, device=device)
+    vectors = retriever.encode_passages([with_title(title, text) for title, text in data.documents.values()])
+    queries = retriever.encode_queries(list(data.queries.values()))
+    run = search(queries, vectors, list(data.documents), depth=100, query_ids=list(data.queries))
+    return evaluate(run, data.qrels, list(METRICS)).mean

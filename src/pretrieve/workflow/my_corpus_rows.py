@@ -1,0 +1,125 @@
+"""Your own corpus: the rows of the table, and the files that they are made of.
+
+A row is one way to search, from the cheapest to the dearest to build and to run: BM25, the published encoder as it is, the same
+fine-tuned, continued on the folder's texts and then fine-tuned, each of these together with BM25, and BM25 with a cross-encoder
+behind it. The rules and the table get them as plain values, for they go through JSON.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pretrieve.base import paths
+from pretrieve.workflow.job_options import recipe_options
+from pretrieve.workflow.my_corpus import AS_IS, METRICS, NAME, PAIRS, PUBLISHED, RERANKER, SCRATCH, SIZE
+
+BM25 = f"bm25.reqa-{SIZE}"
+#: What comes before the dense system in the name of a hybrid, and before the cross-encoder in that of its ranking.
+HYBRID, RERANKED = "hybrid-", "rerank-"
+_LABELS = {
+    "bert": "masked words",
+    "condenser": "Condenser",
+    "retromae": "RetroMAE",
+    "dupmae": "DupMAE",
+    "seed-encoder": "SEED-Encoder",
+    "ict": "ICT",
+    "ict-bfs": "ICT + BFS",
+    SCRATCH: "from random weights",
+}
+_KINDS = {PUBLISHED: "fine-tuned", SCRATCH: "scratch"}
+
+
+def label_of(encoder: str) -> str:
+    """How an encoder that is fine-tuned is called in the table."""
+    return "fine-tuned" if encoder == PUBLISHED else f"{_LABELS.get(encoder, encoder)}, fine-tuned"
+
+
+def _row(kind: str, label: str, system: str, seeds: list[int], more: Mapping[str, str]) -> dict[str, Any]:
+    return {"kind": kind, "label": label, "system": system, "seeds": seeds, **more}
+
+
+def trains_a_cross_encoder(config: Mapping[str, Any]) -> bool:
+    """Whether there are questions to train one on: pairs that are made of the texts teach it which text is the same."""
+    return config["my_corpus_found"]["trains"] and PAIRS not in config["datasets"]
+
+
+def rows_of(config: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """``kind``, ``label``, ``system`` and ``seeds`` of every row; ``dense``: of a hybrid, the system that BM25 is fused with."""
+    options = config["my_corpus_options"]
+    seeds, recipe = list(config["seeds"]), options["recipe"]
+    dense = [_row("as-is", "published encoder as it is", f"{PUBLISHED}.{AS_IS}-{SIZE}", seeds[:1], {})]
+    order = list(_KINDS) + list(_LABELS)
+    encoders = sorted(config["encoders"], key=lambda name: order.index(name) if name in order else len(order))
+    encoders.sort(key=lambda name: (name != PUBLISHED, name == SCRATCH))
+    for name in encoders if config["my_corpus_found"]["trains"] else ():
+        dense.append(_row(_KINDS.get(name, "continued"), label_of(name), f"{name}.{recipe}-{SIZE}", seeds, {}))
+    rows = [_row("bm25", "BM25", BM25, [0], {}), *dense]
+    for row in dense:
+        more = {"dense": row["system"]}
+        rows.append(_row("hybrid", f"BM25 + {row['label']}", f"{HYBRID}{row['system']}", row["seeds"], more))
+    if options["rerank"] and trains_a_cross_encoder(config):
+        system = f"{PUBLISHED}.{RERANKER}-{SIZE}"
+        rows.append(_row("rerank", "BM25, reranked", f"{RERANKED}{system}", seeds, {"cross": system}))
+    return rows
+
+
+def cost_files(root: str, row: Mapping[str, Any], trained_on: str, seed: int) -> list[str]:
+    """The cost files of the stages behind one seed of a row."""
+    bm25 = paths.cost_files(root, BM25, NAME, trained_on, 0)["search"]
+    if row["kind"] == "rerank":
+        stages = paths.cost_files(root, row["cross"], NAME, trained_on, seed)
+        beside = paths.cost_beside(paths.run_file(root, row["system"], NAME, seed))
+        return [bm25, stages["pretrain"], stages["finetune"], beside]
+    if row["kind"] == "hybrid":
+        return [bm25, *paths.cost_files(root, row["dense"], NAME, trained_on, seed).values()]
+    return (
+        [bm25]
+        if row["kind"] == "bm25"
+        else list(paths.cost_files(root, row["system"], NAME, trained_on, seed).values())
+    )
+
+
+def table_request(config: Mapping[str, Any], root: str) -> dict[str, Any]:
+    """What my_corpus_table.py is asked for: the rows, where their files are, and what to say of them."""
+    options = config["my_corpus_options"]
+    trained_on = config["datasets"][NAME].get("trained_on", NAME)
+    recipe = recipe_options(config, options["recipe"], trained_on)
+    rows = rows_of(config)
+    for row in rows:
+        row["costs"] = {str(seed): cost_files(root, row, trained_on, seed) for seed in row["seeds"]}
+    return {
+        "root": root,
+        "dataset": NAME,
+        "trained_on": trained_on,
+        "metrics": METRICS,
+        "rows": rows,
+        "start": options["start"],
+        "folder": str(config["my_corpus"]),
+        "generated": trained_on == PAIRS,
+        "rerank": options["rerank"],
+        "depth": options["depth"],
+        "lengths": {key: recipe[key] for key in ("query_length", "passage_length")},
+    }
+
+
+def runs_of(request: Mapping[str, Any], kind: str) -> Iterator[tuple[str, int]]:
+    """(system, seed) of every row of a kind."""
+    return ((row["system"], seed) for row in request["rows"] if row["kind"] == kind for seed in row["seeds"])
+
+
+def metrics_of(request: Mapping[str, Any], *kinds: str) -> list[str]:
+    """The metrics files of the rows of some kinds, of all seeds."""
+    found = (pair for kind in kinds for pair in runs_of(request, kind))
+    return [paths.metrics_file(request["root"], system, request["dataset"], seed) for system, seed in found]
+
+
+DENSE = ("as-is", "fine-tuned", "continued", "scratch")
+KINDS = ("bm25", *DENSE, "hybrid", "rerank")
+
+
+def table_inputs(request: Mapping[str, Any]) -> list[str]:
+    """Every file that the table is made of: metrics and statistics; costs stand beside what the metrics are made of."""
+    tasks = dict.fromkeys([request["dataset"], request["trained_on"]])
+    stats = [f"{paths.task_dir(request['root'], task)}/stats.json" for task in tasks]
+    return [*metrics_of(request, *KINDS), *stats]

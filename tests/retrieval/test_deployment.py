@@ -1,0 +1,345 @@
+"""A deployed directory: what it finds against the parts it is made of, both loaders of its model, and what is said of bad ones.
+
+Seen to fail when: a hybrid is fused with the weights exchanged; a hybrid fuses no more hits than are shown; vectors are added in
+another order than the documents; titles are left out of BM25's texts; a block of documents.parquet is counted from its first row;
+``search.json`` is written although a part is missing; an earlier directory is removed before the new one is whole.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import pretrieve
+from pretrieve.base.errors import ConfigError, DataError
+from pretrieve.commands import index as index_command
+from pretrieve.commands import my_corpus_export
+from pretrieve.models.config import BodyConfig
+from pretrieve.models.dual_encoder import dual_encoder
+from pretrieve.models.encoder import Encoder
+from pretrieve.models.retriever_files import save_retriever
+from pretrieve.models.sentence_modules import Reading
+from pretrieve.retrieval import bm25
+from pretrieve.retrieval.deployment import SearchSettings, deploying, read_settings, write_vectors
+from pretrieve.retrieval.document_table import DocumentTable, write_documents
+from pretrieve.retrieval.export import export
+from pretrieve.retrieval.fusion import fuse
+from pretrieve.retrieval.model_card import CardFacts
+from pretrieve.tasks.collection_tables import with_title
+from pretrieve.text.vocabulary import given_tokenizer, vocabulary_sha256
+
+TEXT = """
+anchor boat sea iron bed ketch mast north stone hole rope hemp sailor bow chain water wood ship yacht animals
+"""
+WORDS = TEXT.split()
+DEPTH, QUESTIONS = 12, ["where does the anchor hold the boat", "a rope of hemp and a stone", "iron ship in the north"]
+
+
+def documents(count: int = 1300) -> list[tuple[str, str, str]]:
+    """More than two blocks of documents.parquet; ids in no order."""
+    rng = np.random.default_rng(5)
+    return [
+        (f"d{number:04}", f"{rng.choice(WORDS)} {number}" if number % 3 else "", " ".join(rng.choice(WORDS, 6)))
+        for number in rng.permutation(count)
+    ]
+
+
+@pytest.fixture(scope="module")
+def retriever(tmp_path_factory, wordpiece: Path) -> Path:
+    """The directory of a small retriever with wide weights."""
+    words = given_tokenizer(wordpiece)
+    shape = {
+        "hidden": 16,
+        "layers": 2,
+        "heads": 2,
+        "feed_forward": 32,
+        "max_positions": 40,
+        "std": 0.3,
+        "word_std": 0.5,
+    }
+    encoder = Encoder(BodyConfig(vocabulary_size=words.get_vocab_size(), **shape), 16, "mean", 3, "cosine", "none")
+    about = {"vocabulary_sha256": vocabulary_sha256(words), "encoder": {"start": "dir:base", "objective": "none"}}
+    directory = tmp_path_factory.mktemp("deployed") / "retriever"
+    save_retriever(directory, dual_encoder(encoder, "sde", seed=1), about=about)
+    return directory
+
+
+@pytest.fixture(scope="module")
+def model(retriever: Path, wordpiece: Path) -> Path:
+    out = retriever.parent / "model"
+    export(retriever, wordpiece, out, Reading(9, 21))
+    return out
+
+
+def run_command(command, *words: object) -> None:
+    import argparse
+
+    parser = argparse.ArgumentParser()
+    command.add_arguments(parser)
+    command.main(parser.parse_args([str(word) for word in words]))
+
+
+@pytest.fixture(scope="module")
+def corpus(retriever: Path) -> Path:
+    path = retriever.parent / "corpus.jsonl"
+    lines = [json.dumps({"_id": i, "title": title, "text": text}) for i, title, text in documents()]
+    path.write_text("\n".join([*lines, json.dumps({"_id": "empty", "text": " "})]) + "\n", encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def hybrid(retriever: Path, model: Path, corpus: Path) -> Path:
+    """What pretrieve index makes of them, searched with weights."""
+    run_command(
+        index_command,
+        "--documents",
+        corpus,
+        "--model",
+        model,
+        "--out",
+        retriever.parent / "rrf",
+        "--language",
+        "en",
+        "--precision",
+        "fp32",
+    )
+    out = retriever.parent / "hybrid"
+    shutil.copytree(retriever.parent / "rrf", out)
+    about = json.loads((out / "search.json").read_text()) | {"weights": {"bm25": 0.6, "dense": 0.2}, "depth": 40}
+    (out / "search.json").write_text(json.dumps(about))
+    return out
+
+
+def parts(hybrid: Path, model: Path, depth: int):
+    """BM25's run and the dense one, from texts in memory."""
+    texts = {doc_id: with_title(title, text) for doc_id, title, text in documents()}
+    names = [str(number) for number in range(len(QUESTIONS))]
+    lexical = pretrieve.bm25(texts, dict(zip(names, QUESTIONS, strict=True)), depth)
+    encoder = pretrieve.load(model)
+    vectors = encoder.encode_passages(list(texts.values()))
+    return lexical, pretrieve.search(encoder.encode_queries(QUESTIONS), vectors, list(texts), depth)
+
+
+def same(found, expected) -> None:
+    assert found.query_ids == expected.query_ids and found.doc_ids == expected.doc_ids
+    for ours, theirs in zip(found.scores, expected.scores, strict=True):
+        np.testing.assert_allclose(ours, theirs, atol=1e-6)
+
+
+def test_every_kind_finds_what_its_parts_find(hybrid: Path, model: Path, tmp_path: Path) -> None:
+    lexical, dense = parts(hybrid, model, 40)
+    same(pretrieve.load_index(hybrid).rank(QUESTIONS, DEPTH), fuse(lexical, dense, 0.75, DEPTH))
+    about = json.loads((hybrid / "search.json").read_text())
+    for kind, weights, expected in [
+        ("hybrid", "rrf", fuse(lexical, dense, None, DEPTH)),
+        ("bm25", None, lexical.cut(DEPTH)),
+        ("dense", None, dense.cut(DEPTH)),
+    ]:
+        out = tmp_path / f"{kind}-{weights}"
+        shutil.copytree(hybrid, out)
+        shutil.rmtree(out / {"bm25": "dense", "dense": "bm25"}.get(kind, "none"), ignore_errors=True)
+        (out / "search.json").write_text(json.dumps(about | {"kind": kind, "weights": weights}))
+        same(pretrieve.load_index(out).rank(QUESTIONS, DEPTH), expected)
+
+
+def test_hits_have_their_texts(hybrid: Path) -> None:
+    shown, index = {doc_id: (title, text) for doc_id, title, text in documents()}, pretrieve.load_index(hybrid)
+    found, run = index.search(QUESTIONS, top=60), index.rank(QUESTIONS, 60)
+    assert len(index) == 1300 and [[hit.doc_id for hit in hits] for hits in found] == run.doc_ids
+    assert all((hit.title, hit.text) == shown[hit.doc_id] for hits in found for hit in hits)
+    assert [hit.rank for hit in found[0]] == list(range(1, 61)) and found[0][3].score == run.scores[0][3]
+    assert index.search([]) == []
+    with pytest.raises(ConfigError, match="expected a list of questions"):
+        index.search(QUESTIONS[0])
+
+
+def test_every_row_of_every_block_is_found(tmp_path: Path) -> None:
+    assert write_documents(tmp_path, documents()) == 1300
+    table = DocumentTable(tmp_path)
+    assert table.ids == [doc_id for doc_id, _, _ in documents()]
+    assert table.shown(table.ids[::-1]) == {doc_id: (title, text) for doc_id, title, text in documents()}
+    assert list(table.texts()) == [with_title(title, text) for _, title, text in documents()]
+    with pytest.raises(DataError, match="'d0001' occurs twice"):
+        write_documents(tmp_path, [("d0001", "", "a"), ("d0001", "", "b")])
+    with pytest.raises(DataError, match="no document"):
+        write_documents(tmp_path, [])
+    assert DocumentTable(tmp_path).ids == table.ids, "what stood there stays"
+
+
+def test_both_libraries_load_its_model(hybrid: Path) -> None:
+    """sentence-transformers, and transformers with pooling and norm by hand."""
+    library, transformers = pytest.importorskip("sentence_transformers"), pytest.importorskip("transformers")
+    import torch
+
+    ours = pretrieve.load(hybrid).encode_passages(QUESTIONS)
+    theirs = library.SentenceTransformer(str(hybrid), device="cpu", local_files_only=True).encode_document(QUESTIONS)
+    np.testing.assert_allclose(theirs, ours, atol=1e-5)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(hybrid, local_files_only=True)
+    body = transformers.AutoModel.from_pretrained(hybrid, local_files_only=True).eval()
+    batch = tokenizer(QUESTIONS, padding=True, truncation=True, max_length=21, return_tensors="pt")
+    with torch.no_grad():
+        states = body(**batch).last_hidden_state
+    mask = batch["attention_mask"][..., None]
+    means = torch.nn.functional.normalize((states * mask).sum(1) / mask.sum(1), dim=1)
+    np.testing.assert_allclose(means.numpy(), ours, atol=1e-5)
+
+
+def test_an_index_lends_model_and_settings_to_the_next(hybrid: Path, model: Path, corpus: Path, tmp_path: Path) -> None:
+    few = tmp_path / "few.jsonl"
+    few.write_text("".join(corpus.read_text().splitlines(keepends=True)[:30]))
+    run_command(index_command, "--documents", few, "--model", hybrid, "--out", tmp_path / "new")
+    assert (
+        read_settings(tmp_path / "new") == read_settings(hybrid) and len(pretrieve.load_index(tmp_path / "new")) == 30
+    )
+    encoder = pretrieve.load(model)
+    vector = encoder.encode_passages([with_title(*documents()[7][1:])])
+    found = pretrieve.load_index(tmp_path / "new").rank([with_title(*documents()[7][1:])], 1)
+    assert found.doc_ids == [[documents()[7][0]]] and vector.shape == (1, 16)
+    before = (tmp_path / "new/documents.parquet").read_bytes()
+    few.write_text(few.read_text() * 2)
+    with pytest.raises(DataError, match="occurs twice"):
+        run_command(index_command, "--documents", few, "--model", hybrid, "--out", tmp_path / "new")
+    assert (tmp_path / "new/documents.parquet").read_bytes() == before
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
+    with pytest.raises(ConfigError, match="is no earlier index"):
+        run_command(index_command, "--documents", few, "--out", model)
+
+
+@pytest.fixture
+def results(tmp_path: Path, retriever: Path) -> tuple[Path, dict]:
+    """What a run on one's own corpus leaves: collection, task, index, vectors; and a choice without deploy."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    from pretrieve.retrieval.embeddings import EmbeddingWriter
+    from pretrieve.tasks.collection_tables import SCHEMAS
+
+    rows = documents(40)
+    empty = {name: SCHEMAS[name].empty_table() for name in ("queries", "qrels")}
+    tables = empty | {"collection": pa.table(list(map(list, zip(*rows, strict=True))), schema=SCHEMAS["collection"])}
+    (tmp_path / "collections/mine").mkdir(parents=True)
+    for name, table in tables.items():
+        pq.write_table(table, tmp_path / f"collections/mine/{name}.parquet")
+    (tmp_path / "collections/mine/stats.json").write_text("{}")
+    (tmp_path / "tasks/mine").mkdir(parents=True)
+    pq.write_table(pa.table({"doc_id": [doc_id for doc_id, _, _ in rows]}), tmp_path / "tasks/mine/corpus.parquet")
+    bm25.build_index(
+        [(i, with_title(title, text)) for i, title, text in rows], tmp_path / "indexes/bm25/mine", language="de"
+    )
+    writer = EmbeddingWriter(tmp_path / "embeddings/a.b-full/mine/seed1", "corpus", 40, 16, "key", shard_rows=16)
+    vectors = np.random.default_rng(3).normal(size=(40, 16)).astype(np.float32)
+    for shard, start, stop in writer.pending():
+        writer.write(shard, vectors[start:stop])
+    writer.finish()
+    metrics = {"run": "runs/x", "n_queries": 3, "n_candidates": 40, "metrics": {"ndcg@10": 0.5}}
+    (tmp_path / "metrics.json").write_text(json.dumps(metrics))
+    (tmp_path / "base").mkdir()
+    card = "---\nlicense: apache-2.0\ndatasets:\n- s2orc\n- ms_marco\n---\n\n# small-base\n"
+    (tmp_path / "base/README.md").write_text(card)
+    choice = {"retriever": str(retriever), "metrics": str(tmp_path / "metrics.json"), "seed": 1}
+    return tmp_path, choice | {"query_length": 9, "passage_length": 21}
+
+
+def deploy(root: Path, choice: dict, tokenizer: Path) -> Path:
+    (root / "choice.json").write_text(json.dumps(choice))
+    places = ["--choice", root / "choice.json", "--tokenizer", tokenizer, "--root", root, "--dataset", "mine"]
+    more = ["--depth", 20, "--k1", 0.9, "--b", 0.4, "--base", f"dir:base={root / 'base'}", "--out", root / "retriever"]
+    run_command(my_corpus_export, *places, *more)
+    return root / "retriever"
+
+
+@pytest.mark.parametrize("kind", ["bm25", "dense", "hybrid"])
+def test_the_choice_is_deployed(results, wordpiece: Path, kind: str) -> None:
+    root, choice = results
+    weights = {"bm25": 0.3, "dense": 0.7} if kind == "hybrid" else None
+    out = deploy(root, choice | {"deploy": {"kind": kind, "dense": "a.b-full", "weights": weights}}, wordpiece)
+    parts = {path.name for path in out.iterdir()} & {"bm25", "dense", "modules.json", "documents.parquet", "README.md"}
+    assert parts == {"documents.parquet", "README.md"} | {
+        *(["bm25"] if kind != "dense" else []),
+        *(["dense", "modules.json"] if kind != "bm25" else []),
+    }
+    index = pretrieve.load_index(out)
+    assert index.settings == SearchSettings(kind, weights, 20) and len(index) == 40
+    if kind != "dense":
+        assert json.loads((out / "bm25/language.json").read_text()) == "de", "the index that was measured"
+    if kind != "bm25":
+        stored = np.random.default_rng(3).normal(size=(40, 16)).astype(np.float32)
+        query = pretrieve.load(out).encode_queries(QUESTIONS)
+        expected = pretrieve.search(query, stored, [doc_id for doc_id, _, _ in documents(40)], 20)
+        same(index._dense(QUESTIONS, ["0", "1", "2"], 20), expected)
+        card = (out / "README.md").read_text()
+        for line in (
+            "license: apache-2.0",
+            "small-base (`dir:base`), licence apache-2.0",
+            "`s2orc`, `ms_marco`",
+            "ndcg@10",
+        ):
+            assert line in card, line
+        assert "pretrieve search --index" in card and "**Pre-training here**: none" in card
+    assert index.search(QUESTIONS[:1], 5)[0][0].rank == 1
+
+
+def test_a_choice_or_files_that_do_not_fit(results, wordpiece: Path) -> None:
+    root, choice = results
+    with pytest.raises(DataError, match="has no 'deploy'"):
+        deploy(root, choice, wordpiece)
+    with pytest.raises(ConfigError, match="kind 'rerank' is not allowed"):
+        deploy(root, choice | {"deploy": {"kind": "rerank"}}, wordpiece)
+    for wrong in (None, {"bm25": 1.0}, {"bm25": 0.0, "dense": 0}, {"bm25": -1, "dense": 2}):
+        with pytest.raises(ConfigError, match="weights"):
+            SearchSettings("hybrid", wrong)
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    pq.write_table(
+        pa.table({"doc_id": [doc_id for doc_id, _, _ in documents(40)][::-1]}), root / "tasks/mine/corpus.parquet"
+    )
+    with pytest.raises(DataError, match="another order"):
+        deploy(root, choice | {"deploy": {"kind": "bm25"}}, wordpiece)
+    assert not (root / "retriever").exists()
+
+
+def test_parts_of_other_documents_are_no_index(tmp_path: Path) -> None:
+    with (
+        pytest.raises(DataError, match=r"dense has 3, .*|documents.parquet has 2, dense has 3"),
+        deploying(tmp_path / "out", SearchSettings("dense")) as out,
+    ):
+        write_documents(out, [("a", "", "x"), ("b", "", "y")])
+        write_vectors(out, [np.ones((3, 4), np.float32)])
+    assert list(tmp_path.iterdir()) == []
+    with (
+        pytest.raises(DataError, match="bm25/ids.json: missing"),
+        deploying(tmp_path / "out", SearchSettings("bm25")) as out,
+    ):
+        write_documents(out, [("a", "", "x")])
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_directories_that_are_none(tmp_path: Path, model: Path) -> None:
+    with pytest.raises(DataError, match="expected a directory that `make my-corpus` or `pretrieve index` made"):
+        pretrieve.load_index(tmp_path)
+    with pytest.raises(DataError, match="it is a model: pretrieve index --model"):
+        pretrieve.load_index(model)
+    for text, said in (
+        ("{", "damaged"),
+        ('{"format": 9}', "format 9"),
+        ('{"format": 1, "kind": "x", "depth": 1}', "kind 'x'"),
+    ):
+        (tmp_path / "search.json").write_text(text)
+        with pytest.raises(DataError, match=f"search.json: .*{said}"):
+            pretrieve.load_index(tmp_path)
+
+
+def test_the_facts_of_a_base_are_for_those_that_began_with_it(retriever: Path, wordpiece: Path, tmp_path: Path) -> None:
+    from pretrieve.retrieval.base_model import BaseModel, read_base
+
+    base = BaseModel("hub:owner/name@main", "", "Some licence\nnobody: knows", ())
+    export(retriever, wordpiece, tmp_path / "out", Reading(9, 21), CardFacts(base=base))
+    card = (tmp_path / "out/README.md").read_text()
+    assert "license: other\nbase_model: owner/name\n---" in card and "does not say which" in card
+    (tmp_path / "README.md").write_text("---\nlicense: [\n---\n")
+    assert read_base(tmp_path, "dir:x") == BaseModel("dir:x", "", "", ())
