@@ -49,7 +49,7 @@ def changed(config: dict[str, Any], path: str, value: Any) -> dict[str, Any]:
 
 def test_the_repositorys_analyses(config) -> None:
     check(config)
-    assert set(plan.analyses(config)) == set(plan.LENGTHS)
+    assert set(plan.analyses(config)) == {*plan.LENGTHS, "cls_use"}
     assert not plan.analyses(config | {"scale": "other"})
     assert config_hash(changed(config, f"{ENTROPY}.texts", 5)) == config_hash(config)
     assert paths.analysis_file("results/demo", "pair_similarity") == "results/demo/analyses/pair_similarity.csv"

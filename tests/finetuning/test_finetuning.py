@@ -35,7 +35,7 @@ from pretrieve.retrieval.embed import encode
 from pretrieve.retrieval.negatives import Negatives, read_negatives, write_negatives
 from pretrieve.retrieval.trec_run import read_trec
 from pretrieve.tasks.dataset import Dataset
-from pretrieve.training import loop
+from pretrieve.training import heads_first
 from pretrieve.training.device import choose_device
 
 SMALL = {
@@ -137,7 +137,7 @@ def negatives_of(task: Dataset, path: Path) -> Path:
 
 def cut_at(monkeypatch, step: int) -> list[int]:
     """Interrupt the first training that comes to a step; the steps that are seen."""
-    rate, seen = loop.learning_rate_at, []
+    rate, seen = heads_first.rate_of, []
 
     def interrupted(config, now):
         seen.append(now)
@@ -145,7 +145,7 @@ def cut_at(monkeypatch, step: int) -> list[int]:
             raise KeyboardInterrupt
         return rate(config, now)
 
-    monkeypatch.setattr(loop, "learning_rate_at", interrupted)
+    monkeypatch.setattr(heads_first, "rate_of", interrupted)
     return seen
 
 

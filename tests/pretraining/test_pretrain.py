@@ -37,7 +37,7 @@ from pretrieve.pretraining.presets import OPTIONS, resolve
 from pretrieve.pretraining.pretrain import first_losses, pretrain
 from pretrieve.pretraining.setting import Setting
 from pretrieve.text.blocks import build_blocks
-from pretrieve.training import loop
+from pretrieve.training import heads_first
 from pretrieve.training.checkpoint import Checkpoints
 from pretrieve.training.device import choose_device
 from pretrieve.training.loop import TrainingError, train
@@ -248,7 +248,7 @@ def test_an_interrupted_run_of_pairs_goes_on(store, tmp_path: Path, monkeypatch,
     chosen = options(PAIRS, steps=12)
     chosen["body"] = BODY | {"kind": body}
     _, reference = run(store, tmp_path / "straight", chosen)
-    rate, steps = loop.learning_rate_at, []
+    rate, steps = heads_first.rate_of, []
 
     def interrupted(config, step):
         steps.append(step)
@@ -256,7 +256,7 @@ def test_an_interrupted_run_of_pairs_goes_on(store, tmp_path: Path, monkeypatch,
             raise KeyboardInterrupt
         return rate(config, step)
 
-    monkeypatch.setattr(loop, "learning_rate_at", interrupted)
+    monkeypatch.setattr(heads_first, "rate_of", interrupted)
     with pytest.raises(KeyboardInterrupt):
         run(store, tmp_path / "x", chosen, seconds=0.0)
     _, out = run(store, tmp_path / "x", chosen)

@@ -18,6 +18,14 @@ LENGTHS = {"attention_entropy": "length", "pair_similarity": "lengths", "decoder
 MODELS = ("encoders", "finetuned")
 #: Objectives whose encoders keep a decoder that reads [CLS] alone.
 WITH_DECODER = ("seed-encoder", "optimus")
+#: Objectives that predict words with the help of [CLS] → the loss term that does.
+CLS_TERM = {
+    "condenser": "head",
+    "retromae": "decoder",
+    "dupmae": "decoder",
+    "seed-encoder": "decoder",
+    "optimus": "decoder",
+}
 #: The stage of an encoder that is not fine-tuned.
 PRETRAINED = "pretrained"
 
@@ -76,7 +84,10 @@ def check_analyses(config: Mapping[str, Any]) -> None:
         for encoder in entry["encoders"]:
             _known(f"{where}.encoders", encoder, config["encoders"])
             _check_encoder(name, where, encoder, config["encoders"])
-        longest = max(entry[LENGTHS[name]]) if name == "pair_similarity" else entry[LENGTHS[name]]
+        lengths = entry.get(
+            LENGTHS.get(name, ""), 0
+        )  # texts of an objective have the length that they were trained with
+        longest = max(lengths) if isinstance(lengths, list) else lengths
         if longest > room:
             raise ConfigError(f"config: {where}.{LENGTHS[name]}: {longest} is more than body.max_positions={room}")
         if "finetuned" in entry:
@@ -97,6 +108,7 @@ def _known(key: str, name: object, allowed: Any) -> None:
 def _check_encoder(analysis: str, where: str, name: str, encoders: Mapping[str, Mapping[str, Any]]) -> None:
     if encoders[name]["body"] != "transformer":
         raise ConfigError(f"config: {where}.encoders: {name!r} is a {encoders[name]['body']}; it has no [CLS] state")
-    if analysis == "decoder_states" and encoders[name]["objective"] not in WITH_DECODER:
-        fitting = [other for other, entry in encoders.items() if entry["objective"] in WITH_DECODER]
+    wanted = {"decoder_states": WITH_DECODER, "cls_use": tuple(CLS_TERM)}.get(analysis)
+    if wanted and encoders[name]["objective"] not in wanted:
+        fitting = [other for other, entry in encoders.items() if entry["objective"] in wanted]
         raise ConfigError(f"config: {where}.encoders: {name!r} has no decoder; these have one: {', '.join(fitting)}")

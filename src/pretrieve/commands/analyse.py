@@ -1,13 +1,13 @@
 """One analysis of trained encoders and retrievers: a CSV file of numbers, from which a figure is drawn.
 
 attention_entropy: paper condenser, figure 2; pair_similarity: paper seed_encoder, figures 1b and 5; decoder_states:
-paper seed_encoder, figure 4. Every model sees the same texts.
+paper seed_encoder, figure 4; cls_use: an own control. Every model sees the same texts.
 """
 
 import argparse
 from pathlib import Path
 
-from pretrieve.analysis import attention_entropy, decoder_states, pair_similarity
+from pretrieve.analysis import attention_entropy, cls_use, decoder_states, pair_similarity
 from pretrieve.analysis.measures import write_rows
 from pretrieve.base.arguments import add_threads, json_object, required, required_lists
 from pretrieve.base.program import one_each
@@ -19,6 +19,7 @@ ANALYSES = {
     "attention_entropy": attention_entropy.measure,
     "pair_similarity": pair_similarity.measure,
     "decoder_states": decoder_states.measure,
+    "cls_use": cls_use.measure,
 }
 
 
