@@ -114,9 +114,11 @@ def test_without_a_train_split_it_runs_to_the_exported_retriever(project: Workfl
     assert hybrid.scores[0][0] == pytest.approx(expected, rel=1e-5)
     chosen = json.loads((root / "choice.json").read_text())
     assert chosen["deploy"]["kind"] in ("bm25", "dense", "hybrid") and len(chosen["sentences"]) == 3
-    pairs = json.loads((root / "tasks/my-corpus-ict/stats.json").read_text())["splits"]["full"]
+    pairs = json.loads((root / "tasks/my-corpus-pairs/stats.json").read_text())["splits"]["full"]
     assert pairs["train"] + pairs["valid"] == 16 and pairs["test"] == pairs["dev"] == 2
     assert (root / "retriever/modules.json").is_file() and "(use this)" in (root / "table.html").read_text()
+    card = (root / "retriever/README.md").read_text()
+    assert "my-corpus-pairs" in card
     made = {path.name for path in (project.folder / "results/demo").iterdir()}
     assert made == {"my_corpus"}, "the scale's own results are left alone"
 
@@ -143,6 +145,41 @@ def test_a_run_takes_the_rows_and_steps_of_its_plan(project: Workflow) -> None:
     plan = project.plan(TARGET, "--configfile", "results/demo/my_corpus/plan.yaml", *given)
     assert plan.count("pretrain") >= 2 and plan.count("my_corpus_rerank") == 1 and plan.count("bm25_my_corpus") == 0
     assert plan.count("finetune_my_corpus") == 5, "as it is, fine-tuned, two objectives, a cross-encoder"
+
+
+def lines_of(folder: Path, texts: list[str]) -> Path:
+    """A table of short lines, and a test question about each."""
+    (folder / "qrels").mkdir(parents=True)
+    (folder / "corpus.csv").write_text("id,text\n" + "".join(f"d{n},{text}\n" for n, text in enumerate(texts)))
+    queries = [{"_id": f"q{n}", "text": " ".join(text.split()[1:4])} for n, text in enumerate(texts)]
+    (folder / "queries.jsonl").write_text("".join(json.dumps(query) + "\n" for query in queries))
+    (folder / "qrels/test.tsv").write_text("".join(f"q{n}\td{n}\t1\n" for n in range(len(texts))))
+    return folder
+
+
+def test_a_table_of_lines_without_sentences_runs_to_the_end(project: Workflow) -> None:
+    """The corpus that was refused once: short lines in lower case without marks, and test judgements only."""
+    rng = random.Random(3)
+    lines_of(project.folder / "lines", [" ".join(rng.sample(WORDS, 9)) for _ in range(40)])
+    few = "my_corpus_options={objectives: [bert, ict]}"
+    ended = project.run("--cores", "2", TARGET, "--config", "my_corpus=lines", few)
+    assert ended.code == 0, ended.text
+    assert "pairs are two random crops of a document" in ended.text and "ICT is left out" in ended.text
+    root = project.folder / "results/demo/my_corpus"
+    assert json.loads((root / "collections/my-corpus-pairs/stats.json").read_text())["reader"] == "random-crops"
+    assert "Deploy BM25" in (root / "table.md").read_text() and (root / "retriever/modules.json").is_file()
+
+
+@pytest.mark.parametrize("texts", [["only one document of words"], ["all documents are equal here"] * 12])
+def test_where_nothing_can_be_trained_bm25_is_measured(project: Workflow, texts: list[str]) -> None:
+    folder = lines_of(project.folder / f"few {len(texts)}", texts)
+    ended = project.run("--cores", "2", TARGET, "--config", f"my_corpus={folder.name}")
+    assert ended.code == 0, ended.text
+    assert "nothing is trained" in ended.text
+    with open(project.folder / "results/demo/my_corpus/table.csv", newline="") as stream:
+        rows = [row for row in csv.DictReader(stream) if row["metric"] == "recall@100"]
+    # The questions were all of the same words, and so every document is a hit.
+    assert [(row["row"], float(row["mean"])) for row in rows] == [("BM25", 1.0)]
 
 
 def test_with_a_train_split_and_sections(project: Workflow, tmp_path: Path) -> None:

@@ -72,11 +72,11 @@ def looked_at(config: Mapping[str, Any]) -> Folder:
     from pretrieve.corpora.any_corpus import Wanted, converted
 
     options, place = config["my_corpus_options"], str(config["my_corpus"])
-    folder, language = Path(place).expanduser(), options["language"]
+    folder, language = Path(place).expanduser(), options.get("language", "auto")
     if folder.is_dir() and packed_file(folder, "corpus.jsonl"):
         return look_at(folder, language=language)
     made = Path(f"results/{config['scale']}/my_corpus/documents")
-    wanted = Wanted(options["documents"], options["columns"])
+    wanted = Wanted(**{key: options[key] for key in ("documents", "columns") if key in options})
     corpus, notes = converted(place, made, wanted, stage_code("make_corpus.py"))
     beside = folder if folder.is_dir() else folder.parent if folder.is_file() else made
     found = look_at(beside, corpus, language)
