@@ -31,7 +31,15 @@ def test_every_public_name_is_there_and_on_the_page() -> None:
     for name in pretrieve.__all__:
         assert getattr(pretrieve, name).__doc__, name
     shown = {name for name in pretrieve.__all__ if f"pretrieve.{name}" in page}
-    assert set(pretrieve.__all__) - shown == {"__version__", "Retriever", "Run", "read_trec", "ObjectiveModule"}
+    assert set(pretrieve.__all__) - shown == {
+        "__version__",
+        "Retriever",
+        "Run",
+        "read_trec",
+        "ObjectiveModule",
+        "DeployedIndex",
+        "Hit",
+    }
 
 
 def test_the_package_is_light(program) -> None:

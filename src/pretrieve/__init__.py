@@ -14,6 +14,7 @@ _PLACES = {
     "Retriever": "pretrieve.retrieval.retriever",
     "search": "pretrieve.retrieval.in_memory",
     "bm25": "pretrieve.retrieval.in_memory",
+    "index_documents": "pretrieve.retrieval.index_documents",
     "load_index": "pretrieve.retrieval.deployed_index",
     "DeployedIndex": "pretrieve.retrieval.deployed_index",
     "Hit": "pretrieve.retrieval.deployed_index",

@@ -18,6 +18,7 @@ import pretrieve
 from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.commands import index as index_command
 from pretrieve.commands import my_corpus_export
+from pretrieve.commands import search as search_command
 from pretrieve.models.config import BodyConfig
 from pretrieve.models.dual_encoder import dual_encoder
 from pretrieve.models.encoder import Encoder
@@ -29,6 +30,7 @@ from pretrieve.retrieval.document_table import DocumentTable, write_documents
 from pretrieve.retrieval.export import export
 from pretrieve.retrieval.fusion import fuse
 from pretrieve.retrieval.model_card import CardFacts
+from pretrieve.retrieval.snippet import snippet
 from pretrieve.tasks.collection_tables import with_title
 from pretrieve.text.vocabulary import given_tokenizer, vocabulary_sha256
 
@@ -237,10 +239,14 @@ def results(tmp_path: Path, retriever: Path) -> tuple[Path, dict]:
     writer.finish()
     metrics = {"run": "runs/x", "n_queries": 3, "n_candidates": 40, "metrics": {"ndcg@10": 0.5}}
     (tmp_path / "metrics.json").write_text(json.dumps(metrics))
+    (tmp_path / "metrics/hybrid-a.b-full/mine").mkdir(parents=True)
+    fused = metrics | {"run": "runs/fused", "metrics": {"ndcg@10": 0.625}}
+    (tmp_path / "metrics/hybrid-a.b-full/mine/seed1.json").write_text(json.dumps(fused))
     (tmp_path / "base").mkdir()
     card = "---\nlicense: apache-2.0\ndatasets:\n- s2orc\n- ms_marco\n---\n\n# small-base\n"
     (tmp_path / "base/README.md").write_text(card)
     choice = {"retriever": str(retriever), "metrics": str(tmp_path / "metrics.json"), "seed": 1}
+    choice["use"] = "hybrid-a.b-full"
     return tmp_path, choice | {"query_length": 9, "passage_length": 21}
 
 
@@ -279,6 +285,7 @@ def test_the_choice_is_deployed(results, wordpiece: Path, kind: str) -> None:
             "ndcg@10",
         ):
             assert line in card, line
+        assert ("| ndcg@10 | 0.6250 |" in card) == (kind == "hybrid")
         assert "pretrieve search --index" in card and "**Pre-training here**: none" in card
     assert index.search(QUESTIONS[:1], 5)[0][0].rank == 1
 
@@ -343,3 +350,63 @@ def test_the_facts_of_a_base_are_for_those_that_began_with_it(retriever: Path, w
     assert "license: other\nbase_model: owner/name\n---" in card and "does not say which" in card
     (tmp_path / "README.md").write_text("---\nlicense: [\n---\n")
     assert read_base(tmp_path, "dir:x") == BaseModel("dir:x", "", "", ())
+
+
+def test_the_search_program(hybrid: Path, tmp_path: Path, capsys) -> None:
+    """One question is printed; a file of questions becomes a run or JSON lines with the same hits."""
+    found = pretrieve.load_index(hybrid).search(QUESTIONS, 3)
+    run_command(search_command, "--index", hybrid, QUESTIONS[0], "--top", 3)
+    printed = capsys.readouterr().out
+    places = [printed.index(f"{hit.rank:>3}  {hit.score:.4f}  {hit.doc_id}  {hit.title}".rstrip()) for hit in found[0]]
+    assert places == sorted(places) and printed.count("\n") >= 6
+
+    (tmp_path / "questions.txt").write_text(f"{QUESTIONS[0]}\n\n{QUESTIONS[1]}\n")
+    run_command(
+        search_command,
+        "--index",
+        hybrid,
+        "--file",
+        tmp_path / "questions.txt",
+        "--top",
+        3,
+        "--out",
+        tmp_path / "a.trec",
+    )
+    run = pretrieve.read_trec(tmp_path / "a.trec")
+    assert run.query_ids == ["1", "3"] and run.doc_ids == [[hit.doc_id for hit in hits] for hits in found[:2]]
+
+    lines = [json.dumps({"_id": f"q{number}", "text": text}) for number, text in enumerate(QUESTIONS)]
+    (tmp_path / "questions.jsonl").write_text("\n".join(lines))
+    run_command(
+        search_command,
+        "--index",
+        hybrid,
+        "--file",
+        tmp_path / "questions.jsonl",
+        "--top",
+        3,
+        "--out",
+        tmp_path / "a.jsonl",
+    )
+    records = [json.loads(line) for line in (tmp_path / "a.jsonl").read_text().splitlines()]
+    assert [record["query_id"] for record in records] == ["q0", "q1", "q2"]
+    assert records[2]["hits"] == [hit._asdict() for hit in found[2]] and records[2]["text"] == QUESTIONS[2]
+
+    for words, said in [
+        ([], "give one question, or a file"),
+        (["x", "--file", tmp_path / "questions.txt"], "give one question, or a file"),
+        (["x", "--out", tmp_path / "a.csv"], r"ends in .trec, .trec.gz or .jsonl"),
+        (["x", "--top", "0"], "depth=0"),
+    ]:
+        with pytest.raises(ConfigError, match=said):
+            run_command(search_command, "--index", hybrid, *words)
+
+
+def test_what_a_terminal_is_shown() -> None:
+    long = "The sea is deep. " * 30 + "An anchor\x1b[2J holds the boat to the bed. " + "It is dark there. " * 30
+    shown = snippet(long, "What holds the ANCHOR of a boat?", 120)
+    assert (
+        "anchor [2J holds the boat" in shown and shown.startswith("… ") and shown.endswith(" …") and len(shown) <= 124
+    )
+    assert snippet(long, "zebra", 40) == "The sea is deep. The sea is deep. The …"
+    assert snippet("short", "zebra") == "short" and snippet("", "zebra") == ""

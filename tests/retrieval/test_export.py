@@ -32,7 +32,9 @@ from pretrieve.models.dual_encoder import DualEncoder, core, dual_encoder
 from pretrieve.models.encoder import Encoder
 from pretrieve.models.joint import JointEncoder, JointShape
 from pretrieve.models.retriever_files import save_retriever
+from pretrieve.models.sentence_modules import Reading
 from pretrieve.retrieval.export import export, projection_modules
+from pretrieve.retrieval.model_card import CardFacts
 from pretrieve.text.packing import Packed, pack_passages, pack_sentence_in_passage
 from pretrieve.text.token_store import PassageText, TokenStore, write_token_store
 from pretrieve.text.vocabulary import given_tokenizer, vocabulary_sha256
@@ -121,8 +123,9 @@ class Made:
         with torch.no_grad():
             return tower(Batch.of(packed)).numpy()
 
-    def export(self, **options) -> Path:
-        export(self.directory / "retriever", self.tokenizer, self.out, QUERY_LENGTH, PASSAGE_LENGTH, **options)
+    def export(self, prompt: str = "", facts: CardFacts | None = None, part: str = "") -> Path:
+        reading = Reading(QUERY_LENGTH, PASSAGE_LENGTH, prompt)
+        export(self.directory / "retriever", self.tokenizer, self.out, reading, facts, part)
         return self.out
 
 
@@ -253,7 +256,7 @@ def test_tokens(made, load, body: str) -> None:
 
 def test_prompts(made, load) -> None:
     retriever = made()
-    model = load(retriever.export(prompts={"query": "A boat. "}))
+    model = load(retriever.export(prompt="A boat. "))
     prompted, plain = model.encode_query(["Café"]), model.encode_document(["Café", "A boat. Café"])
     assert np.abs(prompted[0] - plain[1]).max() <= TOLERANCE and np.abs(prompted[0] - plain[0]).max() > 1e-2
     assert "`A boat. ` in front of every query" in (retriever.out / "README.md").read_text()
@@ -298,11 +301,11 @@ def test_refused(made, vocabularies, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="part 'ot' is not allowed"):
         retriever.export(part="ot")
     with pytest.raises(ConfigError, match="length 99, but the body of .*retriever has 40 positions"):
-        export(tmp_path / "retriever", retriever.tokenizer, retriever.out, 9, 99)
+        export(tmp_path / "retriever", retriever.tokenizer, retriever.out, Reading(9, 99))
     with pytest.raises(DataError, match="pieces.json: vocabulary .* was made with"):
-        export(tmp_path / "retriever", vocabularies["pieces"], retriever.out, 9, 9)
+        export(tmp_path / "retriever", vocabularies["pieces"], retriever.out, Reading(9, 9))
     with pytest.raises(DataError, match="none.json: no metrics file"):
-        retriever.export(metrics=[tmp_path / "none.json"])
+        retriever.export(facts=CardFacts([tmp_path / "none.json"]))
     build = lambda config: dual_encoder(
         Encoder(BodyConfig("bow-mlp", config.vocabulary_size, 16, feed_forward=16, heads=1), 12, "mean", 3), "sde", 5
     )
@@ -324,14 +327,21 @@ def test_the_program_and_its_card(made, program, tmp_path: Path) -> None:
         "`runs/x.gz`: 1,200 queries, 34 candidates.",
         "| `recipe` | reqa |",
         "| `size` | 10pct |",
-        "- questions: CC BY-SA 4.0",
+        "- **Licence of the data**: questions: CC BY-SA 4.0",
+        "- **Base model**: none is recorded.",
         "Queries are cut to 9 tokens and documents to 21",
         "There are no prompts.",
     ):
         assert line in card, line
     first = {path.relative_to(retriever.out): path.read_bytes() for path in retriever.out.rglob("*") if path.is_file()}
     again = tmp_path / "again"
-    export(tmp_path / "retriever", retriever.tokenizer, again, 9, 21, [scores], ["questions: CC BY-SA 4.0"])
+    export(
+        tmp_path / "retriever",
+        retriever.tokenizer,
+        again,
+        Reading(9, 21),
+        CardFacts([scores], ["questions: CC BY-SA 4.0"]),
+    )
     assert {path.relative_to(again): path.read_bytes() for path in again.rglob("*") if path.is_file()} == first
     wrong = program("workflow_scripts/export.py", *arguments, "--part", "cls", "--out", retriever.out)
     assert wrong.returncode == 1 and wrong.stderr.startswith("ConfigError: ")

@@ -22,6 +22,7 @@ from pretrieve.models.config import BodyConfig
 from pretrieve.models.dual_encoder import dual_encoder
 from pretrieve.models.encoder import Encoder
 from pretrieve.models.retriever_files import save_retriever
+from pretrieve.models.sentence_modules import Reading
 from pretrieve.retrieval.export import export
 from pretrieve.text.packing import pack_sentences
 from pretrieve.text.token_store import PassageText, write_token_store
@@ -70,7 +71,7 @@ def test_vectors(
         found[side] = encode(TEXTS)
         np.testing.assert_allclose(found[side], wanted, atol=1e-5)
     assert own.width == wanted.shape[1] and own.encode_queries([]).shape == (0, own.width)
-    export(tmp_path / "own", wordpiece, tmp_path / "out", QUERY_LENGTH, PASSAGE_LENGTH)
+    export(tmp_path / "own", wordpiece, tmp_path / "out", Reading(QUERY_LENGTH, PASSAGE_LENGTH))
     exported = pretrieve.load(tmp_path / "out")  # lengths and tokenizer are the directory's
     np.testing.assert_allclose(exported.encode_queries(TEXTS), found["query"], atol=1e-5)
     np.testing.assert_allclose(exported.encode_passages(TEXTS), found["document"], atol=1e-5)
@@ -95,7 +96,7 @@ def test_an_encoder_of_transformers(tmp_path: Path, wordpiece: Path) -> None:
 def test_older_settings_and_prompts(tmp_path: Path, wordpiece: Path) -> None:
     words = Tokenizer.from_file(str(wordpiece))
     save(tmp_path / "own", words, "sde", "transformer", "mean", "dot", "none")
-    export(tmp_path / "own", wordpiece, tmp_path / "out", 20, 20, prompts={"query": "A boat: "})
+    export(tmp_path / "own", wordpiece, tmp_path / "out", Reading(20, 20, "A boat: "))
     pooling = tmp_path / "out/1_Pooling/config.json"
     pooling.write_text(
         '{"word_embedding_dimension": 16, "pooling_mode_cls_token": false, "pooling_mode_mean_tokens": true}'
@@ -112,7 +113,7 @@ def test_older_settings_and_prompts(tmp_path: Path, wordpiece: Path) -> None:
 def test_modules_that_are_not_read(tmp_path: Path, wordpiece: Path) -> None:
     words = Tokenizer.from_file(str(wordpiece))
     save(tmp_path / "own", words, "sde", "transformer", "cls", "dot", "orqa")
-    export(tmp_path / "own", wordpiece, tmp_path / "out", 20, 20)
+    export(tmp_path / "own", wordpiece, tmp_path / "out", Reading(20, 20))
     with pytest.raises(
         DataError, match="found the module Dense in place 2; expected Transformer, Pooling, at most one Dense"
     ):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import shutil
 from pathlib import Path
+from typing import Any
 
 from pretrieve.base import paths
 from pretrieve.base.arguments import add_base, add_licences, required
@@ -49,13 +50,21 @@ def main(options: argparse.Namespace) -> None:
             store = paths.embedding_dir(options.root, system, options.dataset, choice["seed"])
             write_vectors(out, (block for _, block in EmbeddingReader(store, "corpus").shards()))
             facts = CardFacts(
-                [Path(choice["metrics"])], options.licences, base_of(options.base), how_to_search(settings)
+                _metrics(options, choice, kind), options.licences, base_of(options.base), how_to_search(settings)
             )
             reading = Reading(choice["query_length"], choice["passage_length"])
             export(Path(choice["retriever"]), options.tokenizer, out, reading, facts)
         else:
             (out / "README.md").write_text(f"# Search by BM25\n\n{how_to_search(settings)}\n", encoding="utf-8")
     print(f"{kind}{f' with {system}' if system else ''} -> {options.out}")
+
+
+def _metrics(options: argparse.Namespace, choice: dict[str, Any], kind: str) -> list[Path]:
+    """Of the retriever, and before them of the hybrid that it is a part of."""
+    own = [Path(choice["metrics"])]
+    if kind == "hybrid":
+        own.insert(0, Path(paths.metrics_file(options.root, choice["use"], options.dataset, choice["seed"])))
+    return own
 
 
 def _check_order(out: Path, corpus: Path) -> None:

@@ -21,7 +21,7 @@ def snippet(text: str, question: str, length: int = 200) -> str:
     """The ``length`` characters with the most different words of the question; the beginning, where there is none.
 
     >>> snippet("The sea is deep. " * 9 + "An anchor holds a boat.", "what holds a boat?", 40)
-    '… deep. An anchor holds a boat.'
+    '… The sea is deep. An anchor holds a boat.'
     """
     line = on_one_line(text)
     if len(line) <= length:

@@ -1,0 +1,111 @@
+"""Documents → a directory to search in (:mod:`pretrieve.retrieval.deployment`), by BM25, an encoder, or both."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+
+from pretrieve.base.errors import ConfigError
+from pretrieve.base.progress import Progress
+from pretrieve.corpora.language import language_of
+from pretrieve.retrieval import bm25
+from pretrieve.retrieval.deployment import (
+    BM25,
+    PARTS,
+    SearchSettings,
+    deploying,
+    how_to_search,
+    is_deployed,
+    read_settings,
+    write_vectors,
+)
+from pretrieve.retrieval.document_table import DocumentTable, write_documents
+from pretrieve.retrieval.retriever import load
+from pretrieve.training.device import Device, choose_device
+
+#: Documents that are encoded at a time, and that tell the language.
+BLOCK, SAMPLE = 1024, 2000
+
+
+def index_documents(
+    out: Path | str,
+    documents: Iterable[tuple[str, str, str]],
+    model: Path | str | None = None,
+    kind: str | None = None,
+    language: str = "auto",
+    threads: int = 1,
+    precision: str = "auto",
+) -> SearchSettings:
+    """Make ``out``, which :func:`pretrieve.load_index` opens, and return how it searches.
+
+    Parameters
+    ----------
+    documents : (id, title, text); ids differ, and a title may be ''
+    model : a directory of sentence-transformers that :func:`pretrieve.load` reads; one that searches already lends its settings
+        too. None: BM25 alone
+    kind : ``bm25``, ``dense`` or ``hybrid``; by default the model's own, or a hybrid by reciprocal ranks
+    language : whose words BM25 stems, one of :data:`pretrieve.corpora.language.LANGUAGES`; ``auto``: told from the texts
+    precision : of the encoder, as :func:`pretrieve.training.device.choose_device` takes it
+
+    Raises
+    ------
+    ConfigError
+        when the options do not fit together, or ``out`` holds something that is no earlier index.
+    DataError
+        when there is no document, an id comes twice, or the model cannot be read.
+    """
+    out, model = Path(out), None if model is None else Path(model)
+    if model is not None and out.resolve() == model.resolve():
+        raise ConfigError(f"{out}: is the model's own directory; give the new index another one.")
+    settings = _settings(model, kind)
+    with deploying(out, settings) as building:
+        write_documents(building, documents)
+        table = DocumentTable(building)
+        if settings.uses_bm25:
+            stems = language
+            if language == "auto":
+                stems = language_of(islice(table.texts(), SAMPLE)).code
+                print(f"language of the documents: {stems}", file=sys.stderr)
+            bm25.build_index(zip(table.ids, table.texts(), strict=True), building / BM25, threads, stems)
+        if settings.uses_dense:
+            _copy_model(model, building)
+            write_vectors(building, _encoded(building, table, choose_device(precision, threads)))
+        else:
+            (building / "README.md").write_text(how_to_search(settings) + "\n", encoding="utf-8")
+    return settings
+
+
+def _settings(model: Path | None, kind: str | None) -> SearchSettings:
+    if model is None:
+        if kind not in (None, "bm25"):
+            raise ConfigError(f"kind {kind!r} needs an encoder; give a model, or leave the kind out for BM25 alone.")
+        return SearchSettings("bm25")
+    if not is_deployed(model):
+        return SearchSettings(kind or "hybrid", weights="rrf")
+    own = read_settings(model)
+    if own.kind == "bm25" and kind != "bm25" and kind is not None:
+        raise ConfigError(f"{model}: searches by BM25 alone and has no encoder for kind {kind!r}; leave the kind out.")
+    return replace(own, kind=kind or own.kind, weights=own.weights or "rrf")
+
+
+def _copy_model(model: Path, out: Path) -> None:
+    """The encoder's files, without what a search needs beside it."""
+    hidden = shutil.ignore_patterns(".*", *PARTS)
+    left_out = lambda folder, names: hidden(folder, names) if Path(folder) == model else set()
+    shutil.copytree(model, out, ignore=left_out, dirs_exist_ok=True)
+
+
+def _encoded(model: Path, table: DocumentTable, device: Device) -> Iterator[np.ndarray]:
+    """The vectors of the documents, block by block, computed as the workflow does."""
+    retriever = replace(load(model, device=str(device.device)), device=device)
+    texts = table.texts()
+    with Progress("index", len(table), "documents") as progress:
+        while block := list(islice(texts, BLOCK)):
+            yield retriever.encode_passages(block)
+            progress.advance(len(block))

@@ -1,0 +1,117 @@
+"""mteb's numbers of a model on a folder, and this project's: two encoders, two searches and two sets of metrics that agree.
+
+The folder has graded judgements, several relevant documents for a query, titles that are missing, and dev beside test. The
+program runs in a process of its own where the address of the network leads nowhere.
+
+Seen to fail when: titles are left out on one side; grades become 1; a query is cut as a document is; MRR looks at all hits.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+
+import pytest
+
+from pretrieve.base.errors import ConfigError, DataError
+from pretrieve.benchmarks.official.beir_test import read_beir_test
+from pretrieve.evaluation.mteb_evaluation import METRICS, evaluate_by_mteb
+from pretrieve.models.config import BodyConfig
+from pretrieve.models.dual_encoder import dual_encoder
+from pretrieve.models.encoder import Encoder
+from pretrieve.models.retriever_files import save_retriever
+from pretrieve.models.sentence_modules import Reading
+from pretrieve.retrieval.export import export
+from pretrieve.text.vocabulary import given_tokenizer, vocabulary_sha256
+
+TEXT = "anchor boat sea iron bed ketch mast stone hole rope hemp sailor bow chain water wood ship yacht animals north vessel"
+WORDS = TEXT.split()
+NOWHERE = {"HF_ENDPOINT": "http://127.0.0.1:9", "HTTPS_PROXY": "http://127.0.0.1:9", "HTTP_PROXY": "http://127.0.0.1:9"}
+
+
+def write_folder(folder: Path) -> Path:
+    rng = random.Random(4)
+    (folder / "qrels").mkdir(parents=True)
+    texts = [" ".join(rng.choices(WORDS, k=rng.randint(3, 30))) for _ in range(300)]
+    titles = ["" if number % 4 == 0 else rng.choice(WORDS) for number in range(300)]
+    documents = [
+        {"_id": f"d{n}", "title": title, "text": text}
+        for n, (title, text) in enumerate(zip(titles, texts, strict=True))
+    ]
+    del documents[8]["title"]
+    queries, lines = [], {"test": [], "dev": []}
+    for number in range(60):
+        split = "test" if number % 3 else "dev"
+        near = rng.sample(range(300), rng.randint(1, 5))
+        words = rng.sample(texts[near[0]].split(), 3) if len(texts[near[0]].split()) > 3 else ["boat"]
+        queries.append({"_id": f"q{number}", "text": " ".join([*words, *rng.choices(WORDS, k=3 * (number % 4))])})
+        lines[split] += [f"q{number}\td{place}\t{rng.randint(0, 3) if rank else 2}" for rank, place in enumerate(near)]
+    for split, rows in lines.items():
+        (folder / f"qrels/{split}.tsv").write_text("\n".join(["query-id\tcorpus-id\tscore", *rows]) + "\n")
+    for name, records in (("corpus", documents), ("queries", queries)):
+        (folder / f"{name}.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    return write_folder(tmp_path_factory.mktemp("beir") / "small")
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory, wordpiece: Path) -> Path:
+    words, out = given_tokenizer(wordpiece), tmp_path_factory.mktemp("model")
+    shape = {
+        "hidden": 16,
+        "layers": 2,
+        "heads": 2,
+        "feed_forward": 32,
+        "max_positions": 40,
+        "std": 0.3,
+        "word_std": 0.5,
+    }
+    encoder = Encoder(BodyConfig(vocabulary_size=words.get_vocab_size(), **shape), 16, "mean", 3, "dot", "none")
+    save_retriever(out / "made", dual_encoder(encoder, "sde", 1), about={"vocabulary_sha256": vocabulary_sha256(words)})
+    export(out / "made", wordpiece, out / "model", Reading(8, 20))
+    return out / "model"
+
+
+def test_both_count_the_same_without_a_network(model: Path, folder: Path, program, tmp_path: Path, monkeypatch) -> None:
+    pytest.importorskip("mteb")
+    for name, value in NOWHERE.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
+    words = ["evaluate-model", "--model", model, "--tasks", folder, "--check", "--out", tmp_path / "scores.json"]
+    done = program("-m", "pretrieve", *words)
+    assert done.returncode == 0, done.stderr
+    [found] = json.loads((tmp_path / "scores.json").read_text())["results"]
+    assert (found["task"], found["split"]) == ("small", "test") and set(found["scores"]) == set(METRICS)
+    for metric, value in found["scores"].items():
+        assert 0.02 < value < 0.98, "a score that tells something"
+        assert abs(value - found["own"][metric]) < 1e-4, metric
+    table = (tmp_path / "scores.md").read_text()
+    assert table in done.stdout and f"| small | mteb | {found['scores']['ndcg@10']:.4f} |" in table
+
+
+def test_what_counts_of_a_folder(folder: Path) -> None:
+    data = read_beir_test(folder)
+    judged = [line.split("\t") for line in (folder / "qrels/test.tsv").read_text().splitlines()[1:]]
+    assert data.split == "test" and data.queries.keys() == {query for query, _, _ in judged}
+    assert {(q, d, g) for q, grades in data.qrels.items() for d, g in grades.items()} == {
+        (query, document, int(grade)) for query, document, grade in judged if grade != "0"
+    }
+    assert len(data.documents) == 300 and data.documents["d8"][0] == ""
+
+
+def test_what_cannot_be_measured(model: Path, folder: Path, tmp_path: Path) -> None:
+    pytest.importorskip("mteb")
+    with pytest.raises(ConfigError, match="'NanoSciFactRetrieva' is no folder, .* did you mean 'NanoSciFactRetrieval'"):
+        evaluate_by_mteb(model, ["NanoSciFactRetrieva"])
+    with pytest.raises(DataError, match="has no modules.json"):
+        evaluate_by_mteb(folder, [str(folder)])
+    unknown = write_folder(tmp_path / "unknown")
+    with open(unknown / "qrels/test.tsv", "a") as stream:
+        stream.write("q1\td999\t1\n")
+    with pytest.raises(DataError, match=r"test.tsv: line \d+: 'd999' is no document"):
+        evaluate_by_mteb(model, [str(unknown)])
