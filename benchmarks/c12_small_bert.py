@@ -1,16 +1,16 @@
 """C12: seconds of a training step and texts a second of a 6 x 384 body, on one core; and what they were in another checkout.
 
 The body of all-MiniLM-L6-v2: 6 layers of 384, 12 heads, 1,536 feed-forward, BERT's vocabulary of 30,522, no dropout; random
-weights and tokens. In bf16 where the CPU multiplies it. Texts have the lengths of web passages, at most 128 tokens (57 % full when
-padded), queries at most 32.
+weights and tokens. In bf16 where the CPU multiplies it. Texts have the lengths of web passages, at most 128 tokens (57 % full
+when padded), queries at most 32.
 
 Steps of pre-training are what ``pretrieve.training.loop.train`` does, drawing of batches and masks included (C1 checks that), in
 batches of 32 and 64; coCondenser has two spans of 64 tokens at most for each of them, ``pairs`` is ICT. Steps of fine-tuning have
 the batches of the scale ``small``: 16 queries with 4 documents each (dpr-bm25), 32 with 2 (ance: pairwise; without the search
 for new negatives), 32 with 1 (dupmae-1stage, joint vectors), 64 with 1 (reqa). Embedding: passages cut to 128 tokens, [CLS].
 
-``--before DIR`` is the root of a checkout of this repository at another commit (``git worktree add DIR COMMIT``): its code runs the
-same steps in a process of its own, in turn with ours. First, equality: the mean losses of three steps agree to one part in a
+``--before DIR`` is the root of a checkout of this repository at another commit (``git worktree add DIR COMMIT``): its code runs
+the same steps in a process of its own, in turn with ours. First, equality: the losses of three steps agree to one part in a
 hundred.
 
     PYTHONPATH=src python benchmarks/c12_small_bert.py --before DIR
@@ -68,10 +68,9 @@ def setup(root: str, directory: str, rounds: int, wanted: list[str]) -> dict[str
     """What a checkout does in a round, by name; run in a process of its own, as there is one ``pretrieve`` in a process."""
     sys.path.insert(0, f"{root}/src")
     import numpy as np
-    import pretrieve
     import steps
-    import torch
 
+    import pretrieve
     from pretrieve.finetuning.groups import Group
     from pretrieve.finetuning.ranking import RankingObjective
     from pretrieve.finetuning.recipes import resolve_recipe

@@ -1,9 +1,9 @@
 """Attention of a packed batch in bf16 on a CPU: on rectangles of a few shapes that come again in every batch.
 
-oneDNN makes a kernel for every shape of a bf16 product, which takes longer than to use it once, and groups of equal lengths have new
-shapes in each batch. So sequences are laid out in tiles: as many rows as the next multiple of :data:`STEP`, and 1, 2, 4, …
-sequences in each. Their kernels are made once; then bf16 is two to three times as fast as float32 on groups
-(``benchmarks/attention.py``). Padding answers nobody (a mask) and its own rows are dropped, so a state is what it is without.
+oneDNN makes a kernel for every shape of a bf16 product, which takes longer than to use it once, and groups of equal lengths have
+new shapes in each batch. So sequences are laid out in tiles: as many rows as the next multiple of :data:`STEP`, and 1, 2, 4, …
+sequences in each. Their kernels are made once; then products in bf16 gain what they should (``benchmarks/c12_small_bert.py``).
+Nobody looks at padding, and its own rows are dropped, so a state is what it is without.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from torch.autograd.function import once_differentiable
 
 from pretrieve.models.dropout import dropout
 
-#: Rows of a tile are a multiple of this up to :data:`FINE` rows, above of twice, four times, … as much: few shapes for long texts.
+#: Rows of a tile are a multiple of this up to :data:`FINE` rows, above that of twice, four times, … as much.
 STEP, FINE = 32, 128
 #: Sequences of a tile times the square of their rows, at most, if they are several: what a cache holds.
 SQUARES = 1 << 16
@@ -38,7 +38,7 @@ class Tiles:
     """P rows in all, tile after tile, of a batch with T tokens.
 
     source (P,) int64: the token that stands in a row, any one in a row of padding; place (T,) int64: the row of a token; shapes:
-    of each tile ``(n, rows)``; shut: of each tile (n, 1, 1, rows), what is added to scores: −inf where a row is padding; None if none is.
+    of each tile ``(n, rows)``; shut: of each tile (n, 1, 1, rows), what is added to scores: −inf where a row is padding; or None.
     """
 
     source: torch.Tensor
