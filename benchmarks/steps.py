@@ -54,19 +54,24 @@ def web_lengths(n: int, rng: np.random.Generator) -> np.ndarray:
 
 
 def random_store(
-    directory: Path, vocabulary: int, lengths: np.ndarray, rng: np.random.Generator, sentences: int = 1
+    directory: Path,
+    vocabulary: int,
+    lengths: np.ndarray,
+    rng: np.random.Generator,
+    sentences: int = 1,
+    articles: int = 1,
 ) -> TokenStore:
     """A token store of random word pieces, four of five of which begin a word: ``sentences`` to a passage, of ``lengths``
-    (n · sentences,) tokens."""
+    (n · sentences,) tokens; ``articles`` with as many passages each, and no titles."""
     passages, starts = len(lengths) // sentences, np.concatenate([[0], np.cumsum(lengths)])
-    index, one = np.arange(passages + 1), np.array([0, 1])
+    index, article = np.arange(passages + 1), np.arange(articles + 1)
     arrays = dict.fromkeys(ARRAYS, np.empty(0, np.int64)) | {
         "tokens": rng.integers(5, vocabulary, starts[-1]).astype(np.uint16),
         "sentence_starts": starts,
         "passage_starts": index * sentences,
-        "section_starts": one * passages,
-        "article_starts": one,
-        "title_starts": one * 0,
+        "section_starts": article * (passages // articles),
+        "article_starts": article,
+        "title_starts": article * 0,
         "word_starts": (rng.random(vocabulary) < 0.8).astype(np.uint8),
     }
     for name, values in arrays.items():
@@ -91,9 +96,12 @@ def make(
     budget: int | None = None,
     device: torch.device = CPU,
 ) -> Objective:
-    """An objective with fresh weights, as a pre-training job builds it; on passages, for blocks have no web lengths."""
+    """An objective with fresh weights, as a pre-training job builds it; on passages, for blocks have no web lengths. ``changes``
+    may have a list ``tasks``, of ``pairs``."""
     changes = ({"examples": "passages"} if "examples" in OPTIONS[name] else {}) | (changes or {})
-    options = {"name": name, "length": length, **resolve(name, preset, changes, "benchmark")}
+    given: dict[str, Any] = {"name": name, "length": length, "query_length": length, "passage_length": length}
+    given |= {"tasks": changes.pop("tasks")} if "tasks" in changes else {}
+    options = given | resolve(name, preset, changes, "benchmark")
     return build_objective(Setting(options, batch, Encoder(config, 128, "cls", SEED), store, SEED, device, budget))
 
 
@@ -108,14 +116,16 @@ class Stepper:
         objective.module.to(device).train()
         self.optimiser = make_optimiser(objective.module, config)
 
-    def step(self, step: int) -> None:
+    def step(self, step: int) -> float:
+        """Returns the loss."""
         for group in self.optimiser.param_groups:
             group["lr"] = learning_rate_at(self.config, step)
         batches = self.objective.micro_batches(step, 1)
         self.optimiser.zero_grad(set_to_none=True)
-        accumulate(self.objective, batches, self.device, Processes(), (SEED, step))
+        done = accumulate(self.objective, batches, self.device, Processes(), (SEED, step))
         nn.utils.clip_grad_norm_(self.objective.module.parameters(), self.config.clip)
         self.optimiser.step()
+        return sum(weight * done.means[term] for term, weight in self.objective.terms.items())
 
 
 def check_step(make_objective: Callable[[], Objective]) -> None:

@@ -100,6 +100,7 @@ for dataset_name in set(PLAN.tasks) & set(PLAN.ranked):
                 f"mine_{rule_name(dataset_name, sizes)}"
             input:
                 task=DATA.task_files(dataset_name),
+                retrievers=SCORES.retrievers(dataset_name, sizes),
                 stores=MODELS.of_sizes("embeddings", dataset_name, sizes, *STORE_FILES),
             output:
                 MODELS.of_sizes("negatives", dataset_name, sizes, ".jsonl.gz"),
@@ -120,13 +121,14 @@ for dataset_name in set(PLAN.tasks) & set(PLAN.ranked):
                 retrievers=MODELS.of_sizes("retrievers", dataset_name, sizes),
                 stores=MODELS.of_sizes("embeddings", dataset_name, sizes),
                 sizes=sizes,
+                options=partial(MODELS.family_options, dataset_name),
                 depth=config["mining_depth"],
             message:
                 f"Mining negatives with {{wildcards.family}} on {dataset_name}, seed {{wildcards.seed}}"
             shell:
                 f"python {SCRIPTS}/mine.py"
                 " --task {params.task} --stores {params.stores} --sizes {params.sizes}"
-                " --retrievers {params.retrievers} --depth {params.depth} --threads {threads} --out {output} --log {log}"
+                " --retrievers {params.retrievers} --options {params.options} --depth {params.depth} --threads {threads} --out {output} --log {log}"
 
 
 # A mean of data sets that plays a role: the parts' metrics → one file, for every system.

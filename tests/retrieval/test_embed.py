@@ -28,7 +28,7 @@ from pretrieve.models.hf_format import save_encoder
 from pretrieve.models.retriever_files import save_retriever
 from pretrieve.retrieval import embed
 from pretrieve.retrieval.embed import Job, encode, run_jobs
-from pretrieve.retrieval.embed_task import embed_task
+from pretrieve.retrieval.embed_task import embed_queries, embed_task
 from pretrieve.retrieval.embeddings import EmbeddingReader, EmbeddingWriter
 from pretrieve.retrieval.lexical import LexicalReader
 from pretrieve.tasks.dataset import Dataset
@@ -214,7 +214,7 @@ def test_joint(store, cpu, tmp_path: Path, parts: str, sharing: str, monkeypatch
     assert (np.count_nonzero(documents[:, width:], axis=1) == 5).all()
     scores = dense.read() @ corpus.read().T + words.read() @ lexical.dense(slice(None)).T
     assert np.allclose(scores, queries @ documents.T, rtol=1e-4, atol=1e-4) and scores.std() > 1
-    assert words.key == lexical.key == corpus.key and embedded(task, retriever, tmp_path, cpu) == 0
+    assert words.key == dense.key and lexical.key == corpus.key and embedded(task, retriever, tmp_path, cpu) == 0
     # A dense retriever in the same place: nothing of the joint one may be found beside its stores.
     save(tmp_path / "dense", store, Encoder(small_body(store), 6, "mean", 4), "sde")
     embedded(task, tmp_path / "dense", tmp_path, cpu)
@@ -274,3 +274,28 @@ def test_bf16_hardly_turns_a_vector(cpu) -> None:
         assert cosine.min() >= 0.9999
         apart = (full @ full.T)[np.triu_indices(12, 1)]
         assert apart.max() < 0.98
+
+
+@pytest.mark.parametrize("parts", ["dense", "both"])
+def test_only_some_queries(store, cpu, tmp_path: Path, parts: str) -> None:
+    """Stores of the queries that are asked for have their rows, in that order, and the others' texts are not read."""
+    task, retriever = StoreTask(store), tmp_path / "retriever"
+    encoder = joint(store) if parts == "both" else Encoder(small_body(store), 6, "cls", seed=4)
+    save(retriever, store, encoder, "ade")
+    whole, some, alone = (tmp_path / name for name in ("whole", "some", "alone"))
+    everything = embedded(task, retriever, whole, cpu)
+    rows = {"queries": np.array([1, 4]), "mining": np.array([0, 2, 6])}
+    tokens = embed_task(task, retriever, some, QUERY_LENGTH, PASSAGE_LENGTH, cpu, queries=rows)
+    left_out = len(task.pack_queries(np.array([3, 5]), QUERY_LENGTH).tokens)
+    assert tokens == everything - left_out < everything
+    assert embed_queries(task, retriever, alone, QUERY_LENGTH, cpu, {"mining": rows["mining"]}) > 0
+    for suffix in ("", "-lexical") if parts == "both" else ("",):
+        every = EmbeddingReader(whole, f"queries{suffix}").read()
+        for name, wanted in rows.items():
+            assert np.allclose(EmbeddingReader(some, name + suffix).read(), every[wanted], atol=1e-6)
+        assert np.allclose(EmbeddingReader(alone, f"mining{suffix}").read(), every[rows["mining"]], atol=1e-6)
+    other = rows | {"queries": np.array([1, 5])}  # as many, but others: not taken for those that are there
+    assert embed_task(task, retriever, some, QUERY_LENGTH, PASSAGE_LENGTH, cpu, queries=other) == len(
+        task.pack_queries(other["queries"], QUERY_LENGTH).tokens
+    )
+    assert not any(path.name.startswith("corpus") for path in alone.iterdir())

@@ -1,27 +1,31 @@
-"""Search a task's training questions in embedding stores, and keep what ranks high and is not relevant: negatives."""
+"""Embed a task's training questions, search them in embedding stores, and keep what ranks high and is not relevant: negatives."""
 
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
 
-from pretrieve.base.arguments import add_threads, required, required_lists
+from pretrieve.base.arguments import add_device, json_object, required, required_lists
 from pretrieve.base.program import one_each
 from pretrieve.evaluation.retrieve import TaskSearch
+from pretrieve.training.device import choose_device
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     required(parser, Path, task="")
-    required_lists(parser, Path, stores="directories with corpus and queries", retrievers="who made each of them")
+    required_lists(parser, Path, stores="directories with the corpus", retrievers="who made each of them")
     required_lists(parser, str, sizes="one for each store: whose training questions")
     parser.add_argument("--depth", type=int, default=200)
-    add_threads(parser)
+    required(parser, json_object, options="JSON of configuration.recipe_options")
+    add_device(parser)
     required_lists(parser, Path, out="one file of negatives for each store")
 
 
 def main(options: argparse.Namespace) -> None:
     one_each(stores=options.stores, retrievers=options.retrievers, sizes=options.sizes, out=options.out)
-    task = TaskSearch(options.task, {}, {}, mining_depth=options.depth, threads=options.threads)
+    device = choose_device(options.precision, options.threads)
+    task = TaskSearch(options.task, options.options, {}, mining_depth=options.depth, threads=options.threads)
     lists = (options.stores, options.retrievers, options.sizes, options.out)
     for store, retriever, size, out in zip(*lists, strict=True):
+        task.embed_mined(retriever, store, size, device)
         task.mine(store, retriever, size, out)

@@ -37,8 +37,10 @@ def main(arguments: argparse.Namespace) -> None:
     device = choose_device(arguments.precision, arguments.threads)
     depths = (arguments.depth, arguments.mining_depth)
     task = TaskSearch(arguments.task, arguments.options, arguments.search, *depths, arguments.threads)
-    for retriever, store in zip(arguments.retrievers, arguments.stores, strict=True):
-        task.embed(retriever, store, device, processes, arguments.vectors_code)
+    for retriever, store, size in zip(arguments.retrievers, arguments.stores, arguments.sizes, strict=True):
+        task.embed(
+            retriever, store, task.stores_of(size, bool(arguments.negatives)), device, processes, arguments.vectors_code
+        )
     processes.leave()
     if not processes.first:
         return

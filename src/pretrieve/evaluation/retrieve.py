@@ -6,7 +6,7 @@ has no ranx, does as much.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -16,7 +16,7 @@ from pretrieve.base.paths import cost_beside
 from pretrieve.evaluation.entropy_file import write_entropy
 from pretrieve.evaluation.metrics import read_qrels
 from pretrieve.retrieval.candidates import read_candidates
-from pretrieve.retrieval.embed_task import embed_task
+from pretrieve.retrieval.embed_task import embed_queries, embed_task
 from pretrieve.retrieval.negatives import mine, write_negatives
 from pretrieve.retrieval.search_task import TaskIds, entropy_of, recall_file, search_task
 from pretrieve.retrieval.trec_run import Run, write_trec
@@ -55,40 +55,65 @@ class TaskSearch:
     def qrels(self) -> dict[str, dict[str, int]]:
         return read_qrels(self.task / "qrels.parquet")
 
+    def wanted(self, size: str, mined: bool) -> list[str]:
+        """The test queries of a training-set size; or those that negatives are mined for, which train and validate."""
+        parts = ("train", "valid") if mined else ("test",)
+        return [query for part in parts for query in self.splits.needed(size, part)]
+
+    def stores_of(self, size: str, mined: bool) -> dict[str, list[str]]:
+        """Store → its queries: ``queries`` and, where negatives are ``mined``, ``mining``."""
+        return {"queries": self.wanted(size, False)} | ({"mining": self.wanted(size, True)} if mined else {})
+
     def embed(
-        self, retriever: Path, store: Path, device: Device, processes: Processes | None = None, code: str = ""
+        self,
+        retriever: Path,
+        store: Path,
+        wanted: Mapping[str, Sequence[str]],
+        device: Device,
+        processes: Processes | None = None,
+        code: str = "",
     ) -> None:
-        """Write the vectors of the task's texts into ``store``, and what that cost. Vectors that are there of the same retriever,
-        texts and ``code`` stay, and so does their cost."""
+        """Write the vectors of the task's candidates and of the ``wanted`` queries (store → ids) into ``store``, and what that
+        cost. Vectors that are there of the same retriever, texts and ``code`` stay, and so does their cost."""
         processes = processes or Processes()
+        queries = {name: self.ids.rows_of(ids) for name, ids in wanted.items()}
         data, options = self.data, self.options
         lengths, windows = (options["query_length"], options["passage_length"]), options.get("windows", 1)
         with Cost("embed", self.threads) as cost:
             cost.gpus = processes.world
-            cost.tokens = embed_task(data, retriever, store, *lengths, device, windows, processes, code)
+            cost.tokens = embed_task(data, retriever, store, *lengths, device, windows, processes, code, queries)
         file = store / "cost.json"
         if processes.first and (cost.tokens or not file.is_file()):
             cost.write(file)
+
+    def embed_mined(self, retriever: Path, store: Path, size: str, device: Device) -> None:
+        """Write the vectors that :meth:`mine` needs beside those of a search that mined nothing."""
+        rows = self.ids.rows_of(self.wanted(size, True))
+        embed_queries(self.data, retriever, store, self.options["query_length"], device, {"mining": rows})
 
     def run(self, store: Path, size: str, path: Path, candidates: Path | None = None) -> Run:
         """Search the test queries of a training-set size, and write the run, its entropies, and what that cost.
 
         candidates: another run, whose hits alone are ranked."""
         with Cost("search", self.threads) as cost:
-            queries, given = self.splits.needed(size), read_candidates(candidates) if candidates else None
+            queries, given = self.wanted(size, False), read_candidates(candidates) if candidates else None
+            ids = self.ids.store_of("queries", queries)
             more = (self.depth, self.search, self.threads, given, recall_file(path))
-            run = search_task(self.ids, store, queries, *more)
+            run = search_task(ids, store, queries, *more)
             write_trec(path, run, "dense")
             temperature = float(self.options.get("temperature", 1.0))
-            write_entropy(path, entropy_of(self.ids, store, queries, self.qrels, temperature, self.threads))
+            write_entropy(path, entropy_of(ids, store, queries, self.qrels, temperature, self.threads))
         cost.write(cost_beside(path))
         return run
 
     def mine(self, store: Path, retriever: Path, size: str, path: Path) -> None:
-        """Search the training queries of a size, and write what ranks high and is not relevant; with what that cost."""
+        """Search the queries of a size that :meth:`wanted` has mined, and write what ranks high and is not relevant; with what
+        that cost."""
         with Cost("mine", self.threads) as cost:
-            queries = [query for part in ("train", "valid") for query in self.splits.needed(size, part)]
-            run = search_task(self.ids, store, queries, self.mining_depth, threads=self.threads)
+            queries = self.wanted(size, True)
+            run = search_task(
+                self.ids.store_of("mining", queries), store, queries, self.mining_depth, threads=self.threads
+            )
             about = {"source": retriever.parent.parent.name, "retriever": str(retriever), "size": size}
             write_negatives(path, mine(run, self.qrels, self.mining_depth, about))
         behind = [f"{retriever}/cost.json", f"{store}/cost.json"]

@@ -9,9 +9,11 @@ that cost.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 
+from pretrieve.models.tiles import Tiles
 from pretrieve.text.packing import Packed
 
 #: Padding that a group may have, as a share of its longest sequence, by device.
@@ -67,3 +69,8 @@ class Batch:
 
     def __len__(self) -> int:
         return len(self.starts)
+
+    @cached_property
+    def tiles(self) -> Tiles:
+        """The rectangles that attention is computed on in bf16 on a CPU, in place of groups."""
+        return Tiles.of(self.lengths, self.starts)

@@ -34,6 +34,7 @@ from pretrieve.models.batch import Batch
 from pretrieve.models.config import BodyConfig
 from pretrieve.models.dropout import Dropout, attend, dropout
 from pretrieve.models.initialisation import seeded
+from pretrieve.models.tiles import attend_in_tiles, barred, in_tiles, tile_rows
 from pretrieve.models.transformer import initialise_layers, sinusoids
 from pretrieve.models.word_loss import word_loss
 from pretrieve.text.packing import Packed
@@ -79,11 +80,15 @@ class CausalAttention(nn.Module):
         self.dropout = config.dropout
 
     def forward(self, x: torch.Tensor, batch: Batch, mask: torch.Tensor | None) -> torch.Tensor:
-        """mask: of :func:`span_mask`, at least as long as the longest sequence; None: all rows before."""
+        """mask: of :func:`span_mask`, at least as long as the tile of the longest sequence; None: all rows before."""
         hidden = x.shape[-1]
         # split, not slices: the gradient of a slice is a full-size tensor of zeros, once for each group.
-        parts = self.qkv(x).split([end - begin for _, _, begin, end, _, _ in batch.groups])
-        drop = self.dropout if self.training else 0.0
+        joint, drop = self.qkv(x), self.dropout if self.training else 0.0
+        if in_tiles(joint):
+            longest = batch.tiles.longest
+            allowed = span_mask(longest, "all") if mask is None else mask[:longest, :longest]
+            return self.output(attend_in_tiles(joint, batch.tiles, self.heads, drop, barred(allowed)))
+        parts = joint.split([end - begin for _, _, begin, end, _, _ in batch.groups])
         results = []
         for (first, last, begin, end, longest, full), part in zip(batch.groups, parts, strict=True):
             n, place = last - first, None
@@ -158,7 +163,7 @@ class Decoder(nn.Module):
         """(T, d) states; their product with a word's embedding is its logit. vectors (n, d): in packed order; words (V, d)."""
         longest = batch.groups[0][4] if batch.groups else 0
         whole = self.span == "all" or self.span >= longest
-        mask = None if whole else span_mask(longest, self.span, vectors.device)
+        mask = None if whole else span_mask(tile_rows(longest), self.span, vectors.device)
         x = functional.embedding(batch.tokens, words) + self.positions(batch.positions)
         x = self.dropout(self.embedding_norm(x))
         for layer in self.layers:

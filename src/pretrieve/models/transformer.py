@@ -22,6 +22,7 @@ from pretrieve.models.batch import Batch
 from pretrieve.models.config import BodyConfig
 from pretrieve.models.dropout import Dropout, attend
 from pretrieve.models.read_rows import Asking
+from pretrieve.models.tiles import attend_in_tiles, in_tiles
 
 
 def sinusoids(positions: int, hidden: int) -> torch.Tensor:
@@ -55,6 +56,9 @@ class Attention(nn.Module):
             query_parts = query.split([after - begin for begin, after, *_ in parts])
         else:
             joint = self.qkv(x)
+            if in_tiles(joint):
+                drop = self.dropout if self.training else 0.0
+                return self.output(attend_in_tiles(joint, batch.tiles, self.heads, drop))
             parts = query_parts = [None] * len(batch.groups)
         # split, not slices: the gradient of a slice is a full-size tensor of zeros, once for each group.
         joint_parts = joint.split([end - begin for _, _, begin, end, _, _ in batch.groups])

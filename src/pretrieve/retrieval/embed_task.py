@@ -3,7 +3,8 @@
 =====================  ============================  =================================================================
 store                  retriever                     content
 =====================  ============================  =================================================================
-``queries``            all                           (Q, dim): vectors of the query tower
+``queries``            all                           (Q, dim): vectors of the query tower, of the queries that are searched
+                                                     with; ``mining`` of those that negatives are mined for
 ``corpus``             all                           (N, dim): of the document tower; of a joint representation ĥ, which has
                                                      no columns if ``parts`` is ``ot``
 ``queries-lexical``    joint, unless ``parts: cls``  (Q, V): μ (:mod:`pretrieve.models.joint`)
@@ -17,6 +18,7 @@ With ``windows`` above 1 (MaxP, :mod:`pretrieve.text.windows`) a row of the corp
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -46,10 +48,12 @@ def embed_task(
     windows: int = 1,
     processes: Processes | None = None,
     code: str = "",
+    queries: Mapping[str, np.ndarray] | None = None,
 ) -> int:
     """Write the stores of the module's table into ``out``, rows as in the task's Parquet files; returns the number of tokens
     encoded. Shards that an earlier run has finished are kept if retriever, task, lengths, windows and ``code`` are the same.
 
+    queries: name of a store → rows of the task's queries that it has, in this order; by default ``queries`` has all.
     windows: a candidate's passage is cut into that many of ``passage_length`` tokens at most (1: FirstP). processes: all of
     them call this with the same arguments. code: what stands for the source files that vectors are made by.
 
@@ -70,19 +74,20 @@ def embed_task(
     if windows > 1:
         cut = data.windows(passage_length, windows)
         corpus_rows, pack_corpus, documents = len(cut), cut.pack, cut.windows.documents
-    sides: tuple[tuple[str, Pack, int], ...] = (
-        ("queries", lambda rows: data.pack_queries(rows, query_length), len(data.query_ids)),
-        ("corpus", pack_corpus or (lambda rows: data.pack_candidates(rows, passage_length)), corpus_rows),
-    )
     key = _key(data, retriever, about, query_length, passage_length, windows, code)
+    sides = _query_sides(
+        data, {"queries": np.arange(len(data.query_ids))} if queries is None else queries, query_length, key
+    )
+    pack_corpus = pack_corpus or (lambda rows: data.pack_candidates(rows, passage_length))
+    sides.append(("corpus", pack_corpus, corpus_rows, key))
 
     def jobs(owner: bool) -> list[Job]:
-        return [_job(dual, out, name, pack, rows, key, owner) for name, pack, rows in sides]
+        return [_job(dual, out, *side, owner) for side in sides]
 
     def prepare() -> None:
         # What an earlier retriever or other windows left would be taken for a part of these stores.
         if not (isinstance(dual.document, JointTower) and dual.document.core.lexical_width):
-            for name, _, _ in sides:
+            for name, *_ in sides:
                 remove_store(Path(out), f"{name}-lexical")
         # A meta file of other windows is gone by now, and that of these is not there yet.
         if documents is None:
@@ -92,6 +97,29 @@ def embed_task(
             np.save(stream, documents.astype("<i8"), allow_pickle=False)
 
     return run_jobs(jobs, device, processes, prepare)
+
+
+def embed_queries(
+    data: Dataset, retriever: Path, out: Path, query_length: int, device: Device, queries: Mapping[str, np.ndarray]
+) -> int:
+    """Write stores of queries alone, as :func:`embed_task` does, beside a corpus that is there; returns the tokens encoded."""
+    dual, about = load_retriever(retriever)
+    data.check_vocabulary(about, retriever)
+    dual.to(device.device)
+    data = data.read_by(dual.config.kind)
+    sides = _query_sides(data, queries, query_length, _key(data, retriever, about, query_length, 0, 1))
+    return run_jobs(lambda owner: [_job(dual, out, *side, owner) for side in sides], device)
+
+
+#: Name of a store, what lays out its rows, their number, and its key.
+Side = tuple[str, Pack, int, str]
+
+
+def _query_sides(data: Dataset, queries: Mapping[str, np.ndarray], length: int, key: str) -> list[Side]:
+    def pack_rows(rows: np.ndarray) -> Pack:
+        return lambda chosen: data.pack_queries(rows[chosen], length)
+
+    return [(name, pack_rows(rows), len(rows), content_key(key, rows.tolist())) for name, rows in queries.items()]
 
 
 def _key(
@@ -113,7 +141,7 @@ def _key(
 
 def _job(dual: DualEncoder, out: Path, name: str, pack: Pack, rows: int, key: str, owner: bool) -> Job:
     """One side's texts and stores; what is computed of them follows from the kind of tower."""
-    tower = dual.query if name == "queries" else dual.document
+    tower = dual.document if name == "corpus" else dual.query
     if not (isinstance(tower, JointTower) and tower.core.lexical_width):
         store = EmbeddingWriter(out, name, rows, tower.width, key, shard_rows(rows, 4 * tower.width), owner)
         return Job(name, tower, lambda batch: [tower(batch)], pack, rows, [store])
@@ -121,7 +149,7 @@ def _job(dual: DualEncoder, out: Path, name: str, pack: Pack, rows: int, key: st
     dense, words = core.cls_width, core.lexical_width
     lexical: ShardWriter
     compute: Compute
-    if name == "queries":
+    if name != "corpus":
         size, compute = shard_rows(rows, 4 * (dense + words)), core.represent
         lexical = EmbeddingWriter(out, f"{name}-lexical", rows, words, key, size, owner)
     else:

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.corpora.tables import read_table
 from pretrieve.retrieval.approximation import measure_index, search_index
@@ -26,16 +28,28 @@ from pretrieve.retrieval.window_search import rank_documents, read_documents, se
 
 @dataclass(frozen=True)
 class TaskIds:
-    """document_ids: N, query_ids: Q; in row order of the stores."""
+    """document_ids: N, query_ids: Q; in row order of the stores. name: of the store of queries."""
 
     document_ids: list[str]
     query_ids: list[str]
+    name: str = "queries"
 
     @classmethod
     def read(cls, task: Path) -> TaskIds:
         """From ``corpus.parquet`` and ``queries.parquet`` of a task's directory."""
         columns = (("corpus", "doc_id"), ("queries", "query_id"))
         return cls(*(read_table(Path(task) / f"{name}.parquet", [key])[key].to_pylist() for name, key in columns))
+
+    def rows_of(self, wanted: Collection[str]) -> np.ndarray:
+        """Rows of the ``wanted`` queries, ascending; one that is not among the ids is a DataError."""
+        wanted = set(wanted)
+        if missing := sorted(wanted.difference(self.query_ids)):
+            raise DataError(f"queries.parquet: lacks query {missing[0]!r} of splits.parquet; rebuild the task.")
+        return np.array([row for row, query_id in enumerate(self.query_ids) if query_id in wanted], dtype=np.int64)
+
+    def store_of(self, name: str, wanted: Collection[str]) -> TaskIds:
+        """The ids of a store of the ``wanted`` queries alone."""
+        return TaskIds(self.document_ids, [self.query_ids[row] for row in self.rows_of(wanted)], name)
 
 
 #: Queries on which an approximate search is compared with the exact one.
@@ -73,7 +87,7 @@ def search_task(
         when an index cannot be built, or does not go with the representation.
     """
     options = dict(options or {})
-    query_ids, vectors = select_queries(EmbeddingReader(stores, "queries"), ids.query_ids, wanted)
+    query_ids, vectors = select_queries(EmbeddingReader(stores, ids.name), ids.query_ids, wanted)
     corpus, documents = EmbeddingReader(stores, "corpus"), read_documents(stores)
     joint = _is_joint(stores)
     if joint:  # torch takes two seconds to load, and nothing else here needs it
@@ -83,7 +97,7 @@ def search_task(
         raise ConfigError(f"index kind {kind!r} holds vectors, not the joint score; set joint_candidates instead.")
     common = {"query_ids": query_ids, "threads": threads}
     if joint:
-        _, words = select_queries(EmbeddingReader(stores, "queries-lexical"), ids.query_ids, wanted)
+        _, words = select_queries(EmbeddingReader(stores, f"{ids.name}-lexical"), ids.query_ids, wanted)
         lexical = LexicalReader(stores, "corpus-lexical")
         scorer = JointScorer(corpus, lexical, vectors, words, threads)
         if candidates is not None:
@@ -134,12 +148,12 @@ def entropy_of(
     threads: int = 1,
 ) -> dict[str, tuple[float, float]]:
     """:func:`~pretrieve.retrieval.contrastive_entropy.contrastive_entropy` of the ``wanted`` queries, by the exact scores."""
-    query_ids, vectors = select_queries(EmbeddingReader(stores, "queries"), ids.query_ids, wanted)
+    query_ids, vectors = select_queries(EmbeddingReader(stores, ids.name), ids.query_ids, wanted)
     scorer: Scorer = DenseScorer(EmbeddingReader(stores, "corpus"), vectors, threads)
     if _is_joint(stores):
         from pretrieve.retrieval.joint_search import JointScorer
 
-        _, words = select_queries(EmbeddingReader(stores, "queries-lexical"), ids.query_ids, wanted)
+        _, words = select_queries(EmbeddingReader(stores, f"{ids.name}-lexical"), ids.query_ids, wanted)
         lexical = LexicalReader(stores, "corpus-lexical")
         scorer = JointScorer(EmbeddingReader(stores, "corpus"), lexical, vectors, words, threads)
     return contrastive_entropy(scorer, query_ids, ids.document_ids, qrels, read_documents(stores), temperature)

@@ -35,7 +35,7 @@ _NEEDS = {
     "pretrain": ("store", "start"),
     "finetune": ("encoder", "task"),
     "retrieve": ("task", "retrievers", "candidates"),
-    "mine": ("task", "stores"),
+    "mine": ("task", "stores", "retrievers"),
     "predict": ("task", "models"),
 }
 _MAKES = {"retrieve": ("runs", "outputs", "negatives", "stores"), "predict": ("predictions", "outputs")}

@@ -97,9 +97,10 @@ def _retrieve(call: Call, device: Device) -> dict[str, float]:
     depths = (int(call.one("depth", "100")), int(call.one("mining-depth", "200")))
     task = TaskSearch(Path(call.one("task")), call.json("options"), call.json("search"), *depths, _threads(call))
     retriever, store, size = Path(call.one("retrievers")), Path(call.one("stores")), call.one("sizes")
-    task.embed(retriever, store, device, code=call.one("vectors-code"))
+    negatives = _place(call, "negatives")
+    task.embed(retriever, store, task.stores_of(size, bool(negatives)), device, code=call.one("vectors-code"))
     run = task.run(store, size, Path(call.one("runs")), _place(call, "candidates"))
-    if negatives := _place(call, "negatives"):
+    if negatives:
         task.mine(store, retriever, size, negatives)
     return preview(run, task.task / "qrels.parquet", task.splits.needed(size), call.options.get("metrics", ()))
 
@@ -107,6 +108,6 @@ def _retrieve(call: Call, device: Device) -> dict[str, float]:
 def _command(call: Call, device: Device) -> None:
     command = import_module(f"pretrieve.commands.{call.program}")
     words = call.words()
-    if call.program == "predict":
+    if call.program in ("predict", "mine"):
         words += ["--precision", "bf16" if device.bf16 else "fp32"]
     command.main(make_parser(command).parse_args(words))
