@@ -27,7 +27,7 @@ GROUPS = {
         *("table", "figure", "claims", "report", "my-corpus-table", "my-corpus-export"),
         *("status", "report-time", "compare-runs", "publish"),
     ),
-    "running": ("estimate", "bundle", "unbundle", "warm-up"),
+    "running": ("check-config", "estimate", "bundle", "unbundle", "warm-up"),
 }
 COMMANDS = tuple(name for names in GROUPS.values() for name in names)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import csv
 import json
-import re
 import shlex
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -26,6 +25,7 @@ from pretrieve.workflow.commands import REHEARSAL
 from pretrieve.workflow.configuration import check_config
 from pretrieve.workflow.figure_inputs import cells_of
 from pretrieve.workflow.job_options import EXAMPLE_READERS, chain_of, fits, recipe_kind, recipe_options
+from pretrieve.workflow.patterns import alternation, family_pattern
 from pretrieve.workflow.plan_files import PlanFiles
 from pretrieve.workflow.scales import (
     at_scale,
@@ -118,28 +118,16 @@ class Plan(PlanFiles):
     def seeds(self) -> list[int]:
         return list(self.config["seeds"])
 
-    @staticmethod
-    def alternation(names: Iterable[str]) -> str:
-        """A regular expression that matches exactly these names."""
-        unique = sorted(set(names), key=lambda name: (-len(name), name))
-        return "|".join(re.escape(name) for name in unique) or "$^"
+    alternation = staticmethod(alternation)
 
     def family_pattern(self, families: Iterable[str]) -> str:
-        """A regular expression that matches exactly these families in front of ``-SIZE/``. Short, for Snakemake compiles it for
-        every output of every rule: where most families are meant, the others are excluded."""
-        wanted = set(families)
-        encoders, recipes = ({name.split(".", 1)[place] for name in wanted} for place in (0, 1))
-        others = {f"{encoder}.{recipe}" for encoder in encoders for recipe in recipes} - wanted
-        exact = _by_recipe(wanted)
-        if not others:
-            return exact
-        most = rf"(?!(?:{_by_recipe(others)})-(?:{self._sizes})/)(?:{self.alternation(encoders)})\.(?:{self.alternation(recipes)})"
-        return min(exact, most, key=len)
+        """A regular expression that matches exactly these families in front of ``-SIZE/``."""
+        return family_pattern(frozenset(families), self._sizes)
 
     @cached_property
     def _sizes(self) -> str:
-        """A regular expression of the names of all training-set sizes."""
-        return self.alternation(size for options in self.config["datasets"].values() for size in options["sizes"])
+        """A regular expression that matches the names of all training-set sizes."""
+        return alternation(size for options in self.config["datasets"].values() for size in options["sizes"])
 
     def dataset_of(self, role: str, paper: str | None = None) -> str | None:
         """The data set, or mean of data sets, that plays a role at this scale in the tables of a paper, or None."""
@@ -389,19 +377,6 @@ class Plan(PlanFiles):
     def metrics_of(self, dataset: str) -> list[str]:
         """What is measured on a data set, or on the parts of a mean."""
         return list(self.config["datasets"][self.parts(dataset)[0]].get("metrics", self.config["metrics"]))
-
-
-def _by_recipe(families: Iterable[str]) -> str:
-    """``(?:encoders)\\.(?:recipes)`` for each set of recipes that the same encoders have."""
-    encoders: dict[str, set[str]] = {}
-    for family in families:
-        encoder, _, recipe = family.partition(".")
-        encoders.setdefault(recipe, set()).add(encoder)
-    recipes: dict[frozenset[str], list[str]] = {}
-    for recipe, names in encoders.items():
-        recipes.setdefault(frozenset(names), []).append(recipe)
-    parts = [rf"(?:{Plan.alternation(names)})\.(?:{Plan.alternation(some)})" for names, some in recipes.items()]
-    return "|".join(sorted(parts)) or "$^"
 
 
 def _read_rows(path: Path, delimiter: str) -> list[dict[str, str]]:
