@@ -36,6 +36,7 @@ from pretrieve.workflow.rule_scores import ScoreRules
 from pretrieve.workflow.cluster import Site
 from pretrieve.workflow.stage_code import stage_code
 from pretrieve.benchmarks import readers as dataset_formats
+from pretrieve.operations.estimate.run_size import check_run_size
 from pretrieve.workflow.plan import Plan, as_argument
 
 
@@ -64,6 +65,7 @@ try:
     NEEDS = Needs(config, SITE)
     if FIRST:
         watch_timers()
+        check_run_size(PLAN)
         SITE.check_cluster()
         redate_for_run(PLAN.root)
 except PretrieveError as error:

@@ -8,6 +8,19 @@
 # without it. Some cluster file systems keep such locks apart for each machine. So the file names the machine, and what a run on
 # another one has left is only named.
 set -euo pipefail
+
+# Snakemake reads files of --configfile before any rule, and would not come back from one whose aliases have no end.
+config_files=() naming=
+for word in "$@"; do
+  case $word in
+    --configf*=*) config_files+=("${word#*=}") naming= ;;
+    --configf*) naming=yes ;;
+    -*) naming= ;;
+    *) [ -z "$naming" ] || config_files+=("$word") ;;
+  esac
+done
+[ ${#config_files[@]} -eq 0 ] || python -m pretrieve check-config -- "${config_files[@]}"
+
 command -v flock > /dev/null || exec snakemake "$@"
 
 say() { echo "$*" >&2; }

@@ -31,6 +31,7 @@ from pretrieve.models.config import BodyConfig
 from pretrieve.models.encoder import Encoder
 from pretrieve.models.hf_format import read_encoder, save_encoder
 from pretrieve.models.published import read_start
+from pretrieve.operations.estimate.run_size import MOST_JOBS, check_run_size, jobs_of_a_seed
 from pretrieve.workflow import my_corpus
 from pretrieve.workflow.config_checks import check_file, check_size
 
@@ -82,12 +83,41 @@ def test_snakemake_never_sees_a_bomb(untouched: Workflow, fault_folders: Path) -
     assert time.monotonic() - begin < 60
 
 
+@pytest.mark.parametrize("words", [["--configfile", "fine.yaml", "bomb.yaml", "-n"], ["-n", "--configfile=bomb.yaml"]])
+def test_files_of_the_command_line_are_checked_where_a_run_is_begun(
+    untouched: Workflow, fault_folders: Path, words: list[str]
+) -> None:
+    """`make` and workflow/run.sh; plain `snakemake --configfile` reads them before any rule."""
+    workflow = clone(untouched, fault_folders / f"bombs-{len(words)}")
+    (workflow.folder / "bomb.yaml").write_text(BOMBS["mappings"])
+    (workflow.folder / "fine.yaml").write_text("seeds: [1]\n")
+    ended = workflow.call("workflow/run.sh", *words)
+    assert ended.returncode == 1 and "ConfigError: bomb.yaml: line" in ended.stderr, ended.stderr
+    assert not (workflow.folder / ".snakemake").exists()
+    ended = workflow.call("workflow/run.sh", "-n", "--quiet", "--configfile", "fine.yaml")
+    assert ended.returncode == 0, ended.stderr
+
+
+def test_a_run_that_snakemake_could_not_plan(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The limit is of jobs, so that many seeds of a single table pass."""
+    config = project_config()
+    most = MOST_JOBS // jobs_of_a_seed(checked(config))
+    assert 20 < most < 200
+    check_run_size(checked(config | {"seeds": list(range(1, most + 1))}))
+    with pytest.raises(ConfigError, match=rf"seeds: {most + 1} seeds make .* run at most {most} seeds at a time"):
+        check_run_size(checked(config | {"seeds": list(range(1, most + 2))}))
+    thousand = {"seeds": list(range(1, 1001))}
+    check_run_size(checked(config | thousand | {"tables": ["pretraining_tasks/table3"], "figures": []}))
+    monkeypatch.setenv("PRETRIEVE_SIZE_LIMIT", "20")
+    check_run_size(checked(config | thousand))
+
+
 @pytest.mark.parametrize(
     ("path", "value", "words"),
     [
         ("seeds", [1.0], "seeds.0: 1.0 is not allowed; expected a whole number"),
         ("seeds", [10**30], "seeds.0: 10000000000000000000… is not allowed; expected a number from 0 to"),
-        ("seeds", list(range(1000)), "seeds: 1,000 seeds in one run; expected at most 100"),
+        ("seeds", list(range(1001)), "seeds: 1,001 seeds in one run; expected at most 1,000"),
         ("scales.demo.body.hidden", 128.0, "body.hidden: 128.0 is not allowed; expected a whole number"),
         ("scales.demo.body.hidden", 10**12, "body.hidden: 1000000000000 is not allowed; expected a number from 1 to"),
         (

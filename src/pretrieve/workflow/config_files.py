@@ -25,6 +25,7 @@ import yaml
 
 from pretrieve.base.code_folder import CODE
 from pretrieve.base.errors import ConfigError
+from pretrieve.workflow.config_checks import check_file
 from pretrieve.workflow.scales import OWN
 
 _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml's reads the same ten times faster
@@ -52,10 +53,11 @@ def read_config(file: Path | None = None, words: Iterable[str] = (), code_folder
     Raises
     ------
     ConfigError
-        as :func:`complete`, and for a word that is none.
+        as :func:`complete` and :func:`~pretrieve.workflow.config_checks.check_file`, and for a word that is none.
     """
     if file is None and not (file := Path("config.yaml")).exists():
         file = code_folder / "config.yaml"
+    check_file(file)
     whole = complete(read_part(file), code_folder)
     for word in words:
         key, equals, value = word.partition("=")

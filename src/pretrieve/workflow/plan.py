@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import csv
 import json
-import re
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ from pretrieve.workflow.commands import REHEARSAL
 from pretrieve.workflow.configuration import check_config
 from pretrieve.workflow.figure_inputs import cells_of
 from pretrieve.workflow.job_options import EXAMPLE_READERS, chain_of, fits, recipe_kind, recipe_options
+from pretrieve.workflow.patterns import alternation, family_pattern
 from pretrieve.workflow.plan_files import PlanFiles
 from pretrieve.workflow.scales import (
     at_scale,
@@ -117,24 +118,16 @@ class Plan(PlanFiles):
     def seeds(self) -> list[int]:
         return list(self.config["seeds"])
 
-    @staticmethod
-    def alternation(names: Iterable[str]) -> str:
-        """A regular expression that matches exactly these names."""
-        unique = sorted(set(names), key=lambda name: (-len(name), name))
-        return "|".join(re.escape(name) for name in unique) or "$^"
+    alternation = staticmethod(alternation)
 
     def family_pattern(self, families: Iterable[str]) -> str:
-        """A regular expression that matches exactly these families in front of ``-SIZE/``. Short, for Snakemake compiles it for
-        every output of every rule: where most families are meant, the others are excluded."""
-        wanted = set(families)
-        encoders, recipes = ({name.split(".", 1)[place] for name in wanted} for place in (0, 1))
-        others = {f"{encoder}.{recipe}" for encoder in encoders for recipe in recipes} - wanted
-        exact = _by_recipe(wanted)
-        if not others:
-            return exact
-        sizes = self.alternation(size for options in self.config["datasets"].values() for size in options["sizes"])
-        product = rf"(?!(?:{_by_recipe(others)})-(?:{sizes})/)(?:{self.alternation(encoders)})\.(?:{self.alternation(recipes)})"
-        return min(exact, product, key=len)
+        """A regular expression that matches exactly these families in front of ``-SIZE/``."""
+        return family_pattern(frozenset(families), self._sizes)
+
+    @cached_property
+    def _sizes(self) -> str:
+        """A regular expression that matches the names of all training-set sizes."""
+        return alternation(size for options in self.config["datasets"].values() for size in options["sizes"])
 
     def dataset_of(self, role: str, paper: str | None = None) -> str | None:
         """The data set, or mean of data sets, that plays a role at this scale in the tables of a paper, or None."""
@@ -252,28 +245,34 @@ class Plan(PlanFiles):
         sizes_of = dict(self.asked_sizes)
         for task in self.tasks:
             whole = set(self.config["datasets"][task]["sizes"])
-            for encoder in self.config["encoders"]:
-                for recipe in self.config["recipes"]:
-                    if (f"{encoder}.{recipe}", task) not in self.asked_sizes and fits(self.config, recipe, task):
-                        sizes = whole.copy()
-                        for step in self._steps(recipe, task):
-                            sizes &= self.asked_sizes.get((f"{encoder}.{step}", task), whole)
-                        sizes_of[f"{encoder}.{recipe}", task] = sizes or whole
+            steps = {name: self._steps(name, task) for name in self.config["recipes"] if fits(self.config, name, task)}
+            for encoder, recipe in product(self.config["encoders"], steps):
+                if (f"{encoder}.{recipe}", task) not in self.asked_sizes:
+                    made_from = [self.asked_sizes.get((f"{encoder}.{step}", task), whole) for step in steps[recipe]]
+                    sizes_of[f"{encoder}.{recipe}", task] = whole.intersection(*made_from) or whole
         return {key: self._in_order(key[1], sizes) for key, sizes in sizes_of.items()}
 
     def _steps(self, recipe: str, task: str) -> list[str]:
         """A recipe's chain to its end."""
         return [name for step in self.chain(recipe, task) for name in (step, *self._steps(step, task))]
 
-    def _in_order(self, dataset: str, sizes: Iterable[str]) -> tuple[str, ...]:
-        return tuple(size for size in self.config["datasets"][dataset]["sizes"] if size in set(sizes))
+    def _in_order(self, dataset: str, sizes: Collection[str]) -> tuple[str, ...]:
+        return tuple(size for size in self.config["datasets"][dataset]["sizes"] if size in sizes)
+
+    @cached_property
+    def _trained_on_task(self) -> dict[str, dict[str, tuple[str, ...]]]:
+        """Task → family → the sizes of :attr:`trained_sizes`: each data set asks for those of its own task."""
+        of_task: dict[str, dict[str, tuple[str, ...]]] = {}
+        for (family, task), sizes in self.trained_sizes.items():
+            of_task.setdefault(task, {})[family] = sizes
+        return of_task
 
     def families(self, dataset: str, scored: bool = True) -> dict[tuple[str, ...], list[str]]:
         """Sizes → the families whose retrievers are ``scored`` on a data set with exactly these sizes, or else trained on it.
         A family that shares no size with the data set is left out; teachers are trained and not scored."""
         groups: dict[tuple[str, ...], list[str]] = {}
-        for (family, task), sizes in self.trained_sizes.items():
-            if task == self.trained_on(dataset) and (common := self._in_order(dataset, sizes)):
+        for family, sizes in self._trained_on_task.get(self.trained_on(dataset), {}).items():
+            if common := self._in_order(dataset, sizes):
                 if scored and recipe_kind(self.config, family.partition(".")[2]) == "cross-encoder":
                     continue
                 groups.setdefault(common, []).append(family)
@@ -335,13 +334,20 @@ class Plan(PlanFiles):
                 groups[sizes] = alone
         return groups
 
+    @cached_property
+    def _bm25_rows(self) -> dict[str, list[str]]:
+        """Data set → BM25's rows in the tables on it, and on means that it is a part of."""
+        rows_on: dict[str, list[str]] = {}
+        for cell in (cell for rows in self.cells.values() for cell in rows if cell["system"].startswith("bm25.")):
+            name = self.measurable(cell)
+            for dataset in () if name is None else self.parts(name):
+                rows_on.setdefault(dataset, []).append(cell["system"])
+        return rows_on
+
     def bm25_systems(self, dataset: str) -> list[str]:
         """BM25's rows on a data set: those of the tables, and of means that it is a part of. Where its hits are ranked again, and
         where no table has it, one row for each training-set size."""
-        cells = (cell for rows in self.cells.values() for cell in rows if cell["system"].startswith("bm25."))
-        played = ((cell["system"], self.measurable(cell)) for cell in cells)
-        systems = [system for system, name in played if name is not None and dataset in self.parts(name)]
-        options = self.config["datasets"][dataset]
+        systems, options = list(self._bm25_rows.get(dataset, ())), self.config["datasets"][dataset]
         if options.get("rerank") or not systems:
             systems += [f"bm25.reqa-{size}" for size in options["sizes"]]
         return sorted(dict.fromkeys(systems))
@@ -413,19 +419,6 @@ class Plan(PlanFiles):
     def metrics_of(self, dataset: str) -> list[str]:
         """What is measured on a data set, or on the parts of a mean."""
         return list(self.config["datasets"][self.parts(dataset)[0]].get("metrics", self.config["metrics"]))
-
-
-def _by_recipe(families: Iterable[str]) -> str:
-    """``(?:encoders)\\.(?:recipes)`` for each set of recipes that the same encoders have."""
-    encoders: dict[str, set[str]] = {}
-    for family in families:
-        encoder, _, recipe = family.partition(".")
-        encoders.setdefault(recipe, set()).add(encoder)
-    recipes: dict[frozenset[str], list[str]] = {}
-    for recipe, names in encoders.items():
-        recipes.setdefault(frozenset(names), []).append(recipe)
-    parts = [rf"(?:{Plan.alternation(names)})\.(?:{Plan.alternation(some)})" for names, some in recipes.items()]
-    return "|".join(sorted(parts)) or "$^"
 
 
 def _read_rows(path: Path, delimiter: str) -> list[dict[str, str]]:

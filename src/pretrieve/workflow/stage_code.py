@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import ast
 import hashlib
-from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -64,34 +63,36 @@ def _source(module: str) -> Source:
         )
     tree = ast.parse(file.read_bytes())
     found: set[str] = set()
-    words = " ".join(_words(tree, found))
+    words: list[str] = []
+    _add_words(words, tree, found)
     own = (name for name in found if name.split(".")[0] == "pretrieve")
     known = (name for name in own if name not in NO_RESULT and file_of(name) is not None)
-    return Source(hashlib.sha256(words.encode()).hexdigest(), tuple(sorted(known)))
+    return Source(hashlib.sha256(" ".join(words).encode()).hexdigest(), tuple(sorted(known)))
 
 
-def _words(node: object, imports: set[str]) -> Iterator[str]:
-    """A part of a syntax tree as words, the same for every version of Python; and the project's modules that it imports."""
+def _add_words(words: list[str], node: object, imports: set[str]) -> None:
+    """A part of a syntax tree as words, the same for every version of Python; and the project's modules that it imports.
+    One list for all, as generators within generators take twice as long, and every call of Snakemake waits for it."""
     if isinstance(node, list):
-        yield "["
+        words.append("[")
         for one in node:
-            yield from _words(one, imports)
-        yield "]"
+            _add_words(words, one, imports)
+        words.append("]")
     elif not isinstance(node, ast.AST):
-        yield repr(node)
+        words.append(repr(node))
     elif not _decides_nothing(node):
         if isinstance(node, ast.ImportFrom) and node.module:
             imports |= {name for name in (node.module, *(f"{node.module}.{one.name}" for one in node.names))}
         elif isinstance(node, ast.Import):
             imports |= {one.name for one in node.names}
-        yield f"({type(node).__name__}"
+        words.append(f"({type(node).__name__}")
         for name in node._fields:
             value = getattr(node, name, None)
             if value is None or value == [] or (name in ("args", "keywords") and _says_only(node)):
                 continue
-            yield name
-            yield from _words(value, imports)
-        yield ")"
+            words.append(name)
+            _add_words(words, value, imports)
+        words.append(")")
 
 
 def _decides_nothing(node: ast.AST) -> bool:
