@@ -37,6 +37,7 @@ from pretrieve.workflow.scales import (
     vocabulary_corpus,
     vocabulary_of,
 )
+from pretrieve.workflow.snapshots import with_snapshots
 
 SOURCES = code_file("resources/sources.tsv")
 
@@ -65,7 +66,7 @@ class Plan(PlanFiles):
         ConfigError
             in one line, for the first thing that is wrong.
         """
-        config = overrides.rehearsed(at_scale(config))
+        config = with_snapshots(overrides.rehearsed(at_scale(config)))
         files = sorted(references.glob("*/*.csv"))
         names = {f"{file.parent.name}/{file.stem}": file for file in files}
         check_config(config, names)
