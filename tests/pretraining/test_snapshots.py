@@ -28,7 +28,15 @@ from pretrieve.training.run_settings import RunSettings
 from pretrieve.workflow.snapshots import check_snapshots, with_snapshots
 
 STEPS = 16
-BODY = {"kind": "transformer", "hidden": 16, "layers": 2, "heads": 2, "feed_forward": 32, "max_positions": 40, "dropout": 0.1}
+BODY = {
+    "kind": "transformer",
+    "hidden": 16,
+    "layers": 2,
+    "heads": 2,
+    "feed_forward": 32,
+    "max_positions": 40,
+    "dropout": 0.1,
+}
 OBJECTIVES = {
     "mlm": {"length": 24} | resolve("mlm", None, {}, "test"),
     "condenser": {"length": 24} | resolve("condenser", None, {"skip_layer": 1, "head_layers": 1}, "test"),
@@ -54,7 +62,11 @@ def run(store, directory: Path, name: str = "mlm", shares: tuple[float, ...] = (
 
 
 def files_of(folder: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*.*")) if path.name != "curve.csv"}
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted(folder.rglob("*.*"))
+        if path.name != "curve.csv"
+    }
 
 
 @pytest.mark.parametrize("name", OBJECTIVES)
@@ -70,7 +82,9 @@ def test_snapshots_are_the_weights_of_their_step_and_change_nothing(store, tmp_p
         with pytest.raises(Stopped):
             run(store, tmp_path / f"stopped{step}", name, stop=lambda a=asked, n=step: a.append(1) or len(a) == n)
         (file,) = (tmp_path / f"stopped{step}/ckpt").glob("step-*.safetensors")
-        state = {key.removeprefix("model/"): value for key, value in load_file(file).items() if key.startswith("model/")}
+        state = {
+            key.removeprefix("model/"): value for key, value in load_file(file).items() if key.startswith("model/")
+        }
         place = tmp_path / "watched" / str(share)
         encoder, about = load_encoder(place)
         prefix = "document.body." if name == "pairs" else "body."

@@ -436,4 +436,8 @@ def config_hash(config: Mapping[str, Any]) -> str:
         "my_corpus_options",
     )
     science = {key: value for key, value in config.items() if key not in practical}
+    science["scales"] = {
+        name: {key: value for key, value in scale.items() if key != "figures"}
+        for name, scale in config["scales"].items()
+    }
     return hashlib.sha256(json.dumps(science, sort_keys=True).encode()).hexdigest()[:16]

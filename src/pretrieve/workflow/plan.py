@@ -90,12 +90,13 @@ class Plan(PlanFiles):
                     raise ConfigError(
                         f"config: corpora.{corpus}.{key}: {file!r} is no file, and no name in {sources}{nearest(file, entries)}"
                     )
-        roles = {cell["dataset"] for rows in cells.values() for cell in rows}
-        of_paper = {f"{cell['paper']}/{cell['dataset']}" for rows in cells.values() for cell in rows}
+        every = [*cells.values(), *map(cells_of, plan.figures.values())]
+        roles = {cell["dataset"] for rows in every for cell in rows}
+        of_paper = {f"{cell['paper']}/{cell['dataset']}" for rows in every for cell in rows}
         for role in plan.scale["roles"]:
             if role not in roles | of_paper:
                 raise ConfigError(
-                    f"config: scales.{config['scale']}.roles: {role!r} is a role of no table; allowed: "
+                    f"config: scales.{config['scale']}.roles: {role!r} is a role of no table and no figure; allowed: "
                     f"{', '.join(sorted(roles))}{nearest(role, roles)}"
                 )
         return plan
@@ -300,9 +301,10 @@ class Plan(PlanFiles):
         return groups
 
     def bm25_systems(self, dataset: str) -> list[str]:
-        """BM25's rows on a data set: those of the tables, and of means that it is a part of. Where its hits are ranked again, and
-        where no table has it, one row for each training-set size."""
-        cells = (cell for rows in self.cells.values() for cell in rows if cell["system"].startswith("bm25."))
+        """BM25's rows on a data set: those of tables and figures, and of means that it is a part of. Where its hits are ranked again,
+        and where none has it, one row for each training-set size."""
+        every = (*self.cells.values(), *map(cells_of, self.figures.values()))
+        cells = (cell for rows in every for cell in rows if cell["system"].startswith("bm25."))
         played = ((cell["system"], self.measurable(cell)) for cell in cells)
         systems = [system for system, name in played if name is not None and dataset in self.parts(name)]
         options = self.config["datasets"][dataset]

@@ -52,7 +52,9 @@ class ModelRules:
     def snapshot_files(self, names: Sequence[str], files: Sequence[str]) -> list[str]:
         """The files of an encoder and of its snapshots, with ``{encoder}`` and ``{seed}``; the encoder's first."""
         ends = ["", *(f"-{name}" for name in names)]
-        return [f"{paths.encoder_dir(self.root, f'{{encoder}}{end}', '{seed}')}/{file}" for end in ends for file in files]
+        return [
+            f"{paths.encoder_dir(self.root, f'{{encoder}}{end}', '{seed}')}/{file}" for end in ends for file in files
+        ]
 
     def snapshot_argument(self, encoder: str, seed: int | str) -> str:
         """The options of pretrain.py that name the directories of an encoder's snapshots, and their shares of the steps."""

@@ -37,7 +37,11 @@ _NEEDS = {
     "mine": ("task", "stores"),
     "predict": ("task", "models"),
 }
-_MAKES = {"pretrain": ("out", "snapshots"), "retrieve": ("runs", "outputs", "negatives", "stores"), "predict": ("predictions", "outputs")}
+_MAKES = {
+    "pretrain": ("out", "snapshots"),
+    "retrieve": ("runs", "outputs", "negatives", "stores"),
+    "predict": ("predictions", "outputs"),
+}
 _COMMAND = re.compile(r"(?:^|\s)python workflow_scripts/(\w+)\.py (.*)$")
 
 
