@@ -268,7 +268,7 @@ def test_the_repositorys_configuration(config) -> None:
         (
             "scales.demo.roles.reqa-squadd",
             "questions",
-            ["'reqa-squadd' is a role of no table", "did you mean 'reqa-squad'?"],
+            ["'reqa-squadd' is a role of no table and no figure", "did you mean 'reqa-squad'?"],
         ),
         ("scales.demo.means", ["questions"], ["scales.demo.means: ['questions'] is not allowed; expected keys"]),
         ("scales.demo.means", {"all": []}, ["scales.demo.means.all: [] is not allowed", "non-empty"]),

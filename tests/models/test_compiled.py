@@ -114,9 +114,8 @@ def test_pre_training_with_it(store, tmp_path, monkeypatch, option: bool) -> Non
             EncoderOptions.from_dict(options),
             store.directory,
             out,
-            RunSettings(choose_device("fp32"), 1),
+            RunSettings(choose_device("fp32"), 1, compiled=asked),
             tmp_path / "ckpt" / name,
-            compiled=asked,
         )
         losses.append([row["loss"] for row in done.curve])
     assert chosen == ([2] if option else []) and losses[1] == pytest.approx(losses[0], rel=1e-5)

@@ -231,7 +231,7 @@ def test_the_csv_reads_back_and_equal_points_give_equal_bytes(tmp_path):
     assert head.startswith("figure,panel,series,x,y,sd,n_seeds,published,system,dataset,metric,status,note")
     assert count_points(points) == {"measured": 10, "quoted": 1, "not-run": 2, "failed": 0}
     (tmp_path / "two.csv").write_text(f"{head}\nfigure1,a\n")
-    with pytest.raises(DataError, match=r"two.csv, line 2: 2 fields; expected 17"):
+    with pytest.raises(DataError, match=r"two.csv, line 2: 2 fields; expected 20"):
         read_points(tmp_path / "two.csv")
 
 

@@ -70,17 +70,18 @@ def test_the_default_target_is_every_table_and_figure_of_five_papers(project, ev
     config = read_config(project.folder / "config.yaml", code_folder=project.folder)
     references = project.folder / "references"
     assert everything.jobs["table"] == len(list(references.glob("*/table*.csv"))) + 3 == len(config["tables"]) == 32
-    assert everything.jobs["figure"] == len(list(references.glob("*/figure*.yaml"))) == len(config["figures"]) == 9
-    # An encoder is trained once, whichever tables use it. coCondenser came after the five papers: no table of theirs has it.
-    # minilm has another vocabulary than the demo.
-    assert everything.jobs["pretrain"] == len(config["encoders"].keys() - {"cocondenser", "minilm"})
-    assert everything.count("finetune") > 100 and sum(everything.jobs.values()) < 240
+    # One more is our own, and made by name.
+    assert everything.jobs["figure"] == len(list(references.glob("*/figure*.yaml"))) - 1 == 9
+    # An encoder is trained once, whichever tables use it. coCondenser came after the five papers: no table of theirs has it, and
+    # none has ICT from the shared start. minilm has another vocabulary than the demo.
+    assert everything.count("pretrain") == len(config["encoders"].keys() - {"cocondenser", "ict", "minilm"})
+    assert everything.count("finetune") > 100 and sum(everything.jobs.values()) < 250
 
 
 def test_all_tables_share_every_stage(one_paper, table3):
     everything = one_paper
     assert everything.jobs["table"] == 7
-    assert everything.jobs["pretrain"] == 12, "an encoder is trained once, whichever tables use it"
+    assert everything.count("pretrain") == 12, "an encoder is trained once, whichever tables use it"
     assert {name: n for name, n in everything.jobs.items() if name.startswith("bm25")} == {
         "bm25_questions": 1,
         "bm25_descriptions": 1,
@@ -157,7 +158,7 @@ def test_a_chain_of_recipes_is_planned_with_all_that_it_needs(project):
     system, where = "dupmae.dupmae-3stage-full", "questions/seed1"
     ended = project.plan(f"results/demo/retrievers/{system}/{where}/pretrieve.json")
     assert ended.jobs["finetune_questions"] == 4 and not ended.count("retrieve")
-    assert "bm25_questions" not in ended.jobs and ended.jobs["pretrain"] == 2
+    assert "bm25_questions" not in ended.jobs and ended.count("pretrain") == 2
     hard = project.plan(f"results/demo/retrievers/bert.dpr-hard-full/{where}/pretrieve.json")
     assert (hard.jobs["finetune_questions"], hard.jobs["bm25_questions"]) == (2, 1)
     news = project.plan("results/demo/metrics/seed-3-2.news-full/link-clicks/seed1.json")

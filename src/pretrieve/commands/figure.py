@@ -25,8 +25,8 @@ def main(args: argparse.Namespace) -> None:
     folder = args.reference.parent
     published = {name: load_table(folder / "paper.yaml", folder / f"{name}.csv") for name in figure.published_tables()}
     options = dict(args.setting)
-    analyses, corpus = options.pop("analyses"), options.pop("corpus")
-    setting = FigureSetting(Setting.of(options), analyses, corpus)
+    analyses, corpus, starts = (options.pop(key) for key in ("analyses", "corpus", "starts"))
+    setting = FigureSetting(Setting.of(options), analyses, corpus, starts)
     points = measure_figure(figure, setting, published)
     write_points(args.csv, points)
     with whole_file(args.svg) as stream:

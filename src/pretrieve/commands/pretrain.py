@@ -25,6 +25,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--compile", action="store_true", help="torch.compile for the layers (a GPU's gain; slow to start)"
     )
     required(parser, Path, out="")
+    parser.add_argument("--snapshots", nargs="*", type=Path, default=[], help="directories for the weights on the way")
+    parser.add_argument("--at", nargs="*", type=float, default=[], help="the share of the steps of each of them")
 
 
 def main(arguments: argparse.Namespace) -> None:
@@ -37,13 +39,18 @@ def main(arguments: argparse.Namespace) -> None:
             arguments.store,
             arguments.out,
             RunSettings(
-                device, arguments.seed, arguments.checkpoint_seconds, processes, token_budget=arguments.token_budget
+                device,
+                arguments.seed,
+                arguments.checkpoint_seconds,
+                processes,
+                token_budget=arguments.token_budget,
+                compiled=arguments.compile,
             ),
             arguments.checkpoints,
             arguments.start,
-            arguments.compile,
+            dict(zip(arguments.snapshots, arguments.at, strict=True)),
         )
         cost.tokens = outcome.tokens
     if processes.first:
-        cost.write(arguments.out / "cost.json")
+        cost.write_with_parts(arguments.out, arguments.snapshots)
     processes.leave()

@@ -14,6 +14,7 @@ from pretrieve.operations.publish.publish import publish
 from pretrieve.reporting.report.status import configured
 from pretrieve.workflow.commands import DEFAULT_SCALE
 from pretrieve.workflow.config_files import read_config
+from pretrieve.workflow.scales import at_scale
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -35,7 +36,7 @@ def main(options: argparse.Namespace) -> None:
         options.repository,
         options.date.isoformat(),
         options.readme_table,
-        config.get("figures", []) if options.figures is None else options.figures,
+        at_scale({**config, "scale": options.scale}).get("figures", []) if options.figures is None else options.figures,
     )
     shown = (
         "docs/results.md and README.md show"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import torch
@@ -22,13 +23,14 @@ from pretrieve.pretraining.initial_weights import body_config, every_layer
 from pretrieve.pretraining.objectives import build_objective
 from pretrieve.pretraining.setting import Setting
 from pretrieve.text.token_store import TokenStore
-from pretrieve.training.checkpoint import Checkpoints
+from pretrieve.training.checkpoint import Checkpoints, unpack_weights
 from pretrieve.training.curve import write_curve
-from pretrieve.training.loop import Outcome, content_key, train
+from pretrieve.training.loop import Outcome, Watcher, content_key, train
 from pretrieve.training.objective import Objective
 from pretrieve.training.optimiser import OptimiserConfig
 from pretrieve.training.processes import Processes
 from pretrieve.training.run_settings import RunSettings
+from pretrieve.training.snapshots import Snapshots
 
 
 def make_encoder(options: EncoderOptions, store: TokenStore, seed: int, start: Checkpoint | None = None) -> Encoder:
@@ -106,13 +108,14 @@ def pretrain(
     run: RunSettings,
     checkpoint_dir: Path,
     start_dir: Path | None = None,
-    compiled: bool = False,
+    snapshots: Mapping[Path, float] | None = None,
 ) -> Outcome:
     """Pre-train (or only initialise) an encoder and write its directory and learning curve.
 
     ``start_dir`` is the directory of the options' ``start``. A killed run goes on from ``checkpoint_dir``, which is emptied when
     the encoder is written (under Snakemake somewhat later: :mod:`pretrieve.base.finished_work`). Of several processes
-    the first writes. compiled: see :mod:`pretrieve.models.compiled`; it changes no result but for rounding.
+    the first writes. snapshots: encoder directory → share of the steps, above 0 and below 1, whose weights it gets; the encoder
+    itself is the same with and without.
 
     Raises
     ------
@@ -133,8 +136,9 @@ def pretrain(
     if start is not None and options.layers_of_start:
         start = every_layer(start, options.layers_of_start)
     encoder = make_encoder(options, store, run.seed, start)
-    outcome, heads, objective = Outcome([], 0, 0.0), {}, None
-    checkpoints = Checkpoints(checkpoint_dir, content_key(options.to_dict(), run.seed, store.key, _identity(start)))
+    outcome, heads, objective, at, kept = Outcome([], 0, 0.0), {}, None, {}, None
+    key = content_key(options.to_dict(), run.seed, store.key, _identity(start))
+    checkpoints = Checkpoints(checkpoint_dir, key)
     if options.budget is not None:
         budget = options.budget
         read = store.read_by(encoder.config.kind)
@@ -143,13 +147,16 @@ def pretrain(
         steps = budget.steps_over(len(objective.examples) if budget.epochs else 0)
         if start is not None:
             continue_heads(objective, start)
-        if compiled:
+        if run.compiled:
             compile_layers(objective.module.to(run.device.device))
+        at = {place: max(1, round(share * steps)) for place, share in (snapshots or {}).items()}
+        kept = Snapshots(Path(checkpoint_dir) / "snapshots", key, at.values())
         outcome = train(
             objective,
             OptimiserConfig(steps=steps, **budget.constants()),
             run,
             checkpoints,
+            Watcher(snapshots=kept),
             label=f"pre-train {out.parent.name}",
             expected_first=first_losses(objective, encoder.config) if start is None else None,
         )
@@ -167,10 +174,20 @@ def pretrain(
     }
     if processes.first:
         query = towers(objective).get("query") if objective is not None else None
-        if query is not None:
-            save_encoder(out / "query", query, about=about)
-        save_encoder(out, encoder, heads, about | {"towers": "shared" if query is None else "separate"})
-        write_curve(out / "curve.csv", outcome.curve)
+
+        def write(place: Path, about: dict, curve: list[dict[str, float]]) -> None:
+            if query is not None:
+                save_encoder(place / "query", query, about=about)
+            save_encoder(place, encoder, heads, about | {"towers": "shared" if query is None else "separate"})
+            write_curve(place / "curve.csv", curve)
+
+        write(out, about, outcome.curve)
+        for place, step in at.items():
+            state = kept.read(step)
+            unpack_weights(state.tensors, objective.module)
+            write(place, about | {"tokens": state.info["tokens"], "step": step}, state.info["curve"])
+        if kept and not leaves_checkpoints():
+            kept.clear()
         checkpoints.clear(keep=int(leaves_checkpoints()))
     processes.wait()
     return outcome

@@ -9,6 +9,9 @@ A figure has panels, a panel has axes and series, a series has points. A series 
 ``steps``       runs that were kept while a system was trained (:mod:`pretrieve.finetuning.step_curve`)
 ``map``         t-SNE of a system's vectors
 ``separation``  share of points whose nearest neighbour is of the same kind
+``tokens``      metrics of systems by the tokens that their encoders were trained on, with intervals
+``gain``        one series of tokens minus another one, at the same tokens, with intervals of the difference
+``level``       a line across: the score of a system, or of guessing
 ==============  ================================================================================================
 
 Read by the workflow for every job, so it must load fast: standard library, yaml and jsonschema only.
@@ -29,6 +32,8 @@ from pretrieve.base.errors import ConfigError, nearest
 from pretrieve.base.package_files import package_file
 from pretrieve.references.palette import METHODS
 
+#: The project's own tables and figures, which no paper has: a folder of ``references/``.
+OWN = "pretrieve"
 SCHEMA = package_file("schemas/figures.schema.yaml")
 #: Unit of a y axis → digits behind the decimal point of a measured value.
 UNITS = {"fraction": 4, "%": 2, "cosine": 4, "nats": 4, "coordinate": 3}
@@ -84,6 +89,7 @@ class Series:
     of: tuple[str, ...] = ()
     part: str = ""
     space: str = ""
+    value: str = ""
     published: Mapping[str, str] = field(default_factory=dict)
     published_in: str = ""
     tolerance: float | None = None

@@ -34,6 +34,10 @@ METHODS: dict[str, Look] = {
     "seed-full": Look("#56B4E9", "v", (6, 2, 1.5, 2)),
     "ict": Look("#009E73", "D", (1.5, 1.5)),
     "condenser": Look("#CC79A7", "P"),
+    # what they are compared with: their start, BM25, guessing
+    "start": Look("#000000", "*"),
+    "bm25": Look("#5C4033", "", (8, 3)),
+    "chance": Look("#A0A0A0", "", (1.5, 2.5)),
     # SEED-Encoder by decoder: the darker, the stronger
     "decoder-1": Look("#7FC8EE", "^", (1.5, 1.5)),
     "decoder-3": Look("#0072B2", "o"),
@@ -57,7 +61,7 @@ METHODS: dict[str, Look] = {
     "ict-bfs-wlp": Look("#E69F00", "o"),
     "cocondenser": Look("#AA4499", "P", (4, 2)),
     "retromae": Look("#B8A100", "v", (6, 2, 1.5, 2)),
-    "dupmae": Look("#117733", "o"),
+    "dupmae": Look("#117733", "h"),
     "t5": Look("#6B6ECF", "o"),
 }
 #: Names of encoders and recipes of the configuration, as far as the method goes by them → method. The first that fits.
@@ -76,7 +80,7 @@ _NAMES = tuple(
         r"seed-5-\w+": "decoder-5",
         r"dupmae(-\w+)?": "dupmae",
         r"t5-\w+": "t5",
-        r"(?P<own>condenser|cocondenser|retromae|optimus)": "",
+        r"(?P<own>condenser|cocondenser|retromae|optimus|ict)": "",
     }.items()
 )
 #: Colours for encoders of one's own: Paul Tol's "bright" scheme.

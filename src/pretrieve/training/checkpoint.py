@@ -94,9 +94,19 @@ class Checkpoints:
             self.directory.rmdir()
 
 
+def pack_weights(module: torch.nn.Module) -> dict[str, torch.Tensor]:
+    """Weights alone, as :func:`pack_state` names them."""
+    return {f"model/{name}": tensor for name, tensor in module.state_dict().items()}
+
+
+def unpack_weights(tensors: dict[str, torch.Tensor], module: torch.nn.Module) -> None:
+    """Put back what :func:`pack_weights` took."""
+    module.load_state_dict({n.removeprefix("model/"): t for n, t in tensors.items() if n.startswith("model/")})
+
+
 def pack_state(module: torch.nn.Module, optimiser: torch.optim.Optimizer) -> dict[str, torch.Tensor]:
     """Weights and optimiser moments as one flat dictionary of tensors."""
-    tensors = {f"model/{name}": tensor for name, tensor in module.state_dict().items()}
+    tensors = pack_weights(module)
     for index, moments in optimiser.state_dict()["state"].items():
         for name, value in moments.items():
             tensors[f"optimiser/{index}/{name}"] = torch.as_tensor(value)
@@ -105,7 +115,7 @@ def pack_state(module: torch.nn.Module, optimiser: torch.optim.Optimizer) -> dic
 
 def unpack_state(tensors: dict[str, torch.Tensor], module: torch.nn.Module, optimiser: torch.optim.Optimizer) -> None:
     """Put back what :func:`pack_state` took."""
-    module.load_state_dict({n.removeprefix("model/"): t for n, t in tensors.items() if n.startswith("model/")})
+    unpack_weights(tensors, module)
     state: dict[int, dict[str, torch.Tensor]] = {}
     for name, tensor in tensors.items():
         if name.startswith("optimiser/"):

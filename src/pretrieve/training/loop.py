@@ -23,7 +23,7 @@ from torch import nn
 
 from pretrieve.base.errors import PretrieveError
 from pretrieve.base.progress import Progress
-from pretrieve.training.checkpoint import Checkpoints, State, pack_state, unpack_state
+from pretrieve.training.checkpoint import Checkpoints, State, pack_state, pack_weights, unpack_state
 from pretrieve.training.heads_first import Phases
 from pretrieve.training.memory import out_of_memory
 from pretrieve.training.objective import MicroBatch, Objective
@@ -31,6 +31,7 @@ from pretrieve.training.optimiser import OptimiserConfig
 from pretrieve.training.prefetch import Prefetch
 from pretrieve.training.processes import Processes
 from pretrieve.training.run_settings import RunSettings
+from pretrieve.training.snapshots import Snapshots
 from pretrieve.training.step import accumulate
 
 #: How far a first loss may be from the expected one, as a share of it.
@@ -47,11 +48,13 @@ class Stopped(Exception):
 
 @dataclass
 class Watcher:
-    """Called after every step; keeps what it needs in ``tensors`` and ``info``, which go into the checkpoints."""
+    """Called after every step; keeps what it needs in ``tensors`` and ``info``, which go into the checkpoints. ``snapshots``:
+    the steps whose weights are kept."""
 
     after_step: Callable[[int], None] = lambda step: None
     tensors: dict[str, torch.Tensor] = field(default_factory=dict)
     info: dict = field(default_factory=dict)
+    snapshots: Snapshots | None = None
 
 
 @dataclass
@@ -104,6 +107,9 @@ def train(
     curve: list[dict[str, float]] = []
     first, tokens, spent = 0, 0, 0.0
     saved = checkpoints.latest() if checkpoints else None
+    if saved and watcher.snapshots and (lost := watcher.snapshots.lost(saved.step)):
+        print(f"{label}: the weights of steps {lost} are not there any more; it begins again", file=sys.stderr)
+        saved = None
     begins = processes.every(saved.step if saved else 0)  # and all have read before one writes
     if len(set(begins)) > 1:
         raise TrainingError(
@@ -120,10 +126,13 @@ def train(
     begun = last_saved = time.monotonic()
     since_row = (begun, tokens)
 
-    def save(step: int) -> None:
-        state = pack_state(module, phases.optimiser) | {f"watcher/{n}": t for n, t in watcher.tensors.items()}
+    def state(step: int, tensors: dict[str, torch.Tensor]) -> State:
         info = {"tokens": tokens, "wall_s": spent + time.monotonic() - begun, "curve": curve, "watcher": watcher.info}
-        checkpoints.save(State(step, state, info))
+        return State(step, tensors, info)
+
+    def save(step: int) -> None:
+        tensors = pack_state(module, phases.optimiser) | {f"watcher/{n}": t for n, t in watcher.tensors.items()}
+        checkpoints.save(state(step, tensors))
 
     module.train()
     log_every = max(1, config.steps // 100)
@@ -161,6 +170,8 @@ def train(
                 row = {"step": step, "tokens": tokens, "tokens_per_s": round(speed), "loss": total, **done.means}
                 curve.append({**row, "learning_rate": rate, "gradient_norm": norm})
             watcher.after_step(step)
+            if processes.first and watcher.snapshots and step + 1 in watcher.snapshots:
+                watcher.snapshots.keep(state(step + 1, pack_weights(module)))
             progress.advance(1, f"loss {total:.3f}")
             if step == config.steps - 1:
                 break

@@ -23,6 +23,8 @@ class RunSettings:
         asked after every step but the last: whether to save and end here. One process that says yes is enough for all.
     token_budget:
         tokens of a micro-batch of pre-training; None: the device's default.
+    compiled:
+        pre-train with compiled layers (:mod:`pretrieve.models.compiled`), which changes no result but for rounding.
     """
 
     device: Device
@@ -31,3 +33,4 @@ class RunSettings:
     processes: Processes | None = None
     stop: Callable[[], bool] | None = None
     token_budget: int | None = None
+    compiled: bool = False

@@ -26,6 +26,7 @@ from pretrieve.pretraining.presets import OPTIONS
 from pretrieve.workflow.config_checks import Validator, check_numbers, check_search
 from pretrieve.workflow.job_options import EXAMPLE_READERS, chain_of, encoder_options, from_outside, objective_options
 from pretrieve.workflow.scales import check_scale, datasets_behind, means_of
+from pretrieve.workflow.snapshots import check_snapshots, without_snapshots
 
 #: The largest share of a pool that its training part can give (README of resources/questions; tasks/descriptions.py).
 MAX_TRAIN_SHARE = 0.805
@@ -100,7 +101,7 @@ def check_config(config: Mapping[str, Any], table_names: Iterable[str]) -> None:
         for the first thing that is wrong, in one line.
     """
     schema = yaml.safe_load(package_file("schemas/config.schema.yaml").read_text(encoding="utf-8"))
-    errors = list(Validator(schema).iter_errors(config))
+    errors = list(Validator(schema).iter_errors(without_snapshots(config)))
     if errors:
         # An unknown key or a missing one explains other errors, so it goes first.
         first = [error for error in errors if error.validator in ("additionalProperties", "required")]
@@ -242,6 +243,7 @@ def _check_parts(where: str, parts: tuple[str, ...], config: Mapping[str, Any]) 
 
 def _check_encoder(name: str, encoder: Mapping[str, Any], config: Mapping[str, Any]) -> None:
     where, objective = f"config: encoders.{name}", encoder["objective"]
+    check_snapshots(name, encoder, config["encoders"])
     contrastive = not isinstance(objective, str)
     if encoder["body"] == "t5":
         sizes = config["scales"][config["scale"]].get("t5", {})
@@ -440,4 +442,8 @@ def config_hash(config: Mapping[str, Any]) -> str:
         "my_corpus_options",
     )
     science = {key: value for key, value in config.items() if key not in practical}
+    science["scales"] = {
+        name: {key: value for key, value in scale.items() if key != "figures"}
+        for name, scale in config["scales"].items()
+    }
     return hashlib.sha256(json.dumps(science, sort_keys=True).encode()).hexdigest()[:16]

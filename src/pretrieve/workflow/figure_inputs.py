@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from pretrieve.analysis.plan import PRETRAINED, analyses
 from pretrieve.base import paths
+from pretrieve.base.paths import parse_system
 from pretrieve.references.figures import Figure, Series
 
 if TYPE_CHECKING:
@@ -40,7 +42,11 @@ def _of_series(plan: Plan, series: Series, paper: str) -> list[str]:
             continue
         task = paths.task_dir(plan.root, dataset)
         for seed in plan.seeds_of(measure.system):
-            if series.kind == "scores":
+            if series.kind == "tokens":
+                first = parse_system(next(iter(series.points.values())).system).encoder
+                since = trained_since(starts_of(plan), parse_system(measure.system).encoder, first)
+                files += [f"{paths.encoder_dir(plan.root, encoder, seed)}/pretrieve.json" for encoder in since]
+            if series.kind in ("scores", "tokens", "level"):
                 files.append(paths.metrics_file(plan.root, measure.system, dataset, seed))
             elif series.kind == "steps" and plan.trained_on(dataset) == dataset:
                 # The runs on the way stand beside it; which there are depends on the recipe.
@@ -55,5 +61,26 @@ def _of_series(plan: Plan, series: Series, paper: str) -> list[str]:
 
 def setting_of(plan: Plan, paper: str | None = None) -> dict[str, Any]:
     """What ``pretrieve figure`` is told about the scale, as JSON: the fields of
-    :class:`pretrieve.reporting.tables.results.Setting` for the figures of a paper, and ``analyses`` and ``corpus``."""
-    return plan.setting(paper) | {"analyses": dict(analyses(plan.config)), "corpus": plan.scale["corpus"]}
+    :class:`pretrieve.reporting.tables.results.Setting` for the figures of a paper, and ``analyses``, ``corpus`` and
+    ``starts``."""
+    more = {"analyses": dict(analyses(plan.config)), "corpus": plan.scale["corpus"], "starts": starts_of(plan)}
+    return plan.setting(paper) | more
+
+
+def starts_of(plan: Plan) -> dict[str, str]:
+    """Encoder → the encoder of the configuration that it goes on from, for those that have one."""
+    starts = {name: entry.get("start") for name, entry in plan.config["encoders"].items()}
+    return {name: start for name, start in starts.items() if start in plan.config["encoders"]}
+
+
+def trained_since(starts: Mapping[str, str], encoder: str, first: str) -> list[str]:
+    """The encoders whose training stands between ``first`` and ``encoder``, the last one first.
+
+    >>> trained_since({"bert": "base", "co": "condenser", "condenser": "base"}, "co", "base")
+    ['co', 'condenser']
+    """
+    since = []
+    while encoder != first and encoder is not None:
+        since.append(encoder)
+        encoder = starts.get(encoder)
+    return since

@@ -38,6 +38,7 @@ from pretrieve.workflow.scales import (
     vocabulary_corpus,
     vocabulary_of,
 )
+from pretrieve.workflow.snapshots import with_snapshots
 
 SOURCES = code_file("resources/sources.tsv")
 
@@ -66,7 +67,7 @@ class Plan(PlanFiles):
         ConfigError
             in one line, for the first thing that is wrong.
         """
-        config = overrides.rehearsed(at_scale(config))
+        config = with_snapshots(overrides.rehearsed(at_scale(config)))
         files = sorted(references.glob("*/*.csv"))
         names = {f"{file.parent.name}/{file.stem}": file for file in files}
         check_config(config, names)
@@ -90,12 +91,13 @@ class Plan(PlanFiles):
                     raise ConfigError(
                         f"config: corpora.{corpus}.{key}: {file!r} is no file, and no name in {sources}{nearest(file, entries)}"
                     )
-        roles = {cell["dataset"] for rows in cells.values() for cell in rows}
-        of_paper = {f"{cell['paper']}/{cell['dataset']}" for rows in cells.values() for cell in rows}
+        every = [*cells.values(), *map(cells_of, plan.figures.values())]
+        roles = {cell["dataset"] for rows in every for cell in rows}
+        of_paper = {f"{cell['paper']}/{cell['dataset']}" for rows in every for cell in rows}
         for role in plan.scale["roles"]:
             if role not in roles | of_paper:
                 raise ConfigError(
-                    f"config: scales.{config['scale']}.roles: {role!r} is a role of no table; allowed: "
+                    f"config: scales.{config['scale']}.roles: {role!r} is a role of no table and no figure; allowed: "
                     f"{', '.join(sorted(roles))}{nearest(role, roles)}"
                 )
         return plan
@@ -336,17 +338,18 @@ class Plan(PlanFiles):
 
     @cached_property
     def _bm25_rows(self) -> dict[str, list[str]]:
-        """Data set → BM25's rows in the tables on it, and on means that it is a part of."""
+        """Data set → BM25's rows in tables and figures on it, and on means that it is a part of."""
         rows_on: dict[str, list[str]] = {}
-        for cell in (cell for rows in self.cells.values() for cell in rows if cell["system"].startswith("bm25.")):
+        every = (*self.cells.values(), *map(cells_of, self.figures.values()))
+        for cell in (cell for rows in every for cell in rows if cell["system"].startswith("bm25.")):
             name = self.measurable(cell)
             for dataset in () if name is None else self.parts(name):
                 rows_on.setdefault(dataset, []).append(cell["system"])
         return rows_on
 
     def bm25_systems(self, dataset: str) -> list[str]:
-        """BM25's rows on a data set: those of the tables, and of means that it is a part of. Where its hits are ranked again, and
-        where no table has it, one row for each training-set size."""
+        """BM25's rows on a data set: those of tables and figures, and of means that it is a part of. Where its hits are ranked again,
+        and where none has it, one row for each training-set size."""
         systems, options = list(self._bm25_rows.get(dataset, ())), self.config["datasets"][dataset]
         if options.get("rerank") or not systems:
             systems += [f"bm25.reqa-{size}" for size in options["sizes"]]

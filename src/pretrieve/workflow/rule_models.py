@@ -17,6 +17,7 @@ from pretrieve.raw import hub
 from pretrieve.workflow.job_options import encoder_options, from_outside, recipe_options, started_from
 from pretrieve.workflow.plan import Plan, as_argument
 from pretrieve.workflow.scales import corpus_of
+from pretrieve.workflow.snapshots import groups
 from pretrieve.workflow.stage_code import stage_code
 
 RETRIEVER_FILES = ("model.safetensors", "heads.safetensors", "pretrieve.json")
@@ -43,6 +44,25 @@ class ModelRules:
     def pretraining_options(self, encoder: str) -> dict[str, Any]:
         """What decides an encoder, as pretrain.py takes it."""
         return encoder_options(self.config, encoder).to_dict()
+
+    def pretrained(self) -> dict[tuple[str, ...], list[str]]:
+        """Names of snapshots → the encoders whose training leaves these."""
+        return groups(self.config["encoders"])
+
+    def snapshot_files(self, names: Sequence[str], files: Sequence[str]) -> list[str]:
+        """The files of an encoder and of its snapshots, with ``{encoder}`` and ``{seed}``; the encoder's first."""
+        ends = ["", *(f"-{name}" for name in names)]
+        return [
+            f"{paths.encoder_dir(self.root, f'{{encoder}}{end}', '{seed}')}/{file}" for end in ends for file in files
+        ]
+
+    def snapshot_argument(self, encoder: str, seed: int | str) -> str:
+        """The options of pretrain.py that name the directories of an encoder's snapshots, and their shares of the steps."""
+        snapshots = self.config["encoders"][encoder].get("snapshots", {})
+        if not snapshots:
+            return ""
+        places = [shlex.quote(paths.encoder_dir(self.root, f"{encoder}-{name}", seed)) for name in snapshots]
+        return " ".join(["--snapshots", *places, "--at", *map(str, snapshots.values())])
 
     def pretraining_code(self, encoder: str) -> str:
         """The code that trains an encoder: of the objectives, its own only."""

@@ -8,7 +8,7 @@ So a scale of ``config.yaml`` may have
   role there or is trained on for one: a rule is made for each data set, and reading rules takes time in every job.
 * ``roles`` of one paper, ``PAPER/ROLE: DATASET``, which go before the role's own: SEED-Encoder reads MS MARCO's passages without
   titles, Condenser with them, and scores on the two are not to be compared.
-* ``seeds``, which it has unless ``seeds`` of the configuration itself, as ``--config`` gives it, says others.
+* ``seeds`` and ``figures``, which it has unless those of the configuration itself, as ``--config`` gives them, say others.
 * ``means``, ``NAME: [DATASET, …]``, which play roles as data sets do: the score on one is the mean of the scores on its parts,
   each with equal weight, as BEIR counts CQADupStack's twelve forums. A part may be another mean.
 
@@ -42,8 +42,8 @@ class Vocabulary(NamedTuple):
 
 
 def at_scale(config: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The configuration with the entries of its scale laid over the general ones, and the scale's seeds where it names none;
-    itself when the scale has neither.
+    """The configuration with the entries of its scale laid over the general ones, and the scale's seeds and figures where it
+    names none; itself when the scale has none of these.
 
     Raises
     ------
@@ -52,8 +52,8 @@ def at_scale(config: Mapping[str, Any]) -> Mapping[str, Any]:
     """
     scales, name = config.get("scales"), config.get("scale")
     scale = scales.get(name) if isinstance(scales, Mapping) and isinstance(name, str) else None
-    if isinstance(scale, Mapping) and "seeds" in scale:
-        config = {"seeds": scale["seeds"], **config}
+    if isinstance(scale, Mapping) and (given := {key: scale[key] for key in ("seeds", "figures") if key in scale}):
+        config = {**given, **config}
     own = {section: scale[section] for section in OWN if section in scale} if isinstance(scale, Mapping) else {}
     if not own or not all(isinstance(config.get(section), Mapping) for section in own):
         return config  # what else is wrong, the schema's check says

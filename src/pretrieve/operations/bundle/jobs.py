@@ -38,7 +38,11 @@ _NEEDS = {
     "mine": ("task", "stores", "retrievers"),
     "predict": ("task", "models"),
 }
-_MAKES = {"retrieve": ("runs", "outputs", "negatives", "stores"), "predict": ("predictions", "outputs")}
+_MAKES = {
+    "pretrain": ("out", "snapshots"),
+    "retrieve": ("runs", "outputs", "negatives", "stores"),
+    "predict": ("predictions", "outputs"),
+}
 _COMMAND = re.compile(r"(?:^|\s)python workflow_scripts/(\w+)\.py (.*)$")
 
 

@@ -56,7 +56,7 @@ def _place(call: Call, name: str) -> Path | None:
 
 
 def _pretrain(call: Call, device: Device, checkpoint_seconds: float, stop: Callable[[], bool]) -> None:
-    out = Path(call.one("out"))
+    out, snapshots = Path(call.one("out")), [Path(place) for place in call.options.get("snapshots", ())]
     with Cost("pretrain", _threads(call)) as cost:
         cost.tokens = pretrain(
             EncoderOptions.from_dict(call.json("options")),
@@ -65,8 +65,9 @@ def _pretrain(call: Call, device: Device, checkpoint_seconds: float, stop: Calla
             RunSettings(device, int(call.one("seed")), checkpoint_seconds, stop=stop),
             Path(call.one("checkpoints")),
             _place(call, "start"),
+            dict(zip(snapshots, map(float, call.options.get("at", ())), strict=True)),
         ).tokens
-    cost.write(out / "cost.json")
+    cost.write_with_parts(out, snapshots)
 
 
 def _finetune(call: Call, device: Device, checkpoint_seconds: float, stop: Callable[[], bool]) -> None:

@@ -167,7 +167,7 @@ def outputs_of(job: Job) -> list[str]:
     """The files of a job that Snakemake knows and that come home."""
     files = {"pretrain": ["config.json", "pretrieve.json", "cost.json"], "finetune": ["pretrieve.json", "cost.json"]}
     if job.call.program in files:
-        return [f"{job.call.one('out')}/{name}" for name in files[job.call.program]]
+        return [f"{place}/{name}" for place in job.call.makes for name in files[job.call.program]]
     return [place for place in job.call.makes if place not in job.call.options.get("stores", ())]
 
 

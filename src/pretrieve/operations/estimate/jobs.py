@@ -20,6 +20,7 @@ from pretrieve.workflow.figure_inputs import figure_inputs
 from pretrieve.workflow.job_options import PUBLISHED, from_outside, started_from
 from pretrieve.workflow.plan import Plan
 from pretrieve.workflow.scales import articles_of, corpus_of, vocabulary_corpus, vocabulary_of, wants_corpus
+from pretrieve.workflow.snapshots import trained_by
 
 _SEED = re.compile(r"/seed(\d+)[/.]")
 #: Stages that run on a GPU where there is one.
@@ -121,7 +122,7 @@ class Graph:
             return Job("analyse", rest[0].removesuffix(".csv"))
         seed = int(_SEED.search(file)[1])
         if kind == "encoders":
-            return Job("pretrain", rest[0], "", seed)
+            return Job("pretrain", trained_by(self.plan.config["encoders"], rest[0]), "", seed)
         return self._of_system(kind, rest[0], rest[1], seed)
 
     def _of_system(self, kind: str, system: str, dataset: str, seed: int) -> Job:

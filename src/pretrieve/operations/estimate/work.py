@@ -180,7 +180,8 @@ class Workload:
         texts = corpus.tokens / max(1.0, step.tokens / max(1.0, step.texts) - 2)
         work = self._training(step, budget.steps_over(texts), numbers)
         spared = (budget.heads_steps or 0) * (step.flops - step.frozen)
-        return replace(work, train=work.train - spared, disk=4 * numbers)
+        left = 1 + len(self.plan.config["encoders"][job.subject].get("snapshots", ()))
+        return replace(work, train=work.train - spared, disk=left * 4 * numbers)
 
     def _do_finetune(self, job: Job) -> Work:
         encoder, _, recipe = job.subject.partition(".")

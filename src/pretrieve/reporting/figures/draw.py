@@ -21,10 +21,10 @@ import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
-from pretrieve.references.figures import Axis, Figure, Panel
+from pretrieve.references.figures import OWN, Axis, Figure, Panel
 from pretrieve.references.tables import titled
 from pretrieve.reporting.figures.marks import GREY, Legend, draw_panel
-from pretrieve.reporting.figures.points import AS_PUBLISHED, Point, is_measured
+from pretrieve.reporting.figures.points import AS_PUBLISHED, NOT_AHEAD, Point, is_measured
 from pretrieve.reporting.figures.stars import PUBLISHED
 from pretrieve.reporting.tables.results import Setting
 
@@ -55,8 +55,11 @@ def to_svg(figure: Figure, points: Sequence[Point], scale: str, setting: Setting
     """The figure as an SVG file. ``points`` are those of its CSV, ``scale`` is where they were measured. ``setting``: the title
     names the data that was measured, and so does an axis whose categories are data, where they are not the paper's."""
     if setting:
-        here = setting.in_place_of(point.role for point in points if is_measured(point))
-        figure = replace(figure, caption=titled(figure.caption, here))
+        if figure.paper == OWN:  # nobody else has it, so its data stand in for nothing
+            figure = replace(figure, panels=tuple(_on_data(panel, points, setting) for panel in figure.panels))
+        else:
+            here = setting.in_place_of(point.role for point in points if is_measured(point))
+            figure = replace(figure, caption=titled(figure.caption, here))
         points = [_renamed(point, points, setting) for point in points]
     with matplotlib.rc_context({**STYLE, "svg.hashsalt": f"{figure.paper}/{figure.name}"}):
         canvas = draw(figure, points, scale)
@@ -64,6 +67,13 @@ def to_svg(figure: Figure, points: Sequence[Point], scale: str, setting: Setting
         nothing = dict.fromkeys(("Date", "Creator", "Format", "Type"))
         canvas.savefig(stream, format="svg", metadata=nothing)
     return _named(stream.getvalue(), f"{figure.name}: {figure.caption}", figure.claim)
+
+
+def _on_data(panel: Panel, points: Sequence[Point], setting: Setting) -> Panel:
+    """The panel with the data that was measured as its title."""
+    data = next((point.dataset for point in points if point.panel == panel.name and is_measured(point)), "")
+    words = setting.described(data)
+    return replace(panel, title=f"{words[0].upper()}{words[1:]}") if data else panel
 
 
 def _renamed(point: Point, points: Sequence[Point], setting: Setting) -> Point:
@@ -134,21 +144,45 @@ def draw(figure: Figure, points: Sequence[Point], scale: str) -> Canvas:
 def _views(figure: Figure, points: Sequence[Point]) -> list[tuple[Panel, bool]]:
     """What every axes shows: (panel with the series of these axes, whether as published).
 
-    Published values may have axes beside the measured ones. Changes have axes behind all others: they are far smaller than
-    what they are the difference of, and would press it together.
+    Published values may have axes beside the measured ones. Changes and gains have axes behind all others: they are far smaller
+    than what they are the difference of, and would press it together.
     """
     views, changes = [], []
     for panel in figure.panels:
-        change = tuple(series for series in panel.series if series.kind == "change")
-        rest = tuple(series for series in panel.series if series.kind != "change")
-        if change and rest:
-            axis = Axis("Absolute change", panel.y.unit)
-            changes.append((replace(panel, title=f"{panel.title}: change", y=axis, series=change), False))
-            panel = replace(panel, series=rest)
+        for kind in ("change", "gain"):
+            some = tuple(series for series in panel.series if series.kind == kind)
+            rest = tuple(series for series in panel.series if series.kind != kind)
+            if some and rest:
+                title = f"{panel.title}: change" if kind == "change" else panel.title
+                word = "Absolute change" if kind == "change" else f"{panel.y.label} minus that of {_reference(panel)}"
+                changes.append((replace(panel, title=title, y=Axis(word, panel.y.unit), series=some), False))
+                panel = replace(panel, series=rest)
         views.append((panel, False))
         if panel.published_panel and any(point.published for point in points if point.panel == panel.name):
             views.append((panel, True))
     return views + changes
+
+
+def _reference(panel: Panel) -> str:
+    """What the gains of a panel are taken over."""
+    name = next(series.of[1] for series in panel.series if series.kind == "gain")
+    label = next(series.label for series in panel.series if series.name == name)
+    return f"{label[0].lower()}{label[1:]}"
+
+
+def _ahead(figure: Figure, points: Sequence[Point]) -> list[str]:
+    """For each panel with gains, from where on each is above 0, in a sentence."""
+    lines = []
+    for panel in figure.panels:
+        words = []
+        for series in (series for series in panel.series if series.kind == "gain"):
+            own = [p for p in points if (p.panel, p.series) == (panel.name, series.name) and p.ahead_from]
+            if own:
+                at = own[0].ahead_from
+                words.append(f"{series.label} {at if at == NOT_AHEAD else f'from {at} {panel.x.unit} on'}")
+        if words:
+            lines.append(f"({panel.name}) Ahead of {_reference(panel)}, the whole interval: {'; '.join(words)}.")
+    return lines
 
 
 def _drawn(figure: Figure, points: Sequence[Point]) -> str:
@@ -181,6 +215,9 @@ def _texts(
     if measured:
         seeds = max(int(point.n_seeds) for point in measured)
         words = "One seed, so no error bars." if seeds == 1 else f"Mean of {seeds} seeds; bars and bands are ± sd."
+        if any(point.low for point in measured):
+            of = "queries, of one seed" if seeds == 1 else f"queries and {seeds} seeds"
+            words = f"Bands are 95 % intervals over {of}."
         if scale != "paper":
             words = (
                 f"Measured at the {scale} scale (scale-differs): less data, smaller models. Compare methods with each other. "
@@ -188,12 +225,13 @@ def _texts(
             )
         words = " ".join(filter(None, (words, _drawn(figure, points))))
         above += [(line, False) for line in textwrap.wrap(words, characters)]
-    below = []
+    below = [line for text in _ahead(figure, points) for line in textwrap.wrap(text, int(width * 13))]
+    said = len(below)
     for reason, places in _missing(figure, points).items():
         some = ", ".join(places[:4]) + (f" and {len(places) - 4} more" if len(places) > 4 else "")
         below += textwrap.wrap(f"{some}: {reason}.", int(width * 13), break_on_hyphens=False)
-    if len(below) > 6:
-        below = [*below[:5], "… the rest stands in the CSV."]
+    if len(below) > said + 6:
+        below = [*below[: said + 5], "… the rest stands in the CSV."]
     return above, below
 
 

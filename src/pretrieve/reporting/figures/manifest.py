@@ -9,7 +9,8 @@ from typing import Any
 
 from pretrieve.base import paths
 from pretrieve.references.figures import Figure, Measure, Series
-from pretrieve.reporting.figures.measure import FigureSetting, NotMeasured, analysis_file, cell_of
+from pretrieve.reporting.figures.found import NotMeasured
+from pretrieve.reporting.figures.measure import FigureSetting, analysis_file, cell_of
 from pretrieve.reporting.figures.points import Point, count_points
 from pretrieve.reporting.tables.manifest import cost_of, made_with, measured_with
 
@@ -66,7 +67,7 @@ def _files_of(series: Series, setting: FigureSetting) -> list[str]:
     root, files = setting.tables.root, []
     for measure, seed in _runs(series, setting):
         dataset = setting.tables.roles[measure.role]
-        if series.kind == "scores":
+        if series.kind in ("scores", "tokens", "level"):
             files.append(paths.metrics_file(root, measure.system, dataset, seed))
         elif series.kind == "steps":
             files.append(f"{paths.retriever_dir(root, measure.system, dataset, seed)}/pretrieve.json")

@@ -50,7 +50,7 @@ def draw_panel(
     needs. ``lettered``: the panel's letter stands in its title."""
     letter = f"({panel.name}) " if lettered and len(panel.name) == 1 else ""
     # The published values stand beside the measured ones, so their axes need not say again of what.
-    axes.set_title("As published" if published else f"{letter}{panel.title}", loc="left")
+    axes.set_title(textwrap.fill("As published" if published else f"{letter}{panel.title}", 46), loc="left")
     axes.set_xlabel(panel.x.text)
     axes.set_ylabel(textwrap.fill(panel.y.text, 26))
     if panel.draw == "scatter":
@@ -72,7 +72,7 @@ def draw_panel(
                 label.set_rotation_mode("anchor")
         _mark_missing(axes, panel, points, names, published)
     else:
-        ticks = sorted({float(point.x) for point in points if point.x})
+        ticks = sorted({float(point.x) for point in points if point.x})  # of a level there is none
         if panel.x.scale == "log2":
             axes.set_xscale("log", base=2)
             axes.minorticks_off()
@@ -116,11 +116,17 @@ def _lines(
         axes.axhline(0, color=GREY, linewidth=1)
         if not published:
             _spread(axes, [float(point.y) for point in points if is_measured(point)])
+    if any(series.kind == "gain" for series in panel.series):
+        axes.axhline(0, color=GREY, linewidth=1)
     stars: list[tuple[float, Point, Look]] = []
     for order, series in enumerate(panel.series):
         look, own = METHODS[series.method], _of(series, points)
         stated = [(_at(point.x, names), float(point.published)) for point in own if point.published]
         line = _style(series, look)
+        if series.kind == "level":
+            for point in filter(is_measured, own):
+                shown.add(series.label, axes.axhline(float(point.y), **{**line, "linewidth": 1.5, "marker": None}))
+            continue
         if published:
             if stated:
                 shown.add(series.label, axes.plot(*zip(*stated, strict=True), **line)[0])
@@ -129,6 +135,10 @@ def _lines(
         if there:
             xs, ys = [_at(point.x, names) for point in there], [float(point.y) for point in there]
             sds = [float(point.sd or 0) for point in there]
+            if all(point.low for point in there):
+                ends = ([float(getattr(point, end)) for point in there] for end in ("low", "high"))
+                axes.fill_between(xs, *ends, color=line["color"], alpha=0.12, linewidth=0)
+                sds = []
             if len(there) > MANY_POINTS:
                 line |= {"markevery": max(1, len(there) // 8)}
             if any(sds) and len(there) > MANY_POINTS:

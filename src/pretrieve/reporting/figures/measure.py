@@ -8,11 +8,11 @@ without x.
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import fmean, stdev
-from typing import Any, NamedTuple
+from typing import Any
 
 from pretrieve.analysis.plan import PRETRAINED
 from pretrieve.base import paths
@@ -20,9 +20,12 @@ from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.evaluation.metrics import Scores, evaluate, read_qrels
 from pretrieve.references.figures import UNITS, Figure, Measure, Panel, Series
 from pretrieve.references.tables import Cell, Table, parse_number
+from pretrieve.reporting.claims.measured import bases_of
 from pretrieve.reporting.figures import maps
+from pretrieve.reporting.figures.found import Found, NotMeasured, there
 from pretrieve.reporting.figures.guesses import cell_of, level_of_steps, scores_beyond, step_beyond
 from pretrieve.reporting.figures.points import AS_PUBLISHED, Point
+from pretrieve.reporting.figures.token_curves import TokenCurves
 from pretrieve.reporting.tables.filling import judge
 from pretrieve.reporting.tables.results import ResultFiles, Setting
 from pretrieve.retrieval.trec_run import read_trec
@@ -31,26 +34,13 @@ from pretrieve.tasks.split_table import SplitTable
 
 @dataclass(frozen=True)
 class FigureSetting:
-    """What a scale makes: as for tables, and its analyses (name → options of the configuration) of the corpus."""
+    """What a scale makes: as for tables, and its analyses (name → options of the configuration) of the corpus. ``starts``:
+    encoder → the encoder that it goes on from."""
 
     tables: Setting
     analyses: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     corpus: str = ""
-
-
-class Found(NamedTuple):
-    """What there is for one x: a value for each seed, or the reason (``status`` not-run or failed) why there is none.
-    ``beyond``: as :class:`Point` has it."""
-
-    values: tuple[float, ...]
-    measure: Measure = Measure("", "", "")
-    status: str = ""
-    reason: str = ""
-    beyond: str = ""
-
-
-class NotMeasured(Exception):
-    """Carries the status and the reason of a point or series without a value."""
+    starts: Mapping[str, str] = field(default_factory=dict)
 
 
 def measure_figure(figure: Figure, setting: FigureSetting, published: Mapping[str, Table]) -> list[Point]:
@@ -84,6 +74,10 @@ class _Measurer:
         self._figure, self._setting, self._published = figure, setting, published
         self._tables, self._files = setting.tables, ResultFiles()
         self._maps: dict[tuple[Measure, int, str], tuple[Any, int]] = {}
+        bases = bases_of(
+            {name: {"start": setting.starts.get(name)} for name in {*setting.starts, *setting.starts.values()}}
+        )
+        self._curves = TokenCurves(setting.tables, setting.starts, bases)
 
     def panel(self, panel: Panel) -> list[Point]:
         found: dict[str, dict[str, Found]] = {}
@@ -107,6 +101,9 @@ class _Measurer:
             "steps": self._steps,
             "map": lambda panel, series: {"": self._try(series.points[""], lambda seed: 0.0)},
             "separation": self._separation,
+            "tokens": lambda panel, series: self._curves.scores(series),
+            "gain": lambda panel, series: self._curves.gains(*_named(panel, series.of)),
+            "level": lambda panel, series: {"": self._curves.level(series)},
         }
         try:
             return of_kind[series.kind](panel, series)
@@ -127,7 +124,7 @@ class _Measurer:
             return Found((), measure, *why.args)
 
     def _metrics_file(self, measure: Measure, seed: int) -> str:
-        return _there(paths.metrics_file(self._tables.root, measure.system, self._dataset(measure), seed))
+        return there(paths.metrics_file(self._tables.root, measure.system, self._dataset(measure), seed))
 
     def _dataset(self, measure: Measure) -> str:
         return self._tables.roles.get(measure.role, "")
@@ -172,7 +169,7 @@ class _Measurer:
         return sorted(shared or ())
 
     def _analysis(self, panel: Panel, series: Series) -> dict[str, Found]:
-        path = _there(analysis_file(series, self._setting))
+        path = there(analysis_file(series, self._setting))
         by_x: dict[str, dict[int, float]] = {}
         with open(path, newline="", encoding="utf-8") as stream:
             reader = csv.DictReader(stream)
@@ -208,7 +205,7 @@ class _Measurer:
         depth = 0
         for seed in self._tables.seeds:
             folder = Path(paths.retriever_dir(self._tables.root, measure.system, dataset, seed))
-            _there(str(folder / "pretrieve.json"))
+            there(str(folder / "pretrieve.json"))
             runs = {int(file.name.removesuffix(".trec.gz")): file for file in folder.glob("steps/*.trec.gz")}
             if not runs:
                 raise NotMeasured("not-run", f"recipe {system.recipe} keeps no runs on the way: its option curve is 0")
@@ -233,7 +230,7 @@ class _Measurer:
             options, dataset = self._figure.map, self._dataset(measure)
             store = paths.embedding_dir(self._tables.root, measure.system, dataset, seed)
             for name in ("queries", "corpus"):
-                _there(f"{store}/{name}.json")
+                there(f"{store}/{name}.json")
             if space == "vectors":
                 size = paths.parse_system(measure.system).size
                 task = Path(paths.task_dir(self._tables.root, dataset))
@@ -301,7 +298,11 @@ class _Measurer:
         values = [value * factor for value in found.values]
         y = round(fmean(values), digits)
         delta = round(y - parse_number(published), digits) if published else None
+        low, high = ("", "") if found.interval is None else (f"{end * factor:.{digits}f}" for end in found.interval)
         return point._replace(
+            low=low,
+            high=high,
+            ahead_from=found.ahead_from,
             y=f"{y + 0.0:.{digits}f}",
             sd=f"{stdev(values):.{digits}f}" if len(values) > 1 else "",
             n_seeds=str(len(values)),
@@ -321,6 +322,10 @@ class _Measurer:
         return ("" if own is None or not base else f"{100 * (own - base) / base:.{UNITS['%']}f}"), series.tolerance
 
 
+def _named(panel: Panel, names: Sequence[str]) -> list[Series]:
+    return [next(series for series in panel.series if series.name == name) for name in names]
+
+
 def _change(first: Mapping[str, Found], second: Mapping[str, Found]) -> dict[str, Found]:
     """|a − b| for every x that both have, seed by seed; where one has no values, its reason."""
     if without := [found for series in (first, second) for found in series.values() if not found.values]:
@@ -330,12 +335,6 @@ def _change(first: Mapping[str, Found], second: Mapping[str, Found]) -> dict[str
         for x, found in first.items()
         if x in second
     }
-
-
-def _there(path: str) -> str:
-    if not Path(path).is_file():
-        raise NotMeasured("failed", f"missing: {path}")
-    return path
 
 
 def _cell(table: Table, measure: Measure) -> Cell:

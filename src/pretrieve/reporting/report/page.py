@@ -17,6 +17,7 @@ import jinja2
 from pretrieve.base import paths
 from pretrieve.base.code_folder import REFERENCES
 from pretrieve.base.errors import DataError
+from pretrieve.references.figures import OWN
 from pretrieve.references.palette import look_of
 from pretrieve.references.tables import STATISTICS, Table, load_paper, load_table, titled
 from pretrieve.reporting.claims.ledger import Comparison, Finding, count_verdicts, what_it_shows
@@ -35,8 +36,6 @@ from pretrieve.workflow.plan import Plan
 
 #: Largest number of seeds whose learning curves share a picture; more would be a tangle.
 SEEDS_SHOWN = 3
-#: The folder of the project's own tables: shown behind the papers.
-OWN = "pretrieve"
 #: How papers are called for short; others by the name of their folder.
 SHORT = {
     "condenser": "Condenser",

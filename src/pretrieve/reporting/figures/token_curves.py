@@ -1,0 +1,165 @@
+"""Quality by tokens of pre-training: scores of the snapshots of one training, and their difference to another one's.
+
+Intervals are those of the claims' verdicts (:func:`pretrieve.evaluation.significance.crossed_estimate`): over queries and, with
+several seeds, over seeds, each system's seeds paired with those of the same base. A difference is taken query by query.
+
+Objectives read other numbers of tokens in as many steps. So a difference is taken at the tokens of the reference's points, and
+the other series is interpolated linearly between its two points around them: a weighted sum of its systems, of which the interval
+takes account. Where its training ended before, there is no difference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from pretrieve.base import paths
+from pretrieve.base.errors import DataError
+from pretrieve.evaluation.significance import Estimate, crossed_estimate
+from pretrieve.references.figures import Measure, Series
+from pretrieve.reporting.figures.found import Found, NotMeasured, there
+from pretrieve.reporting.figures.guesses import cell_of, scores_beyond
+from pretrieve.reporting.figures.points import NOT_AHEAD
+from pretrieve.reporting.tables.results import ResultFiles, Setting
+from pretrieve.workflow.figure_inputs import trained_since
+
+#: Tokens of a seed's batches differ a little: so much further than its last point a series is taken to reach.
+REACH = 1.02
+
+
+class Curve(NamedTuple):
+    """``tokens`` (k) in millions, rising; for each the systems' ``scores`` (seeds, queries) and the ``measures`` behind them."""
+
+    tokens: list[float]
+    scores: list[np.ndarray]
+    measures: list[Measure]
+
+
+class TokenCurves:
+    """Reads the curves of one figure. ``starts``: encoder → the encoder that it goes on from; ``bases``: the same to the end."""
+
+    def __init__(self, tables: Setting, starts: Mapping[str, str], bases: Mapping[str, str]) -> None:
+        self._tables, self._starts, self._bases, self._files = tables, starts, bases, ResultFiles()
+
+    def scores(self, series: Series) -> dict[str, Found]:
+        """Every point of a series of tokens. Raises NotMeasured when one is not there, for then its x is unknown."""
+        curve = self._curve(series)
+        found = {}
+        for x, scores, measure in zip(curve.tokens, curve.scores, curve.measures, strict=True):
+            beyond = scores_beyond(self._tables, self._files, series, measure)
+            estimate = crossed_estimate([scores], [1.0], [self._base(measure)])
+            found[shown(x)] = Found(tuple(scores.mean(1)), measure, beyond=beyond, interval=estimate.interval())
+        return found
+
+    def gains(self, series: Series, reference: Series) -> dict[str, Found]:
+        """``series`` minus ``reference`` at every point of the reference that it reaches. Raises NotMeasured as above."""
+        ours, theirs = self._curve(series), self._curve(reference)
+        measure = Measure("", theirs.measures[0].role, theirs.measures[0].metric)
+        estimates: dict[str, Estimate] = {}
+        found: dict[str, Found] = {}
+        for x, scores, other in zip(theirs.tokens, theirs.scores, theirs.measures, strict=True):
+            parts = between(ours.tokens, x)
+            if not parts:
+                found[shown(x)] = Found((), measure, "not-run", "its training ended before so many tokens")
+                continue
+            blocks = [*(ours.scores[place] for place in parts), scores]
+            weights = [*parts.values(), -1.0]
+            bases = [self._base(one) for one in (*(ours.measures[place] for place in parts), other)]
+            estimates[shown(x)] = crossed_estimate(blocks, weights, bases)
+            values = sum(weight * block.mean(1) for weight, block in zip(weights, blocks, strict=True))
+            found[shown(x)] = Found(tuple(values), measure, interval=estimates[shown(x)].interval())
+        ahead = ahead_from({x: estimate.interval()[0] for x, estimate in estimates.items()})
+        return {x: point._replace(ahead_from=ahead) for x, point in found.items()}
+
+    def level(self, series: Series) -> Found:
+        """The score of a system, or of guessing where it was measured."""
+        (measure,) = series.points.values()
+        files = self._metrics(measure)
+        if series.value == "score":
+            return Found(tuple(self._files.number(path, "metrics", measure.metric) for path in files), measure)
+        chance = self._files.chance(files[0], measure.metric)
+        if chance is None:
+            raise NotMeasured("not-run", f"what guessing scores is not known for {measure.metric}")
+        return Found((chance,), Measure("", measure.role, measure.metric))
+
+    def _curve(self, series: Series) -> Curve:
+        points: dict[float, tuple[np.ndarray, Measure]] = {}
+        first = paths.parse_system(next(iter(series.points.values())).system).encoder
+        for measure in series.points.values():
+            encoder, files = paths.parse_system(measure.system).encoder, self._metrics(measure)
+            since = trained_since(self._starts, encoder, first)
+            tokens = sum(self._tokens(one) for one in since) / 1e6
+            points.setdefault(tokens, (self._matrix(files, measure.metric), measure))
+        ordered = sorted(points)
+        return Curve(ordered, [points[x][0] for x in ordered], [points[x][1] for x in ordered])
+
+    def _tokens(self, encoder: str) -> float:
+        """Mean over seeds."""
+        places = (paths.encoder_dir(self._tables.root, encoder, seed) for seed in self._tables.seeds)
+        return float(np.mean([self._files.number(there(f"{place}/pretrieve.json"), "tokens") for place in places]))
+
+    def _metrics(self, measure: Measure) -> list[str]:
+        cell = cell_of(measure)
+        if reason := self._tables.why_not_run(cell):
+            raise NotMeasured("not-run", reason)
+        dataset = self._tables.roles[measure.role]
+        return [
+            there(paths.metrics_file(self._tables.root, measure.system, dataset, seed))
+            for seed in self._tables.seeds_of(cell)
+        ]
+
+    def _matrix(self, files: Sequence[str], metric: str) -> np.ndarray:
+        """(seeds, queries), queries by their id."""
+        rows = [self._files.per_query(path, metric) for path in files]
+        for path, row in zip(files, rows, strict=True):
+            if not row or row.keys() != rows[0].keys():
+                raise DataError(
+                    f"{path}: {len(row or ())} queries have {metric}, and {len(rows[0] or ())} in {files[0]}; expected the same. "
+                    "Evaluate again."
+                )
+        return np.array([[row[query] for query in sorted(row)] for row in rows])
+
+    def _base(self, measure: Measure) -> str:
+        encoder = paths.parse_system(measure.system).encoder
+        return self._bases.get(encoder, encoder)
+
+
+def shown(tokens: float) -> str:
+    """Millions of tokens as x.
+
+    >>> shown(0.0), shown(0.0512345), shown(1234.56)
+    ('0', '0.05123', '1235')
+    """
+    return f"{tokens:.4g}"
+
+
+def between(tokens: Sequence[float], x: float) -> dict[int, float]:
+    """Place → weight of the points that a rising line has at x; {} behind its end.
+
+    >>> between([0.0, 1.0, 3.0], 1.5), between([0.0, 1.0, 3.0], 1.0), between([0.0, 1.0], 1.01), between([0.0, 1.0], 2.0)
+    ({1: 0.75, 2: 0.25}, {1: 1.0}, {1: 1.0}, {})
+    """
+    last = len(tokens) - 1
+    if x > tokens[last]:
+        return {last: 1.0} if x <= REACH * tokens[last] else {}
+    upper = next(place for place, there in enumerate(tokens) if x <= there)
+    if x == tokens[upper] or upper == 0:
+        return {upper: 1.0}
+    share = (x - tokens[upper - 1]) / (tokens[upper] - tokens[upper - 1])
+    return {upper - 1: 1 - share, upper: share}
+
+
+def ahead_from(lows: Mapping[str, float]) -> str:
+    """The first x from which on the lower end of every interval is above 0.
+
+    >>> ahead_from({"0": 0.0, "1": 0.2, "2": -0.1, "3": 0.1, "4": 0.1}), ahead_from({"0": 0.0, "1": 0.2, "2": -0.1})
+    ('3', 'not within the budget')
+    """
+    ahead = NOT_AHEAD
+    for x, low in reversed(lows.items()):
+        if low <= 0:
+            break
+        ahead = x
+    return ahead
