@@ -2,8 +2,9 @@
 
 ====================================  ==============================================================================
 a task (:func:`build_task`)           ``files`` (name → path), or each file by its name; ``corpus``, the directory of the
-                                      corpus that it is made of or searched in; ``tokenizer``; ``out``; ``sizes``; ``seed``;
-                                      ``warnings``, which are printed at the end; the data set's keys and options.
+                                      corpus that it is made of or searched in; ``target``
+                                      (:class:`~pretrieve.tasks.target.Target`); ``warnings``, which are printed at the
+                                      end; the data set's keys and options.
                                       It writes ``out`` (:mod:`pretrieve.tasks`) and returns its statistics
 of official files, also               ``job``, with all but the files
                                       (:class:`~pretrieve.benchmarks.official.example_reading.Job`)
@@ -72,8 +73,7 @@ def build_task(name: str, request: Request) -> dict[str, Any]:
     job = Job(request.tokenizer, Path(request.out), request.sizes, request.seed, official, about, warnings)
     whole = keys.get("open")
     given = {
-        **{name: getattr(request, name) for name in ("tokenizer", "out", "sizes", "seed", "corpus")},
-        **{"files": files, "warnings": warnings, "job": job, **files},
+        **{"files": files, "corpus": request.corpus, "target": job, "job": job, "warnings": warnings, **files},
         **{"open_domain": bool(whole), "articles": whole == "articles"},
         **{**reader.options, **options, **keys, **reader.fixed},
     }

@@ -12,26 +12,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from pretrieve.base.errors import ConfigError
-from pretrieve.tasks.splits import VALID_SHARE, SplitRow, parse_sizes, rounded, shuffled, validation_count
-
-__all__ = [
-    "PARTS",
-    "SHARES",
-    "Size",
-    "drawn",
-    "hold_out",
-    "make_example_splits",
-    "parse_sizes",
-    "parts_of_groups",
-]
+from pretrieve.tasks.splits import VALID_SHARE, SplitRow, rounded, shuffled, validation_count
+from pretrieve.tasks.target import Size
 
 PARTS = ("train", "valid", "test", "dev")
 #: Shares of a task that has no split of its own: four fifths train, of which a tenth validates; a tenth each for the
 #: rest.
 SHARES = {"train": 0.72, "valid": 0.08, "dev": 0.1, "test": 0.1}
-
-#: A share of the training part (below 1), a number of its examples (1 and more), or "all".
-Size = float | int | str
 
 
 def parts_of_groups(counts: Mapping[str, int], shares: Mapping[str, float], seed: int) -> dict[str, str]:

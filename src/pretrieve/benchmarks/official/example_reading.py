@@ -19,13 +19,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tokenizers import Tokenizer
-
 from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.raw.raw_text import Warnings, read_columns, read_lines
-from pretrieve.tasks.example_splits import Size, make_example_splits
-from pretrieve.tasks.example_task import Example, Text, write_example_task
+from pretrieve.tasks.example_splits import make_example_splits
+from pretrieve.tasks.example_task import Example, ExampleTask, Text, write_example_task
 from pretrieve.tasks.splits import draw_key
+from pretrieve.tasks.target import Target
 
 #: Kind of the warning for a record with a blank text.
 BLANK = "example left out, a text of it is blank"
@@ -41,17 +40,10 @@ class Record(NamedTuple):
 
 
 @dataclass
-class Job:
-    """What every reader is given: where to, with which tokenizer, sizes and seed.
+class Job(Target):
+    """What every reader is given. counts: file → records that the publisher states; a file without one is not counted; about:
+    kept in the task's statistics."""
 
-    ``counts``: file → records that the publisher states; a file without one is not counted. ``about``: kept in the
-    task's statistics.
-    """
-
-    tokenizer: Tokenizer
-    out: Path
-    sizes: Mapping[str, Size]
-    seed: int = 1
     counts: Mapping[str, int] = field(default_factory=dict)
     about: dict[str, Any] = field(default_factory=dict)
     warnings: Warnings = field(default_factory=Warnings)
@@ -233,4 +225,5 @@ def write_records(
         yield from make_example_splits(ids, split_of, job.sizes, job.seed)
 
     job.about["left_out"] = job.warnings.counts
-    return write_example_task(job.out, kind, texts(), examples(), splits(), job.tokenizer, classes, job.about)
+    task = ExampleTask(kind, texts(), examples(), splits(), classes, job.about)
+    return write_example_task(job.out, task, job.tokenizer)

@@ -29,7 +29,7 @@ from pretrieve.benchmarks.official.example_reading import Job, held_out
 from pretrieve.raw.raw_text import read_columns
 from pretrieve.tasks.click_statistics import ClickStatistics
 from pretrieve.tasks.example_splits import make_example_splits
-from pretrieve.tasks.example_task import Example, Text, write_example_task
+from pretrieve.tasks.example_task import Example, ExampleTask, Text, write_example_task
 from pretrieve.tasks.splits import draw_key
 
 NEWS = ("news id", "category", "subcategory", "title", "abstract", "url", "title entities", "abstract entities")
@@ -191,13 +191,5 @@ def build_mind(
         yield from make_example_splits(ids, split_of, job.sizes, job.seed)
 
     job.about |= {"candidate": candidate, "left_out": job.warnings.counts}
-    return write_example_task(
-        job.out,
-        "clicks",
-        texts(),
-        examples(),
-        splits(),
-        job.tokenizer,
-        about=job.about,
-        counted=counted.summary,
-    )
+    task = ExampleTask("clicks", texts(), examples(), splits(), about=job.about, counted=counted.summary)
+    return write_example_task(job.out, task, job.tokenizer)

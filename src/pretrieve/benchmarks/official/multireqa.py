@@ -19,16 +19,15 @@ Counts of candidates in the README there agree with the dev files; ``train/SQuAD
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
-
-from tokenizers import Tokenizer
 
 from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.raw.raw_text import Warnings, read_json_lines
 from pretrieve.tasks.answers import Answers
 from pretrieve.tasks.splits import all_test, draw_pools, make_splits
+from pretrieve.tasks.target import Target
 from pretrieve.tasks.task import Candidate, Judgement, Passage, Query, TaskContents, write_task
 
 #: Candidates of the published files: of the README, and of train/SQuAD as it is.
@@ -151,11 +150,8 @@ def _spans(where: str, context: str, candidates: list[SentenceCandidate]) -> tup
 def build_multireqa(
     candidates: Path,
     texts: Path,
-    tokenizer: Tokenizer,
-    out: Path,
-    sizes: Mapping[str, float | str],
+    target: Target,
     role: str = "test",
-    seed: int = 1,
     warnings: Warnings | None = None,
 ) -> dict[str, Any]:
     """Write the task of one split of one data set and return its statistics; answers go to ``answers.parquet``.
@@ -216,9 +212,9 @@ def build_multireqa(
     contents.judgements = list(judged)
     query_ids = [query.query_id for query in contents.queries]
     if role == "test":
-        contents.splits = all_test(query_ids, sizes)
+        contents.splits = all_test(query_ids, target.sizes)
     else:
-        dev, train, test = draw_pools(query_ids, seed) if role == "draw" else ([], query_ids, [])
-        contents.splits = make_splits(query_ids, train, test, dev, sizes, seed)
+        dev, train, test = draw_pools(query_ids, target.seed) if role == "draw" else ([], query_ids, [])
+        contents.splits = make_splits(query_ids, train, test, dev, target.sizes, target.seed)
     contents.answers = {query_id: Answers(list(texts)) for query_id, texts in answers.items()}
-    return write_task(out, contents, tokenizer)
+    return write_task(target.out, contents, target.tokenizer)

@@ -26,17 +26,16 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
-
-from tokenizers import Tokenizer
 
 from pretrieve.base.errors import DataError
 from pretrieve.benchmarks.official.squad_json import Answer, Paragraph, Question
 from pretrieve.benchmarks.official.squad_reqa import DRAWN, Source, build_reqa
 from pretrieve.raw.raw_text import Warnings, read_json_lines
+from pretrieve.tasks.target import Target
 
 #: Records of the publisher's README; of the original form. 152,148 of train have a long answer.
 OFFICIAL_COUNTS = {"train": 307_373, "dev": 7_830}
@@ -217,10 +216,7 @@ def _question(record: dict[str, Any], where: str) -> str:
 
 def build_natural_questions(
     file: Path,
-    tokenizer: Tokenizer,
-    out: Path,
-    sizes: Mapping[str, float | str],
-    seed: int,
+    target: Target,
     corpus: Path | None = None,
     max_extra: int | None = None,
     warnings: Warnings | None = None,
@@ -239,7 +235,7 @@ def build_natural_questions(
         when a size cannot be drawn.
     """
     source = Source(DRAWN, str(file), read_paragraphs(file, warnings))
-    return build_reqa([source], tokenizer, out, sizes, seed, corpus, max_extra, articles)
+    return build_reqa([source], target, corpus, max_extra, articles)
 
 
 def open_question(record: dict[str, Any], where: str) -> tuple[str, list[str]] | None:

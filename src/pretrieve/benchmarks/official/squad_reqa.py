@@ -13,8 +13,6 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tokenizers import Tokenizer
-
 from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.benchmarks.made.descriptions import passages_of
 from pretrieve.benchmarks.made.whole_articles import add_corpus_articles, join_articles
@@ -23,6 +21,7 @@ from pretrieve.corpora.sentences import sentence_of
 from pretrieve.corpora.tables import read_table
 from pretrieve.tasks.answers import Answers
 from pretrieve.tasks.splits import draw_key, draw_pools, make_splits
+from pretrieve.tasks.target import Target
 from pretrieve.tasks.task import Candidate, Judgement, Passage, Query, TaskContents, make_passage, write_task
 
 #: The pool of what one file plays: train, dev and test are drawn.
@@ -39,10 +38,7 @@ class Source(NamedTuple):
 
 def build_squad(
     files: Mapping[str, Path],
-    tokenizer: Tokenizer,
-    out: Path,
-    sizes: Mapping[str, float | str],
-    seed: int,
+    target: Target,
     corpus: Path | None = None,
     max_extra: int | None = None,
     articles: bool = False,
@@ -65,15 +61,12 @@ def build_squad(
     sources = (
         Source(pool, str(files[name]), squad_paragraphs(files[name])) for name, pool in pools.items() if name in files
     )
-    return build_reqa(sources, tokenizer, out, sizes, seed, corpus, max_extra, articles)
+    return build_reqa(sources, target, corpus, max_extra, articles)
 
 
 def build_reqa(
     sources: Iterable[Source],
-    tokenizer: Tokenizer,
-    out: Path,
-    sizes: Mapping[str, float | str],
-    seed: int,
+    target: Target,
     corpus: Path | None = None,
     max_extra: int | None = None,
     articles: bool = False,
@@ -137,15 +130,15 @@ def build_reqa(
     contents.judgements = list(judged)
     if corpus is not None and articles:
         join_articles(contents)
-        add_corpus_articles(contents, corpus, max_extra, seed)
+        add_corpus_articles(contents, corpus, max_extra, target.seed)
     elif corpus is not None:
-        _add_corpus(contents, corpus, set(number_of), max_extra, seed)
-    for pool, drawn in zip(("dev", "train", "test"), draw_pools(pools[DRAWN], seed), strict=True):
+        _add_corpus(contents, corpus, set(number_of), max_extra, target.seed)
+    for pool, drawn in zip(("dev", "train", "test"), draw_pools(pools[DRAWN], target.seed), strict=True):
         pools[pool] += drawn
     query_ids = [query.query_id for query in contents.queries]
-    contents.splits = make_splits(query_ids, pools["train"], pools["test"], pools["dev"], sizes, seed)
+    contents.splits = make_splits(query_ids, pools["train"], pools["test"], pools["dev"], target.sizes, target.seed)
     contents.answers = {query_id: Answers(list(texts)) for query_id, texts in answers.items()}
-    return write_task(out, contents, tokenizer)
+    return write_task(target.out, contents, target.tokenizer)
 
 
 def _add_corpus(contents: TaskContents, corpus: Path, taken: set[str], limit: int | None, seed: int) -> None:
