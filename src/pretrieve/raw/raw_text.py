@@ -206,28 +206,35 @@ def read_json_lines(
     _report(path, own)
 
 
+class Form(NamedTuple):
+    """``separator`` None: any run of white space, as in TREC files. ``header``: the first line must have the columns' names, and
+    is no record. ``quoted``: RFC 4180 quoting with ``"``; a field may then go over several lines, the number is of the first."""
+
+    separator: str | None = "\t"
+    header: bool = False
+    quoted: bool = False
+
+
+TABS = Form()
+
+
 def read_columns(
     path: Path | str,
     columns: Sequence[str],
-    separator: str | None = "\t",
-    header: bool = False,
-    quoted: bool = False,
+    form: Form = TABS,
     label: str | None = "",
     warnings: Warnings | None = None,
     longest: int = LONGEST,
 ) -> Iterator[tuple[int, list[str]]]:
-    """Line number and fields of each record of a file with exactly these ``columns``.
-
-    ``separator`` None: any run of white space, as in TREC files. ``header``: the first line must have the columns' names, and
-    is no record. ``quoted``: RFC 4180 quoting with ``"``; a field may then go over several lines, the number is of the first.
-    Blank lines are skipped and counted: in ``warnings``, or on standard error.
+    """Line number and fields of each record of a file with exactly these ``columns``. Blank lines are skipped and counted: in
+    ``warnings``, or on standard error.
 
     Raises
     ------
     DataError
         for another number of fields, another header, a quote that is never closed; and what :func:`read_lines` raises.
     """
-    path = Path(path)
+    path, (separator, header, quoted) = Path(path), form
     own = Warnings() if warnings is None else None
     lines = read_lines(path, label, longest)
     records = _quoted(path, lines, separator or "\t", longest) if quoted else _split(lines, separator)

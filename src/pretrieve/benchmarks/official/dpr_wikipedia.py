@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pretrieve.base.errors import DataError
-from pretrieve.raw.raw_text import Warnings, read_columns
+from pretrieve.raw.raw_text import Form, Warnings, read_columns
 
 #: Passages of the whole file (Karpukhin et al. 2020, §4.1).
 OFFICIAL_COUNT = 21_015_324
@@ -43,7 +43,9 @@ def read_passages(
         for another header, another number of fields, quotes that do not fit, an id that is blank, and what
         :func:`pretrieve.raw.raw_text.read_lines` raises; file and line are named.
     """
-    for number, (passage_id, text, title) in read_columns(path, COLUMNS, header=True, quoted=True, warnings=warnings):
+    for number, (passage_id, text, title) in read_columns(
+        path, COLUMNS, Form(header=True, quoted=True), warnings=warnings
+    ):
         if not passage_id.strip():
             raise DataError(f"{path}: line {number}: id {passage_id!r}; expected the number of a passage.")
         yield number, WikipediaPassage(passage_id, title, text.strip('"') if strip_quotes else text)

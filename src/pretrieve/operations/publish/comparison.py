@@ -42,6 +42,7 @@ from scipy.stats import spearmanr
 from pretrieve.base.code_folder import REFERENCES
 from pretrieve.base.errors import DataError, PretrieveError
 from pretrieve.base.paths import parse_system
+from pretrieve.base.text_table import text_table
 from pretrieve.operations.publish.ingredients import ingredients
 from pretrieve.references.tables import STATISTICS, UNITS, Cell, Table, load_table, parse_number
 from pretrieve.reporting.tables.filling import MEASURED, Line, read_lines, values_of
@@ -262,15 +263,7 @@ def format_comparison(compared: Mapping[str, Sequence[Compared]], published: Pub
             f"{one.line.tolerance}, and {LOOSELY} times as much is let through"
             for one in off_the_paper(cells, published.scale)
         ]
-    widths = [max(len(row[i]) for row in rows) for i in range(len(head))]
-    lines = [
-        "  ".join(
-            text.ljust(width) if i == 0 else text.rjust(width)
-            for i, (text, width) in enumerate(zip(row, widths, strict=True))
-        )
-        for row in rows
-    ]
-    return "\n".join([f"against {published.folder}", *(line.rstrip() for line in lines), *below]) + "\n"
+    return "\n".join([f"against {published.folder}", *text_table(rows), *below]) + "\n"
 
 
 def _place(one: Compared) -> str:
