@@ -17,8 +17,7 @@ from pretrieve.corpora import parts as corpus_parts
 from pretrieve.corpora import readers
 from pretrieve.models.published import read_start
 from pretrieve.operations.rehearsal.checkpoints import make_checkpoint
-from pretrieve.operations.rehearsal.made import FORMS, make
-from pretrieve.operations.rehearsal.text import vocabulary
+from pretrieve.operations.rehearsal.made import FORMS, make, vocabulary
 from pretrieve.operations.rehearsal.world import BUILDINGS, SPLITS, asked
 from pretrieve.tasks.splits import parse_sizes
 from pretrieve.tasks.target import Target

@@ -24,10 +24,9 @@ import pyarrow.parquet as pq
 from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.base.files import unfinished, write_json
 from pretrieve.raw.raw_text import Warnings
-from pretrieve.tasks.collection_ids import CollectionIds, where
+from pretrieve.tasks.collection_ids import CollectionIds, check_query, is_new_judgement, where
 from pretrieve.tasks.collection_tables import SCHEMAS, SPLITS, Table
 from pretrieve.tasks.hashed_ids import hash_ids
-from pretrieve.tasks.record_checks import check_query, is_new_judgement
 
 #: Rows, and bytes of text, that are written at a time.
 BLOCK_ROWS, BLOCK_BYTES = 20_000, 16 << 20

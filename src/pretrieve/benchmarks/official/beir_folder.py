@@ -23,9 +23,8 @@ from pretrieve.benchmarks.official.beir import packed_file
 from pretrieve.corpora.beir_documents import document_fields, id_of, sections_of, text_of
 from pretrieve.corpora.sentences import sentence_spans
 from pretrieve.raw.raw_text import Warnings, read_json_lines
-from pretrieve.tasks.collection_ids import where
+from pretrieve.tasks.collection_ids import is_new_judgement, where
 from pretrieve.tasks.qrels_lines import PRECEDENCE, read_qrels
-from pretrieve.tasks.record_checks import is_new_judgement
 
 #: Ids of files up to this size are compared.
 LOOKED_AT = 64 << 20

@@ -1,17 +1,26 @@
 """The commands (:mod:`pretrieve.commands`) as a bundle runs them: the same library calls with the same arguments.
 
-Three differ from those. Pre-training and fine-tuning stop when the slice ends (:mod:`pretrieve.operations.bundle.slices`).
+Three differ from those. Pre-training and fine-tuning stop when the slice ends.
 ``retrieve`` writes its run and no metrics file: that needs ranx, and is made when the results are unpacked, so that one
 evaluator makes all of them; what it would have is shown (:mod:`pretrieve.operations.bundle.preview`). ``mine`` and
 ``predict`` run as they are.
 
 Imports torch, numpy, pyarrow, tokenizers, safetensors and what these bring; ``predict`` also scipy, which comes with
 scikit-learn.
+
+**The end of a slice.** Training asks after every step whether it is to stop (:func:`pretrieve.training.loop.train`):
+:func:`after` answers. The next slice goes on from what was saved. What has no state to save, such as an embedding or a search, is
+ended by :func:`alarm`, wherever it is: its files appear whole or not at all, and it begins again. A moment is of
+``time.monotonic``; infinity is never.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 
@@ -22,11 +31,11 @@ from pretrieve.finetuning.fine_tuning import FineTuning, options_of_size
 from pretrieve.finetuning.finetune import finetune
 from pretrieve.operations.bundle.jobs import Call
 from pretrieve.operations.bundle.preview import preview
-from pretrieve.operations.bundle.slices import after, alarm
 from pretrieve.pretraining.encoder_options import EncoderOptions
 from pretrieve.pretraining.pretrain import pretrain
 from pretrieve.training.cost import Cost
 from pretrieve.training.device import Device
+from pretrieve.training.loop import Stopped
 from pretrieve.training.run_settings import RunSettings
 
 
@@ -110,3 +119,27 @@ def _command(call: Call, device: Device) -> None:
     if call.program == "predict":
         words += ["--precision", "bf16" if device.bf16 else "fp32"]
     command.main(make_parser(command).parse_args(words))
+
+
+def after(until: float) -> Callable[[], bool]:
+    """What says whether a moment has come."""
+    return lambda: time.monotonic() >= until
+
+
+@contextmanager
+def alarm(until: float) -> Iterator[None]:
+    """End the block with :class:`~pretrieve.training.loop.Stopped` when a moment comes."""
+    if math.isinf(until):
+        yield
+        return
+
+    def ring(*_: object) -> None:
+        raise Stopped("the time of this slice is over")
+
+    before = signal.signal(signal.SIGALRM, ring)
+    signal.setitimer(signal.ITIMER_REAL, max(until - time.monotonic(), 1e-3))
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)

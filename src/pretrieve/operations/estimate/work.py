@@ -12,10 +12,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pretrieve.models.config import BodyConfig
-from pretrieve.operations.estimate.bodies import body_of
 from pretrieve.operations.estimate.flops import Texts, parameters, product
 from pretrieve.operations.estimate.jobs import ON_GPU, Graph, Job
-from pretrieve.operations.estimate.sizes import Sizes, TaskSize
+from pretrieve.operations.estimate.sizes import Sizes, TaskSize, body_of
 from pretrieve.operations.estimate.training import (
     Step,
     TaskLengths,

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from pretrieve.base.errors import ConfigError
 from pretrieve.base.files import whole_file, write_json
-from pretrieve.operations.rehearsal.made import NOTICE
-from pretrieve.operations.rehearsal.text import vocabulary
+from pretrieve.operations.rehearsal.made import NOTICE, vocabulary
 from pretrieve.operations.rehearsal.world import words
 from pretrieve.workflow.rehearsal import OWNER, WIDTH
 
