@@ -17,13 +17,13 @@ from task_reader import Task
 from tokenizers import Tokenizer
 
 from pretrieve.base.errors import ConfigError, DataError
+from pretrieve.benchmarks.made.corpus_collection import blocks_of_words, split_articles
 from pretrieve.benchmarks.reading import build_collection
 from pretrieve.corpora.tables import SCHEMAS, TableWriter
 from pretrieve.evaluation.answers import TaskAnswers
 from pretrieve.retrieval.trec_run import Run
 from pretrieve.tasks.collection_tables import Collection
 from pretrieve.tasks.collection_task import build_collection_task
-from pretrieve.tasks.passage_split import blocks_of_words, split_articles
 from pretrieve.tasks.target import Target
 
 ARTICLES = {  # title → (full page?, [(source, paragraph)])

@@ -18,8 +18,7 @@ from task_reader import Task
 from tokenizers import Tokenizer
 
 from pretrieve.base.errors import ConfigError
-from pretrieve.benchmarks.made.whole_articles import joined
-from pretrieve.benchmarks.official.squad_reqa import build_squad
+from pretrieve.benchmarks.official.squad_reqa import build_squad, joined
 from pretrieve.corpora.tables import read_table
 from pretrieve.tasks.target import Target
 from pretrieve.tasks.task import make_passage

@@ -1,7 +1,7 @@
 """Writing a collection directory: documents, queries and judgements of any benchmark, in one form.
 
 A reader (:mod:`pretrieve.benchmarks.readers`) puts what it reads into a :class:`CollectionWriter`, which
-checks it. Texts are never held: memory is 12 bytes for each id (:mod:`pretrieve.tasks.hashed_ids`), one block of rows, and
+checks it. Texts are never held: memory is 12 bytes for each id (:mod:`pretrieve.tasks.collection_ids`), one block of rows, and
 about 100 bytes for each judgement. What stands in the directory, and how it is read back:
 :mod:`pretrieve.tasks.collection_tables`; :mod:`pretrieve.tasks.collection_task` makes a task of it.
 """
@@ -24,9 +24,8 @@ import pyarrow.parquet as pq
 from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.base.files import unfinished, write_json
 from pretrieve.raw.raw_text import Warnings
-from pretrieve.tasks.collection_ids import CollectionIds, check_query, is_new_judgement, where
+from pretrieve.tasks.collection_ids import CollectionIds, check_query, hash_ids, is_new_judgement, where
 from pretrieve.tasks.collection_tables import SCHEMAS, SPLITS, Table
-from pretrieve.tasks.hashed_ids import hash_ids
 
 #: Rows, and bytes of text, that are written at a time.
 BLOCK_ROWS, BLOCK_BYTES = 20_000, 16 << 20

@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.benchmarks.official.dpr_training import TrainingPassage, TrainingQuestion, read_training
 from pretrieve.benchmarks.official.open_qa import add_questions, question_files
-from pretrieve.raw.json_array import starts_json_array
+from pretrieve.raw.json_file import starts_json_array
 from pretrieve.raw.raw_text import Form, Warnings, read_columns
 from pretrieve.tasks.answers import normalise_question
 
