@@ -53,12 +53,8 @@ def build_task(name: str, request: Request) -> dict[str, Any]:
     """Write the task of a reader of the list (or ``collection``) and return its statistics; what was odd is summed up on standard
     error.
 
-    Raises
-    ------
-    ConfigError
-        for a name or value that is not allowed, or a size that cannot be drawn.
-    DataError
-        for a file that is damaged, in another format, or has another number of records.
+    Raises ConfigError for a name or value that is not allowed, or a size that cannot be drawn, and DataError for a file that
+    is damaged, in another format, or has another number of records.
     """
     reader, options = task_reader(name), dict(request.options)
     keys = {key: options.pop(key) for key in reader.keys if key in options}
@@ -102,12 +98,8 @@ def build_collection(
 ) -> Collection:
     """Read ``files`` (name in the layout → path) with the reader ``name`` into a collection directory.
 
-    Raises
-    ------
-    ConfigError
-        for an unknown reader, file name or option, or when a required file is not named.
-    DataError
-        when a file is missing, damaged or not in the layout.
+    Raises ConfigError for an unknown reader, file name or option, or when a required file is not named, and DataError when a
+    file is missing, damaged or not in the layout.
     """
     reader, options = reader_named(name), dict(options or {})
     if not reader.collection:

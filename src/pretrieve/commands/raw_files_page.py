@@ -46,10 +46,7 @@ def licence_table(sources: Iterable[Source]) -> str:
 def with_table(page: str, table: str) -> str:
     """The page with ``table`` between its two marks.
 
-    Raises
-    ------
-    DataError
-        when the marks are not there.
+    Raises DataError when the marks are not there.
     """
     head, begin, rest = page.partition(BEGIN)
     _, end, tail = rest.partition(END)

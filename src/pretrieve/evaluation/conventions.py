@@ -132,11 +132,8 @@ def read_ranks(path: Path | str) -> dict[str, list[tuple[int, str]]]:
     """(rank, document id) of every query in file order, from a TREC run (6 columns) or MS MARCO's (3: query, document,
     rank); plain or ``.gz``.
 
-    Raises
-    ------
-    DataError
-        when the file is missing or damaged, or a line is malformed or has a rank below 1; file and line are named.
-        (The passage script takes rank 0 for rank 1,000.)
+    Raises DataError when the file is missing or damaged, or a line is malformed or has a rank below 1; file and line are
+    named. (The passage script takes rank 0 for rank 1,000.).
     """
     path = Path(path)
     hits: dict[str, list[tuple[int, str]]] = {}
@@ -203,11 +200,8 @@ def mean_of_means(parts: Mapping[str, Mapping[str, Any]], expected: Sequence[str
     score of a query; that is in the part's own record. The standard error that their spread gives is never too small:
     it has the spread of the parts' means in it.
 
-    Raises
-    ------
-    DataError
-        when a part of ``expected`` is missing, one too many is there, a part lacks a number, or their metrics or
-        conventions differ.
+    Raises DataError when a part of ``expected`` is missing, one too many is there, a part lacks a number, or their metrics or
+    conventions differ.
     """
     if set(parts) != set(expected):
         missing, extra = sorted(set(expected) - set(parts)), sorted(set(parts) - set(expected))

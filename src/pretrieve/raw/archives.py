@@ -46,10 +46,8 @@ def extract_member(archive: Path, member: str, target: Path, size: int = 0) -> N
 
     ``member`` is the name in the archive, or a pattern with ``*`` that fits exactly one; ``size`` its bytes, 0 where not known.
 
-    Raises
-    ------
-    DataError
-        when there is no such member, or more than one, it is no plain file or too large, or the archive is damaged or unsafe.
+    Raises DataError when there is no such member, or more than one, it is no plain file or too large, or the archive is
+    damaged or unsafe.
     """
     found: list[str] = []
     names: list[str] = []
@@ -74,10 +72,7 @@ def extract_member(archive: Path, member: str, target: Path, size: int = 0) -> N
 def read_through(archive: Path, member: str = "") -> None:
     """Read all members to their ends, where their checksums are; ``member``, a name or a pattern, must be one of them.
 
-    Raises
-    ------
-    DataError
-        as in :func:`extract_member`.
+    Raises DataError as in :func:`extract_member`.
     """
     names = []
     with damage_told(archive):
@@ -185,13 +180,8 @@ def tar_members(
     It is read from front to back: a packed archive has no index, and one of many GB is not read twice. A member's content is
     there until the next one is asked for. To be used within :func:`damage_told`, as the contents are read by the caller.
 
-    Raises
-    ------
-    DataError
-        for a name that leaves the directory it is unpacked to, more bytes than are allowed, and what
-        :func:`~pretrieve.raw.raw_bytes.open_raw` raises.
-    tarfile.TarError
-        for a damaged or cut archive.
+    Raises DataError for a name that leaves the directory it is unpacked to, more bytes than are allowed, and what
+    :func:`~pretrieve.raw.raw_bytes.open_raw` raises, and tarfile.TarError for a damaged or cut archive.
     """
     with opened(archive) as unpacked, tarfile.open(fileobj=unpacked, mode="r|", tarinfo=_Header) as source:
         total = 0

@@ -42,10 +42,7 @@ def read_column_blocks(
     ``separator`` is one ASCII character. Progress counts lines, and says how many MB (10⁶ unpacked bytes) pass in a
     second.
 
-    Raises
-    ------
-    DataError
-        as :func:`~pretrieve.raw.raw_text.read_columns`.
+    Raises DataError as :func:`~pretrieve.raw.raw_text.read_columns`.
     """
     path = Path(path)
     first, unpacked, begun = 1, 0, time.monotonic()

@@ -30,11 +30,9 @@ def read_json(path: Path | str, expected: str, most: int = 0) -> Any:
     """The value of a UTF-8 file; a byte order mark in front of it is dropped. ``expected`` says what the file should be; ``most``
     is how many bytes it may have, 0: any number.
 
-    Raises
-    ------
-    DataError
-        when there is no such file, it is larger, damaged, not UTF-8 or not JSON, its values are too deep or a number too long for
-        Python, or a text has half of a surrogate pair, which no text can have; the message names the file and the line.
+    Raises DataError when there is no such file, it is larger, damaged, not UTF-8 or not JSON, its values are too deep or a
+    number too long for Python, or a text has half of a surrogate pair, which no text can have; the message names the file and
+    the line.
     """
     path = Path(path)
     advice = f"expected {expected}: mend the file, or fetch it again."
@@ -157,11 +155,8 @@ def read_json_array(
 ) -> Iterator[tuple[int, Any]]:
     """Number (from 0) and value of each element of the array that a file is, packed with gzip or bzip2 or not.
 
-    Raises
-    ------
-    DataError
-        when the file is no JSON array, ends within it, has something behind it, an element is no JSON or longer than
-        ``longest`` characters, or bytes are not UTF-8; the message names the file, the element and its line.
+    Raises DataError when the file is no JSON array, ends within it, has something behind it, an element is no JSON or longer
+    than ``longest`` characters, or bytes are not UTF-8; the message names the file, the element and its line.
     """
     text = _Text(Path(path), block, label)
     well = False

@@ -67,11 +67,8 @@ def read_lines(path: Path | str, label: str | None = "", longest: int = LONGEST)
     None: no progress.
     ``longest`` is in bytes.
 
-    Raises
-    ------
-    DataError
-        for bytes that are not UTF-8 (file, line, byte), a line above ``longest``, and what
-        :func:`~pretrieve.raw.raw_bytes.open_raw` raises.
+    Raises DataError for bytes that are not UTF-8 (file, line, byte), a line above ``longest``, and what
+    :func:`~pretrieve.raw.raw_bytes.open_raw` raises.
     """
     path = Path(path)
     number, rest = 1, b""
@@ -166,11 +163,8 @@ def read_json_lines(
 ) -> Iterator[tuple[int, dict[str, Any]]]:
     """Line number and object of each line. Blank lines are skipped and counted: in ``warnings``, or on standard error.
 
-    Raises
-    ------
-    DataError
-        for a line that is no JSON, no object, lacks one of ``keys``, or has half of a surrogate pair, which no text can
-        have; and what :func:`read_lines` raises.
+    Raises DataError for a line that is no JSON, no object, lacks one of ``keys``, or has half of a surrogate pair, which no
+    text can have; and what :func:`read_lines` raises.
     """
     path = Path(path)
     own = Warnings() if warnings is None else None
@@ -229,10 +223,8 @@ def read_columns(
     """Line number and fields of each record of a file with exactly these ``columns``. Blank lines are skipped and counted: in
     ``warnings``, or on standard error.
 
-    Raises
-    ------
-    DataError
-        for another number of fields, another header, a quote that is never closed; and what :func:`read_lines` raises.
+    Raises DataError for another number of fields, another header, a quote that is never closed; and what :func:`read_lines`
+    raises.
     """
     path, (separator, header, quoted) = Path(path), form
     own = Warnings() if warnings is None else None

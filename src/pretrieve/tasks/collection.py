@@ -35,27 +35,18 @@ class CollectionWriter:
     """Takes documents, queries and judgements in any order; a context manager. All files of ``directory`` appear when
     the block ends well, and none of them when it does not: what stood there before then stays.
 
-    Parameters
-    ----------
-    directory:
-        to be written. Files of an older collection are replaced.
-    reader, variant:
-        who wrote it, and what was done to the texts ('' for nothing); for ``stats.json``.
-    expected:
-        counts that must be read, before anything is left out: ``documents``, ``queries``, ``judgements``, ``answers``,
-        ``negatives``, and of one split ``queries.test``, ``judgements.train``, ….
-    licence:
-        of the data; for ``stats.json``.
+    directory: to be written. Files of an older collection are replaced.
+    reader, variant: who wrote it, and what was done to the texts ('' for nothing); for ``stats.json``.
+    expected: counts that must be read, before anything is left out: ``documents``, ``queries``, ``judgements``, ``answers``,
+    ``negatives``, and of one split ``queries.test``, ``judgements.train``, ….
+    licence: of the data; for ``stats.json``.
 
     ``warnings`` counts what was left out; it ends up in ``stats.json`` and its summary on the screen.
 
-    Raises
-    ------
-    DataError
-        for an id that stands twice, a judgement, answer or negative of an unknown id, a query without text, a relevance
-        below zero, two judgements of one pair that differ, documents none of which has a text or a title, or counts that are
-        not the expected ones. The message names the file and line given to :meth:`at`. What can only be known at the end,
-        such as an unknown id, is raised when the block ends.
+    Raises DataError for an id that stands twice, a judgement, answer or negative of an unknown id, a query without text, a
+    relevance below zero, two judgements of one pair that differ, documents none of which has a text or a title, or counts
+    that are not the expected ones. The message names the file and line given to :meth:`at`. What can only be known at the
+    end, such as an unknown id, is raised when the block ends.
     """
 
     def __init__(

@@ -135,10 +135,7 @@ class CollectionIds:
     def add(self, ids: pa.Array, path: str, lines: np.ndarray) -> np.ndarray:
         """Take in ids (n,) from these lines (n,) of a file; their hashes (n,).
 
-        Raises
-        ------
-        DataError
-            for a document with an empty id.
+        Raises DataError for a document with an empty id.
         """
         if not self._files or self._files[-1][1] != path:
             self._files.append((len(self._ids), path))
@@ -151,10 +148,7 @@ class CollectionIds:
     def refer(self, ids: pa.Array, table: str, path: str, lines: np.ndarray) -> None:
         """Note that rows of a table name these ids (n,); those that are not known yet are looked for again at the end.
 
-        Raises
-        ------
-        DataError
-            when too many wait.
+        Raises DataError when too many wait.
         """
         hashes = hash_ids(ids)
         for row in np.flatnonzero(~self._ids.contains(hashes)):
@@ -169,10 +163,7 @@ class CollectionIds:
     def check(self, id_of: Callable[[int], str]) -> None:
         """Check all of it once everything is read; ``id_of`` gives the id of a row for a message, '' where it is not known.
 
-        Raises
-        ------
-        DataError
-            for an id that stands twice, or a reference to an id that never came.
+        Raises DataError for an id that stands twice, or a reference to an id that never came.
         """
         self._check_unique(id_of)
         self._check_known()
@@ -219,10 +210,7 @@ def is_new_judgement(
 ) -> bool:
     """Whether a pair was not judged before. ``known`` takes it in, as a hash in place of two ids.
 
-    Raises
-    ------
-    DataError
-        for a relevance below zero, or another one than the pair had.
+    Raises DataError for a relevance below zero, or another one than the pair had.
     """
     if relevance < 0:
         raise DataError(

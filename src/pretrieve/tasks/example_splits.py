@@ -42,10 +42,7 @@ def parts_of_groups(counts: Mapping[str, int], shares: Mapping[str, float], seed
 def drawn(ids: Sequence[str], limit: int | None, seed: int) -> set[str]:
     """At most ``limit`` of the ids, at random; None: all of them.
 
-    Raises
-    ------
-    ConfigError
-        when the limit is below 1.
+    Raises ConfigError when the limit is below 1.
     """
     if limit is not None and limit < 1:
         raise ConfigError(f"max-examples is {limit}; expected at least 1.")
@@ -66,11 +63,8 @@ def make_example_splits(
     ``valid``; a share takes that share of both; ``all`` takes both. An example that is not drawn is not listed for
     that size.
 
-    Raises
-    ------
-    ConfigError
-        when there is no size, a size is not a share, a whole number or 'all', needs more examples than there are, or
-        leaves fewer than 2 for training.
+    Raises ConfigError when there is no size, a size is not a share, a whole number or 'all', needs more examples than there
+    are, or leaves fewer than 2 for training.
     """
     if not sizes:
         raise ConfigError("no training-set size was given; expected at least one, such as 500=500 or full=all.")

@@ -263,10 +263,7 @@ class ExampleData(TaskData):
     ``history`` are flat arrays: example i has ``texts[text_starts[i]:text_starts[i+1]]`` (int64), labels and history
     likewise.
 
-    Raises
-    ------
-    DataError
-        when a file is missing or damaged.
+    Raises DataError when a file is missing or damaged.
     """
 
     item = "example"

@@ -69,12 +69,8 @@ def split_articles(articles: Path, passages: Path, words: int = WORDS, share: fl
 
     ``share``: of the articles that are taken, about; which ones follows from their titles alone.
 
-    Raises
-    ------
-    DataError
-        when a table is missing or damaged.
-    ConfigError
-        when ``words`` is below 1, or ``share`` not above 0 and at most 1.
+    Raises DataError when a table is missing or damaged, and ConfigError when ``words`` is below 1, or ``share`` not above 0
+    and at most 1.
     """
     if words < 1:
         raise ConfigError(f"words is {words}; expected at least 1, such as 100.")
@@ -110,23 +106,12 @@ def read_corpus(
 ) -> None:
     """Write the collection; texts stream, questions and their answers are held in memory.
 
-    Parameters
-    ----------
-    files:
-        ``articles`` and ``passages``: tables of a corpus; ``train``, ``dev`` and ``test``: questions, at least one of them.
-    words:
-        words of a passage.
-    regular_expressions:
-        whether answers are patterns, as those of CuratedTREC are.
-    share:
-        of the articles that are searched, drawn by their titles: a large corpus takes long to embed for every system.
+    files: ``articles`` and ``passages``: tables of a corpus; ``train``, ``dev`` and ``test``: questions, at least one of
+    them; words: words of a passage; regular_expressions: whether answers are patterns, as those of CuratedTREC are; share: of
+    the articles that are searched, drawn by their titles: a large corpus takes long to embed for every system.
 
-    Raises
-    ------
-    DataError
-        when a file is damaged, there is no file of questions, or no question can be answered.
-    ConfigError
-        when ``words`` is below 1, or ``share`` not above 0 and at most 1.
+    Raises DataError when a file is damaged, there is no file of questions, or no question can be answered, and ConfigError
+    when ``words`` is below 1, or ``share`` not above 0 and at most 1.
     """
     paths = question_files(files)
     if not paths:

@@ -81,13 +81,8 @@ def build_descriptions(
 
     ``query_id`` is the article id, ``doc_id`` is ``{passage_id}-{sentence number}``.
 
-    Raises
-    ------
-    DataError
-        when the corpus is damaged or no article qualifies.
-    ConfigError
-        when ``max_queries`` or ``max_extra`` is below 1, ``max_extra`` is given without ``open_domain``, or a size
-        cannot be drawn.
+    Raises DataError when the corpus is damaged or no article qualifies, and ConfigError when ``max_queries`` or ``max_extra``
+    is below 1, ``max_extra`` is given without ``open_domain``, or a size cannot be drawn.
     """
     for name, value in (("max-queries", max_queries), ("max-extra", max_extra)):
         if value is not None and value < 1:

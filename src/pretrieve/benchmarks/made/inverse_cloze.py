@@ -47,24 +47,11 @@ def read_inverse_cloze(
 ) -> None:
     """Write the collection.
 
-    Parameters
-    ----------
-    files:
-        ``corpus``: ``corpus.jsonl``.
-    pairs:
-        at most so many pairs are drawn, one from a document; a tenth of them is dev, a tenth test.
-    keep:
-        share of the pairs whose document keeps the sentence.
-    seed:
-        decides documents, sentences and splits.
+    files: ``corpus``: ``corpus.jsonl``; pairs: at most so many pairs are drawn, one from a document; a tenth of them is dev,
+    a tenth test; keep: share of the pairs whose document keeps the sentence; seed: decides documents, sentences and splits.
 
-    Raises
-    ------
-    ConfigError
-        when ``pairs`` is below 10, or ``keep`` no share.
-    DataError
-        when fewer than 10 documents have two sentences, one of them of 4 to 64 words, and what
-        :func:`~pretrieve.raw.raw_text.read_json_lines` raises.
+    Raises ConfigError when ``pairs`` is below 10, or ``keep`` no share, and DataError when fewer than 10 documents have two
+    sentences, one of them of 4 to 64 words, and what :func:`~pretrieve.raw.raw_text.read_json_lines` raises.
     """
     if pairs < 10 or not 0 <= keep <= 1:
         raise ConfigError(

@@ -73,12 +73,8 @@ def build_link_clicks(
     history; lead_words: words of a lead that are its snippet; max_examples: at most so many impressions, drawn from
     all; None: all.
 
-    Raises
-    ------
-    DataError
-        when the corpus is damaged, or a part has no impression.
-    ConfigError
-        when ``candidates`` is below 3, another number below 1, or a size cannot be drawn.
+    Raises DataError when the corpus is damaged, or a part has no impression, and ConfigError when ``candidates`` is below 3,
+    another number below 1, or a size cannot be drawn.
     """
     for name, value, least in (("candidates", candidates, 3), ("first", first, 1), ("lead-words", lead_words, 1)):
         if value < least:

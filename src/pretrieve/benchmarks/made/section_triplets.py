@@ -60,12 +60,8 @@ def build_section_triplets(
 
     max_examples: at most so many triplets, drawn from all; None: all.
 
-    Raises
-    ------
-    DataError
-        when the corpus is damaged, or no article has two sections.
-    ConfigError
-        when ``per_article`` or ``max_examples`` is below 1, or a size cannot be drawn.
+    Raises DataError when the corpus is damaged, or no article has two sections, and ConfigError when ``per_article`` or
+    ``max_examples`` is below 1, or a size cannot be drawn.
     """
     if per_article < 1:
         raise ConfigError(f"per-article is {per_article}; expected at least 1.")

@@ -117,12 +117,8 @@ def build_structure_sts(corpus: Path, target: Target, max_examples: int | None =
     max_examples: at most about so many examples in all parts together; None: as many as the rarest grade of each part
     allows. Ids are ``{grade}:{sentence id}:{sentence id}``.
 
-    Raises
-    ------
-    DataError
-        when the corpus is damaged, or a part has no pair of some grade.
-    ConfigError
-        when ``max_examples`` is below 60, or a size cannot be drawn.
+    Raises DataError when the corpus is damaged, or a part has no pair of some grade, and ConfigError when ``max_examples`` is
+    below 60, or a size cannot be drawn.
     """
     if max_examples is not None and max_examples < 60:
         raise ConfigError(f"max-examples is {max_examples}; expected at least 60, ten of each grade.")

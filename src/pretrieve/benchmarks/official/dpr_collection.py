@@ -54,11 +54,8 @@ def read_passages(
 ) -> Iterator[tuple[int, WikipediaPassage]]:
     """Line number and content of the passages of ``psgs_w100.tsv`` (packed or not) or a file in its format, streaming.
 
-    Raises
-    ------
-    DataError
-        for another header, another number of fields, quotes that do not fit, an id that is blank, and what
-        :func:`pretrieve.raw.raw_text.read_lines` raises; file and line are named.
+    Raises DataError for another header, another number of fields, quotes that do not fit, an id that is blank, and what
+    :func:`pretrieve.raw.raw_text.read_lines` raises; file and line are named.
     """
     for number, (passage_id, text, title) in read_columns(
         path, COLUMNS, Form(header=True, quoted=True), warnings=warnings
@@ -91,25 +88,13 @@ def read_dpr(
 ) -> None:
     """Write the collection.
 
-    Parameters
-    ----------
-    files:
-        ``passages``, ``train``, ``dev``, ``test``, each optional; documents come from ``passages`` or else from training files.
-    negatives:
-        which passages go to ``negatives.parquet``: ``hard`` ones, ``all`` (hard ones first, then random ones) or ``none``.
-    strip_quotes:
-        see :func:`read_passages`.
-    regular_expressions:
-        whether answers are patterns, as those of CuratedTREC are.
-    official:
-        ``passages`` must have as many as the whole file that the authors ship.
+    files: ``passages``, ``train``, ``dev``, ``test``, each optional; documents come from ``passages`` or else from training
+    files; negatives: which passages go to ``negatives.parquet``: ``hard`` ones, ``all`` (hard ones first, then random ones)
+    or ``none``; strip_quotes: see :func:`read_passages`; regular_expressions: whether answers are patterns, as those of
+    CuratedTREC are; official: ``passages`` must have as many as the whole file that the authors ship.
 
-    Raises
-    ------
-    DataError
-        when a file is damaged, or nothing gives a document.
-    ConfigError
-        when ``negatives`` is none of the three.
+    Raises DataError when a file is damaged, or nothing gives a document, and ConfigError when ``negatives`` is none of the
+    three.
     """
     if negatives not in NEGATIVES:
         raise ConfigError(f"negatives: {negatives!r}; expected one of {', '.join(NEGATIVES)}.")

@@ -77,10 +77,7 @@ def held_out(seed: int, share: float, splits: Sequence[str]) -> Callable[[str], 
 
     What belongs together (the hypotheses of a premise, the impressions of a user) is a group: all trains, or none.
 
-    Raises
-    ------
-    ConfigError
-        when the shares leave nothing to train on.
+    Raises ConfigError when the shares leave nothing to train on.
     """
     if not 0 < share * len(splits) < 1:
         raise ConfigError(
@@ -97,10 +94,7 @@ def held_out(seed: int, share: float, splits: Sequence[str]) -> Callable[[str], 
 def header_of(path: Path) -> list[str]:
     """The fields of a file's first line, separated by tabs.
 
-    Raises
-    ------
-    DataError
-        when the file has no line; and what :func:`pretrieve.raw.raw_text.read_lines` raises.
+    Raises DataError when the file has no line; and what :func:`pretrieve.raw.raw_text.read_lines` raises.
     """
     lines = read_lines(path)
     first = next(lines, None)
@@ -124,10 +118,7 @@ def read_named(
     header: the first line's fields, if the caller has them. skip_broken: records with fewer fields than the header are
     left out and counted; else they end the reading.
 
-    Raises
-    ------
-    DataError
-        when a column is missing or stands twice; and what :func:`pretrieve.raw.raw_text.read_columns` raises.
+    Raises DataError when a column is missing or stands twice; and what :func:`pretrieve.raw.raw_text.read_columns` raises.
     """
     header = list(header or header_of(path))
     for name in names:
@@ -161,10 +152,7 @@ def _longer(path: Path, width: int, warnings: Warnings) -> Iterator[tuple[int, l
 def class_of(path: Path, line: int, label: str, labels: Sequence[str]) -> float:
     """The number of a label.
 
-    Raises
-    ------
-    DataError
-        for a label that is none of ``labels``.
+    Raises DataError for a label that is none of ``labels``.
     """
     if label not in labels:
         raise DataError(f"{path}: line {line}: label {label!r}; expected one of {', '.join(map(repr, labels))}.")
@@ -176,13 +164,9 @@ def write_records(
 ) -> dict[str, Any]:
     """Write the task and return its statistics; ``width``: texts of each record.
 
-    Raises
-    ------
-    DataError
-        for an id that stands twice in a file, a file without a usable record, or another number of records than the
-        publisher's; and what the records' iterators and :func:`pretrieve.tasks.example_task.write_example_task` raise.
-    ConfigError
-        when a size cannot be drawn.
+    Raises DataError for an id that stands twice in a file, a file without a usable record, or another number of records than
+    the publisher's; and what the records' iterators and :func:`pretrieve.tasks.example_task.write_example_task` raise;
+    ConfigError when a size cannot be drawn.
     """
     ids: list[str] = []
     labels = array("f")

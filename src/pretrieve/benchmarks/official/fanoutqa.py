@@ -37,11 +37,8 @@ class PageQuestion(NamedTuple):
 def read_fanoutqa(path: Path) -> list[PageQuestion]:
     """Questions of a dev file (its leaves) or a test file, in file order.
 
-    Raises
-    ------
-    DataError
-        when a question lacks a field, naming the file and the question, and what
-        :func:`pretrieve.raw.json_file.read_json` raises.
+    Raises DataError when a question lacks a field, naming the file and the question, and what
+    :func:`pretrieve.raw.json_file.read_json` raises.
     """
     entries = read_json(path, "a FanOutQA dev or test file")
     if not isinstance(entries, list) or not entries:
@@ -105,10 +102,7 @@ def build_fanoutqa(questions: Path, corpus: Path, target: Target) -> dict[str, A
     A candidate is the first passage of an article; ``doc_id`` is its passage id in the corpus. Titles match as they
     are or as MediaWiki normalises them. Questions in the same words are one query, with the pages of all of them.
 
-    Raises
-    ------
-    DataError
-        when a file is damaged or no page that a question needs is in the corpus.
+    Raises DataError when a file is damaged or no page that a question needs is in the corpus.
     """
     corpus = Path(corpus)
     titles = read_table(corpus / "articles.parquet", ["title"])["title"].to_pylist()

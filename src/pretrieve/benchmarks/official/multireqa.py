@@ -59,10 +59,7 @@ class MrqaQuestion(NamedTuple):
 def read_candidates(path: Path | str) -> Iterator[SentenceCandidate]:
     """The candidates of a file, in file order.
 
-    Raises
-    ------
-    DataError
-        for an id or offsets that are none, and what :func:`pretrieve.raw.raw_text.read_json_lines` raises.
+    Raises DataError for an id or offsets that are none, and what :func:`pretrieve.raw.raw_text.read_json_lines` raises.
     """
     for line, record in read_json_lines(path, ["candidate_id", "response_start", "response_end"]):
         name, start, end = record["candidate_id"], record["response_start"], record["response_end"]
@@ -81,10 +78,8 @@ def read_candidates(path: Path | str) -> Iterator[SentenceCandidate]:
 def read_mrqa(path: Path | str) -> Iterator[tuple[int, str, list[MrqaQuestion]]]:
     """Line, context and questions of each line of an MRQA file but the header; a question's text may be blank.
 
-    Raises
-    ------
-    DataError
-        for a context, question or answer that lacks a part, an answer that is no text, or one outside of its context.
+    Raises DataError for a context, question or answer that lacks a part, an answer that is no text, or one outside of its
+    context.
     """
     for line, record in read_json_lines(path):
         if "header" in record:
@@ -160,12 +155,8 @@ def build_multireqa(
     train, as its train files; ``draw`` lets one split play train, dev and test by a draw (:func:`draw_pools`).
     ``doc_id`` is the candidate's id. Questions in the same words are one query.
 
-    Raises
-    ------
-    DataError
-        when a file is damaged, or the two do not belong together.
-    ConfigError
-        when ``role`` is none of the three or a size cannot be drawn.
+    Raises DataError when a file is damaged, or the two do not belong together, and ConfigError when ``role`` is none of the
+    three or a size cannot be drawn.
     """
     if role not in ROLES:
         raise ConfigError(f"role {role!r}; expected one of {', '.join(ROLES)}.")

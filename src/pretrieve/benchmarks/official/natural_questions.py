@@ -167,11 +167,8 @@ def read_paragraphs(path: Path | str, warnings: Warnings | None = None) -> Itera
 
     Records that the conversion leaves out are counted in ``warnings`` by their reason.
 
-    Raises
-    ------
-    DataError
-        for a record without question, page or annotations, a span outside of the page, and what
-        :func:`pretrieve.raw.raw_text.read_json_lines` raises; file and line are named.
+    Raises DataError for a record without question, page or annotations, a span outside of the page, and what
+    :func:`pretrieve.raw.raw_text.read_json_lines` raises; file and line are named.
     """
     warnings = Warnings() if warnings is None else warnings
     for number, record in read_json_lines(path, [*_KEYS, "example_id"], warnings=warnings, longest=LONGEST):
@@ -227,12 +224,7 @@ def build_natural_questions(
     uses the training
     file.
 
-    Raises
-    ------
-    DataError
-        as :func:`read_paragraphs`, or when no record can be used.
-    ConfigError
-        when a size cannot be drawn.
+    Raises DataError as :func:`read_paragraphs`, or when no record can be used, and ConfigError when a size cannot be drawn.
     """
     source = Source(DRAWN, str(file), read_paragraphs(file, warnings))
     return build_reqa([source], target, corpus, max_extra, articles)
@@ -241,10 +233,7 @@ def build_natural_questions(
 def open_question(record: dict[str, Any], where: str) -> tuple[str, list[str]] | None:
     """The question of a record and its short answers of at most five tokens; None without any.
 
-    Raises
-    ------
-    DataError
-        as :func:`read_paragraphs`; ``where`` is in front of the message.
+    Raises DataError as :func:`read_paragraphs`; ``where`` is in front of the message.
     """
     spans = [entry for annotation in _annotations(record, where) for entry in annotation["short_answers"]]
     if not spans:

@@ -67,11 +67,8 @@ def read_questions(
     ``normalise``: ’ in questions becomes '. ``warnings`` counts answers and lines that are blank, and questions of Natural
     Questions without a short answer, all of which are left out.
 
-    Raises
-    ------
-    DataError
-        for a question that is blank or has no answer, an answer that is no text or no list, half of a surrogate pair, and
-        what :mod:`pretrieve.raw.raw_text` raises; file, line and value are named.
+    Raises DataError for a question that is blank or has no answer, an answer that is no text or no list, half of a surrogate
+    pair, and what :mod:`pretrieve.raw.raw_text` raises; file, line and value are named.
     """
     path = Path(path)
     warnings = Warnings() if warnings is None else warnings

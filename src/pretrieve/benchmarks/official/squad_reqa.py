@@ -54,12 +54,8 @@ def build_squad(
     drawn, not articles (paper ``pretraining_tasks`` §4.1; :func:`pretrieve.tasks.splits.draw_pools`), so paragraphs of
     test questions may be seen in training.
 
-    Raises
-    ------
-    DataError
-        when a file is not SQuAD v1.1 (naming file, article and question), or one id stands for two questions.
-    ConfigError
-        when a size cannot be drawn.
+    Raises DataError when a file is not SQuAD v1.1 (naming file, article and question), or one id stands for two questions,
+    and ConfigError when a size cannot be drawn.
     """
     # In this order: candidates are numbered by it.
     pools = {"train": "train", "test": "test", "dev": "dev", "file": DRAWN}
@@ -87,12 +83,8 @@ def build_reqa(
     passages, those of the sources (``doc_id`` is the passage number) and all others of the corpus (``c{passage_id}``),
     or ``max_extra`` that are drawn of them. With ``articles`` too, candidates are whole articles.
 
-    Raises
-    ------
-    DataError
-        when one id stands for two questions, or there is no question.
-    ConfigError
-        when a size cannot be drawn, or ``articles`` are asked for without a corpus.
+    Raises DataError when one id stands for two questions, or there is no question, and ConfigError when a size cannot be
+    drawn, or ``articles`` are asked for without a corpus.
     """
     if articles and corpus is None:
         raise ConfigError("articles are what an open task searches in; expected open (a corpus) too.")

@@ -48,10 +48,7 @@ GLUE = ("index", "sentence1", "sentence2", "score")
 def score_of(path: Path, line: int, text: str) -> float:
     """A score.
 
-    Raises
-    ------
-    DataError
-        when it is no number from 0 to 5.
+    Raises DataError when it is no number from 0 to 5.
     """
     try:
         score = float(text)
@@ -65,10 +62,7 @@ def score_of(path: Path, line: int, text: str) -> float:
 def layout_of(path: Path) -> str:
     """``official``, ``GLUE`` or ``sentences``, from a file's first line.
 
-    Raises
-    ------
-    DataError
-        when it is none of these.
+    Raises DataError when it is none of these.
     """
     header = header_of(path)
     if header[:2] == ["index", "genre"]:
@@ -86,11 +80,8 @@ def layout_of(path: Path) -> str:
 def read_stsb(path: Path, warnings: Warnings) -> Iterator[Record]:
     """The pairs of one file in any of the three layouts, numbered from 0.
 
-    Raises
-    ------
-    DataError
-        for another layout, a file without scores, another number of fields, a score that is none, or an official id
-        (genre, file, year and number) that stands twice.
+    Raises DataError for another layout, a file without scores, another number of fields, a score that is none, or an official
+    id (genre, file, year and number) that stands twice.
     """
     layout = layout_of(path)
     if layout == "GLUE":
@@ -140,10 +131,8 @@ def _glue(path: Path, warnings: Warnings) -> Iterator[tuple[int, list[str]]]:
 def build_stsb(files: Mapping[str, Path], job: Job) -> dict[str, Any]:
     """Write the task from the files ``train``, ``dev`` and ``test``, and return its statistics.
 
-    Raises
-    ------
-    DataError, ConfigError
-        as :func:`read_stsb` and :func:`pretrieve.benchmarks.official.example_reading.write_records`.
+    Raises DataError or ConfigError as :func:`read_stsb` and
+    :func:`pretrieve.benchmarks.official.example_reading.write_records`.
     """
     splits = {"train": "train", "dev": "valid", "test": "test"}
     # The third layout has other characters in some sentences: which one was read belongs to the score.

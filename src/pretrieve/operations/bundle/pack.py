@@ -73,12 +73,7 @@ class Bundle:
 def pack(asked: Asked, out: Path, cores: int = 1, limit_mib: float = LIMIT_MIB) -> Bundle:
     """Build what is needed, and write the bundle of some tables to ``out``.
 
-    Raises
-    ------
-    ConfigError
-        when nothing has to be trained, or nothing fits into the limit.
-    DataError
-        when Snakemake fails.
+    Raises ConfigError when nothing has to be trained, or nothing fits into the limit, and DataError when Snakemake fails.
     """
     plan = asked.plan()
     cells = asked.cells(plan)
@@ -93,10 +88,7 @@ def pack(asked: Asked, out: Path, cores: int = 1, limit_mib: float = LIMIT_MIB) 
 def write_bundle(asked: Asked, jobs: Sequence[Job], cells: Mapping[str, int], out: Path, limit: int) -> Bundle:
     """Write jobs and their data, which exist; leaves out what exceeds ``limit`` bytes.
 
-    Raises
-    ------
-    ConfigError
-        when nothing fits.
+    Raises ConfigError when nothing fits.
     """
     sizes = _Sizes()
     code = sum(packed_size(file) for file in code_files().values())
@@ -214,10 +206,7 @@ def fit(
 
     cells: metrics file → how many cells of the asked tables it is behind.
 
-    Raises
-    ------
-    ConfigError
-        when no job is left.
+    Raises ConfigError when no job is left.
     """
     kept, left_out = list(jobs), []
     while (total := sum((sizes := measure(kept)).values())) > room:

@@ -42,10 +42,7 @@ from pretrieve.training.run_settings import RunSettings
 def run_call(call: Call, device: Device, until: float, checkpoint_seconds: float = 60.0) -> dict[str, float]:
     """Run one call on ``device`` until it is done, or until a moment of ``time.monotonic``; returns what a search scores.
 
-    Raises
-    ------
-    Stopped
-        when the time is over; a training run is saved then, anything else begins again.
+    Raises Stopped when the time is over; a training run is saved then, anything else begins again.
     """
     if call.program in ("pretrain", "finetune"):
         train = _pretrain if call.program == "pretrain" else _finetune

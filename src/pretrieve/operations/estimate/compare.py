@@ -52,10 +52,7 @@ def cost_files(plan: Plan, job: Job, root: str) -> list[Path]:
 def compare(estimate: Estimate, root: str) -> list[Stage]:
     """The stages of a finished run, by name; only jobs whose costs are all there.
 
-    Raises
-    ------
-    DataError
-        when there are none.
+    Raises DataError when there are none.
     """
     plan = estimate.graph.plan
     stages: dict[str, Stage] = {}

@@ -80,10 +80,7 @@ class Graph:
     def table(self, name: str) -> Job:
         """The job that writes a table.
 
-        Raises
-        ------
-        ConfigError
-            when there is no such table; it names the nearest.
+        Raises ConfigError when there is no such table; it names the nearest.
         """
         if name not in self.plan.cells:
             raise ConfigError(

@@ -97,10 +97,7 @@ class CorpusSize:
 def read_counts(path: Path = COUNTS) -> Counts:
     """Name of a data set, a corpus or a source → its numbers; an empty field is left out.
 
-    Raises
-    ------
-    DataError
-        for a line without a name, a name that stands there twice, or a field that is no number.
+    Raises DataError for a line without a name, a name that stands there twice, or a field that is no number.
     """
     found: dict[str, dict[str, float]] = {}
     with open(path, encoding="utf-8") as stream:

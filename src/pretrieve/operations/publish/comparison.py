@@ -100,10 +100,7 @@ class Published:
 def newest_published(folder: Path, scale: str) -> Published:
     """The newest run of a scale under ``results/published``, by the date in its name.
 
-    Raises
-    ------
-    DataError
-        when there is none, or several of the newest date.
+    Raises DataError when there is none, or several of the newest date.
     """
     found = sorted(folder.glob(f"????-??-??-{scale}-*/config.yaml"))
     newest = [file.parent for file in found if file.parent.name[:10] == found[-1].parent.name[:10]]
@@ -134,10 +131,7 @@ def open_published(folder: Path, scale: str) -> Published:
 def compare_run(published: Published, plan: Plan, references: Path = REFERENCES) -> dict[str, list[Compared]]:
     """Every measured cell of a published run beside what ``plan.root`` has now; table → cells. The seeds are the published run's.
 
-    Raises
-    ------
-    DataError
-        when a file of either run is damaged.
+    Raises DataError when a file of either run is damaged.
     """
     here = {"cpu": hardware()["cpu"], "versions": installed_versions()}
     compared, files = {}, ResultFiles()
@@ -207,10 +201,7 @@ def _made(config: Mapping[str, Any], line: Line) -> Any:
 def standard_error(cell: Cell, published: float, paths: Sequence[str], files: ResultFiles) -> float:
     """Of the difference between two runs of a cell, in its unit. published: the other run's value; paths: this run's files.
 
-    Raises
-    ------
-    DataError
-        when a file is damaged.
+    Raises DataError when a file is damaged.
     """
     factor = 100 if cell.unit == "%" else 1
     n = files.number(paths[0], "n_queries")
@@ -278,9 +269,7 @@ def _in_words(one: Compared) -> str:
 def check_comparison(compared: Mapping[str, Sequence[Compared]], published: Published, at_least: int = 1) -> None:
     """Fail where a cell is off, and where fewer than ``at_least`` were compared: an empty comparison finds nothing.
 
-    Raises
-    ------
-    DataError
+    Raises DataError.
     """
     cells = [one for some in compared.values() for one in some]
     seen = [one for one in cells if one.fresh is not None]

@@ -56,13 +56,9 @@ def publish(
 
     Nothing is written unless everything is in order. Returns the new folder.
 
-    Raises
-    ------
-    PretrieveError
-        when the checkout has no commit or differs from it, or this was published before.
-    DataError
-        when a table, a figure, the claims, the report or one of their files is missing, a cell failed, a table was made by code
-        that no commit has, the report is older than a table, or README.md lacks the two markers.
+    Raises PretrieveError when the checkout has no commit or differs from it, or this was published before, and DataError when
+    a table, a figure, the claims, the report or one of their files is missing, a cell failed, a table was made by code that
+    no commit has, the report is older than a table, or README.md lacks the two markers.
     """
     commit = _clean_commit(repository)
     for name in tables:

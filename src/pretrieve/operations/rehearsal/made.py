@@ -77,10 +77,7 @@ def make(name: str, out: Path) -> int:
 
     The same file comes out every time.
 
-    Raises
-    ------
-    ConfigError
-        for a source that no made file plays.
+    Raises ConfigError for a source that no made file plays.
     """
     if name not in FORMS:
         raise ConfigError(

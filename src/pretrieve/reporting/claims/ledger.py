@@ -45,10 +45,7 @@ class Reproduction(NamedTuple):
 def load_reproductions(path: Path | str, claims: Sequence[Claim]) -> list[Reproduction]:
     """Read what others measured (``references/reproductions.yaml``).
 
-    Raises
-    ------
-    ConfigError
-        for unreadable text, a key that is missing or unknown, and a claim that is not among ``claims``.
+    Raises ConfigError for unreadable text, a key that is missing or unknown, and a claim that is not among ``claims``.
     """
     found, names = [], {claim.name for claim in claims}
     for i, entry in enumerate(entries_of(path, "reproductions"), 1):

@@ -100,10 +100,7 @@ def collect(plan: Plan, root: Path, references: Path = REFERENCES) -> Report:
 
     Tables and figures are those of the configuration; a paper's others are named as not built.
 
-    Raises
-    ------
-    DataError
-        when a configured table, its manifest, or the claims are missing or damaged.
+    Raises DataError when a configured table, its manifest, or the claims are missing or damaged.
     """
     config, seeds = plan.config, tuple(plan.seeds)
     findings = read_rows(root / "claims.csv", Finding)

@@ -125,10 +125,7 @@ def inline_svg(text: str, prefix: str, label: str) -> str:
 
     On a narrow screen it keeps a least width, so what it stands in has to scroll sideways.
 
-    Raises
-    ------
-    DataError
-        when the text is no SVG, or has a script or an address outside of itself in it.
+    Raises DataError when the text is no SVG, or has a script or an address outside of itself in it.
     """
     try:
         root = ET.fromstring(text)

@@ -34,10 +34,7 @@ def read_stages(folder: Path, since: float = 0.0) -> list[Stage]:
     Every line of a file is a job (``repeat`` in a rule gives several). A job too short for Snakemake to sample has
     only a wall time; ``unsampled`` counts those.
 
-    Raises
-    ------
-    DataError
-        when there is no benchmark file, or one lacks a column or has something else than a number.
+    Raises DataError when there is no benchmark file, or one lacks a column or has something else than a number.
     """
     stages: dict[str, Stage] = {}
     for path in sorted(folder.glob("*/**/*.tsv")):
