@@ -4,6 +4,7 @@ On several GPUs: torchrun --nproc-per-node N workflow_scripts/pretrain.py ...; t
 """
 
 import argparse
+from collections.abc import Callable
 from pathlib import Path
 
 from pretrieve.base.arguments import add_training, json_object, required
@@ -27,7 +28,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     required(parser, Path, out="")
 
 
-def main(arguments: argparse.Namespace) -> None:
+def main(arguments: argparse.Namespace, stop: Callable[[], bool] | None = None) -> None:
+    """stop: see :class:`~pretrieve.training.run_settings.RunSettings`."""
     processes = Processes.join()
     device = choose_device(arguments.precision, arguments.threads)
     with Cost("pretrain", arguments.threads) as cost:
@@ -36,9 +38,7 @@ def main(arguments: argparse.Namespace) -> None:
             EncoderOptions.from_dict(arguments.options),
             arguments.store,
             arguments.out,
-            RunSettings(
-                device, arguments.seed, arguments.checkpoint_seconds, processes, token_budget=arguments.token_budget
-            ),
+            RunSettings(device, arguments.seed, arguments.checkpoint_seconds, processes, stop, arguments.token_budget),
             arguments.checkpoints,
             arguments.start,
             arguments.compile,

@@ -13,9 +13,11 @@ drop-identical-ids      every BEIR task                 a hit whose document id 
                                                         the run; ArguAna's nDCG@10 is 0.414 with it, else 0.315
 :func:`mean_of_means`   BEIR's CQADupStack, and the     twelve records become one, each forum with equal weight
                         mean over all BEIR tasks
-:func:`beir_split`      BEIR                            MS MARCO is evaluated on ``dev``, all others on ``test``
 :func:`capped_recall`   metric ``recall_cap@k``         recall divided by what k hits can reach
 ======================  ==============================  ==========================================================
+
+BEIR reports the split ``dev`` (6,980 queries) of MS MARCO, and ``test`` of all others; MS MARCO's own ``test`` files are another
+thing, on which BM25 scores twice as high (beir-cellar/beir, issue 74).
 
 For a run that this project wrote, whose ranks follow its scores, and qrels of grade 1 only, both MRR conventions give
 the ordinary ``mrr@k``: they matter for the runs of others, for ties, and for lists shorter than k.
@@ -174,17 +176,6 @@ def capped_recall(run: Run, qrels: Mapping[str, Mapping[str, int]], cut: int, le
         found = len(relevant.intersection(ranked.get(query_id, [])[:cut]))
         values[query_id] = found / min(len(relevant), cut) if relevant else 0.0
     return values
-
-
-def beir_split(dataset: str) -> str:
-    """The split that BEIR reports: ``dev`` (6,980 queries) for MS MARCO, ``test`` for all others.
-
-    Its files have a ``test`` split of MS MARCO as well, on which BM25 scores twice as high (beir-cellar/beir, issue 74).
-
-    >>> beir_split("msmarco"), beir_split("scifact")
-    ('dev', 'test')
-    """
-    return "dev" if dataset.removeprefix("beir-") == "msmarco" else "test"
 
 
 def mean_of_means(parts: Mapping[str, Mapping[str, Any]], expected: Sequence[str] = CQADUPSTACK) -> dict[str, Any]:

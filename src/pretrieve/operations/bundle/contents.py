@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 
 from pretrieve.base.errors import ConfigError, DataError, nearest
 from pretrieve.base.files import sha256_of
-from pretrieve.base.paths import metrics_file, parse_system
+from pretrieve.base.paths import cost_beside, metrics_file, parse_system
 from pretrieve.corpora.tables import read_table
 from pretrieve.finetuning import trainers
 from pretrieve.operations.bundle.archive import Content
@@ -192,7 +192,7 @@ def data_files(place: str) -> dict[str, Path]:
         inside = [file for file in sorted(path.rglob("*")) if file.is_file()]
         files = [file for file in inside if not set(file.relative_to(path).parts) & {*_RECORDS, *LEFT_AT_HOME}]
     else:
-        beside = [path, Path(place.replace(".jsonl.gz", ".cost.json"))]
+        beside = [path, Path(cost_beside(place))]
         files = [file for file in dict.fromkeys(beside) if file.is_file()]
     if not files:
         raise DataError(f"{place}: nothing is there, and jobs of the bundle need it; build it with snakemake.")

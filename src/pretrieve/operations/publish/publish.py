@@ -84,18 +84,18 @@ def publish(
 
     part = target.with_name(f".{target.name}.part")
     shutil.rmtree(part, ignore_errors=True)  # left by a publication that was killed
-    for name in tables:
-        for extension in EXTENSIONS:
-            copy = part / f"{name}.{extension}"
-            copy.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(table_file(str(root), *split_name(name), extension), copy)
-    for name in figures:
-        for extension in FIGURE_EXTENSIONS:
-            copy = part / "figures" / f"{name}.{extension}"
-            copy.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(figure_file(str(root), *split_name(name), extension), copy)
-    for name in LEDGER:
-        shutil.copyfile(root / name, part / name)
+    copies = {
+        **{f"{name}.{kind}": table_file(str(root), *split_name(name), kind) for name in tables for kind in EXTENSIONS},
+        **{
+            f"figures/{name}.{kind}": figure_file(str(root), *split_name(name), kind)
+            for name in figures
+            for kind in FIGURE_EXTENSIONS
+        },
+        **{name: root / name for name in LEDGER},
+    }
+    for name, file in copies.items():
+        (part / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(file, part / name)
     # All of it, for config/ changes.
     text = yaml.safe_dump(config, sort_keys=False, allow_unicode=True, width=130)
     (part / "config.yaml").write_text(text, encoding="utf-8")

@@ -40,7 +40,7 @@ def format_status(root: Path, tables: Sequence[str]) -> str:
         path = Path(table_file(str(root), *split_name(name)))
         counts = Counter(count_statuses(read_lines(path)) if path.is_file() else {})
         numbers = [str(n) if path.is_file() else "" for n in (counts.total(), *(counts[word] for word in words))]
-        rows.append((name if path.is_file() else f"{name} (not made yet)", *numbers))
+        rows.append((name if path.is_file() else f"{name}  not made yet", *numbers))
         total += counts
     rows.append(("total", str(total.total()), *(str(total[word]) for word in words)))
     return "\n".join(text_table(rows)) + "\n"
