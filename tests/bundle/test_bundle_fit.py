@@ -11,8 +11,8 @@ import pytest
 
 from pretrieve.base.errors import ConfigError
 from pretrieve.operations.bundle.contents import data_places
-from pretrieve.operations.bundle.fit import fit
 from pretrieve.operations.bundle.jobs import Call, Job
+from pretrieve.operations.bundle.pack import fit
 
 ROOT = "results/demo"
 STORE, LARGE, SMALL = f"{ROOT}/corpora/c/tokens", f"{ROOT}/tasks/large", f"{ROOT}/tasks/small"

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from pretrieve.evaluation.metrics import evaluate
-from pretrieve.operations.bundle.preview import preview
+from pretrieve.operations.bundle.programs import preview
 from pretrieve.retrieval.trec_run import Run
 
 METRICS = ["mrr", "mrr@3", "recall@2", "recall@10", "precision@1", "precision@5", "ndcg@3", "ndcg@10"]

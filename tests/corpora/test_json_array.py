@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from pretrieve.base.errors import DataError
-from pretrieve.raw.json_array import read_json_array, starts_json_array
+from pretrieve.raw.json_file import read_json_array, starts_json_array
 
 VALUES = [
     {"question": 'who wrote "Ödipus 🚁 auf Kolonos"?', "n": [1, 2.5, None, True], "text": "a\\b\u2028c"},

@@ -16,7 +16,6 @@ from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.evaluation.conventions import (
     CONVENTIONS,
     CQADUPSTACK,
-    beir_split,
     capped_recall,
     check_conventions,
     drop_identical_ids,
@@ -202,10 +201,6 @@ def test_a_mean_of_means_is_of_all_parts():
         mean_of_means(parts | {"tex": {**forum(1, 0.5), "per_query": {}}})
     same = {name: record | {"conventions": ["drop-identical-ids"]} for name, record in parts.items()}
     assert mean_of_means(same)["conventions"] == ["drop-identical-ids"]
-
-
-def test_only_ms_marco_is_evaluated_on_dev():
-    assert [beir_split(name) for name in ("msmarco", "beir-msmarco", "arguana", "nq")] == ["dev", "dev", "test", "test"]
 
 
 def test_unknown_conventions_name_the_nearest():

@@ -37,7 +37,7 @@ from pretrieve.models.cross_encoder import CrossEncoder
 from pretrieve.models.dual_encoder import dual_encoder
 from pretrieve.models.encoder import Encoder
 from pretrieve.models.retriever_files import save_cross_encoder, save_retriever
-from pretrieve.tasks.example_task import Example, ExampleData, Text, write_example_task
+from pretrieve.tasks.example_task import Example, ExampleData, ExampleTask, Text, write_example_task
 from pretrieve.tasks.splits import SplitRow
 from pretrieve.text.vocabulary import SPECIAL_TOKENS, from_vocab_file
 from pretrieve.training.loop import train
@@ -105,7 +105,7 @@ def tasks(tmp_path_factory: pytest.TempPathFactory, topics: Tokenizer) -> dict[s
     for kind in KINDS:
         directory = tmp_path_factory.mktemp(kind)
         classes = ("apart", "together") if kind == "classification" else ()
-        write_example_task(directory, kind, texts, made(kind), splits, topics, classes)
+        write_example_task(directory, ExampleTask(kind, texts, made(kind), splits, classes), topics)
         found[kind] = ExampleData(directory)
     return found
 

@@ -17,10 +17,10 @@ from pretrieve.corpora import parts as corpus_parts
 from pretrieve.corpora import readers
 from pretrieve.models.published import read_start
 from pretrieve.operations.rehearsal.checkpoints import make_checkpoint
-from pretrieve.operations.rehearsal.made import FORMS, make
-from pretrieve.operations.rehearsal.text import vocabulary
+from pretrieve.operations.rehearsal.made import FORMS, make, vocabulary
 from pretrieve.operations.rehearsal.world import BUILDINGS, SPLITS, asked
 from pretrieve.tasks.splits import parse_sizes
+from pretrieve.tasks.target import Target
 from pretrieve.text.vocabulary import from_vocab_file, given_tokenizer, vocabulary_sha256
 from pretrieve.workflow.config_files import read_config
 from pretrieve.workflow.plan import Plan
@@ -92,7 +92,7 @@ def test_the_corpora_are_read_and_their_links_lead_to_pages(plan, made, tokenize
     )
     assert links["wlp_pairs"] >= 10 * len(BUILDINGS)
     stats = build_fanoutqa(
-        made["fanoutqa-dev"], tmp_path / "wikipedia", tokenizer, tmp_path / "fanoutqa", {"80pct": "all"}
+        made["fanoutqa-dev"], tmp_path / "wikipedia", Target(tokenizer, tmp_path / "fanoutqa", {"80pct": "all"})
     )
     assert stats["queries"] == 20
 

@@ -15,8 +15,7 @@ import pytest
 from pretrieve.base.errors import DataError
 from pretrieve.references.figures import load_figure
 from pretrieve.references.palette import METHODS, Look, look_of
-from pretrieve.reporting.report.inline_svg import inline_svg
-from pretrieve.reporting.report.learning_curves import Curve, dashes_of, draw_curves, smoothed
+from pretrieve.reporting.report.pictures import Curve, dashes_of, draw_curves, inline_svg, smoothed
 from pretrieve.workflow.config_files import read_config
 
 ROOT = Path(__file__).parents[2]

@@ -22,12 +22,12 @@ from pretrieve.reporting.claims.claims import load_claims
 from pretrieve.reporting.claims.ledger import (
     Comparison,
     Finding,
+    load_reproductions,
     to_comparisons,
     to_findings,
     to_markdown,
 )
 from pretrieve.reporting.claims.measured import Facts, Measurements
-from pretrieve.reporting.claims.reproductions import load_reproductions
 from pretrieve.reporting.claims.verdicts import judge_claims
 from pretrieve.reporting.figures.points import Point, write_points
 from pretrieve.reporting.tables.filling import Line, write_lines

@@ -23,6 +23,7 @@ from pretrieve.retrieval.published_negatives import published_negatives
 from pretrieve.tasks.collection import CollectionWriter
 from pretrieve.tasks.collection_task import build_collection_task
 from pretrieve.tasks.dataset import Dataset
+from pretrieve.tasks.target import Target
 
 #: Query → what the publisher gives it, in order. q0's rows stand in two places.
 SHIPPED = [
@@ -53,7 +54,7 @@ def make(place: Path, shipped: list[tuple[str, str]]) -> Path:
 @pytest.fixture(scope="module")
 def task(tmp_path_factory: pytest.TempPathFactory, vocabulary: Tokenizer) -> Path:
     place = tmp_path_factory.mktemp("shipped")
-    build_collection_task(make(place / "c", SHIPPED), vocabulary, place / "t", {"full": "all"}, 1)
+    build_collection_task(make(place / "c", SHIPPED), Target(vocabulary, place / "t", {"full": "all"}, 1))
     return place / "t"
 
 
@@ -74,7 +75,7 @@ def test_what_is_kept(task: Path) -> None:
 def test_documents_that_were_not_drawn(tmp_path: Path, vocabulary: Tokenizer) -> None:
     shipped = [("q1", "d36"), ("q1", "d37"), ("q1", "d38"), ("q1", "d39"), ("q1", "d2")]
     collection = make(tmp_path / "c", shipped)
-    build_collection_task(collection, vocabulary, tmp_path / "t", {"full": "all"}, 1, max_documents=35)
+    build_collection_task(collection, Target(vocabulary, tmp_path / "t", {"full": "all"}, 1), max_documents=35)
     found = published_negatives(collection, tmp_path / "t", ["q1"], read_qrels(tmp_path / "t/qrels.parquet"), 200)
     there = set(Dataset(tmp_path / "t").document_row)
     assert found.doc_ids == [[d for _, d in shipped if d in there]] and found.about["unknown"] >= 3
@@ -140,7 +141,7 @@ def test_hard_negatives_of_dpr(tmp_path: Path, vocabulary: Tokenizer) -> None:
     (tmp_path / "dev.json").write_text(json.dumps(questions[:4]))
     files = {"train": tmp_path / "train.json", "dev": tmp_path / "dev.json"}
     build_collection("dpr", files, tmp_path / "c", {})
-    build_collection_task(tmp_path / "c", vocabulary, tmp_path / "t", {"full": "all"}, 1)
+    build_collection_task(tmp_path / "c", Target(vocabulary, tmp_path / "t", {"full": "all"}, 1))
     found = published_negatives(
         tmp_path / "c", tmp_path / "t", ["train-3"], read_qrels(tmp_path / "t/qrels.parquet"), 9
     )

@@ -27,6 +27,7 @@ from pretrieve.benchmarks.official.beir_folder import look_at
 from pretrieve.benchmarks.reading import build_collection
 from pretrieve.raw import raw_text
 from pretrieve.tasks.collection_task import build_collection_task
+from pretrieve.tasks.target import Target
 
 DOCUMENTS = 30
 HEADER = "query-id\tcorpus-id\tscore\n"
@@ -316,7 +317,7 @@ def test_the_smallest_train_split_is_the_smallest_that_the_task_takes(
         collection = build_collection("beir", files, folder.parent / "c")
         if count == least:
             assert look_at(folder).has_train
-            build_collection_task(collection.directory, tokenizer, folder.parent / "t", {"full": "all"}, 1)
+            build_collection_task(collection.directory, Target(tokenizer, folder.parent / "t", {"full": "all"}, 1))
         else:
             found = look_at(folder)
             assert not found.has_train and any(
@@ -324,4 +325,4 @@ def test_the_smallest_train_split_is_the_smallest_that_the_task_takes(
                 for note in found.notes
             )
             with pytest.raises(ConfigError, match="too few questions to train on"):
-                build_collection_task(collection.directory, tokenizer, folder.parent / "t", {"full": "all"}, 1)
+                build_collection_task(collection.directory, Target(tokenizer, folder.parent / "t", {"full": "all"}, 1))

@@ -16,6 +16,7 @@ from tokenizers import Tokenizer
 
 from pretrieve.benchmarks.made.link_clicks import build_link_clicks
 from pretrieve.tasks.click_statistics import ClickStatistics
+from pretrieve.tasks.target import Target
 
 
 def pieces(tokenizer: Tokenizer, text: str) -> int:
@@ -66,7 +67,9 @@ def test_mind(tmp_path: Path, tokenizer: Tokenizer) -> None:
 def test_links_as_clicks(tmp_path: Path, tokenizer: Tokenizer) -> None:
     """Recounted from the task: train with what validates, and dev is what tests."""
     sizes = {"full": "all"}
-    stats = build_link_clicks(write_corpus(tmp_path), tokenizer, tmp_path / "out", sizes, 1, candidates=7, first=2)
+    stats = build_link_clicks(
+        write_corpus(tmp_path), Target(tokenizer, tmp_path / "out", sizes, 1), candidates=7, first=2
+    )
     task = Examples(tmp_path / "out")
     for name, splits in {"train": ("train", "valid"), "dev": ("test",)}.items():
         ids = [i for split in splits for i in task.splits["full"][split]]

@@ -19,8 +19,8 @@ import pytest
 from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.tasks import collection as module
 from pretrieve.tasks.collection import CollectionWriter
+from pretrieve.tasks.collection_ids import HashedIds, hash_ids
 from pretrieve.tasks.collection_tables import read_collection
-from pretrieve.tasks.hashed_ids import HashedIds, hash_ids
 
 HARD = ["plain", "", " \t\u3000", "tab\tand\nline", "東京", "ﬁ \U0001f600", "\u2028", "\u00a0x"]
 

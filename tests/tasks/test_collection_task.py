@@ -20,6 +20,7 @@ from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.tasks.collection import CollectionWriter
 from pretrieve.tasks.collection_task import build_collection_task
 from pretrieve.tasks.dataset import Dataset
+from pretrieve.tasks.target import Target
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = 60
@@ -54,7 +55,7 @@ def splits_of(task: Task) -> dict[str, dict[str, set[str]]]:
 
 def test_official_splits_and_nested_sizes(tmp_path: Path, tokenizer: Tokenizer) -> None:
     sizes = {"some": 10, "half": 0.5, "full": "all"}
-    statistics = build_collection_task(make(tmp_path / "c"), tokenizer, tmp_path / "t", sizes, 1)
+    statistics = build_collection_task(make(tmp_path / "c"), Target(tokenizer, tmp_path / "t", sizes, 1))
     task = Task(tmp_path / "t")
     found = splits_of(task)
     official = {
@@ -81,7 +82,7 @@ def test_official_splits_and_nested_sizes(tmp_path: Path, tokenizer: Tokenizer) 
         "left_out": {},
     }
     # A size that does not need all queries has them all the same when another does; alone it does not.
-    alone = build_collection_task(tmp_path / "c", tokenizer, tmp_path / "s", {"some": 10}, 1)
+    alone = build_collection_task(tmp_path / "c", Target(tokenizer, tmp_path / "s", {"some": 10}, 1))
     assert alone["queries"] == 26 and splits_of(Task(tmp_path / "s"))["some"] == found["some"]
 
 
@@ -92,7 +93,7 @@ def test_tokens_and_table_have_the_same_texts_in_the_same_order(tmp_path: Path, 
         "prefix": ("Aardvark The aardvark number 1 digs", "Abacus"),
         "separate": ("The aardvark number 1 digs", "Abacus"),
     }.items():
-        build_collection_task(collection, tokenizer, tmp_path / title, {"full": "all"}, 1, title=title)
+        build_collection_task(collection, Target(tokenizer, tmp_path / title, {"full": "all"}, 1), title=title)
         task = Task(tmp_path / title)
         rows = task.corpus.to_pylist()
         assert rows[1]["passage"].startswith(expected[0]) and rows[-1]["passage"] == expected[1]
@@ -109,24 +110,28 @@ def test_tokens_and_table_have_the_same_texts_in_the_same_order(tmp_path: Path, 
 
 
 def test_dev_queries_come_from_train_where_there_are_none(tmp_path: Path, tokenizer: Tokenizer) -> None:
-    statistics = build_collection_task(make(tmp_path / "c", dev=0), tokenizer, tmp_path / "t", {"full": "all"}, 1)
+    statistics = build_collection_task(
+        make(tmp_path / "c", dev=0), Target(tokenizer, tmp_path / "t", {"full": "all"}, 1)
+    )
     found = splits_of(Task(tmp_path / "t"))["full"]
     assert {split: len(ids) for split, ids in found.items()} == {"train": 32, "valid": 4, "dev": 4, "test": 10}
     assert len(set().union(*found.values())) == 50
     assert statistics["collection"]["dev"] == "drawn from train"
-    build_collection_task(tmp_path / "c", tokenizer, tmp_path / "u", {"full": "all"}, 2)
+    build_collection_task(tmp_path / "c", Target(tokenizer, tmp_path / "u", {"full": "all"}, 2))
     assert splits_of(Task(tmp_path / "u"))["full"]["dev"] != found["dev"]
 
 
 def test_dev_plays_test(tmp_path: Path, tokenizer: Tokenizer) -> None:
-    build_collection_task(make(tmp_path / "c"), tokenizer, tmp_path / "t", {"full": "all"}, 1, test="dev")
+    build_collection_task(make(tmp_path / "c"), Target(tokenizer, tmp_path / "t", {"full": "all"}, 1), test="dev")
     found = splits_of(Task(tmp_path / "t"))["full"]
     assert found["test"] == {f"q{i}" for i in range(41, 47)} and len(found["dev"]) == 4
     assert not found["test"] & found["dev"] and "q50" not in Task(tmp_path / "t").relevant()
 
 
 def test_without_train_queries_everything_tests(tmp_path: Path, tokenizer: Tokenizer) -> None:
-    build_collection_task(make(tmp_path / "c", train=0, dev=0), tokenizer, tmp_path / "t", {"a": 0.5, "b": "all"}, 1)
+    build_collection_task(
+        make(tmp_path / "c", train=0, dev=0), Target(tokenizer, tmp_path / "t", {"a": 0.5, "b": "all"}, 1)
+    )
     found = splits_of(Task(tmp_path / "t"))
     assert found == {size: {"test": {f"q{i}" for i in range(1, 11)}} for size in ("a", "b")}
 
@@ -135,14 +140,14 @@ def test_a_smaller_corpus_keeps_what_is_judged(tmp_path: Path, tokenizer: Tokeni
     collection = make(tmp_path / "c", train=0, dev=0)
     chosen = {}
     for limit, seed in ((20, 1), (20, 2), (30, 1), (61, 1), (99, 1)):
-        build_collection_task(collection, tokenizer, tmp_path / "t", {"full": "all"}, seed, max_documents=limit)
+        build_collection_task(collection, Target(tokenizer, tmp_path / "t", {"full": "all"}, seed), max_documents=limit)
         ids = Task(tmp_path / "t").corpus["doc_id"].to_pylist()
         assert len(ids) == min(limit, DOCUMENTS + 1) and {f"d{i}" for i in range(11)} <= set(ids)
         assert ids == sorted(ids, key=lambda name: int(name[1:]) if name != "untold" else 999)
         chosen[limit, seed] = set(ids)
     assert chosen[20, 1] != chosen[20, 2] and chosen[20, 1] < chosen[30, 1]
     with pytest.raises(ConfigError, match="max_documents is 10, but 11 documents are judged"):
-        build_collection_task(collection, tokenizer, tmp_path / "t", {"full": "all"}, 1, max_documents=10)
+        build_collection_task(collection, Target(tokenizer, tmp_path / "t", {"full": "all"}, 1), max_documents=10)
 
 
 def test_queries_without_a_relevant_document_are_left_out(tmp_path: Path, tokenizer: Tokenizer) -> None:
@@ -152,23 +157,23 @@ def test_queries_without_a_relevant_document_are_left_out(tmp_path: Path, tokeni
             writer.add_query(name, "what digs?", "test")
         writer.add_judgement("q1", "d1", 2, "test")
         writer.add_judgement("q2", "d1", 0, "test")
-    statistics = build_collection_task(tmp_path / "c", tokenizer, tmp_path / "t", {"full": "all"}, 1)
+    statistics = build_collection_task(tmp_path / "c", Target(tokenizer, tmp_path / "t", {"full": "all"}, 1))
     assert statistics["queries"] == 1
     assert statistics["collection"]["left_out"] == {"test queries without a relevant document": 1}
 
 
 def test_answers_come_along(tmp_path: Path, tokenizer: Tokenizer) -> None:
     collection = make(tmp_path / "c", answers=True)
-    build_collection_task(collection, tokenizer, tmp_path / "t", {"full": "all"}, 1, title="separate")
+    build_collection_task(collection, Target(tokenizer, tmp_path / "t", {"full": "all"}, 1), title="separate")
     assert (tmp_path / "t" / "answers.parquet").is_file()
     with pytest.raises(ConfigError, match="title 'prefix' would find them in titles"):
-        build_collection_task(collection, tokenizer, tmp_path / "t", {"full": "all"}, 1, title="prefix")
+        build_collection_task(collection, Target(tokenizer, tmp_path / "t", {"full": "all"}, 1), title="prefix")
 
 
 def test_what_cannot_be_built(tmp_path: Path, tokenizer: Tokenizer) -> None:
     collection = make(tmp_path / "c", dev=0, test=0)
     with pytest.raises(ConfigError, match=r"split 'dev' is to play test and has no queries .*train 40, dev 0, test 0"):
-        build_collection_task(collection, tokenizer, tmp_path / "t", {"full": "all"}, 1)
+        build_collection_task(collection, Target(tokenizer, tmp_path / "t", {"full": "all"}, 1))
     with CollectionWriter(tmp_path / "lost", "made up") as writer:
         writer.add_document("d1", "", "It digs.")
         writer.add_document("d2", "", " ")
@@ -176,22 +181,22 @@ def test_what_cannot_be_built(tmp_path: Path, tokenizer: Tokenizer) -> None:
             writer.add_query(f"{split} query", "what digs?", split)
             writer.add_judgement(f"{split} query", doc_id, 1, split)
     with pytest.raises(ConfigError, match=r"split 'test' is to play test and has no queries .*train 1, dev 0, test 0"):
-        build_collection_task(tmp_path / "lost", tokenizer, tmp_path / "t", {"full": "all"}, 1)
+        build_collection_task(tmp_path / "lost", Target(tokenizer, tmp_path / "t", {"full": "all"}, 1))
     with pytest.raises(ConfigError, match="split 'train' is to play test"):
-        build_collection_task(collection, tokenizer, tmp_path / "t", {"full": "all"}, 1, test="train")
+        build_collection_task(collection, Target(tokenizer, tmp_path / "t", {"full": "all"}, 1), test="train")
     collection = make(tmp_path / "d")
     for options, message in (
         ({"title": "front"}, "title is 'front'; expected one of none, prefix, separate"),
-        ({"valid_share": 1.5}, "expected shares between 0 and 1"),
+        ({"valid_share": 1.5}, "expected a share between 0 and 1"),
     ):
         with pytest.raises(ConfigError, match=message):
-            build_collection_task(collection, tokenizer, tmp_path / "t", {"full": "all"}, 1, **options)
+            build_collection_task(collection, Target(tokenizer, tmp_path / "t", {"full": "all"}, 1), **options)
     with pytest.raises(ConfigError, match="size 'x': 99 questions needs 99 training questions"):
-        build_collection_task(collection, tokenizer, tmp_path / "t", {"x": 99}, 1)
+        build_collection_task(collection, Target(tokenizer, tmp_path / "t", {"x": 99}, 1))
     with pytest.raises(ConfigError, match="no training-set size"):
-        build_collection_task(collection, tokenizer, tmp_path / "t", {}, 1)
+        build_collection_task(collection, Target(tokenizer, tmp_path / "t", {}, 1))
     with pytest.raises(DataError, match="stats.json: no such file"):
-        build_collection_task(tmp_path / "nothing", tokenizer, tmp_path / "t", {"full": "all"}, 1)
+        build_collection_task(tmp_path / "nothing", Target(tokenizer, tmp_path / "t", {"full": "all"}, 1))
     assert not (tmp_path / "t").exists()
 
 

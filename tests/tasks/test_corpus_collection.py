@@ -17,13 +17,14 @@ from task_reader import Task
 from tokenizers import Tokenizer
 
 from pretrieve.base.errors import ConfigError, DataError
+from pretrieve.benchmarks.made.corpus_collection import blocks_of_words, split_articles
 from pretrieve.benchmarks.reading import build_collection
 from pretrieve.corpora.tables import SCHEMAS, TableWriter
 from pretrieve.evaluation.answers import TaskAnswers
 from pretrieve.retrieval.trec_run import Run
 from pretrieve.tasks.collection_tables import Collection
 from pretrieve.tasks.collection_task import build_collection_task
-from pretrieve.tasks.passage_split import blocks_of_words, split_articles
+from pretrieve.tasks.target import Target
 
 ARTICLES = {  # title → (full page?, [(source, paragraph)])
     "Aardvark": (
@@ -139,7 +140,7 @@ def test_patterns(tmp_path: Path) -> None:
 
 def test_the_task_of_answers_alone(tmp_path: Path, tokenizer: Tokenizer) -> None:
     build(tmp_path, words=4)
-    build_collection_task(tmp_path / "out", tokenizer, tmp_path / "task", {"full": "all"}, 1, "separate")
+    build_collection_task(tmp_path / "out", Target(tokenizer, tmp_path / "task", {"full": "all"}, 1), "separate")
     task = Task(tmp_path / "task")
     assert [row["doc_id"] for row in task.corpus.to_pylist()] == ["0-0", "0-1", "2-0", "2-1", "2-2"]
     assert task.qrels.num_rows == 0

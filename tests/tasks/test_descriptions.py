@@ -15,12 +15,13 @@ from tokenizers import Tokenizer
 from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.benchmarks.made.descriptions import build_descriptions, unique_descriptions
 from pretrieve.corpora.tables import read_table
+from pretrieve.tasks.target import Target
 
 SIZES = {"half": 0.5}
 
 
 def build(corpus: Path, tokenizer: Tokenizer, out: Path, seed: int = 1, **options: object) -> Task:
-    build_descriptions(corpus, tokenizer, out, SIZES, seed, **options)
+    build_descriptions(corpus, Target(tokenizer, out, SIZES, seed), **options)
     return Task(out)
 
 
@@ -57,7 +58,7 @@ def test_shares(corpus: Path, tokenizer: Tokenizer, tmp_path: Path) -> None:
     stats = build(corpus, tokenizer, tmp_path / "task").stats
     assert stats["splits"] == {"half": {"train": 4, "valid": 1, "test": 4, "dev": 1}}
     with pytest.raises(ConfigError, match="needs 9 training questions of the pool's 9, but only 8"):
-        build_descriptions(corpus, tokenizer, tmp_path / "more", {"most": 0.95}, 1)
+        build_descriptions(corpus, Target(tokenizer, tmp_path / "more", {"most": 0.95}, 1))
 
 
 def test_max_queries_draws_by_the_seed(corpus: Path, tokenizer: Tokenizer, tmp_path: Path) -> None:

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from pretrieve.base.errors import ConfigError, DataError
+from pretrieve.benchmarks.official.dpr_collection import WikipediaPassage, read_passages
 from pretrieve.benchmarks.official.dpr_training import TrainingPassage, read_training
-from pretrieve.benchmarks.official.dpr_wikipedia import WikipediaPassage, read_passages
 from pretrieve.benchmarks.reading import build_collection
 from pretrieve.raw.raw_text import Warnings
 from pretrieve.tasks.collection_tables import Collection

@@ -24,11 +24,10 @@ from pretrieve.tasks.example_splits import (
     drawn,
     hold_out,
     make_example_splits,
-    parse_sizes,
     parts_of_groups,
 )
-from pretrieve.tasks.example_task import Example, ExampleData, Text, TextTable, write_example_task
-from pretrieve.tasks.splits import SplitRow
+from pretrieve.tasks.example_task import Example, ExampleContents, ExampleData, ExampleTask, Text, write_example_task
+from pretrieve.tasks.splits import SplitRow, parse_sizes
 from pretrieve.text.packing import Packed
 from pretrieve.text.vocabulary import SPECIAL_TOKENS, from_vocab_file
 
@@ -48,7 +47,8 @@ def words(tmp_path_factory: pytest.TempPathFactory) -> Tokenizer:
 
 def write(directory: Path, words: Tokenizer, kind: str, examples: list[Example], **changes) -> ExampleData:
     given = {"texts": TEXTS, "splits": SPLITS, "classes": ("yes", "no") if kind == "classification" else ()} | changes
-    write_example_task(directory, kind, iter(given.pop("texts")), iter(examples), tokenizer=words, **given)
+    task = ExampleTask(kind, iter(given.pop("texts")), iter(examples), **given)
+    write_example_task(directory, task, words)
     return ExampleData(directory)
 
 
@@ -241,10 +241,10 @@ def test_kind_classes_and_vocabulary(tmp_path: Path, words: Tokenizer) -> None:
         data.check_vocabulary({"vocabulary_sha256": "0" * 64}, tmp_path)
 
 
-def test_a_text_table_has_each_text_once() -> None:
-    table = TextTable()
-    assert [table.row(*pair) for pair in (("a", "A"), ("b", "B"), ("a", "A"))] == [0, 1, 0]
-    assert table.texts == [Text("a", "A"), Text("b", "B")]
+def test_contents_have_each_text_once() -> None:
+    contents = ExampleContents()
+    assert [contents.row(*pair) for pair in (("a", "A"), ("b", "B"), ("a", "A"))] == [0, 1, 0]
+    assert list(contents.texts.values()) == [Text("a", "A"), Text("b", "B")]
 
 
 def split_sets(ids: list[str], part_of: dict[str, str], sizes: dict, seed: int = 1) -> dict[str, dict[str, set[str]]]:

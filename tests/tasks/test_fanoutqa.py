@@ -16,6 +16,7 @@ from tokenizers import Tokenizer
 
 from pretrieve.base.errors import DataError
 from pretrieve.benchmarks.official.fanoutqa import build_fanoutqa, read_fanoutqa
+from pretrieve.tasks.target import Target
 
 SIZES = {"1pct": 0.01, "5pct": 0.05}
 
@@ -66,7 +67,7 @@ TEST = [
 def build(questions: Any, corpus: Path, tokenizer: Tokenizer, directory: Path) -> Task:
     path = directory / "questions.json"
     path.write_text(json.dumps(questions))
-    build_fanoutqa(path, corpus, tokenizer, directory / "task", SIZES)
+    build_fanoutqa(path, corpus, Target(tokenizer, directory / "task", SIZES))
     return Task(directory / "task")
 
 

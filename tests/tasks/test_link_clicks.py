@@ -18,6 +18,7 @@ from tokenizers import Tokenizer
 
 from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.benchmarks.made.link_clicks import build_link_clicks, impressions
+from pretrieve.tasks.target import Target
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +29,9 @@ def linked(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def task(tmp_path_factory: pytest.TempPathFactory, linked: Path, tokenizer: Tokenizer) -> Examples:
     directory = tmp_path_factory.mktemp("clicks")
-    build_link_clicks(linked, tokenizer, directory, {"10": 10, "full": "all"}, 1, candidates=7, first=2, lead_words=5)
+    build_link_clicks(
+        linked, Target(tokenizer, directory, {"10": 10, "full": "all"}, 1), candidates=7, first=2, lead_words=5
+    )
     return Examples(directory)
 
 
@@ -80,12 +83,12 @@ def test_a_path_is_clicked_to_its_end() -> None:
 
 def test_bytes_limit_and_errors(linked: Path, corpus: Path, tokenizer: Tokenizer, tmp_path: Path) -> None:
     for name, seed in (("a", 1), ("b", 1), ("c", 2)):
-        build_link_clicks(linked, tokenizer, tmp_path / name, {"full": "all"}, seed, max_examples=60)
+        build_link_clicks(linked, Target(tokenizer, tmp_path / name, {"full": "all"}, seed), max_examples=60)
     first, again, other = (tree_bytes(tmp_path / name) for name in "abc")
     assert first == again and first["examples.parquet"] != other["examples.parquet"]
     assert len(Examples(tmp_path / "a").examples) == 60
     for bad in ({"candidates": 2}, {"first": 0}, {"lead_words": 0}, {"max_examples": 0}):
         with pytest.raises(ConfigError, match="expected at least"):
-            build_link_clicks(linked, tokenizer, tmp_path / "x", {"full": "all"}, 1, **bad)
+            build_link_clicks(linked, Target(tokenizer, tmp_path / "x", {"full": "all"}, 1), **bad)
     with pytest.raises(DataError, match="has no impression"):
-        build_link_clicks(corpus, tokenizer, tmp_path / "x", {"full": "all"}, 1)
+        build_link_clicks(corpus, Target(tokenizer, tmp_path / "x", {"full": "all"}, 1))

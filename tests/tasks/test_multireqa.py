@@ -23,6 +23,7 @@ from pretrieve.benchmarks.official.multireqa import OFFICIAL_COUNTS, build_multi
 from pretrieve.benchmarks.official.squad_json import read_squad
 from pretrieve.corpora.tables import read_table
 from pretrieve.raw.raw_text import Warnings
+from pretrieve.tasks.target import Target
 
 ROOT = Path(__file__).resolve().parents[2]
 MIRROR = Path(os.environ.get("PRETRIEVE_TEST_MIRROR", ROOT.parent / "shared/mirror"))
@@ -63,7 +64,7 @@ def write(tmp_path: Path, sentences: list[str] = SENTENCES, **changes: Any) -> t
 
 
 def build(tmp_path: Path, tokenizer: Tokenizer, files: tuple[Path, Path], **options: Any) -> Task:
-    build_multireqa(*files, tokenizer, tmp_path / "task", {"full": "all"}, **options)
+    build_multireqa(*files, Target(tokenizer, tmp_path / "task", {"full": "all"}), **options)
     return Task(tmp_path / "task")
 
 

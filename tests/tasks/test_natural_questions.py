@@ -26,6 +26,7 @@ from pretrieve.benchmarks.official.open_qa import OpenQuestion, read_questions
 from pretrieve.benchmarks.official.squad_json import Answer, Question
 from pretrieve.benchmarks.official.squad_reqa import build_squad
 from pretrieve.raw.raw_text import Warnings
+from pretrieve.tasks.target import Target
 
 ROOT = Path(__file__).resolve().parents[2]
 MIRROR = Path(os.environ.get("PRETRIEVE_TEST_MIRROR", ROOT.parent / "shared/mirror"))
@@ -207,7 +208,8 @@ def test_titles() -> None:
 def test_the_task(tmp_path: Path, tokenizer: Tokenizer) -> None:
     records = [record(example_id=number, question_text=f"question {number}?") for number in range(40)]
     statistics = build_natural_questions(
-        write(tmp_path / "nq.jsonl.gz", records), tokenizer, tmp_path / "task", {"half": 0.5, "80pct": 0.8}, seed=1
+        write(tmp_path / "nq.jsonl.gz", records),
+        Target(tokenizer, tmp_path / "task", {"half": 0.5, "80pct": 0.8}, seed=1),
     )
     assert statistics["queries"] == statistics["tuples"] == 40
     assert statistics["passages"] == 1
@@ -222,7 +224,7 @@ def test_the_task(tmp_path: Path, tokenizer: Tokenizer) -> None:
 def test_one_file_of_squad_plays_every_part(tmp_path: Path, tokenizer: Tokenizer, corpus: Path) -> None:
     file = MIRROR / "squad/dev-v1.1.reconstructed.json.gz"
     sizes = {"1pct": 0.01, "5pct": 0.05, "80pct": 0.8}
-    statistics = build_squad({"file": file}, tokenizer, tmp_path / "reqa", sizes, seed=1)
+    statistics = build_squad({"file": file}, Target(tokenizer, tmp_path / "reqa", sizes, seed=1))
     assert statistics["passages"] == 2_067
     assert statistics["queries"] == 10_533  # of 10,570; the others are asked in the same words
     assert abs(statistics["candidates"] - 10_250) < 25  # squad_eval.py of google/retrieval-qa-eval counts 10,250
@@ -236,7 +238,7 @@ def test_one_file_of_squad_plays_every_part(tmp_path: Path, tokenizer: Tokenizer
         assert training == round(sizes[size] * pool)
     trained = {size: {query for query, value in part.items() if value == "train"} for size, part in parts.items()}
     assert trained["1pct"] < trained["5pct"] < trained["80pct"]
-    open_qa = build_squad({"file": file}, tokenizer, tmp_path / "open", {"80pct": 0.8}, 1, corpus)
+    open_qa = build_squad({"file": file}, Target(tokenizer, tmp_path / "open", {"80pct": 0.8}, 1), corpus)
     assert open_qa["candidates"] == open_qa["passages"] > 2_067
     assert (tmp_path / "open/answers.parquet").is_file()
 

@@ -14,6 +14,7 @@ from pretrieve.benchmarks.reading import build_collection
 from pretrieve.tasks.collection import CollectionWriter
 from pretrieve.tasks.collection_task import build_collection_task
 from pretrieve.tasks.splits import SplitRow, make_splits
+from pretrieve.tasks.target import Target
 from pretrieve.tasks.task_rows import Judgement, part_counts
 
 
@@ -38,7 +39,7 @@ def test_the_publishers_parts(tmp_path: Path, tokenizer: Tokenizer) -> None:
             split = "train" if i < 30 else "dev"
             writer.add_query(f"q{i}", "what digs?", split)
             writer.add_judgement(f"q{i}", f"d{i}", 1, split)
-    stats = build_collection_task(tmp_path / "c", tokenizer, tmp_path / "t", {"few": 10}, 1)
+    stats = build_collection_task(tmp_path / "c", Target(tokenizer, tmp_path / "t", {"few": 10}, 1))
     assert (stats["train"], stats["dev"]) == ({"queries": 30, "judgements": 30}, {"queries": 10, "judgements": 10})
     assert stats["eval"] == {"queries": 0, "judgements": 0} and stats["documents"] == 40
 
@@ -56,6 +57,6 @@ def test_queries_that_nobody_judged(tmp_path: Path, tokenizer: Tokenizer) -> Non
         (tmp_path / name).write_text(text)
     files = {name: tmp_path / name for name in lines}
     build_collection("msmarco-passage", files, tmp_path / "c", {"official": False})
-    stats = build_collection_task(tmp_path / "c", tokenizer, tmp_path / "t", {"full": "all"}, 1)
+    stats = build_collection_task(tmp_path / "c", Target(tokenizer, tmp_path / "t", {"full": "all"}, 1))
     assert stats["queries"] == 21
     assert stats["train"] == {"queries": 25, "judgements": 20} and stats["dev"] == {"queries": 2, "judgements": 1}

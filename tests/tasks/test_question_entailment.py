@@ -18,6 +18,7 @@ from tokenizers import Tokenizer
 from pretrieve.base.errors import DataError
 from pretrieve.benchmarks.made.question_entailment import CLASSES, build_question_entailment
 from pretrieve.benchmarks.official.squad_json import Answer, Question
+from pretrieve.tasks.target import Target
 
 DIG = "The aardvark digs burrows. Ants live in mounds near the water. It eats ants in Africa. Its ants are red."
 BOW = "An arrow is shot from a bow. Bows are made of wood. Wood is a material of trees."
@@ -44,7 +45,7 @@ def files(squad_file: Callable[..., Path]) -> tuple[Path, Path, Path]:
 
 @pytest.fixture
 def task(files: tuple[Path, Path, Path], tokenizer: Tokenizer, tmp_path: Path) -> Examples:
-    build_question_entailment(*files, tokenizer, tmp_path / "task", {"10": 10, "full": "all"}, 1)
+    build_question_entailment(*files, Target(tokenizer, tmp_path / "task", {"10": 10, "full": "all"}, 1))
     return Examples(tmp_path / "task")
 
 
@@ -76,7 +77,7 @@ def test_the_files_split_is_kept_and_articles_validate(task: Examples) -> None:
 
 def test_bytes(files: tuple[Path, Path, Path], tokenizer: Tokenizer, tmp_path: Path) -> None:
     for name in "ab":
-        build_question_entailment(*files, tokenizer, tmp_path / name, {"full": "all"}, 1)
+        build_question_entailment(*files, Target(tokenizer, tmp_path / name, {"full": "all"}, 1))
     assert tree_bytes(tmp_path / "a") == tree_bytes(tmp_path / "b")
 
 
@@ -93,11 +94,11 @@ def test_hardest_sentence_by_hand() -> None:
 def test_faults(files, squad_file, tokenizer: Tokenizer, tmp_path: Path) -> None:
     again = squad_file("again", {"Animal 3": {BOW: [("z", "What is it?", "bow")]}})
     with pytest.raises(DataError, match=r"again.json: article 'Animal 3' is in .*train.json too"):
-        build_question_entailment(files[0], again, None, tokenizer, tmp_path / "t", {"full": "all"}, 1)
+        build_question_entailment(files[0], again, None, Target(tokenizer, tmp_path / "t", {"full": "all"}, 1))
     broken = tmp_path / "broken.json"
     broken.write_text("{")
     with pytest.raises(DataError, match=r"broken.json: line 1"):
-        build_question_entailment(files[0], broken, None, tokenizer, tmp_path / "t", {"full": "all"}, 1)
+        build_question_entailment(files[0], broken, None, Target(tokenizer, tmp_path / "t", {"full": "all"}, 1))
     twice = squad_file("twice", {"Other": {BOW: [("t0a", "What is shot?", "arrow")]}})
     with pytest.raises(DataError, match="t0a-entailment' stands twice"):
-        build_question_entailment(files[0], twice, None, tokenizer, tmp_path / "t", {"full": "all"}, 1)
+        build_question_entailment(files[0], twice, None, Target(tokenizer, tmp_path / "t", {"full": "all"}, 1))

@@ -7,25 +7,24 @@ contexts are not reported; wordings are compared with their case; stale statisti
 from __future__ import annotations
 
 import json
+import runpy
 import shutil
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from pretrieve.benchmarks.made.question_set import (
-    BEGIN,
-    END,
-    Limits,
-    check_question_set,
-    question_id,
-    statistics_table,
-    update_readme,
-)
-
 REAL = Path(__file__).parents[2] / "resources" / "questions"
+CHECK = SimpleNamespace(**runpy.run_path(str(REAL / "check.py")))
+BEGIN, END, Limits, question_id = CHECK.BEGIN, CHECK.END, CHECK.Limits, CHECK.question_id
+check_question_set, statistics_table, update_readme = (
+    CHECK.check_question_set,
+    CHECK.statistics_table,
+    CHECK.update_readme,
+)
 SMALL = Limits(questions=10, articles=10, dev=(0.05, 0.15), train=(0.7, 0.8))
 
 

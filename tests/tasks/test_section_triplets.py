@@ -20,6 +20,7 @@ from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.benchmarks.made.corpus_articles import articles_of, usable
 from pretrieve.benchmarks.made.section_triplets import build_section_triplets, triplets_of
 from pretrieve.corpora.encyclopedia import build_encyclopedia
+from pretrieve.tasks.target import Target
 
 SIZES = {"50": 50, "full": "all"}
 
@@ -32,7 +33,7 @@ def linked(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def task(tmp_path_factory: pytest.TempPathFactory, linked: Path, tokenizer: Tokenizer) -> Examples:
     directory = tmp_path_factory.mktemp("triplets")
-    build_section_triplets(linked, tokenizer, directory, SIZES, 1)
+    build_section_triplets(linked, Target(tokenizer, directory, SIZES, 1))
     return Examples(directory)
 
 
@@ -70,20 +71,20 @@ def test_an_article_is_in_one_part(task: Examples) -> None:
 
 def test_bytes_and_seeds(linked: Path, tokenizer: Tokenizer, tmp_path: Path) -> None:
     for name, seed in (("a", 1), ("b", 1), ("c", 2)):
-        build_section_triplets(linked, tokenizer, tmp_path / name, SIZES, seed)
+        build_section_triplets(linked, Target(tokenizer, tmp_path / name, SIZES, seed))
     first, again, other = (tree_bytes(tmp_path / name) for name in "abc")
     assert first == again and first["examples.parquet"] != other["examples.parquet"]
 
 
 def test_limits(linked: Path, tokenizer: Tokenizer, tmp_path: Path) -> None:
-    build_section_triplets(linked, tokenizer, tmp_path / "a", {"full": "all"}, 1, per_article=5)
+    build_section_triplets(linked, Target(tokenizer, tmp_path / "a", {"full": "all"}, 1), per_article=5)
     by_page = Counter(place(texts[0])[0] for texts, _, _ in Examples(tmp_path / "a").examples.values())
     assert by_page == dict.fromkeys(range(PAGES), 5)
-    build_section_triplets(linked, tokenizer, tmp_path / "b", {"full": "all"}, 1, max_examples=60)
+    build_section_triplets(linked, Target(tokenizer, tmp_path / "b", {"full": "all"}, 1), max_examples=60)
     assert len(Examples(tmp_path / "b").examples) == 60
     for limits in ({"per_article": 0}, {"max_examples": 0}):
         with pytest.raises(ConfigError, match="is 0; expected at least 1"):
-            build_section_triplets(linked, tokenizer, tmp_path / "x", SIZES, 1, **limits)
+            build_section_triplets(linked, Target(tokenizer, tmp_path / "x", SIZES, 1), **limits)
 
 
 def test_subsections_shared_sentences_and_length(tmp_path: Path) -> None:
@@ -127,4 +128,4 @@ def test_a_corpus_without_sections(tokenizer: Tokenizer, tmp_path: Path) -> None
     (tmp_path / "dump.xml").write_text(xml)
     build_encyclopedia(tmp_path / "dump.xml", None, tmp_path)
     with pytest.raises(DataError, match="no article has usable sentences in two sections"):
-        build_section_triplets(tmp_path, tokenizer, tmp_path / "t", SIZES, 1)
+        build_section_triplets(tmp_path, Target(tokenizer, tmp_path / "t", SIZES, 1))

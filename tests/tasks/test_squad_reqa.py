@@ -23,6 +23,7 @@ from pretrieve.benchmarks.official.squad_json import read_squad
 from pretrieve.benchmarks.official.squad_reqa import build_squad
 from pretrieve.corpora.tables import read_table
 from pretrieve.tasks.answers import Answers, read_answers
+from pretrieve.tasks.target import Target
 from pretrieve.tasks.task import Candidate, Judgement, Query, SplitRow, TaskContents, make_passage, write_task
 
 DIG = "The aardvark digs burrows. It eats ants in Africa. It sleeps by day."
@@ -46,7 +47,7 @@ def task(squad_file: Callable[..., Path], tokenizer: Tokenizer, tmp_path: Path) 
     dev = {"Copy": {DIG: [("d0", "When does it sleep?", "by day")]}}  # an identical context under another title
     texts = {"train": train_questions(), "test": test, "dev": dev}
     files = {name: squad_file(name, questions) for name, questions in texts.items()}
-    build_squad(files, tokenizer, tmp_path / "task", SIZES, seed=1)
+    build_squad(files, Target(tokenizer, tmp_path / "task", SIZES, seed=1))
     return Task(tmp_path / "task")
 
 
@@ -91,7 +92,7 @@ def test_open_domain_has_whole_passages_and_those_of_a_corpus(
     files = {name: squad_file(name, questions) for name, questions in texts.items()}
 
     def built(limit: int | None) -> Task:
-        build_squad(files, tokenizer, tmp_path / f"open{limit}", SIZES, 1, corpus, limit)
+        build_squad(files, Target(tokenizer, tmp_path / f"open{limit}", SIZES, 1), corpus, limit)
         return Task(tmp_path / f"open{limit}")
 
     whole, cut = built(None), built(2)
@@ -155,7 +156,7 @@ def test_same_input_same_bytes(squad_file: Callable[..., Path], tokenizer: Token
     train = squad_file("train", train_questions())
     test = squad_file("test", {"Arrow": {BOW: [("e0", "What shoots it?", "bow")]}})
     for name in ("one", "two"):
-        build_squad({"train": train, "test": test}, tokenizer, tmp_path / name, SIZES, seed=1)
+        build_squad({"train": train, "test": test}, Target(tokenizer, tmp_path / name, SIZES, seed=1))
     files = sorted(path.relative_to(tmp_path / "one") for path in (tmp_path / "one").rglob("*") if path.is_file())
     assert len(files) > 20
     for path in files:
@@ -166,7 +167,7 @@ def test_same_words_are_one_query(squad_file: Callable[..., Path], tokenizer: To
     """A test question in the words of a training question must not be asked again: it adds its sentence to that one."""
     train = squad_file("train", train_questions())
     test = squad_file("test", {"Arrow": {BOW: [("e0", "Question 1?", "wood"), ("e1", "What shoots it?", "bow")]}})
-    build_squad({"train": train, "test": test}, tokenizer, tmp_path / "task", SIZES, seed=1)
+    build_squad({"train": train, "test": test}, Target(tokenizer, tmp_path / "task", SIZES, seed=1))
     task = Task(tmp_path / "task")
     assert task.relevant()["t1"] == {"0-1": 1, "2-1": 1}
     assert "e0" not in task.queries["query_id"].to_pylist()
@@ -207,7 +208,7 @@ def test_faults_name_file_article_and_question(
     planted(train, change)
     test = squad_file("test", {"Arrow": {BOW: [("e0", "What shoots it?", "bow")]}})
     with pytest.raises(DataError, match=message):
-        build_squad({"train": train, "test": test}, tokenizer, tmp_path / "task", SIZES, seed=1)
+        build_squad({"train": train, "test": test}, Target(tokenizer, tmp_path / "task", SIZES, seed=1))
     assert not (tmp_path / "task" / "stats.json").exists()
 
 
@@ -215,9 +216,11 @@ def test_not_json_names_the_line(squad_file: Callable[..., Path], tokenizer: Tok
     broken = tmp_path / "broken.json"
     broken.write_text('{"data": [\n oops]}')
     with pytest.raises(DataError, match=r"broken.json: line 2, column 2: not valid JSON"):
-        build_squad({"train": broken, "test": broken}, tokenizer, tmp_path / "task", SIZES, seed=1)
+        build_squad({"train": broken, "test": broken}, Target(tokenizer, tmp_path / "task", SIZES, seed=1))
     with pytest.raises(DataError, match=r"absent.json: no such file"):
-        build_squad({"train": tmp_path / "absent.json", "test": broken}, tokenizer, tmp_path / "task", SIZES, seed=1)
+        build_squad(
+            {"train": tmp_path / "absent.json", "test": broken}, Target(tokenizer, tmp_path / "task", SIZES, seed=1)
+        )
 
 
 @pytest.mark.parametrize(
@@ -239,7 +242,7 @@ def test_a_size_that_train_cannot_give(squad_file: Callable[..., Path], tokenize
     train = squad_file("train", train_questions())
     test = squad_file("test", {"Arrow": {BOW: [("e0", "What shoots it?", "bow"), ("e1", "Of what?", "wood")]}})
     with pytest.raises(ConfigError, match="needs 9 training questions of the pool's 10, but only 8"):
-        build_squad({"train": train, "test": test}, tokenizer, tmp_path / "task", {"most": 0.9}, seed=1)
+        build_squad({"train": train, "test": test}, Target(tokenizer, tmp_path / "task", {"most": 0.9}, seed=1))
 
 
 @pytest.mark.parametrize(

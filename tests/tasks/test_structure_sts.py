@@ -18,6 +18,7 @@ from tokenizers import Tokenizer
 
 from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.benchmarks.made.structure_sts import build_structure_sts
+from pretrieve.tasks.target import Target
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +29,7 @@ def linked(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def task(tmp_path_factory: pytest.TempPathFactory, linked: Path, tokenizer: Tokenizer) -> Examples:
     directory = tmp_path_factory.mktemp("sts")
-    build_structure_sts(linked, tokenizer, directory, {"20": 20, "full": "all"}, 1)
+    build_structure_sts(linked, Target(tokenizer, directory, {"20": 20, "full": "all"}, 1))
     return Examples(directory)
 
 
@@ -82,14 +83,14 @@ def test_every_part_is_balanced_and_has_articles_of_its_own(task: Examples) -> N
 
 def test_bytes_limit_and_errors(linked: Path, tokenizer: Tokenizer, tmp_path: Path) -> None:
     for name, seed in (("a", 1), ("b", 1), ("c", 2)):
-        build_structure_sts(linked, tokenizer, tmp_path / name, {"full": "all"}, seed, max_examples=120)
+        build_structure_sts(linked, Target(tokenizer, tmp_path / name, {"full": "all"}, seed), max_examples=120)
     first, again, other = (tree_bytes(tmp_path / name) for name in "abc")
     assert first == again and first["examples.parquet"] != other["examples.parquet"]
     assert Counter(i[0] for i in Examples(tmp_path / "a").examples) == dict.fromkeys("012345", 14 + 2 + 2 + 2)
     with pytest.raises(ConfigError, match="max-examples is 59"):
-        build_structure_sts(linked, tokenizer, tmp_path / "x", {"full": "all"}, 1, max_examples=59)
+        build_structure_sts(linked, Target(tokenizer, tmp_path / "x", {"full": "all"}, 1), max_examples=59)
 
 
 def test_a_corpus_that_is_too_small(corpus: Path, tokenizer: Tokenizer, tmp_path: Path) -> None:
     with pytest.raises(DataError, match="has no pair of grade"):
-        build_structure_sts(corpus, tokenizer, tmp_path, {"full": "all"}, 1)
+        build_structure_sts(corpus, Target(tokenizer, tmp_path, {"full": "all"}, 1))

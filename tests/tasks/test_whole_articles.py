@@ -18,9 +18,9 @@ from task_reader import Task
 from tokenizers import Tokenizer
 
 from pretrieve.base.errors import ConfigError
-from pretrieve.benchmarks.made.whole_articles import joined
-from pretrieve.benchmarks.official.squad_reqa import build_squad
+from pretrieve.benchmarks.official.squad_reqa import build_squad, joined
 from pretrieve.corpora.tables import read_table
+from pretrieve.tasks.target import Target
 from pretrieve.tasks.task import make_passage
 
 DIG = "The aardvark digs burrows. It eats ants in Africa."
@@ -45,7 +45,7 @@ def files(squad_file: Callable[..., Path]) -> dict[str, Path]:
 def built(
     files: dict[str, Path], tokenizer: Tokenizer, out: Path, corpus: Path, limit: int | None, seed: int = 1
 ) -> Task:
-    build_squad(files, tokenizer, out, SIZES, seed, corpus, limit, articles=True)
+    build_squad(files, Target(tokenizer, out, SIZES, seed), corpus, limit, articles=True)
     return Task(out)
 
 
@@ -108,4 +108,4 @@ def test_an_article_without_a_passage_is_not_drawn(
 
 def test_articles_need_a_corpus(files: dict[str, Path], tokenizer: Tokenizer, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="expected open"):
-        build_squad(files, tokenizer, tmp_path / "task", SIZES, 1, articles=True)
+        build_squad(files, Target(tokenizer, tmp_path / "task", SIZES, 1), articles=True)

@@ -14,7 +14,9 @@ def test_figure_6_of_seed_encoder(project):
     assert ended.count("pretrain") == 3
     # … and the two whose negatives ANCE begins with.
     assert ended.jobs["finetune_questions"] == 4 + 2 and ended.jobs["bm25_questions"] == 1
-    assert not ended.count("retrieve") and not ended.count("mine"), "the job that trains a family scores it, and mines with it"
+    assert not ended.count("retrieve") and not ended.count("mine"), (
+        "the job that trains a family scores it, and mines with it"
+    )
 
 
 def test_figures_of_analyses_and_maps(project):

@@ -90,7 +90,9 @@ def test_all_tables_share_every_stage(one_paper, table3):
     }
     for stage in ("corpus", "vocabulary", "token_store", "task_with_answers", "pair_statistics"):
         assert everything.jobs[stage] == 1, stage
-    assert everything.jobs["finetune_questions"] == table3.jobs["finetune_questions"], "no other table needs more of them"
+    assert everything.jobs["finetune_questions"] == table3.jobs["finetune_questions"], (
+        "no other table needs more of them"
+    )
     # Tasks without training questions of their own take the retrievers of another one.
     assert {name for name in everything.jobs if name.startswith("finetune")} == {
         "finetune_questions",

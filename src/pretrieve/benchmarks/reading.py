@@ -2,8 +2,9 @@
 
 ====================================  ==============================================================================
 a task (:func:`build_task`)           ``files`` (name → path), or each file by its name; ``corpus``, the directory of the
-                                      corpus that it is made of or searched in; ``tokenizer``; ``out``; ``sizes``; ``seed``;
-                                      ``warnings``, which are printed at the end; the data set's keys and options.
+                                      corpus that it is made of or searched in; ``target``
+                                      (:class:`~pretrieve.tasks.target.Target`); ``warnings``, which are printed at the
+                                      end; the data set's keys and options.
                                       It writes ``out`` (:mod:`pretrieve.tasks`) and returns its statistics
 of official files, also               ``job``, with all but the files
                                       (:class:`~pretrieve.benchmarks.official.example_reading.Job`)
@@ -52,12 +53,8 @@ def build_task(name: str, request: Request) -> dict[str, Any]:
     """Write the task of a reader of the list (or ``collection``) and return its statistics; what was odd is summed up on standard
     error.
 
-    Raises
-    ------
-    ConfigError
-        for a name or value that is not allowed, or a size that cannot be drawn.
-    DataError
-        for a file that is damaged, in another format, or has another number of records.
+    Raises ConfigError for a name or value that is not allowed, or a size that cannot be drawn, and DataError for a file that
+    is damaged, in another format, or has another number of records.
     """
     reader, options = task_reader(name), dict(request.options)
     keys = {key: options.pop(key) for key in reader.keys if key in options}
@@ -72,8 +69,7 @@ def build_task(name: str, request: Request) -> dict[str, Any]:
     job = Job(request.tokenizer, Path(request.out), request.sizes, request.seed, official, about, warnings)
     whole = keys.get("open")
     given = {
-        **{name: getattr(request, name) for name in ("tokenizer", "out", "sizes", "seed", "corpus")},
-        **{"files": files, "warnings": warnings, "job": job, **files},
+        **{"files": files, "corpus": request.corpus, "target": job, "job": job, "warnings": warnings, **files},
         **{"open_domain": bool(whole), "articles": whole == "articles"},
         **{**reader.options, **options, **keys, **reader.fixed},
     }
@@ -102,12 +98,8 @@ def build_collection(
 ) -> Collection:
     """Read ``files`` (name in the layout → path) with the reader ``name`` into a collection directory.
 
-    Raises
-    ------
-    ConfigError
-        for an unknown reader, file name or option, or when a required file is not named.
-    DataError
-        when a file is missing, damaged or not in the layout.
+    Raises ConfigError for an unknown reader, file name or option, or when a required file is not named, and DataError when a
+    file is missing, damaged or not in the layout.
     """
     reader, options = reader_named(name), dict(options or {})
     if not reader.collection:

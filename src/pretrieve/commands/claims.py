@@ -8,9 +8,15 @@ from pathlib import Path
 from pretrieve.base.arguments import add_outputs, json_object, required
 from pretrieve.base.files import whole_file
 from pretrieve.reporting.claims.claims import load_claims
-from pretrieve.reporting.claims.ledger import Comparison, Finding, to_comparisons, to_findings, to_markdown
+from pretrieve.reporting.claims.ledger import (
+    Comparison,
+    Finding,
+    load_reproductions,
+    to_comparisons,
+    to_findings,
+    to_markdown,
+)
 from pretrieve.reporting.claims.measured import Facts, Measurements, Value, bases_of
-from pretrieve.reporting.claims.reproductions import load_reproductions
 from pretrieve.reporting.claims.verdicts import judge_claims
 from pretrieve.reporting.tables.rows import write_rows
 from pretrieve.reporting.tables.training_sizes import training_examples

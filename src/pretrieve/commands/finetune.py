@@ -4,11 +4,13 @@ On several GPUs: torchrun --nproc-per-node N workflow_scripts/finetune.py ...; t
 """
 
 import argparse
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from pretrieve.base.arguments import add_training, json_object, required, required_lists
 from pretrieve.base.errors import ConfigError
+from pretrieve.base.paths import cost_beside
 from pretrieve.base.program import one_each
 from pretrieve.finetuning.fine_tuning import FineTuning, options_of_size
 from pretrieve.finetuning.finetune import finetune
@@ -22,7 +24,7 @@ def made_of(entry: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
     places = {name: Path(entry[name]) if entry.get(name) else None for name in ("start", "teacher")}
     negatives = {source: Path(file) for source, file in entry.get("negatives", {}).items()}
     costs = [f"{place}/cost.json" for place in places.values() if place]
-    costs += [str(file).replace(".jsonl.gz", ".cost.json") for file in negatives.values()]
+    costs += [cost_beside(file) for file in negatives.values()]
     return {**places, "negatives": negatives}, costs
 
 
@@ -36,7 +38,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_training(parser)
 
 
-def main(arguments: argparse.Namespace) -> None:
+def main(arguments: argparse.Namespace, stop: Callable[[], bool] | None = None) -> None:
+    """stop: asked after every step but the last, whether to save and end here."""
     one_each(sizes=arguments.sizes, out=arguments.out)
     unknown = set(arguments.made_of) - set(arguments.sizes)
     if unknown:
@@ -59,7 +62,7 @@ def main(arguments: argparse.Namespace) -> None:
         )
         with Cost("finetune", arguments.threads) as cost:
             cost.gpus = processes.world
-            cost.tokens = finetune(run, out, arguments.checkpoint_seconds).tokens
+            cost.tokens = finetune(run, out, arguments.checkpoint_seconds, stop).tokens
         if processes.first and (cost.tokens or not (out / "cost.json").is_file()):
             cost.write(out / "cost.json", behind)
     processes.wait()

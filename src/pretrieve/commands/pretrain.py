@@ -4,6 +4,7 @@ On several GPUs: torchrun --nproc-per-node N workflow_scripts/pretrain.py ...; t
 """
 
 import argparse
+from collections.abc import Callable
 from pathlib import Path
 
 from pretrieve.base.arguments import add_training, json_object, required
@@ -29,7 +30,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--at", nargs="*", type=float, default=[], help="the share of the steps of each of them")
 
 
-def main(arguments: argparse.Namespace) -> None:
+def main(arguments: argparse.Namespace, stop: Callable[[], bool] | None = None) -> None:
+    """stop: see :class:`~pretrieve.training.run_settings.RunSettings`."""
     processes = Processes.join()
     device = choose_device(arguments.precision, arguments.threads)
     with Cost("pretrain", arguments.threads) as cost:
@@ -43,6 +45,7 @@ def main(arguments: argparse.Namespace) -> None:
                 arguments.seed,
                 arguments.checkpoint_seconds,
                 processes,
+                stop,
                 token_budget=arguments.token_budget,
                 compiled=arguments.compile,
             ),

@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 
 from pretrieve.base.arguments import required
+from pretrieve.base.paths import cost_beside
 from pretrieve.evaluation.metrics import read_qrels
 from pretrieve.retrieval.negatives import write_negatives
 from pretrieve.retrieval.published_negatives import published_negatives
@@ -27,4 +28,4 @@ def main(options: argparse.Namespace) -> None:
         # Sorted, for equal input gives equal bytes.
         found = published_negatives(options.collection, options.task, sorted(set(ids)), qrels, options.depth)
         write_negatives(options.out, found)
-    cost.write(str(options.out).replace(".jsonl.gz", ".cost.json"))
+    cost.write(cost_beside(options.out))

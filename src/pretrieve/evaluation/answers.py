@@ -31,12 +31,7 @@ def hits_at(
     A question that is missing from the run, or has no hits there, counts 0; one that only the run has is left out.
     Each passage is cut into words at most once, and none behind the first hit of its question.
 
-    Raises
-    ------
-    ConfigError
-        when a cut is below 1 or there is none.
-    DataError
-        when a document of the run has no passage.
+    Raises ConfigError when a cut is below 1 or there is none, and DataError when a document of the run has no passage.
     """
     if not cuts or min(cuts) < 1:
         raise ConfigError(f"hits@k for k in {list(cuts)}; expected one or more cuts of at least 1, such as 20.")
@@ -76,11 +71,8 @@ class TaskAnswers:
     def hits(self, run: Run, query_ids: Collection[str], cuts: Sequence[int]) -> dict[int, dict[str, int]]:
         """:func:`hits_at` for ``query_ids``.
 
-        Raises
-        ------
-        DataError
-            when a file is missing or damaged, a question has no row in ``answers.parquet``, or a document of the run
-            none in ``corpus.parquet``; file and id are named.
+        Raises DataError when a file is missing or damaged, a question has no row in ``answers.parquet``, or a document of the
+        run none in ``corpus.parquet``; file and id are named.
         """
         if self._answers is None and not self._path.is_file():
             raise DataError(

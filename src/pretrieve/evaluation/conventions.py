@@ -13,9 +13,11 @@ drop-identical-ids      every BEIR task                 a hit whose document id 
                                                         the run; ArguAna's nDCG@10 is 0.414 with it, else 0.315
 :func:`mean_of_means`   BEIR's CQADupStack, and the     twelve records become one, each forum with equal weight
                         mean over all BEIR tasks
-:func:`beir_split`      BEIR                            MS MARCO is evaluated on ``dev``, all others on ``test``
 :func:`capped_recall`   metric ``recall_cap@k``         recall divided by what k hits can reach
 ======================  ==============================  ==========================================================
+
+BEIR reports the split ``dev`` (6,980 queries) of MS MARCO, and ``test`` of all others; MS MARCO's own ``test`` files are another
+thing, on which BM25 scores twice as high (beir-cellar/beir, issue 74).
 
 For a run that this project wrote, whose ranks follow its scores, and qrels of grade 1 only, both MRR conventions give
 the ordinary ``mrr@k``: they matter for the runs of others, for ties, and for lists shorter than k.
@@ -132,11 +134,8 @@ def read_ranks(path: Path | str) -> dict[str, list[tuple[int, str]]]:
     """(rank, document id) of every query in file order, from a TREC run (6 columns) or MS MARCO's (3: query, document,
     rank); plain or ``.gz``.
 
-    Raises
-    ------
-    DataError
-        when the file is missing or damaged, or a line is malformed or has a rank below 1; file and line are named.
-        (The passage script takes rank 0 for rank 1,000.)
+    Raises DataError when the file is missing or damaged, or a line is malformed or has a rank below 1; file and line are
+    named. (The passage script takes rank 0 for rank 1,000.).
     """
     path = Path(path)
     hits: dict[str, list[tuple[int, str]]] = {}
@@ -179,17 +178,6 @@ def capped_recall(run: Run, qrels: Mapping[str, Mapping[str, int]], cut: int, le
     return values
 
 
-def beir_split(dataset: str) -> str:
-    """The split that BEIR reports: ``dev`` (6,980 queries) for MS MARCO, ``test`` for all others.
-
-    Its files have a ``test`` split of MS MARCO as well, on which BM25 scores twice as high (beir-cellar/beir, issue 74).
-
-    >>> beir_split("msmarco"), beir_split("scifact")
-    ('dev', 'test')
-    """
-    return "dev" if dataset.removeprefix("beir-") == "msmarco" else "test"
-
-
 def mean_of_means(parts: Mapping[str, Mapping[str, Any]], expected: Sequence[str] = CQADUPSTACK) -> dict[str, Any]:
     """Join the metrics records of several tasks: each task weighs the same, however many queries it has.
 
@@ -203,11 +191,8 @@ def mean_of_means(parts: Mapping[str, Mapping[str, Any]], expected: Sequence[str
     score of a query; that is in the part's own record. The standard error that their spread gives is never too small:
     it has the spread of the parts' means in it.
 
-    Raises
-    ------
-    DataError
-        when a part of ``expected`` is missing, one too many is there, a part lacks a number, or their metrics or
-        conventions differ.
+    Raises DataError when a part of ``expected`` is missing, one too many is there, a part lacks a number, or their metrics or
+    conventions differ.
     """
     if set(parts) != set(expected):
         missing, extra = sorted(set(expected) - set(parts)), sorted(set(parts) - set(expected))

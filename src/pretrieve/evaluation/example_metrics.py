@@ -118,12 +118,7 @@ def evaluate_examples(
 
     metrics: those of the kind, unless given.
 
-    Raises
-    ------
-    ConfigError
-        for an unknown kind, or a metric that it does not have.
-    DataError
-        when there is no prediction.
+    Raises ConfigError for an unknown kind, or a metric that it does not have, and DataError when there is no prediction.
     """
     if kind not in METRICS:
         raise ConfigError(f"kind {kind!r} is unknown; choose from {list(METRICS)}.")
@@ -152,10 +147,7 @@ def example_record(path: Path, kind: str, metrics: Sequence[str] = ()) -> dict:
     the file of predictions, ``n_candidates`` the mean number of scores of an example. Numbers are rounded to 10
     decimals.
 
-    Raises
-    ------
-    ConfigError, DataError
-        as :func:`evaluate_examples`; a DataError also for a damaged file.
+    Raises ConfigError or DataError as :func:`evaluate_examples`; a DataError also for a damaged file.
     """
     predictions = read_predictions(path)
     means, per_example = evaluate_examples(kind, predictions, metrics)

@@ -85,10 +85,7 @@ class Scores:
 def check_metric(name: str) -> None:
     """Accept a metric of runs such as ``recall@100``, ``hits@20``, ``mrr`` or ``map-l2``.
 
-    Raises
-    ------
-    ConfigError
-        naming the nearest metric that exists.
+    Raises ConfigError naming the nearest metric that exists.
     """
     match = NAME.fullmatch(name)
     if match and match["base"] in METRICS:
@@ -125,12 +122,8 @@ def evaluate(
     The qrels define the queries: one that is missing from the run, or has no hits, counts 0; one that only the run
     has is left out. Documents of grade 0 are judged and not relevant. A query without relevant documents counts 0.
 
-    Raises
-    ------
-    ConfigError
-        when a metric is unknown or none is asked for, or ``hits@k`` is and there are no ``answers``.
-    DataError
-        when the qrels are empty, a document repeats for a query, or a question has no answers.
+    Raises ConfigError when a metric is unknown or none is asked for, or ``hits@k`` is and there are no ``answers``, and
+    DataError when the qrels are empty, a document repeats for a query, or a question has no answers.
     """
     if not metrics:
         raise ConfigError("no metric was asked for; give at least one, such as recall@100.")

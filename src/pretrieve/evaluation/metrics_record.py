@@ -31,23 +31,14 @@ def metrics_record(
     Numbers are rounded to 10 decimals, so that equal runs give equal bytes on any machine. ``run`` is the path as
     given.
 
-    Parameters
-    ----------
-    candidates:
-        how many documents were searched. Where each query had its own, as in reranking, those of each query: then
-        ``n_candidates`` is the mean of their numbers, and ``candidates_per_query`` has ``min``, ``median`` and ``max``.
-    answers:
-        of the task, for ``hits@k``. Queries need judgements only where another metric is asked for.
-    conventions:
-        names of :data:`pretrieve.evaluation.conventions.CONVENTIONS`; written into the record.
+    candidates: how many documents were searched. Where each query had its own, as in reranking, those of each query: then
+    ``n_candidates`` is the mean of their numbers, and ``candidates_per_query`` has ``min``, ``median`` and ``max``.
+    answers: of the task, for ``hits@k``. Queries need judgements only where another metric is asked for.
+    conventions: names of :data:`pretrieve.evaluation.conventions.CONVENTIONS`; written into the record.
 
-    Raises
-    ------
-    ConfigError
-        when a metric or convention is unknown, ``hits@k`` is asked for without ``answers``, or a metric of judgements for
-        queries that have only answers.
-    DataError
-        when a query has no judgement, which would silently count 0, or no list of candidates.
+    Raises ConfigError when a metric or convention is unknown, ``hits@k`` is asked for without ``answers``, or a metric of
+    judgements for queries that have only answers, and DataError when a query has no judgement, which would silently count 0,
+    or no list of candidates.
     """
     check_conventions(conventions)
     unjudged = [query_id for query_id in query_ids if query_id not in qrels]

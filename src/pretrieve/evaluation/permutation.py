@@ -30,10 +30,7 @@ def permuted_levels(
 ) -> dict[str, float]:
     """Metric → its mean over the permuted rankings of the queries of ``qrels``; empty for a single query in a whole corpus.
 
-    Parameters
-    ----------
-    candidates
-        of each query, in the rerank setting; else only their number, and rankings change places.
+    candidates: of each query, in the rerank setting; else only their number, and rankings change places.
     """
     asked = [i for i, query_id in enumerate(run.query_ids) if query_id in qrels]
     names, ranked = [run.query_ids[i] for i in asked], [run.doc_ids[i] for i in asked]

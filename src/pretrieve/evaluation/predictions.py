@@ -30,10 +30,7 @@ class Prediction(NamedTuple):
 def write_predictions(path: Path, predictions: Iterable[Prediction]) -> None:
     """Write predictions in the given order; the file appears whole.
 
-    Raises
-    ------
-    DataError
-        when a score is not finite, or an id has a tab or a line break.
+    Raises DataError when a score is not finite, or an id has a tab or a line break.
     """
     with (
         whole_file(path) as raw,
@@ -52,10 +49,7 @@ def write_predictions(path: Path, predictions: Iterable[Prediction]) -> None:
 def read_predictions(path: Path) -> list[Prediction]:
     """Read predictions, in the order of the file.
 
-    Raises
-    ------
-    DataError
-        when the file is missing or damaged, or an example stands twice; file and line are named.
+    Raises DataError when the file is missing or damaged, or an example stands twice; file and line are named.
     """
     path = Path(path)
     found: dict[str, Prediction] = {}

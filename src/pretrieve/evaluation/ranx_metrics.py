@@ -26,10 +26,7 @@ Metric = Callable[[np.ndarray, np.ndarray, int, int], np.ndarray]
 def metric_of_ranx() -> Callable[[str], Metric]:
     """ranx's function that finds a metric by its name.
 
-    Raises
-    ------
-    ConfigError
-        when ranx is not installed.
+    Raises ConfigError when ranx is not installed.
     """
     if "ranx" in sys.modules:
         return importlib.import_module("ranx.metrics").metric_switch

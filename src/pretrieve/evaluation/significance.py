@@ -32,12 +32,7 @@ def paired_randomisation_test(a: Sequence[float], b: Sequence[float], rounds: in
     Exact when at most :data:`EXACT_LIMIT` differences are not zero (zero ones change nothing under any sign);
     otherwise estimated as (count + 1) / (rounds + 1) from ``rounds`` random sign patterns, equal for equal seeds.
 
-    Raises
-    ------
-    DataError
-        when lengths differ, there is no pair, or a score is not finite.
-    ConfigError
-        when ``rounds`` < 1.
+    Raises DataError when lengths differ, there is no pair, or a score is not finite, and ConfigError when ``rounds`` < 1.
     """
     a, b = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
     if a.shape != b.shape or a.ndim != 1 or len(a) == 0:
@@ -78,10 +73,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
     The i-th smallest of m is multiplied by m - i (i from 0), made non-decreasing, and capped at 1.
 
-    Raises
-    ------
-    DataError
-        when a value is outside 0..1.
+    Raises DataError when a value is outside 0..1.
     """
     values = np.asarray(p_values, dtype=np.float64)
     if not ((values >= 0) & (values <= 1)).all():
@@ -139,17 +131,11 @@ def crossed_estimate(scores: Sequence[np.ndarray], weights: Sequence[float], bas
     part has its own degrees of freedom: S − 1 of the seeds, 2n/(kurtosis − 1) of the queries, as few queries with a
     difference say little about its spread.
 
-    Parameters
-    ----------
-    scores
-        (S, n) for each system: score of every seed on the same n queries. With S = 1 there is no part of seeds.
-    bases
-        for each system, what its seeds start from. Systems of one base and one S are paired by seed, others are independent.
+    scores: (S, n) for each system: score of every seed on the same n queries. With S = 1 there is no part of seeds.
+    bases: for each system, what its seeds start from. Systems of one base and one S are paired by seed, others are
+    independent.
 
-    Raises
-    ------
-    DataError
-        when the arrays have different queries, or none.
+    Raises DataError when the arrays have different queries, or none.
     """
     if len({block.shape[1] for block in scores}) != 1 or not scores[0].size:
         raise DataError(f"scores of shapes {[block.shape for block in scores]}; expected (seeds, n) with one n >= 1.")

@@ -69,12 +69,8 @@ def score_runs(
     candidates: what each run was taken from, in the rerank setting; a query's pool is then as large as its list, else as the
     corpus.
 
-    Raises
-    ------
-    ConfigError
-        for a metric that the task cannot be scored by.
-    DataError
-        when a run and the task do not belong together.
+    Raises ConfigError for a metric that the task cannot be scored by, and DataError when a run and the task do not belong
+    together.
     """
     searched = read_table(task / "corpus.parquet", ["doc_id"]).num_rows
     qrels = read_qrels(task / "qrels.parquet")

@@ -142,10 +142,7 @@ def report(wanted: Iterable[Wanted]) -> str:
 def check_room(wanted: Iterable[Wanted], folder: Path = SOURCES) -> None:
     """Check that everything is to be had, and that there is room for what must come.
 
-    Raises
-    ------
-    DataError
-        before anything is fetched.
+    Raises DataError, before anything is fetched.
     """
     wanted = list(wanted)
     missing = [one.source.file for one in wanted if one.state == "missing"]

@@ -2,8 +2,8 @@
 
 An archive can name a member ``../../.bashrc`` or ``/etc/passwd``, or have a link that points out of its folder and a member
 behind that link. Such an archive is refused as a whole: no publisher of a data set makes one, so it is damaged or meant to do
-harm. Nothing but plain files is ever taken out, with the content alone: no owners, no permissions, no times. Names are resolved
-by :func:`pretrieve.base.inside.inside`; what all members unpack to is bounded (:mod:`pretrieve.base.sizes`).
+harm. Nothing but plain files is ever taken out, with the content alone: no owners, no permissions, no times. Names are checked
+by :func:`pretrieve.base.inside.plain_name`; what all members unpack to is bounded (:mod:`pretrieve.base.sizes`).
 
 Formats: zip (https://pkware.cachefly.net/webdocs/casestudies/APPNOTE.TXT), and tar, plain or packed with gzip or bzip2
 (https://www.gnu.org/software/tar/manual/html_node/Standard.html). ``tarfile`` takes the end of a cut archive, and a damaged
@@ -15,12 +15,10 @@ from __future__ import annotations
 
 import errno
 import fnmatch
-import os
 import shutil
 import stat
 import struct
 import tarfile
-import tempfile
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
@@ -30,7 +28,7 @@ from typing import BinaryIO
 
 from pretrieve.base.errors import DataError
 from pretrieve.base.files import whole_file
-from pretrieve.base.inside import inside, plain_name
+from pretrieve.base.inside import plain_name
 from pretrieve.base.sizes import RATIO, stated_limit, too_large, unpacked_limit
 from pretrieve.raw.raw_bytes import open_raw
 
@@ -48,10 +46,8 @@ def extract_member(archive: Path, member: str, target: Path, size: int = 0) -> N
 
     ``member`` is the name in the archive, or a pattern with ``*`` that fits exactly one; ``size`` its bytes, 0 where not known.
 
-    Raises
-    ------
-    DataError
-        when there is no such member, or more than one, it is no plain file or too large, or the archive is damaged or unsafe.
+    Raises DataError when there is no such member, or more than one, it is no plain file or too large, or the archive is
+    damaged or unsafe.
     """
     found: list[str] = []
     names: list[str] = []
@@ -73,51 +69,10 @@ def extract_member(archive: Path, member: str, target: Path, size: int = 0) -> N
             raise _no_member(archive, member, names)
 
 
-def extract_folder(archive: Path, folder: str, target: Path) -> int:
-    """Write all files under ``folder`` ('' for all of the archive) into the directory ``target``, which must not exist, and
-    return their number. The directory appears when it is whole.
-
-    Raises
-    ------
-    DataError
-        as in :func:`extract_member`, and when ``target`` exists or nothing is under ``folder``.
-    """
-    if target.exists():
-        raise DataError(
-            f"{target}: exists already; expected a directory that {archive} is unpacked to: remove it first."
-        )
-    prefix = folder.strip("/") + "/" if folder.strip("/") else ""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    temporary = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
-    count = 0
-    try:
-        with damage_told(archive):
-            for name, stream, _ in _files(archive):
-                if not name.startswith(prefix):
-                    continue
-                place = inside(temporary, name[len(prefix) :], f"{archive}: member")
-                if place.exists():
-                    raise DataError(f"{archive}: {name} twice; expected each member once.")
-                place.parent.mkdir(parents=True, exist_ok=True)
-                with open(place, "wb") as copy:
-                    shutil.copyfileobj(stream, copy, 1 << 20)
-                count += 1
-        if not count:
-            raise DataError(f"{archive}: nothing under {folder or 'its root'}; expected files.")
-        temporary.chmod(0o755)  # mkdtemp's directories are for one user
-        os.replace(temporary, target)
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
-    return count
-
-
 def read_through(archive: Path, member: str = "") -> None:
     """Read all members to their ends, where their checksums are; ``member``, a name or a pattern, must be one of them.
 
-    Raises
-    ------
-    DataError
-        as in :func:`extract_member`.
+    Raises DataError as in :func:`extract_member`.
     """
     names = []
     with damage_told(archive):
@@ -225,13 +180,8 @@ def tar_members(
     It is read from front to back: a packed archive has no index, and one of many GB is not read twice. A member's content is
     there until the next one is asked for. To be used within :func:`damage_told`, as the contents are read by the caller.
 
-    Raises
-    ------
-    DataError
-        for a name that leaves the directory it is unpacked to, more bytes than are allowed, and what
-        :func:`~pretrieve.raw.raw_bytes.open_raw` raises.
-    tarfile.TarError
-        for a damaged or cut archive.
+    Raises DataError for a name that leaves the directory it is unpacked to, more bytes than are allowed, and what
+    :func:`~pretrieve.raw.raw_bytes.open_raw` raises, and tarfile.TarError for a damaged or cut archive.
     """
     with opened(archive) as unpacked, tarfile.open(fileobj=unpacked, mode="r|", tarinfo=_Header) as source:
         total = 0

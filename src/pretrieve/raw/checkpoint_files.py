@@ -63,10 +63,7 @@ class CheckpointFiles:
 def find_checkpoint(path: Path) -> CheckpointFiles:
     """What is at ``path``: a directory in one of the layouts above, or a file of fairseq's.
 
-    Raises
-    ------
-    DataError
-        when there is no checkpoint, or a part of one is missing; the message says what was looked for.
+    Raises DataError when there is no checkpoint, or a part of one is missing; the message says what was looked for.
     """
     path = Path(path)
     if path.is_file():

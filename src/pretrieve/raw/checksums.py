@@ -35,10 +35,7 @@ class Checksum:
     def parse(cls, text: str) -> Checksum:
         """From ``sha256:HEX``, ``md5:HEX``, 64 bare hexadecimal digits (sha256) or ``first-use``.
 
-        Raises
-        ------
-        ValueError
-            for anything else.
+        Raises ValueError for anything else.
         """
         if text == FIRST_USE:
             return cls("", "")
@@ -96,10 +93,7 @@ def digests_of(path: Path, wanted: Checksum) -> Digests:
 def read_records(path: Path) -> dict[str, str]:
     """Name → sha256 of what was recorded at first use.
 
-    Raises
-    ------
-    DataError
-        when a line is not complete.
+    Raises DataError when a line is not complete.
     """
     if not path.is_file():
         return {}

@@ -21,7 +21,7 @@ from pyarrow import csv
 
 from pretrieve.base.progress import Progress
 from pretrieve.raw.raw_bytes import open_raw
-from pretrieve.raw.raw_text import LONGEST, Warnings, read_columns
+from pretrieve.raw.raw_text import LONGEST, Form, Warnings, read_columns
 
 #: Bytes that are looked at together.
 BLOCK = 4 << 20
@@ -42,10 +42,7 @@ def read_column_blocks(
     ``separator`` is one ASCII character. Progress counts lines, and says how many MB (10⁶ unpacked bytes) pass in a
     second.
 
-    Raises
-    ------
-    DataError
-        as :func:`~pretrieve.raw.raw_text.read_columns`.
+    Raises DataError as :func:`~pretrieve.raw.raw_text.read_columns`.
     """
     path = Path(path)
     first, unpacked, begun = 1, 0, time.monotonic()
@@ -73,7 +70,7 @@ def read_column_blocks(
             if not data:
                 return
         # Something is odd from line ``first`` on: it is found, or turns out to be none, one line after another.
-        lines = read_columns(path, columns, separator, warnings=warnings, longest=longest)
+        lines = read_columns(path, columns, Form(separator), warnings=warnings, longest=longest)
         lines = (line for line in lines if line[0] >= first)
         while some := list(islice(lines, 4096)):
             start = 0

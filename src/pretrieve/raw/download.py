@@ -66,11 +66,8 @@ class Download:
         """Put the content of ``url`` at ``target`` and return its checksums. ``size`` in bytes (0: not known); ``check`` raises
         DataError for a whole file that is not wanted.
 
-        Raises
-        ------
-        DataError
-            when it cannot be had, is too large, or is not what it should be; what stood at ``target`` stays, and the bytes that
-            came stay beside it for the next time, unless they are wrong.
+        Raises DataError when it cannot be had, is too large, or is not what it should be; what stood at ``target`` stays, and
+        the bytes that came stay beside it for the next time, unless they are wrong.
         """
         if not re.match(r"https?://", url):
             raise DataError(f"{url}: expected an address that begins with http:// or https://.")

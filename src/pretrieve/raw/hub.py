@@ -65,10 +65,7 @@ def parse_hub(start: str) -> tuple[str, str | None]:
     >>> parse_hub("hub:Luyu/condenser"), parse_hub("hub:Luyu/condenser@2afd1b8")
     (('Luyu/condenser', None), ('Luyu/condenser', '2afd1b8'))
 
-    Raises
-    ------
-    ConfigError
-        when ``start`` is not of that form.
+    Raises ConfigError when ``start`` is not of that form.
     """
     match = re.fullmatch(r"hub:([\w.-]+/[\w.-]+)(?:@([\w.-]+))?", start, flags=re.ASCII)
     if match is None or ".." in start:
@@ -122,10 +119,7 @@ def check_starts(config: Mapping[str, Any], sources: Mapping[str, Mapping[str, s
     """Check the form of every start from outside, that the files of a ``dir:`` are there, that those of a ``package:`` are
     ``sources``, and that a vocabulary is there, or is a source.
 
-    Raises
-    ------
-    ConfigError
-        for the first that is wrong, with its key.
+    Raises ConfigError for the first that is wrong, with its key.
     """
     named = {f"encoders.{name}.start": encoder.get("start") for name, encoder in config["encoders"].items()}
     vocabularies = {f"scales.{config['scale']}": config["scales"][config["scale"]]}
@@ -156,10 +150,7 @@ def check_starts(config: Mapping[str, Any], sources: Mapping[str, Mapping[str, s
 def wanted_files(folder: Path) -> list[str]:
     """Names of the files of a checkpoint that are kept, relative to its folder.
 
-    Raises
-    ------
-    DataError
-        when the folder holds no checkpoint.
+    Raises DataError when the folder holds no checkpoint.
     """
     found = find_checkpoint(folder)
     files = {*found.all(), *([found.index] if found.index else [])}
@@ -173,11 +164,8 @@ def fetch_checkpoint(start: str, directory: Path, mirror: Path | None = None, do
 
     download: ``(repository, revision) → (folder, its exact revision)``, by default :func:`download_snapshot`.
 
-    Raises
-    ------
-    DataError
-        when there is none, a file cannot be read or leads out of the folder, or is not what was recorded at first use; the
-        message has both checksums.
+    Raises DataError when there is none, a file cannot be read or leads out of the folder, or is not what was recorded at
+    first use; the message has both checksums.
     """
     repository, revision = parse_hub(start)
     record = read_manifest(directory)
@@ -229,10 +217,7 @@ def _copy(folder: Path, name: str, directory: Path, record: dict[str, Any] | Non
 def read_manifest(directory: Path) -> dict[str, Any] | None:
     """What was recorded at first use, or None.
 
-    Raises
-    ------
-    DataError
-        when the record is damaged.
+    Raises DataError when the record is damaged.
     """
     path = Path(directory) / MANIFEST
     if not path.is_file():
@@ -272,10 +257,7 @@ def _differences(directory: Path, record: dict[str, Any]) -> list[str]:
 def check_recorded(directory: Path) -> None:
     """Check a copy from the hub against its record; a directory without a record passes.
 
-    Raises
-    ------
-    DataError
-        naming the files that are not as recorded.
+    Raises DataError naming the files that are not as recorded.
     """
     record = read_manifest(directory)
     wrong = _differences(directory, record) if record else []
@@ -306,10 +288,7 @@ def download_snapshot(repository: str, revision: str | None) -> tuple[Path, str 
     """Folder and exact revision of a checkpoint in the cache of ``huggingface_hub``, downloaded where it is not there
     yet.
 
-    Raises
-    ------
-    DataError
-        when the server names a file or a revision that leaves its folder, or more than is allowed.
+    Raises DataError when the server names a file or a revision that leaves its folder, or more than is allowed.
     """
     from huggingface_hub import HfApi, resolve_revision, snapshot_download
 

@@ -1,7 +1,10 @@
 """A file that is one JSON text and is read whole, packed with gzip or bzip2 or not.
 
 Its faults end as those of :mod:`pretrieve.raw.raw_text` do: with the file, the line, what was found and what was expected.
-A file that is one large array is read element by element: :mod:`pretrieve.raw.json_array`.
+
+**An array that may be larger than memory** is read element by element: RFC 8259 has no format for streams, and ``json.load`` of a
+file of several GB takes many times that in memory. The file is read in blocks; the elements are parsed one at a time by the
+standard library's decoder from a text that holds a few of them. Memory is a few times the largest element.
 """
 
 from __future__ import annotations
@@ -10,10 +13,12 @@ import codecs
 import json
 import re
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from pretrieve.base.errors import DataError
+from pretrieve.base.progress import Progress
 from pretrieve.base.sizes import factor, too_large
 from pretrieve.raw.raw_bytes import open_raw
 
@@ -25,11 +30,9 @@ def read_json(path: Path | str, expected: str, most: int = 0) -> Any:
     """The value of a UTF-8 file; a byte order mark in front of it is dropped. ``expected`` says what the file should be; ``most``
     is how many bytes it may have, 0: any number.
 
-    Raises
-    ------
-    DataError
-        when there is no such file, it is larger, damaged, not UTF-8 or not JSON, its values are too deep or a number too long for
-        Python, or a text has half of a surrogate pair, which no text can have; the message names the file and the line.
+    Raises DataError when there is no such file, it is larger, damaged, not UTF-8 or not JSON, its values are too deep or a
+    number too long for Python, or a text has half of a surrogate pair, which no text can have; the message names the file and
+    the line.
     """
     path = Path(path)
     advice = f"expected {expected}: mend the file, or fetch it again."
@@ -77,3 +80,146 @@ def read_json(path: Path | str, expected: str, most: int = 0) -> Any:
 def _place(text: str, at: int) -> str:
     line = text.count("\n", 0, at) + 1
     return f"line {line}, column {at - text.rfind(chr(10), 0, at)}"
+
+
+BLOCK = 1 << 20
+#: Characters of the longest element that is believed to be one.
+LONGEST = 256 << 20
+_BLANK = " \t\n\r"
+#: Smaller files are read before a progress line could be.
+_SHOWN_FROM = 1_000_000
+
+
+class _Text:
+    """The decoded text of a file from the last element on, extended block by block."""
+
+    def __init__(self, path: Path, block: int, label: str) -> None:
+        self.path = path
+        self.text, self.place, self.whole = "", 0, False
+        self.lines = 1  # the line in the file of text[0]
+        self._bytes, self._block = 0, block
+        self._stream = open_raw(path)
+        self._decoder = codecs.getincrementaldecoder("utf-8-sig")()
+        size = path.stat().st_size
+        self._progress = Progress(label or path.name, size // 1_000_000, "MB") if size >= _SHOWN_FROM else None
+
+    @property
+    def line(self) -> int:
+        return self.lines + self.text.count("\n", 0, self.place)
+
+    def more(self) -> bool:
+        """Read as much as there is unread text, at least a block; False at the end of the file."""
+        if self.whole:
+            return False
+        self.lines, self.text, self.place = self.line, self.text[self.place :], 0
+        data = self._stream.read(max(self._block, len(self.text)))
+        self.whole = not data
+        try:
+            self.text += self._decoder.decode(data, final=self.whole)
+        except UnicodeDecodeError as error:
+            raise DataError(
+                f"{self.path}: within bytes {self._bytes + 1:,} to {self._bytes + len(data):,}: not UTF-8 ({error.reason}); "
+                "expected a UTF-8 file: convert it, or fetch it again."
+            ) from None
+        self._bytes += len(data)
+        if self._progress is not None:
+            position = getattr(self._stream, "raw", self._stream).tell()
+            self._progress.advance(position // 1_000_000 - self._progress.count)
+        return not self.whole
+
+    def skip_blanks(self) -> str:
+        """Move to the next character that is not blank, and give it; '' at the end of the file."""
+        while True:
+            while self.place < len(self.text):
+                if (character := self.text[self.place]) not in _BLANK:
+                    return character
+                self.place += 1
+            if not self.more():
+                return ""
+
+    def close(self, well: bool) -> None:
+        self._stream.close()
+        if self._progress is not None:
+            self._progress.__exit__(None if well else DataError, None, None)
+
+
+def starts_json_array(path: Path | str) -> bool:
+    """Whether the first character of a file, packed or not, that is no blank is ``[``."""
+    with open_raw(path) as stream:
+        begin = stream.read(4096).removeprefix(codecs.BOM_UTF8).lstrip(_BLANK.encode())
+    return begin.startswith(b"[")
+
+
+def read_json_array(
+    path: Path | str, label: str = "", longest: int = LONGEST, block: int = BLOCK
+) -> Iterator[tuple[int, Any]]:
+    """Number (from 0) and value of each element of the array that a file is, packed with gzip or bzip2 or not.
+
+    Raises DataError when the file is no JSON array, ends within it, has something behind it, an element is no JSON or longer
+    than ``longest`` characters, or bytes are not UTF-8; the message names the file, the element and its line.
+    """
+    text = _Text(Path(path), block, label)
+    well = False
+    try:
+        yield from _elements(text, longest)
+        well = True
+    finally:
+        text.close(well)
+
+
+def _elements(text: _Text, longest: int) -> Iterator[tuple[int, Any]]:
+    if (found := text.skip_blanks()) != "[":
+        begin = text.text[text.place : text.place + 40]
+        raise DataError(
+            f"{text.path}: line {text.line}: found {begin!r}; expected a JSON array, which begins with '['."
+        )
+    text.place += 1
+    number = 0
+    while (found := text.skip_blanks()) != "]":
+        if number:
+            if found != ",":
+                raise _fault(text, number, f"found {found!r} behind the element before it; expected ',' or ']'")
+            text.place += 1
+            if text.skip_blanks() == "]":
+                raise _fault(text, number, "not JSON (',' in front of the end of the array)")
+        yield number, _element(text, number, longest)
+        number += 1
+    text.place += 1
+    if rest := text.skip_blanks():
+        raise DataError(f"{text.path}: line {text.line}: {rest!r} behind the end of the array; expected nothing there.")
+
+
+def _element(text: _Text, number: int, longest: int) -> Any:
+    decoder = json.JSONDecoder()
+    while True:
+        try:
+            value, end = decoder.raw_decode(text.text, text.place)
+        except RecursionError:
+            raise _fault(text, number, "too many values within each other") from None
+        except json.JSONDecodeError as error:
+            # It may only be that the rest of the element is not read yet.
+            if len(text.text) - text.place > longest:
+                raise _fault(text, number, f"more than {longest:,} characters, or not JSON ({error.msg})") from None
+            if not text.more():
+                cut = error.pos >= len(text.text.rstrip()) or error.msg.startswith("Unterminated")
+                reason = "the file ends within it" if cut else f"not JSON ({error.msg})"
+                raise _fault(text, number, reason) from None
+            continue
+        except ValueError:  # the only one that is no JSONDecodeError
+            most = sys.get_int_max_str_digits()
+            raise _fault(text, number, f"a number of more than {most:,} digits") from None
+        # A number at the end of what was read may go on in the next block ("-0" and ".5"): what ends it must be seen.
+        behind = end
+        while text.text[behind : behind + 1] in (" ", "\t", "\n", "\r"):
+            behind += 1
+        if text.text[behind : behind + 1] not in (",", "]") and text.more():
+            continue
+        text.place = end
+        return value
+
+
+def _fault(text: _Text, number: int, what: str) -> DataError:
+    return DataError(
+        f"{text.path}: element {number}, from line {text.line}: {what}; found "
+        f"{text.text[text.place : text.place + 60]!r}. Delete the file and fetch it again."
+    )

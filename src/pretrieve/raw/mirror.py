@@ -42,10 +42,7 @@ def candidates(source: Source, mirror: Path | None) -> Iterator[Candidate]:
     A name like ``corpus.jsonl`` is that of many files. Where only the first use decides what is right, the place must be right,
     and no link may lead out of the mirror: then nothing would say what the file is.
 
-    Raises
-    ------
-    DataError
-        for such a link.
+    Raises DataError for such a link.
     """
     if mirror is not None:
         names = [(source.file, False), (source.file + ".gz", True)]

@@ -148,11 +148,8 @@ class _Unpacked(io.RawIOBase):
 def open_raw(path: Path | str) -> BinaryIO:
     """Open a plain, gzip or bzip2 file (also of several streams) for reading its unpacked bytes.
 
-    Raises
-    ------
-    DataError
-        when there is no such file or it is packed in another way; and, from any later read, when the packed file is
-        truncated or damaged: with the bytes read so far.
+    Raises DataError when there is no such file or it is packed in another way; and, from any later read, when the packed file
+    is truncated or damaged: with the bytes read so far.
     """
     path = Path(path)
     try:
@@ -170,10 +167,7 @@ def open_raw(path: Path | str) -> BinaryIO:
 def open_xz(path: Path) -> BinaryIO:
     """Open an xz file for reading its unpacked bytes, to its end, where its checksum is. Raw files are never xz; bundles are.
 
-    Raises
-    ------
-    DataError
-        from any read, as for :func:`open_raw`.
+    Raises DataError from any read, as for :func:`open_raw`.
     """
     return io.BufferedReader(_Unpacked(path, "xz"), BLOCK)
 

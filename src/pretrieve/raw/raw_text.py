@@ -67,11 +67,8 @@ def read_lines(path: Path | str, label: str | None = "", longest: int = LONGEST)
     None: no progress.
     ``longest`` is in bytes.
 
-    Raises
-    ------
-    DataError
-        for bytes that are not UTF-8 (file, line, byte), a line above ``longest``, and what
-        :func:`~pretrieve.raw.raw_bytes.open_raw` raises.
+    Raises DataError for bytes that are not UTF-8 (file, line, byte), a line above ``longest``, and what
+    :func:`~pretrieve.raw.raw_bytes.open_raw` raises.
     """
     path = Path(path)
     number, rest = 1, b""
@@ -166,11 +163,8 @@ def read_json_lines(
 ) -> Iterator[tuple[int, dict[str, Any]]]:
     """Line number and object of each line. Blank lines are skipped and counted: in ``warnings``, or on standard error.
 
-    Raises
-    ------
-    DataError
-        for a line that is no JSON, no object, lacks one of ``keys``, or has half of a surrogate pair, which no text can
-        have; and what :func:`read_lines` raises.
+    Raises DataError for a line that is no JSON, no object, lacks one of ``keys``, or has half of a surrogate pair, which no
+    text can have; and what :func:`read_lines` raises.
     """
     path = Path(path)
     own = Warnings() if warnings is None else None
@@ -206,28 +200,33 @@ def read_json_lines(
     _report(path, own)
 
 
+class Form(NamedTuple):
+    """``separator`` None: any run of white space, as in TREC files. ``header``: the first line must have the columns' names, and
+    is no record. ``quoted``: RFC 4180 quoting with ``"``; a field may then go over several lines, the number is of the first."""
+
+    separator: str | None = "\t"
+    header: bool = False
+    quoted: bool = False
+
+
+TABS = Form()
+
+
 def read_columns(
     path: Path | str,
     columns: Sequence[str],
-    separator: str | None = "\t",
-    header: bool = False,
-    quoted: bool = False,
+    form: Form = TABS,
     label: str | None = "",
     warnings: Warnings | None = None,
     longest: int = LONGEST,
 ) -> Iterator[tuple[int, list[str]]]:
-    """Line number and fields of each record of a file with exactly these ``columns``.
+    """Line number and fields of each record of a file with exactly these ``columns``. Blank lines are skipped and counted: in
+    ``warnings``, or on standard error.
 
-    ``separator`` None: any run of white space, as in TREC files. ``header``: the first line must have the columns' names, and
-    is no record. ``quoted``: RFC 4180 quoting with ``"``; a field may then go over several lines, the number is of the first.
-    Blank lines are skipped and counted: in ``warnings``, or on standard error.
-
-    Raises
-    ------
-    DataError
-        for another number of fields, another header, a quote that is never closed; and what :func:`read_lines` raises.
+    Raises DataError for another number of fields, another header, a quote that is never closed; and what :func:`read_lines`
+    raises.
     """
-    path = Path(path)
+    path, (separator, header, quoted) = Path(path), form
     own = Warnings() if warnings is None else None
     lines = read_lines(path, label, longest)
     records = _quoted(path, lines, separator or "\t", longest) if quoted else _split(lines, separator)

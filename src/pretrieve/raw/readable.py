@@ -26,10 +26,7 @@ _HEADER = 100 << 20  # bytes of the longest header of safetensors
 def check_readable(path: Path, name: str, member: str = "") -> None:
     """Read a file to its end; ``name`` says of which kind it should be, ``member`` what an archive must have.
 
-    Raises
-    ------
-    DataError
-        when it is a web page, not whole, or of another kind.
+    Raises DataError when it is a web page, not whole, or of another kind.
     """
     with open(path, "rb") as stream:
         begin = stream.read(1024)

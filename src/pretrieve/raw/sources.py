@@ -61,11 +61,8 @@ class Source:
 def read_sources(table: Path) -> dict[str, Source]:
     """All sources, by name. A list of the older form, with a column ``sha256`` and without the later ones, is read as well.
 
-    Raises
-    ------
-    DataError
-        when the list cannot be read, a column is unknown or missing, a line has more or fewer fields, a number, a checksum or
-        an archive is none, or two have one name or one file; the message has the file and the line.
+    Raises DataError when the list cannot be read, a column is unknown or missing, a line has more or fewer fields, a number,
+    a checksum or an archive is none, or two have one name or one file; the message has the file and the line.
     """
     sources: dict[str, Source] = {}
     lines = _lines(table)
@@ -143,10 +140,7 @@ def _check_header(where: str, header: Sequence[str]) -> None:
 def source_of(sources: Mapping[str, Source], name: str) -> Source:
     """The source of that name.
 
-    Raises
-    ------
-    DataError
-        when there is none; it names the nearest.
+    Raises DataError when there is none; it names the nearest.
     """
     if name not in sources:
         raise DataError(f"source {name!r}: not in resources/sources.tsv{nearest(name, sources)}")
@@ -169,10 +163,7 @@ def fetch(
     named when none does. ``sources`` is needed for archives. ``records`` has the checksums of first uses: of files that could be
     read to their end, and of archives that have the ``member`` that is asked for.
 
-    Raises
-    ------
-    DataError
-        when there is no right file; the message has the expected and found checksums and what to do by hand.
+    Raises DataError when there is no right file; the message has the expected and found checksums and what to do by hand.
     """
     records = records or target.parent / RECORDS
     expected = recorded(source, records)
@@ -264,10 +255,7 @@ def _take(
 ) -> Digests | str:
     """Copy a candidate to the target if it is right: its checksums; else what is wrong with it.
 
-    Raises
-    ------
-    DataError
-        when the target cannot be written.
+    Raises DataError when the target cannot be written.
     """
     digests = Digests(expected)
     try:

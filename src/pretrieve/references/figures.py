@@ -152,11 +152,8 @@ def _rules(schema: Path, kind: str = "") -> jsonschema.Draft202012Validator:
 def load_figure(path: Path | str, schema: Path | str = SCHEMA) -> Figure:
     """Read and check ``references/{paper}/{figure}.yaml``.
 
-    Raises
-    ------
-    ConfigError
-        for a missing file, text that is not YAML, a key or value that is not allowed, a series whose point lacks system,
-        role or metric, or two series of one name in a panel; it names the key, what was found and what is allowed.
+    Raises ConfigError for a missing file, text that is not YAML, a key or value that is not allowed, a series whose point
+    lacks system, role or metric, or two series of one name in a panel; it names the key, what was found and what is allowed.
     """
     path = Path(path)
     try:

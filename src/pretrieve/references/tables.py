@@ -191,11 +191,8 @@ def parse_number(text: str) -> float:
 def load_paper(path: Path | str, schema: Path | str = SCHEMA) -> dict[str, Any]:
     """Read and validate a ``paper.yaml``.
 
-    Raises
-    ------
-    ConfigError
-        for a missing file, text that is not YAML, or a value the schema rejects; it names the key, and says what was
-        found and what is allowed.
+    Raises ConfigError for a missing file, text that is not YAML, or a value the schema rejects; it names the key, and says
+    what was found and what is allowed.
     """
     try:
         content = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
@@ -214,13 +211,9 @@ def load_paper(path: Path | str, schema: Path | str = SCHEMA) -> dict[str, Any]:
 def load_table(paper_file: Path | str, csv_file: Path | str) -> Table:
     """Read and validate one table: its entry in ``paper.yaml`` and its CSV, whose stem is the table's name.
 
-    Raises
-    ------
-    ConfigError
-        when ``paper.yaml`` is not valid or lacks the table, or the baseline is no system of the table.
-    DataError
-        when the CSV has other columns, a repeated cell, an unknown unit, a system or metric name of the wrong form, a
-        number that does not parse, or a quoted cell with neither a value nor a note; it names the line.
+    Raises ConfigError when ``paper.yaml`` is not valid or lacks the table, or the baseline is no system of the table;
+    DataError when the CSV has other columns, a repeated cell, an unknown unit, a system or metric name of the wrong form, a
+    number that does not parse, or a quoted cell with neither a value nor a note; it names the line.
     """
     paper = load_paper(paper_file)
     name = Path(csv_file).stem

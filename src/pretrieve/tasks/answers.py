@@ -142,10 +142,7 @@ def contains(passages: Passages, doc_id: str, answers: Answers) -> bool:
 def write_answers(path: Path | str, answers: Iterable[tuple[str, Answers]]) -> None:
     """Write ``answers.parquet`` from (query_id, answers); equal input gives equal bytes.
 
-    Raises
-    ------
-    DataError
-        when a question comes twice or has no answer, or an answer is no text; nothing is written then.
+    Raises DataError when a question comes twice or has no answer, or an answer is no text; nothing is written then.
     """
     rows: dict[str, Answers] = {}
     for query_id, accepted in answers:
@@ -159,11 +156,8 @@ def write_answers(path: Path | str, answers: Iterable[tuple[str, Answers]]) -> N
 def read_answers(path: Path | str) -> dict[str, Answers]:
     """Read ``answers.parquet``, in file order.
 
-    Raises
-    ------
-    DataError
-        when the file is missing or damaged, a question comes twice or has no answer, or an answer is no text; file
-        and question are named.
+    Raises DataError when the file is missing or damaged, a question comes twice or has no answer, or an answer is no text;
+    file and question are named.
     """
     table = read_table(Path(path), list(SCHEMA.names))
     answers: dict[str, Answers] = {}

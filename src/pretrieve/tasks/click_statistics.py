@@ -18,6 +18,8 @@ Memory: the ids of the users, 1 million in MIND-large; titles are tokenised in b
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
+
 from tokenizers import Tokenizer
 
 #: Titles that are tokenised together.
@@ -29,7 +31,8 @@ class ClickStatistics:
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         self._tokenizer = tokenizer
-        self._parts: dict[str, _Part] = {}
+        self._counts: dict[str, Counter[str]] = defaultdict(Counter)
+        self._users: dict[str, set[str]] = defaultdict(set)
         self._titles: list[tuple[str, str]] = []
 
     def article(self, part: str, title: str) -> None:
@@ -40,42 +43,21 @@ class ClickStatistics:
 
     def impression(self, part: str, user: str, clicks: int, candidates: int, history: int) -> None:
         """One impression: who saw it, how many of how many candidates were clicked, and how long the history is."""
-        counts = self._parts.setdefault(part, _Part())
-        counts.users.add(user)
-        counts.impressions += 1
-        counts.clicks += clicks
-        counts.candidates += candidates
-        counts.history += history
+        self._users[part].add(user)
+        self._counts[part].update(impressions=1, clicks=clicks, candidates=candidates, history_clicks=history)
 
     def _measure(self) -> None:
         encoded = self._tokenizer.encode_batch([title for _, title in self._titles], add_special_tokens=False)
         for (part, _), words in zip(self._titles, encoded, strict=True):
-            counts = self._parts.setdefault(part, _Part())
-            counts.news += 1
-            counts.pieces += len(words)
+            self._counts[part].update(news=1, title_length=len(words))
         self._titles.clear()
 
     def summary(self) -> dict[str, dict[str, float]]:
         """Part → the counts above; a mean has two decimals, and is 0 of nothing."""
         self._measure()
-        return {part: counts.row() for part, counts in self._parts.items()}
-
-
-class _Part:
-    def __init__(self) -> None:
-        self.users: set[str] = set()
-        self.news = self.pieces = self.impressions = self.clicks = self.candidates = self.history = 0
-
-    def row(self) -> dict[str, float]:
-        def mean(total: int, count: int) -> float:
-            return round(total / count, 2) if count else 0.0
-
+        means = {"title_length": "news"} | dict.fromkeys(("clicks", "candidates", "history_clicks"), "impressions")
         return {
-            "users": len(self.users),
-            "news": self.news,
-            "impressions": self.impressions,
-            "title_length": mean(self.pieces, self.news),
-            "clicks": mean(self.clicks, self.impressions),
-            "candidates": mean(self.candidates, self.impressions),
-            "history_clicks": mean(self.history, self.impressions),
+            part: {"users": len(self._users[part]), "news": counts["news"], "impressions": counts["impressions"]}
+            | {name: round(counts[name] / counts[of], 2) if counts[of] else 0.0 for name, of in means.items()}
+            for part, counts in self._counts.items()
         }

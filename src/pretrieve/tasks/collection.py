@@ -1,7 +1,7 @@
 """Writing a collection directory: documents, queries and judgements of any benchmark, in one form.
 
 A reader (:mod:`pretrieve.benchmarks.readers`) puts what it reads into a :class:`CollectionWriter`, which
-checks it. Texts are never held: memory is 12 bytes for each id (:mod:`pretrieve.tasks.hashed_ids`), one block of rows, and
+checks it. Texts are never held: memory is 12 bytes for each id (:mod:`pretrieve.tasks.collection_ids`), one block of rows, and
 about 100 bytes for each judgement. What stands in the directory, and how it is read back:
 :mod:`pretrieve.tasks.collection_tables`; :mod:`pretrieve.tasks.collection_task` makes a task of it.
 """
@@ -24,10 +24,8 @@ import pyarrow.parquet as pq
 from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.base.files import unfinished, write_json
 from pretrieve.raw.raw_text import Warnings
-from pretrieve.tasks.collection_ids import CollectionIds, where
+from pretrieve.tasks.collection_ids import CollectionIds, check_query, hash_ids, is_new_judgement, where
 from pretrieve.tasks.collection_tables import SCHEMAS, SPLITS, Table
-from pretrieve.tasks.hashed_ids import hash_ids
-from pretrieve.tasks.record_checks import check_query, is_new_judgement
 
 #: Rows, and bytes of text, that are written at a time.
 BLOCK_ROWS, BLOCK_BYTES = 20_000, 16 << 20
@@ -37,27 +35,18 @@ class CollectionWriter:
     """Takes documents, queries and judgements in any order; a context manager. All files of ``directory`` appear when
     the block ends well, and none of them when it does not: what stood there before then stays.
 
-    Parameters
-    ----------
-    directory:
-        to be written. Files of an older collection are replaced.
-    reader, variant:
-        who wrote it, and what was done to the texts ('' for nothing); for ``stats.json``.
-    expected:
-        counts that must be read, before anything is left out: ``documents``, ``queries``, ``judgements``, ``answers``,
-        ``negatives``, and of one split ``queries.test``, ``judgements.train``, ….
-    licence:
-        of the data; for ``stats.json``.
+    directory: to be written. Files of an older collection are replaced.
+    reader, variant: who wrote it, and what was done to the texts ('' for nothing); for ``stats.json``.
+    expected: counts that must be read, before anything is left out: ``documents``, ``queries``, ``judgements``, ``answers``,
+    ``negatives``, and of one split ``queries.test``, ``judgements.train``, ….
+    licence: of the data; for ``stats.json``.
 
     ``warnings`` counts what was left out; it ends up in ``stats.json`` and its summary on the screen.
 
-    Raises
-    ------
-    DataError
-        for an id that stands twice, a judgement, answer or negative of an unknown id, a query without text, a relevance
-        below zero, two judgements of one pair that differ, documents none of which has a text or a title, or counts that are
-        not the expected ones. The message names the file and line given to :meth:`at`. What can only be known at the end,
-        such as an unknown id, is raised when the block ends.
+    Raises DataError for an id that stands twice, a judgement, answer or negative of an unknown id, a query without text, a
+    relevance below zero, two judgements of one pair that differ, documents none of which has a text or a title, or counts
+    that are not the expected ones. The message names the file and line given to :meth:`at`. What can only be known at the
+    end, such as an unknown id, is raised when the block ends.
     """
 
     def __init__(

@@ -137,9 +137,6 @@ class Collection:
 def read_collection(directory: Path | str) -> Collection:
     """Open a collection directory.
 
-    Raises
-    ------
-    DataError
-        when a file of it is missing or damaged.
+    Raises DataError when a file of it is missing or damaged.
     """
     return Collection(directory)

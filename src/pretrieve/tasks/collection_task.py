@@ -27,12 +27,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from tokenizers import Tokenizer
 
 from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.tasks.answers import Answers
 from pretrieve.tasks.collection_tables import Collection, read_collection, with_title
 from pretrieve.tasks.splits import VALID_SHARE, SplitRow, all_test, draw_key, make_splits, rounded, shuffled
+from pretrieve.tasks.target import Size, Target
 from pretrieve.tasks.task_rows import Judgement, Query, TaskRows, check_rows, write_rows
 from pretrieve.text.token_store import PassageText
 
@@ -45,46 +45,26 @@ _BATCH = 2048
 
 def build_collection_task(
     collection: Path | str,
-    tokenizer: Tokenizer,
-    out: Path | str,
-    sizes: Mapping[str, float | str],
-    seed: int,
+    target: Target,
     title: str = "none",
     max_documents: int | None = None,
     test: str | None = None,
     valid_share: float = VALID_SHARE,
-    dev_share: float = DEV_SHARE,
 ) -> dict[str, Any]:
     """Write the task and return its statistics.
 
-    Parameters
-    ----------
-    collection:
-        a collection directory (:mod:`pretrieve.tasks.collection_tables`).
-    sizes, seed, valid_share:
-        see :func:`pretrieve.tasks.splits.make_splits`; shares are of the train queries. ``seed`` draws the dev queries too
-        where there are none, and the documents.
-    title:
-        ``none``, ``prefix`` or ``separate``.
-    max_documents:
-        keep so many documents; None: all.
-    test:
-        the official split that plays test; None: ``test``, or ``dev`` where there is none.
-    dev_share:
-        share of the train queries that is dev where no official dev split is left.
+    collection: a collection directory (:mod:`pretrieve.tasks.collection_tables`); target, valid_share: see
+    :func:`pretrieve.tasks.splits.make_splits`, shares are of the train queries, and the seed draws the dev queries too where
+    there are none, and the documents; title: ``none``, ``prefix`` or ``separate``; max_documents: keep so many, None: all; test:
+    the official split that plays test, None: ``test``, or ``dev`` where there is none.
 
-    Raises
-    ------
-    ConfigError
-        for an option that is not allowed, a split without queries, sizes that cannot be drawn, or a ``max_documents`` below the
-        number of judged documents.
-    DataError
-        when the collection is damaged.
+    Raises ConfigError for an option that is not allowed, a split without queries, sizes that cannot be drawn, or a
+    ``max_documents`` below the number of judged documents, and DataError when the collection is damaged.
     """
     if title not in TITLES:
         raise ConfigError(f"title is {title!r}; expected one of {', '.join(TITLES)}.")
-    if not 0 < dev_share < 1 or not 0 < valid_share < 1:
-        raise ConfigError(f"valid_share {valid_share} and dev_share {dev_share}: expected shares between 0 and 1.")
+    if not 0 < valid_share < 1:
+        raise ConfigError(f"valid_share is {valid_share}; expected a share between 0 and 1.")
     source = read_collection(collection)
     if title == "prefix" and source.has("answers"):
         raise ConfigError(
@@ -92,8 +72,8 @@ def build_collection_task(
             "them in titles. Expected 'none' or 'separate'."
         )
     contents = _Contents(source, title)
-    contents.split_queries(sizes, seed, test, valid_share, dev_share)
-    contents.choose_documents(max_documents, seed)
+    contents.split_queries(target.sizes, target.seed, test, valid_share)
+    contents.choose_documents(max_documents, target.seed)
     # A task of answers alone judges no document: all that must be known of its candidates is that there are some.
     documents = contents.found or range(contents.count)
     check_rows(documents, contents.queries, contents.judgements, contents.splits, contents.answers)
@@ -122,7 +102,7 @@ def build_collection_task(
             **_official_parts(stats.get("counts", {})),
         },
     )
-    return write_rows(Path(out), rows, tokenizer)
+    return write_rows(target.out, rows, target.tokenizer)
 
 
 def _official_parts(counts: Mapping[str, int]) -> dict[str, dict[str, int]]:
@@ -150,9 +130,7 @@ class _Contents:
 
     # ------------------------------------------------------------------------------------------------------------ queries
 
-    def split_queries(
-        self, sizes: Mapping[str, float | str], seed: int, test: str | None, valid_share: float, dev_share: float
-    ) -> None:
+    def split_queries(self, sizes: Mapping[str, Size], seed: int, test: str | None, valid_share: float) -> None:
         """Fill in queries, judgements, answers and splits."""
         self._read_judged()
         groups: dict[str, list[str]] = {"train": [], "dev": [], "test": []}
@@ -174,7 +152,7 @@ class _Contents:
                 f"{self.source.directory}: split {self.test!r} is to play test and has no queries with a relevant document "
                 f"(there are: {counts}); name another one, or add its judgements."
             )
-        self.splits = self._splits(groups, sizes, seed, valid_share, dev_share)
+        self.splits = self._splits(groups, sizes, seed, valid_share)
         used = {row.query_id for row in self.splits}
         self.queries = [Query(query_id, text) for query_id, text in texts.items() if query_id in used]
         self.judgements = [
@@ -202,18 +180,13 @@ class _Contents:
             self._answers = {query_id: Answers(texts, regex) for query_id, texts, regex in zip(*columns, strict=True)}
 
     def _splits(
-        self,
-        groups: dict[str, list[str]],
-        sizes: Mapping[str, float | str],
-        seed: int,
-        valid_share: float,
-        dev_share: float,
+        self, groups: dict[str, list[str]], sizes: Mapping[str, Size], seed: int, valid_share: float
     ) -> list[SplitRow]:
         train, tested = groups["train"], groups[self.test]
         dev = groups["dev"] if self.test != "dev" else []
         self.dev = "dev" if dev else "none"
         if train and not dev:
-            dev = shuffled(train, seed)[: max(1, rounded(dev_share * len(train)))]
+            dev = shuffled(train, seed)[: max(1, rounded(DEV_SHARE * len(train)))]
             self.dev = "drawn from train"
             apart = set(dev)
             train = [query_id for query_id in train if query_id not in apart]

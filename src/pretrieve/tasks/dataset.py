@@ -27,10 +27,8 @@ class Dataset(TaskData):
     A query without a judgement (it has only answers) has ``positive`` -1 and no ``relevant``; it can be searched with, and
     training refuses it (:func:`pretrieve.finetuning.groups.refuse_unanswered`).
 
-    Raises
-    ------
-    DataError
-        when a file is missing, an id or a judgement stands twice, or a judgement names something that the task does not have.
+    Raises DataError when a file is missing, an id or a judgement stands twice, or a judgement names something that the task
+    does not have.
     """
 
     item = "query"
@@ -129,10 +127,7 @@ class Dataset(TaskData):
         """The windows of candidate rows (n,), or of all candidates: at most ``limit`` of each, ``length`` tokens each; the
         first one is what :meth:`pack_candidates` gives. ``windows.documents`` counts the given rows from 0.
 
-        Raises
-        ------
-        ConfigError
-            when ``limit`` is below 1, or ``length`` leaves no room for a window.
+        Raises ConfigError when ``limit`` is below 1, or ``length`` leaves no room for a window.
         """
         sentences, passages = self.candidate_sentence, self.candidate_passage
         if rows is not None:

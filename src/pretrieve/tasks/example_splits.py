@@ -12,26 +12,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from pretrieve.base.errors import ConfigError
-from pretrieve.tasks.splits import VALID_SHARE, SplitRow, parse_sizes, rounded, shuffled, validation_count
-
-__all__ = [
-    "PARTS",
-    "SHARES",
-    "Size",
-    "drawn",
-    "hold_out",
-    "make_example_splits",
-    "parse_sizes",
-    "parts_of_groups",
-]
+from pretrieve.tasks.splits import VALID_SHARE, SplitRow, rounded, shuffled, validation_count
+from pretrieve.tasks.target import Size
 
 PARTS = ("train", "valid", "test", "dev")
 #: Shares of a task that has no split of its own: four fifths train, of which a tenth validates; a tenth each for the
 #: rest.
 SHARES = {"train": 0.72, "valid": 0.08, "dev": 0.1, "test": 0.1}
-
-#: A share of the training part (below 1), a number of its examples (1 and more), or "all".
-Size = float | int | str
 
 
 def parts_of_groups(counts: Mapping[str, int], shares: Mapping[str, float], seed: int) -> dict[str, str]:
@@ -55,10 +42,7 @@ def parts_of_groups(counts: Mapping[str, int], shares: Mapping[str, float], seed
 def drawn(ids: Sequence[str], limit: int | None, seed: int) -> set[str]:
     """At most ``limit`` of the ids, at random; None: all of them.
 
-    Raises
-    ------
-    ConfigError
-        when the limit is below 1.
+    Raises ConfigError when the limit is below 1.
     """
     if limit is not None and limit < 1:
         raise ConfigError(f"max-examples is {limit}; expected at least 1.")
@@ -79,11 +63,8 @@ def make_example_splits(
     ``valid``; a share takes that share of both; ``all`` takes both. An example that is not drawn is not listed for
     that size.
 
-    Raises
-    ------
-    ConfigError
-        when there is no size, a size is not a share, a whole number or 'all', needs more examples than there are, or
-        leaves fewer than 2 for training.
+    Raises ConfigError when there is no size, a size is not a share, a whole number or 'all', needs more examples than there
+    are, or leaves fewer than 2 for training.
     """
     if not sizes:
         raise ConfigError("no training-set size was given; expected at least one, such as 500=500 or full=all.")

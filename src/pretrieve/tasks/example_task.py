@@ -29,6 +29,7 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -40,8 +41,9 @@ from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.base.files import write_json
 from pretrieve.corpora.tables import TableWriter, read_table
 from pretrieve.tasks.example_packing import pack_histories, pack_pairs, pack_singles
-from pretrieve.tasks.example_splits import PARTS
+from pretrieve.tasks.example_splits import PARTS, make_example_splits
 from pretrieve.tasks.splits import SplitRow
+from pretrieve.tasks.target import Target
 from pretrieve.tasks.task_data import TaskData
 from pretrieve.text.packing import Packed
 from pretrieve.text.token_store import PassageText, TokenStore, write_token_store
@@ -79,19 +81,51 @@ class Example(NamedTuple):
     history: Sequence[int] = ()
 
 
-class TextTable(dict[str, int]):
-    """Collects texts, each once: text id → row. ``texts`` has them in order."""
+@dataclass
+class ExampleTask:
+    """A task on its way to the disk: ``texts`` are read first, then ``examples``, then ``splits``; each may be a generator.
+
+    classes: names of the classes of ``classification``. about: how the task was made, for the statistics. counted: is called when
+    all is read, and gives further entries of the statistics.
+    """
+
+    kind: str
+    texts: Iterable[Text]
+    examples: Iterable[Example]
+    splits: Iterable[SplitRow]
+    classes: Sequence[str] = ()
+    about: Mapping[str, Any] = field(default_factory=dict)
+    counted: Callable[[], Mapping[str, Any]] = dict
+
+
+class ExampleContents:
+    """A task in memory: its texts, each once, its examples, and the part (train, valid, test or dev) of each."""
 
     def __init__(self) -> None:
-        super().__init__()
-        self.texts: list[Text] = []
+        self.texts: dict[str, Text] = {}
+        self.examples: list[Example] = []
+        self.part_of: dict[str, str] = {}
+        self._row: dict[str, int] = {}
 
     def row(self, text_id: str, text: str) -> int:
         """The row of a text, which is added when its id is new."""
-        if text_id not in self:
-            self[text_id] = len(self.texts)
-            self.texts.append(Text(text_id, text))
-        return self[text_id]
+        self.texts.setdefault(text_id, Text(text_id, text))
+        return self._row.setdefault(text_id, len(self._row))
+
+    def add(self, example: Example, part: str = "") -> None:
+        """One more example; its part may be said later, in ``part_of``."""
+        self.examples.append(example)
+        self.part_of[example.example_id] = part
+
+    def write(self, kind: str, target: Target, about: Mapping[str, Any], **more: Any) -> dict[str, Any]:
+        """Draw the training-set sizes, write the task and return its statistics; ``more``: of :class:`ExampleTask`.
+
+        Raises ConfigError for a size that cannot be drawn.
+        """
+        ids = [example.example_id for example in self.examples]
+        splits = make_example_splits(ids, self.part_of, target.sizes, target.seed)
+        task = ExampleTask(kind, self.texts.values(), self.examples, splits, about=about, **more)
+        return write_example_task(target.out, task, target.tokenizer)
 
 
 def _fault(example: Example, kind: str, n_texts: int, classes: int) -> str | None:
@@ -161,30 +195,13 @@ def _write_splits(splits: Iterable[SplitRow], known: set[str], directory: Path) 
     return counts
 
 
-def write_example_task(
-    directory: Path,
-    kind: str,
-    texts: Iterable[Text],
-    examples: Iterable[Example],
-    splits: Iterable[SplitRow],
-    tokenizer: Tokenizer,
-    classes: Sequence[str] = (),
-    about: dict[str, Any] | None = None,
-    counted: Callable[[], Mapping[str, Any]] | None = None,
-) -> dict[str, Any]:
+def write_example_task(directory: Path, task: ExampleTask, tokenizer: Tokenizer) -> dict[str, Any]:
     """Check a task, write its directory and return its statistics; ``stats.json`` is written last.
 
-    ``texts`` are consumed first, then ``examples``, then ``splits``; each may be a generator. ``classes`` are the
-    names of the classes of ``classification``; ``about`` is kept in the statistics (how the task was
-    made). ``counted`` is called when all is read, and gives further entries of the statistics.
-
-    Raises
-    ------
-    ConfigError
-        for an unknown kind, or classes that do not go with it.
-    DataError
-        naming the directory and the text, example or split row that is wrong.
+    Raises ConfigError for an unknown kind, or classes that do not go with it, and DataError naming the directory and the text,
+    example or split row that is wrong.
     """
+    kind, classes = task.kind, task.classes
     if kind not in KINDS:
         raise ConfigError(f"kind {kind!r} is unknown; choose from {list(KINDS)}.")
     if (kind == "classification") != (len(classes) >= 2):
@@ -195,14 +212,14 @@ def write_example_task(
     directory.mkdir(parents=True, exist_ok=True)
     (directory / "stats.json").unlink(missing_ok=True)
     with TableWriter(directory / "texts.parquet", SCHEMAS["texts"]) as writer:
-        passages = _checked_texts(texts, directory, writer)
+        passages = _checked_texts(task.texts, directory, writer)
         store = write_token_store(directory / "texts", tokenizer, passages, label="texts")
         n_texts = writer.rows
     known: set[str] = set()
     texts_seen = history_seen = 0
     label_counts = [0] * len(classes)
     with TableWriter(directory / "examples.parquet", SCHEMAS["examples"]) as writer:
-        for example in examples:
+        for example in task.examples:
             fault = _fault(example, kind, n_texts, len(classes))
             if example.example_id in known:
                 fault = "stands twice; every id must be unique"
@@ -224,9 +241,9 @@ def write_example_task(
         "text_tokens": round(len(store.tokens) / n_texts, 2),
         "texts_per_example": round(texts_seen / len(known), 2),
         "history": round(history_seen / len(known), 2),
-        "splits": _write_splits(splits, known, directory),
-        "about": about or {},
-        **(counted() if counted else {}),
+        "splits": _write_splits(task.splits, known, directory),
+        "about": task.about,
+        **task.counted(),
     }
     write_json(directory / "stats.json", statistics | {"class_names": list(classes)})
     return statistics
@@ -246,10 +263,7 @@ class ExampleData(TaskData):
     ``history`` are flat arrays: example i has ``texts[text_starts[i]:text_starts[i+1]]`` (int64), labels and history
     likewise.
 
-    Raises
-    ------
-    DataError
-        when a file is missing or damaged.
+    Raises DataError when a file is missing or damaged.
     """
 
     item = "example"

@@ -11,10 +11,7 @@ from pretrieve.corpora.tables import read_table
 class SplitTable:
     """The file ``path``, read once: size → split → ids, each in file order.
 
-    Raises
-    ------
-    DataError
-        when the file is missing or damaged.
+    Raises DataError when the file is missing or damaged.
     """
 
     def __init__(self, path: Path) -> None:
@@ -33,10 +30,7 @@ class SplitTable:
     def ids(self, size: str, split: str) -> list[str]:
         """Ids of one split of a size; [] when it has none.
 
-        Raises
-        ------
-        DataError
-            when the file has no such size.
+        Raises DataError when the file has no such size.
         """
         if size not in self._ids:
             raise DataError(f"{self.path}: no size {size!r}; it has {sorted(self._ids)}.")
@@ -45,10 +39,7 @@ class SplitTable:
     def needed(self, size: str, split: str = "test") -> list[str]:
         """As :meth:`ids`, where there must be some.
 
-        Raises
-        ------
-        DataError
-            when the file lacks that size or split; the message lists what it has.
+        Raises DataError when the file lacks that size or split; the message lists what it has.
         """
         found = self._ids.get(size, {}).get(split)
         if not found:

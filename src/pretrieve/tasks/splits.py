@@ -59,36 +59,24 @@ def make_splits(
 ) -> list[SplitRow]:
     """Split the queries once for each training-set size.
 
-    Parameters
-    ----------
-    query_ids:
-        all queries of the task; rows come in this order.
-    pool_train, pool_test:
-        together the pool. Training questions are drawn from ``pool_train`` only. Of a size that is a share, whatever of
-        the pool is not drawn is test (``pretraining_tasks`` §4.1), so a small size is tested on the rest of ``pool_train``
-        too. Sizes that are numbers or ``all`` have one test set (``condenser`` §4): what none of them draws.
-    dev:
-        queries kept apart for choosing hyper-parameters; in no pool, listed with split ``dev`` for each size.
-    sizes:
-        name → the training part (training and validation together): a share of the pool in (0, 1), a number of questions
-        (1 or more), or ``all`` that may train.
-    seed:
-        decides which questions are drawn.
-    valid_share:
-        share of the training part that validates; at least one question.
+    query_ids: all queries of the task; rows come in this order.
+    pool_train, pool_test: together the pool. Training questions are drawn from ``pool_train`` only. Of a size that is a
+    share, whatever of the pool is not drawn is test (``pretraining_tasks`` §4.1), so a small size is tested on the rest of
+    ``pool_train`` too. Sizes that are numbers or ``all`` have one test set (``condenser`` §4): what none of them draws.
+    dev: queries kept apart for choosing hyper-parameters; in no pool, listed with split ``dev`` for each size.
+    sizes: name → the training part (training and validation together): a share of the pool in (0, 1), a number of questions
+    (1 or more), or ``all`` that may train.
+    seed: decides which questions are drawn.
+    valid_share: share of the training part that validates; at least one question.
 
     Returns
     -------
     list of SplitRow
         Sizes in the given order, then queries in the order of ``query_ids``; no row where a query has no part in a size.
 
-    Raises
-    ------
-    ConfigError
-        when there is no size, or a size is none of these, needs more questions than ``pool_train`` has, or leaves fewer than
-        2 training questions.
-    ValueError
-        when the three groups overlap or are not, together, exactly ``query_ids``.
+    Raises ConfigError when there is no size, or a size is none of these, needs more questions than ``pool_train`` has, or
+    leaves fewer than 2 training questions, and ValueError when the three groups overlap or are not, together, exactly
+    ``query_ids``.
     """
     groups = [*pool_train, *pool_test, *dev]
     if len(set(groups)) != len(groups) or set(groups) != set(query_ids) or len(groups) != len(query_ids):
@@ -174,10 +162,7 @@ def parse_sizes(entries: Iterable[str]) -> dict[str, float | str]:
     >>> parse_sizes(["1pct=0.01", "1k=1000", "full=all"])
     {'1pct': 0.01, '1k': 1000.0, 'full': 'all'}
 
-    Raises
-    ------
-    ConfigError
-        for an entry that is not NAME=SIZE, or a name that comes twice.
+    Raises ConfigError for an entry that is not NAME=SIZE, or a name that comes twice.
     """
     sizes: dict[str, float | str] = {}
     for entry in entries:
@@ -197,10 +182,7 @@ def parse_sizes(entries: Iterable[str]) -> dict[str, float | str]:
 def all_test(query_ids: Sequence[str], sizes: Mapping[str, float | str]) -> list[SplitRow]:
     """Splits of a zero-shot task: every query is ``test`` in each size.
 
-    Raises
-    ------
-    ConfigError
-        when there is no size.
+    Raises ConfigError when there is no size.
     """
     if not sizes:
         raise ConfigError("no training-set size was given; expected at least one, such as 1pct=0.01.")

@@ -115,10 +115,7 @@ def _corpus_rows(contents: TaskContents, first_sentence: np.ndarray) -> Iterator
 def write_task(directory: Path, contents: TaskContents, tokenizer: Tokenizer) -> dict[str, Any]:
     """Check a task, write its directory and return its statistics; ``stats.json`` is written last.
 
-    Raises
-    ------
-    DataError
-        when :meth:`TaskContents.check` finds a fault.
+    Raises DataError when :meth:`TaskContents.check` finds a fault.
     """
     contents.check()
     rows = TaskRows(

@@ -33,10 +33,7 @@ class TaskData:
     def split(self, size: str, split: str) -> np.ndarray:
         """Rows (n,) int64 of one split of one training-set size, in file order; the file is read once.
 
-        Raises
-        ------
-        DataError
-            when the task has no such size, or the splits name an id that the task does not have.
+        Raises DataError when the task has no such size, or the splits name an id that the task does not have.
         """
         ids = self._splits.ids(size, split)
         lost = next((name for name in ids if name not in self._row), None)

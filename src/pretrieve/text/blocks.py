@@ -64,10 +64,7 @@ def build_blocks(store: TokenStore, length: int, short: float = 0.0, seed: int =
     The next block of *all* articles is found at once, by a binary search among the ends of sentences: the cost is
     O(log sentences) for each block, and no step is taken for each sentence.
 
-    Raises
-    ------
-    ConfigError
-        when ``length`` is less than one token, ``short`` is no share, or ``packing`` another word.
+    Raises ConfigError when ``length`` is less than one token, ``short`` is no share, or ``packing`` another word.
     """
     if length < 1 or not 0 <= short <= 1 or packing not in PACKINGS:
         raise ConfigError(

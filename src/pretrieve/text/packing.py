@@ -104,10 +104,7 @@ def pack(parts: list[Part], max_length: int | None = None) -> Packed:
 
     The last part is kept whole when an example is cut (it is the closing ``[SEP]``).
 
-    Raises
-    ------
-    ValueError
-        when an example has no token at all.
+    Raises ValueError when an example has no token at all.
     """
     n = len(parts[0].starts)
     lengths = np.stack([part.lengths for part in parts], axis=1).astype(np.int64)  # (n, parts)

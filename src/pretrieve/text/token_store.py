@@ -111,10 +111,7 @@ def write_token_store(
     passage's own article are dropped, and each pair is kept once. ``section_articles`` (C,) is the article of each section,
     where sections can be without passages: an article whose first section is empty has no introduction.
 
-    Raises
-    ------
-    DataError
-        when the sections or articles of ``passages`` are out of order, or the disk is full.
+    Raises DataError when the sections or articles of ``passages`` are out of order, or the disk is full.
     """
     ids = special_ids(tokenizer)
     size = tokenizer.get_vocab_size()
@@ -205,10 +202,7 @@ def _write_arrays(
 class TokenStore:
     """Read access to a store; every array is a read-only memory map (see the module's table for shapes).
 
-    Raises
-    ------
-    DataError
-        when a file is missing or has not the length that ``meta.json`` states.
+    Raises DataError when a file is missing or has not the length that ``meta.json`` states.
     """
 
     tokens: np.ndarray

@@ -95,10 +95,7 @@ def given_tokenizer(path: Path) -> Tokenizer:
     """The tokenizer of a ``vocab.txt``, a ``tokenizer.json``, or a directory with one of them (the latter is taken
     first).
 
-    Raises
-    ------
-    DataError
-        when there is none, or it cannot be used here.
+    Raises DataError when there is none, or it cannot be used here.
     """
     path = Path(path)
     if path.is_dir():
@@ -115,10 +112,7 @@ def given_tokenizer(path: Path) -> Tokenizer:
 def from_tokenizer_file(path: Path) -> Tokenizer:
     """A published ``tokenizer.json``; texts are not cut or padded by it, whatever it says.
 
-    Raises
-    ------
-    DataError
-        when it is missing or damaged, or its special tokens are none of the sets of the module's table.
+    Raises DataError when it is missing or damaged, or its special tokens are none of the sets of the module's table.
     """
     if not Path(path).is_file():
         raise DataError(f"{path}: no such file.")
@@ -171,10 +165,7 @@ def load_tokenizer(path: Path) -> Tokenizer:
 def special_ids(tokenizer: Tokenizer) -> SpecialIds:
     """Ids of the special tokens, by the first set of the module's table that the vocabulary has.
 
-    Raises
-    ------
-    DataError
-        when it has none of the sets.
+    Raises DataError when it has none of the sets.
     """
     for tokens in SPECIAL_SETS.values():
         ids = [NO_TOKEN if token is None else tokenizer.token_to_id(token) for token in tokens]

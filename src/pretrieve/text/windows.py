@@ -44,10 +44,7 @@ def cut_windows(lengths: np.ndarray, room: np.ndarray, limit: int) -> Windows:
     >>> windows.documents.tolist(), windows.offsets.tolist(), windows.lengths.tolist()
     ([0, 0, 1, 2], [0, 3, 0, 0], [3, 3, 0, 3])
 
-    Raises
-    ------
-    ConfigError
-        when ``limit`` is below 1.
+    Raises ConfigError when ``limit`` is below 1.
     """
     if limit < 1:
         raise ConfigError(f"windows={limit}: a document needs at least one; set windows to 1 (FirstP) or more (MaxP).")
@@ -64,10 +61,7 @@ class PassageWindows:
     their article's title in front, if it has any. A front takes at most half of the room, as in
     :func:`~pretrieve.text.packing.pack_sentence_in_passage`, whose segments these are as well.
 
-    Raises
-    ------
-    ConfigError
-        when ``limit`` is below 1, or ``max_length`` leaves no room for a window.
+    Raises ConfigError when ``limit`` is below 1, or ``max_length`` leaves no room for a window.
     """
 
     def __init__(

@@ -36,14 +36,8 @@ def wordpiece_entries(
 ) -> list[str]:
     """Vocabulary entries for word counts: characters first (sorted), then merges, most frequent first.
 
-    Parameters
-    ----------
-    words:
-        pre-tokenised words and how often each occurs; the order of the mapping does not matter.
-    size:
-        the most entries to return.
-    min_frequency:
-        a pair that occurs less often is never merged.
+    words: pre-tokenised words and how often each occurs; the order of the mapping does not matter; size: the most entries to
+    return; min_frequency: a pair that occurs less often is never merged.
 
     >>> wordpiece_entries({"low": 5, "lower": 2, "new": 3}, 9)
     ['##e', '##o', '##r', '##w', 'l', 'n', '##ow', 'low', '##ew']

@@ -348,8 +348,8 @@ class Plan(PlanFiles):
         return rows_on
 
     def bm25_systems(self, dataset: str) -> list[str]:
-        """BM25's rows on a data set: those of tables and figures, and of means that it is a part of. Where its hits are ranked again,
-        and where none has it, one row for each training-set size."""
+        """BM25's rows on a data set: those of tables and figures, and of means that it is a part of. Where its hits are ranked
+        again, and where none has it, one row for each training-set size."""
         systems, options = list(self._bm25_rows.get(dataset, ())), self.config["datasets"][dataset]
         if options.get("rerank") or not systems:
             systems += [f"bm25.reqa-{size}" for size in options["sizes"]]

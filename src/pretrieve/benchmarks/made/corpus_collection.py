@@ -3,7 +3,7 @@
 The corpora that DPR's questions belong to have 21 million passages. On a smaller one most of the questions have no answer,
 and a system would be scored for what nobody could find. This reader makes a collection of
 
-* the articles of a corpus, as passages of 100 words (:mod:`pretrieve.tasks.passage_split`);
+* the articles of a corpus, as passages of 100 words (below);
 * those questions of the given files (:mod:`pretrieve.benchmarks.official.open_qa`) of which at least one answer stands in at
   least one passage, by the rule that hits@k is counted with (:mod:`pretrieve.benchmarks.made.answer_search`). The others are
   counted in ``warnings``.
@@ -11,20 +11,87 @@ and a system would be scored for what nobody could find. This reader makes a col
 Nobody judged a passage, so ``qrels.parquet`` is empty: test questions are scored by hits@k, and retrievers come from another
 data set. hits@k on such a collection is no number of DPR's paper: the questions that are left are those with frequent
 answers ("1", "England"), and there are fewer passages to tell apart.
+
+**Passages.** Karpukhin et al. 2020, §4.1: from each article the plain text is taken, without headings, tables and lists, and cut
+into *disjoint blocks of 100 words*; the title is put in front of each block when it is encoded. Here
+
+* the text of an article is its paragraphs in order, joined by a blank, so that a block may go over several;
+* a word is what stands between white space;
+* the last block of an article is what is left, and may be one word. (In ``psgs_w100.tsv`` it is not known how the
+  authors treat it: their script is not public.)
+* an article with a full page and a lead from an encyclopaedia is its page: the lead says the same again.
+
+Titles stay in a column of their own; a task puts them in front.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from pretrieve.base.errors import DataError
+import pyarrow.parquet as pq
+
+from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.benchmarks.made.answer_search import AnswerSearch
 from pretrieve.benchmarks.official.open_qa import OpenQuestion, question_files, read_questions
+from pretrieve.corpora.tables import read_table
 from pretrieve.raw.raw_text import Warnings
 from pretrieve.tasks.answers import Answers
-from pretrieve.tasks.passage_split import WORDS, split_articles
+from pretrieve.tasks.splits import draw_key
+
+#: Words of a passage.
+WORDS = 100
+
+
+class SplitPassage(NamedTuple):
+    """A block of an article; ``id`` is ``{article_id}-{number of the block}``, both from 0."""
+
+    id: str
+    title: str
+    text: str
+
+
+def blocks_of_words(text: str, words: int = WORDS) -> list[str]:
+    """The disjoint blocks of ``words`` words of a text, one blank between words; the last may be shorter.
+
+    >>> blocks_of_words("to be\\tor  not to be", words=4)
+    ['to be or not', 'to be']
+    """
+    found = text.split()
+    return [" ".join(found[start : start + words]) for start in range(0, len(found), words)]
+
+
+def split_articles(articles: Path, passages: Path, words: int = WORDS, share: float = 1.0) -> Iterator[SplitPassage]:
+    """The blocks of the articles of ``articles.parquet`` and ``passages.parquet`` (:mod:`pretrieve.corpora.tables`), in corpus
+    order. Memory is one article and the titles.
+
+    ``share``: of the articles that are taken, about; which ones follows from their titles alone.
+
+    Raises DataError when a table is missing or damaged, and ConfigError when ``words`` is below 1, or ``share`` not above 0
+    and at most 1.
+    """
+    if words < 1:
+        raise ConfigError(f"words is {words}; expected at least 1, such as 100.")
+    if not 0 < share <= 1:
+        raise ConfigError(f"share is {share}; expected above 0 and at most 1, such as 0.1 for a tenth of the articles.")
+    table = read_table(articles, ["title", "has_page"])
+    titles, has_page = table["title"].to_pylist(), table["has_page"].to_pylist()
+    for article, paragraphs in groupby(_paragraphs(passages), key=lambda row: row[0]):
+        if draw_key(0, titles[article]) >= share * 2**64:
+            continue
+        texts = [text for _, source, text in paragraphs if source != "lead" or not has_page[article]]
+        for number, block in enumerate(blocks_of_words(" ".join(texts), words)):
+            yield SplitPassage(f"{article}-{number}", titles[article], block)
+
+
+def _paragraphs(path: Path) -> Iterator[tuple[int, str, str]]:
+    names = ["article_id", "source", "text"]
+    read_table(path, names[:1])  # says in one line what is wrong with a missing or damaged file
+    for batch in pq.ParquetFile(path).iter_batches(batch_size=4096, columns=names):
+        yield from zip(*(batch.column(batch.schema.get_field_index(name)).to_pylist() for name in names), strict=True)
+
 
 if TYPE_CHECKING:
     from pretrieve.tasks.collection import CollectionWriter
@@ -39,23 +106,12 @@ def read_corpus(
 ) -> None:
     """Write the collection; texts stream, questions and their answers are held in memory.
 
-    Parameters
-    ----------
-    files:
-        ``articles`` and ``passages``: tables of a corpus; ``train``, ``dev`` and ``test``: questions, at least one of them.
-    words:
-        words of a passage.
-    regular_expressions:
-        whether answers are patterns, as those of CuratedTREC are.
-    share:
-        of the articles that are searched, drawn by their titles: a large corpus takes long to embed for every system.
+    files: ``articles`` and ``passages``: tables of a corpus; ``train``, ``dev`` and ``test``: questions, at least one of
+    them; words: words of a passage; regular_expressions: whether answers are patterns, as those of CuratedTREC are; share: of
+    the articles that are searched, drawn by their titles: a large corpus takes long to embed for every system.
 
-    Raises
-    ------
-    DataError
-        when a file is damaged, there is no file of questions, or no question can be answered.
-    ConfigError
-        when ``words`` is below 1, or ``share`` not above 0 and at most 1.
+    Raises DataError when a file is damaged, there is no file of questions, or no question can be answered, and ConfigError
+    when ``words`` is below 1, or ``share`` not above 0 and at most 1.
     """
     paths = question_files(files)
     if not paths:

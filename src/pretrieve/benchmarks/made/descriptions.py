@@ -10,16 +10,16 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
-from tokenizers import Tokenizer
 
 from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.corpora.tables import read_table
 from pretrieve.tasks.splits import draw_key, draw_pools, make_splits, shuffled
+from pretrieve.tasks.target import Target
 from pretrieve.tasks.task import Candidate, Judgement, Passage, Query, TaskContents, write_task
 
 _COLUMNS = ["passage_id", "article_id", "source", "text", "sentence_starts", "sentence_ends"]
@@ -67,37 +67,22 @@ def _extra_sentences(
 
 def build_descriptions(
     corpus: Path,
-    tokenizer: Tokenizer,
-    out: Path,
-    sizes: Mapping[str, float | str],
-    seed: int,
+    target: Target,
     max_queries: int | None = None,
     open_domain: bool = False,
     max_extra: int | None = None,
 ) -> dict[str, Any]:
     """Write the task and return its statistics.
 
-    Parameters
-    ----------
-    corpus:
-        directory of an encyclopaedia corpus (:mod:`pretrieve.corpora.tables`).
-    sizes, seed:
-        see :func:`pretrieve.tasks.splits.make_splits`; ``seed`` also draws the articles, the dev queries (10 %) and, of
-        the rest, the 81.5 % (rounded up) that training questions may come from.
-    max_queries:
-        draw at most so many articles; None takes all that have a lead and a description of their own.
-    open_domain, max_extra:
-        add the pairs of all other passages of the corpus, or ``max_extra`` pairs drawn from them.
+    corpus: directory of an encyclopaedia corpus (:mod:`pretrieve.corpora.tables`); target: its seed also draws the articles, the
+    dev queries (10 %) and, of the rest, the 81.5 % (rounded up) that training questions may come from; max_queries: draw at most
+    so many articles, None takes all that have a lead and a description of their own; open_domain, max_extra: add the pairs of
+    all other passages of the corpus, or ``max_extra`` pairs drawn from them.
 
     ``query_id`` is the article id, ``doc_id`` is ``{passage_id}-{sentence number}``.
 
-    Raises
-    ------
-    DataError
-        when the corpus is damaged or no article qualifies.
-    ConfigError
-        when ``max_queries`` or ``max_extra`` is below 1, ``max_extra`` is given without ``open_domain``, or a size
-        cannot be drawn.
+    Raises DataError when the corpus is damaged or no article qualifies, and ConfigError when ``max_queries`` or ``max_extra``
+    is below 1, ``max_extra`` is given without ``open_domain``, or a size cannot be drawn.
     """
     for name, value in (("max-queries", max_queries), ("max-extra", max_extra)):
         if value is not None and value < 1:
@@ -108,7 +93,7 @@ def build_descriptions(
     articles = read_table(corpus / "articles.parquet", ["title", "description", "has_lead"])
     titles, has_lead = articles["title"].to_pylist(), articles["has_lead"].to_pylist()
     usable = unique_descriptions(articles["description"].to_pylist())
-    order = shuffled((str(article) for article in usable if has_lead[article]), seed)[:max_queries]
+    order = shuffled((str(article) for article in usable if has_lead[article]), target.seed)[:max_queries]
     if not order:
         raise DataError(f"{corpus}/articles.parquet: no article has a lead and a description that no other one has.")
     contents = TaskContents()
@@ -121,11 +106,11 @@ def build_descriptions(
         contents.queries.append(Query(str(article_id), usable[article_id]))
         contents.judgements.append(Judgement(str(article_id), f"{passage_id}-0"))
     if open_domain:
-        extra = _extra_sentences(corpus, titles, taken, max_extra, seed)
+        extra = _extra_sentences(corpus, titles, taken, max_extra, target.seed)
         for passage_id, _, _, passage in passages_of(corpus, titles):
             if passage_id in extra:
                 _add(contents, passage_id, passage, extra[passage_id])
-    dev, pool_train, pool_test = draw_pools(order, seed)
+    dev, pool_train, pool_test = draw_pools(order, target.seed)
     query_ids = [query.query_id for query in contents.queries]
-    contents.splits = make_splits(query_ids, pool_train, pool_test, dev, sizes, seed)
-    return write_task(out, contents, tokenizer)
+    contents.splits = make_splits(query_ids, pool_train, pool_test, dev, target.sizes, target.seed)
+    return write_task(target.out, contents, target.tokenizer)

@@ -37,24 +37,11 @@ def read_inverse_cloze(
 ) -> None:
     """Write the collection.
 
-    Parameters
-    ----------
-    files:
-        ``corpus``: ``corpus.jsonl``.
-    pairs:
-        at most so many pairs are drawn, one from a document; a tenth of them is dev, a tenth test.
-    keep:
-        share of the pairs whose document keeps the sentence.
-    seed:
-        decides documents, sentences and splits.
+    files: ``corpus``: ``corpus.jsonl``; pairs: at most so many pairs are drawn, one from a document; a tenth of them is dev,
+    a tenth test; keep: share of the pairs whose document keeps the sentence; seed: decides documents, sentences and splits.
 
-    Raises
-    ------
-    ConfigError
-        when ``pairs`` is below 10, or ``keep`` no share.
-    DataError
-        what :func:`~pretrieve.benchmarks.made.corpus_pairs.draw` raises; a document needs two sentences, one of them of 4 to 64
-        words.
+    Raises ConfigError when ``pairs`` is below 10, or ``keep`` no share, and DataError what
+    :func:`~pretrieve.benchmarks.made.corpus_pairs.draw` raises; a document needs two sentences, one of them of 4 to 64 words.
     """
     if not 0 <= keep <= 1:
         raise ConfigError(f"inverse-cloze: keep {keep}; expected a share from 0 to 1.")

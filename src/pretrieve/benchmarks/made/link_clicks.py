@@ -14,7 +14,6 @@ Users belong to one part each (train, valid, dev, test). Candidates recur, as ne
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -25,9 +24,10 @@ from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.benchmarks.made.structure_sts import linked_articles
 from pretrieve.corpora.tables import read_table
 from pretrieve.tasks.click_statistics import ClickStatistics
-from pretrieve.tasks.example_splits import SHARES, Size, drawn, make_example_splits, parts_of_groups
-from pretrieve.tasks.example_task import Example, TextTable, write_example_task
+from pretrieve.tasks.example_splits import SHARES, drawn, parts_of_groups
+from pretrieve.tasks.example_task import Example, ExampleContents
 from pretrieve.tasks.splits import draw_key
+from pretrieve.tasks.target import Target
 
 #: Split → part of the statistics; articles are counted once in each (:mod:`pretrieve.tasks.click_statistics`).
 COUNTED = {"train": "train", "valid": "train", "test": "dev"}
@@ -61,10 +61,7 @@ def _lead_words(corpus: Path, words: int) -> dict[int, str]:
 
 def build_link_clicks(
     corpus: Path,
-    tokenizer: Tokenizer,
-    out: Path,
-    sizes: Mapping[str, Size],
-    seed: int,
+    target: Target,
     candidates: int = 20,
     first: int = 3,
     lead_words: int = 30,
@@ -76,22 +73,18 @@ def build_link_clicks(
     history; lead_words: words of a lead that are its snippet; max_examples: at most so many impressions, drawn from
     all; None: all.
 
-    Raises
-    ------
-    DataError
-        when the corpus is damaged, or a part has no impression.
-    ConfigError
-        when ``candidates`` is below 3, another number below 1, or a size cannot be drawn.
+    Raises DataError when the corpus is damaged, or a part has no impression, and ConfigError when ``candidates`` is below 3,
+    another number below 1, or a size cannot be drawn.
     """
     for name, value, least in (("candidates", candidates, 3), ("first", first, 1), ("lead-words", lead_words, 1)):
         if value < least:
             raise ConfigError(f"{name} is {value}; expected at least {least}.")
-    corpus = Path(corpus)
+    corpus, seed = Path(corpus), target.seed
     titles = read_table(corpus / "articles.parquet", ["title"])["title"].to_pylist()
     snippets = _lead_words(corpus, lead_words)
     links = {article: path for article, path in linked_articles(corpus).items() if len(path) > first}
     parts = parts_of_groups(Counter({str(article): len(path) - first for article, path in links.items()}), SHARES, seed)
-    texts, examples, part_of = TextTable(), [], {}
+    contents = ExampleContents()
     paths = {user: impressions(path, first, seed, user) for user, path in links.items()}
     ids = [f"{user}-{len(history)}" for user in sorted(paths) for history, _ in paths[user]]
     kept = drawn(ids, max_examples, seed)
@@ -109,41 +102,30 @@ def build_link_clicks(
                 unlinked = rng.choice(others, min(candidates - len(clicked), len(others)), replace=False).tolist()
                 shown = rng.permutation(clicked + unlinked).tolist()
                 rows = [
-                    texts.row(f"n{article}", f"{titles[article]}. {snippets.get(article, '')}".removesuffix(". "))
+                    contents.row(f"n{article}", f"{titles[article]}. {snippets.get(article, '')}".removesuffix(". "))
                     for article in shown
                 ]
-                history_rows = [texts.row(f"t{article}", titles[article]) for article in history]
-                labels = [int(article in clicked) for article in shown]
-                examples.append(Example(example_id, rows, labels, history_rows))
-                part_of[example_id] = part
-        if part not in part_of.values():
+                past = [contents.row(f"t{article}", titles[article]) for article in history]
+                contents.add(Example(example_id, rows, [int(article in clicked) for article in shown], past), part)
+        if part not in contents.part_of.values():
             raise DataError(
                 f"{corpus}/links.parquet: the part '{part}' has no impression; take a corpus with more links."
             )
-    splits = make_example_splits([example.example_id for example in examples], part_of, sizes, seed)
-    about = {
-        "task": "link prediction in the form of clicks (not MIND)",
-        "users": len(links),
-        "first": first,
-        "seed": seed,
-    }
-    counted = _statistics(examples, part_of, texts, titles, tokenizer)
-    return write_example_task(
-        out, "clicks", texts.texts, examples, splits, tokenizer, about=about, counted=counted.summary
-    )
+    what = "link prediction in the form of clicks (not MIND)"
+    about = {"task": what, "users": len(links), "first": first, "seed": seed}
+    counted = _statistics(contents, titles, target.tokenizer)
+    return contents.write("clicks", target, about, counted=counted.summary)
 
 
-def _statistics(
-    examples: list[Example], part_of: Mapping[str, str], texts: TextTable, titles: list[str], tokenizer: Tokenizer
-) -> ClickStatistics:
+def _statistics(contents: ExampleContents, titles: list[str], tokenizer: Tokenizer) -> ClickStatistics:
     """The counts of what the task has: a user is an article, and so is what is clicked."""
-    counted = ClickStatistics(tokenizer)
+    counted, ids = ClickStatistics(tokenizer), list(contents.texts)
     seen: dict[str, set[int]] = {part: set() for part in COUNTED.values()}
-    for example in examples:
-        if (split := part_of[example.example_id]) in COUNTED:
+    for example in contents.examples:
+        if (split := contents.part_of[example.example_id]) in COUNTED:
             part, user = COUNTED[split], example.example_id.partition("-")[0]
             counted.impression(part, user, int(sum(example.labels)), len(example.texts), len(example.history))
-            seen[part].update(int(texts.texts[row].text_id[1:]) for row in (*example.texts, *example.history))
+            seen[part].update(int(ids[row][1:]) for row in (*example.texts, *example.history))
     for part, articles in seen.items():
         for article in sorted(articles):
             counted.article(part, titles[article])

@@ -12,18 +12,16 @@ The files' own split is kept; a tenth of the training file's articles (by exampl
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
-
-from tokenizers import Tokenizer
 
 from pretrieve.base.errors import DataError
 from pretrieve.benchmarks.made.word_overlap import content_words
 from pretrieve.benchmarks.official.squad_json import Question, squad_paragraphs
 from pretrieve.corpora.sentences import sentence_of, sentence_spans
-from pretrieve.tasks.example_splits import Size, hold_out, make_example_splits
-from pretrieve.tasks.example_task import Example, TextTable, write_example_task
+from pretrieve.tasks.example_splits import hold_out
+from pretrieve.tasks.example_task import Example, ExampleContents
+from pretrieve.tasks.target import Target
 
 #: In the order of GLUE's labels.
 CLASSES = ("entailment", "not_entailment")
@@ -41,20 +39,13 @@ def hardest_other(question: Question, sentences: list[str], answered: set[int]) 
     return max(others, key=lambda number: (len(words & content_words(sentences[number])), -number), default=None)
 
 
-def build_question_entailment(
-    train: Path, test: Path, dev: Path | None, tokenizer: Tokenizer, out: Path, sizes: Mapping[str, Size], seed: int
-) -> dict[str, Any]:
+def build_question_entailment(train: Path, test: Path, dev: Path | None, target: Target) -> dict[str, Any]:
     """Write the task and return its statistics. Ids are ``{question id}-{class}``.
 
-    Raises
-    ------
-    DataError
-        when a file is not SQuAD v1.1, or an article or question id is in two files.
-    ConfigError
-        when a size cannot be drawn.
+    Raises DataError when a file is not SQuAD v1.1, or an article or question id is in two files, and ConfigError when a size
+    cannot be drawn.
     """
-    texts, examples = TextTable(), []
-    part_of: dict[str, str] = {}
+    made = ExampleContents()
     article_of: dict[str, str] = {}
     home: dict[str, Path] = {}
     contexts: dict[str, int] = {}
@@ -75,17 +66,16 @@ def build_question_entailment(
                 if negative is None:
                     left_out += 1
                     continue
-                row = texts.row(f"q{question.id}", question.text)
+                row = made.row(f"q{question.id}", question.text)
                 for name, number in zip(
                     CLASSES, (sentence_of(spans, question.answers[0].start), negative), strict=True
                 ):
                     example_id = f"{question.id}-{name}"
-                    sentence = texts.row(f"s{context}-{number}", sentences[number])
-                    examples.append(Example(example_id, [row, sentence], [CLASSES.index(name)]))
-                    part_of[example_id], article_of[example_id] = part, paragraph.article
-    counts = Counter(article_of[example_id] for example_id, part in part_of.items() if part == "train")
-    validates = {article for article, part in hold_out(counts, seed).items() if part == "valid"}
-    part_of |= {i: "valid" for i, part in part_of.items() if part == "train" and article_of[i] in validates}
-    splits = make_example_splits([example.example_id for example in examples], part_of, sizes, seed)
-    about = {"task": "question entailment (QNLI's construction)", "questions_left_out": left_out, "seed": seed}
-    return write_example_task(out, "classification", texts.texts, examples, splits, tokenizer, CLASSES, about)
+                    sentence = made.row(f"s{context}-{number}", sentences[number])
+                    made.add(Example(example_id, [row, sentence], [CLASSES.index(name)]), part)
+                    article_of[example_id] = paragraph.article
+    trains = [example_id for example_id, part in made.part_of.items() if part == "train"]
+    held = hold_out(Counter(article_of[example_id] for example_id in trains), target.seed)
+    made.part_of |= {example_id: held[article_of[example_id]] for example_id in trains}
+    about = {"task": "question entailment (QNLI's construction)", "questions_left_out": left_out, "seed": target.seed}
+    return made.write("classification", target, about, classes=CLASSES)

@@ -12,17 +12,16 @@ test.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from tokenizers import Tokenizer
-
 from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.benchmarks.made.corpus_articles import Article, Sentence, articles_of
-from pretrieve.tasks.example_splits import SHARES, Size, drawn, make_example_splits, parts_of_groups
-from pretrieve.tasks.example_task import Example, TextTable, write_example_task
+from pretrieve.tasks.example_splits import SHARES, drawn, parts_of_groups
+from pretrieve.tasks.example_task import Example, ExampleContents
 from pretrieve.tasks.splits import draw_key
+from pretrieve.tasks.target import Target
 
 Item = TypeVar("Item")
 
@@ -55,41 +54,30 @@ def triplets_of(article: Article, seed: int, per_article: int) -> Iterator[tuple
 
 
 def build_section_triplets(
-    corpus: Path,
-    tokenizer: Tokenizer,
-    out: Path,
-    sizes: Mapping[str, Size],
-    seed: int,
-    per_article: int = 100,
-    max_examples: int | None = None,
+    corpus: Path, target: Target, per_article: int = 100, max_examples: int | None = None
 ) -> dict[str, Any]:
     """Write the task and return its statistics. An example's id is that of its anchor, ``{passage id}-{sentence}``.
 
     max_examples: at most so many triplets, drawn from all; None: all.
 
-    Raises
-    ------
-    DataError
-        when the corpus is damaged, or no article has two sections.
-    ConfigError
-        when ``per_article`` or ``max_examples`` is below 1, or a size cannot be drawn.
+    Raises DataError when the corpus is damaged, or no article has two sections, and ConfigError when ``per_article`` or
+    ``max_examples`` is below 1, or a size cannot be drawn.
     """
     if per_article < 1:
         raise ConfigError(f"per-article is {per_article}; expected at least 1.")
+    seed = target.seed
     triplets = {t[0].id: t for article in articles_of(corpus) for t in triplets_of(article, seed, per_article)}
     if not triplets:
         raise DataError(
             f"{corpus}/passages.parquet: no article has usable sentences in two sections; take a larger corpus."
         )
     kept = drawn(list(triplets), max_examples, seed)
-    texts, examples = TextTable(), []
-    for example_id, triplet in triplets.items():
-        if example_id in kept:
-            examples.append(Example(example_id, [texts.row(s.id, s.text) for s in triplet]))
-    article_of = {example.example_id: str(triplets[example.example_id][0].article) for example in examples}
+    article_of = {example_id: str(triplet[0].article) for example_id, triplet in triplets.items() if example_id in kept}
     part_of_article = parts_of_groups(Counter(article_of.values()), SHARES, seed)
-    part_of = {example_id: part_of_article[article] for example_id, article in article_of.items()}
-    splits = make_example_splits([example.example_id for example in examples], part_of, sizes, seed)
+    contents = ExampleContents()
+    for example_id, article in article_of.items():
+        rows = [contents.row(sentence.id, sentence.text) for sentence in triplets[example_id]]
+        contents.add(Example(example_id, rows), part_of_article[article])
     about = {
         "task": "section triplets of the corpus",
         "articles": len(part_of_article),
@@ -97,4 +85,4 @@ def build_section_triplets(
         "max_examples": max_examples,
         "seed": seed,
     }
-    return write_example_task(out, "triplet", texts.texts, examples, splits, tokenizer, about=about)
+    return contents.write("triplet", target, about)

@@ -23,15 +23,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tokenizers import Tokenizer
-
 from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.benchmarks.made.corpus_articles import Article, Sentence, articles_of
 from pretrieve.benchmarks.made.section_triplets import pick
 from pretrieve.corpora.tables import read_table
-from pretrieve.tasks.example_splits import SHARES, Size, make_example_splits, parts_of_groups
-from pretrieve.tasks.example_task import Example, TextTable, write_example_task
+from pretrieve.tasks.example_splits import SHARES, parts_of_groups
+from pretrieve.tasks.example_task import Example, ExampleContents
 from pretrieve.tasks.splits import draw_key
+from pretrieve.tasks.target import Target
 
 GRADES = (0, 1, 2, 3, 4, 5)
 Pair = tuple[Sentence, Sentence]
@@ -112,23 +111,18 @@ def _unique(pairs: list[Pair], seed: int, value: int) -> list[Pair]:
     )
 
 
-def build_structure_sts(
-    corpus: Path, tokenizer: Tokenizer, out: Path, sizes: Mapping[str, Size], seed: int, max_examples: int | None = None
-) -> dict[str, Any]:
+def build_structure_sts(corpus: Path, target: Target, max_examples: int | None = None) -> dict[str, Any]:
     """Write the task and return its statistics; the sentences of the corpus are held in memory.
 
     max_examples: at most about so many examples in all parts together; None: as many as the rarest grade of each part
     allows. Ids are ``{grade}:{sentence id}:{sentence id}``.
 
-    Raises
-    ------
-    DataError
-        when the corpus is damaged, or a part has no pair of some grade.
-    ConfigError
-        when ``max_examples`` is below 60, or a size cannot be drawn.
+    Raises DataError when the corpus is damaged, or a part has no pair of some grade, and ConfigError when ``max_examples`` is
+    below 60, or a size cannot be drawn.
     """
     if max_examples is not None and max_examples < 60:
         raise ConfigError(f"max-examples is {max_examples}; expected at least 60, ten of each grade.")
+    seed = target.seed
     articles = {article.article_id: article for article in articles_of(corpus, ("page", "lead"))}
     links = linked_articles(corpus)
     group = groups_of(articles, links)
@@ -139,7 +133,7 @@ def build_structure_sts(
     for article_id in articles:
         weights[group[article_id] not in sources][group[article_id]] += len(links.get(article_id, ())) or 1
     part_of_group = {g: part for weight in weights for g, part in parts_of_groups(weight, SHARES, seed).items()}
-    texts, examples, part_of = TextTable(), [], {}
+    contents = ExampleContents()
     for part, share in SHARES.items():
         members = [article for article_id, article in articles.items() if part_of_group[group[article_id]] == part]
         pairs: dict[int, list[Pair]] = {value: [] for value in GRADES}
@@ -155,9 +149,7 @@ def build_structure_sts(
             number = min(number, max(1, round(max_examples * share / len(GRADES))))
         for value, some in pairs.items():
             for first, second in some[:number]:
-                example_id = f"{value}:{first.id}:{second.id}"
-                examples.append(Example(example_id, [texts.row(s.id, s.text) for s in (first, second)], [value]))
-                part_of[example_id] = part
-    splits = make_example_splits([example.example_id for example in examples], part_of, sizes, seed)
+                rows = [contents.row(sentence.id, sentence.text) for sentence in (first, second)]
+                contents.add(Example(f"{value}:{first.id}:{second.id}", rows, [value]), part)
     about = {"task": "relatedness from the text's structure (not STS-B)", "max_examples": max_examples, "seed": seed}
-    return write_example_task(out, "regression", texts.texts, examples, splits, tokenizer, about=about)
+    return contents.write("regression", target, about)

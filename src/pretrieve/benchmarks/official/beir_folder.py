@@ -26,9 +26,8 @@ from pretrieve.corpora.beir_documents import document_fields, id_of, sections_of
 from pretrieve.corpora.language import language_of
 from pretrieve.corpora.sentences import sentence_spans
 from pretrieve.raw.raw_text import Warnings, read_json_lines, read_lines
-from pretrieve.tasks.collection_ids import where
+from pretrieve.tasks.collection_ids import is_new_judgement, where
 from pretrieve.tasks.qrels_lines import BEIR_COLUMNS, PRECEDENCE, read_qrels
-from pretrieve.tasks.record_checks import is_new_judgement
 from pretrieve.tasks.splits import draw_key
 
 #: Ids of files up to this size are compared.

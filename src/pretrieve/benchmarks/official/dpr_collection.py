@@ -1,8 +1,7 @@
 """DPR's files as one collection: passages, training questions with negatives, and test questions with answers.
 
 =========  ======================================================================================================
-passages   ``psgs_w100.tsv`` (:mod:`pretrieve.benchmarks.official.dpr_wikipedia`); without it the documents are the passages of
-the
+passages   ``psgs_w100.tsv``; without it the documents are the passages of the
            training files themselves, which is a much smaller collection of another name
 train      ``biencoder-*-train.json`` (:mod:`pretrieve.benchmarks.official.dpr_training`): judged passages and negatives
 dev, test  the same, or questions with answers (:mod:`pretrieve.benchmarks.official.open_qa`), told apart by their first character
@@ -10,22 +9,61 @@ dev, test  the same, or questions with answers (:mod:`pretrieve.benchmarks.offic
 
 ``query_id`` is ``{split}-{number in its file}``. Every positive is judged relevant, in file order: the gold one, which DPR
 trains on, is the first, and none of the others can be mined as a negative.
+
+**``psgs_w100.tsv``** has the 21,015,324 passages of English Wikipedia that DPR and all that follow it search: tab-separated
+with a header ``id text title`` (https://dl.fbaipublicfiles.com/dpr/wikipedia_split/psgs_w100.tsv.gz; Karpukhin et al. 2020, §4.1:
+articles cut into disjoint blocks of 100 words). Fields are quoted by RFC 4180: a text stands in quotes, and a quote in it is
+written twice; so does a title that has one. Read without unquoting, the file has the right number of fields and stray quotes in
+every text: nothing would tell.
+
+After unquoting, the official loader also takes all quotes off both ends of the text (facebookresearch/DPR@a31212d,
+``dpr/data/retriever_data.py``, ``CsvCtxSrc``), so that a passage that begins with a quotation loses the opening quote.
+That text is what DPR embeds and searches; ``strip_quotes=False`` keeps the text as the file has it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.benchmarks.official.dpr_training import TrainingPassage, TrainingQuestion, read_training
-from pretrieve.benchmarks.official.dpr_wikipedia import OFFICIAL_COUNT, read_passages
 from pretrieve.benchmarks.official.open_qa import add_questions, question_files
-from pretrieve.raw.json_array import starts_json_array
+from pretrieve.raw.json_file import starts_json_array
+from pretrieve.raw.raw_text import Form, Warnings, read_columns
 from pretrieve.tasks.answers import normalise_question
+
+#: Passages of the whole file (Karpukhin et al. 2020, §4.1).
+OFFICIAL_COUNT = 21_015_324
+COLUMNS = ("id", "text", "title")
+
+
+class WikipediaPassage(NamedTuple):
+    """A block of 100 words of an article."""
+
+    id: str
+    title: str
+    text: str
+
+
+def read_passages(
+    path: Path | str, strip_quotes: bool = True, warnings: Warnings | None = None
+) -> Iterator[tuple[int, WikipediaPassage]]:
+    """Line number and content of the passages of ``psgs_w100.tsv`` (packed or not) or a file in its format, streaming.
+
+    Raises DataError for another header, another number of fields, quotes that do not fit, an id that is blank, and what
+    :func:`pretrieve.raw.raw_text.read_lines` raises; file and line are named.
+    """
+    for number, (passage_id, text, title) in read_columns(
+        path, COLUMNS, Form(header=True, quoted=True), warnings=warnings
+    ):
+        if not passage_id.strip():
+            raise DataError(f"{path}: line {number}: id {passage_id!r}; expected the number of a passage.")
+        yield number, WikipediaPassage(passage_id, title, text.strip('"') if strip_quotes else text)
+
 
 if TYPE_CHECKING:
     from pretrieve.tasks.collection import CollectionWriter
@@ -50,25 +88,13 @@ def read_dpr(
 ) -> None:
     """Write the collection.
 
-    Parameters
-    ----------
-    files:
-        ``passages``, ``train``, ``dev``, ``test``, each optional; documents come from ``passages`` or else from training files.
-    negatives:
-        which passages go to ``negatives.parquet``: ``hard`` ones, ``all`` (hard ones first, then random ones) or ``none``.
-    strip_quotes:
-        see :func:`pretrieve.benchmarks.official.dpr_wikipedia.read_passages`.
-    regular_expressions:
-        whether answers are patterns, as those of CuratedTREC are.
-    official:
-        ``passages`` must have as many as the whole file that the authors ship.
+    files: ``passages``, ``train``, ``dev``, ``test``, each optional; documents come from ``passages`` or else from training
+    files; negatives: which passages go to ``negatives.parquet``: ``hard`` ones, ``all`` (hard ones first, then random ones)
+    or ``none``; strip_quotes: see :func:`read_passages`; regular_expressions: whether answers are patterns, as those of
+    CuratedTREC are; official: ``passages`` must have as many as the whole file that the authors ship.
 
-    Raises
-    ------
-    DataError
-        when a file is damaged, or nothing gives a document.
-    ConfigError
-        when ``negatives`` is none of the three.
+    Raises DataError when a file is damaged, or nothing gives a document, and ConfigError when ``negatives`` is none of the
+    three.
     """
     if negatives not in NEGATIVES:
         raise ConfigError(f"negatives: {negatives!r}; expected one of {', '.join(NEGATIVES)}.")

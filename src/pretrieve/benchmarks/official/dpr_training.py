@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pretrieve.base.errors import DataError
-from pretrieve.raw.json_array import read_json_array
+from pretrieve.raw.json_file import read_json_array
 from pretrieve.raw.raw_text import Warnings
 
 #: Elements of the files, by the authors (facebookresearch/DPR#157).
@@ -52,11 +52,8 @@ class TrainingQuestion(NamedTuple):
 def read_training(path: Path | str, warnings: Warnings | None = None) -> Iterator[tuple[int, TrainingQuestion]]:
     """Number in the file (from 0) and content of each training question that has a positive, streaming.
 
-    Raises
-    ------
-    DataError
-        for an element without a question or with passages that are none, and what
-        :func:`pretrieve.raw.json_array.read_json_array` raises; file and element are named.
+    Raises DataError for an element without a question or with passages that are none, and what
+    :func:`pretrieve.raw.json_file.read_json_array` raises; file and element are named.
     """
     warnings = Warnings() if warnings is None else warnings
     for number, record in read_json_array(path):

@@ -19,13 +19,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tokenizers import Tokenizer
-
 from pretrieve.base.errors import ConfigError, DataError
-from pretrieve.raw.raw_text import Warnings, read_columns, read_lines
-from pretrieve.tasks.example_splits import Size, make_example_splits
-from pretrieve.tasks.example_task import Example, Text, write_example_task
+from pretrieve.raw.raw_text import Form, Warnings, read_columns, read_lines
+from pretrieve.tasks.example_splits import make_example_splits
+from pretrieve.tasks.example_task import Example, ExampleTask, Text, write_example_task
 from pretrieve.tasks.splits import draw_key
+from pretrieve.tasks.target import Target
 
 #: Kind of the warning for a record with a blank text.
 BLANK = "example left out, a text of it is blank"
@@ -41,17 +40,10 @@ class Record(NamedTuple):
 
 
 @dataclass
-class Job:
-    """What every reader is given: where to, with which tokenizer, sizes and seed.
+class Job(Target):
+    """What every reader is given. counts: file → records that the publisher states; a file without one is not counted; about:
+    kept in the task's statistics."""
 
-    ``counts``: file → records that the publisher states; a file without one is not counted. ``about``: kept in the
-    task's statistics.
-    """
-
-    tokenizer: Tokenizer
-    out: Path
-    sizes: Mapping[str, Size]
-    seed: int = 1
     counts: Mapping[str, int] = field(default_factory=dict)
     about: dict[str, Any] = field(default_factory=dict)
     warnings: Warnings = field(default_factory=Warnings)
@@ -85,10 +77,7 @@ def held_out(seed: int, share: float, splits: Sequence[str]) -> Callable[[str], 
 
     What belongs together (the hypotheses of a premise, the impressions of a user) is a group: all trains, or none.
 
-    Raises
-    ------
-    ConfigError
-        when the shares leave nothing to train on.
+    Raises ConfigError when the shares leave nothing to train on.
     """
     if not 0 < share * len(splits) < 1:
         raise ConfigError(
@@ -105,10 +94,7 @@ def held_out(seed: int, share: float, splits: Sequence[str]) -> Callable[[str], 
 def header_of(path: Path) -> list[str]:
     """The fields of a file's first line, separated by tabs.
 
-    Raises
-    ------
-    DataError
-        when the file has no line; and what :func:`pretrieve.raw.raw_text.read_lines` raises.
+    Raises DataError when the file has no line; and what :func:`pretrieve.raw.raw_text.read_lines` raises.
     """
     lines = read_lines(path)
     first = next(lines, None)
@@ -132,10 +118,7 @@ def read_named(
     header: the first line's fields, if the caller has them. skip_broken: records with fewer fields than the header are
     left out and counted; else they end the reading.
 
-    Raises
-    ------
-    DataError
-        when a column is missing or stands twice; and what :func:`pretrieve.raw.raw_text.read_columns` raises.
+    Raises DataError when a column is missing or stands twice; and what :func:`pretrieve.raw.raw_text.read_columns` raises.
     """
     header = list(header or header_of(path))
     for name in names:
@@ -148,7 +131,7 @@ def read_named(
     rows = (
         _longer(path, len(header), warnings)
         if skip_broken
-        else read_columns(path, header, separator, header=True, quoted=quoted, warnings=warnings)
+        else read_columns(path, header, Form(separator, header=True, quoted=quoted), warnings=warnings)
     )
     for number, fields in rows:
         yield number, [fields[place] for place in places]
@@ -169,10 +152,7 @@ def _longer(path: Path, width: int, warnings: Warnings) -> Iterator[tuple[int, l
 def class_of(path: Path, line: int, label: str, labels: Sequence[str]) -> float:
     """The number of a label.
 
-    Raises
-    ------
-    DataError
-        for a label that is none of ``labels``.
+    Raises DataError for a label that is none of ``labels``.
     """
     if label not in labels:
         raise DataError(f"{path}: line {line}: label {label!r}; expected one of {', '.join(map(repr, labels))}.")
@@ -184,13 +164,9 @@ def write_records(
 ) -> dict[str, Any]:
     """Write the task and return its statistics; ``width``: texts of each record.
 
-    Raises
-    ------
-    DataError
-        for an id that stands twice in a file, a file without a usable record, or another number of records than the
-        publisher's; and what the records' iterators and :func:`pretrieve.tasks.example_task.write_example_task` raise.
-    ConfigError
-        when a size cannot be drawn.
+    Raises DataError for an id that stands twice in a file, a file without a usable record, or another number of records than
+    the publisher's; and what the records' iterators and :func:`pretrieve.tasks.example_task.write_example_task` raise;
+    ConfigError when a size cannot be drawn.
     """
     ids: list[str] = []
     labels = array("f")
@@ -233,4 +209,5 @@ def write_records(
         yield from make_example_splits(ids, split_of, job.sizes, job.seed)
 
     job.about["left_out"] = job.warnings.counts
-    return write_example_task(job.out, kind, texts(), examples(), splits(), job.tokenizer, classes, job.about)
+    task = ExampleTask(kind, texts(), examples(), splits(), classes, job.about)
+    return write_example_task(job.out, task, job.tokenizer)

@@ -12,11 +12,9 @@ questions that keep none. No question is for training: every one is ``test``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
-
-from tokenizers import Tokenizer
 
 from pretrieve.base.errors import DataError
 from pretrieve.benchmarks.made.descriptions import passages_of
@@ -24,6 +22,7 @@ from pretrieve.corpora.tables import read_table
 from pretrieve.corpora.wikitext import normalise_title
 from pretrieve.raw.json_file import read_json
 from pretrieve.tasks.splits import all_test
+from pretrieve.tasks.target import Target
 from pretrieve.tasks.task import Candidate, Judgement, Query, TaskContents, write_task
 
 
@@ -38,11 +37,8 @@ class PageQuestion(NamedTuple):
 def read_fanoutqa(path: Path) -> list[PageQuestion]:
     """Questions of a dev file (its leaves) or a test file, in file order.
 
-    Raises
-    ------
-    DataError
-        when a question lacks a field, naming the file and the question, and what
-        :func:`pretrieve.raw.json_file.read_json` raises.
+    Raises DataError when a question lacks a field, naming the file and the question, and what
+    :func:`pretrieve.raw.json_file.read_json` raises.
     """
     entries = read_json(path, "a FanOutQA dev or test file")
     if not isinstance(entries, list) or not entries:
@@ -100,18 +96,13 @@ def _first_passages(corpus: Path, titles: list[str], contents: TaskContents) -> 
     return doc_of
 
 
-def build_fanoutqa(
-    questions: Path, corpus: Path, tokenizer: Tokenizer, out: Path, sizes: Mapping[str, float | str]
-) -> dict[str, Any]:
+def build_fanoutqa(questions: Path, corpus: Path, target: Target) -> dict[str, Any]:
     """Write the page-retrieval task of one FanOutQA file and return its statistics.
 
     A candidate is the first passage of an article; ``doc_id`` is its passage id in the corpus. Titles match as they
     are or as MediaWiki normalises them. Questions in the same words are one query, with the pages of all of them.
 
-    Raises
-    ------
-    DataError
-        when a file is damaged or no page that a question needs is in the corpus.
+    Raises DataError when a file is damaged or no page that a question needs is in the corpus.
     """
     corpus = Path(corpus)
     titles = read_table(corpus / "articles.parquet", ["title"])["title"].to_pylist()
@@ -134,5 +125,5 @@ def build_fanoutqa(
     if not judged:
         raise DataError(f"{questions}: none of the pages it names is among the {len(titles)} articles of {corpus}.")
     contents.judgements = list(judged)
-    contents.splits = all_test([query.query_id for query in contents.queries], sizes)
-    return write_task(out, contents, tokenizer)
+    contents.splits = all_test([query.query_id for query in contents.queries], target.sizes)
+    return write_task(target.out, contents, target.tokenizer)

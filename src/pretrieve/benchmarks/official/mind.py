@@ -29,7 +29,7 @@ from pretrieve.benchmarks.official.example_reading import Job, held_out
 from pretrieve.raw.raw_text import read_columns
 from pretrieve.tasks.click_statistics import ClickStatistics
 from pretrieve.tasks.example_splits import make_example_splits
-from pretrieve.tasks.example_task import Example, Text, write_example_task
+from pretrieve.tasks.example_task import Example, ExampleTask, Text, write_example_task
 from pretrieve.tasks.splits import draw_key
 
 NEWS = ("news id", "category", "subcategory", "title", "abstract", "url", "title entities", "abstract entities")
@@ -64,10 +64,7 @@ class NewsTable:
     def texts(self, name: str, path: Path) -> Iterator[Text]:
         """The texts of one file in its order: of each article as a candidate, and its title where that is another text.
 
-        Raises
-        ------
-        DataError
-            when an id stands twice, a line has another number of fields, or their number is not the publisher's.
+        Raises DataError when an id stands twice, a line has another number of fields, or their number is not the publisher's.
         """
         own = self.of[name] = {}
         for line, fields in read_columns(path, NEWS, warnings=self._job.warnings):
@@ -123,11 +120,8 @@ def read_impressions(
 ) -> Iterator[tuple[int, str, Example]]:
     """Line, user id and example of each impression of a file; ids are ``{name}-{impression id}``.
 
-    Raises
-    ------
-    DataError
-        for a line with another number of fields or without labels, an article that is not in ``articles``, or another
-        number of impressions than the publisher's.
+    Raises DataError for a line with another number of fields or without labels, an article that is not in ``articles``, or
+    another number of impressions than the publisher's.
     """
     count = 0
     for line, (impression_id, user, _, history, impressions) in read_columns(path, BEHAVIORS, warnings=job.warnings):
@@ -158,12 +152,8 @@ def build_mind(
 ) -> dict[str, Any]:
     """Write the task from ``train``, ``train_news``, ``dev`` and ``dev_news``, and return its statistics.
 
-    Raises
-    ------
-    DataError
-        as :meth:`NewsTable.texts` and :func:`read_impressions`, or when an impression id stands twice in a file.
-    ConfigError
-        for another ``candidate``, or a size that cannot be drawn.
+    Raises DataError as :meth:`NewsTable.texts` and :func:`read_impressions`, or when an impression id stands twice in a file,
+    and ConfigError for another ``candidate``, or a size that cannot be drawn.
     """
     counted = ClickStatistics(job.tokenizer)
     news = NewsTable(job, candidate, counted)
@@ -191,13 +181,5 @@ def build_mind(
         yield from make_example_splits(ids, split_of, job.sizes, job.seed)
 
     job.about |= {"candidate": candidate, "left_out": job.warnings.counts}
-    return write_example_task(
-        job.out,
-        "clicks",
-        texts(),
-        examples(),
-        splits(),
-        job.tokenizer,
-        about=job.about,
-        counted=counted.summary,
-    )
+    task = ExampleTask("clicks", texts(), examples(), splits(), about=job.about, counted=counted.summary)
+    return write_example_task(job.out, task, job.tokenizer)

@@ -56,20 +56,12 @@ PASSAGES, DOCUMENTS = 8_841_823, 3_213_835
 def read_msmarco_passages(files: Mapping[str, Path], writer: CollectionWriter, official: bool = True) -> None:
     """Read MS MARCO's passages.
 
-    Parameters
-    ----------
-    files:
-        ``collection``; optional ``titles`` (the titled variant), ``{train,dev,test}_queries`` with
-        ``{train,dev,test}_qrels``, and ``negatives`` (qidpidtriples).
-    official:
-        whether the publishers' counts must come out; false for a part, or for other data in this layout.
+    files: ``collection``; optional ``titles`` (the titled variant), ``{train,dev,test}_queries`` with
+    ``{train,dev,test}_qrels``, and ``negatives`` (qidpidtriples); official: whether the publishers' counts must come out;
+    false for a part, or for other data in this layout.
 
-    Raises
-    ------
-    DataError
-        when a file is damaged or not in the layout, or ``titles`` is not in the order of ``collection``.
-    ConfigError
-        when queries are given without judgements, or the other way round.
+    Raises DataError when a file is damaged or not in the layout, or ``titles`` is not in the order of ``collection``, and
+    ConfigError when queries are given without judgements, or the other way round.
     """
     if official:
         writer.expected["documents"] = PASSAGES
@@ -93,16 +85,9 @@ def read_msmarco_documents(
 ) -> None:
     """Read MS MARCO's documents: the body is the text.
 
-    Parameters
-    ----------
-    files:
-        ``docs``; optional ``{train,dev,test}_queries`` with ``{train,dev,test}_qrels``, and ``negatives``.
-    official:
-        as for passages.
-    url:
-        put the address in front of the title, as ANCE does (url, title, body).
-    max_chars:
-        keep so many characters of each body (10,000 in ANCE's code); None: all.
+    files: ``docs``; optional ``{train,dev,test}_queries`` with ``{train,dev,test}_qrels``, and ``negatives``; official: as
+    for passages; url: put the address in front of the title, as ANCE does (url, title, body); max_chars: keep so many
+    characters of each body (10,000 in ANCE's code); None: all.
     """
     if max_chars is not None and max_chars < 1:
         raise ConfigError(f"max_chars is {max_chars}; expected at least 1, or null for whole documents.")

@@ -19,16 +19,15 @@ Counts of candidates in the README there agree with the dev files; ``train/SQuAD
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
-
-from tokenizers import Tokenizer
 
 from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.raw.raw_text import Warnings, read_json_lines
 from pretrieve.tasks.answers import Answers
 from pretrieve.tasks.splits import all_test, draw_pools, make_splits
+from pretrieve.tasks.target import Target
 from pretrieve.tasks.task import Candidate, Judgement, Passage, Query, TaskContents, write_task
 
 #: Candidates of the published files: of the README, and of train/SQuAD as it is.
@@ -60,10 +59,7 @@ class MrqaQuestion(NamedTuple):
 def read_candidates(path: Path | str) -> Iterator[SentenceCandidate]:
     """The candidates of a file, in file order.
 
-    Raises
-    ------
-    DataError
-        for an id or offsets that are none, and what :func:`pretrieve.raw.raw_text.read_json_lines` raises.
+    Raises DataError for an id or offsets that are none, and what :func:`pretrieve.raw.raw_text.read_json_lines` raises.
     """
     for line, record in read_json_lines(path, ["candidate_id", "response_start", "response_end"]):
         name, start, end = record["candidate_id"], record["response_start"], record["response_end"]
@@ -82,10 +78,8 @@ def read_candidates(path: Path | str) -> Iterator[SentenceCandidate]:
 def read_mrqa(path: Path | str) -> Iterator[tuple[int, str, list[MrqaQuestion]]]:
     """Line, context and questions of each line of an MRQA file but the header; a question's text may be blank.
 
-    Raises
-    ------
-    DataError
-        for a context, question or answer that lacks a part, an answer that is no text, or one outside of its context.
+    Raises DataError for a context, question or answer that lacks a part, an answer that is no text, or one outside of its
+    context.
     """
     for line, record in read_json_lines(path):
         if "header" in record:
@@ -151,11 +145,8 @@ def _spans(where: str, context: str, candidates: list[SentenceCandidate]) -> tup
 def build_multireqa(
     candidates: Path,
     texts: Path,
-    tokenizer: Tokenizer,
-    out: Path,
-    sizes: Mapping[str, float | str],
+    target: Target,
     role: str = "test",
-    seed: int = 1,
     warnings: Warnings | None = None,
 ) -> dict[str, Any]:
     """Write the task of one split of one data set and return its statistics; answers go to ``answers.parquet``.
@@ -164,12 +155,8 @@ def build_multireqa(
     train, as its train files; ``draw`` lets one split play train, dev and test by a draw (:func:`draw_pools`).
     ``doc_id`` is the candidate's id. Questions in the same words are one query.
 
-    Raises
-    ------
-    DataError
-        when a file is damaged, or the two do not belong together.
-    ConfigError
-        when ``role`` is none of the three or a size cannot be drawn.
+    Raises DataError when a file is damaged, or the two do not belong together, and ConfigError when ``role`` is none of the
+    three or a size cannot be drawn.
     """
     if role not in ROLES:
         raise ConfigError(f"role {role!r}; expected one of {', '.join(ROLES)}.")
@@ -216,9 +203,9 @@ def build_multireqa(
     contents.judgements = list(judged)
     query_ids = [query.query_id for query in contents.queries]
     if role == "test":
-        contents.splits = all_test(query_ids, sizes)
+        contents.splits = all_test(query_ids, target.sizes)
     else:
-        dev, train, test = draw_pools(query_ids, seed) if role == "draw" else ([], query_ids, [])
-        contents.splits = make_splits(query_ids, train, test, dev, sizes, seed)
+        dev, train, test = draw_pools(query_ids, target.seed) if role == "draw" else ([], query_ids, [])
+        contents.splits = make_splits(query_ids, train, test, dev, target.sizes, target.seed)
     contents.answers = {query_id: Answers(list(texts)) for query_id, texts in answers.items()}
-    return write_task(out, contents, tokenizer)
+    return write_task(target.out, contents, target.tokenizer)

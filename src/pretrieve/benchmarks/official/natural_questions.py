@@ -26,17 +26,16 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
-
-from tokenizers import Tokenizer
 
 from pretrieve.base.errors import DataError
 from pretrieve.benchmarks.official.squad_json import Answer, Paragraph, Question
 from pretrieve.benchmarks.official.squad_reqa import DRAWN, Source, build_reqa
 from pretrieve.raw.raw_text import Warnings, read_json_lines
+from pretrieve.tasks.target import Target
 
 #: Records of the publisher's README; of the original form. 152,148 of train have a long answer.
 OFFICIAL_COUNTS = {"train": 307_373, "dev": 7_830}
@@ -168,11 +167,8 @@ def read_paragraphs(path: Path | str, warnings: Warnings | None = None) -> Itera
 
     Records that the conversion leaves out are counted in ``warnings`` by their reason.
 
-    Raises
-    ------
-    DataError
-        for a record without question, page or annotations, a span outside of the page, and what
-        :func:`pretrieve.raw.raw_text.read_json_lines` raises; file and line are named.
+    Raises DataError for a record without question, page or annotations, a span outside of the page, and what
+    :func:`pretrieve.raw.raw_text.read_json_lines` raises; file and line are named.
     """
     warnings = Warnings() if warnings is None else warnings
     for number, record in read_json_lines(path, [*_KEYS, "example_id"], warnings=warnings, longest=LONGEST):
@@ -217,10 +213,7 @@ def _question(record: dict[str, Any], where: str) -> str:
 
 def build_natural_questions(
     file: Path,
-    tokenizer: Tokenizer,
-    out: Path,
-    sizes: Mapping[str, float | str],
-    seed: int,
+    target: Target,
     corpus: Path | None = None,
     max_extra: int | None = None,
     warnings: Warnings | None = None,
@@ -231,24 +224,16 @@ def build_natural_questions(
     uses the training
     file.
 
-    Raises
-    ------
-    DataError
-        as :func:`read_paragraphs`, or when no record can be used.
-    ConfigError
-        when a size cannot be drawn.
+    Raises DataError as :func:`read_paragraphs`, or when no record can be used, and ConfigError when a size cannot be drawn.
     """
     source = Source(DRAWN, str(file), read_paragraphs(file, warnings))
-    return build_reqa([source], tokenizer, out, sizes, seed, corpus, max_extra, articles)
+    return build_reqa([source], target, corpus, max_extra, articles)
 
 
 def open_question(record: dict[str, Any], where: str) -> tuple[str, list[str]] | None:
     """The question of a record and its short answers of at most five tokens; None without any.
 
-    Raises
-    ------
-    DataError
-        as :func:`read_paragraphs`; ``where`` is in front of the message.
+    Raises DataError as :func:`read_paragraphs`; ``where`` is in front of the message.
     """
     spans = [entry for annotation in _annotations(record, where) for entry in annotation["short_answers"]]
     if not spans:

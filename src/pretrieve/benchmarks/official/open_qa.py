@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pretrieve.base.errors import DataError
 from pretrieve.benchmarks.official.natural_questions import LONGEST, open_question
-from pretrieve.raw.raw_text import Warnings, read_columns, read_json_lines, read_lines
+from pretrieve.raw.raw_text import Form, Warnings, read_columns, read_json_lines, read_lines
 from pretrieve.tasks.answers import normalise_question
 
 if TYPE_CHECKING:
@@ -67,11 +67,8 @@ def read_questions(
     ``normalise``: ’ in questions becomes '. ``warnings`` counts answers and lines that are blank, and questions of Natural
     Questions without a short answer, all of which are left out.
 
-    Raises
-    ------
-    DataError
-        for a question that is blank or has no answer, an answer that is no text or no list, half of a surrogate pair, and
-        what :mod:`pretrieve.raw.raw_text` raises; file, line and value are named.
+    Raises DataError for a question that is blank or has no answer, an answer that is no text or no list, half of a surrogate
+    pair, and what :mod:`pretrieve.raw.raw_text` raises; file, line and value are named.
     """
     path = Path(path)
     warnings = Warnings() if warnings is None else warnings
@@ -94,7 +91,7 @@ def _is_json(path: Path) -> bool:
 
 
 def _listed_questions(path: Path, warnings: Warnings) -> Iterator[tuple[int, str, Any]]:
-    for number, (text, listed) in read_columns(path, ["question", "answers"], quoted=True, warnings=warnings):
+    for number, (text, listed) in read_columns(path, ["question", "answers"], Form(quoted=True), warnings=warnings):
         try:
             answers = ast.literal_eval(listed.strip())
         except (ValueError, SyntaxError, RecursionError, MemoryError):

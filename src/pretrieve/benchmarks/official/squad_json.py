@@ -136,10 +136,7 @@ def read_squad(path: Path) -> tuple[list[Paragraph], list[str]]:
 def squad_paragraphs(path: Path) -> list[Paragraph]:
     """All paragraphs of a SQuAD v1.1 file in file order.
 
-    Raises
-    ------
-    DataError
-        with the first fault of the file (naming file, article and question), and how many more there are.
+    Raises DataError with the first fault of the file (naming file, article and question), and how many more there are.
     """
     paragraphs, problems = read_squad(path)
     if problems:

@@ -4,6 +4,11 @@ Retrieval Question-Answering (Ahmad et al. 2019, as used in paper ``pretraining_
 into sentences, every pair (sentence, passage) is a candidate, and the one that holds the answer is relevant. Questions
 that are written in the same words are one query, relevant to the sentence of each of their answers; that is how Table
 2 of the paper comes to more tuples than questions, and it keeps a test question from being seen in training.
+
+**Whole articles** can be what is searched for, documents many times longer than what a model reads of them, as MS MARCO's are.
+Paragraphs name their article; an article is one document, its paragraphs in file order, a blank line between them; relevant to a
+question is the article of its paragraph. An encoder reads the beginning of a document (FirstP) or takes the best of its windows
+(MaxP; Xiong et al. 2021, paper ``seed_encoder`` §4.2).
 """
 
 from __future__ import annotations
@@ -13,16 +18,15 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tokenizers import Tokenizer
-
 from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.benchmarks.made.descriptions import passages_of
-from pretrieve.benchmarks.made.whole_articles import add_corpus_articles, join_articles
 from pretrieve.benchmarks.official.squad_json import Paragraph, squad_paragraphs
 from pretrieve.corpora.sentences import sentence_of
 from pretrieve.corpora.tables import read_table
+from pretrieve.corpora.wikitext import normalise_title
 from pretrieve.tasks.answers import Answers
-from pretrieve.tasks.splits import draw_key, draw_pools, make_splits
+from pretrieve.tasks.splits import draw_key, draw_pools, make_splits, shuffled
+from pretrieve.tasks.target import Target
 from pretrieve.tasks.task import Candidate, Judgement, Passage, Query, TaskContents, make_passage, write_task
 
 #: The pool of what one file plays: train, dev and test are drawn.
@@ -39,10 +43,7 @@ class Source(NamedTuple):
 
 def build_squad(
     files: Mapping[str, Path],
-    tokenizer: Tokenizer,
-    out: Path,
-    sizes: Mapping[str, float | str],
-    seed: int,
+    target: Target,
     corpus: Path | None = None,
     max_extra: int | None = None,
     articles: bool = False,
@@ -53,27 +54,20 @@ def build_squad(
     drawn, not articles (paper ``pretraining_tasks`` §4.1; :func:`pretrieve.tasks.splits.draw_pools`), so paragraphs of
     test questions may be seen in training.
 
-    Raises
-    ------
-    DataError
-        when a file is not SQuAD v1.1 (naming file, article and question), or one id stands for two questions.
-    ConfigError
-        when a size cannot be drawn.
+    Raises DataError when a file is not SQuAD v1.1 (naming file, article and question), or one id stands for two questions,
+    and ConfigError when a size cannot be drawn.
     """
     # In this order: candidates are numbered by it.
     pools = {"train": "train", "test": "test", "dev": "dev", "file": DRAWN}
     sources = (
         Source(pool, str(files[name]), squad_paragraphs(files[name])) for name, pool in pools.items() if name in files
     )
-    return build_reqa(sources, tokenizer, out, sizes, seed, corpus, max_extra, articles)
+    return build_reqa(sources, target, corpus, max_extra, articles)
 
 
 def build_reqa(
     sources: Iterable[Source],
-    tokenizer: Tokenizer,
-    out: Path,
-    sizes: Mapping[str, float | str],
-    seed: int,
+    target: Target,
     corpus: Path | None = None,
     max_extra: int | None = None,
     articles: bool = False,
@@ -87,15 +81,10 @@ def build_reqa(
 
     corpus: a directory of :mod:`pretrieve.corpora.tables` makes it open-domain retrieval instead: candidates are whole
     passages, those of the sources (``doc_id`` is the passage number) and all others of the corpus (``c{passage_id}``),
-    or ``max_extra`` that are drawn of them. With ``articles`` too, candidates are whole articles
-    (:mod:`pretrieve.benchmarks.made.whole_articles`).
+    or ``max_extra`` that are drawn of them. With ``articles`` too, candidates are whole articles.
 
-    Raises
-    ------
-    DataError
-        when one id stands for two questions, or there is no question.
-    ConfigError
-        when a size cannot be drawn, or ``articles`` are asked for without a corpus.
+    Raises DataError when one id stands for two questions, or there is no question, and ConfigError when a size cannot be
+    drawn, or ``articles`` are asked for without a corpus.
     """
     if articles and corpus is None:
         raise ConfigError("articles are what an open task searches in; expected open (a corpus) too.")
@@ -137,15 +126,15 @@ def build_reqa(
     contents.judgements = list(judged)
     if corpus is not None and articles:
         join_articles(contents)
-        add_corpus_articles(contents, corpus, max_extra, seed)
+        add_corpus_articles(contents, corpus, max_extra, target.seed)
     elif corpus is not None:
-        _add_corpus(contents, corpus, set(number_of), max_extra, seed)
-    for pool, drawn in zip(("dev", "train", "test"), draw_pools(pools[DRAWN], seed), strict=True):
+        _add_corpus(contents, corpus, set(number_of), max_extra, target.seed)
+    for pool, drawn in zip(("dev", "train", "test"), draw_pools(pools[DRAWN], target.seed), strict=True):
         pools[pool] += drawn
     query_ids = [query.query_id for query in contents.queries]
-    contents.splits = make_splits(query_ids, pools["train"], pools["test"], pools["dev"], sizes, seed)
+    contents.splits = make_splits(query_ids, pools["train"], pools["test"], pools["dev"], target.sizes, target.seed)
     contents.answers = {query_id: Answers(list(texts)) for query_id, texts in answers.items()}
-    return write_task(out, contents, tokenizer)
+    return write_task(target.out, contents, target.tokenizer)
 
 
 def _add_corpus(contents: TaskContents, corpus: Path, taken: set[str], limit: int | None, seed: int) -> None:
@@ -160,3 +149,52 @@ def _add_corpus(contents: TaskContents, corpus: Path, taken: set[str], limit: in
     )
     for passage_id, passage in sorted(chosen, key=lambda pair: pair[0]):
         contents.candidates.append(Candidate(f"c{passage_id}", contents.add_passage(passage), -1))
+
+
+BETWEEN = "\n\n"
+
+
+def joined(title: str, passages: Iterable[Passage]) -> Passage:
+    """Passages as one, a blank line between them; its sentences are theirs."""
+    texts, spans, start = [], [], 0
+    for passage in passages:
+        texts.append(passage.text)
+        spans += [(start + begin, start + end) for begin, end in passage.spans]
+        start += len(passage.text) + len(BETWEEN)
+    return Passage(title, BETWEEN.join(texts), spans)
+
+
+def join_articles(contents: TaskContents) -> None:
+    """Make the articles of a task's passages its candidates, in the order of their first passage.
+
+    ``doc_id`` is the article's number, from 0. Judgements of passages become those of their articles.
+    """
+    parts: dict[str, list[Passage]] = {}
+    for passage in contents.passages:
+        parts.setdefault(passage.title, []).append(passage)
+    number_of = {title: number for number, title in enumerate(parts)}
+    article_of = {
+        candidate.doc_id: number_of[contents.passages[candidate.passage].title] for candidate in contents.candidates
+    }
+    contents.passages = [joined(title, passages) for title, passages in parts.items()]
+    contents.candidates = [Candidate(str(number), number, -1) for number in number_of.values()]
+    judged = (Judgement(query_id, str(article_of[doc_id]), *more) for query_id, doc_id, *more in contents.judgements)
+    contents.judgements = list(dict.fromkeys(judged))
+
+
+def add_corpus_articles(contents: TaskContents, corpus: Path, limit: int | None, seed: int) -> None:
+    """Add the articles of a corpus with a title that no passage of the task has, compared as MediaWiki normalises titles; or
+    ``limit`` that are drawn of them. ``doc_id`` is ``a{article_id}``, in corpus order. One without a passage is no article.
+    """
+    titles = read_table(Path(corpus) / "articles.parquet", ["title"])["title"].to_pylist()
+    written = set(read_table(Path(corpus) / "passages.parquet", ["article_id"])["article_id"].to_pylist())
+    taken = {normalise_title(passage.title) for passage in contents.passages}
+    others = {f"a{article}": article for article in sorted(written) if normalise_title(titles[article]) not in taken}
+    drawn = set(shuffled(others, seed)[:limit])
+    parts: dict[int, list[Passage]] = {article: [] for doc_id, article in others.items() if doc_id in drawn}
+    for _, article, _, passage in passages_of(Path(corpus), titles):
+        if article in parts:
+            parts[article].append(passage)
+    for article, passages in parts.items():
+        number = contents.add_passage(joined(titles[article], passages))
+        contents.candidates.append(Candidate(f"a{article}", number, -1))

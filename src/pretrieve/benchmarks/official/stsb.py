@@ -37,7 +37,7 @@ from pretrieve.benchmarks.official.example_reading import (
     read_named,
     write_records,
 )
-from pretrieve.raw.raw_text import Warnings, read_columns, read_lines
+from pretrieve.raw.raw_text import Form, Warnings, read_columns, read_lines
 from pretrieve.tasks.example_task import TOP_SCORE
 
 #: Fields of a line of the official layout: without, and with the sources of both sentences.
@@ -48,10 +48,7 @@ GLUE = ("index", "sentence1", "sentence2", "score")
 def score_of(path: Path, line: int, text: str) -> float:
     """A score.
 
-    Raises
-    ------
-    DataError
-        when it is no number from 0 to 5.
+    Raises DataError when it is no number from 0 to 5.
     """
     try:
         score = float(text)
@@ -65,10 +62,7 @@ def score_of(path: Path, line: int, text: str) -> float:
 def layout_of(path: Path) -> str:
     """``official``, ``GLUE`` or ``sentences``, from a file's first line.
 
-    Raises
-    ------
-    DataError
-        when it is none of these.
+    Raises DataError when it is none of these.
     """
     header = header_of(path)
     if header[:2] == ["index", "genre"]:
@@ -86,11 +80,8 @@ def layout_of(path: Path) -> str:
 def read_stsb(path: Path, warnings: Warnings) -> Iterator[Record]:
     """The pairs of one file in any of the three layouts, numbered from 0.
 
-    Raises
-    ------
-    DataError
-        for another layout, a file without scores, another number of fields, a score that is none, or an official id
-        (genre, file, year and number) that stands twice.
+    Raises DataError for another layout, a file without scores, another number of fields, a score that is none, or an official
+    id (genre, file, year and number) that stands twice.
     """
     layout = layout_of(path)
     if layout == "GLUE":
@@ -98,7 +89,7 @@ def read_stsb(path: Path, warnings: Warnings) -> Iterator[Record]:
     elif layout == "official":
         records = _official(path, warnings)
     else:
-        records = read_columns(path, ("sentence1", "sentence2", "score"), ",", quoted=True, warnings=warnings)
+        records = read_columns(path, ("sentence1", "sentence2", "score"), Form(",", quoted=True), warnings=warnings)
     for number, (line, (first, second, score)) in enumerate(records):
         yield Record(str(number), (first, second), score_of(path, line, score), line)
 
@@ -140,10 +131,8 @@ def _glue(path: Path, warnings: Warnings) -> Iterator[tuple[int, list[str]]]:
 def build_stsb(files: Mapping[str, Path], job: Job) -> dict[str, Any]:
     """Write the task from the files ``train``, ``dev`` and ``test``, and return its statistics.
 
-    Raises
-    ------
-    DataError, ConfigError
-        as :func:`read_stsb` and :func:`pretrieve.benchmarks.official.example_reading.write_records`.
+    Raises DataError or ConfigError as :func:`read_stsb` and
+    :func:`pretrieve.benchmarks.official.example_reading.write_records`.
     """
     splits = {"train": "train", "dev": "valid", "test": "test"}
     # The third layout has other characters in some sentences: which one was read belongs to the score.

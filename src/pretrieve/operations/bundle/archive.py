@@ -75,11 +75,8 @@ def read_archive(path: Path, directory: Path, expected: Mapping[str, Mapping[str
     """Unpack into ``directory`` and return the names of the members, which are plain files and those of ``expected``: name →
     sha256 and bytes.
 
-    Raises
-    ------
-    DataError
-        when the archive is damaged, also behind its last member, a member leaves the directory, is no plain file or not the
-        expected one, or one is missing; it is named. Also when there is no room.
+    Raises DataError when the archive is damaged, also behind its last member, a member leaves the directory, is no plain file
+    or not the expected one, or one is missing; it is named. Also when there is no room.
     """
     taken: dict[str, str] = {}
     names: list[str] = []

@@ -40,10 +40,7 @@ _SEEDS = re.compile(r"seeds=\[[0-9]{1,9}(, ?[0-9]{1,9})*\]")
 def arrived(folder: Path) -> tuple[dict[str, Any], list[Job]]:
     """The manifest of a slice, and its jobs.
 
-    Raises
-    ------
-    DataError
-        when it cannot be read, is damaged, or says what no runner writes; with the key.
+    Raises DataError when it cannot be read, is damaged, or says what no runner writes; with the key.
     """
     path = folder / MANIFEST
     manifest = read_json(path, "the manifest of a slice", most=LARGEST)
@@ -98,10 +95,7 @@ def asked_by(about: Mapping[str, Any], given: Sequence[str] = ()) -> Asked:
     """What a bundle was asked for. Of words for ``--config`` seeds are taken, and others that are ``given`` here, too; where raw
     files are at home (``mirror=``) is not for a slice to say.
 
-    Raises
-    ------
-    ConfigError
-        for any other word.
+    Raises ConfigError for any other word.
     """
     words = [word for word in about["config"] if not word.startswith("mirror=")]
     for word in words:
@@ -118,10 +112,7 @@ def asked_by(about: Mapping[str, Any], given: Sequence[str] = ()) -> Asked:
 def unpack(folder: Path, manifest: Mapping[str, Any], jobs: Sequence[Job], place: Path) -> None:
     """Compare all files of a slice with its manifest, and unpack them below ``place``.
 
-    Raises
-    ------
-    DataError
-        when one is missing, damaged or not what it should be, or there is no room for them.
+    Raises DataError when one is missing, damaged or not what it should be, or there is no room for them.
     """
     parts = manifest["parts"]
     for name, expected in parts.items():

@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 
 from pretrieve.base.errors import ConfigError, DataError, nearest
 from pretrieve.base.files import sha256_of
-from pretrieve.base.paths import metrics_file, parse_system
+from pretrieve.base.paths import cost_beside, metrics_file, parse_system
 from pretrieve.corpora.tables import read_table
 from pretrieve.finetuning import trainers
 from pretrieve.operations.bundle.archive import Content
@@ -64,10 +64,7 @@ class Asked:
     def cells(self, plan: Plan) -> Counter[str]:
         """Metrics file → how many cells of the tables it is behind; those of trained systems only, and of a mean its parts'.
 
-        Raises
-        ------
-        ConfigError
-            for an unknown table, and where no cell of the tables has to be trained at this scale.
+        Raises ConfigError for an unknown table, and where no cell of the tables has to be trained at this scale.
         """
         counts: Counter[str] = Counter(part for file in self.files for part in _parts(file, plan))
         tables = self.tables or (() if self.files else tuple(plan.config["tables"]))
@@ -109,10 +106,7 @@ def _parts(file: str, plan: Plan) -> list[str]:
 def snakemake(asked: Asked, *arguments: str, quiet: bool = False) -> str:
     """Run Snakemake in the current directory and return what it printed (with ``quiet``; else it goes to the terminal).
 
-    Raises
-    ------
-    DataError
-        when it fails; with the end of its messages.
+    Raises DataError when it fails; with the end of its messages.
     """
     command = [
         sys.executable,
@@ -191,17 +185,14 @@ def build(asked: Asked, plan: Plan, places: Sequence[str], cores: int) -> None:
 def data_files(place: str) -> dict[str, Path]:
     """The files behind a place: name in the bundle → file.
 
-    Raises
-    ------
-    DataError
-        when there is nothing.
+    Raises DataError when there is nothing.
     """
     path = Path(place)
     if path.is_dir():
         inside = [file for file in sorted(path.rglob("*")) if file.is_file()]
         files = [file for file in inside if not set(file.relative_to(path).parts) & {*_RECORDS, *LEFT_AT_HOME}]
     else:
-        beside = [path, Path(place.replace(".jsonl.gz", ".cost.json"))]
+        beside = [path, Path(cost_beside(place))]
         files = [file for file in dict.fromkeys(beside) if file.is_file()]
     if not files:
         raise DataError(f"{place}: nothing is there, and jobs of the bundle need it; build it with snakemake.")

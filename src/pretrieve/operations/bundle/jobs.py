@@ -187,10 +187,7 @@ def dependents(lost: Collection[str], jobs: Sequence[Job]) -> list[Job]:
 def in_order(jobs: Sequence[Job], cells: Mapping[str, int]) -> list[Job]:
     """Jobs in the order that a bundle runs them, with their number of cells.
 
-    Parameters
-    ----------
-    cells:
-        metrics file → how many cells of the asked tables it is behind.
+    cells: metrics file → how many cells of the asked tables it is behind.
 
     A job is worth the cells that need it. Scores are taken from the most valuable encoder first, of that from the most valuable
     fine-tuning, and a first seed of everything before the second; what a score needs stands right before it. The sizes of one

@@ -8,15 +8,21 @@
     src/pretrieve/…
     results/{scale}/…   data, where the workflow has them
 
-The archive is a tar with xz and a function of its content. What goes out where it would exceed the limit:
-:mod:`pretrieve.operations.bundle.fit`; the manifest and a line for each piece say so.
+The archive is a tar with xz and a function of its content. What would be too large waits or stays at home, and the manifest and a
+line for each piece say so:
+
+1. *Later seeds wait.* As long as there are several, the jobs of the last seed go out. Nothing is lost: a cell with fewer seeds
+   is a cell, and the next bundle, made when this one has come home, begins with the seeds that waited.
+2. *Then data stay at home*, a piece at a time, with all jobs that need it: the piece that takes the most room for each cell
+   that it serves. So a token store that hundreds of cells begin with stays, and a large task of ten cells goes.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -36,8 +42,7 @@ from pretrieve.operations.bundle.contents import (
     hashes,
     remaining,
 )
-from pretrieve.operations.bundle.fit import fit
-from pretrieve.operations.bundle.jobs import Job, in_order
+from pretrieve.operations.bundle.jobs import Job, dependents, in_order
 from pretrieve.operations.bundle.reading import thin_stores
 
 #: Largest bundle, unless said otherwise.
@@ -68,12 +73,7 @@ class Bundle:
 def pack(asked: Asked, out: Path, cores: int = 1, limit_mib: float = LIMIT_MIB) -> Bundle:
     """Build what is needed, and write the bundle of some tables to ``out``.
 
-    Raises
-    ------
-    ConfigError
-        when nothing has to be trained, or nothing fits into the limit.
-    DataError
-        when Snakemake fails.
+    Raises ConfigError when nothing has to be trained, or nothing fits into the limit, and DataError when Snakemake fails.
     """
     plan = asked.plan()
     cells = asked.cells(plan)
@@ -86,12 +86,9 @@ def pack(asked: Asked, out: Path, cores: int = 1, limit_mib: float = LIMIT_MIB) 
 
 
 def write_bundle(asked: Asked, jobs: Sequence[Job], cells: Mapping[str, int], out: Path, limit: int) -> Bundle:
-    """Write jobs and their data, which exist; leaves out what exceeds ``limit`` bytes (:mod:`pretrieve.operations.bundle.fit`).
+    """Write jobs and their data, which exist; leaves out what exceeds ``limit`` bytes.
 
-    Raises
-    ------
-    ConfigError
-        when nothing fits.
+    Raises ConfigError when nothing fits.
     """
     sizes = _Sizes()
     code = sum(packed_size(file) for file in code_files().values())
@@ -196,3 +193,49 @@ def report(bundle: Bundle, out: Path) -> str:
 
 def _json(value: Any) -> bytes:
     return (json.dumps(value, sort_keys=True, indent=1, ensure_ascii=False) + "\n").encode()
+
+
+#: Jobs → place of each piece of data that they read → about how many bytes it takes in the bundle.
+Measure = Callable[[Sequence[Job]], Mapping[str, int]]
+
+
+def fit(
+    jobs: Sequence[Job], cells: Mapping[str, int], measure: Measure, room: float
+) -> tuple[list[Job], list[dict[str, Any]]]:
+    """The jobs whose data take at most ``room`` bytes, and a record for all that is not among them.
+
+    cells: metrics file → how many cells of the asked tables it is behind.
+
+    Raises ConfigError when no job is left.
+    """
+    kept, left_out = list(jobs), []
+    while (total := sum((sizes := measure(kept)).values())) > room:
+        seeds = sorted({seed_of(job) for job in kept})
+        if len(seeds) > 1:
+            out = [job for job in kept if seed_of(job) == seeds[-1]]
+            what, why = f"seed {seeds[-1]}", "it waits for the next bundle"
+        else:
+            what = max(sizes, key=lambda place: (sizes[place] / _served(place, kept, cells), place))
+            out, why = dependents([what], kept), "the bundle was over its limit"
+        lost = {job.id for job in out}
+        kept = in_order([job for job in kept if job.id not in lost], cells)
+        if not kept:
+            raise ConfigError(
+                f"the bundle: nothing fits into {room / 2**20:.1f} MiB: {what} alone takes {sizes[what] / 2**20:.1f}; raise "
+                "--limit."
+            )
+        size = sizes.get(what, total - sum(measure(kept).values()))
+        left_out.append({"what": what, "bytes": size, "jobs": len(out), "why": why})
+    return kept, left_out
+
+
+def seed_of(job: Job) -> int:
+    """The seed that a job's result is of."""
+    found = re.search(r"seed(\d+)", job.call.makes[0])
+    return int(found[1]) if found else 0
+
+
+def _served(place: str, jobs: Sequence[Job], cells: Mapping[str, int]) -> int:
+    """How many cells are lost without a piece of data; 1 where there is none, though jobs need it."""
+    makes = [made for job in dependents([place], jobs) for made in job.call.makes]
+    return max(1, sum(cells.get(made, 0) for made in makes))

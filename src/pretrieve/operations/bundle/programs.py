@@ -1,114 +1,135 @@
-"""The commands (:mod:`pretrieve.commands`) as a bundle runs them: the same library calls with the same arguments.
+"""The commands (:mod:`pretrieve.commands`) as a bundle runs them, with the same arguments.
 
-Three differ from those. Pre-training and fine-tuning stop when the slice ends (:mod:`pretrieve.operations.bundle.slices`).
-``retrieve`` writes its run and no metrics file: that needs ranx, and is made when the results are unpacked, so that one
-evaluator makes all of them; what it would have is shown (:mod:`pretrieve.operations.bundle.preview`). ``mine`` and
-``predict`` run as they are.
+Pre-training and fine-tuning stop when the slice ends. ``retrieve`` writes its run and no metrics file: that needs ranx, and
+is made when the results are unpacked, so that one evaluator makes all of them; what it would have is shown
+(:func:`preview`). All others run as they are.
 
 Imports torch, numpy, pyarrow, tokenizers, safetensors and what these bring; ``predict`` also scipy, which comes with
 scikit-learn.
+
+**The end of a slice.** Training asks after every step whether it is to stop (:func:`pretrieve.training.loop.train`):
+:func:`after` answers. The next slice goes on from what was saved. What has no state to save, such as an embedding or a search, is
+ended by :func:`alarm`, wherever it is: its files appear whole or not at all, and it begins again. A moment is of
+``time.monotonic``; infinity is never.
+
+**Scores at a glance** (:func:`preview`) are what a slice shows, and sends home in its manifest, by the definitions of
+:mod:`pretrieve.evaluation.metrics`, over the judgements that a bundle has with each task. The scores that count are made of the
+runs at home, by the one evaluator that scores all runs; a test compares the two.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+import re
+import signal
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from importlib import import_module
+from math import log2
 from pathlib import Path
 
-from pretrieve.base.paths import cost_beside
 from pretrieve.base.program import make_parser
+from pretrieve.corpora.tables import read_table
 from pretrieve.evaluation.retrieve import TaskSearch
-from pretrieve.finetuning.fine_tuning import FineTuning, options_of_size
-from pretrieve.finetuning.finetune import finetune
 from pretrieve.operations.bundle.jobs import Call
-from pretrieve.operations.bundle.preview import preview
-from pretrieve.operations.bundle.slices import after, alarm
-from pretrieve.pretraining.encoder_options import EncoderOptions
-from pretrieve.pretraining.pretrain import pretrain
-from pretrieve.training.cost import Cost
+from pretrieve.retrieval.trec_run import Run
 from pretrieve.training.device import Device
-from pretrieve.training.run_settings import RunSettings
+from pretrieve.training.loop import Stopped
 
 
 def run_call(call: Call, device: Device, until: float, checkpoint_seconds: float = 60.0) -> dict[str, float]:
     """Run one call on ``device`` until it is done, or until a moment of ``time.monotonic``; returns what a search scores.
 
-    Raises
-    ------
-    Stopped
-        when the time is over; a training run is saved then, anything else begins again.
+    Raises Stopped when the time is over; a training run is saved then, anything else begins again.
     """
+    if call.program == "retrieve":
+        with alarm(until):
+            return _retrieve(call, device)
+    command, words = import_module(f"pretrieve.commands.{call.program}"), call.words()
+    words += ["--precision", "bf16" if device.bf16 else "fp32"]
     if call.program in ("pretrain", "finetune"):
-        train = _pretrain if call.program == "pretrain" else _finetune
-        train(call, device, checkpoint_seconds, after(until))
-        return {}
-    with alarm(until):
-        run = {"retrieve": _retrieve, "mine": _command, "predict": _command}[call.program]
-        return run(call, device) or {}
-
-
-def _threads(call: Call) -> int:
-    return int(call.one("threads", "1"))
-
-
-def _place(call: Call, name: str) -> Path | None:
-    return Path(call.one(name)) if call.one(name) else None
-
-
-def _pretrain(call: Call, device: Device, checkpoint_seconds: float, stop: Callable[[], bool]) -> None:
-    out, snapshots = Path(call.one("out")), [Path(place) for place in call.options.get("snapshots", ())]
-    with Cost("pretrain", _threads(call)) as cost:
-        cost.tokens = pretrain(
-            EncoderOptions.from_dict(call.json("options")),
-            Path(call.one("store")),
-            out,
-            RunSettings(device, int(call.one("seed")), checkpoint_seconds, stop=stop),
-            Path(call.one("checkpoints")),
-            _place(call, "start"),
-            dict(zip(snapshots, map(float, call.options.get("at", ())), strict=True)),
-        ).tokens
-    cost.write_with_parts(out, snapshots)
-
-
-def _finetune(call: Call, device: Device, checkpoint_seconds: float, stop: Callable[[], bool]) -> None:
-    size, out = call.one("sizes"), Path(call.one("out"))
-    made_of = call.json("made-of").get(size, {})
-    start, teacher = (Path(made_of[name]) if made_of.get(name) else None for name in ("start", "teacher"))
-    negatives = {source: Path(file) for source, file in made_of.get("negatives", {}).items()}
-    run = FineTuning(
-        options_of_size(call.json("options"), size, call.options.get("watched", ())),
-        Path(call.one("encoder")),
-        Path(call.one("task")),
-        size,
-        int(call.one("seed")),
-        device,
-        Path(call.one("checkpoints")) / size,
-        start,
-        teacher,
-        negatives,
-    )
-    behind = [f"{place}/cost.json" for place in (start, teacher) if place]
-    behind += [cost_beside(file) for file in negatives.values()]
-    with Cost("finetune", _threads(call)) as cost:
-        cost.tokens = finetune(run, out, checkpoint_seconds, stop).tokens
-    cost.write(out / "cost.json", behind)
+        words += ["--checkpoint-seconds", str(checkpoint_seconds)]
+        command.main(make_parser(command).parse_args(words), after(until))
+    else:
+        with alarm(until):
+            command.main(make_parser(command).parse_args(words))
+    return {}
 
 
 def _retrieve(call: Call, device: Device) -> dict[str, float]:
     depths = (int(call.one("depth", "100")), int(call.one("mining-depth", "200")))
-    task = TaskSearch(Path(call.one("task")), call.json("options"), call.json("search"), *depths, _threads(call))
+    task = TaskSearch(
+        Path(call.one("task")), call.json("options"), call.json("search"), *depths, int(call.one("threads", "1"))
+    )
     retriever, store, size = Path(call.one("retrievers")), Path(call.one("stores")), call.one("sizes")
-    negatives = _place(call, "negatives")
+    candidates, negatives = (Path(name) if (name := call.one(of)) else None for of in ("candidates", "negatives"))
     task.embed(retriever, store, task.stores_of(size, bool(negatives)), device, code=call.one("vectors-code"))
-    run = task.run(store, size, Path(call.one("runs")), _place(call, "candidates"))
+    run = task.run(store, size, Path(call.one("runs")), candidates)
     if negatives:
         task.mine(store, retriever, size, negatives)
     return preview(run, task.task / "qrels.parquet", task.splits.needed(size), call.options.get("metrics", ()))
 
 
-def _command(call: Call, device: Device) -> None:
-    command = import_module(f"pretrieve.commands.{call.program}")
-    words = call.words()
-    if call.program in ("predict", "mine"):
-        words += ["--precision", "bf16" if device.bf16 else "fp32"]
-    command.main(make_parser(command).parse_args(words))
+def after(until: float) -> Callable[[], bool]:
+    """What says whether a moment has come."""
+    return lambda: time.monotonic() >= until
+
+
+@contextmanager
+def alarm(until: float) -> Iterator[None]:
+    """End the block with :class:`~pretrieve.training.loop.Stopped` when a moment comes."""
+    if math.isinf(until):
+        yield
+        return
+
+    def ring(*_: object) -> None:
+        raise Stopped("the time of this slice is over")
+
+    before = signal.signal(signal.SIGALRM, ring)
+    signal.setitimer(signal.ITIMER_REAL, max(until - time.monotonic(), 1e-3))
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+_NAME = re.compile(r"(mrr|ndcg|precision|recall)(?:@(\d+))?")
+
+
+def preview(run: Run, judgements: Path, queries: Sequence[str], metrics: Sequence[str]) -> dict[str, float]:
+    """Metric → mean over ``queries``, 0 to 1, of those of the ``metrics`` that are known here.
+
+    judgements: ``qrels.parquet`` of the task. {} where a query has none, and only answers.
+    """
+    wanted = set(queries)
+    qrels: dict[str, dict[str, int]] = {}
+    columns = read_table(judgements, ["query_id", "doc_id", "relevance"]).columns
+    for query_id, doc_id, relevance in zip(*(column.to_pylist() for column in columns), strict=True):
+        if query_id in wanted:
+            qrels.setdefault(query_id, {})[doc_id] = relevance
+    if len(qrels) < len(wanted):
+        return {}
+    hits = dict(zip(run.query_ids, run.doc_ids, strict=True))
+    found = {}
+    for metric in metrics:
+        if match := _NAME.fullmatch(metric):
+            depth = int(match[2]) if match[2] else None
+            values = [_scores(hits.get(query, [])[:depth], qrels[query], depth)[match[1]] for query in wanted]
+            found[metric] = round(sum(values) / len(values), 10)
+    return found
+
+
+def _scores(hits: Sequence[str], grades: Mapping[str, int], depth: int | None) -> dict[str, float]:
+    """Each metric of one query, whose ``hits`` end at ``depth``."""
+    gains, best = [grades.get(document, 0) for document in hits], sorted(grades.values(), reverse=True)[:depth]
+    found, relevant = (sum(gain > 0 for gain in some) for some in (gains, grades.values()))
+    size = len(hits) if depth is None else depth
+    dcg, ideal = (sum(gain / log2(1 + rank) for rank, gain in enumerate(some, 1)) for some in (gains, best))
+    return {
+        "mrr": next((1 / rank for rank, gain in enumerate(gains, 1) if gain > 0), 0.0),
+        "recall": found / relevant if relevant else 0.0,
+        "precision": found / size if size else 0.0,
+        "ndcg": dcg / ideal if ideal else 0.0,
+    }

@@ -45,13 +45,9 @@ def unbundle(folder: Path, any_code: bool = False, given: Sequence[str] = ()) ->
     any_code: take results of other source files, too; Snakemake then sees nothing of the difference. given: words for
     ``--config`` that the bundle was made with.
 
-    Raises
-    ------
-    DataError
-        when there is no slice, slices of several bundles are mixed, one is damaged or was changed, or there is no room; nothing
-        is in place then that was not before.
-    ConfigError
-        when the bundle was made with other words than are given.
+    Raises DataError when there is no slice, slices of several bundles are mixed, one is damaged or was changed, or there is
+    no room; nothing is in place then that was not before; ConfigError when the bundle was made with other words than are
+    given.
     """
     folder = folder.parent if folder.is_file() else folder
     slices = slices_in(folder)

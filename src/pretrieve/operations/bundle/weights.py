@@ -52,10 +52,7 @@ def pack_weights(
 ) -> list[Path]:
     """Write the tensors of safetensors ``files`` (paths below ``root``) as parts in ``out``; returns parts and index.
 
-    Raises
-    ------
-    ConfigError
-        for another kind than :data:`KINDS`, or parts below 64 KiB.
+    Raises ConfigError for another kind than :data:`KINDS`, or parts below 64 KiB.
     """
     if kept_as not in KINDS or part_bytes < 1 << 16:
         raise ConfigError(
@@ -99,10 +96,7 @@ def unpack_weights(folder: Path, parts: Sequence[str] | None = None) -> Iterator
 
     parts: the files that may be read; any in the folder unless given.
 
-    Raises
-    ------
-    DataError
-        when the index or a part is missing, damaged, or does not hold what the index says.
+    Raises DataError when the index or a part is missing, damaged, or does not hold what the index says.
     """
     path = folder / INDEX
     index = read_json(path, "the index of weights", most=LARGEST_INDEX)

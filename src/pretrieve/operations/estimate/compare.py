@@ -9,6 +9,7 @@ from pathlib import Path
 
 from pretrieve.base import paths
 from pretrieve.base.errors import DataError
+from pretrieve.base.text_table import text_table
 from pretrieve.operations.estimate.jobs import Job
 from pretrieve.operations.estimate.report import Estimate
 from pretrieve.workflow.plan import Plan
@@ -51,10 +52,7 @@ def cost_files(plan: Plan, job: Job, root: str) -> list[Path]:
 def compare(estimate: Estimate, root: str) -> list[Stage]:
     """The stages of a finished run, by name; only jobs whose costs are all there.
 
-    Raises
-    ------
-    DataError
-        when there are none.
+    Raises DataError when there are none.
     """
     plan = estimate.graph.plan
     stages: dict[str, Stage] = {}
@@ -88,10 +86,10 @@ def report(stages: list[Stage]) -> str:
     for stage in stages:
         for key in ("jobs", "expected_s", "cpu_s", "wall_s", "expected_tokens", "tokens"):
             setattr(total, key, getattr(total, key) + getattr(stage, key))
-    lines = [f"{'stage':10} {'jobs':>5} {'expected s':>11} {'CPU s':>9} {'wall s':>9} {'ratio':>6} {'tokens':>7}"]
+    rows = [("stage", "jobs", "expected s", "CPU s", "wall s", "ratio", "tokens")]
     for stage in [*stages, total]:
+        seconds = (f"{value:,.0f}" for value in (stage.expected_s, stage.cpu_s, stage.wall_s))
+        tokens = f"{stage.expected_tokens / stage.tokens:.2f}" if stage.tokens else "–"
         ratio = stage.expected_s / max(stage.cpu_s, 1e-9)
-        tokens = f"{stage.expected_tokens / stage.tokens:7.2f}" if stage.tokens else "      –"
-        seconds = f"{stage.expected_s:11,.0f} {stage.cpu_s:9,.0f} {stage.wall_s:9,.0f} {ratio:6.2f}"
-        lines.append(f"{stage.name:10} {stage.jobs:5} {seconds} {tokens}")
-    return "\n".join([*lines, "ratio: expected over CPU seconds; tokens: expected over read ones"])
+        rows.append((stage.name, str(stage.jobs), *seconds, f"{ratio:.2f}", tokens))
+    return "\n".join([*text_table(rows), "ratio: expected over CPU seconds; tokens: expected over read ones"])

@@ -81,10 +81,7 @@ class Graph:
     def table(self, name: str) -> Job:
         """The job that writes a table.
 
-        Raises
-        ------
-        ConfigError
-            when there is no such table; it names the nearest.
+        Raises ConfigError when there is no such table; it names the nearest.
         """
         if name not in self.plan.cells:
             raise ConfigError(
@@ -156,119 +153,82 @@ class Graph:
 
     def _inputs(self, job: Job) -> Iterator[str]:
         """The files that a job reads, of each other job at least one."""
-        return getattr(self, f"_of_{job.stage}", lambda job: iter(()))(job)
-
-    def _of_table(self, job: Job) -> Iterator[str]:
-        yield from self.plan.table_inputs(*job.place.split("/"))
-        yield from self.plan.table_overlaps(*job.place.split("/"))
-        yield from self.plan.table_sources(*job.place.split("/"))
-
-    def _of_figure(self, job: Job) -> Iterator[str]:
-        yield from figure_inputs(self.plan, job.place)
-        yield from self.plan.figure_sources(*job.place.split("/"))
-
-    def _of_claims(self, job: Job) -> Iterator[str]:
-        yield from (*self.plan.table_files(), *self.plan.figure_files())
-
-    def _of_report(self, job: Job) -> Iterator[str]:
-        yield from (*self.plan.table_files(), *self.plan.figure_files())
-
-    def _of_corpora(self, name: str, file: str) -> str:
-        return f"{paths.corpus_dir(self.plan.root, name)}/{file}"
-
-    def _task(self, dataset: str) -> str:
-        return f"{paths.task_dir(self.plan.root, dataset)}/stats.json"
-
-    def _of_corpus(self, job: Job) -> Iterator[str]:
-        for part in self.plan.corpus_parts(job.place):
-            yield from part.files.values()
-        exclude = self.plan.config["corpora"][job.place].get("exclude")
-        if exclude:
-            yield from ([exclude] if isinstance(exclude, str) else exclude)
-
-    def _of_vocabulary(self, job: Job) -> Iterator[str]:
-        yield self._of_corpora(job.place, "articles.parquet")
-        if given := vocabulary_of(self.plan.config, job.place).file:
-            yield from hub.vocabulary_files(given) if hub.is_published(given) else [self.plan.raw_file(given)]
-
-    def _of_token_store(self, job: Job) -> Iterator[str]:
-        yield from (self._of_corpora(job.place, name) for name in ("articles.parquet", "tokenizer.json"))
-
-    def _of_pair_statistics(self, job: Job) -> Iterator[str]:
-        yield self._of_corpora(job.place, "tokens/meta.json")
-
-    def _of_overlap(self, job: Job) -> Iterator[str]:
-        yield from (self._of_corpora(job.subject, "articles.parquet"), self._task(job.place))
-
-    def _of_collection(self, job: Job) -> Iterator[str]:
-        yield from self.plan.dataset_files(job.place).values()
-
-    def _of_published_negatives(self, job: Job) -> Iterator[str]:
-        yield from (f"{self.plan.root}/collections/{job.place}/stats.json", self._task(job.place))
-
-    def _of_task(self, job: Job) -> Iterator[str]:
-        options = self.plan.config["datasets"][job.place]
-        yield self._of_corpora(vocabulary_corpus(self.plan.config, job.place), "tokenizer.json")
-        if READERS[options["reader"]].collection:
-            yield f"{self.plan.root}/collections/{job.place}/stats.json"
-            return
-        yield from self.plan.dataset_files(job.place).values()
-        if wants_corpus(self.plan.config, job.place):
-            yield self._of_corpora(articles_of(self.plan.config, job.place), "articles.parquet")
-
-    def _of_pretrain(self, job: Job) -> Iterator[str]:
-        yield self._of_corpora(corpus_of(self.plan.config, job.subject), "tokens/meta.json")
-        start = self.plan.config["encoders"][job.subject].get("start")
-        if start is not None and from_outside(start):
-            yield from hub.files_of(start)
-        elif own := started_from(self.plan.config, job.subject):
-            yield f"{paths.encoder_dir(self.plan.root, own, job.seed)}/config.json"
-
-    def _encoder(self, job: Job) -> str:
-        encoder = job.subject.partition(".")[0]
-        return f"{paths.encoder_dir(self.plan.root, encoder, job.seed)}/model.safetensors"
-
-    def _retrievers(self, job: Job, trained_on: str) -> Iterator[str]:
-        for size in job.sizes:
-            system = f"{job.subject}-{size}"
-            yield f"{paths.retriever_dir(self.plan.root, system, trained_on, job.seed)}/pretrieve.json"
-
-    def _embeddings(self, job: Job) -> Iterator[str]:
-        for size in job.sizes:
-            yield f"{paths.embedding_dir(self.plan.root, f'{job.subject}-{size}', job.place, job.seed)}/corpus.json"
-
-    def _of_finetune(self, job: Job) -> Iterator[str]:
-        yield from (self._encoder(job), self._task(job.place))
-        for size in job.sizes:
-            yield from self.plan.made_of_files(job.subject, job.place, size, job.seed)
-        if len(self.parts(job)) > 1:
-            yield from self._candidates(job)
-
-    def _of_mine(self, job: Job) -> Iterator[str]:
-        yield self._task(job.place)
-        yield from self._embeddings(job)
-
-    def _of_retrieve(self, job: Job) -> Iterator[str]:
-        yield from self._of_predict(job)
-        yield from self._candidates(job)
+        plan, config, root = self.plan, self.plan.config, self.plan.root
+        match job.stage:
+            case "table":
+                name = job.place.split("/")
+                yield from (*plan.table_inputs(*name), *plan.table_overlaps(*name), *plan.table_sources(*name))
+            case "figure":
+                yield from (*figure_inputs(plan, job.place), *plan.figure_sources(*job.place.split("/")))
+            case "claims" | "report":
+                yield from (*plan.table_files(), *plan.figure_files())
+            case "corpus":
+                for part in plan.corpus_parts(job.place):
+                    yield from part.files.values()
+                exclude = config["corpora"][job.place].get("exclude") or []
+                yield from [exclude] if isinstance(exclude, str) else exclude
+            case "vocabulary":
+                yield self._of_corpus(job.place, "articles.parquet")
+                if given := vocabulary_of(config, job.place).file:
+                    yield from hub.vocabulary_files(given) if hub.is_published(given) else [plan.raw_file(given)]
+            case "token_store":
+                yield from (self._of_corpus(job.place, name) for name in ("articles.parquet", "tokenizer.json"))
+            case "pair_statistics":
+                yield self._of_corpus(job.place, "tokens/meta.json")
+            case "overlap":
+                yield from (self._of_corpus(job.subject, "articles.parquet"), self._task(job.place))
+            case "collection":
+                yield from plan.dataset_files(job.place).values()
+            case "published_negatives":
+                yield from (f"{root}/collections/{job.place}/stats.json", self._task(job.place))
+            case "task":
+                yield self._of_corpus(vocabulary_corpus(config, job.place), "tokenizer.json")
+                if READERS[config["datasets"][job.place]["reader"]].collection:
+                    yield f"{root}/collections/{job.place}/stats.json"
+                    return
+                yield from plan.dataset_files(job.place).values()
+                if wants_corpus(config, job.place):
+                    yield self._of_corpus(articles_of(config, job.place), "articles.parquet")
+            case "pretrain":
+                yield self._of_corpus(corpus_of(config, job.subject), "tokens/meta.json")
+                start = config["encoders"][job.subject].get("start")
+                if start is not None and from_outside(start):
+                    yield from hub.files_of(start)
+                elif own := started_from(config, job.subject):
+                    yield f"{paths.encoder_dir(root, own, job.seed)}/config.json"
+            case "finetune":
+                encoder = job.subject.partition(".")[0]
+                yield from (f"{paths.encoder_dir(root, encoder, job.seed)}/model.safetensors", self._task(job.place))
+                for size in job.sizes:
+                    yield from plan.made_of_files(job.subject, job.place, size, job.seed)
+                if len(self.parts(job)) > 1:
+                    yield from self._candidates(job)
+            case "mine":
+                yield self._task(job.place)
+                for size in job.sizes:
+                    yield f"{paths.embedding_dir(root, f'{job.subject}-{size}', job.place, job.seed)}/corpus.json"
+            case "retrieve" | "predict":
+                yield self._task(job.place)
+                for size in job.sizes:
+                    place = (f"{job.subject}-{size}", plan.trained_on(job.place), job.seed)
+                    yield f"{paths.retriever_dir(root, *place)}/pretrieve.json"
+                yield from self._candidates(job)
+            case "bm25":
+                yield self._task(job.place)
+            case "mean":
+                for part in plan.means[job.place]:
+                    yield paths.metrics_file(root, job.subject, part, job.seed)
+            case "analyse" if job.subject in analyses(config):
+                looked_at = models(config, job.subject, root)
+                yield self._of_corpus(corpus_of(config, looked_at[0].encoder), "tokens/meta.json")
+                yield from (f"{model.directory}/pretrieve.json" for model in looked_at)
 
     def _candidates(self, job: Job) -> Iterator[str]:
         if self.plan.config["datasets"][job.place].get("rerank"):
             yield paths.run_file(self.plan.root, f"bm25.reqa-{job.sizes[0]}", job.place, 0)
 
-    def _of_predict(self, job: Job) -> Iterator[str]:
-        yield self._task(job.place)
-        yield from self._retrievers(job, self.plan.trained_on(job.place))
+    def _of_corpus(self, name: str, file: str) -> str:
+        return f"{paths.corpus_dir(self.plan.root, name)}/{file}"
 
-    def _of_bm25(self, job: Job) -> Iterator[str]:
-        yield self._task(job.place)
-
-    def _of_mean(self, job: Job) -> Iterator[str]:
-        for part in self.plan.means[job.place]:
-            yield paths.metrics_file(self.plan.root, job.subject, part, job.seed)
-
-    def _of_analyse(self, job: Job) -> Iterator[str]:
-        if job.subject in analyses(self.plan.config):
-            looked_at = models(self.plan.config, job.subject, self.plan.root)
-            yield self._of_corpora(corpus_of(self.plan.config, looked_at[0].encoder), "tokens/meta.json")
-            yield from (f"{model.directory}/pretrieve.json" for model in looked_at)
+    def _task(self, dataset: str) -> str:
+        return f"{paths.task_dir(self.plan.root, dataset)}/stats.json"

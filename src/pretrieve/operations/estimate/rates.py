@@ -62,10 +62,7 @@ class Rates:
 def read_rates(path: Path) -> Rates:
     """What :meth:`Rates.write` wrote.
 
-    Raises
-    ------
-    DataError
-        when the file is missing or damaged, or has other fields.
+    Raises DataError when the file is missing or damaged, or has other fields.
     """
     try:
         values = json.loads(Path(path).read_text(encoding="utf-8"))
@@ -103,10 +100,7 @@ MFU, ENCODING_MFU = 0.35, 0.40
 def assumed_gpu(name: str, cpu: Rates, mfu: float = MFU) -> Rates:
     """A GPU that nobody measured: its datasheet's peak times ``mfu``. cpu: of the machine that it is in.
 
-    Raises
-    ------
-    ConfigError
-        for a GPU that is not in the list, or a share that is not between 0 and 1.
+    Raises ConfigError for a GPU that is not in the list, or a share that is not between 0 and 1.
     """
     key = name.lower()
     if key not in GPUS:

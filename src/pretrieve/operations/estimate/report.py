@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from pretrieve.base.text_table import text_table
 from pretrieve.operations.estimate import schedule, work
 from pretrieve.operations.estimate.jobs import Graph, Job
 from pretrieve.operations.estimate.rates import Rates
@@ -141,18 +142,9 @@ def table_of(lines: Sequence[Line], total: Line | None) -> str:
     for line in [*lines, *([total] if total else [])]:
         numbers = (hours(line.gpu_h), hours(line.cpu_h), size(line.disk_gb), size(line.download_gb), hours(line.wall_h))
         rows.append((line.name, f"{line.jobs:,}", *numbers))
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    text = [
-        "  ".join(
-            [row[0].ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True))]
-        )
-        for row in rows
-    ]
-    rule = "-" * len(text[0])
-    text.insert(1, rule)
-    if total:
-        text.insert(len(text) - 1, rule)
-    return "\n".join(text)
+    head, *body = text_table(rows)
+    rule = "-" * len(head)
+    return "\n".join([head, rule, *([*body[:-1], rule, body[-1]] if total else body)])
 
 
 def assumptions(machines: Machines, sizes: Sizes, budgets: tuple[int, int]) -> list[str]:

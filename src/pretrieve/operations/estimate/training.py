@@ -69,10 +69,7 @@ def pretraining_step(
 
     encoder: of :func:`pretrieve.workflow.job_options.encoder_options`; batch: of its budget; budget: tokens of a micro-batch.
 
-    Raises
-    ------
-    KeyError
-        for an objective that this module does not know.
+    Raises KeyError for an objective that this module does not know.
     """
     options = encoder.objective
     name = options["name"]

@@ -12,10 +12,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pretrieve.models.config import BodyConfig
-from pretrieve.operations.estimate.bodies import body_of
 from pretrieve.operations.estimate.flops import Texts, parameters, product
 from pretrieve.operations.estimate.jobs import ON_GPU, Graph, Job
-from pretrieve.operations.estimate.sizes import Sizes, TaskSize
+from pretrieve.operations.estimate.sizes import Sizes, TaskSize, body_of
 from pretrieve.operations.estimate.training import (
     Step,
     TaskLengths,
@@ -98,7 +97,7 @@ class Workload:
         if job not in self._known:
             total = Work()
             for part in self.graph.parts(job):
-                work: Callable[[Job], Work] = getattr(self, f"_do_{part.stage}", lambda job: Work(cpu_s=1.0))
+                work: Callable[[Job], Work] = getattr(self, f"_do_{part.stage}", self._data)
                 total = total.plus(work(part))
             self._known[job] = replace(total, gpu=job.stage in ON_GPU)
         return self._known[job]
@@ -117,58 +116,48 @@ class Workload:
             runs=1.0,
         )
 
-    def _do_fetch(self, job: Job) -> Work:
-        # Its bytes are counted where it is known which other files are in the same archive.
-        return Work(cpu_s=self.sizes.on_disk([job.subject]) / HASHED_BYTES)
-
-    def _do_fetch_checkpoint(self, job: Job) -> Work:
-        bodies = [
-            body_of(self.plan, name)
-            for name, entry in self.plan.config["encoders"].items()
-            if self._starts_at(entry, job)
-        ]
-        size = 4.0 * max((parameters(body) for body in bodies), default=110e6)
-        return Work(cpu_s=5.0, download=size, disk=size)
-
-    def _starts_at(self, entry: Mapping[str, Any], job: Job) -> bool:
-        start = entry.get("start") or ""
-        return start.startswith("hub:") and hub.place_of(start).endswith(f"/{job.subject}")
-
-    def _do_corpus(self, job: Job) -> Work:
-        size = self.sizes.corpus(job.place)
-        return Work(cpu_s=size.passages * PASSAGE_OF_DUMP, disk=TEXT_BYTES * size.tokens)
-
-    def _do_vocabulary(self, job: Job) -> Work:
-        given = vocabulary_of(self.plan.config, job.place).file
-        tokens = self.sizes.corpus(job.place).tokens
-        return Work(cpu_s=1.0 if given else tokens * TRAINED_VOCABULARY_TOKEN, disk=1e6)
-
-    def _do_token_store(self, job: Job) -> Work:
-        tokens = self.sizes.corpus(job.place).tokens
-        return Work(cpu_s=tokens * TOKEN, disk=tokens * STORE_BYTES, tokens=tokens)
-
-    def _text_tokens(self, size: TaskSize) -> float:
-        return size.documents * size.document_tokens + size.queries * size.query_tokens
-
-    def _do_collection(self, job: Job) -> Work:
-        size = self.sizes.task(job.place)
-        return Work(cpu_s=size.documents * COLLECTION_DOCUMENT, disk=TEXT_BYTES * self._text_tokens(size))
-
-    def _do_task(self, job: Job) -> Work:
-        size = self.sizes.task(job.place)
-        tokens = self._text_tokens(size)
-        cpu_s = 2.0 + tokens * TOKEN + size.documents * COLLECTION_DOCUMENT
-        return Work(cpu_s=cpu_s, disk=(TEXT_BYTES + STORE_BYTES) * tokens, tokens=tokens)
-
-    def _do_published_negatives(self, job: Job) -> Work:
-        hits = max(self.sizes.task(job.place).train.values()) * self.plan.config["mining_depth"]
-        return Work(cpu_s=2.0 + hits * LINE_OF_RUN, disk=hits * HIT_BYTES)
-
-    def _do_overlap(self, job: Job) -> Work:
-        return Work(cpu_s=2.0 + self.sizes.corpus(job.subject).tokens * TOKEN)
-
-    def _do_pair_statistics(self, job: Job) -> Work:
-        return Work(cpu_s=2.0 + self.sizes.corpus(job.place).passages * 1e-6)
+    def _data(self, job: Job) -> Work:
+        """Of a stage that computes no vectors: what it reads and writes decides."""
+        config = self.plan.config
+        match job.stage:
+            case "fetch":
+                # Its bytes are counted where it is known which other files are in the same archive.
+                return Work(cpu_s=self.sizes.on_disk([job.subject]) / HASHED_BYTES)
+            case "fetch_checkpoint":
+                starts = {name: entry.get("start") or "" for name, entry in config["encoders"].items()}
+                named = [name for name, start in starts.items() if start.startswith("hub:")]
+                named = [name for name in named if hub.place_of(starts[name]).endswith(f"/{job.subject}")]
+                size = 4.0 * max((parameters(body_of(self.plan, name)) for name in named), default=110e6)
+                return Work(cpu_s=5.0, download=size, disk=size)
+            case "corpus":
+                size = self.sizes.corpus(job.place)
+                return Work(cpu_s=size.passages * PASSAGE_OF_DUMP, disk=TEXT_BYTES * size.tokens)
+            case "vocabulary":
+                tokens = self.sizes.corpus(job.place).tokens
+                given = vocabulary_of(config, job.place).file
+                return Work(cpu_s=1.0 if given else tokens * TRAINED_VOCABULARY_TOKEN, disk=1e6)
+            case "token_store":
+                tokens = self.sizes.corpus(job.place).tokens
+                return Work(cpu_s=tokens * TOKEN, disk=tokens * STORE_BYTES, tokens=tokens)
+            case "collection" | "task":
+                size = self.sizes.task(job.place)
+                tokens = size.documents * size.document_tokens + size.queries * size.query_tokens
+                if job.stage == "collection":
+                    return Work(cpu_s=size.documents * COLLECTION_DOCUMENT, disk=TEXT_BYTES * tokens)
+                cpu_s = 2.0 + tokens * TOKEN + size.documents * COLLECTION_DOCUMENT
+                return Work(cpu_s=cpu_s, disk=(TEXT_BYTES + STORE_BYTES) * tokens, tokens=tokens)
+            case "published_negatives":
+                hits = max(self.sizes.task(job.place).train.values()) * config["mining_depth"]
+                return Work(cpu_s=2.0 + hits * LINE_OF_RUN, disk=hits * HIT_BYTES)
+            case "overlap":
+                return Work(cpu_s=2.0 + self.sizes.corpus(job.subject).tokens * TOKEN)
+            case "pair_statistics":
+                return Work(cpu_s=2.0 + self.sizes.corpus(job.place).passages * 1e-6)
+            case "analyse":
+                models = len([one for one in self.graph.needs(job) if one.stage in ("pretrain", "finetune")])
+                return Work(cpu_s=models * 2.0, runs=float(models))
+        cpu_s, disk = {"table": (1.0, 2e5), "figure": (3.0, 2e5), "report": (5.0, 3e6)}.get(job.stage, (1.0, 0.0))
+        return Work(cpu_s=cpu_s, disk=disk)
 
     def _do_pretrain(self, job: Job) -> Work:
         options, body = encoder_options(self.plan.config, job.subject), body_of(self.plan, job.subject)
@@ -330,16 +319,3 @@ class Workload:
                 work = self._embedded(options, body, size, examples * size.texts, users)
             total = total.plus(replace(work, cpu_s=0.5, disk=examples * HIT_BYTES, runs=1.0))
         return total
-
-    def _do_analyse(self, job: Job) -> Work:
-        models = len([one for one in self.graph.needs(job) if one.stage in ("pretrain", "finetune")])
-        return Work(cpu_s=models * 2.0, runs=float(models))
-
-    def _do_table(self, job: Job) -> Work:
-        return Work(cpu_s=1.0, disk=2e5)
-
-    def _do_figure(self, job: Job) -> Work:
-        return Work(cpu_s=3.0, disk=2e5)
-
-    def _do_report(self, job: Job) -> Work:
-        return Work(cpu_s=5.0, disk=3e6)

@@ -42,6 +42,7 @@ from scipy.stats import spearmanr
 from pretrieve.base.code_folder import REFERENCES
 from pretrieve.base.errors import DataError, PretrieveError
 from pretrieve.base.paths import parse_system
+from pretrieve.base.text_table import text_table
 from pretrieve.operations.publish.ingredients import ingredients
 from pretrieve.references.tables import STATISTICS, UNITS, Cell, Table, load_table, parse_number
 from pretrieve.reporting.tables.filling import MEASURED, Line, read_lines, values_of
@@ -99,10 +100,7 @@ class Published:
 def newest_published(folder: Path, scale: str) -> Published:
     """The newest run of a scale under ``results/published``, by the date in its name.
 
-    Raises
-    ------
-    DataError
-        when there is none, or several of the newest date.
+    Raises DataError when there is none, or several of the newest date.
     """
     found = sorted(folder.glob(f"????-??-??-{scale}-*/config.yaml"))
     newest = [file.parent for file in found if file.parent.name[:10] == found[-1].parent.name[:10]]
@@ -133,10 +131,7 @@ def open_published(folder: Path, scale: str) -> Published:
 def compare_run(published: Published, plan: Plan, references: Path = REFERENCES) -> dict[str, list[Compared]]:
     """Every measured cell of a published run beside what ``plan.root`` has now; table → cells. The seeds are the published run's.
 
-    Raises
-    ------
-    DataError
-        when a file of either run is damaged.
+    Raises DataError when a file of either run is damaged.
     """
     here = {"cpu": hardware()["cpu"], "versions": installed_versions()}
     compared, files = {}, ResultFiles()
@@ -206,10 +201,7 @@ def _made(config: Mapping[str, Any], line: Line) -> Any:
 def standard_error(cell: Cell, published: float, paths: Sequence[str], files: ResultFiles) -> float:
     """Of the difference between two runs of a cell, in its unit. published: the other run's value; paths: this run's files.
 
-    Raises
-    ------
-    DataError
-        when a file is damaged.
+    Raises DataError when a file is damaged.
     """
     factor = 100 if cell.unit == "%" else 1
     n = files.number(paths[0], "n_queries")
@@ -262,15 +254,7 @@ def format_comparison(compared: Mapping[str, Sequence[Compared]], published: Pub
             f"{one.line.tolerance}, and {LOOSELY} times as much is let through"
             for one in off_the_paper(cells, published.scale)
         ]
-    widths = [max(len(row[i]) for row in rows) for i in range(len(head))]
-    lines = [
-        "  ".join(
-            text.ljust(width) if i == 0 else text.rjust(width)
-            for i, (text, width) in enumerate(zip(row, widths, strict=True))
-        )
-        for row in rows
-    ]
-    return "\n".join([f"against {published.folder}", *(line.rstrip() for line in lines), *below]) + "\n"
+    return "\n".join([f"against {published.folder}", *text_table(rows), *below]) + "\n"
 
 
 def _place(one: Compared) -> str:
@@ -285,9 +269,7 @@ def _in_words(one: Compared) -> str:
 def check_comparison(compared: Mapping[str, Sequence[Compared]], published: Published, at_least: int = 1) -> None:
     """Fail where a cell is off, and where fewer than ``at_least`` were compared: an empty comparison finds nothing.
 
-    Raises
-    ------
-    DataError
+    Raises DataError.
     """
     cells = [one for some in compared.values() for one in some]
     seen = [one for one in cells if one.fresh is not None]

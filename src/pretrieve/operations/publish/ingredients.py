@@ -19,12 +19,7 @@ def ingredients(config: Mapping[str, Any], system: str, dataset: str) -> dict[st
     """Every option behind one system on one data set or mean, or behind counts of it (``statistics``). ``config``: of one scale
     (:func:`pretrieve.workflow.scales.at_scale`).
 
-    Raises
-    ------
-    KeyError
-        when the configuration lacks one of them.
-    ConfigError
-        when an option is not allowed any more.
+    Raises KeyError when the configuration lacks one of them, and ConfigError when an option is not allowed any more.
     """
     scale = config["scales"][config["scale"]]
     if dataset in config["corpora"]:  # of pairs

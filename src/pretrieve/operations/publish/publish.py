@@ -56,13 +56,9 @@ def publish(
 
     Nothing is written unless everything is in order. Returns the new folder.
 
-    Raises
-    ------
-    PretrieveError
-        when the checkout has no commit or differs from it, or this was published before.
-    DataError
-        when a table, a figure, the claims, the report or one of their files is missing, a cell failed, a table was made by code
-        that no commit has, the report is older than a table, or README.md lacks the two markers.
+    Raises PretrieveError when the checkout has no commit or differs from it, or this was published before, and DataError when
+    a table, a figure, the claims, the report or one of their files is missing, a cell failed, a table was made by code that
+    no commit has, the report is older than a table, or README.md lacks the two markers.
     """
     commit = _clean_commit(repository)
     for name in tables:
@@ -88,18 +84,18 @@ def publish(
 
     part = target.with_name(f".{target.name}.part")
     shutil.rmtree(part, ignore_errors=True)  # left by a publication that was killed
-    for name in tables:
-        for extension in EXTENSIONS:
-            copy = part / f"{name}.{extension}"
-            copy.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(table_file(str(root), *split_name(name), extension), copy)
-    for name in figures:
-        for extension in FIGURE_EXTENSIONS:
-            copy = part / "figures" / f"{name}.{extension}"
-            copy.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(figure_file(str(root), *split_name(name), extension), copy)
-    for name in LEDGER:
-        shutil.copyfile(root / name, part / name)
+    copies = {
+        **{f"{name}.{kind}": table_file(str(root), *split_name(name), kind) for name in tables for kind in EXTENSIONS},
+        **{
+            f"figures/{name}.{kind}": figure_file(str(root), *split_name(name), kind)
+            for name in figures
+            for kind in FIGURE_EXTENSIONS
+        },
+        **{name: root / name for name in LEDGER},
+    }
+    for name, file in copies.items():
+        (part / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(file, part / name)
     # All of it, for config/ changes.
     text = yaml.safe_dump(config, sort_keys=False, allow_unicode=True, width=130)
     (part / "config.yaml").write_text(text, encoding="utf-8")

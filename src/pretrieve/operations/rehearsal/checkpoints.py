@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from pretrieve.base.errors import ConfigError
 from pretrieve.base.files import whole_file, write_json
-from pretrieve.operations.rehearsal.made import NOTICE
-from pretrieve.operations.rehearsal.text import vocabulary
+from pretrieve.operations.rehearsal.made import NOTICE, vocabulary
 from pretrieve.operations.rehearsal.world import words
 from pretrieve.workflow.rehearsal import OWNER, WIDTH
 
@@ -32,10 +31,7 @@ def make_checkpoint(start: str, out: Path) -> str:
     """Write the made checkpoint ``hub:rehearsal/NAME`` into the folder of ``out``, and ``out``, which says what it is; returns
     the family.
 
-    Raises
-    ------
-    ConfigError
-        for a start that is not a rehearsal's, or of a family that is not made.
+    Raises ConfigError for a start that is not a rehearsal's, or of a family that is not made.
     """
     name = start.removeprefix(f"hub:{OWNER}/").lower()
     if name == start.lower():

@@ -1,7 +1,7 @@
 """Made retrieval benchmarks in their publishers' layouts: MS MARCO, TREC Deep Learning, BEIR, DPR.
 
 Layouts: :mod:`pretrieve.benchmarks.official.msmarco`, :mod:`pretrieve.benchmarks.official.beir`,
-:mod:`pretrieve.benchmarks.official.dpr_training`, :mod:`pretrieve.benchmarks.official.dpr_wikipedia`.
+:mod:`pretrieve.benchmarks.official.dpr_training`, :mod:`pretrieve.benchmarks.official.dpr_collection`.
 """
 
 from __future__ import annotations
@@ -10,38 +10,14 @@ import json
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from pretrieve.benchmarks.official.beir import SETS
 from pretrieve.operations.rehearsal.world import BUILDINGS, SPLITS, Building, asked, others
 
 #: First query id of a split in MS MARCO's files.
 _FIRST = {"train": 1000, "dev": 2000, "test": 3000}
-#: The sets of BEIR that tables measure, as the sources name them.
-BEIR = [
-    "trec-covid",
-    "nfcorpus",
-    "nq",
-    "hotpotqa",
-    "fiqa",
-    "arguana",
-    "webis-touche2020",
-    "quora",
-    "dbpedia-entity",
-    "scidocs",
-    "fever",
-    "climate-fever",
-    "scifact",
-    "cqadupstack-android",
-    "cqadupstack-english",
-    "cqadupstack-gaming",
-    "cqadupstack-gis",
-    "cqadupstack-mathematica",
-    "cqadupstack-physics",
-    "cqadupstack-programmers",
-    "cqadupstack-stats",
-    "cqadupstack-tex",
-    "cqadupstack-unix",
-    "cqadupstack-webmasters",
-    "cqadupstack-wordpress",
-]
+#: The sets of BEIR that are for download, as the sources name them.
+_CLOSED = ("bioasq", "signal1m", "trec-news", "robust04")
+BEIR = [name.replace("/", "-") for name in SETS if name != "msmarco" and name not in _CLOSED]
 
 
 def _lines(rows: Iterable[Iterable[object]], separator: str = "\t") -> bytes:

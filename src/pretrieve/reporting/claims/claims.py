@@ -173,10 +173,8 @@ def _sides(effect: Sequence[Decimal], other: Sequence[Decimal], direction: int, 
 def load_claims(path: Path | str) -> list[Claim]:
     """Read and check a file of claims.
 
-    Raises
-    ------
-    ConfigError
-        for a missing file, text that is not YAML, and every unknown, missing or senseless key; it names the claim and the key.
+    Raises ConfigError for a missing file, text that is not YAML, and every unknown, missing or senseless key; it names the
+    claim and the key.
     """
     claims, names = [], set()
     for i, entry in enumerate(entries_of(path, "claims")):

@@ -80,10 +80,7 @@ class Verdict:
 def judge_claims(claims: Sequence[Claim], measurements: Measurements) -> list[Verdict]:
     """Evaluate claims, in the order given; their p-values are adjusted for all of them.
 
-    Raises
-    ------
-    DataError
-        when a table or figure lacks a place that a claim names, or values of one group have different units.
+    Raises DataError when a table or figure lacks a place that a claim names, or values of one group have different units.
     """
     verdicts = [_unadjusted(claim, measurements) for claim in claims]
     tested = [i for i, verdict in enumerate(verdicts) if verdict.verdict == INCONCLUSIVE]

@@ -27,10 +27,7 @@ def make_manifest(
 
     ``cost`` is of the stages behind the systems and encoders of the figure, each counted once; drawing is not in it.
 
-    Raises
-    ------
-    DataError
-        when ``lock`` or one of ``sources`` does not exist.
+    Raises DataError when ``lock`` or one of ``sources`` does not exist.
     """
     tables = setting.tables
     return {

@@ -37,10 +37,7 @@ class Texts(NamedTuple):
 def draw_texts(task: Path, size: str, count: int, seed: int) -> Texts:
     """``count`` test questions of a training-set size and as many answers; all, where there are fewer.
 
-    Raises
-    ------
-    DataError
-        when the task lacks the size, or a drawn text is not in its tables.
+    Raises DataError when the task lacks the size, or a drawn text is not in its tables.
     """
     tested = SplitTable(task / "splits.parquet").needed(size)
     qrels = read_qrels(task / "qrels.parquet")
@@ -63,10 +60,7 @@ def _rows(path: Path, column: str, ids: Sequence[str]) -> np.ndarray:
 def read_vectors(store: Path, texts: Texts) -> np.ndarray:
     """(questions + answers, dim) float64 vectors of unit length, questions first.
 
-    Raises
-    ------
-    DataError
-        when a store is missing or damaged, shorter than its task, or has a vector of length zero.
+    Raises DataError when a store is missing or damaged, shorter than its task, or has a vector of length zero.
     """
     parts = []
     for name, rows in (("queries", texts.questions), ("corpus", texts.answers)):

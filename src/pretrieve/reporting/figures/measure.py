@@ -46,12 +46,8 @@ class FigureSetting:
 def measure_figure(figure: Figure, setting: FigureSetting, published: Mapping[str, Table]) -> list[Point]:
     """Every point of ``figure``, panel by panel. ``published``: table name → table, for ``published_in``.
 
-    Raises
-    ------
-    DataError
-        when a file that exists is damaged or lacks what is wanted from it.
-    ConfigError
-        when a published table has no cell for a point.
+    Raises DataError when a file that exists is damaged or lacks what is wanted from it, and ConfigError when a published
+    table has no cell for a point.
     """
     measurer = _Measurer(figure, setting, published)  # one for all panels: they share maps
     return [point for panel in figure.panels for point in measurer.panel(panel)]

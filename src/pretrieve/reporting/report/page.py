@@ -23,8 +23,7 @@ from pretrieve.references.tables import STATISTICS, Table, load_paper, load_tabl
 from pretrieve.reporting.claims.ledger import Comparison, Finding, count_verdicts, what_it_shows
 from pretrieve.reporting.figures.points import is_measured, read_points
 from pretrieve.reporting.report.fidelity import Choices, encoder_choices, recipe_choices
-from pretrieve.reporting.report.inline_svg import inline_svg
-from pretrieve.reporting.report.learning_curves import Curve, draw_curves, read_curve
+from pretrieve.reporting.report.pictures import Curve, draw_curves, inline_svg, read_curve
 from pretrieve.reporting.report.tables import TableView, anchor_of, cell_anchors, view_table
 from pretrieve.reporting.report.timing import Stage, read_stages
 from pretrieve.reporting.tables.filling import MEASURED, Line, read_lines
@@ -100,10 +99,7 @@ def collect(plan: Plan, root: Path, references: Path = REFERENCES) -> Report:
 
     Tables and figures are those of the configuration; a paper's others are named as not built.
 
-    Raises
-    ------
-    DataError
-        when a configured table, its manifest, or the claims are missing or damaged.
+    Raises DataError when a configured table, its manifest, or the claims are missing or damaged.
     """
     config, seeds = plan.config, tuple(plan.seeds)
     findings = read_rows(root / "claims.csv", Finding)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from pretrieve.base.errors import ConfigError
 from pretrieve.base.paths import table_file
+from pretrieve.base.text_table import text_table
 from pretrieve.reporting.tables.filling import UNMEASURED, count_statuses, read_lines
 
 
@@ -33,24 +35,12 @@ def format_status(root: Path, tables: Sequence[str]) -> str:
     A table that was not made yet says so instead of numbers.
     """
     words = ("measured", *UNMEASURED)
-    head = ["table", "cells", *words]
-    body: list[list[str]] = []
-    totals = dict.fromkeys(("cells", *words), 0)
+    rows, total = [("table", "cells", *words)], Counter[str]()
     for name in tables:
         path = Path(table_file(str(root), *split_name(name)))
-        if not path.is_file():
-            body.append([name, "not made yet"])
-            continue
-        counts = count_statuses(read_lines(path))
-        counts = {"cells": sum(counts.values()), **counts}
-        body.append([name, *(str(n) for n in counts.values())])
-        totals = {word: totals[word] + n for word, n in counts.items()}
-    body.append(["total", *(str(n) for n in totals.values())])
-    width = max(len(row[0]) for row in [head, *body])
-    lines = []
-    for row in [head, *body]:
-        numbers = (
-            row[1:] if len(row) == 2 else [text.rjust(len(word)) for text, word in zip(row[1:], head[1:], strict=True)]
-        )
-        lines.append("  ".join([row[0].ljust(width), *numbers]).rstrip())
-    return "\n".join(lines) + "\n"
+        counts = Counter(count_statuses(read_lines(path)) if path.is_file() else {})
+        numbers = [str(n) if path.is_file() else "" for n in (counts.total(), *(counts[word] for word in words))]
+        rows.append((name if path.is_file() else f"{name}  not made yet", *numbers))
+        total += counts
+    rows.append(("total", str(total.total()), *(str(total[word]) for word in words)))
+    return "\n".join(text_table(rows)) + "\n"

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from pretrieve.base.errors import DataError
 from pretrieve.base.program import STARTED_IN
+from pretrieve.base.text_table import text_table
 
 #: Columns read from a benchmark file: wall seconds, largest resident memory (MiB), processor seconds.
 _WALL, _MEMORY, _CPU = "s", "max_rss", "cpu_time"
@@ -33,10 +34,7 @@ def read_stages(folder: Path, since: float = 0.0) -> list[Stage]:
     Every line of a file is a job (``repeat`` in a rule gives several). A job too short for Snakemake to sample has
     only a wall time; ``unsampled`` counts those.
 
-    Raises
-    ------
-    DataError
-        when there is no benchmark file, or one lacks a column or has something else than a number.
+    Raises DataError when there is no benchmark file, or one lacks a column or has something else than a number.
     """
     stages: dict[str, Stage] = {}
     for path in sorted(folder.glob("*/**/*.tsv")):
@@ -98,35 +96,15 @@ def format_report(stages: list[Stage], elapsed: float | None = None, startup: tu
 
     ``elapsed``: wall seconds from the first job to the last; ``startup``: what :func:`startup_seconds` gives.
     """
-    wall = sum(stage.wall_s for stage in stages)
-    head = ("stage", "jobs", "wall s", "cpu s", "cpu/wall", "peak GB", "share", "")
-    body = [
-        (
-            stage.rule,
-            f"{stage.jobs:,}",
-            f"{stage.wall_s:,.1f}",
-            f"{stage.cpu_s:,.1f}",
-            f"{stage.cpu_s / stage.wall_s:.2f}" if stage.wall_s else "-",
-            f"{stage.peak_gb:.2f}",
-            f"{stage.wall_s / wall:.1%}" if wall else "-",
-            "#" * round(20 * stage.wall_s / wall) if wall else "",
-        )
-        for stage in stages
-    ]
-    cpu = sum(stage.cpu_s for stage in stages)
-    total = (
-        "total",
-        f"{sum(stage.jobs for stage in stages):,}",
-        f"{wall:,.1f}",
-        f"{cpu:,.1f}",
-        f"{cpu / wall:.2f}" if wall else "-",
-        f"{max(stage.peak_gb for stage in stages):.2f}",
-        "100.0%" if wall else "-",
-        "",
-    )
-    widths = [max(len(row[i]) for row in [head, *body, total]) for i in range(len(head))]
-    rule = "  ".join("-" * width for width in widths[:-1])
-    text = [_row(head, widths), rule, *(_row(row, widths) for row in body), rule, _row(total, widths), ""]
+    wall, cpu = (sum(getattr(stage, name) for stage in stages) for name in ("wall_s", "cpu_s"))
+    most = max(stage.peak_gb for stage in stages)
+    total = Stage("total", sum(stage.jobs for stage in stages), wall, cpu, most)
+    rows = [("stage", "jobs", "wall s", "cpu s", "cpu/wall", "peak GB", "share")]
+    rows += [_row(stage, wall) for stage in (*stages, total)]
+    head, *body, last = text_table(rows)
+    bars = ("#" * round(20 * stage.wall_s / wall) if wall else "" for stage in stages)
+    rule = "-" * len(head)
+    text = [head, rule, *(f"{line}  {bar}".rstrip() for line, bar in zip(body, bars, strict=True)), rule, last, ""]
     if elapsed:
         text.append(f"elapsed {elapsed:,.1f} s; {wall / elapsed:.2f} jobs ran at a time on average")
     if startup is not None:
@@ -144,7 +122,8 @@ def format_report(stages: list[Stage], elapsed: float | None = None, startup: tu
     return "\n".join(text).rstrip() + "\n"
 
 
-def _row(fields: tuple[str, ...], widths: list[int]) -> str:
-    name, *numbers, bar = fields
-    cells = [text.rjust(width) for text, width in zip(numbers, widths[1:-1], strict=True)]
-    return "  ".join([name.ljust(widths[0]), *cells, bar]).rstrip()
+def _row(stage: Stage, wall: float) -> tuple[str, ...]:
+    ratio = f"{stage.cpu_s / stage.wall_s:.2f}" if stage.wall_s else "-"
+    share = f"{stage.wall_s / wall:.1%}" if wall else "-"
+    times = f"{stage.wall_s:,.1f}", f"{stage.cpu_s:,.1f}"
+    return (stage.rule, f"{stage.jobs:,}", *times, ratio, f"{stage.peak_gb:.2f}", share)
