@@ -51,7 +51,7 @@ def measure(directory: Path, store: TokenStore, device: torch.device, texts: int
     """One row for the encoder in ``directory``: ``own`` and ``other``, the mean loss of a predicted word in nats with each [CLS];
     ``difference``, its ``sd`` and ``n`` over batches of 32 texts.
 
-    texts: how many at most, whole batches; seed: of their order and masks.
+    texts: how many, in whole batches of which there is at least one; seed: of their order and masks.
 
     Raises
     ------
