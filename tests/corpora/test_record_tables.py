@@ -77,6 +77,7 @@ def test_rows_without_ids_are_numbered_over_all_files(tmp_path: Path) -> None:
         ("a.csv", b"id,text\n1,a,b\n", "a.csv: line 2: 3 fields; expected 2"),
         ("a.csv", b'id,text\n1,"a\n', "a.csv: line 2: the quotes of this record do not fit"),
         ("a.csv", b"id,text\n1,\xff\n", "a.csv: line 2, byte 3: 0xff is not UTF-8"),
+        ("a.csv", b"id,te\rxt\n1,a\n", "a.csv: line 1: .*; expected a header with the names of the columns"),
         ("a.jsonl", b"", "a.jsonl: no column of texts among none"),
         ("a.parquet", b"PAR1 no table PAR1", "a.parquet: not a readable Parquet file"),
     ],

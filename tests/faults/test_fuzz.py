@@ -1,6 +1,7 @@
 """Hostile inputs made at random: every one is taken, or refused with a sentence. No traceback, no hang, no file elsewhere.
 
-Five hundred cases each, the same in every run, of the configuration, of a corpus folder, and of a checkpoint's configuration.
+Three to five hundred cases each, the same in every run, of the configuration, of a corpus folder, of files of every kind that
+documents are read from, and of a checkpoint's configuration.
 What the look at a folder takes, its reader must take, too: nothing fails later that could fail at once.
 """
 
@@ -21,15 +22,21 @@ import yaml
 
 pytest.importorskip("hypothesis")
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "models"))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "corpora"))
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 from config_cases import checked, project_config
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from made_pdf import pdf
 from published_files import bert_lm, write
 
 from pretrieve.base.errors import DataError, PretrieveError
 from pretrieve.benchmarks.official.beir_folder import look_at
 from pretrieve.benchmarks.reading import build_collection
+from pretrieve.corpora.any_corpus import Wanted, converted
+from pretrieve.corpora.beir_writing import DOCUMENTS
 from pretrieve.models.published import read_start
 from pretrieve.references.figures import load_figures
 from pretrieve.workflow import plan
@@ -189,12 +196,56 @@ def test_corpus_folders(watched: Path) -> None:
         found = ends_well(lambda: look_at(folder))
         if found is not None and found.has_queries:
             read = {name: Path(file) for name, file in found.files.items()}
-            made = build_collection("beir", read, watched / "results/collection")
+            made = build_collection("beir", read, watched / "results/collection", {"test_share": found.test_share})
             assert made.stats["kept"]["queries"] > 0
+            if found.pairs:
+                build_collection(found.pairs, {"corpus": read["corpus"]}, watched / "results/pairs")
             taken.append(made)
 
     every_case()
     assert 50 < len(taken) < 450
+
+
+def table(**columns: list) -> bytes:
+    sink = pa.BufferOutputStream()
+    pq.write_table(pa.table(columns), sink)
+    return sink.getvalue().to_pybytes()
+
+
+#: A file of every kind that documents are read from.
+KINDS = {
+    "a.txt": b"One two three.\n\nFour five six seven.\n",
+    "a.md": b"---\ntitle: T\n---\n# One\n\nTwo [three](../x.md).\n\n## Four\n\nFive.",
+    "a.html": b"<meta charset=latin-1><title>T</title><h1>One</h1><p>Two <b>three<td>four<!-- x --><script>five",
+    "a.pdf": pdf([["One two", "three."], ["Four."]], "T"),
+    "a.csv": b'id;title;text\n1;a;"one\ntwo"\n2;;three\n',
+    "a.tsv": b"text\tname\none\ta\ntwo\tb\n",
+    "a.jsonl": b'{"id": 1, "contents": "one"}\n{"id": "x", "contents": null}\n',
+    "a.parquet": table(docid=[1, 2], body=["one", None], other=[[1], [2]]),
+}
+
+
+def test_files_of_every_kind(watched: Path) -> None:
+    folder, made, taken = watched / "data/mine", watched / "results/made", []
+    folder.mkdir(parents=True)
+
+    @settings(CASES, max_examples=300)
+    @given(st.data())
+    def every_case(data: st.DataObject) -> None:
+        name, other = (data.draw(st.sampled_from(sorted(KINDS))) for _ in range(2))
+        content = bytearray(KINDS[name if data.draw(st.integers(0, 9)) else other])
+        for _ in range(data.draw(st.integers(0, 3))):
+            place, length = data.draw(st.integers(0, len(content))), data.draw(st.integers(0, 9))
+            content[place : place + length] = data.draw(st.binary(max_size=9) | TEXT.map(str.encode))
+        (folder / name).write_bytes(content)
+        found = ends_well(lambda: converted(str(folder), made, Wanted(data.draw(st.sampled_from(DOCUMENTS)))))
+        (folder / name).unlink()
+        if found is not None:
+            looked = ends_well(lambda: look_at(folder, found.corpus))
+            taken.append(looked is not None)
+
+    every_case()
+    assert sum(taken) > 100 and len(taken) < 295
 
 
 def test_checkpoint_configurations(watched: Path) -> None:

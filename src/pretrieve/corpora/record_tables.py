@@ -126,7 +126,10 @@ def _opened(path: Path, warnings: Warnings) -> tuple[list[str], Read]:
         return list(first[1]), read
     header = next((line.text for line in read_lines(path, label=None)), "")
     separator = max("\t,;", key=header.count)
-    columns = next(csv.reader([header], delimiter=separator), [])
+    try:
+        columns = next(csv.reader([header], delimiter=separator), [])
+    except csv.Error as error:
+        raise DataError(f"{path}: line 1: {error}; expected a header with the names of the columns.") from None
 
     def read(names: list[str]) -> Iterator[tuple[int, Sequence[Any]]]:
         at = [columns.index(name) for name in names]

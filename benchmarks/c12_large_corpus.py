@@ -1,0 +1,138 @@
+"""C12: seconds and peak memory of the data stages of one's own corpus, at 30,000 and at 300,000 documents.
+
+The documents are those of a ``corpus.jsonl``, again and again with new ids, each with a number of two words in front so that no
+two are equal: without ``--corpus``, the 1,193 paragraphs of the questions that were written for this project. Questions are the
+first words of documents. Each stage is the command that the workflow runs, in a process of its own; memory is the largest
+resident set of that process, with Java in it.
+
+    PYTHONPATH=src python benchmarks/c12_large_corpus.py [--corpus DIR/corpus.jsonl] [--sizes 30000 300000]
+"""
+
+from __future__ import annotations
+
+import common  # isort: skip  (sets thread counts)
+
+import argparse
+import itertools
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+QUERIES = 200
+LOOK = (
+    "import sys; from pathlib import Path; from pretrieve.benchmarks.official.beir_folder import look_at; "
+    "look_at(Path(sys.argv[1]))"
+)
+COMMAND = "from pretrieve.__main__ import main; main()"
+
+
+def write_folder(source: Path, folder: Path, number: int) -> None:
+    """``number`` documents of the texts of ``source``, and questions about some of them."""
+    texts = [json.loads(line) for line in source.read_text(encoding="utf-8").splitlines()]
+    (folder / "qrels").mkdir(parents=True)
+    every, queries, judged = number // QUERIES, [], ["query-id\tcorpus-id\tscore\n"]
+    with open(folder / "corpus.jsonl", "w", encoding="utf-8") as stream:
+        for row, document in enumerate(itertools.islice(itertools.cycle(texts), number)):
+            record = {
+                "_id": f"doc-{row}",
+                "title": document.get("title", ""),
+                "text": f"Number {row // 1000} {row % 1000}. {document['text']}",
+            }
+            stream.write(json.dumps(record, ensure_ascii=False) + "\n")
+            if row % every == 0:
+                question = " ".join(document["text"].split()[:12])
+                queries.append(json.dumps({"_id": f"q-{row}", "text": question}, ensure_ascii=False) + "\n")
+                judged.append(f"q-{row}\tdoc-{row}\t1\n")
+    (folder / "queries.jsonl").write_text("".join(queries), encoding="utf-8")
+    (folder / "qrels/test.tsv").write_text("".join(judged))
+
+
+def stages(folder: Path, work: Path) -> dict[str, list[str]]:
+    """Stage → arguments of Python."""
+    corpus, task, run = folder / "corpus.jsonl", work / "task", work / "run"
+    files = [f"corpus={corpus}", f"queries={folder / 'queries.jsonl'}", f"test={folder / 'qrels/test.tsv'}"]
+
+    def command(*words: object) -> list[str]:
+        return ["-c", COMMAND, *map(str, words)]
+
+    return {
+        "look at the folder": ["-c", LOOK, str(folder)],
+        "collection": command("collection", "beir", "--files", *files, "--out", work / "collection"),
+        "pairs: inverse cloze": command("collection", "inverse-cloze", "--files", files[0], "--out", work / "ict"),
+        "pairs: random crops": command("collection", "random-crops", "--files", files[0], "--out", work / "crops"),
+        "corpus": command("corpus", "beir", "--files", files[0], "--out", work / "corpus"),
+        "vocabulary": command(
+            *("tokens", "vocabulary", "--corpus", work / "corpus", "--size", common.VOCABULARY),
+            *("--out", work / "tokenizer.json"),
+        ),
+        "token store": command(
+            *("tokens", "store", "--corpus", work / "corpus", "--tokenizer", work / "tokenizer.json"),
+            *("--out", work / "tokens"),
+        ),
+        "task": command(
+            *("task", "collection", "--files", f"collection={work / 'collection'}", "--sizes", "full=all"),
+            *("--options", json.dumps({"title": "prefix"}), "--tokenizer", work / "tokenizer.json", "--out", task),
+        ),
+        "BM25": command(
+            *("bm25", "--task", task, "--sizes", "full", "--metrics", "ndcg@10", "--index-dir", work / "index"),
+            *("--runs", f"{run}.trec.gz", "--costs", f"{run}.cost.json", "--outputs", f"{run}.json"),
+            *("--negatives", work / "negatives.jsonl.gz"),
+        ),
+    }
+
+
+def spent(words: list[str]) -> dict[str, float]:
+    """Wall and processor seconds and peak MB of a process."""
+    begun = time.monotonic()
+    with tempfile.TemporaryFile() as log:
+        child = subprocess.Popen([sys.executable, *words], stdout=log, stderr=log)
+        _, status, usage = os.wait4(child.pid, 0)
+        child.returncode = os.waitstatus_to_exitcode(status)
+        if child.returncode:
+            log.seek(0)
+            sys.exit(f"{words}\n{log.read().decode(errors='replace')[-4000:]}")
+    cpu = usage.ru_utime + usage.ru_stime
+    return {
+        "wall_s": round(time.monotonic() - begun, 1),
+        "cpu_s": round(cpu, 1),
+        "peak_mb": round(usage.ru_maxrss / 1024),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--corpus", type=Path, help="corpus.jsonl whose texts are repeated")
+    parser.add_argument("--sizes", type=int, nargs="+", default=[30_000, 300_000])
+    parser.add_argument("--out", type=Path, default=common.RESULTS)
+    options = parser.parse_args()
+    os.environ["PRETRIEVE_MEMORY_MB"] = "2000"  # what the job of BM25 asks for at the demo's scale
+    found: dict[str, dict[str, dict[str, float]]] = {}
+    with tempfile.TemporaryDirectory() as place:
+        source = options.corpus
+        if source is None:
+            subprocess.run(
+                [sys.executable, "-c", COMMAND, "make-example-corpus", "--out", f"{place}/example"], check=True
+            )
+            source = Path(place) / "example/corpus.jsonl"
+        for size in options.sizes:
+            folder, work = Path(place) / f"folder-{size}", Path(place) / f"work-{size}"
+            work.mkdir()
+            write_folder(source, folder, size)
+            found[str(size)] = {"megabytes": (folder / "corpus.jsonl").stat().st_size / 1e6}
+            for stage, words in stages(folder, work).items():
+                found[str(size)][stage] = spent(words)
+                print(f"{size:>9,} {stage:<22} {found[str(size)][stage]}", flush=True)
+    first, last = (found[str(size)] for size in (options.sizes[0], options.sizes[-1]))
+    ratio = {
+        stage: round(last[stage]["peak_mb"] / first[stage]["peak_mb"], 2) for stage in last if stage != "megabytes"
+    }
+    options.rounds = 1
+    common.write("c12_large_corpus", options, ("pyarrow", "tokenizers"), documents=found, peak_memory_ratio=ratio)
+
+
+if __name__ == "__main__":
+    main()
