@@ -6,13 +6,15 @@ MY_CORPUS = (
     my_corpus_rows.table_request(config, ROOT) if my_corpus.compares(config) else {}
 )
 
+if config.get("my_corpus") and FIRST:
+    my_corpus.say_what_is_left_out(config)
+
 
 if MY_CORPUS:
 
     localrules:
         my_corpus_report,
 
-    my_corpus.say_what_is_left_out(config)
     MY_TASK = paths.task_dir(ROOT, my_corpus.NAME)
     MY_INDEX = f"{ROOT}/indexes/bm25/{my_corpus.NAME}"
     # A question's speed is that of any dense row: all have the start's body. A cross-encoder is measured where there is one.

@@ -16,6 +16,7 @@ from pretrieve.workflow import my_corpus
 from pretrieve.workflow.config_files import read_config
 from pretrieve.workflow.configuration import check_config
 from pretrieve.workflow.job_options import encoder_options
+from pretrieve.workflow.my_corpus_rows import table_inputs, table_request
 
 PROJECT = Path(__file__).resolve().parents[1]
 
@@ -42,27 +43,47 @@ def test_the_configuration_is_the_folders(folder: Path, config: dict) -> None:
     made = my_corpus.with_my_corpus(config | {"my_corpus": str(folder)})
     assert config == before
     check_config(made, made["tables"])
-    assert made["datasets"]["my-corpus"]["trained_on"] == "my-corpus-ict" and "bert" in made["encoders"]
-    options = made["my_corpus_options"]
-    assert encoder_options(made, "retromae").budget.to_dict() == options["budgets"]["continued"]
-    assert encoder_options(made, "retromae").objective["length"] == options["passage_length"]
-    assert encoder_options(made, "retromae").start == "base" and encoder_options(made, "none").start is None
-    request = my_corpus.table_request(made, "results/demo/my_corpus")
-    assert [row["label"] for row in request["rows"]][:3] == ["BM25", "no pre-training", "BERT (masked words)"]
-    assert request["lengths"] == {"query_length": 32, "passage_length": options["passage_length"]}
-    rows, seeds = len(request["rows"]) - 1, len(options["seeds"])
-    assert len(my_corpus.table_inputs(request)) == 1 + rows * seeds + 2
+    assert made["datasets"]["my-corpus"]["trained_on"] == "my-corpus-pairs" and "bert" in made["encoders"]
+    options, made = made["my_corpus_options"], made
+    retromae = encoder_options(made, "retromae")
+    assert retromae.budget.to_dict() == options["budgets"]["continued"]
+    assert retromae.objective["length"] == options["passage_length"]
+    published = encoder_options(made, "published")
+    assert retromae.start == published.start == options["start"] and published.budget is None
+    assert encoder_options(made, "ict").head == "none", "the start's own vectors, through no fresh projection"
+    assert encoder_options(made, "condenser").objective["skip_layer"] == 3
+    request = table_request(made, "results/demo/my_corpus")
+    kinds = [row["kind"] for row in request["rows"]]
+    dense, seeds = len(options["objectives"]) - 1 + 2, len(options["seeds"])  # no sections, so no ICT + BFS
+    assert kinds[:3] == ["bm25", "as-is", "fine-tuned"] and kinds.count("hybrid") == dense
+    assert kinds.count("continued") == dense - 2 and "rerank" not in kinds and "scratch" not in kinds
+    assert request["lengths"] == {"query_length": 64, "passage_length": options["passage_length"]}
+    assert len(table_inputs(request)) == 1 + 2 * (1 + (dense - 1) * seeds) + 2
+    for row in request["rows"]:
+        assert row.keys() >= {"label", "system", "seeds", "costs"} and (row["kind"] == "hybrid") == ("dense" in row)
     with open(folder / "queries.jsonl", "a") as stream:
         stream.writelines(f'{{"_id": "t{n}", "text": "what?"}}\n' for n in range(4))
     (folder / "qrels/train.tsv").write_text("".join(f"t{n}\td1\t1\n" for n in range(4)))
     made = my_corpus.with_my_corpus(config | {"my_corpus": str(folder)})
     assert set(made["datasets"]) == {"my-corpus"} and "trained_on" not in made["datasets"]["my-corpus"]
+    assert table_request(made, "x")["rows"][-1]["kind"] == "rerank", "there are pairs to train a cross-encoder with"
+    made["my_corpus_options"]["rerank"] = 0
+    assert table_request(made, "x")["rows"][-1]["kind"] == "hybrid"
+
+
+def test_random_weights_are_a_row_on_request(folder: Path, config: dict) -> None:
+    config["my_corpus"] = str(folder)
+    config["my_corpus_options"]["objectives"] = ["scratch"]
+    made = my_corpus.with_my_corpus(config)
+    assert encoder_options(made, "scratch").start is None
+    assert encoder_options(made, "scratch").body["hidden"] == encoder_options(made, "published").body["hidden"] == 384
+    assert [row["kind"] for row in table_request(made, "x")["rows"]][2:4] == ["fine-tuned", "scratch"]
 
 
 def test_a_recipe_brings_what_it_goes_on_from(folder: Path, config: dict) -> None:
     config["my_corpus"] = str(folder)
     config["my_corpus_options"]["recipe"] = "dpr-hard"
-    assert set(my_corpus.with_my_corpus(config)["recipes"]) == {"dpr-hard", "dpr-bm25"}
+    assert set(my_corpus.with_my_corpus(config)["recipes"]) == {"dpr-hard", "dpr-bm25", "as-it-is", "reranker"}
 
 
 @pytest.mark.parametrize(
@@ -70,7 +91,7 @@ def test_a_recipe_brings_what_it_goes_on_from(folder: Path, config: dict) -> Non
     [
         ("recipe", "dpr-bm52", "my_corpus_options.recipe: 'dpr-bm52' is not allowed"),
         ("objectives", ["berd"], "my_corpus_options.objectives: 'berd'.*did you mean 'bert'"),
-        ("passage_length", 4096, "passage_length: 4096 is more than the body's 128"),
+        ("passage_length", 4096, "passage_length: 4096 is more than the body's 512"),
     ],
 )
 def test_a_wrong_option_is_refused(folder: Path, config: dict, key: str, value: object, words: str) -> None:
@@ -80,20 +101,56 @@ def test_a_wrong_option_is_refused(folder: Path, config: dict, key: str, value: 
         my_corpus.with_my_corpus(config)
 
 
-def test_texts_of_single_sentences_cannot_train_without_questions(folder: Path, config: dict) -> None:
-    with open(folder / "corpus.jsonl", "w") as stream:
-        for number in range(30):
-            stream.write(json.dumps({"_id": f"d{number}", "text": f"Only {number}"}) + "\n")
-    with pytest.raises(PretrieveError, match="nothing to make training pairs of; give qrels/train.tsv"):
-        my_corpus.with_my_corpus(config | {"my_corpus": str(folder)})
+def corpus(folder: Path, texts: list[str]) -> None:
+    lines = [json.dumps({"_id": f"d{number}", "text": text}) for number, text in enumerate(texts)]
+    (folder / "corpus.jsonl").write_text("\n".join(lines))
 
 
-def test_fewer_pairs_than_make_a_training_set_are_refused(folder: Path, config: dict) -> None:
-    with open(folder / "corpus.jsonl", "w") as stream:
-        for number in range(30):
-            text = f"A sentence about {number}. Another one." if number < 9 else "One. Two."
-            stream.write(json.dumps({"_id": f"d{number}", "text": text}) + "\n")
-    with pytest.raises(
-        PretrieveError, match=r"corpus.jsonl: too few documents have two sentences.*give qrels/train.tsv"
-    ):
-        my_corpus.with_my_corpus(config | {"my_corpus": str(folder)})
+def test_texts_without_sentences_train_on_crops(folder: Path, config: dict) -> None:
+    corpus(folder, [f"only a line of words without end {number}" for number in range(30)])
+    made = my_corpus.with_my_corpus(config | {"my_corpus": str(folder)})
+    check_config(made, made["tables"])
+    assert made["datasets"]["my-corpus-pairs"]["reader"] == "random-crops" and "ict" not in made["encoders"]
+    corpus(folder, [f"A sentence about {number}. Another one." if number < 9 else "One. Two." for number in range(30)])
+    made = my_corpus.with_my_corpus(config | {"my_corpus": str(folder)})
+    assert "my-corpus-pairs" not in made["datasets"], "nine documents that pairs can be made of"
+
+
+def test_where_no_pairs_can_be_made_bm25_is_measured(
+    folder: Path, config: dict, capsys: pytest.CaptureFixture[str]
+) -> None:
+    corpus(folder, ["One text of some words. And all are equal."] * 30)
+    made = my_corpus.with_my_corpus(config | {"my_corpus": str(folder)})
+    check_config(made, made["tables"])
+    assert set(made["datasets"]) == {"my-corpus"} and "trained_on" not in made["datasets"]["my-corpus"]
+    assert [row["kind"] for row in table_request(made, "results")["rows"]] == ["bm25", "as-is", "hybrid"]
+    my_corpus.say_what_is_left_out(made)
+    lines = capsys.readouterr().err.splitlines()
+    assert all(line.startswith("my_corpus: ") for line in lines) and len(lines) == 3
+    assert "nothing is trained" in lines[0] and "29 documents" in lines[1] and "language: en" in lines[2]
+
+
+def test_the_language_decides_the_analyser(folder: Path, config: dict) -> None:
+    corpus(folder, [f"Der Hund von Haus {number} wartet auf Regen. Dann geht er." for number in range(30)])
+    for said, language in (("auto", "de"), ("none", "none")):
+        config["my_corpus_options"]["language"] = said
+        made = my_corpus.with_my_corpus(config | {"my_corpus": str(folder)})
+        check_config(made, made["tables"])
+        assert made["bm25"] == {**config["bm25"], "language": language} and "language" not in config["bm25"]
+
+
+def test_a_place_that_is_no_folder_of_beirs_is_converted(
+    folder: Path, config: dict, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    documents = [json.loads(line) for line in (folder / "corpus.jsonl").read_text().splitlines()]
+    (folder / "corpus.jsonl").unlink()
+    rows = [f"{document['_id']},{document['text']}" for document in documents]
+    (folder / "corpus.csv").write_text("\n".join(["id,text", *rows]))
+    for place in (folder, folder / "corpus.csv"):
+        made = my_corpus.with_my_corpus(config | {"my_corpus": str(place)})
+        files = made["datasets"]["my-corpus"]["files"]
+        assert files["corpus"] == "results/demo/my_corpus/documents/corpus.jsonl"
+        assert files["test"] == str(folder / "qrels/test.tsv"), "questions stand beside"
+    with pytest.raises(PretrieveError, match="none: no such file or folder"):
+        my_corpus.with_my_corpus(config | {"my_corpus": "none"})

@@ -80,7 +80,7 @@ def test_files_that_are_passed_over_are_counted(folder: Path) -> None:
     warnings = Warnings()
     documents = list(folder_documents(folder, "files", warnings))
     assert [document.doc_id for document in documents] == ["deep/guide.md", "guide.md", "link.md", "plain.txt"]
-    kind = "no .md, .markdown, .txt file, passed over"
+    kind = "no .md, .markdown, .html, .htm, .pdf, .txt file, passed over"
     assert warnings.counts == {"file without text, left out": 1, kind: 4}
     assert f"{kind}: 4, the first: {folder / 'dangling.md'}" in warnings.summary()
 

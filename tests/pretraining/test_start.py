@@ -245,3 +245,29 @@ def test_t5_has_no_cls(t5: tuple[TokenStore, Path], tmp_path: Path, published: P
                 RunSettings(choose_device("fp32"), 1),
                 tmp_path / "ckpt",
             )
+
+
+@pytest.mark.parametrize(("n", "kept"), [(1, [0, 1, 2]), (2, [1]), (3, [2])])
+def test_every_nth_layer_of_a_start(
+    store: TokenStore, tmp_path: Path, published: Path, n: int, kept: list[int]
+) -> None:
+    chosen = options("none") | {"layers_of_start": n}
+    out = run(store, tmp_path / "out", chosen, published)
+    ours, theirs = (transformers.AutoModel.from_pretrained(place).eval() for place in (out, published))
+    theirs.encoder.layer = torch.nn.ModuleList(theirs.encoder.layer[i] for i in kept)
+    ids = torch.tensor([[2, 9, 11, 30, 3]])
+    with torch.no_grad():
+        assert torch.equal(ours(ids).last_hidden_state, theirs(ids).last_hidden_state)
+    assert load_encoder(out)[1]["body"]["layers"] == len(kept)
+    with pytest.raises(DataError, match="a transformer of 3 layers; expected a transformer with at least 4"):
+        run(store, tmp_path / "none", chosen | {"layers_of_start": 4}, published)
+    with pytest.raises(ConfigError, match="layers_of_start 2 without a start"):
+        EncoderOptions.from_dict(
+            {name: value for name, value in chosen.items() if name != "start"} | {"layers_of_start": 2}
+        )
+
+
+def test_where_weights_go_back_to(store: TokenStore, tmp_path: Path, published: Path) -> None:
+    first = run(store, tmp_path / "first", options("mlm") | {"start": "hub:a/b"}, published)
+    second = run(store, tmp_path / "second", options("none") | {"start": "first"}, first)
+    assert load_encoder(second)[1]["origin"] == load_encoder(first)[1]["origin"] == "hub:a/b"

@@ -1,7 +1,7 @@
 """The table of a corpus of one's own and its answer, on numbers that can be checked by hand.
 
-Seen to fail when: the row with the highest mean is deployed whatever its interval; a tie goes to the dearer row; a row that is not
-above BM25 beyond chance is deployed; the values of the queries are those of one seed; an interval is that of one row alone.
+Seen to fail when: the row with the highest mean is deployed whatever its interval; a tie goes to the dearer row; a row that
+is not above BM25 beyond chance is deployed; the values of the queries are those of one seed; an interval is one row's alone.
 """
 
 from __future__ import annotations
@@ -76,8 +76,8 @@ def test_a_clear_winner_is_deployed_with_its_interval() -> None:
     gain = said.use.gain
     assert gain.effect == pytest.approx(0.2) and gain.low > 0.1
     assert said.sentences[0] == (
-        f"Deploy fine-tuned: nDCG@10 0.700, which is {gain.effect:+.3f} (95 % interval {gain.low:+.3f} to {gain.high:+.3f}) above "
-        "BM25's 0.500, on 60 test queries; no other row that can be deployed has a higher mean."
+        f"Deploy fine-tuned: nDCG@10 0.700, which is {gain.effect:+.3f} (95 % interval {gain.low:+.3f} to {gain.high:+.3f}) "
+        "above BM25's 0.500, on 60 test queries; no other row that can be deployed has a higher mean."
     )
     assert (
         "(RetroMAE, the only objective) changes nDCG@10 by -0.100" in said.sentences[1]

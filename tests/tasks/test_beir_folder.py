@@ -3,7 +3,8 @@
 Seen to fail when: judgements are not compared with ids; a fixed number of documents with sections is asked for in place of a
 share; documents, queries and judgements are only looked at for their ids; a split counts as one of which every query is
 judged in another, or has documents without text only; a query that nobody judged is refused; a relevance below zero counts
-as relevant; ids are only collected, so that one may stand twice; the whole of a large corpus is read; progress is shown.
+as relevant; ids are only collected, so that one may stand twice; the whole of a large corpus is read; progress is shown; a split
+of which nothing is left ends the run; equal documents make pairs; train questions test and train at once.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import bz2
 import gzip
 import json
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -98,6 +100,19 @@ JUDGED = "q1\td0\t1\n"
 BLANK = "".join(f'{{"_id": "d{number}", "title": "", "text": " "}}\n' for number in range(DOCUMENTS))
 
 
+def documents(texts: list[str]) -> str:
+    names = ["d0", "28", *(f"d{number}" for number in range(1, len(texts)))]
+    return "".join(json.dumps({"_id": name, "text": text}) + "\n" for name, text in zip(names, texts, strict=False))
+
+
+ONE = documents(["A whole sentence. And one more of them.", ""])
+SENTENCES = documents([f"A whole sentence {number}. And one more of them." for number in range(30)])
+EQUAL = documents(["A whole sentence. And one more of them."] * 30)
+SHORT = documents([f"words of item {number} in one short line" for number in range(30)])
+GERMAN = documents([f"Der Hund von Haus {number} wartet auf den Regen." for number in range(30)])
+NUMBERS = documents([f"{number} {number + 1} {number + 2}" for number in range(30)])
+
+
 def blank_first(folder: Path) -> None:
     """The document that is relevant has no text; the others have."""
     lines = (folder / "corpus.jsonl").read_text(encoding="utf-8").splitlines()
@@ -113,9 +128,8 @@ def blank_beside_dev(folder: Path) -> None:
     ("spoil", "words"),
     [
         (shutil.rmtree, "is no directory; expected one with corpus.jsonl"),
-        (lambda f: (f / "corpus.jsonl").unlink(), "corpus.jsonl: no such file .*pretrieve make-corpus"),
+        (lambda f: (f / "corpus.jsonl").unlink(), "corpus.jsonl: no such file .*expected a folder of BEIR's layout"),
         (lambda f: (f / "queries.jsonl").unlink(), "queries.jsonl: no such file, but there is qrels/test.tsv"),
-        (lambda f: (f / "qrels/test.tsv").rename(f / "qrels/train.tsv"), "test.tsv: no such file, and no dev.tsv"),
         (change("corpus.jsonl", ""), "corpus.jsonl: has no document"),
         # packed, and cut
         (change("corpus.jsonl", gzip.compress(DOCUMENT.encode() * 99)[:-9]), "corpus.jsonl: not a whole gzip file: it ends in"),
@@ -145,9 +159,6 @@ def blank_beside_dev(folder: Path) -> None:
         (change("qrels/test.tsv", f"{HEADER}q1\td0\thigh\n"), "test.tsv: line 2: found 'q1', 'd0', 'high'; expected .*whole"),
         (change("qrels/test.tsv", f"{HEADER}q1\td0\t-1\n"), "test.tsv: line 2: relevance -1 of document 'd0' for query 'q1' is"),
         (change("qrels/test.tsv", b"q1\td\xff\t1\n"), "test.tsv: line 1, byte 5: 0xff is not UTF-8"),
-        (change("qrels/test.tsv", HEADER), "test.tsv: no judgement in it"),
-        (change("qrels/train.tsv", ""), "train.tsv: no judgement in it.*leave an empty split out"),
-        (change("qrels/dev.tsv", "q1\td0\t0\n"), "dev.tsv: no judgement above 0 in it"),
         (change("qrels/test.tsv", f"{JUDGED}q1\td0\t2\n"), "test.tsv: line 2: document 'd0' has relevance 2 .* had 1 before"),
         (change("qrels/test.tsv", f"{HEADER}q1\td0\t2147483648\n"), "line 2: the relevance .* is 2147483648; expected .* up to"),
         (change("qrels/test.tsv", f"q1\td0\t{'9' * 5000}\n"), "line 1: the relevance of document 'd0' .* is 9{20}…; "),
@@ -155,9 +166,7 @@ def blank_beside_dev(folder: Path) -> None:
         (change("qrels/test.tsv", f"\n\n{HEADER}{JUDGED}"), "line 3: the header stands here, for lines 1 to 2 are empty"),
         (change("qrels/test.tsv", f"{HEADER}{JUDGED}{HEADER}"), "line 3: the header stands below other lines; expected"),
         # splits of which nothing is left
-        (change("qrels/train.tsv", JUDGED), r"train.tsv: 0 of its 1 queries .* \(1 are judged in test.tsv too"),
-        (change("qrels/train.tsv", "2\td1\t1\n"), r"train.tsv: 0 of its 1 queries .*; expected 4 or more: .* leave the file out"),
-        (change("qrels/dev.tsv", JUDGED), r"dev.tsv: 0 of its 1 queries .* \(1 are judged in test.tsv too"),
+        (change("qrels/test.tsv", "q1\td0\t0\n"), "test.tsv: no judgement above 0 in it; expected relevant documents: correct"),
         (blank_first, r"test.tsv: 0 of its 1 queries .* \(1 have no text, or no relevant document with a text or a"),
         (blank_beside_dev, r"test.tsv: 0 of its 1 queries .* expected 1 or more: correct it\."),
     ],
@@ -167,6 +176,90 @@ def test_what_is_wrong_is_said_in_one_sentence(folder: Path, spoil: Callable[[Pa
     with pytest.raises(DataError, match=words) as raised:
         look_at(folder)
     assert "\n" not in str(raised.value) and str(folder) in str(raised.value)
+
+
+NO_PAIRS = "no training questions, and fewer than 10 documents with texts of their own"
+
+
+@pytest.mark.parametrize(
+    ("spoil", "splits", "words"),
+    [
+        (change("qrels/train.tsv", ""), {"test"}, "qrels/train.tsv has no judgement in it, and is left out"),
+        (change("qrels/train.tsv", f"{HEADER}\n"), {"test"}, "qrels/train.tsv has no judgement in it, and is left out"),
+        (change("qrels/dev.tsv", "q1\td0\t0\n"), {"test"}, "qrels/dev.tsv is left out: no judgement above 0 in it"),
+        (
+            change("qrels/dev.tsv", JUDGED),
+            {"test"},
+            r"qrels/dev.tsv is left out: 0 of its 1 .* \(1 are judged in test.tsv too",
+        ),
+        (
+            change("qrels/train.tsv", JUDGED),
+            {"test"},
+            r"qrels/train.tsv is left out: 0 of its 1 .* \(1 are judged in test.tsv",
+        ),
+        (
+            change("qrels/train.tsv", "2\td1\t1\n"),
+            {"test"},
+            r"qrels/train.tsv is left out: 0 of its 1 .*; expected 4 or more",
+        ),
+        (change("qrels/test.tsv", HEADER), set(), "queries.jsonl is not used: there are no judgements"),
+        (lambda f: (f / "qrels/test.tsv").unlink(), set(), "queries.jsonl is not used: there are no judgements"),
+        (
+            lambda f: (f / "qrels/test.tsv").rename(f / "qrels/dev.tsv"),
+            {"dev"},
+            NO_PAIRS,
+        ),
+        (change("corpus.jsonl", SENTENCES), {"test"}, "no training questions: pairs are sentences"),
+        (change("corpus.jsonl", ONE), {"test"}, NO_PAIRS),
+        (
+            change("corpus.jsonl", EQUAL),
+            {"test"},
+            "29 documents have the text of another one; no pairs are made of them",
+        ),
+        (change("corpus.jsonl", EQUAL), {"test"}, NO_PAIRS),
+        (change("corpus.jsonl", SHORT), {"test"}, "no training questions, and hardly a .*: pairs are two random crops"),
+        (
+            change("corpus.jsonl", GERMAN),
+            {"test"},
+            "language: de, in 100% of the texts that were looked at; BM25 takes its",
+        ),
+        (change("corpus.jsonl", NUMBERS), {"test"}, "language: the texts have no words; BM25 reads them as English"),
+    ],
+)
+def test_what_is_lacking_is_done_without(
+    folder: Path, spoil: Callable[[Path], None], splits: set[str], words: str
+) -> None:
+    spoil(folder)
+    found = look_at(folder)
+    assert set(found.files) - {"corpus", "queries"} == splits
+    assert any(re.match(words, note) for note in found.notes), found.notes
+    if splits:
+        build_collection("beir", {name: Path(path) for name, path in found.files.items()}, folder.parent / "c")
+    if found.pairs:
+        build_collection(found.pairs, {"corpus": folder / "corpus.jsonl"}, folder.parent / "p")
+
+
+@pytest.mark.parametrize(("count", "tests", "trains"), [(20, 4, 16), (9, 9, 0)])
+def test_train_questions_test_where_nothing_else_does(folder: Path, count: int, tests: int, trains: int) -> None:
+    (folder / "qrels/test.tsv").unlink()
+    lines = "".join(f'{{"_id": "t{n}", "text": "what?"}}\n' for n in range(count))
+    (folder / "queries.jsonl").write_text(lines)
+    (folder / "qrels/train.tsv").write_text("".join(f"t{n}\td{n}\t{1 + n % 3}\n" for n in range(count)))
+    found = look_at(folder)
+    assert found.has_train == bool(trains) and any(note.startswith("no test questions: ") for note in found.notes)
+    files = {name: Path(path) for name, path in found.files.items()}
+    stats = build_collection("beir", files, folder.parent / "c", {"test_share": found.test_share}).stats
+    assert [stats["counts"].get(f"queries.{split}", 0) for split in ("test", "train")] == [tests, trains]
+    assert stats["kept"]["qrels"] == count
+    (folder / "qrels/dev.tsv").write_text("t0\td0\t1\n")
+    assert look_at(folder).test_share == 0, "dev tests"
+    with pytest.raises(ConfigError, match="test_share is 0.2, beside train, dev"):
+        build_collection("beir", files | {"dev": folder / "qrels/dev.tsv"}, folder.parent / "c", {"test_share": 0.2})
+
+
+def test_the_language_may_be_said(folder: Path) -> None:
+    found = look_at(folder, language="fi")
+    assert found.language == "fi" and not any(note.startswith("language") for note in found.notes)
 
 
 def test_what_may_not_be_read_is_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -179,7 +272,7 @@ def test_what_may_not_be_read_is_named(folder: Path, monkeypatch: pytest.MonkeyP
         return real(path)
 
     monkeypatch.setattr(Path, "is_file", is_file)
-    with pytest.raises(DataError, match=r"qrels/train.tsv: cannot be read: Permission denied"):
+    with pytest.raises(DataError, match=r"qrels/test.tsv: cannot be read: Permission denied"):
         look_at(folder)
 
 
@@ -225,9 +318,10 @@ def test_the_smallest_train_split_is_the_smallest_that_the_task_takes(
             assert look_at(folder).has_train
             build_collection_task(collection.directory, tokenizer, folder.parent / "t", {"full": "all"}, 1)
         else:
-            with pytest.raises(
-                DataError, match=rf"train.tsv: {count} of its {count} queries .* expected {least} or more"
-            ):
-                look_at(folder)
+            found = look_at(folder)
+            assert not found.has_train and any(
+                f"train.tsv is left out: {count} of its {count} queries" in note and f"expected {least} or more" in note
+                for note in found.notes
+            )
             with pytest.raises(ConfigError, match="too few questions to train on"):
                 build_collection_task(collection.directory, tokenizer, folder.parent / "t", {"full": "all"}, 1)

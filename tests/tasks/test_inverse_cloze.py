@@ -80,11 +80,19 @@ def test_too_little_is_refused(tmp_path: Path) -> None:
     path = write(
         tmp_path / "corpus.jsonl", {f"d{n}": text_of(n) for n in range(9)} | {"x": "One sentence is all there is."}
     )
-    with pytest.raises(DataError, match="9 documents have two sentences.*expected 10 or more.*qrels/train.tsv"):
+    with pytest.raises(DataError, match="9 documents with texts of their own have two sentences.*expected 10 or more"):
         build_collection("inverse-cloze", {"corpus": path}, tmp_path / "out")
     assert not (tmp_path / "out").exists()
     with pytest.raises(ConfigError, match="pairs 3"):
         build_collection("inverse-cloze", {"corpus": path}, tmp_path / "out", {"pairs": 3})
+
+
+def test_of_equal_texts_one_is_drawn(tmp_path: Path) -> None:
+    texts = {f"d{n}": text_of(n // 3) for n in range(60)}
+    _, queries, qrels = read(
+        build_collection("inverse-cloze", {"corpus": write(tmp_path / "c.jsonl", texts)}, tmp_path / "out")
+    )
+    assert len(queries) == 20 and {int(row["doc_id"][1:]) % 3 for row in qrels} == {0}
 
 
 def test_the_workflow_checks_the_files_of_a_collection() -> None:

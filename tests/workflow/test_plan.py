@@ -72,7 +72,8 @@ def test_the_default_target_is_every_table_and_figure_of_five_papers(project, ev
     references = project.folder / "references"
     assert everything.jobs["table"] == len(list(references.glob("*/table*.csv"))) + 1 == len(config["tables"]) == 30
     assert everything.jobs["figure"] == len(list(references.glob("*/figure*.yaml"))) == len(config["figures"]) == 9
-    # An encoder is trained once, whichever tables use it. coCondenser came after the five papers: no table of theirs has it. minilm has another vocabulary.
+    # An encoder is trained once, whichever tables use it. coCondenser came after the five papers: no table of theirs has it.
+    # minilm has another vocabulary than the demo.
     assert everything.jobs["pretrain"] == len(config["encoders"].keys() - {"cocondenser", "minilm"})
     assert everything.count("finetune") > 100 and everything.count("retrieve") > 100
 

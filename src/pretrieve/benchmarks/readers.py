@@ -198,6 +198,13 @@ READERS: dict[str, Reader] = {
         files=_names("corpus"),
         licence="of the corpus: see its source",
     ),
+    # The same of a corpus without sentences: two crops of one document.
+    "random-crops": Reader(
+        f"{_MADE}.random_crops:read_random_crops",
+        collection=True,
+        files=_names("corpus"),
+        licence="of the corpus: see its source",
+    ),
     # Examples, made of a corpus or of questions
     "structure-sts": _examples("regression", "structure_sts:build_structure_sts"),
     "section-triplets": _examples("triplet", "section_triplets:build_section_triplets", per_article=100),

@@ -1,4 +1,4 @@
-"""A folder of plain-text and Markdown files → corpus.jsonl, for a comparison on a corpus of one's own."""
+"""Any corpus → corpus.jsonl, for a comparison on a corpus of one's own: a folder of texts, a table, or a data set of the hub."""
 
 from __future__ import annotations
 
@@ -6,20 +6,41 @@ import argparse
 import sys
 from pathlib import Path
 
-from pretrieve.corpora.beir_writing import DOCUMENTS, folder_documents, write_documents
+from pretrieve.base.arguments import named_values
+from pretrieve.base.errors import ConfigError, nearest
+from pretrieve.corpora.any_corpus import Wanted, documents_of, source_of
+from pretrieve.corpora.beir_writing import DOCUMENTS, write_documents
+from pretrieve.corpora.folder import SUFFIXES as TEXTS
+from pretrieve.corpora.record_tables import NAMES
+from pretrieve.corpora.record_tables import SUFFIXES as TABLES
 from pretrieve.raw.raw_text import Warnings
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("folder", type=Path, help="with files .txt, .md and .markdown, in any depth")
-    parser.add_argument("--documents", default="files", help=f"what a document is: {' or '.join(DOCUMENTS)}")
+    parser.add_argument(
+        "place",
+        help=f"a folder of texts ({', '.join(TEXTS)}, in any depth), tables ({', '.join(TABLES)}), or hub:OWNER/NAME[:CONFIG]",
+    )
+    parser.add_argument("--documents", default="files", help=f"what a document of texts is: {' or '.join(DOCUMENTS)}")
+    parser.add_argument(
+        "--columns",
+        nargs="*",
+        default=[],
+        metavar="WHAT=NAME",
+        help=f"of a table: {', '.join(NAMES)}=NAME; or by usual names",
+    )
     parser.add_argument("--out", type=Path, required=True, metavar="DIR/corpus.jsonl")
 
 
 def main(args: argparse.Namespace) -> None:
     sys.stdout.reconfigure(errors="backslashreplace")  # a path may be of bytes that no text has
     warnings = Warnings()
-    count = write_documents(args.out, folder_documents(args.folder, args.documents, warnings))
+    columns = named_values(args.columns, "--columns")
+    for what in columns:
+        if what not in NAMES:
+            raise ConfigError(f"--columns: {what!r} is not allowed; allowed: {', '.join(NAMES)}{nearest(what, NAMES)}")
+    documents = documents_of(source_of(args.place), Wanted(args.documents, columns), warnings)
+    count = write_documents(args.out, documents)
     if warnings.counts:
         print(f"warning: {warnings.summary()}")
     print(f"{args.out}: {count:,} documents. Questions: queries.jsonl and qrels/test.tsv beside it.")

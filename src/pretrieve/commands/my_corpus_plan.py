@@ -15,14 +15,14 @@ import yaml
 
 from pretrieve.base.arguments import json_object, required
 from pretrieve.base.files import whole_file, write_json
-from pretrieve.benchmarks.official.beir_folder import look_at
 from pretrieve.models.config import BodyConfig
 from pretrieve.operations.estimate.calibrate import measure, one_core
 from pretrieve.operations.estimate.my_corpus import PLANNED, Amount, Forecast, choose, forecast_of, rungs, said
 from pretrieve.operations.estimate.rates import read_rates, usable_cores
 from pretrieve.operations.estimate.report import Machines, needs_of
 from pretrieve.workflow.config_files import read_config
-from pretrieve.workflow.my_corpus import PAIRS, configured
+from pretrieve.workflow.my_corpus import configured, looked_at
+from pretrieve.workflow.my_corpus_rows import trains_a_cross_encoder
 from pretrieve.workflow.plan import Plan
 
 
@@ -38,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> None:
     options = arguments.options
     config = read_config(words=[f"scale={arguments.scale}"]) | {"my_corpus": arguments.folder}
-    folder = look_at(Path(arguments.folder).expanduser())
+    folder = looked_at(config | {"my_corpus_options": options})
 
     def plan_of(amount: Amount) -> Plan:
         return Plan.load(configured(copy.deepcopy(config | {"my_corpus_options": amount.of(options)}), folder))
@@ -47,7 +47,7 @@ def main(arguments: argparse.Namespace) -> None:
     options = options | {"objectives": [name for name in options["objectives"] if name in whole.config["encoders"]]}
     machines = _machines(whole, arguments)
     forecast = cache(lambda amount: forecast_of(plan_of(amount), machines))
-    can_rerank = bool(options["rerank"]) and PAIRS not in whole.config["datasets"]
+    can_rerank = bool(options["rerank"]) and trains_a_cross_encoder(whole.config)
     ladder = rungs(options, len(options["objectives"]), can_rerank)
     fits = partial(choose, ladder, forecast)
     amount, found = fits(60 * arguments.minutes * PLANNED)

@@ -34,11 +34,11 @@ class Document(NamedTuple):
 
 
 def folder_documents(folder: Path, documents: str, warnings: Warnings) -> Iterator[Document]:
-    """The documents of a folder of plain-text and Markdown files (:mod:`pretrieve.corpora.folder`).
+    """The documents of a folder of texts, or of one file (:mod:`pretrieve.corpora.folder`).
 
     ``documents``: ``files``: id is the file's name within the folder, sections stand in the text under their headings.
     ``sections``: one document each, id ``name#2``, title ``Title: Heading``; for files that are longer than what a model
-    reads. Files of other kinds are counted in ``warnings``.
+    reads. A page of a PDF is a section. Files of other kinds are counted in ``warnings``, but for BEIR's own.
 
     Raises
     ------
@@ -51,8 +51,9 @@ def folder_documents(folder: Path, documents: str, warnings: Warnings) -> Iterat
         raise ConfigError(f"documents {documents!r} is not allowed; allowed: {', '.join(DOCUMENTS)}.")
     for file, article in read_files([folder], warnings):
         yield from _of_file(file.as_posix(), article, documents)
-    for file in passed_over(folder, SUFFIXES):
-        warnings.add(f"no {', '.join(SUFFIXES)} file, passed over", str(folder / file))
+    for file in passed_over(folder, SUFFIXES) if folder.is_dir() else ():
+        if file.parts[0] != "qrels" and not file.name.startswith(("corpus.jsonl", "queries.jsonl")):
+            warnings.add(f"no {', '.join(SUFFIXES)} file, passed over", str(folder / file))
 
 
 def _of_file(name: str, article: Article, documents: str) -> Iterator[Document]:
@@ -83,7 +84,7 @@ def write_documents(path: Path, documents: Iterable[Document]) -> int:
             record = {"_id": document.doc_id, "title": document.title, "text": document.text}
             stream.write(json.dumps(record, ensure_ascii=False).encode() + b"\n")
         if not count:
-            raise DataError(f"{path}: would have no document; expected files .txt, .md or .markdown with text in them.")
+            raise DataError(f"{path}: would have no document; expected files or rows with text in them.")
     return count
 
 

@@ -1,10 +1,10 @@
-"""A folder of plain-text and Markdown files: the corpus of one's own.
+"""A folder of texts: the corpus of one's own.
 
-Every ``.txt``, ``.md`` and ``.markdown`` file below the folder is an article, in the order of the names. A Markdown
-file's title is its ``title:`` or first heading, another's the name of the file; headings divide it into sections,
-links between files become links of the corpus (:mod:`pretrieve.corpora.markdown`). In a plain-text file blank lines
-separate paragraphs. All text counts: unlike an encyclopaedia's, a short paragraph of a manual is no remains of a
-layout.
+Every plain-text, Markdown, HTML and PDF file below the folder is an article, in the order of the names. Its title is the one that
+stands in it, or the name of the file. Headings of Markdown (:mod:`pretrieve.corpora.markdown`) and of web pages
+(:mod:`pretrieve.corpora.web_page`), and pages of a PDF (:mod:`pretrieve.corpora.pdf_text`) divide it into sections; links between
+Markdown files become links of the corpus. In a plain-text file blank lines separate paragraphs. All text counts: unlike an
+encyclopaedia's, a short paragraph of a manual is no remains of a layout.
 """
 
 from __future__ import annotations
@@ -18,12 +18,14 @@ from urllib.parse import unquote
 
 from pretrieve.corpora.builder import Article, Redirect
 from pretrieve.corpora.markdown import sections_of
+from pretrieve.corpora.pdf_text import UnreadablePdf, read_pdf
 from pretrieve.corpora.plain_text import paragraphs_of, stem, text_files
+from pretrieve.corpora.web_page import read_web_page
 from pretrieve.corpora.wikitext import Paragraph, Section
-from pretrieve.raw.raw_text import Warnings, read_lines
+from pretrieve.raw.raw_text import LONGEST, Warnings, read_lines
 
-MARKDOWN = (".md", ".markdown")
-SUFFIXES = (*MARKDOWN, ".txt")
+MARKDOWN, HTML, PDF = (".md", ".markdown"), (".html", ".htm"), ".pdf"
+SUFFIXES = (*MARKDOWN, *HTML, PDF, ".txt")
 _SCHEME = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*:|//|#|$")
 
 
@@ -46,16 +48,31 @@ def read_files(paths: Iterable[Path], warnings: Warnings) -> Iterator[tuple[Path
         what :func:`~pretrieve.corpora.plain_text.text_files` and :func:`~pretrieve.raw.raw_text.read_lines` raise.
     """
     for folder, file in text_files(paths, SUFFIXES):
-        texts = (line.text for line in read_lines(folder / file))
-        title, sections = "", [Section("", 1)]
-        if file.name.lower().endswith(MARKDOWN):
-            title, sections = sections_of(texts, partial(_linked_file, file))
-        else:
-            sections[0].paragraphs = [Paragraph(text) for text in paragraphs_of(texts)]
+        if file.name.lower().endswith(HTML) and (folder / file).stat().st_size > LONGEST:
+            warnings.add(f"web page of more than {LONGEST:,} bytes, left out", str(folder / file))
+            continue
+        try:
+            title, sections = _contents(folder, file)
+        except UnreadablePdf as error:
+            warnings.add("PDF that cannot be read, left out", str(error))
+            continue
         if not any(section.paragraphs for section in sections):
             warnings.add("file without text, left out", str(folder / file))
             continue
         yield file, Article(title or stem(file, SUFFIXES), sections)
+
+
+def _contents(folder: Path, file: Path) -> tuple[str, list[Section]]:
+    """Title ('' for none) and sections of a file."""
+    path, name = folder / file, file.name.lower()
+    if name.endswith(PDF):
+        return read_pdf(path)
+    if name.endswith(HTML):
+        return read_web_page(path)
+    texts = (line.text for line in read_lines(path))
+    if name.endswith(MARKDOWN):
+        return sections_of(texts, partial(_linked_file, file))
+    return "", [Section("", 1, [Paragraph(text) for text in paragraphs_of(texts)])]
 
 
 def read_folder(paths: Iterable[Path], warnings: Warnings) -> Iterator[Article | Redirect]:

@@ -1,20 +1,21 @@
 """The language of a corpus, told from its texts: it decides how BM25 cuts and stems words.
 
-py3langid (a naive Bayes classifier over byte n-grams, after Lui & Baldwin 2012, https://aclanthology.org/P12-3005) judges blocks of
-texts: a single title is too short for it. The languages that count are those that Anserini has an analyser for (its
-``AnalyzerMap``, and English; without Thai, whose words the Java runtime in the lock cannot tell apart). A corpus in another one gets :data:`NONE`: words are cut as Unicode says, in lower case, and neither
-stemmed nor left out. Standard library only at import, for the workflow reads the list.
+py3langid (a naive Bayes classifier over byte n-grams, after Lui & Baldwin 2012, https://aclanthology.org/P12-3005) judges blocks
+of texts: a single title is too short for it. The languages that count are those that Anserini has an analyser for (its
+``AnalyzerMap``, and English; without Thai, whose words the Java runtime in the lock cannot tell apart). A corpus in another one
+gets :data:`NONE`: words are cut as Unicode says, in lower case, and neither stemmed nor left out.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from typing import NamedTuple
+from functools import cache
+from typing import Any, NamedTuple
 
 #: Languages with an analyser of their own.
-ANALYSED = ("ar", "bn", "da", "de", "en", "es", "fa", "fi", "fr", "hi", "hu", "id", "it", "ja", "ko", "nl", "no", "pl", "pt", "ru",
-            "sv", "te", "tr", "uk", "zh")  # fmt: skip
+ANALYSED = ("ar", "bn", "da", "de", "en", "es", "fa", "fi", "fr", "hi", "hu", "id", "it", "ja", "ko", "nl", "no", "pl", "pt",
+            "ru", "sv", "te", "tr", "uk", "zh")  # fmt: skip
 #: Of a language without one.
 NONE = "none"
 LANGUAGES = (*ANALYSED, NONE)
@@ -41,9 +42,7 @@ def language_of(texts: Iterable[str]) -> Language:
     >>> language_of(["Es regnete. Wir blieben im Haus."])
     Language(code='de', found='de', share=1.0)
     """
-    from py3langid.langid import MODEL_FILE, LanguageIdentifier
-
-    identifier = LanguageIdentifier.from_model_file(MODEL_FILE)
+    identifier = _identifier()
     votes = Counter[str]()
     for block in _blocks(texts):
         name = identifier.classify(block)[0]
@@ -53,6 +52,13 @@ def language_of(texts: Iterable[str]) -> Language:
         return Language("en", "", 1.0)
     found, count = min(votes.items(), key=lambda vote: (-vote[1], vote[0]))
     return Language(found if found in ANALYSED else NONE, found, count / votes.total())
+
+
+@cache
+def _identifier() -> Any:
+    from py3langid.langid import MODEL_FILE, LanguageIdentifier
+
+    return LanguageIdentifier.from_model_file(MODEL_FILE)
 
 
 def _blocks(texts: Iterable[str]) -> Iterable[str]:

@@ -26,8 +26,9 @@ def _checked(kind: type, values: Mapping[str, Any], what: str) -> dict[str, Any]
 
 @dataclass(frozen=True)
 class Budget:
-    """What encoders share that are compared: examples a step, steps (or epochs in their place), and the optimiser's constants;
-    None: the default of :class:`pretrieve.training.optimiser.OptimiserConfig`."""
+    """What encoders share that are compared: examples a step, steps (or epochs in their place), how many of these the body is
+    frozen for and at which rate (:mod:`pretrieve.training.heads_first`), and the optimiser's constants; None: the default of
+    :class:`pretrieve.training.optimiser.OptimiserConfig`."""
 
     batch: int
     learning_rate: float
@@ -39,6 +40,8 @@ class Budget:
     beta2: float | None = None
     eps: float | None = None
     clip: float | None = None
+    heads_steps: int | None = None
+    heads_rate: float | None = None
 
     def __post_init__(self) -> None:
         if (self.steps is None) == (self.epochs is None):
@@ -64,8 +67,8 @@ class Budget:
 @dataclass(frozen=True)
 class EncoderOptions:
     """``body``: fields of :class:`~pretrieve.models.config.BodyConfig`; ``objective``: its ``name`` and every option of it
-    (:mod:`pretrieve.pretraining.presets`), with the lengths of its texts; ``start``: what the encoder goes on from; ``budget``:
-    None where nothing is trained."""
+    (:mod:`pretrieve.pretraining.presets`), with the lengths of its texts; ``start``: what the encoder goes on from;
+    ``layers_of_start``: n takes every n-th layer of it, None all; ``budget``: None where nothing is trained."""
 
     body: Mapping[str, Any]
     objective: Mapping[str, Any]
@@ -75,8 +78,11 @@ class EncoderOptions:
     head: str
     start: str | None = None
     budget: Budget | None = None
+    layers_of_start: int | None = None
 
     def __post_init__(self) -> None:
+        if self.layers_of_start and not self.start:
+            raise ConfigError(f"encoder options: layers_of_start {self.layers_of_start} without a start; expected one.")
         BodyConfig.from_dict(dict(self.body))
         name = self.objective.get("name")
         if (name == "none") != (self.budget is None):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.models.config import BodyConfig
 from pretrieve.models.hf_format import Checkpoint
@@ -13,6 +15,27 @@ from pretrieve.text.vocabulary import NO_TOKEN
 WORDLESS = ("none", "pairs")
 #: Word embeddings are padded to a multiple of this (T5 v1.1: 32,128 rows for 32,100 entries).
 PADDED_TO = 128
+
+
+def every_layer(start: Checkpoint, n: int) -> Checkpoint:
+    """A start of which only every ``n``-th layer is kept, the last of each n: of 6 layers and n = 3 the third and the sixth.
+
+    Raises
+    ------
+    DataError
+        when no layer is left, or it is not a Transformer.
+    """
+    kept = range(n - 1, start.config.layers, n)
+    if start.config.kind != "transformer" or not kept:
+        raise DataError(
+            f"{start.path}: a {start.config.kind} of {start.config.layers} layers; expected a transformer with at least {n}, "
+            f"as layers_of_start is {n}."
+        )
+    body = {name: tensor for name, tensor in start.body.items() if not name.startswith("layers.")}
+    for place, layer in enumerate(kept):
+        begin = f"layers.{layer}."
+        body |= {f"layers.{place}.{n.removeprefix(begin)}": t for n, t in start.body.items() if n.startswith(begin)}
+    return replace(start, config=replace(start.config, layers=len(kept)), body=body)
 
 
 def body_config(options: EncoderOptions, store: TokenStore, start: Checkpoint | None) -> BodyConfig:

@@ -18,7 +18,7 @@ from pretrieve.models.encoder import Encoder
 from pretrieve.models.hf_format import Checkpoint, load_tensors, read_encoder, save_encoder
 from pretrieve.models.published import read_start
 from pretrieve.pretraining.encoder_options import EncoderOptions
-from pretrieve.pretraining.initial_weights import body_config
+from pretrieve.pretraining.initial_weights import body_config, every_layer
 from pretrieve.pretraining.objectives import build_objective
 from pretrieve.pretraining.setting import Setting
 from pretrieve.text.token_store import TokenStore
@@ -130,6 +130,8 @@ def pretrain(
         )
     store = TokenStore(store_dir)
     start = read_start(start_dir) if start_dir is not None else None
+    if start is not None and options.layers_of_start:
+        start = every_layer(start, options.layers_of_start)
     encoder = make_encoder(options, store, run.seed, start)
     outcome, heads, objective = Outcome([], 0, 0.0), {}, None
     checkpoints = Checkpoints(checkpoint_dir, content_key(options.to_dict(), run.seed, store.key, _identity(start)))
@@ -156,6 +158,7 @@ def pretrain(
         "objective": options.objective,
         "budget": options.budget and options.budget.to_dict(),
         "start": options.start,
+        "origin": _origin(options, start),
         "seed": run.seed,
         "tokens": outcome.tokens,
         "trained_projection": objective is not None and bool(towers(objective)),
@@ -171,6 +174,11 @@ def pretrain(
         checkpoints.clear(keep=int(leaves_checkpoints()))
     processes.wait()
     return outcome
+
+
+def _origin(options: EncoderOptions, start: Checkpoint | None) -> str | None:
+    """The published checkpoint that an encoder's weights go back to, through however many encoders; None for random ones."""
+    return start.about.get("origin", None if start.about else options.start) if start is not None else None
 
 
 def _identity(start: Checkpoint | None) -> str:

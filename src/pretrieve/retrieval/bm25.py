@@ -20,8 +20,8 @@ Scoring (``k1`` and ``b`` apply at search time; an index serves all of them)::
 
 with ``|d|`` stored in one byte: exact below 40 terms, then rounded down. N and avgdl count the documents that have at least one
 term. What is a term, the analyser of the language says: Anserini's own one, in English Porter stems without stop words; in a
-language without one (:data:`~pretrieve.corpora.language.NONE`) Lucene's ``StandardAnalyzer``, which only cuts and lowers. An index
-remembers its language (``language.json``), so that queries are read as its documents were.
+language without one (:data:`~pretrieve.corpora.language.NONE`) Lucene's ``StandardAnalyzer``, which only cuts and lowers. An
+index remembers its language (``language.json``), so that queries are read as its documents were.
 """
 
 from __future__ import annotations

@@ -63,8 +63,8 @@ def bm25(
     threads: int = 1,
     language: str = "en",
 ) -> Run:
-    """Rank passages (id → text) for queries (id → text) with Lucene's BM25 (:mod:`pretrieve.retrieval.bm25`), whose analyser is that
-    of ``language`` (:data:`pretrieve.corpora.language.LANGUAGES`).
+    """Rank passages (id → text) for queries (id → text) with Lucene's BM25 (:mod:`pretrieve.retrieval.bm25`), whose analyser is
+    that of ``language`` (:data:`pretrieve.corpora.language.LANGUAGES`).
 
     Raises
     ------

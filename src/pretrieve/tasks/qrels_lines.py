@@ -125,15 +125,17 @@ def add_judgements(
     layout: str,
     split_of: Mapping[str, str],
     below_zero: str = "error",
+    moved: bool = False,
 ) -> None:
     """Give the judgements of all files (split → file) to the writer.
 
-    ``below_zero``: ``error``, or ``leave-out`` for publishers who write −1 for "not judged" (TREC-COVID).
+    ``below_zero``: ``error``, or ``leave-out`` for publishers who write −1 for "not judged" (TREC-COVID). ``moved``: queries
+    belong to the split that ``split_of`` says, whichever file judges them.
     """
     for split, path in files.items():
         for line, query_id, doc_id, relevance in read_qrels(path, layout, writer.warnings):
             writer.at(path, line)
             if relevance < 0 and below_zero == "leave-out":
                 writer.warnings.add("judgement below zero, left out", f"{path}: line {line}: {query_id} {doc_id}")
-            elif split_of.get(query_id, split) == split:
-                writer.add_judgement(query_id, doc_id, relevance, split)
+            elif (own := split_of.get(query_id, split)) == split or (moved and own):
+                writer.add_judgement(query_id, doc_id, relevance, own)

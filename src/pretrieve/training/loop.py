@@ -24,9 +24,10 @@ from torch import nn
 from pretrieve.base.errors import PretrieveError
 from pretrieve.base.progress import Progress
 from pretrieve.training.checkpoint import Checkpoints, State, pack_state, unpack_state
+from pretrieve.training.heads_first import Phases
 from pretrieve.training.memory import out_of_memory
 from pretrieve.training.objective import MicroBatch, Objective
-from pretrieve.training.optimiser import OptimiserConfig, learning_rate_at, make_optimiser
+from pretrieve.training.optimiser import OptimiserConfig
 from pretrieve.training.prefetch import Prefetch
 from pretrieve.training.processes import Processes
 from pretrieve.training.run_settings import RunSettings
@@ -99,7 +100,6 @@ def train(
     """
     device, processes = run.device, run.processes or Processes()
     module = objective.module.to(device.device)
-    optimiser = make_optimiser(module, config)
     watcher = watcher or Watcher()
     curve: list[dict[str, float]] = []
     first, tokens, spent = 0, 0, 0.0
@@ -110,8 +110,9 @@ def train(
             f"{label}: the processes would go on from steps {[int(step) for step in begins]}; they need one folder of "
             "checkpoints that all of them see."
         )
+    phases = Phases(module, config, saved.step if saved else 0)
     if saved:
-        unpack_state({n: t for n, t in saved.tensors.items() if not n.startswith("watcher/")}, module, optimiser)
+        unpack_state({n: t for n, t in saved.tensors.items() if not n.startswith("watcher/")}, module, phases.optimiser)
         watcher.tensors = {n.removeprefix("watcher/"): t for n, t in saved.tensors.items() if n.startswith("watcher/")}
         watcher.info = saved.info["watcher"]
         first, tokens, spent, curve = saved.step, saved.info["tokens"], saved.info["wall_s"], saved.info["curve"]
@@ -120,7 +121,7 @@ def train(
     since_row = (begun, tokens)
 
     def save(step: int) -> None:
-        state = pack_state(module, optimiser) | {f"watcher/{n}": t for n, t in watcher.tensors.items()}
+        state = pack_state(module, phases.optimiser) | {f"watcher/{n}": t for n, t in watcher.tensors.items()}
         info = {"tokens": tokens, "wall_s": spent + time.monotonic() - begun, "curve": curve, "watcher": watcher.info}
         checkpoints.save(State(step, state, info))
 
@@ -132,11 +133,9 @@ def train(
         Prefetch(lambda step: objective.micro_batches(step, processes.world), device) as batches_of,
     ):
         for step in range(first, config.steps):
-            rate = learning_rate_at(config, step)
-            for group in optimiser.param_groups:
-                group["lr"] = rate
+            rate = phases.set_rate(step)
             micro_batches = batches_of(step, last=min(config.steps - 1, known_until(step)))
-            optimiser.zero_grad(set_to_none=True)
+            phases.optimiser.zero_grad(set_to_none=True)
             try:
                 done = accumulate(objective, micro_batches, device, processes, (run.seed, step))
             except torch.OutOfMemoryError as error:
@@ -152,7 +151,8 @@ def train(
             processes.add_gradients(module.parameters())
             norm = float(nn.utils.clip_grad_norm_(module.parameters(), config.clip or math.inf))
             _refuse_nan(f"{label}: the gradient norm", norm, place, micro_batches)
-            optimiser.step()
+            phases.optimiser.step()
+            phases.reach(step + 1)
             tokens += sum(batch.tokens for batch in micro_batches)
             if step % log_every == 0 or step == config.steps - 1:
                 now = time.monotonic()

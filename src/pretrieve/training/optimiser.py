@@ -42,7 +42,8 @@ class OptimiserConfig:
     name: one of ``OPTIMISERS``; LAMB uses AdamW's constants, Adafactor only ``weight_decay``. schedule: one of ``SCHEDULES``.
     decay_factor: how much of the peak ``t5x`` loses a step; None: as much as leads to 0 after the last one.
     schedule_steps: the step at which the schedule ends, warm-up being a share of it; 0: ``steps``. SEED-Encoder's and ANCE's
-    released checkpoints are from before the end of theirs. bias_correction: of LAMB's moments.
+    released checkpoints are from before the end of theirs. bias_correction: of LAMB's moments. heads_steps, heads_rate: the first
+    of ``steps``, in which the body stays as it is, and their peak rate (0: learning_rate); :mod:`pretrieve.training.heads_first`.
 
     Raises
     ------
@@ -63,8 +64,16 @@ class OptimiserConfig:
     decay_factor: float | None = None
     bias_correction: bool = False
     schedule_steps: int = 0
+    heads_steps: int = 0
+    heads_rate: float = 0.0
 
     def __post_init__(self) -> None:
+        if self.heads_steps and (not 0 < self.heads_steps < self.steps or self.heads_rate < 0 or self.schedule_steps):
+            raise ConfigError(
+                f"heads_steps={self.heads_steps}, heads_rate={self.heads_rate}, steps={self.steps}, "
+                f"schedule_steps={self.schedule_steps}: expected fewer heads_steps than steps, heads_rate >= 0, and no "
+                "schedule_steps."
+            )
         if self.steps < 0 or self.learning_rate <= 0 or not 0 <= self.warmup <= 1:
             raise ConfigError(
                 f"steps={self.steps}, learning_rate={self.learning_rate}, warmup={self.warmup}: "

@@ -84,11 +84,13 @@ def accumulate(
     weigh(contrast).backward()
     for number, batch in reversed(own):
         vectors, losses = encoded[number] if number == kept else encode(number, batch, True)
-        ends, gradients = [vectors], [leaves[number].grad.to(vectors.dtype)]
+        # Vectors of a frozen body have no graph (pretrieve.training.heads_first).
+        ends, gradients = ([vectors], [leaves[number].grad.to(vectors.dtype)]) if vectors.requires_grad else ([], [])
         if losses:
             ends.append(weigh(losses))
             gradients.append(None)
-        torch.autograd.backward(ends, gradients)
+        if ends:
+            torch.autograd.backward(ends, gradients)
         note(batch, losses)
     result = _finish(objective, sums, totals, seen, processes, device)
     # Every process has the whole contrast; it is not a sum over processes.

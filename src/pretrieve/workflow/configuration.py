@@ -19,6 +19,7 @@ from pretrieve.analysis.plan import check_analyses
 from pretrieve.base.errors import ConfigError, nearest
 from pretrieve.base.package_files import package_file
 from pretrieve.benchmarks.readers import READERS, check_dataset
+from pretrieve.finetuning.recipe_parts import NO_LIMIT
 from pretrieve.finetuning.recipes import RECIPES, VARIANTS, resolve_recipe
 from pretrieve.pretraining.objectives import PAIR_TASKS
 from pretrieve.pretraining.presets import OPTIONS
@@ -151,6 +152,11 @@ def check_config(config: Mapping[str, Any], table_names: Iterable[str]) -> None:
         if ("steps" in budget) == ("epochs" in budget):
             raise ConfigError(
                 f"config: {where}.pretraining.budgets.{name}: found {', '.join(budget)}; expected either steps or epochs"
+            )
+        if not budget.get("heads_steps", 0) < budget.get("steps", NO_LIMIT):
+            raise ConfigError(
+                f"config: {where}.pretraining.budgets.{name}.heads_steps: {budget['heads_steps']} of {budget['steps']} steps; "
+                "expected fewer, for the body has to learn too"
             )
     for name, encoder in config["encoders"].items():
         _check_encoder(name, encoder, config)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from pretrieve.base.errors import ConfigError
 from pretrieve.benchmarks.readers import READERS
 from pretrieve.finetuning.recipes import KIND_OF, RETRIEVAL_KINDS, resolve_recipe
 from pretrieve.pretraining.encoder_options import Budget, EncoderOptions
@@ -33,6 +34,10 @@ def encoder_options(config: Mapping[str, Any], encoder: str) -> EncoderOptions:
         body |= {"max_positions": scale["body"]["max_positions"]} | shape
     else:
         body |= scale["bow_mlp"] | {"heads": 1}
+    if "layers_of_start" in entry and entry["body"] != "transformer":
+        raise ConfigError(
+            f"config: encoders.{encoder}.layers_of_start: the body is a {entry['body']}; expected transformer"
+        )
     if "layer_norm_eps" in entry:
         body |= {"layer_norm_eps": entry["layer_norm_eps"]}
     tasks = None if isinstance(entry["objective"], str) else list(entry["objective"])
@@ -50,6 +55,7 @@ def encoder_options(config: Mapping[str, Any], encoder: str) -> EncoderOptions:
         similarity=objective.get("similarity", scale["similarity"]),
         head=objective.get("head", "linear"),
         start=entry.get("start"),
+        layers_of_start=entry.get("layers_of_start"),
         budget=Budget(**scale["pretraining"]["budgets"][entry["budget"]]) if "budget" in entry else None,
     )
 

@@ -7,8 +7,9 @@ configuration one in which
 * the corpus that is pre-trained on is ``corpus.jsonl``, and the only data set is the folder: ``my-corpus``;
 * the scale has the vocabulary and the body of one published encoder, ``my_corpus_options.start``. The encoder ``published``
   is that one; those of ``my_corpus_options.objectives`` go on from it on the folder's texts, with equal steps each;
-* all are fine-tuned by one recipe on the train split. Without one, the training set is ``my-corpus-ict``, pairs made of
-  the corpus (:mod:`pretrieve.benchmarks.made.inverse_cloze`), and ``my-corpus`` only tests;
+* all are fine-tuned by one recipe on the train split. Without one, the training set is ``my-corpus-pairs``, pairs made of
+  the corpus (:mod:`pretrieve.benchmarks.made.inverse_cloze`, or :mod:`~pretrieve.benchmarks.made.random_crops` where it has
+  no sentences), and ``my-corpus`` only tests; where no pairs can be made, nothing is trained;
 * which rows the table has of them: :mod:`pretrieve.workflow.my_corpus_rows`;
 * results stand in ``results/{scale}/my_corpus``, so that the scale's own are left alone.
 
@@ -20,6 +21,7 @@ from __future__ import annotations
 import copy
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -31,11 +33,12 @@ from pretrieve.pretraining.presets import OPTIONS
 from pretrieve.workflow.configuration import check_config
 from pretrieve.workflow.job_options import chain_of
 from pretrieve.workflow.scales import at_scale
+from pretrieve.workflow.stage_code import stage_code
 
 if TYPE_CHECKING:
     from pretrieve.benchmarks.official.beir_folder import Folder
 
-NAME, PAIRS = "my-corpus", "my-corpus-ict"
+NAME, PAIRS = "my-corpus", "my-corpus-pairs"
 TARGET = "my_corpus_report"
 SIZE = "full"
 METRICS = ["ndcg@10", "mrr@10", "recall@10", "recall@100"]
@@ -58,10 +61,26 @@ def with_my_corpus(config: dict[str, Any]) -> dict[str, Any]:
     check_config(config, config["tables"])
     if "my_corpus_options" not in config:
         raise ConfigError("config: my_corpus_options is missing; config.yaml of the project has it.")
-    # It imports Parquet's library, which other calls of Snakemake do without.
-    from pretrieve.benchmarks.official.beir_folder import look_at
+    return configured(config, looked_at(config))
 
-    return configured(config, look_at(Path(str(config["my_corpus"])).expanduser()))
+
+def looked_at(config: Mapping[str, Any]) -> Folder:
+    """What the place has: a folder in BEIR's layout as it is, all others once their documents are in it."""
+    # They import Parquet's library, which other calls of Snakemake do without.
+    from pretrieve.benchmarks.official.beir import packed_file
+    from pretrieve.benchmarks.official.beir_folder import look_at
+    from pretrieve.corpora.any_corpus import Wanted, converted
+
+    options, place = config["my_corpus_options"], str(config["my_corpus"])
+    folder, language = Path(place).expanduser(), options["language"]
+    if folder.is_dir() and packed_file(folder, "corpus.jsonl"):
+        return look_at(folder, language=language)
+    made = Path(f"results/{config['scale']}/my_corpus/documents")
+    wanted = Wanted(options["documents"], options["columns"])
+    corpus, notes = converted(place, made, wanted, stage_code("make_corpus.py"))
+    beside = folder if folder.is_dir() else folder.parent if folder.is_file() else made
+    found = look_at(beside, corpus, language)
+    return replace(found, notes=(*notes, *found.notes))
 
 
 def refuse_report(config: Mapping[str, Any]) -> NoReturn:
@@ -112,6 +131,12 @@ def configured(config: Mapping[str, Any], folder: Folder) -> dict[str, Any]:
         "corpora": {NAME: {"reader": "beir", "files": {"corpus": folder.files["corpus"]}}},
         "datasets": _datasets(folder, options) if folder.has_queries else {},
         "encoders": _encoders(options, folder),
+        "bm25": {**config["bm25"], "language": folder.language},
+        "my_corpus_found": {
+            "language": folder.language,
+            "notes": list(folder.notes),
+            "trains": bool(folder.has_train or folder.pairs),
+        },
     }
     made["recipes"] = _with_what_it_needs(options["recipe"], config["recipes"], scale["finetuning"])
     if made["datasets"]:
@@ -142,20 +167,14 @@ def _datasets(folder: Folder, options: Mapping[str, Any]) -> dict[str, Any]:
         "metrics": METRICS,
         "sizes": {SIZE: "all"},
     }
+    if folder.test_share:
+        own["reader_options"] = {"test_share": folder.test_share}
     if folder.has_train:
         return {NAME: own}
-    if not folder.has_sentences and not folder.has_pairs:
-        raise DataError(
-            f"{folder.files['corpus']}: hardly a document has two sentences, so there is nothing to make training pairs of; "
-            "give qrels/train.tsv."
-        )
-    if not folder.has_pairs:
-        raise DataError(
-            f"{folder.files['corpus']}: too few documents have two sentences, one of them of ordinary length, to make training "
-            "pairs of; give qrels/train.tsv, or more and longer documents."
-        )
+    if not folder.pairs:
+        return {NAME: own}
     pairs = {
-        "reader": "inverse-cloze",
+        "reader": folder.pairs,
         "files": {"corpus": folder.files["corpus"]},
         "reader_options": {"pairs": options["pairs"]},
         "title": "prefix",
@@ -170,7 +189,7 @@ def _encoders(options: Mapping[str, Any], folder: Folder) -> dict[str, Any]:
     begun = body | {"start": options["start"]}
     encoders = {PUBLISHED: begun | {"objective": "none"}}
     words = ("bert", *(name for name in OPTIONS if name not in ("none", "mlm", "pairs")))
-    for name in options["objectives"]:
+    for name in options["objectives"] if folder.has_train or folder.pairs else ():
         tasks = name.split("-")
         if name == SCRATCH:
             encoders[name] = body | {"objective": "mlm", "budget": "scratch"}
@@ -198,8 +217,11 @@ def timetable_of(config: Mapping[str, Any]) -> dict[str, str]:
 
 
 def say_what_is_left_out(config: Mapping[str, Any]) -> None:
-    """One line on standard error for each objective that was asked for and this corpus has nothing for."""
-    for name in config["my_corpus_options"]["objectives"]:
+    """One line on standard error for what the folder has or lacks, and for each objective that this corpus has nothing for."""
+    lines = list(config["my_corpus_found"]["notes"])
+    for name in config["my_corpus_options"]["objectives"] if config["my_corpus_found"]["trains"] else ():
         if name not in config["encoders"]:
             lacks = "no sections (lines '# …')" if name != "ict" else "hardly two sentences in a document"
-            print(f"my_corpus: {name} is left out: {lacks}.", file=sys.stderr)
+            lines.append(f"{name} is left out: {lacks}")
+    for line in lines:
+        print(f"my_corpus: {line}.", file=sys.stderr)

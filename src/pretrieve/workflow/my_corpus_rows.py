@@ -39,6 +39,11 @@ def _row(kind: str, label: str, system: str, seeds: list[int], more: Mapping[str
     return {"kind": kind, "label": label, "system": system, "seeds": seeds, **more}
 
 
+def trains_a_cross_encoder(config: Mapping[str, Any]) -> bool:
+    """Whether there are questions to train one on: pairs that are made of the texts teach it which text is the same."""
+    return config["my_corpus_found"]["trains"] and PAIRS not in config["datasets"]
+
+
 def rows_of(config: Mapping[str, Any]) -> list[dict[str, Any]]:
     """``kind``, ``label``, ``system`` and ``seeds`` of every row; ``dense``: of a hybrid, the system that BM25 is fused with."""
     options = config["my_corpus_options"]
@@ -47,13 +52,13 @@ def rows_of(config: Mapping[str, Any]) -> list[dict[str, Any]]:
     order = list(_KINDS) + list(_LABELS)
     encoders = sorted(config["encoders"], key=lambda name: order.index(name) if name in order else len(order))
     encoders.sort(key=lambda name: (name != PUBLISHED, name == SCRATCH))
-    for name in encoders:
+    for name in encoders if config["my_corpus_found"]["trains"] else ():
         dense.append(_row(_KINDS.get(name, "continued"), label_of(name), f"{name}.{recipe}-{SIZE}", seeds, {}))
     rows = [_row("bm25", "BM25", BM25, [0], {}), *dense]
     for row in dense:
         more = {"dense": row["system"]}
         rows.append(_row("hybrid", f"BM25 + {row['label']}", f"{HYBRID}{row['system']}", row["seeds"], more))
-    if options["rerank"] and PAIRS not in config["datasets"]:
+    if options["rerank"] and trains_a_cross_encoder(config):
         system = f"{PUBLISHED}.{RERANKER}-{SIZE}"
         rows.append(_row("rerank", "BM25, reranked", f"{RERANKED}{system}", seeds, {"cross": system}))
     return rows

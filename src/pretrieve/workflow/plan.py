@@ -323,8 +323,13 @@ class Plan(PlanFiles):
             "stand_ins": [role for role in roles_of(self.config, paper) if not is_original(self.config, role)],
             "descriptions": self.config.get("descriptions", {}),
             "bodies": {
-                name: f"{options.get('body')}, {options.get('layers')}"
+                name: ", ".join(str(options.get(key)) for key in ("body", "layers", "layers_of_start"))
                 for name, options in self.config["encoders"].items()
+            },
+            "starts": {
+                name: [start, options.get("layers_of_start", 0)]
+                for name, options in self.config["encoders"].items()
+                if (start := self.published_start(name))
             },
             "mirror": bool(self.config.get("mirror")),
             "encoders": sorted(self.config["encoders"]),

@@ -171,7 +171,8 @@ class PlanFiles:
                 continue
             # Every system's vocabulary, and every pair, comes from a corpus.
             corpora |= self.corpora_behind(cell["system"], dataset)
-            names.update(self._packed(self.published_start(cell["system"])))
+            if cell["system"] != "statistics":
+                names.update(self._packed(self.published_start(paths.parse_system(cell["system"]).encoder)))
             tested = [part for part in self.parts(dataset) if part in self.config["datasets"]]
             tasks = {*tested, *map(self.trained_on, tested)}
             for options in (self.config["datasets"][task] for task in tasks):
@@ -192,9 +193,8 @@ class PlanFiles:
             encoder = self.config["encoders"][encoder].get("start")
         return names
 
-    def published_start(self, system: str) -> str:
-        """The published checkpoint that the encoder of a system goes on from, at once or through other encoders; '' for none."""
-        encoder = "" if system == "statistics" else paths.parse_system(system).encoder
+    def published_start(self, encoder: str) -> str:
+        """The published checkpoint that an encoder goes on from, at once or through other encoders; '' for none."""
         while encoder in self.config["encoders"]:
             encoder = self.config["encoders"][encoder].get("start") or ""
         return encoder if hub.is_published(encoder) else ""

@@ -150,7 +150,7 @@ def _shrink_scale(scale: dict[str, Any]) -> None:
     pretraining = scale["pretraining"]
     for budget in pretraining["budgets"].values():
         budget.pop("epochs", None)
-        budget |= {"batch": BATCH, "steps": STEPS}
+        budget |= {"batch": BATCH, "steps": STEPS, "heads_steps": min(budget.get("heads_steps", 0), STEPS - 1)}
     pretraining["options"] = {name: at_most(options) for name, options in pretraining["options"].items()}
     scale["finetuning"] = {name: at_most(options) for name, options in scale["finetuning"].items()}
 

@@ -5,22 +5,20 @@ query; the document without that sentence is what it has to find. In a share ``k
 that a model learns to match words too (the ORQA code's ``mask_rate`` of 0.9). A retriever that is fine-tuned on
 such pairs has seen no question: it is zero-shot.
 
-Input is ``corpus.jsonl`` of BEIR's layout. It is read twice, so that no text is held: once for the ids that are drawn,
-once for the texts. Every document is a candidate; of a document that is drawn, the text without its sentence.
+Every document is a candidate; of a document that is drawn, the text without its sentence. How documents are drawn:
+:mod:`pretrieve.benchmarks.made.corpus_pairs`.
 """
 
 from __future__ import annotations
 
-import heapq
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pretrieve.base.errors import ConfigError, DataError
-from pretrieve.corpora.beir_documents import document_fields
+from pretrieve.base.errors import ConfigError
+from pretrieve.benchmarks.made.corpus_pairs import UNSPACED, documents_of, draw
 from pretrieve.corpora.sentences import sentence_spans
-from pretrieve.raw.raw_text import read_json_lines
 from pretrieve.tasks.splits import draw_key
 
 if TYPE_CHECKING:
@@ -28,18 +26,10 @@ if TYPE_CHECKING:
 
 #: Words of a sentence that is a query: a shorter one says too little, a longer one is no sentence.
 SHORTEST, LONGEST = 4, 64
-#: Letters of scripts without blanks between words, of which two count as a word: Thai, Lao, Tibetan, Burmese, Khmer, kana, Han.
-_LETTER = re.compile(
-    "[\u0e01-\u0eff\u0f00-\u0fff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
-    "\U00020000-\U0003ffff]"
-)
+_LETTER = re.compile(f"[{UNSPACED}]")
 #: Where a sentence ends besides: behind the marks of Indian scripts, Tibetan, Burmese and Khmer; at a blank of Thai and Lao,
 #: which have no mark.
 _END = re.compile(r"(?<=[।॥།။។])\s*|(?<=[\u0e01-\u0eff])\s+(?=[\u0e01-\u0eff])")
-#: Fewer pairs are no training set.
-LEAST_PAIRS = 10
-#: Share of the pairs that choose hyper-parameters, and that test; both were never seen in training.
-APART = 0.1
 
 
 def read_inverse_cloze(
@@ -63,28 +53,19 @@ def read_inverse_cloze(
     ConfigError
         when ``pairs`` is below 10, or ``keep`` no share.
     DataError
-        when fewer than 10 documents have two sentences, one of them of 4 to 64 words, and what
-        :func:`~pretrieve.raw.raw_text.read_json_lines` raises.
+        what :func:`~pretrieve.benchmarks.made.corpus_pairs.draw` raises; a document needs two sentences, one of them of 4 to 64
+        words.
     """
-    if pairs < 10 or not 0 <= keep <= 1:
-        raise ConfigError(
-            f"inverse-cloze: pairs {pairs} and keep {keep}; expected 10 or more, and a share from 0 to 1."
-        )
+    if not 0 <= keep <= 1:
+        raise ConfigError(f"inverse-cloze: keep {keep}; expected a share from 0 to 1.")
     path = files["corpus"]
-    usable = ((draw_key(seed, doc_id), doc_id) for _, doc_id, _, text in _documents(path, writer) if queries_of(text))
-    drawn = [doc_id for _, doc_id in heapq.nsmallest(pairs, usable)]
-    if len(drawn) < LEAST_PAIRS:
-        raise DataError(
-            f"{path}: {len(drawn)} documents have two sentences, one of them of {SHORTEST} to {LONGEST} words; expected 10 "
-            "or more to make training pairs of: give qrels/train.tsv, or longer documents."
-        )
-    apart = max(1, round(APART * len(drawn)))
-    split_of = dict.fromkeys(drawn, "train") | dict.fromkeys(drawn[:apart], "test")
-    split_of |= dict.fromkeys(drawn[apart : 2 * apart], "dev")
-    kept = set(drawn[2 * apart :][: round(keep * len(drawn))])
-    writer.variant = f"inverse cloze task: {len(drawn)} pairs, the sentence kept in {len(kept)} of them"
+    what = f"two sentences, one of them of {SHORTEST} to {LONGEST} words"
+    split_of = draw(path, writer, queries_of, what, pairs, seed)
+    train = [doc_id for doc_id, split in split_of.items() if split == "train"]
+    kept = set(train[: round(keep * len(split_of))])
+    writer.variant = f"inverse cloze task: {len(split_of)} pairs, the sentence kept in {len(kept)} of them"
     pairs_of: list[tuple[str, str, str]] = []
-    for line, doc_id, title, text in _documents(path, writer):
+    for line, doc_id, title, text in documents_of(path, writer):
         writer.at(path, line)
         split = split_of.pop(doc_id, None)
         if split is not None:
@@ -96,11 +77,6 @@ def read_inverse_cloze(
     for doc_id, query, split in pairs_of:
         writer.add_query(f"ict-{doc_id}", query, split)
         writer.add_judgement(f"ict-{doc_id}", doc_id, 1, split)
-
-
-def _documents(path: Path, writer: CollectionWriter) -> Iterator[tuple[int, str, str, str]]:
-    for line, record in read_json_lines(path, ["_id", "text"], warnings=writer.warnings):
-        yield line, *document_fields(record, path, line, writer.warnings)
 
 
 def queries_of(text: str) -> list[tuple[int, int]]:

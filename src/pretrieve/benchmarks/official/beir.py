@@ -26,6 +26,7 @@ from pretrieve.corpora.beir_documents import document_fields, id_of, text_of
 from pretrieve.raw.raw_text import read_json_lines
 from pretrieve.tasks.collection import CollectionWriter
 from pretrieve.tasks.qrels_lines import add_judgements, splits_of_queries
+from pretrieve.tasks.splits import rounded, shuffled
 
 QRELS = ("train", "dev", "test")
 
@@ -134,7 +135,13 @@ def packed_file(directory: Path, name: str) -> Path | None:
     return found[0] if found else None
 
 
-def read_beir(files: Mapping[str, Path], writer: CollectionWriter, name: str = "", below_zero: str = "error") -> None:
+def read_beir(
+    files: Mapping[str, Path],
+    writer: CollectionWriter,
+    name: str = "",
+    below_zero: str = "error",
+    test_share: float = 0.0,
+) -> None:
     """Read a set in BEIR's layout.
 
     Parameters
@@ -145,11 +152,13 @@ def read_beir(files: Mapping[str, Path], writer: CollectionWriter, name: str = "
         a BEIR set, such as ``scifact`` or ``cqadupstack/android``: its counts must come out. '': any data.
     below_zero:
         ``error``, or ``leave-out`` where a relevance below zero means "not judged".
+    test_share:
+        share of the train queries that test instead, drawn by their ids; for data without test and dev queries.
 
     Raises
     ------
     ConfigError
-        for an unknown set, or when there are no judgements.
+        for an unknown set, when there are no judgements, or a share beside test or dev queries.
     DataError
         when a file is damaged or not in the layout.
     """
@@ -160,10 +169,14 @@ def read_beir(files: Mapping[str, Path], writer: CollectionWriter, name: str = "
     qrels = {split: files[split] for split in QRELS if split in files}
     if not qrels:
         raise ConfigError("reader 'beir' has no judgements: give at least one of the files train, dev and test.")
+    if test_share and set(qrels) != {"train"}:
+        raise ConfigError(f"test_share is {test_share}, beside {', '.join(qrels)}; expected judgements of train alone.")
     if name:
         writer.expected |= SETS[name].expected(qrels)
         below_zero = SETS[name].below_zero
     split_of = splits_of_queries(qrels, "beir", writer.warnings)
+    if test_share:
+        split_of |= dict.fromkeys(shuffled(split_of, 1)[: rounded(test_share * len(split_of))], "test")
     path = files["corpus"]
     for line, record in read_json_lines(path, ["_id", "text"], warnings=writer.warnings):
         writer.at(path, line)
@@ -179,4 +192,4 @@ def read_beir(files: Mapping[str, Path], writer: CollectionWriter, name: str = "
             writer.add_query(query_id, text, split_of[query_id])
         else:
             writer.warnings.add("query that is not judged, left out", f"{path}: line {line}: {query_id!r}")
-    add_judgements(writer, qrels, "beir", split_of, below_zero)
+    add_judgements(writer, qrels, "beir", split_of, below_zero, moved=bool(test_share))

@@ -2,10 +2,10 @@
 trained on it.
 
 The layout is that of :mod:`pretrieve.benchmarks.official.beir`. Here is found, within seconds, what would otherwise stop a run
-after minutes: a missing file, a line that is no JSON, an id that stands twice, a judgement of an unknown id, a split of which
-nothing is left. The functions that say what a document, a query or a judgement must be are those of the jobs' readers. Files
-up to :data:`LOOKED_AT` bytes are read as a whole; of larger ones the first documents decide what can be trained, and the first
-jobs check the rest.
+after minutes: a missing file, a line that is no JSON, an id that stands twice, a judgement of an unknown id, a test split of
+which nothing is left. What is lacking and can be done without is no fault: it is noted, in one line each. The functions that
+say what a document, a query or a judgement must be are those of the jobs' readers. Files up to :data:`LOOKED_AT` bytes are
+read as a whole; of larger ones the first documents decide what can be trained, and the first jobs check the rest.
 """
 
 from __future__ import annotations
@@ -18,34 +18,47 @@ from pathlib import Path
 from typing import Any
 
 from pretrieve.base.errors import DataError
-from pretrieve.benchmarks.made.inverse_cloze import LEAST_PAIRS, queries_of
+from pretrieve.benchmarks.made.corpus_pairs import LEAST_PAIRS, DistinctTexts
+from pretrieve.benchmarks.made.inverse_cloze import queries_of
+from pretrieve.benchmarks.made.random_crops import has_crops
 from pretrieve.benchmarks.official.beir import packed_file
 from pretrieve.corpora.beir_documents import document_fields, id_of, sections_of, text_of
+from pretrieve.corpora.language import language_of
 from pretrieve.corpora.sentences import sentence_spans
-from pretrieve.raw.raw_text import Warnings, read_json_lines
+from pretrieve.raw.raw_text import Warnings, read_json_lines, read_lines
 from pretrieve.tasks.collection_ids import where
-from pretrieve.tasks.qrels_lines import PRECEDENCE, read_qrels
+from pretrieve.tasks.qrels_lines import BEIR_COLUMNS, PRECEDENCE, read_qrels
 from pretrieve.tasks.record_checks import is_new_judgement
+from pretrieve.tasks.splits import draw_key
 
 #: Ids of files up to this size are compared.
 LOOKED_AT = 64 << 20
-#: So many documents decide what can be trained.
-SAMPLE = 2000
+#: So many documents decide what can be trained, and the first characters of so many of them which language it is.
+SAMPLE, READ, CHARACTERS = 2000, 500, 400
 #: Two queries train and one validates; without a dev split, one more is taken for it.
 LEAST_TRAIN = 3
+#: Share of the train queries that test where nothing else does, and queries from which on both can be had.
+TEST_SHARE, LEAST_SHARED = 0.2, 10
 #: Share of the documents that must have sections, or two sentences, for an objective that is made of them.
 ENOUGH = 0.05
+#: Lines within which a file of judgements has one.
+_BEGIN = 100
 
 
 @dataclass(frozen=True)
 class Folder:
     """What a folder has. files: as the reader ``beir`` takes them; has_sections, has_sentences: whether enough documents
-    have sections (for BFS) and two sentences (for ICT); has_pairs: whether training pairs can be made of them."""
+    have sections (for BFS) and two sentences (for ICT); pairs: the reader that makes training pairs of the documents, ''
+    where none can; language: of :data:`pretrieve.corpora.language.LANGUAGES`; test_share: of the train queries, which test
+    where nothing else does; notes: what is done without, and why, a line each."""
 
     files: Mapping[str, str]
     has_sections: bool
     has_sentences: bool
-    has_pairs: bool
+    pairs: str
+    language: str
+    test_share: float = 0.0
+    notes: tuple[str, ...] = ()
 
     @property
     def has_queries(self) -> bool:
@@ -53,22 +66,23 @@ class Folder:
 
     @property
     def has_train(self) -> bool:
-        return "train" in self.files
+        return "train" in self.files and self.test_share < 1
 
 
-def look_at(directory: Path) -> Folder:
+def look_at(directory: Path, corpus: Path | None = None, language: str = "auto") -> Folder:
     """Find the files of a folder and check what stands in them.
+
+    ``corpus``: the documents, where they are not in the folder. ``language``: ``auto`` to tell it from the texts.
 
     Raises
     ------
     DataError
         for a folder or file that is missing, a file that is there packed and unpacked, a line that is not in the layout, an id
-        that stands twice, a judgement of an unknown id or below zero, two that differ, documents that all lack a text, no
-        judgement to test with, or a split whose queries all belong to another one or have no text, or no relevant document
-        with a text; and for what may not be read.
+        that stands twice, a judgement of an unknown id or below zero, two that differ, documents that all lack a text, or test
+        queries that all have no text, or no relevant document with a text; and for what may not be read.
     """
     try:
-        return _look_at(directory)
+        return _look_at(directory, corpus, language)
     except OSError as error:
         raise DataError(
             f"{error.filename or directory}: cannot be read: {error.strerror or error}; expected files that you may read: change "
@@ -76,33 +90,82 @@ def look_at(directory: Path) -> Folder:
         ) from error
 
 
-def _look_at(directory: Path) -> Folder:
+def _look_at(directory: Path, corpus: Path | None, language: str) -> Folder:
     if not directory.is_dir():
         raise DataError(
             f"my_corpus: {directory} is no directory; expected one with corpus.jsonl (docs/your-own-corpus.md)."
         )
-    corpus, queries = (packed_file(directory, name) for name in ("corpus.jsonl", "queries.jsonl"))
+    corpus = corpus or packed_file(directory, "corpus.jsonl")
     if corpus is None:
         raise DataError(
-            f"{directory}/corpus.jsonl: no such file (nor with .gz, .bz2). Make it of a folder of texts: python "
-            f"pretrieve make-corpus FOLDER --out {directory}/corpus.jsonl"
+            f"{directory}/corpus.jsonl: no such file (nor with .gz, .bz2); expected a folder of BEIR's layout."
         )
-    files = {"corpus": str(corpus)}
-    judged = [split for split in ("train", "dev", "test") if (directory / f"qrels/{split}.tsv").is_file()]
-    if queries is not None:
-        if not {"dev", "test"} & set(judged):
-            raise DataError(
-                f"{directory}/qrels/test.tsv: no such file, and no dev.tsv; expected judgements to test with, lines of "
-                "query-id, corpus-id and score."
-            )
-        files |= {"queries": str(queries)} | {split: str(directory / f"qrels/{split}.tsv") for split in judged}
-    elif judged:
-        raise DataError(f"{directory}/queries.jsonl: no such file, but there is qrels/{judged[0]}.tsv; expected both.")
-    small = sum(Path(file).stat().st_size for file in files.values()) <= LOOKED_AT
+    files, notes = {"corpus": str(corpus)}, list[str]()
+    qrels = _judgements(directory, notes)
+    queries = packed_file(directory, "queries.jsonl")
+    if queries is None and qrels:
+        raise DataError(f"{directory}/queries.jsonl: no such file, but there is qrels/{min(qrels)}.tsv; expected both.")
+    if queries is not None and not qrels:
+        notes.append(f"{queries.name} is not used: there are no judgements in qrels/test.tsv, dev.tsv or train.tsv")
+        queries = None
+    sizes = [
+        corpus.stat().st_size,
+        *(path.stat().st_size for path in ([queries] if queries else []) + [*qrels.values()]),
+    ]
+    small = sum(sizes) <= LOOKED_AT
     documents = _look_at_documents(corpus, small)
-    if queries is not None and small:
-        _check_queries(documents, queries, {split: Path(files[split]) for split in judged})
-    return Folder(files, documents.has_sections, documents.has_sentences, documents.has_pairs)
+    share = 0.0
+    if queries is not None:
+        # Of files that are not looked at as a whole, the jobs will see.
+        usable = _check_queries(documents, queries, qrels, notes) if small else LEAST_SHARED
+        if set(qrels) == {"train"}:
+            share = TEST_SHARE if usable >= LEAST_SHARED else 1.0
+            what = f"{share:.0%} of the questions in train.tsv" if share < 1 else f"all {usable} questions in train.tsv"
+            notes.append(f"no test questions: {what} test, and do not train")
+        files |= {"queries": str(queries)} | {split: str(path) for split, path in qrels.items()}
+    pairs = _pairs_of(documents)
+    if queries is not None and ("train" not in qrels or share == 1):
+        notes.append(_PAIR_NOTES[pairs])
+    if documents.repeated:
+        among = "" if small else f" of the first {SAMPLE:,}"
+        notes.append(f"{documents.repeated:,}{among} documents have the text of another one; no pairs are made of them")
+    if language == "auto":
+        found = language_of(text for _, text in sorted(documents.begins)[:READ])
+        language = found.code
+        notes.append(_language_note(found.found, found.share, language))
+    return Folder(files, documents.has_sections, documents.has_sentences, pairs, language, share, tuple(notes))
+
+
+_PAIR_NOTES = {
+    "inverse-cloze": "no training questions: pairs are sentences and the documents that they were taken from",
+    "random-crops": "no training questions, and hardly a document has two sentences: pairs are two random crops of a document",
+    "": f"no training questions, and fewer than {LEAST_PAIRS} documents with texts of their own to make pairs of: nothing is "
+    "trained",
+}
+
+
+def _pairs_of(documents: _Documents) -> str:
+    if documents.has_sentences and documents.sentence_pairs >= LEAST_PAIRS:
+        return "inverse-cloze"
+    return "random-crops" if documents.crop_pairs >= LEAST_PAIRS else ""
+
+
+def _language_note(found: str, share: float, code: str) -> str:
+    if not found:
+        return "language: the texts have no words; BM25 reads them as English"
+    how = f"BM25 has no analyser for it: words are not stemmed ({code})" if found != code else "BM25 takes its analyser"
+    return f"language: {found}, in {share:.0%} of the texts that were looked at; {how}"
+
+
+def _judgements(directory: Path, notes: list[str]) -> dict[str, Path]:
+    """Split → its file, where there is one with a line in it."""
+    found = {split: path for split in PRECEDENCE if (path := directory / f"qrels/{split}.tsv").is_file()}
+    for split, path in list(found.items()):
+        lines = islice(read_lines(path, label=None), _BEGIN)
+        if all(not line.text.strip() or tuple(line.text.split("\t")) == BEIR_COLUMNS for line in lines):
+            notes.append(f"qrels/{split}.tsv has no judgement in it, and is left out")
+            del found[split]
+    return found
 
 
 def _lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -133,33 +196,44 @@ class _Ids(dict[str, int]):
 
 @dataclass
 class _Documents:
-    """empty: ids of those without a text and a title, which a collection leaves out."""
+    """empty: ids of those without a text and a title, which a collection leaves out; begins: (order of a draw, first characters);
+    sentence_pairs, crop_pairs: documents with a text of their own that a pair can be made of; repeated: those without one."""
 
     ids: _Ids
     empty: set[str] = field(default_factory=set)
     has_sections: bool = False
     has_sentences: bool = False
-    has_pairs: bool = False
+    sentence_pairs: int = 0
+    crop_pairs: int = 0
+    repeated: int = 0
+    begins: list[tuple[int, str]] = field(default_factory=list)
 
 
 def _look_at_documents(path: Path, whole: bool) -> _Documents:
     """Check every document, or the first ones where the file is not looked at as a whole."""
-    found = _Documents(_Ids("document", path))
-    looked = sections = sentences = pairs = 0
+    found, texts = _Documents(_Ids("document", path)), DistinctTexts()
+    looked = sections = sentences = 0
     has_text = False
     for line, record in _lines(path) if whole else islice(_lines(path), SAMPLE):
         doc_id, title, text = document_fields(record, path, line, Warnings())
         found.ids.take(doc_id, line)
-        if not text.strip() and not title.strip():
-            found.empty.add(doc_id)
+        if not text.strip():
+            found.empty.update([] if title.strip() else [doc_id])
+            continue
+        new = texts.is_new(text)
+        found.repeated += not new
         if looked < SAMPLE or not has_text:
             parts = [section for section in sections_of(text) if section.paragraphs]
             has_text |= bool(parts)
-            if looked < SAMPLE:
-                looked += 1
-                sections += len(parts) > 1
-                sentences += any(len(sentence_spans(p.text)) > 1 for part in parts for p in part.paragraphs)
-                pairs += pairs < LEAST_PAIRS and bool(queries_of(text))
+        if looked < SAMPLE:
+            looked += 1
+            found.begins.append((draw_key(1, doc_id), f"{title} {text}"[:CHARACTERS]))
+            sections += len(parts) > 1
+            sentences += any(len(sentence_spans(p.text)) > 1 for part in parts for p in part.paragraphs)
+        if new and found.sentence_pairs < LEAST_PAIRS:
+            found.sentence_pairs += bool(queries_of(text))
+        if new and found.crop_pairs < LEAST_PAIRS:
+            found.crop_pairs += has_crops(text)
     if not found.ids:
         raise DataError(f'{path}: has no document; expected lines such as {{"_id": "1", "title": "…", "text": "…"}}.')
     if whole and not has_text:
@@ -168,13 +242,12 @@ def _look_at_documents(path: Path, whole: bool) -> _Documents:
         )
     least = max(1, ENOUGH * looked)
     found.has_sections, found.has_sentences = sections >= least, sentences >= least
-    # Of a long file there may be more behind.
-    found.has_pairs = pairs >= LEAST_PAIRS or (looked == SAMPLE and found.has_sentences)
     return found
 
 
-def _check_queries(documents: _Documents, path: Path, qrels: Mapping[str, Path]) -> None:
-    """Compare queries and judgements with each other and with the documents, and see what is left of each split."""
+def _check_queries(documents: _Documents, path: Path, qrels: dict[str, Path], notes: list[str]) -> int:
+    """Compare queries and judgements with each other and with the documents, and see what is left of each split: one of which
+    nothing is left is taken out of ``qrels``, and noted, unless it tests. Returns the usable queries of the last split."""
     ids, faults, empty = _Ids("query", path), dict[str, DataError](), set[str]()
     for line, record in _lines(path):
         name = id_of(record, path, line, Warnings())
@@ -185,6 +258,7 @@ def _check_queries(documents: _Documents, path: Path, qrels: Mapping[str, Path])
         except DataError as error:
             faults[name] = error  # no fault of a query that nobody judged: it is left out
     split_of, known = dict[str, str](), dict[int, int]()
+    left = 0
     for split in (split for split in PRECEDENCE if split in qrels):
         relevant, usable = set[str](), set[str]()
         for line, query_id, doc_id, relevance in read_qrels(qrels[split], "beir", Warnings(), label=None):
@@ -200,20 +274,27 @@ def _check_queries(documents: _Documents, path: Path, qrels: Mapping[str, Path])
                 relevant.add(query_id)
                 if kept and query_id not in empty and doc_id not in documents.empty:
                     usable.add(query_id)
-        _check_what_is_left(qrels, split, relevant, usable, split_of)
+        left = len(usable)
+        lacks = _what_it_lacks(qrels, split, relevant, usable, split_of)
+        if lacks and (split == "test" or len(qrels) == 1 or (split == "dev" and "test" not in qrels)):
+            raise DataError(f"{qrels[split]}: {lacks}: correct it.")
+        if lacks:
+            notes.append(f"qrels/{split}.tsv is left out: {lacks}")
+            del qrels[split]
+    return left
 
 
-def _check_what_is_left(
+def _what_it_lacks(
     qrels: Mapping[str, Path], split: str, relevant: set[str], usable: set[str], split_of: Mapping[str, str]
-) -> None:
-    path = qrels[split]
-    if not relevant:
-        raise DataError(f"{path}: no judgement above 0 in it; expected relevant documents: leave an empty split out.")
+) -> str:
+    """Why a split cannot be used; '' where it can."""
     least = 1
-    if split == "train":
+    if split == "train" and len(qrels) > 1:
         least = LEAST_TRAIN if {"dev", "test"} <= qrels.keys() else LEAST_TRAIN + 1
+    if not relevant:
+        return "no judgement above 0 in it; expected relevant documents"
     if len(usable) >= least:
-        return
+        return ""
     moved = [query_id for query_id in relevant if split_of[query_id] != split]
     others = " or ".join(qrels[other].name for other in PRECEDENCE if other in {split_of[name] for name in moved})
     blank = len(relevant) - len(moved) - len(usable)
@@ -221,9 +302,6 @@ def _check_what_is_left(
         *([f"{len(moved):,} are judged in {others} too and belong there"] if moved else []),
         *([f"{blank:,} have no text, or no relevant document with a text or a title"] if blank else []),
     ]
-    tests = split == "test" or "test" not in qrels
     because = f" ({', '.join(reasons)})" if reasons else ""
-    raise DataError(
-        f"{path}: {len(usable):,} of its {len(relevant):,} queries with a relevant document can be used{because}; expected "
-        f"{least} or more: {'correct it' if tests else 'add some, or leave the file out'}."
-    )
+    found = f"{len(usable):,} of its {len(relevant):,} queries with a relevant document can be used"
+    return f"{found}{because}; expected {least} or more"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -32,12 +33,13 @@ _PUBLISHED: Mapping[str, tuple[str, ...]] = {
 def body_of(plan: Plan, encoder: str) -> BodyConfig:
     """The shape of an encoder; where it goes on from a published one, what that one's ``config.json`` says, once it is there."""
     encoders, options = plan.config["encoders"], encoder_options(plan.config, encoder).body
-    start = encoders[encoder].get("start")
+    start, every = encoders[encoder].get("start"), encoders[encoder].get("layers_of_start", 1)
     while start in encoders:  # the configuration is checked: it does not go in a circle
         start = encoders[start].get("start")
     if start and from_outside(start):
         options = options | _published(start, options["kind"])
-    return BodyConfig.from_dict(options)
+    config = BodyConfig.from_dict(options)
+    return replace(config, layers=config.layers // every)
 
 
 def _published(start: str, kind: str) -> dict[str, Any]:

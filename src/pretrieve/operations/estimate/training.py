@@ -30,12 +30,14 @@ from pretrieve.pretraining.encoder_options import EncoderOptions
 @dataclass(frozen=True)
 class Step:
     """tokens: that one step reads; flops: of all its matrix products, both ways; texts: how many; gathered: numbers that are
-    picked out of the vocabulary and not multiplied (the backward pass of a maximum over the words)."""
+    picked out of the vocabulary and not multiplied (the backward pass of a maximum over the words); frozen: flops where the body
+    is only read (:mod:`pretrieve.training.heads_first`)."""
 
     tokens: float = 0.0
     flops: float = 0.0
     texts: float = 0.0
     gathered: float = 0.0
+    frozen: float = 0.0
 
     def micro_batches(self, budget: float) -> float:
         """How many it is cut into."""
@@ -90,7 +92,8 @@ def pretraining_step(
     if gathered:  # the maximum's products are only computed forward
         flops -= (TRAINING - 1) * word_head(body, gathered / body.hidden / body.vocabulary_size, False)
         gathered = 2 * texts.number * body.vocabulary_size * body.hidden
-    return Step(texts.tokens, flops, number, gathered)
+    backward = (TRAINING - 1) * body_forward(body, texts, masked_rows(texts, options["rate"], True))
+    return Step(texts.tokens, flops, number, gathered, flops - backward)
 
 
 def _cached(tokens: float, budget: float) -> float:
@@ -106,7 +109,8 @@ def _pairs(encoder: EncoderOptions, body: BodyConfig, batch: int, corpus: Corpus
     forward = sum(encode(body, texts, encoder.pooling, encoder.dim) for texts in (queries, documents))
     tokens = queries.tokens + documents.tokens
     scores = TRAINING * product(batch, encoder.dim, batch)
-    return Step(tokens, (TRAINING + _cached(tokens, budget)) * forward + scores, 2 * batch)
+    again = _cached(tokens, budget) * forward
+    return Step(tokens, TRAINING * forward + again + scores, 2 * batch, frozen=forward + again + scores)
 
 
 def _mlm(options: Mapping[str, Any], body: BodyConfig, texts: Texts, masked: float) -> tuple[float, float]:

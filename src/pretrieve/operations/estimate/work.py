@@ -175,7 +175,9 @@ class Workload:
         corpus, budget = self.sizes.corpus(corpus_of(self.plan.config, job.subject)), options.budget
         step = pretraining_step(options, body, budget.batch, corpus.lengths, self._train_budget)
         texts = corpus.tokens / max(1.0, step.tokens / max(1.0, step.texts) - 2)
-        return replace(self._training(step, budget.steps_over(texts), numbers), disk=4 * numbers)
+        work = self._training(step, budget.steps_over(texts), numbers)
+        spared = (budget.heads_steps or 0) * (step.flops - step.frozen)
+        return replace(work, train=work.train - spared, disk=4 * numbers)
 
     def _do_finetune(self, job: Job) -> Work:
         encoder, _, recipe = job.subject.partition(".")

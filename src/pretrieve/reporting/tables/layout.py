@@ -86,7 +86,7 @@ def make_page(table: Table, lines: Sequence[Line], setting: Setting) -> Page:
         heading=name[0].upper() + name[1:],
         title=table.title,
         source=table.source,
-        caption=titled(table.caption, setting.in_place_of(line.role for line in lines if line.status in MEASURED)),
+        caption=titled(table.caption, _in_place(lines, setting)),
         measured_on=_measured_on(lines, setting),
         warning=_warning(table, lines, setting),
         row_columns=table.row_columns,
@@ -99,6 +99,13 @@ def make_page(table: Table, lines: Sequence[Line], setting: Setting) -> Page:
         provenance=_provenance(table, lines, setting),
         command=setting.command(f"{setting.root}/tables/{table.paper}/{table.name}.csv"),
     )
+
+
+def _in_place(lines: Sequence[Line], setting: Setting) -> str:
+    """What data and which models were measured in place of the paper's, for the title."""
+    measured = [line for line in lines if line.status in MEASURED]
+    data = setting.in_place_of(line.role for line in measured)
+    return "; ".join(filter(None, (data, setting.bodies_in_place(line.system for line in measured))))
 
 
 def _warning(table: Table, lines: Sequence[Line], setting: Setting) -> str:
@@ -299,6 +306,8 @@ def _provenance(table: Table, lines: Sequence[Line], setting: Setting) -> list[t
     roles = dict.fromkeys(line.role for line in lines if line.role)
     provenance += [(f"Role {role}", _role(role, lines, setting)) for role in roles if role in setting.roles]
     provenance += overlap_lines(lines, setting)
+    for start, encoders in setting.starts_of(line.system for line in lines if line.status in MEASURED).items():
+        provenance.append(("Start", f"{', '.join(encoders)}: {start}"))
     if absent := [role for role in roles if role not in setting.roles]:
         provenance.append((f"Role{'s' * (len(absent) > 1)} {', '.join(absent)}", _no_data_set(setting)))
     if any(line.n_seeds for line in lines):

@@ -40,7 +40,8 @@ class Setting:
     a data set to the file with what its test texts share with the pre-training corpus, where the scale measures that.
     ``vocabularies`` has those encoders (``encoders.NAME``), data sets and means (``datasets.NAME``) whose vocabulary is not the
     scale's. ``stand_ins`` are the roles that other data than the papers' play, and ``descriptions`` say in words what a data set
-    is. ``bodies`` has encoders with their body and number of layers. ``mirror``: whether files came from a mirror.
+    is. ``bodies`` has encoders with their body and number of layers, ``starts`` those that go back to a published checkpoint: its
+    name, and n where they have every n-th layer of it (0: all). ``mirror``: whether files came from a mirror.
     ``only`` has the encoders whose rows this run measures (None: all), and ``own_seeds`` is False where this run was
     given other seeds than the scale has.
     """
@@ -61,6 +62,7 @@ class Setting:
     stand_ins: frozenset[str] = frozenset()
     descriptions: Mapping[str, str] = field(default_factory=dict)
     bodies: Mapping[str, str] = field(default_factory=dict)
+    starts: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     mirror: bool = False
     only: frozenset[str] | None = None
     own_seeds: bool = True
@@ -87,9 +89,30 @@ class Setting:
             for data in found
         )
 
-    def described(self, dataset: str) -> str:
-        """A data set in words, or its name."""
-        return self.descriptions.get(dataset, dataset)
+    def described(self, name: str) -> str:
+        """A data set or a published checkpoint in words, or its name."""
+        return self.descriptions.get(name, name)
+
+    def starts_of(self, systems: Iterable[str]) -> dict[str, list[str]]:
+        """Published checkpoint, in words → the encoders of these systems that go back to it; an encoder with its share of layers.
+
+        >>> more = {"starts": {"bert": ["hub:a/b", 0], "small": ["hub:a/b", 3]}, "descriptions": {"hub:a/b": "a model"}}
+        >>> setting = Setting("", "demo", (1,), {}, frozenset(), frozenset(), **more)
+        >>> setting.starts_of(["bert.reqa-full", "small.reqa-full", "bm25.reqa-full", "statistics"])
+        {'a model': ['bert', 'small (1 of 3 layers)']}
+        """
+        found: dict[str, list[str]] = {}
+        for name in dict.fromkeys(paths.parse_system(system).encoder for system in systems if "." in system):
+            if name in self.starts:
+                start, every = self.starts[name]
+                found.setdefault(self.described(start), []).append(name + (f" (1 of {every} layers)" if every else ""))
+        return found
+
+    def bodies_in_place(self, systems: Iterable[str]) -> str:
+        """What encoders of other depths were made of, in place of the paper's models; '' where nothing was."""
+        names = {paths.parse_system(system).encoder for system in systems if "." in system}
+        starts = dict.fromkeys(self.starts[name][0] for name in sorted(names & {*self.starts}) if self.starts[name][1])
+        return "; ".join(f"layers of {start.rpartition(':')[2]}, in place of the paper's models" for start in starts)
 
     def body_of(self, system: str) -> str:
         """Body and layers of a system's encoder; '' of BM25, and where nothing is known of any encoder."""

@@ -1,0 +1,134 @@
+"""Any corpus → documents of BEIR's layout: a folder of texts, tables, or a data set of the hub.
+
+What a place is, in this order:
+
+1. ``hub:OWNER/NAME``: a data set of the hub;
+2. a file: a table or a text, by its suffix;
+3. a folder with tables: those named ``corpus.*``, or all of them where it has no text but ``README`` and the like;
+4. a folder of texts.
+
+Tables: :mod:`pretrieve.corpora.record_tables`; texts: :mod:`pretrieve.corpora.folder`. Files that BEIR's layout has beside a
+corpus (queries and judgements) are neither. :func:`converted` writes ``corpus.jsonl`` once, and again when what it was made
+of changed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+from pretrieve.base.errors import DataError
+from pretrieve.base.files import write_json
+from pretrieve.corpora.beir_writing import DOCUMENTS, Document, folder_documents, write_documents
+from pretrieve.corpora.folder import SUFFIXES as TEXTS
+from pretrieve.corpora.record_tables import HUB, hub_documents, table_documents
+from pretrieve.corpora.record_tables import SUFFIXES as TABLES
+from pretrieve.raw.raw_text import Warnings
+
+#: Names, without suffix, of texts that are about a folder's contents, not among them.
+_ABOUT = ("readme", "license", "licence", "notice", "changelog", "contributing", "dataset_card")
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """documents: what a document of a folder of texts is (:data:`~pretrieve.corpora.beir_writing.DOCUMENTS`); columns: id,
+    title or text → the column of a table that holds it, where its name does not say so."""
+
+    documents: str = DOCUMENTS[0]
+    columns: Mapping[str, str] = field(default_factory=dict)
+
+
+class Source(NamedTuple):
+    """kind: hub, tables or texts; place: what was named; files: those that are read, none of the hub's."""
+
+    kind: str
+    place: str
+    files: tuple[Path, ...]
+
+
+class Converted(NamedTuple):
+    """corpus: the ``corpus.jsonl``; notes: what was left out, a line each."""
+
+    corpus: Path
+    notes: tuple[str, ...]
+
+
+def source_of(place: str) -> Source:
+    """What a place is.
+
+    Raises
+    ------
+    DataError
+        for a place that is nothing, or has nothing that can be read.
+    """
+    if place.startswith(HUB):
+        return Source("hub", place, ())
+    path = Path(place).expanduser()
+    if path.is_file():
+        for kind, suffixes in (("tables", TABLES), ("texts", TEXTS)):
+            if path.name.lower().endswith(suffixes):
+                return Source(kind, place, (path,))
+    elif path.is_dir():
+        inside = [path / name for name in sorted(_inside(path), key=lambda name: name.parts)]
+        tables = [file for file in inside if file.name.lower().endswith(TABLES)]
+        named = [file for file in tables if file.parent == path and file.name.lower().startswith("corpus.")]
+        texts = [file for file in inside if file.name.lower().endswith(TEXTS)]
+        if named or (tables and all(file.name.lower().split(".")[0] in _ABOUT for file in texts)):
+            return Source("tables", place, tuple(named or tables))
+        if texts:
+            return Source("texts", place, tuple(texts))
+    else:
+        raise DataError(
+            f"{place}: no such file or folder; expected one with documents, or {HUB}OWNER/NAME (docs/your-own-corpus.md)."
+        )
+    raise DataError(
+        f"{place}: nothing in it that can be read as documents; expected corpus.jsonl, files {', '.join(TEXTS)}, or tables "
+        f"{', '.join(TABLES)} (docs/your-own-corpus.md)."
+    )
+
+
+def _inside(folder: Path) -> Iterator[Path]:
+    """Files below a folder, by their places in it: nothing hidden, and no questions or judgements of BEIR's layout."""
+    for file in folder.rglob("*"):
+        name = file.relative_to(folder)
+        questions = name.parts[0] == "qrels" or (len(name.parts) == 1 and name.name.startswith("queries.jsonl"))
+        if not questions and file.is_file() and not any(part[0] == "." for part in name.parts):
+            yield name
+
+
+def documents_of(source: Source, wanted: Wanted, warnings: Warnings) -> Iterator[Document]:
+    """The documents of a place; raises what their readers raise."""
+    if source.kind == "hub":
+        return hub_documents(source.place, wanted.columns, warnings)
+    if source.kind == "tables":
+        return table_documents(source.files, wanted.columns, warnings)
+    return folder_documents(Path(source.place).expanduser(), wanted.documents, warnings)
+
+
+def converted(place: str, folder: Path, wanted: Wanted, code: str = "") -> Converted:
+    """``folder/corpus.jsonl`` with the documents of a place. It is written anew when the place, its files (names, sizes, dates),
+    what is wanted, or the ``code`` of the readers changed; what the hub has under a name is believed to stay.
+
+    Raises
+    ------
+    DataError
+        as :func:`source_of`, the readers, and where there is no document.
+    """
+    source = source_of(place)
+    stats = [(str(file), (stat := file.stat()).st_size, stat.st_mtime_ns) for file in source.files]
+    key = hashlib.sha256(repr((source.kind, place, stats, wanted, code)).encode()).hexdigest()
+    corpus, record = folder / "corpus.jsonl", folder / "made_of.json"
+    known = json.loads(record.read_text(encoding="utf-8")) if record.is_file() and corpus.is_file() else {}
+    if known.get("key") != key:
+        print(f"{place}: its documents are written to {corpus}, in BEIR's layout.", file=sys.stderr)
+        record.unlink(missing_ok=True)
+        warnings = Warnings()
+        write_documents(corpus, documents_of(source, wanted, warnings))
+        known = {"key": key, "place": place, "notes": warnings.summary().splitlines()}
+        write_json(record, known)
+    return Converted(corpus, tuple(known["notes"]))

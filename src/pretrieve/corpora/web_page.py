@@ -1,0 +1,84 @@
+"""A web page → title, sections and paragraphs of its text.
+
+Beautiful Soup reads what browsers read: broken markup, and the encoding that the page states. Scripts, styles, navigation and
+forms go; headings begin sections, block elements are paragraphs. Links are not followed.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pretrieve.corpora.wikitext import Paragraph, Section
+
+#: Elements without prose.
+_DROPPED = {"script", "style", "noscript", "template", "nav", "svg", "form", "button", "select", "iframe", "head"}
+_HEADINGS = {"h1", "h2", "h3", "h4", "h5", "h6"}
+_BLOCKS = {
+    *(
+        "address",
+        "article",
+        "aside",
+        "blockquote",
+        "body",
+        "br",
+        "dd",
+        "div",
+        "dl",
+        "dt",
+        "figcaption",
+        "figure",
+        "footer",
+    ),
+    *("header", "hr", "html", "li", "main", "ol", "p", "pre", "section", "table", "td", "th", "tr", "ul", *_HEADINGS),
+}
+
+
+def read_web_page(path: Path) -> tuple[str, list[Section]]:
+    """Title ('' for none) and sections of a page, the first one without a heading."""
+    from bs4 import BeautifulSoup, Tag
+    from bs4.element import PreformattedString
+
+    soup = BeautifulSoup(path.read_bytes(), "html.parser")
+    named = soup.title or soup.h1
+    page = _Page()
+    # The block that each element is in, None within what is dropped; a parent comes before what is in it.
+    block_of: dict[int, Tag | None] = {id(soup): soup}
+    for element in soup.descendants:
+        block = block_of[id(element.parent)]
+        if isinstance(element, Tag):
+            if element.name in _DROPPED:
+                block = None
+            elif block is not None and element.name in _BLOCKS:
+                block = element
+                page.end_block()
+            block_of[id(element)] = block
+        elif block is not None and not isinstance(element, PreformattedString):  # comments are such
+            page.add(block, str(element))
+    page.end_block()
+    title = " ".join(named.get_text().split()) if named else ""
+    first, *rest = page.sections
+    return title, [first, *(section for section in rest if section.paragraphs)]
+
+
+class _Page:
+    """Texts of a page in their order, cut where another block begins."""
+
+    def __init__(self) -> None:
+        self.sections = [Section("", 1)]
+        self._block: object = None
+        self._name = ""
+        self._texts: list[str] = []
+
+    def add(self, block: object, text: str) -> None:
+        if block is not self._block:
+            self.end_block()
+            self._block, self._name = block, block.name
+        self._texts.append(text)
+
+    def end_block(self) -> None:
+        text = " ".join("".join(self._texts).split())
+        self._texts, self._block = [], None
+        if text and self._name in _HEADINGS:
+            self.sections.append(Section(text, max(2, int(self._name[1]))))
+        elif text:
+            self.sections[-1].paragraphs.append(Paragraph(text))

@@ -1,0 +1,89 @@
+"""What a place is, and its documents in BEIR's layout.
+
+Seen to fail when: a README beside tables makes a folder one of texts; questions in BEIR's layout are taken for documents; a
+changed file, other columns or another way to divide texts changes nothing; the documents are written again with nothing changed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from pretrieve.base.errors import DataError
+from pretrieve.corpora.any_corpus import Wanted, converted, source_of
+
+
+def put(folder: Path, **files: str) -> Path:
+    for name, content in files.items():
+        path = folder / name.replace("__", "/").replace("_dot_", ".")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content)
+    return folder
+
+
+TABLE = "id,text\na,one\n"
+
+
+def kind(folder: Path) -> tuple[str, list[str]]:
+    source = source_of(str(folder))
+    return source.kind, [file.relative_to(folder).as_posix() for file in source.files]
+
+
+def test_what_a_place_is(tmp_path: Path) -> None:
+    folder = put(
+        tmp_path / "f", data__b_dot_csv=TABLE, data__a_dot_csv=TABLE, README_dot_md="# About", queries_dot_jsonl="{}"
+    )
+    put(folder, qrels__test_dot_tsv="q\ta\t1\n", _dot_hidden__c_dot_csv=TABLE)
+    assert kind(folder) == ("tables", ["data/a.csv", "data/b.csv"]), "README tells of the tables"
+    put(folder, corpus_dot_csv=TABLE)
+    assert kind(folder) == ("tables", ["corpus.csv"]), "the name says which table it is"
+    (folder / "corpus.csv").unlink()
+    put(folder, notes__x_dot_txt="Text.")
+    assert kind(folder) == ("texts", ["README.md", "notes/x.txt"]), "a table among texts is none of them"
+    assert kind(folder / "data/a.csv")[0] == "tables" and kind(folder / "README.md")[0] == "texts"
+    assert source_of("hub:owner/name").kind == "hub"
+    for place, words in (
+        (str(tmp_path / "none"), "none: no such file or folder; expected one with documents, or hub:OWNER/NAME"),
+        (str(put(tmp_path / "empty", image_dot_png="x")), "empty: nothing in it that can be read as documents"),
+        (str(tmp_path / "empty/image.png"), "image.png: nothing in it that can be read as documents"),
+    ):
+        with pytest.raises(DataError, match=words) as raised:
+            source_of(place)
+        assert "\n" not in str(raised.value)
+
+
+def test_the_documents_are_written_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = put(
+        tmp_path / "texts", a_dot_md="# One\n\nText.\n\n## Part\n\nMore.", b_dot_bin="?", queries_dot_jsonl="{}"
+    )
+    out = tmp_path / "made"
+
+    def made(documents: str = "files", code: str = "") -> list[str]:
+        corpus, notes = converted(str(folder), out, Wanted(documents), code)
+        assert len(notes) == 1 and "passed over: 1, the first: " in notes[0] and notes[0].endswith("b.bin")
+        return [json.loads(line)["_id"] for line in corpus.read_text().splitlines()]
+
+    assert made() == ["a.md"] and "its documents are written to" in capsys.readouterr().err
+    before = os.stat(out / "corpus.jsonl").st_mtime_ns
+    assert made() == ["a.md"] and os.stat(out / "corpus.jsonl").st_mtime_ns == before
+    assert capsys.readouterr().err == ""
+    assert made("sections") == ["a.md#1", "a.md#2"]
+    put(folder, c_dot_txt="New.")
+    assert made("sections") == ["a.md#1", "a.md#2", "c.txt#1"]
+    stamp = os.stat(out / "corpus.jsonl").st_mtime_ns
+    made("sections", code="edited readers")
+    assert os.stat(out / "corpus.jsonl").st_mtime_ns != stamp
+    (out / "corpus.jsonl").unlink()
+    assert len(made("sections", code="edited readers")) == 3
+
+
+def test_a_failed_reading_leaves_nothing_that_counts(tmp_path: Path) -> None:
+    folder = put(tmp_path / "t", corpus_dot_csv=TABLE)
+    converted(str(folder), tmp_path / "made", Wanted())
+    put(folder, corpus_dot_csv="id,text\nb,two\n,three\n")
+    for _ in range(2):
+        with pytest.raises(DataError, match="row 3: no id"):
+            converted(str(folder), tmp_path / "made", Wanted())

@@ -1,0 +1,129 @@
+"""Web pages and PDFs in a folder of texts.
+
+Seen to fail when: scripts and comments count as text; a heading begins no section; nested blocks are one paragraph; the stated
+encoding is ignored; a PDF that is no PDF ends the run; a cut word stays cut; a text of any length is believed of a PDF.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from made_pdf import pdf
+
+from pretrieve.base.errors import DataError
+from pretrieve.corpora import folder as folder_reader
+from pretrieve.corpora import pdf_text
+from pretrieve.corpora.beir_writing import folder_documents
+from pretrieve.corpora.pdf_text import UnreadablePdf, read_pdf
+from pretrieve.corpora.web_page import read_web_page
+from pretrieve.raw.raw_text import Warnings
+
+PAGE = """<!doctype html><html><head><meta charset="iso-8859-1"><title>Tide\n tables</title><style>p {}</style></head>
+<body><nav>Home</nav>intro <b>bo</b>ld<!-- hidden --><p>One
+ <a href="x.html">paragraph</a>.<p>Two<h2>Setting <i>up</i></h2><ul><li># first<li>second caf\xe9</ul><script>x()</script>
+<div>outer<div>inner</div>again<br>broken</div><h3></h3><h4>Empty</h4></body></html>"""
+
+
+def sections(path: Path) -> list[tuple[str, int, list[str]]]:
+    return [(s.heading, s.level, [p.text for p in s.paragraphs]) for s in read_web_page(path)[1]]
+
+
+def test_a_web_page_is_its_prose(tmp_path: Path) -> None:
+    path = tmp_path / "a.html"
+    path.write_bytes(PAGE.encode("latin-1"))
+    assert read_web_page(path)[0] == "Tide tables"
+    assert sections(path) == [
+        ("", 1, ["intro bold", "One paragraph.", "Two"]),
+        ("Setting up", 2, ["# first", "second café", "outer", "inner", "again", "broken"]),
+    ]
+    path.write_text("<h1>Only a heading</h1>and text &amp; more")
+    assert read_web_page(path)[0] == "Only a heading" and sections(path)[1] == (
+        "Only a heading",
+        2,
+        ["and text & more"],
+    )
+
+
+def test_deep_markup_is_read_without_recursion(tmp_path: Path) -> None:
+    path = tmp_path / "deep.html"
+    path.write_text(f"{'<div>' * 5000}deep{'</div>' * 5000}")
+    assert sections(path) == [("", 1, ["deep"])]
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.binary(max_size=300))
+def test_any_bytes_are_some_page(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
+    path = tmp_path_factory.mktemp("page") / "a.html"
+    path.write_bytes(content)
+    for _, _, texts in sections(path):
+        assert all(text == " ".join(text.split()) != "" for text in texts)
+
+
+def test_a_pdf_is_its_pages(tmp_path: Path) -> None:
+    path = tmp_path / "a.pdf"
+    path.write_bytes(pdf([["The tide comes in twi-", "ce a day."], [], ["Second page."]], title="Tides"))
+    title, pages = read_pdf(path)
+    assert title == "Tides"
+    assert [[p.text for p in page.paragraphs] for page in pages] == [
+        ["The tide comes in twice a day."],
+        ["Second page."],
+    ]
+
+
+def test_a_pdf_that_cannot_be_read_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = pdf([["Words."]])
+    contents = {
+        "ok.pdf": whole,
+        "none.pdf": pdf([[]]),
+        "broken.PDF": b"%PDF-1.4\nnothing",
+        "page.pdf": b"<html>sign in</html>",
+    }
+    for name, content in contents.items():
+        (tmp_path / name).write_bytes(content)
+    (tmp_path / "big.html").write_text("x" * 50)
+    monkeypatch.setattr(folder_reader, "LONGEST", 40)
+    warnings = Warnings()
+    documents = list(folder_documents(tmp_path, "files", warnings))
+    assert [document.doc_id for document in documents] == ["ok.pdf"] and documents[0].text == "Words."
+    assert warnings.counts == {
+        "web page of more than 40 bytes, left out": 1,
+        "PDF that cannot be read, left out": 2,
+        "file without text, left out": 1,
+    }
+    monkeypatch.setattr(pdf_text, "unpacked_limit", lambda size: 3)
+    with pytest.raises(DataError, match=r"ok.pdf, its text: \d bytes or more; the limit is 3"):
+        read_pdf(tmp_path / "ok.pdf")
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.integers(0, 600), st.binary(min_size=1, max_size=4))
+def test_a_damaged_pdf_is_read_or_refused(tmp_path_factory: pytest.TempPathFactory, place: int, put: bytes) -> None:
+    path = tmp_path_factory.mktemp("pdf") / "a.pdf"
+    content = bytearray(pdf([["Words of a page."]]))
+    content[place : place + len(put)] = put
+    path.write_bytes(content)
+    try:
+        read_pdf(path)
+    except UnreadablePdf as error:
+        assert "\n" not in str(error)
+
+
+def test_pages_of_a_pdf_are_documents_where_sections_are_wanted(tmp_path: Path) -> None:
+    (tmp_path / "a.pdf").write_bytes(pdf([["First."], ["Second."]]))
+    (tmp_path / "b.htm").write_text("<p>Lead.<h2>Part</h2><p>More.")
+    warnings = Warnings()
+    documents = [tuple(document) for document in folder_documents(tmp_path, "sections", warnings)]
+    assert documents == [
+        ("a.pdf#1", "a", "First."),
+        ("a.pdf#2", "a", "Second."),
+        ("b.htm#1", "b", "Lead."),
+        ("b.htm#2", "b: Part", "More."),
+    ]
+    assert [tuple(d) for d in folder_documents(tmp_path, "files", warnings)][1] == (
+        "b.htm",
+        "b",
+        "Lead.\n\n## Part\n\nMore.",
+    )
