@@ -32,11 +32,14 @@ def main(options: argparse.Namespace) -> None:
 
     warnings.filterwarnings("ignore", category=FutureWarning)  # of mteb's own calls
     from pretrieve.evaluation.mteb_evaluation import evaluate_by_mteb
+    from pretrieve.retrieval.deployment import is_deployed, read_settings
 
     torch.set_num_threads(options.threads)
     device = "cuda" if torch.cuda.is_available() else "cpu"
     found = evaluate_by_mteb(options.model, options.tasks, options.check, device)
     table = _table(found)
+    if is_deployed(options.model) and read_settings(options.model).kind == "hybrid":
+        print(f"{options.model}: searches by BM25 and its encoder; these are the numbers of the encoder alone.")
     if options.out:
         from importlib.metadata import version
 

@@ -14,7 +14,14 @@ from pretrieve.corpora.tables import read_table
 from pretrieve.models.sentence_modules import Reading
 from pretrieve.raw.json_file import read_json
 from pretrieve.retrieval.base_model import base_of
-from pretrieve.retrieval.deployment import BM25, SearchSettings, deploying, how_to_search, write_vectors
+from pretrieve.retrieval.deployment import (
+    BM25,
+    SearchSettings,
+    deploying,
+    how_to_search,
+    write_bm25_card,
+    write_vectors,
+)
 from pretrieve.retrieval.document_table import DocumentTable, write_documents
 from pretrieve.retrieval.embeddings import EmbeddingReader
 from pretrieve.retrieval.export import export
@@ -55,7 +62,7 @@ def main(options: argparse.Namespace) -> None:
             reading = Reading(choice["query_length"], choice["passage_length"])
             export(Path(choice["retriever"]), options.tokenizer, out, reading, facts)
         else:
-            (out / "README.md").write_text(f"# Search by BM25\n\n{how_to_search(settings)}\n", encoding="utf-8")
+            write_bm25_card(out, settings)
     print(f"{kind}{f' with {system}' if system else ''} -> {options.out}")
 
 

@@ -110,6 +110,11 @@ def _are_weights(given: Any) -> bool:
     return all(isinstance(value, int | float) and 0 <= value < float("inf") for value in values) and sum(values) > 0
 
 
+def write_bm25_card(directory: Path, settings: SearchSettings) -> None:
+    """README.md of a directory without a model."""
+    (directory / "README.md").write_text(f"# Search by BM25\n\n{how_to_search(settings)}\n", encoding="utf-8")
+
+
 def how_to_search(settings: SearchSettings) -> str:
     """Markdown for the card of a directory."""
     lines = [

@@ -20,9 +20,9 @@ from pretrieve.retrieval.deployment import (
     PARTS,
     SearchSettings,
     deploying,
-    how_to_search,
     is_deployed,
     read_settings,
+    write_bm25_card,
     write_vectors,
 )
 from pretrieve.retrieval.document_table import DocumentTable, write_documents
@@ -77,7 +77,7 @@ def index_documents(
             _copy_model(model, building)
             write_vectors(building, _encoded(building, table, choose_device(precision, threads)))
         else:
-            (building / "README.md").write_text(how_to_search(settings) + "\n", encoding="utf-8")
+            write_bm25_card(building, settings)
     return settings
 
 
