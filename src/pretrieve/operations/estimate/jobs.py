@@ -235,6 +235,7 @@ class Graph:
 
     def _of_mine(self, job: Job) -> Iterator[str]:
         yield self._task(job.place)
+        yield from self._retrievers(job, job.place)
         yield from self._embeddings(job)
 
     def _of_retrieve(self, job: Job) -> Iterator[str]:
