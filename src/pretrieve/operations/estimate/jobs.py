@@ -205,13 +205,12 @@ class Graph:
                     yield from self._candidates(job)
             case "mine":
                 yield self._task(job.place)
+                yield from self._retrievers(job, job.place)
                 for size in job.sizes:
                     yield f"{paths.embedding_dir(root, f'{job.subject}-{size}', job.place, job.seed)}/corpus.json"
             case "retrieve" | "predict":
                 yield self._task(job.place)
-                for size in job.sizes:
-                    place = (f"{job.subject}-{size}", plan.trained_on(job.place), job.seed)
-                    yield f"{paths.retriever_dir(root, *place)}/pretrieve.json"
+                yield from self._retrievers(job, plan.trained_on(job.place))
                 yield from self._candidates(job)
             case "bm25":
                 yield self._task(job.place)
@@ -222,6 +221,11 @@ class Graph:
                 looked_at = models(config, job.subject, root)
                 yield self._of_corpus(corpus_of(config, looked_at[0].encoder), "tokens/meta.json")
                 yield from (f"{model.directory}/pretrieve.json" for model in looked_at)
+
+    def _retrievers(self, job: Job, trained_on: str) -> Iterator[str]:
+        for size in job.sizes:
+            place = (f"{job.subject}-{size}", trained_on, job.seed)
+            yield f"{paths.retriever_dir(self.plan.root, *place)}/pretrieve.json"
 
     def _candidates(self, job: Job) -> Iterator[str]:
         if self.plan.config["datasets"][job.place].get("rerank"):

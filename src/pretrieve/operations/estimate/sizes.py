@@ -60,7 +60,7 @@ Counts = Mapping[str, Mapping[str, float]]
 
 @dataclass(frozen=True)
 class TaskSize:
-    """documents: candidates (of a task of examples: its texts); queries: all that are embedded (there: examples); tokens: mean
+    """documents: candidates (of a task of examples: its texts); queries: all that it has (there: examples); tokens: mean
     word pieces without [CLS] and [SEP]; train, test: training-set size → queries or examples; texts: of an example."""
 
     documents: float

@@ -263,11 +263,11 @@ class Workload:
         size = self.sizes.task(job.place)
         documents = document_windows(options, size.documents, size.lengths.document).number
         of_document, of_query = self._widths(options, body)
-        work = self._embedded(options, body, size, size.documents, size.queries)
-        work = replace(work, runs=1.0, disk=documents * of_document + size.queries * of_query)
         total = Work()
-        for _ in job.sizes:
-            total = total.plus(work)
+        for name in job.sizes:
+            queries = size.test.get(name, size.queries)
+            work = self._embedded(options, body, size, size.documents, queries)
+            total = total.plus(replace(work, runs=1.0, disk=documents * of_document + queries * of_query))
         return total
 
     def _search(self, job: Job) -> Work:
@@ -291,7 +291,9 @@ class Workload:
             queries = size.train.get(name, size.queries) / 0.9
             hits = queries * min(depth, size.documents)
             flops = product(queries, numbers, size.documents)
-            total = total.plus(Work(search=flops, cpu_s=1 + hits * LINE_OF_RUN, disk=hits * HIT_BYTES, runs=1.0))
+            work = self._embedded(options, body, size, 0.0, queries)
+            disk = hits * HIT_BYTES + queries * self._widths(options, body)[1]
+            total = total.plus(replace(work, search=flops, cpu_s=1 + hits * LINE_OF_RUN, disk=disk, runs=1.0))
         return total
 
     def _do_bm25(self, job: Job) -> Work:
