@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pretrieve.base.errors import ConfigError, DataError
+from pretrieve.base.errors import DataError
 from pretrieve.corpora.beir_documents import document_fields
 from pretrieve.corpora.sentences import sentence_spans
 from pretrieve.raw.raw_text import read_json_lines
@@ -60,16 +60,10 @@ def read_inverse_cloze(
 
     Raises
     ------
-    ConfigError
-        when ``pairs`` is below 10, or ``keep`` no share.
     DataError
         when fewer than 10 documents have two sentences, one of them of 4 to 64 words, and what
         :func:`~pretrieve.raw.raw_text.read_json_lines` raises.
     """
-    if pairs < 10 or not 0 <= keep <= 1:
-        raise ConfigError(
-            f"inverse-cloze: pairs {pairs} and keep {keep}; expected 10 or more, and a share from 0 to 1."
-        )
     path = files["corpus"]
     usable = ((draw_key(seed, doc_id), doc_id) for _, doc_id, _, text in _documents(path, writer) if queries_of(text))
     drawn = [doc_id for _, doc_id in heapq.nsmallest(pairs, usable)]

@@ -20,7 +20,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pretrieve.base.errors import ConfigError, DataError
+from pretrieve.base.errors import DataError
 from pretrieve.benchmarks.official.dpr_training import TrainingPassage, TrainingQuestion, read_training
 from pretrieve.benchmarks.official.dpr_wikipedia import OFFICIAL_COUNT, read_passages
 from pretrieve.benchmarks.official.open_qa import add_questions, question_files
@@ -37,7 +37,6 @@ VARIANTS = {
     (False, True): "passages of the training files only",
     (False, False): "passages of the training files only",
 }
-NEGATIVES = ("hard", "all", "none")
 
 
 def read_dpr(
@@ -67,11 +66,7 @@ def read_dpr(
     ------
     DataError
         when a file is damaged, or nothing gives a document.
-    ConfigError
-        when ``negatives`` is none of the three.
     """
-    if negatives not in NEGATIVES:
-        raise ConfigError(f"negatives: {negatives!r}; expected one of {', '.join(NEGATIVES)}.")
     splits = question_files(files)
     writer.variant = VARIANTS["passages" in files, strip_quotes]
     training = {split: path for split, path in splits.items() if starts_json_array(path)}

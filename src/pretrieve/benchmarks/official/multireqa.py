@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 
 from tokenizers import Tokenizer
 
-from pretrieve.base.errors import ConfigError, DataError
+from pretrieve.base.errors import DataError
 from pretrieve.raw.raw_text import Warnings, read_json_lines
 from pretrieve.tasks.answers import Answers
 from pretrieve.tasks.splits import all_test, draw_pools, make_splits
@@ -33,7 +33,6 @@ from pretrieve.tasks.task import Candidate, Judgement, Passage, Query, TaskConte
 
 #: Candidates of the published files: of the README, and of train/SQuAD as it is.
 OFFICIAL_COUNTS = {"dev/SQuAD": 10_642, "dev/NaturalQuestions": 22_118, "train/SQuAD": 95_659}
-ROLES = ("train", "test", "draw")
 #: Kind of the warning for a question without words: all of them would be one query, with the answers of each.
 BLANK = "blank question left out"
 
@@ -169,10 +168,8 @@ def build_multireqa(
     DataError
         when a file is damaged, or the two do not belong together.
     ConfigError
-        when ``role`` is none of the three or a size cannot be drawn.
+        when a size cannot be drawn.
     """
-    if role not in ROLES:
-        raise ConfigError(f"role {role!r}; expected one of {', '.join(ROLES)}.")
     warnings = Warnings() if warnings is None else warnings
     of_question: dict[str, list[SentenceCandidate]] = {}
     for candidate in read_candidates(candidates):
