@@ -34,6 +34,7 @@ from pretrieve.workflow.rule_models import (
 )
 from pretrieve.workflow.rule_scores import ScoreRules
 from pretrieve.workflow.cluster import Site
+from pretrieve.workflow.scales import of_one_scale
 from pretrieve.workflow.stage_code import stage_code
 from pretrieve.benchmarks import readers as dataset_formats
 from pretrieve.operations.estimate.run_size import check_run_size

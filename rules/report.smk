@@ -82,7 +82,7 @@ rule claims:
         **NEEDS["report"].resources,
     params:
         code=stage_code("claims.py"),
-        config=as_text(DATA.science),
+        config=as_text(partial(of_one_scale, config)),
     message:
         "Judging the papers' claims by what was measured"
     shell:
@@ -123,7 +123,7 @@ rule report:
         **NEEDS["report"].resources,
     params:
         code=stage_code("report.py"),
-        config=as_text(DATA.science),
+        config=as_text(partial(of_one_scale, config)),
     message:
         "Writing the report"
     shell:

@@ -1,7 +1,7 @@
 """What a table needs of raw files, and the page that lists them.
 
 Seen to fail when: a damaged file counts as in place; an archive that is in place is not seen for its members; GB of what is in
-place are counted as coming; `needed_by` is compared as a part of a word; the files of a training task are left out.
+place are counted as coming; the files of a training task are left out.
 """
 
 from __future__ import annotations
@@ -103,25 +103,6 @@ def test_no_room(places: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> 
     wanted.check_room(wanted.survey(["online", "here"], SOURCES, mirror, data), data)
     with pytest.raises(DataError, match=r"0\.0 GB to come; 0\.0 GB are free"):
         wanted.check_room(wanted.survey(["online", "one"], SOURCES, mirror, data), data)
-
-
-def test_needed_by() -> None:
-    sources = {
-        one.name: one
-        for one in (
-            source("a", needed_by="condenser/table1 dupmae/*"),
-            source("b", needed_by="condenser/table10"),
-            source("c", needed_by="all demo tables"),
-        )
-    }
-    assert wanted.needed_by(sources, "condenser/table1") == ["a"] and wanted.needed_by(sources, "dupmae/table3") == [
-        "a"
-    ]
-    real = read_sources(LIST)
-    names = wanted.needed_by(real, "condenser/table5")
-    assert {"msmarco-titled-titles", "dl19-passage-qrels", "msmarco-qrels-train"} <= set(names)
-    assert "msmarco-docs" not in names and "msmarco-collection" not in names, "the paper's passages have titles"
-    assert sum(name.startswith("beir-") for name in wanted.needed_by(real, "dupmae/table2")) == 13 * 3 + 12 * 3
 
 
 @pytest.fixture(scope="module")

@@ -91,11 +91,11 @@ def test_files_of_the_command_line_are_checked_where_a_run_is_begun(
     workflow = clone(untouched, fault_folders / f"bombs-{len(words)}")
     (workflow.folder / "bomb.yaml").write_text(BOMBS["mappings"])
     (workflow.folder / "fine.yaml").write_text("seeds: [1]\n")
-    ended = workflow.call("workflow/run.sh", *words)
-    assert ended.returncode == 1 and "ConfigError: bomb.yaml: line" in ended.stderr, ended.stderr
+    ended = workflow.run(*words, program="workflow/run.sh")
+    assert ended.code == 1 and "ConfigError: bomb.yaml: line" in ended.stderr, ended.stderr
     assert not (workflow.folder / ".snakemake").exists()
-    ended = workflow.call("workflow/run.sh", "-n", "--quiet", "--configfile", "fine.yaml")
-    assert ended.returncode == 0, ended.stderr
+    ended = workflow.run("-n", "--quiet", "--configfile", "fine.yaml", program="workflow/run.sh")
+    assert ended.code == 0, ended.text
 
 
 def test_a_run_that_snakemake_could_not_plan(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -97,7 +97,7 @@ def test_below_zero_is_an_error_unless_it_means_not_judged(layout: Path) -> None
     found = build(layout, below_zero="leave-out")
     assert [row[:3] for row in rows(found, "qrels") if row[3] == "test"] == [("q3", "4", 1)]
     assert found.stats["warnings"]["judgement below zero, left out"]["count"] == 1
-    with pytest.raises(ConfigError, match="below_zero is 'zero'; expected"):
+    with pytest.raises(ConfigError, match="below_zero: 'zero' is not allowed; allowed: error, leave-out"):
         build(layout, below_zero="zero")
 
 
@@ -172,7 +172,7 @@ def test_files_that_are_not_there(tmp_path: Path, layout: Path) -> None:
 def test_options_are_checked_and_counts_asserted(layout: Path) -> None:
     with pytest.raises(ConfigError, match="beir: no option 'nam'; it has name, below_zero"):
         build(layout, nam="scifact")
-    with pytest.raises(ConfigError, match="BEIR set 'sci-fact' is unknown; .*did you mean 'scifact'"):
+    with pytest.raises(ConfigError, match="name: 'sci-fact' is not allowed; .*did you mean 'scifact'"):
         build(layout, name="sci-fact")
     with pytest.raises(DataError, match="reader beir read 4 documents, expected 5,183"):
         build(layout, name="scifact")

@@ -162,7 +162,7 @@ def test_messages(files: dict[str, Path], tmp_path: Path) -> None:
         path.write_text(text)
         with pytest.raises(DataError, match=f"passages.tsv: {part}"):
             list(read_passages(path))
-    with pytest.raises(ConfigError, match="negatives: 'soft'; expected one of hard, all, none"):
+    with pytest.raises(ConfigError, match="negatives: 'soft' is not allowed; allowed: hard, all, none"):
         build_collection("dpr", files, tmp_path / "out", {"negatives": "soft"})
     with pytest.raises(DataError, match="DPR: no passages"):
         build_collection("dpr", {"test": files["test"]}, tmp_path / "out")

@@ -155,7 +155,9 @@ def test_bad_files(reader: str, content: str | bytes, message: str, tmp_path: Pa
 def test_share_that_leaves_nothing(tmp_path: Path, tokenizer: Tokenizer) -> None:
     files = put(tmp_path, train=many(9), dev=many(2))
     for share in (0.5, 0):
-        with pytest.raises(ConfigError, match=r"held_out_share is .*; expected a share above 0 that leaves"):
+        with pytest.raises(
+            ConfigError, match=r"reader_options\.held_out_share: .* is not allowed; allowed: a number from"
+        ):
             built("sst-2", files, tokenizer, tmp_path / "out", held_out_share=share)
 
 

@@ -83,7 +83,7 @@ def test_too_little_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="9 documents with texts of their own have two sentences.*expected 10 or more"):
         build_collection("inverse-cloze", {"corpus": path}, tmp_path / "out")
     assert not (tmp_path / "out").exists()
-    with pytest.raises(ConfigError, match="pairs 3"):
+    with pytest.raises(ConfigError, match=r"reader_options\.pairs: 3 is not allowed"):
         build_collection("inverse-cloze", {"corpus": path}, tmp_path / "out", {"pairs": 3})
 
 

@@ -75,7 +75,7 @@ def test_titles_alone(tmp_path: Path, tokenizer: Tokenizer) -> None:
     task = built("mind-small", folder(tmp_path), tokenizer, tmp_path / "out", candidate="title", held_out_share=0.2)
     assert task.examples["train-91"][0] == ['The "Brands" of naïve 猫', "Third", "PGA Tour winners"]
     assert "dev-92" not in task.examples, "N4 has no title, and nothing else was clicked"
-    with pytest.raises(ConfigError, match=r"candidate is 'body'; expected one of 'title and abstract', 'title'"):
+    with pytest.raises(ConfigError, match=r"candidate: 'body' is not allowed; allowed: title and abstract, title"):
         built("mind-small", folder(tmp_path), tokenizer, tmp_path / "out", candidate="body")
 
 

@@ -159,7 +159,7 @@ def test_documents(files: dict[str, Path]) -> None:
     found = build(files, "docs", reader="msmarco-document", url=True, max_chars=6)
     assert list(found.documents())[:2] == [("D1", "http://a Title", "abcdé東"), ("D2", "http://b ", "body")]
     assert found.stats["variant"] == "url in front of the title, first 6 characters of the body"
-    with pytest.raises(ConfigError, match="max_chars is 0"):
+    with pytest.raises(ConfigError, match="max_chars: 0 is not allowed"):
         build(files, "docs", reader="msmarco-document", max_chars=0)
 
 

@@ -18,7 +18,7 @@ import pytest
 from task_reader import Task
 from tokenizers import Tokenizer
 
-from pretrieve.base.errors import ConfigError, DataError
+from pretrieve.base.errors import DataError
 from pretrieve.benchmarks.official.multireqa import OFFICIAL_COUNTS, build_multireqa, read_candidates
 from pretrieve.benchmarks.official.squad_json import read_squad
 from pretrieve.corpora.tables import read_table
@@ -183,11 +183,6 @@ def test_no_question_that_can_be_used(tmp_path: Path, tokenizer: Tokenizer) -> N
     ):
         build(tmp_path, tokenizer, (candidates, texts))
     assert not (tmp_path / "task").exists()
-
-
-def test_roles(tmp_path: Path, tokenizer: Tokenizer) -> None:
-    with pytest.raises(ConfigError, match="role 'dev'; expected one of train, test, draw"):
-        build(tmp_path, tokenizer, write(tmp_path), role="dev")
 
 
 @real

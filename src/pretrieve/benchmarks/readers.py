@@ -14,11 +14,13 @@ A format is one module, and one entry of :data:`READERS`; the module is imported
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from pretrieve.base.errors import ConfigError, nearest
+from pretrieve.base.options import FLAG, Between, OneOf
+from pretrieve.benchmarks.official.beir_sets import SETS
 
 
 @dataclass(frozen=True)
@@ -33,9 +35,9 @@ class Reader:
     others. sources: name → the raw file of ``resources/sources.tsv`` where a data set names none. tables: of the corpus that a
     data set is made of; a collection gets them as files. negatives: the file without which a collection has none.
 
-    keys: of the data set in ``config.yaml`` that reading depends on. options: of its ``reader_options``, and their values
-    unless given (a collection's are those of its function); fixed: options that are no user's choice. counts: file → records
-    that the publisher states; licence; url: of the publisher, or of the archive.
+    keys: of the data set in ``config.yaml`` that reading depends on. allowed: what each of its ``reader_options`` may be;
+    options: their values unless given (a collection's are those of its function); fixed: options that are no user's choice.
+    counts: file → records that the publisher states; licence; url: of the publisher, or of the archive.
     """
 
     read: str
@@ -49,6 +51,7 @@ class Reader:
     tables: tuple[str, ...] = ()
     negatives: str = ""
     keys: tuple[str, ...] = ()
+    allowed: Mapping[str, OneOf | Between] = field(default_factory=dict, repr=False)  # decides no result
     options: Mapping[str, Any] = field(default_factory=dict)
     fixed: Mapping[str, Any] = field(default_factory=dict)
     counts: Mapping[str, int] = field(default_factory=dict)
@@ -72,6 +75,9 @@ _TABLES = ("articles", "sections", "passages")
 _GLUE = "https://dl.fbaipublicfiles.com/glue/data"
 _MSMARCO = "https://microsoft.github.io/msmarco"
 _SHARE = {"held_out_share": 0.01}
+#: So much is held out twice, and something must be left to train on.
+_SHARES = {"held_out_share": Between(1e-6, 0.49)}
+_COUNT = Between(1, 10**9, whole=True)
 
 
 def _names(*names: str) -> dict[str, str]:
@@ -85,7 +91,9 @@ def _glue(
     about = {"files": files, "counts": counts, "licence": licence, "url": f"{_GLUE}/{archive}"}
     fixed = {"task": task}
     read = f"{_OFFICIAL}.glue:build_glue"
-    return Reader(read, "classification", keys=("counts",), options=_SHARE, fixed=fixed, **about, **more)
+    return Reader(
+        read, "classification", keys=("counts",), allowed=_SHARES, options=_SHARE, fixed=fixed, **about, **more
+    )
 
 
 def _mind(size: str, counts: Mapping[str, int]) -> Reader:
@@ -100,6 +108,8 @@ def _mind(size: str, counts: Mapping[str, int]) -> Reader:
         "clicks",
         files=files,
         keys=("counts",),
+        # what a candidate is described by: the paper's choice, and that of the released command
+        allowed={"candidate": OneOf(("title and abstract", "title")), **_SHARES},
         options={"candidate": "title and abstract", **_SHARE},
         counts=counts,
         licence="Microsoft Research License Terms: research, not commercial",
@@ -107,7 +117,7 @@ def _mind(size: str, counts: Mapping[str, int]) -> Reader:
     )
 
 
-def _msmarco(read: str, first: str, *more: str) -> Reader:
+def _msmarco(read: str, first: str, *more: str, **allowed: OneOf | Between) -> Reader:
     """The topics of TREC Deep Learning are read with these two as well: as test_queries and test_qrels."""
     optional = (*more, *(f"{split}_{what}" for split in _SPLITS for what in ("queries", "qrels")), "negatives")
     return Reader(
@@ -116,14 +126,17 @@ def _msmarco(read: str, first: str, *more: str) -> Reader:
         files=_names(first, *optional),
         optional=optional,
         negatives="negatives",
+        allowed={"official": FLAG, **allowed},
         licence=f"non-commercial research ({_MSMARCO})",
         url=f"{_MSMARCO}/Datasets.html",
     )
 
 
 def _examples(kind: str, read: str, **options: int) -> Reader:
-    """Examples that are made of the corpus."""
-    return Reader(f"{_MADE}.{read}", kind, tables=(*_TABLES, "links"), keys=("max_examples",), options=options)
+    """Examples that are made of the corpus, with numbers for options."""
+    allowed = {name: Between(3 if name == "candidates" else 1, 10**6, whole=True) for name in options}
+    tables = (*_TABLES, "links")
+    return Reader(f"{_MADE}.{read}", kind, tables=tables, keys=("max_examples",), allowed=allowed, options=options)
 
 
 _MNLI = "of the sources of MultiNLI, mostly the OANC's; see the corpus"
@@ -148,6 +161,7 @@ READERS: dict[str, Reader] = {
         f"{_OFFICIAL}.multireqa:build_multireqa",
         answers=True,
         files=_names("candidates", "texts"),
+        allowed={"role": OneOf(("test", "train", "draw"))},
         options={"role": "test"},
     ),
     "descriptions": Reader(
@@ -165,11 +179,12 @@ READERS: dict[str, Reader] = {
         collection=True,
         files=_names("corpus", "queries", *_SPLITS),
         optional=_SPLITS,
+        allowed={"name": OneOf(tuple(SETS)), "below_zero": OneOf(("error", "leave-out"))},
         licence="of each set: see its publisher",
         url="https://github.com/beir-cellar/beir",
     ),
     "msmarco-passage": _msmarco("read_msmarco_passages", "collection", "titles"),
-    "msmarco-document": _msmarco("read_msmarco_documents", "docs"),
+    "msmarco-document": _msmarco("read_msmarco_documents", "docs", url=FLAG, max_chars=_COUNT),
     # Each split is a training file (biencoder-*.json) or questions with answers (*.qa.csv, JSON lines).
     "dpr": Reader(
         f"{_OFFICIAL}.dpr_collection:read_dpr",
@@ -178,6 +193,10 @@ READERS: dict[str, Reader] = {
         files=_names("passages", *_SPLITS),
         optional=("passages", *_SPLITS),
         negatives="train",
+        allowed={
+            "negatives": OneOf(("hard", "all", "none")),
+            **dict.fromkeys(("strip_quotes", "regular_expressions", "official"), FLAG),
+        },
         licence="passages CC BY-SA 3.0 (Wikipedia); questions: of each set, see its publisher",
         url="https://github.com/facebookresearch/DPR",
     ),
@@ -189,6 +208,7 @@ READERS: dict[str, Reader] = {
         files=_names("articles", "passages", *_SPLITS),
         optional=_SPLITS,
         tables=("articles", "passages"),
+        allowed={"words": _COUNT, "regular_expressions": FLAG, "share": Between(1e-6, 1)},
         licence="of the corpus and of the questions: see their sources",
     ),
     # Training pairs of a corpus without training questions: sentences, and the documents they were taken from.
@@ -196,6 +216,11 @@ READERS: dict[str, Reader] = {
         f"{_MADE}.inverse_cloze:read_inverse_cloze",
         collection=True,
         files=_names("corpus"),
+        allowed={
+            "pairs": Between(10, 10**9, whole=True),
+            "keep": Between(0, 1),
+            "seed": Between(0, 2**31 - 1, whole=True),
+        },
         licence="of the corpus: see its source",
     ),
     # The same of a corpus without sentences: two crops of one document.
@@ -298,18 +323,21 @@ def check_files(name: str, reader: Reader, files: Mapping[str, Any]) -> None:
             raise ConfigError(f"{name}: '{home[str(path)]}' and '{key}' are one file, {path}; each has its own.")
 
 
-def check_options(name: str, known: Iterable[str], options: Iterable[str]) -> None:
-    """Check the names of a reader's options.
+def check_options(name: str, reader: Reader, options: Mapping[str, Any]) -> None:
+    """Check the options of a reader.
 
     Raises
     ------
     ConfigError
-        for one that it does not have.
+        for one that it does not have, or a value that is not allowed.
     """
-    known = list(known)
-    for key in options:
-        if key not in known:
-            raise ConfigError(f"{name}: no option {key!r}; it has {', '.join(known) or 'none'}{nearest(key, known)}.")
+    for key, value in options.items():
+        if key not in reader.allowed:
+            has = ", ".join(reader.allowed) or "none"
+            raise ConfigError(f"{name}: no option {key!r}; it has {has}{nearest(key, reader.allowed)}.")
+        if not (allowed := reader.allowed[key]).admits(value):
+            hint = nearest(value, map(str, allowed.values)) if isinstance(allowed, OneOf) else ""
+            raise ConfigError(f"{name}: reader_options.{key}: {value!r} is not allowed; allowed: {allowed}{hint}")
 
 
 def check_dataset(dataset: Mapping[str, Any]) -> None:
@@ -318,12 +346,11 @@ def check_dataset(dataset: Mapping[str, Any]) -> None:
     Raises
     ------
     ConfigError
-        for one of these that is not allowed; options of collections are checked by what reads them.
+        for one of these that is not allowed.
     """
     reader = reader_named(dataset["reader"])
     check_files(dataset["reader"], reader, dataset.get("files", {}))
-    if not reader.collection:
-        check_options(dataset["reader"], reader.options, dataset.get("reader_options") or {})
+    check_options(dataset["reader"], reader, dataset.get("reader_options") or {})
 
 
 def options_of(dataset: Mapping[str, Any]) -> dict[str, Any]:

@@ -59,7 +59,7 @@ def build_task(name: str, request: Request) -> dict[str, Any]:
     reader, options = task_reader(name), dict(request.options)
     keys = {key: options.pop(key) for key in reader.keys if key in options}
     check_files(name, reader, request.files)
-    check_options(name, reader.options, options)
+    check_options(name, reader, options)
     files, warnings = {key: Path(path) for key, path in request.files.items()}, Warnings()
     counts = keys.pop("counts", "official")
     if counts not in ("official", "any"):
@@ -114,9 +114,8 @@ def build_collection(
     for given, path in files.items():
         if not Path(path).is_file():
             raise DataError(f"{path}: no such file; reader '{name}' expects it as '{given}'.")
+    check_options(name, reader, options)
     read = resolve_name(reader.read)
-    known = list(inspect.signature(read).parameters)[2:]
-    check_options(name, known, options)
     with CollectionWriter(directory, name, licence=reader.licence) as writer:
         read({given: Path(path) for given, path in files.items()}, writer, **options)
     return read_collection(directory)

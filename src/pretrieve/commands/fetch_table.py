@@ -17,7 +17,7 @@ LIST = Path("resources/sources.tsv")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--table", required=True, metavar="PAPER/TABLE")
-    parser.add_argument("--scale", default="demo", help="a scale of config.yaml; paper: the papers' own data")
+    parser.add_argument("--scale", default="demo", help="demo, small, paper (the papers' own data), or one of your own")
     add_config_file(parser, "of the scales and tables")
     add_mirror(parser)
     parser.add_argument("--dry-run", action="store_true", help="say what would be fetched, and fetch nothing")
@@ -27,22 +27,15 @@ def main(arguments: argparse.Namespace) -> None:
     config = read_config(arguments.config)
     mirror = arguments.mirror or (Path(config["mirror"]) if config.get("mirror") else None)
     sources = read_sources(LIST)
-    by_list = arguments.scale == "paper" and "paper" not in config["scales"]
-    if not by_list:
-        config["scale"] = arguments.scale
+    config["scale"] = arguments.scale
     plan = Plan.load(config, sources=LIST)
     if arguments.table not in plan.cells:
         raise ConfigError(
             f"table {arguments.table!r}: no such table; allowed: {', '.join(plan.cells)}"
             f"{nearest(arguments.table, plan.cells)}"
         )
-    own: list[str] = []
-    starts: list[str] = []
-    if by_list:
-        names = wanted.needed_by(sources, arguments.table)
-    else:
-        names, own = wanted.table_files(plan, arguments.table)
-        starts = wanted.table_starts(plan, arguments.table)
+    names, own = wanted.table_files(plan, arguments.table)
+    starts = wanted.table_starts(plan, arguments.table)
     files = wanted.survey(names, sources, mirror)
     print(f"{arguments.table} at scale {arguments.scale}:\n{wanted.report(files)}")
     for path in own:

@@ -32,8 +32,9 @@ NUMBERS = {"dropout": (0, 0.999), "layer_norm_eps": (0, 1)} | dict.fromkeys(
 )
 
 
-def check_size(name: str, value: object, shown: str | None = None) -> None:
-    """That a value of a body's shape is a number of the right kind and within its bounds; ``shown``: how messages call it.
+def check_shape(name: str, value: Any, shown: str | None = None, least: float = 0) -> Any:
+    """A value of a body's shape, which must be a number of the right kind, within its bounds, and not below ``least``;
+    ``shown``: how messages call it.
 
     Raises
     ------
@@ -42,10 +43,12 @@ def check_size(name: str, value: object, shown: str | None = None) -> None:
     """
     whole = name in SIZES
     low, high = (SIZES if whole else NUMBERS)[name]
+    low = max(low, least)
     if isinstance(value, bool) or not isinstance(value, int if whole else (int, float)) or not low <= value <= high:
         raise ConfigError(
-            f"{shown or name} is {repr(value)[:40]}; expected a {'whole ' if whole else ''}number from {low} to {high}."
+            f"{shown or name}: {repr(value)[:40]}: expected a {'whole ' if whole else ''}number from {low} to {high:,}."
         )
+    return value
 
 
 @dataclass(frozen=True)
@@ -87,7 +90,7 @@ class BodyConfig:
 
     def __post_init__(self) -> None:
         for name in (*SIZES, *NUMBERS):
-            check_size(name, getattr(self, name))
+            check_shape(name, getattr(self, name))
         if self.kind not in KINDS:
             raise ConfigError(f"body kind {self.kind!r} is not allowed; choose from {list(KINDS)}.")
         if self.family not in FAMILIES:

@@ -23,7 +23,7 @@ from pretrieve.base.disk import room_for
 from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.base.files import write_json
 from pretrieve.models.checkpoint_names import BERT, T5
-from pretrieve.models.config import BodyConfig, check_size
+from pretrieve.models.config import BodyConfig, check_shape
 from pretrieve.models.encoder import Encoder
 
 #: ``AutoModel``'s name for each family's encoder.
@@ -225,7 +225,7 @@ def read_encoder(
         )
     try:
         config = BodyConfig.from_dict(about["body"])
-        check_size("hidden", about.get("dim", 1), "dim")
+        check_shape("hidden", about.get("dim", 1), "dim")
     except ConfigError as error:
         raise DataError(f"{directory}/pretrieve.json: {error}") from error
     return Checkpoint(directory, config, from_saved_names(body, config), heads, about, about.get("vocabulary_sha256"))

@@ -11,8 +11,8 @@ from typing import Any
 
 import torch
 
-from pretrieve.base.errors import DataError
-from pretrieve.models.config import BodyConfig
+from pretrieve.base.errors import ConfigError, DataError
+from pretrieve.models.config import BodyConfig, check_shape
 
 #: ``model_type`` → family. XLM-R and CamemBERT are RoBERTa's function under another word.
 FAMILY_OF = {
@@ -23,8 +23,6 @@ FAMILY_OF = {
     "electra": "electra",
     "ernie": "ernie",
 }
-#: No published encoder comes near; more would be made of a damaged file, or of one that is to fill the memory.
-MOST, MOST_LAYERS = 10_000_000, 1_000
 #: fairseq numbers positions from the padding's id + 1, and the padding is entry 1 of all its dictionaries.
 FAIRSEQ_OFFSET = 2
 
@@ -35,21 +33,21 @@ def _need(shown: Mapping[str, Any], names: dict[str, str]) -> dict[str, Any]:
         what = "has no" if shown else "is missing, and with it"
         raise DataError(f"config.json {what} {', '.join(missing)}; the tensors alone do not say it.")
     for ours, theirs in names.items():
-        _whole(theirs, shown[theirs], 1, MOST_LAYERS if ours == "layers" else MOST)
+        _checked(ours, theirs, shown[theirs], least=1)
     return {ours: shown[theirs] for ours, theirs in names.items()}
 
 
-def _whole(name: str, value: Any, low: int, high: int) -> int:
-    if type(value) is not int or not low <= value <= high:
-        raise DataError(f"config.json: {name}={str(value)[:80]}: expected a whole number from {low} to {high:,}.")
-    return value
+def _checked(ours: str, theirs: str, value: Any, least: float = 0) -> Any:
+    """A value of the shape, ``ours`` by the name of :class:`BodyConfig`, ``theirs`` by that of the file."""
+    try:
+        return check_shape(ours, value, f"config.json: {theirs}", least)
+    except ConfigError as error:
+        raise DataError(str(error)) from None
 
 
-def _share(shown: Mapping[str, Any], name: str, default: float) -> float:
-    value = shown.get(name, default)
-    if type(value) not in (int, float) or not 0 <= value <= 1:
-        raise DataError(f"config.json: {name}={str(value)[:80]}: expected a number from 0 to 1.")
-    return value
+def _said(shown: Mapping[str, Any], ours: str, theirs: str, default: float) -> Any:
+    """The same of a value that a file may leave out."""
+    return _checked(ours, theirs, shown.get(theirs, default))
 
 
 def _refuse_other_than(shown: Mapping[str, Any], name: str, allowed: tuple, default: Any) -> None:
@@ -88,16 +86,20 @@ def bert_shape(shown: Mapping[str, Any]) -> BodyConfig:
             "embeddings_project (small models, and generators) are not supported; take a base or large discriminator."
         )
     padding = shown.get("pad_token_id")
-    offset = (1 if padding is None else _whole("pad_token_id", padding, 0, MOST)) + 1 if family == "roberta" else 0
-    sizes["max_positions"] = _whole("max_position_embeddings", sizes["max_positions"] - offset, 1, MOST)
-    std = _share(shown, "initializer_range", 0.02)
+    offset = 0
+    if family == "roberta":
+        offset = 1 + (1 if padding is None else _checked("position_offset", "pad_token_id", padding))
+    sizes["max_positions"] = _checked(
+        "max_positions", "max_position_embeddings", sizes["max_positions"] - offset, least=1
+    )
+    std = _said(shown, "std", "initializer_range", 0.02)
     return BodyConfig(
         **sizes,
         family=family,
         position_offset=offset,
-        segments=_whole("type_vocab_size", shown.get("type_vocab_size", 2), 0, MOST),
-        dropout=_share(shown, "hidden_dropout_prob", 0.1),
-        layer_norm_eps=_share(shown, "layer_norm_eps", 1e-12),
+        segments=_said(shown, "segments", "type_vocab_size", 2),
+        dropout=_said(shown, "dropout", "hidden_dropout_prob", 0.1),
+        layer_norm_eps=_said(shown, "layer_norm_eps", "layer_norm_eps", 1e-12),
         std=std,
         word_std=std,
         position_std=std,
@@ -128,12 +130,10 @@ def t5_shape(shown: Mapping[str, Any]) -> BodyConfig:
     return BodyConfig(
         kind="t5",
         **sizes,
-        buckets=_whole("relative_attention_num_buckets", shown.get("relative_attention_num_buckets", 32), 1, MOST),
-        max_distance=_whole(
-            "relative_attention_max_distance", shown.get("relative_attention_max_distance", 128), 1, MOST
-        ),
-        dropout=_share(shown, "dropout_rate", 0.1),
-        layer_norm_eps=_share(shown, "layer_norm_epsilon", 1e-6),
+        buckets=_said(shown, "buckets", "relative_attention_num_buckets", 32),
+        max_distance=_said(shown, "max_distance", "relative_attention_max_distance", 128),
+        dropout=_said(shown, "dropout", "dropout_rate", 0.1),
+        layer_norm_eps=_said(shown, "layer_norm_eps", "layer_norm_epsilon", 1e-6),
     )
 
 

@@ -1,12 +1,11 @@
 """What a table needs of raw files, what of it is there, and what must still come: ``make fetch TABLE=condenser/table5``.
 
-At a scale of the configuration the plan says it: the data sets that play the table's roles, the corpus, and the published
-checkpoints that its encoders start from. For the papers' own data, the list of sources says it (``needed_by``).
+The plan of the scale says it: the data sets that play the table's roles, the corpus, and the published checkpoints that its
+encoders start from.
 """
 
 from __future__ import annotations
 
-import fnmatch
 import shutil
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -42,18 +41,6 @@ class Wanted:
     target: Path
     state: str
     bytes: int
-
-
-def needed_by(sources: Mapping[str, Source], table: str) -> list[str]:
-    """Names of the sources that a table needs on the papers' own data.
-
-    ``needed_by`` of the list has names of tables, separated by spaces; ``condenser/*`` stands for all of a paper's.
-    """
-    return [
-        source.name
-        for source in sources.values()
-        if any("/" in word and fnmatch.fnmatchcase(table, word) for word in source.needed_by.split())
-    ]
 
 
 def table_files(plan: Plan, table: str) -> tuple[list[str], list[str]]:

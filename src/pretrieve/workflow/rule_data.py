@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from pretrieve.base import paths
 from pretrieve.base.code_folder import code_file, given_or_code_file
@@ -16,7 +15,7 @@ from pretrieve.corpora import readers as corpus_formats
 from pretrieve.raw import hub
 from pretrieve.workflow import figure_inputs as figure_plan
 from pretrieve.workflow.plan import Plan, as_argument
-from pretrieve.workflow.scales import articles_of, of_one_scale, vocabulary_corpus, vocabulary_of, wants_corpus
+from pretrieve.workflow.scales import articles_of, vocabulary_corpus, vocabulary_of, wants_corpus
 from pretrieve.workflow.stage_code import stage_code
 
 COLLECTION_FILES = ("collection.parquet", "queries.parquet", "qrels.parquet", "stats.json")
@@ -186,7 +185,7 @@ class DataRules:
         """The vocabulary that the texts of a data set are tokenised with."""
         return f"{paths.corpus_dir(self.root, vocabulary_corpus(self.config, dataset))}/tokenizer.json"
 
-    def bm25_of(self, dataset: str) -> Mapping[str, Any]:
+    def bm25_of(self, dataset: str) -> Mapping[str, float | str]:
         """BM25's k1, b and maybe language on a data set."""
         return self.config["datasets"][dataset].get("bm25", self.config["bm25"])
 
@@ -212,10 +211,6 @@ class DataRules:
     def licences_of(self, dataset: str) -> str:
         """Where the texts of a task come from, and their licences, as shell words."""
         return shlex.join(self.plan.licences(dataset))
-
-    def science(self) -> dict[str, Any]:
-        """The configuration without other scales' entries and without what decides no result."""
-        return of_one_scale(self.config)
 
     def figure_inputs(self, paper: str, figure: str) -> list[str]:
         """What a figure is measured from."""

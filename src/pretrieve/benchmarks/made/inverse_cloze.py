@@ -16,7 +16,6 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pretrieve.base.errors import ConfigError
 from pretrieve.benchmarks.made.corpus_pairs import UNSPACED, documents_of, draw
 from pretrieve.corpora.sentences import sentence_spans
 from pretrieve.tasks.splits import draw_key
@@ -40,11 +39,9 @@ def read_inverse_cloze(
     files: ``corpus``: ``corpus.jsonl``; pairs: at most so many pairs are drawn, one from a document; a tenth of them is dev,
     a tenth test; keep: share of the pairs whose document keeps the sentence; seed: decides documents, sentences and splits.
 
-    Raises ConfigError when ``pairs`` is below 10, or ``keep`` no share, and DataError what
-    :func:`~pretrieve.benchmarks.made.corpus_pairs.draw` raises; a document needs two sentences, one of them of 4 to 64 words.
+    Raises DataError what :func:`~pretrieve.benchmarks.made.corpus_pairs.draw` raises; a document needs two sentences, one of them
+    of 4 to 64 words.
     """
-    if not 0 <= keep <= 1:
-        raise ConfigError(f"inverse-cloze: keep {keep}; expected a share from 0 to 1.")
     path = files["corpus"]
     what = f"two sentences, one of them of {SHORTEST} to {LONGEST} words"
     split_of = draw(path, writer, queries_of, what, pairs, seed)

@@ -29,7 +29,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from pretrieve.base.errors import ConfigError, DataError
+from pretrieve.base.errors import DataError
 from pretrieve.benchmarks.official.dpr_training import TrainingPassage, TrainingQuestion, read_training
 from pretrieve.benchmarks.official.open_qa import add_questions, question_files
 from pretrieve.raw.json_file import starts_json_array
@@ -75,7 +75,6 @@ VARIANTS = {
     (False, True): "passages of the training files only",
     (False, False): "passages of the training files only",
 }
-NEGATIVES = ("hard", "all", "none")
 
 
 def read_dpr(
@@ -93,11 +92,8 @@ def read_dpr(
     or ``none``; strip_quotes: see :func:`read_passages`; regular_expressions: whether answers are patterns, as those of
     CuratedTREC are; official: ``passages`` must have as many as the whole file that the authors ship.
 
-    Raises DataError when a file is damaged, or nothing gives a document, and ConfigError when ``negatives`` is none of the
-    three.
+    Raises DataError when a file is damaged, or nothing gives a document.
     """
-    if negatives not in NEGATIVES:
-        raise ConfigError(f"negatives: {negatives!r}; expected one of {', '.join(NEGATIVES)}.")
     splits = question_files(files)
     writer.variant = VARIANTS["passages" in files, strip_quotes]
     training = {split: path for split, path in splits.items() if starts_json_array(path)}

@@ -24,7 +24,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pretrieve.base.errors import ConfigError, DataError
+from pretrieve.base.errors import DataError
 from pretrieve.benchmarks.official.example_reading import Job, held_out
 from pretrieve.raw.raw_text import read_columns
 from pretrieve.tasks.click_statistics import ClickStatistics
@@ -34,8 +34,6 @@ from pretrieve.tasks.splits import draw_key
 
 NEWS = ("news id", "category", "subcategory", "title", "abstract", "url", "title entities", "abstract entities")
 BEHAVIORS = ("impression id", "user id", "time", "history", "impressions")
-#: What a candidate is described by: the paper's choice, and that of the released command.
-CANDIDATES = ("title and abstract", "title")
 #: Article without a title and an abstract.
 NOTHING = -1
 
@@ -55,8 +53,6 @@ class NewsTable:
     """
 
     def __init__(self, job: Job, candidate: str, counted: ClickStatistics) -> None:
-        if candidate not in CANDIDATES:
-            raise ConfigError(f"candidate is {candidate!r}; expected one of {', '.join(map(repr, CANDIDATES))}.")
         self.of: dict[str, dict[str, Article]] = {}
         self._job, self._candidate, self._counted, self._rows = job, candidate, counted, 0
         self._known: dict[str, tuple[int, Article]] = {}
@@ -148,12 +144,12 @@ def read_impressions(
 
 
 def build_mind(
-    files: Mapping[str, Path], job: Job, candidate: str = CANDIDATES[0], held_out_share: float = 0.01
+    files: Mapping[str, Path], job: Job, candidate: str = "title and abstract", held_out_share: float = 0.01
 ) -> dict[str, Any]:
     """Write the task from ``train``, ``train_news``, ``dev`` and ``dev_news``, and return its statistics.
 
     Raises DataError as :meth:`NewsTable.texts` and :func:`read_impressions`, or when an impression id stands twice in a file,
-    and ConfigError for another ``candidate``, or a size that cannot be drawn.
+    and ConfigError for a size that cannot be drawn.
     """
     counted = ClickStatistics(job.tokenizer)
     news = NewsTable(job, candidate, counted)

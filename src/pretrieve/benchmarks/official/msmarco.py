@@ -89,8 +89,6 @@ def read_msmarco_documents(
     for passages; url: put the address in front of the title, as ANCE does (url, title, body); max_chars: keep so many
     characters of each body (10,000 in ANCE's code); None: all.
     """
-    if max_chars is not None and max_chars < 1:
-        raise ConfigError(f"max_chars is {max_chars}; expected at least 1, or null for whole documents.")
     if official:
         writer.expected["documents"] = DOCUMENTS
     done = ["url in front of the title"] if url else []

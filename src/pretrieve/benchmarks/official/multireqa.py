@@ -23,7 +23,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pretrieve.base.errors import ConfigError, DataError
+from pretrieve.base.errors import DataError
 from pretrieve.raw.raw_text import Warnings, read_json_lines
 from pretrieve.tasks.answers import Answers
 from pretrieve.tasks.splits import all_test, draw_pools, make_splits
@@ -32,7 +32,6 @@ from pretrieve.tasks.task import Candidate, Judgement, Passage, Query, TaskConte
 
 #: Candidates of the published files: of the README, and of train/SQuAD as it is.
 OFFICIAL_COUNTS = {"dev/SQuAD": 10_642, "dev/NaturalQuestions": 22_118, "train/SQuAD": 95_659}
-ROLES = ("train", "test", "draw")
 #: Kind of the warning for a question without words: all of them would be one query, with the answers of each.
 BLANK = "blank question left out"
 
@@ -155,11 +154,8 @@ def build_multireqa(
     train, as its train files; ``draw`` lets one split play train, dev and test by a draw (:func:`draw_pools`).
     ``doc_id`` is the candidate's id. Questions in the same words are one query.
 
-    Raises DataError when a file is damaged, or the two do not belong together, and ConfigError when ``role`` is none of the
-    three or a size cannot be drawn.
+    Raises DataError when a file is damaged, or the two do not belong together, and ConfigError when a size cannot be drawn.
     """
-    if role not in ROLES:
-        raise ConfigError(f"role {role!r}; expected one of {', '.join(ROLES)}.")
     warnings = Warnings() if warnings is None else warnings
     of_question: dict[str, list[SentenceCandidate]] = {}
     for candidate in read_candidates(candidates):

@@ -1,0 +1,70 @@
+"""Options of data sets are said to be wrong before the first job, and what is checked is what the readers take.
+
+Seen to fail when: an option is left out of ``allowed`` of a reader, or its default is not allowed there; values are not looked at
+(on the commit before: each case was refused by the first job that reads the data set).
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from pathlib import Path
+from pkgutil import resolve_name
+from typing import Any
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "faults"))
+
+from config_cases import checked, project_config
+
+from pretrieve.base.errors import ConfigError
+from pretrieve.benchmarks.readers import READERS
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_what_is_checked_is_what_the_function_takes(name: str) -> None:
+    reader = READERS[name]
+    parameters = inspect.signature(resolve_name(reader.read)).parameters
+    if reader.collection:
+        defaults = {key: parameters[key].default for key in list(parameters)[2:]}
+    else:
+        defaults = {key: parameters[key].default for key in reader.options}
+        assert defaults == dict(reader.options)
+    assert defaults.keys() == reader.allowed.keys()
+    for key, value in defaults.items():
+        assert value in (None, "") or reader.allowed[key].admits(value), f"{key}: {value!r}"
+
+
+ONE = {"test": "config.yaml"}
+FILES = {"corpus": "config.yaml", "queries": "config.yaml", "test": "config.yaml"}
+
+
+@pytest.mark.parametrize(
+    ("reader", "files", "key", "value", "words"),
+    [
+        ("beir", FILES, "below_zero", "drop", "'drop' is not allowed; allowed: error, leave-out"),
+        ("beir", FILES, "name", "scifct", "'scifct' is not allowed; .*did you mean 'scifact'"),
+        ("dpr", ONE, "strip_quotes", "no", "'no' is not allowed; allowed: false, true"),
+        ("corpus", ONE, "share", 2, "2 is not allowed; allowed: a number from 1e-06 to 1"),
+        ("corpus", ONE, "words", 100.0, "100.0 is not allowed; allowed: a whole number"),
+        ("corpus", ONE, "words", True, "True is not allowed; allowed: a whole number"),
+        (
+            "multireqa",
+            {"candidates": "a", "texts": "b"},
+            "role",
+            "dev",
+            "'dev' is not allowed; allowed: test, train, draw",
+        ),
+        ("link-clicks", None, "candidates", 2, "2 is not allowed"),
+    ],
+)
+def test_a_wrong_value_is_refused_before_any_job(
+    reader: str, files: dict[str, str] | None, key: str, value: Any, words: str
+) -> None:
+    config = project_config()
+    options = {key: value}
+    config["datasets"]["mine"] = {"reader": reader, "sizes": {"full": "all"}, "reader_options": options}
+    config["datasets"]["mine"] |= {"files": files} if files else {}
+    with pytest.raises(ConfigError, match=rf"config: datasets\.mine: {reader}: reader_options\.{key}: {words}"):
+        checked(config)
