@@ -301,8 +301,8 @@ class Plan(PlanFiles):
         return groups
 
     def bm25_systems(self, dataset: str) -> list[str]:
-        """BM25's rows on a data set: those of tables and figures, and of means that it is a part of. Where its hits are ranked again,
-        and where none has it, one row for each training-set size."""
+        """BM25's rows on a data set: those of tables and figures, and of means that it is a part of. Where its hits are ranked
+        again, and where none has it, one row for each training-set size."""
         every = (*self.cells.values(), *map(cells_of, self.figures.values()))
         cells = (cell for rows in every for cell in rows if cell["system"].startswith("bm25."))
         played = ((cell["system"], self.measurable(cell)) for cell in cells)
