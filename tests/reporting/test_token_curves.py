@@ -133,11 +133,12 @@ def test_ahead_is_where_the_whole_interval_stays_above_the_reference(tmp_path: P
     assert points["gain", "0.1"].low > "0" and points["gain", "0.1"].ahead_from == NOT_AHEAD, "it is behind at the end"
 
 
-def test_nothing_is_said_of_tokens_that_a_series_does_not_reach(tmp_path: Path, monkeypatch) -> None:
+def test_a_series_that_ends_before_is_compared_up_to_its_end(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setitem(TRAINED, "other", ("base", 170_000))
     points = points_of(tmp_path, write_run(tmp_path))
-    assert (points["gain", "0.2"].status, points["gain", "0.2"].y) == ("not-run", "")
-    assert points["gain", "0.2"].note == "its training ended before so many tokens" and points["gain", "0.1"].y
+    assert [x for series, x in points if series == "gain"] == ["0", "0.1", "0.17"]
+    # plain is seven tenths of the way from 0.2 to 0.3
+    assert points["gain", "0.17"].y == "0.2800"
 
 
 def test_seeds_make_an_interval_wider_only_where_they_differ(tmp_path: Path) -> None:

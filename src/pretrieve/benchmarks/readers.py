@@ -179,7 +179,11 @@ READERS: dict[str, Reader] = {
         collection=True,
         files=_names("corpus", "queries", *_SPLITS),
         optional=_SPLITS,
-        allowed={"name": OneOf(tuple(SETS)), "below_zero": OneOf(("error", "leave-out"))},
+        allowed={
+            "name": OneOf(tuple(SETS)),
+            "below_zero": OneOf(("error", "leave-out")),
+            "test_share": Between(0, 0.99),
+        },
         licence="of each set: see its publisher",
         url="https://github.com/beir-cellar/beir",
     ),
@@ -228,6 +232,7 @@ READERS: dict[str, Reader] = {
         f"{_MADE}.random_crops:read_random_crops",
         collection=True,
         files=_names("corpus"),
+        allowed={"pairs": Between(10, 10**9, whole=True), "seed": Between(0, 2**31 - 1, whole=True)},
         licence="of the corpus: see its source",
     ),
     # Examples, made of a corpus or of questions

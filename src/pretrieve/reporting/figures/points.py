@@ -17,9 +17,9 @@ NOT_AHEAD = "not within the budget"
 
 
 class Point(NamedTuple):
-    """A point: ``y``, ``sd`` (over seeds) and ``published`` in ``unit``; ``x`` as the axis has it, '' for a series that was
-    not run and whose x are therefore unknown. ``encoder`` is the encoder of ``system``, or the one that an analysis looked
-    at; ``dataset`` played the part of ``role``. ``status`` as in tables. ``beyond_chance``: ``no`` of a score that guessing has
+    """A point: ``y``, ``sd`` (over seeds) and ``published`` in ``unit``; ``x`` as the axis has it, '' for a series that was not
+    run and whose x are therefore unknown. ``encoder`` is the encoder of ``system``, or the one that an analysis looked at;
+    ``dataset`` played the part of ``role``. ``status`` as in tables. ``beyond_chance``: ``no`` of a score that guessing has
     too (of a change, when one of its two scores is), ``yes`` of a better one, '' where no level is known. ``low``, ``high``:
     95 % interval over queries and seeds, where tokens are x. ``ahead_from``, of a gain: the x from which on all its intervals
     are above 0, or :data:`NOT_AHEAD`."""

