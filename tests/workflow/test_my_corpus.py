@@ -114,9 +114,9 @@ def test_without_a_train_split_it_runs_to_the_exported_retriever(project: Workfl
     assert hybrid.scores[0][0] == pytest.approx(expected, rel=1e-5)
     chosen = json.loads((root / "choice.json").read_text())
     assert chosen["deploy"]["kind"] in ("bm25", "dense", "hybrid") and len(chosen["sentences"]) == 3
-    pairs = json.loads((root / "tasks/my-corpus-ict/stats.json").read_text())["splits"]["full"]
+    pairs = json.loads((root / "tasks/my-corpus-pairs/stats.json").read_text())["splits"]["full"]
     assert pairs["train"] + pairs["valid"] == 16 and pairs["test"] == pairs["dev"] == 2
-    assert (root / "retriever/modules.json").is_file() and "(use this)" in (root / "table.html").read_text()
+    assert (root / "retriever/README.md").is_file() and "(use this)" in (root / "table.html").read_text()
     made = {path.name for path in (project.folder / "results/demo").iterdir()}
     assert made == {"my_corpus"}, "the scale's own results are left alone"
 
