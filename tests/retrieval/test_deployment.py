@@ -118,7 +118,7 @@ def hybrid(retriever: Path, model: Path, corpus: Path) -> Path:
 
 def parts(hybrid: Path, model: Path, depth: int):
     """BM25's run and the dense one, from texts in memory."""
-    texts = {doc_id: with_title(title, text) for doc_id, title, text in documents()}
+    texts = {doc_id: f"{title} {text}".strip() for doc_id, title, text in documents()}
     names = [str(number) for number in range(len(QUESTIONS))]
     lexical = pretrieve.bm25(texts, dict(zip(names, QUESTIONS, strict=True)), depth)
     encoder = pretrieve.load(model)
