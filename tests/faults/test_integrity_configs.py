@@ -30,7 +30,7 @@ def test_sizes_of_bert(name: str, value: object) -> None:
     assert bert_shape(BERT).layers == 2
     if (name, value) == ("type_vocab_size", 0) and value is not False:
         return  # RoBERTa has none in some files
-    with pytest.raises(DataError, match=f"config.json: {name}: "):
+    with pytest.raises(DataError, match=f"config.json: {name} is "):
         bert_shape(BERT | {name: value})
 
 
@@ -40,7 +40,7 @@ def test_sizes_of_bert(name: str, value: object) -> None:
 )
 def test_sizes_of_t5(name: str, value: object) -> None:
     assert t5_shape(T5).heads == 3
-    with pytest.raises(DataError, match=f"config.json: {name}: "):
+    with pytest.raises(DataError, match=f"config.json: {name} is "):
         t5_shape(T5 | {name: value})
 
 
@@ -49,11 +49,11 @@ def test_sizes_of_t5(name: str, value: object) -> None:
     [
         ({"num_attention_heads": 3}, "hidden=8 is not a multiple of heads=3"),
         ({"num_hidden_layers": 10**9}, "from 1 to 1,024"),
-        ({"hidden_dropout_prob": "0.1"}, "hidden_dropout_prob: '0.1': expected a number from 0 to 0.999"),
+        ({"hidden_dropout_prob": "0.1"}, "hidden_dropout_prob is '0.1'; expected a number from 0 to 0.999"),
         ({"layer_norm_eps": -1}, "expected a number from 0 to 1"),
         ({"initializer_range": float("inf")}, "expected a number from 0 to 100"),
-        ({"model_type": "roberta", "pad_token_id": "one"}, "pad_token_id: 'one'"),
-        ({"model_type": "roberta", "pad_token_id": 99}, "max_position_embeddings: -60"),
+        ({"model_type": "roberta", "pad_token_id": "one"}, "pad_token_id is 'one'"),
+        ({"model_type": "roberta", "pad_token_id": 99}, "max_position_embeddings is -60"),
     ],
 )
 def test_other_settings(change: dict[str, object], told: str) -> None:

@@ -46,7 +46,7 @@ def check_shape(name: str, value: Any, shown: str | None = None, least: float = 
     low = max(low, least)
     if isinstance(value, bool) or not isinstance(value, int if whole else (int, float)) or not low <= value <= high:
         raise ConfigError(
-            f"{shown or name}: {repr(value)[:40]}: expected a {'whole ' if whole else ''}number from {low} to {high:,}."
+            f"{shown or name} is {repr(value)[:40]}; expected a {'whole ' if whole else ''}number from {low} to {high:,}."
         )
     return value
 
