@@ -121,7 +121,7 @@ publish: $(STAMP)
 
 dag: $(STAMP)   # needs graphviz
 	$(SNAKEMAKE) --rulegraph dot results/demo/tables/pretraining_tasks/table3.csv 2>/dev/null \
-	  | sed -e 's/, color = "[^"]*"//' -e 's/, style="rounded"//' -e 's/_questions"/"/' -e 's/penwidth=2/penwidth=1/g' \
+	  | sed -e 's/, color = "[^"]*"//' -e 's/, style="rounded"//' -e 's/_questions[_0-9a-z]*"/"/' -e 's/penwidth=2/penwidth=1/g' \
 	        -e 's/fontname=sans, */fontname="Helvetica,Arial,sans-serif", /' -e 's/margin=0/rankdir=LR, nodesep=0.2, ranksep=0.25/' \
 	  | tred | dot -Tsvg > docs/rulegraph.svg
 
