@@ -119,10 +119,10 @@ if MY_CORPUS:
         benchmark:
             f"{ROOT}/benchmarks/my_corpus_speed.tsv"
         conda:
-            "../envs/gpu.yaml"
-        threads: NEEDS["retrieve"].threads
+            "../envs/cpu.yaml"
+        threads: NEEDS["bm25"].threads
         resources:
-            **NEEDS["retrieve"].resources,
+            **NEEDS["bm25"].resources,
         params:
             code=stage_code("my_corpus_speed.py"),
             task=MY_TASK,

@@ -434,7 +434,7 @@ def test_trained_sizes(config) -> None:
         "full",
     )
     assert sizes["dupmae.dupmae-1stage", "questions"] == ("full",)  # no table asks for the first stage by itself
-    assert sizes["cocondenser.dpr-bm25", "questions"] == tuple(config["datasets"]["questions"]["sizes"])
+    assert sizes["cocondenser.seed-pairwise", "questions"] == tuple(config["datasets"]["questions"]["sizes"])
     assert sizes["bert.sts", "structure-sts"] == ("500", "1k", "full")
     assert ("bert.sts", "questions") not in sizes and ("bert.reqa", "fanoutqa") not in sizes
     # the same whichever tables are built

@@ -106,9 +106,11 @@ def test_every_rule_has_an_environment_and_gpus_that_of_gpus() -> None:
                 continue
             environment = re.search(r'conda:\n\s+"\.\./(envs/\w+\.yaml)"', body)
             assert environment is not None and (ROOT / environment[1]).is_file(), body[:60]
-            stage = re.search(r'threads: NEEDS\["(\w+)"\]', body)
+            stage = re.search(r'threads: NEEDS\[(\w+|"\w+")\]', body)
             if stage is not None:
-                found.setdefault(stage[1], set()).add(environment[1])
+                names = ("retrieve", "predict") if stage[1] == "STAGE" else (stage[1].strip('"'),)
+                for name in names:
+                    found.setdefault(name, set()).add(environment[1])
     assert {stage for stage, used in found.items() if used == {"envs/gpu.yaml"}} == set(ON_GPU)
     assert all(len(used) == 1 for used in found.values()) and len(found) > 15
 

@@ -182,7 +182,7 @@ READERS: dict[str, Reader] = {
         allowed={
             "name": OneOf(tuple(SETS)),
             "below_zero": OneOf(("error", "leave-out")),
-            "test_share": Between(0, 0.99),
+            "test_share": Between(0, 1),
         },
         licence="of each set: see its publisher",
         url="https://github.com/beir-cellar/beir",

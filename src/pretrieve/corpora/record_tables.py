@@ -21,7 +21,7 @@ from typing import Any
 
 from pretrieve.base.errors import ConfigError, DataError, nearest
 from pretrieve.corpora.beir_writing import Document
-from pretrieve.raw.raw_text import Warnings, read_columns, read_json_lines, read_lines
+from pretrieve.raw.raw_text import Form, Warnings, read_columns, read_json_lines, read_lines
 
 HUB = "hub:"
 _PACKED = ("", ".gz", ".bz2")
@@ -133,7 +133,7 @@ def _opened(path: Path, warnings: Warnings) -> tuple[list[str], Read]:
 
     def read(names: list[str]) -> Iterator[tuple[int, Sequence[Any]]]:
         at = [columns.index(name) for name in names]
-        rows = read_columns(path, columns, separator, header=True, quoted=True, warnings=warnings)
+        rows = read_columns(path, columns, Form(separator, header=True, quoted=True), warnings=warnings)
         return ((line, [fields[place] for place in at]) for line, fields in rows)
 
     return columns, read

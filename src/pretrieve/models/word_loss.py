@@ -115,7 +115,7 @@ class _Softmax:
             of_states += scale * (exps @ block)
             of_block += exps.T @ (scale * self.x).to(exps.dtype)
             if of_bias is not None:
-                of_bias += (exps.T @ scale.to(exps.dtype))[:, 0]
+                of_bias += exps.T @ scale[:, 0].to(exps.dtype)
         return of_states
 
 

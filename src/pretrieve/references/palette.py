@@ -63,6 +63,7 @@ METHODS: dict[str, Look] = {
     "retromae": Look("#B8A100", "v", (6, 2, 1.5, 2)),
     "dupmae": Look("#117733", "h"),
     "t5": Look("#6B6ECF", "o"),
+    "published": Look("#5F5F5F", "P", (1, 1.5)),
 }
 #: Names of encoders and recipes of the configuration, as far as the method goes by them → method. The first that fits.
 _NAMES = tuple(
@@ -80,6 +81,7 @@ _NAMES = tuple(
         r"seed-5-\w+": "decoder-5",
         r"dupmae(-\w+)?": "dupmae",
         r"t5-\w+": "t5",
+        r"minilm": "published",
         r"(?P<own>condenser|cocondenser|retromae|optimus|ict)": "",
     }.items()
 )

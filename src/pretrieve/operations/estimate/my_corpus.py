@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pretrieve.base import paths
-from pretrieve.operations.estimate.bodies import body_of
+from pretrieve.operations.estimate.sizes import body_of
 from pretrieve.operations.estimate.flops import Texts
 from pretrieve.operations.estimate.jobs import Graph, Job
 from pretrieve.operations.estimate.report import Machines
