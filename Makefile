@@ -96,8 +96,8 @@ report: $(STAMP)
 	@$(RUN) $(SCALED) -- $(call quoted,results/$(SCALE)/report.html)
 
 my-corpus: $(STAMP)
-	@$(RUN) my_corpus_plan $(SCALED) $(call quoted,my_corpus=$(DIR)) 'my_corpus_options={minutes: $(MINUTES)}'
-	@$(RUN) my_corpus_report --configfile results/$(SCALE)/my_corpus/plan.yaml $(SCALED) $(call quoted,my_corpus=$(DIR))
+	@$(RUN) my_corpus_plan $(SCALED) $(call quoted,my_corpus=$(DIR)) $(call quoted,my_corpus_options={minutes: $(MINUTES)})
+	@$(RUN) my_corpus_report --configfile $(call quoted,results/$(SCALE)/my_corpus/plan.yaml) $(SCALED) $(call quoted,my_corpus=$(DIR))
 
 evaluate: $(STAMP)
 	@$(BIN)/pretrieve evaluate-model --model $(call quoted,$(MODEL)) --tasks $(call each_quoted,$(TASKS)) $(if $(CHECK),--check) $(call option,--out,$(OUT))

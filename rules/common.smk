@@ -91,10 +91,6 @@ ENVIRONMENT = {
     "PRETRIEVE_CHECKPOINT_SECONDS": config.get("checkpoint_seconds", 60),
     "PRETRIEVE_SCHEDULER": SITE.scheduler,
     "PRETRIEVE_GPU_SHARE": SITE.share,
-    # Memory that a pass gave back serves the next one. By default glibc returns every large block to the system, which clears its
-    # pages again for the next: half of the time of an encoding pass on a core (benchmarks/malloc.md). No number depends on it.
-    "MALLOC_MMAP_MAX_": 0,
-    "MALLOC_TRIM_THRESHOLD_": 1 << 34,
     **my_corpus.timetable_of(config),
     # The workflow removes checkpoints, when all is there.
     KEEP: 1,

@@ -134,8 +134,8 @@ def test_lengths_of_a_run_on_ones_own_corpus(tmp_path: Path) -> None:
         config = project_config() | {"my_corpus": str(tmp_path)}
         config["my_corpus_options"] = copy.deepcopy(config["my_corpus_options"])
         options = config["my_corpus_options"]
-        (options[place] if place else options)["passage_length"] = 200
-        with pytest.raises(ConfigError, match=r"passage_length: 200 .*128"):
+        (options[place] if place else options)["passage_length"] = 600
+        with pytest.raises(ConfigError, match=r"passage_length: 600 .*512"):
             checked(my_corpus.with_my_corpus(config))
 
 

@@ -123,5 +123,5 @@ def test_tables_of_texts(text: str) -> None:
     lines = _markdown_table(page)
     assert harmless(rendered("\n".join(lines))) and len(lines) == 3
     assert rendered("\n".join(lines)).count("<td") == 2, "two cells"
-    page = {"folder": text, "sentence": "s", "heads": ["", "nDCG@10"], "notes": [], "rows": []}
+    page = {"folder": text, "sentences": ["s"], "heads": ["", "nDCG@10"], "notes": [], "rows": []}
     assert harmless(rendered(to_markdown(page)))

@@ -117,7 +117,7 @@ def test_without_a_train_split_it_runs_to_the_exported_retriever(project: Workfl
     assert hybrid.scores[0][0] == pytest.approx(expected, rel=1e-5)
     chosen = json.loads((root / "choice.json").read_text())
     assert chosen["deploy"]["kind"] in ("bm25", "dense", "hybrid") and len(chosen["sentences"]) == 3
-    pairs = json.loads((root / "tasks/my-corpus-ict/stats.json").read_text())["splits"]["full"]
+    pairs = json.loads((root / "tasks/my-corpus-pairs/stats.json").read_text())["splits"]["full"]
     assert pairs["train"] + pairs["valid"] == 16 and pairs["test"] == pairs["dev"] == 2
     assert "(use this)" in (root / "table.html").read_text()
     check_deployed(root, project.folder / "zero shot", chosen, rows)
