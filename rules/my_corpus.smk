@@ -167,7 +167,7 @@ if MY_CORPUS:
             f"{ROOT}/benchmarks/my_corpus_plan.tsv"
         localrule: True
         conda:
-            "../envs/gpu.yaml"
+            "../envs/cpu.yaml"
         threads: NEEDS["table"].threads
         resources:
             **NEEDS["table"].resources,

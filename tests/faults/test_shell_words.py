@@ -367,6 +367,7 @@ VALUES = {
     "unbundle": ["FILE"],
     "report": ["SCALE", "MIRROR", "SEEDS"],
     "my-corpus": ["SCALE", "DIR", "MINUTES"],
+    "evaluate": ["MODEL", "TASKS", "OUT"],
     "compare": ["SCALE", "PUBLISHED"],
     "publish": ["SCALE", "MIRROR", "SEEDS", "ONLY", "TABLES"],
     "lock": ["UPGRADE"],
@@ -407,6 +408,7 @@ def test_all_values_of_the_makefile_are_looked_at():
         "SETTINGS",
         "COMPARED",
         "DRY",
+        "CHECK",
     }
     assert names - own == {name for names in VALUES.values() for name in names}
 
