@@ -217,6 +217,7 @@ def test_the_path_of_ones_own_corpus_reaches_its_programs_as_it_is(recorded: Wor
     config = read_config(recorded.folder / "config.yaml", code_folder=recorded.folder)
     config["my_corpus"] = str(own)
     config["my_corpus_options"] |= {"objectives": ["bert"], "seeds": [1]}
+    shutil.copy(Path(__file__).resolve().parents[2] / "resources/sources.tsv", recorded.folder / "resources")
     (recorded.folder / "config.yaml").write_text(yaml.safe_dump(config, sort_keys=False, allow_unicode=True))
     calls = run_recorded(recorded, tmp_path / "calls", "my_corpus_report")
     assert canaries(recorded.folder, tmp_path) == []

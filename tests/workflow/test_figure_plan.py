@@ -38,7 +38,7 @@ def test_quality_by_tokens_is_made_by_name_and_trains_nothing_twice(project):
     ended = project.plan("results/demo/figures/pretrieve/figure1.svg")
     assert ended.jobs["pretrain"] == 1 and ended.jobs["pretrain_at12_at25_at50"] == 7
     assert ended.count("finetune_questions") == ended.count("finetune_descriptions") == 1 + 7 * 4
-    assert ended.count("retrieve") == 2 * (1 + 7 * 4) and ended.count("bm25") == 2
+    assert not ended.count("retrieve") and ended.count("bm25") == 2, "scored by the jobs that train"
     listed = {
         scale: Plan.load(read_config(words=[f"scale={scale}"])).config["figures"]
         for scale in ("demo", "small", "paper")

@@ -131,7 +131,9 @@ def test_one_cell_can_be_asked_for(project):
 def test_analyses_are_one_job_each_over_all_their_models(project):
     ended = project.plan("analyses", "--config", "seeds=[1,2]")
     made = {name: number for name, number in ended.jobs.items() if name.startswith("analyse_")}
-    assert made == {"analyse_attention_entropy": 1, "analyse_pair_similarity": 1, "analyse_decoder_states": 1}
+    assert made == {
+        f"analyse_{name}": 1 for name in ("attention_entropy", "pair_similarity", "decoder_states", "cls_use")
+    }
     named = read_config(project.folder / "config.yaml", code_folder=project.folder)["analyses"]["demo"]
     assert ended.jobs["finetune_questions"] == 2 * len(named["attention_entropy"]["encoders"])
     looked_at = {name for entry in named.values() for name in entry["encoders"]}
