@@ -16,6 +16,7 @@ from tiny_figure import write_figure
 
 from pretrieve.base.errors import DataError
 from pretrieve.references.figures import load_figure
+from pretrieve.references.palette import METHODS
 from pretrieve.reporting.figures.draw import to_svg
 from pretrieve.reporting.figures.measure import FigureSetting, measure_figure
 from pretrieve.reporting.figures.points import NOT_AHEAD, Point
@@ -187,3 +188,12 @@ def test_the_picture_has_bands_levels_and_what_is_read_off(tmp_path: Path) -> No
     ):
         assert words in text, words
     assert "error bars" not in text
+
+
+def test_a_level_far_from_the_lines_is_a_number_at_their_edge(tmp_path: Path, monkeypatch) -> None:
+    figure = load_figure(write_figure(tmp_path, FIGURE))
+    near = to_svg(figure, measure_figure(figure, write_run(tmp_path), {}), "demo").decode()
+    assert "↑" not in near and METHODS["bm25"].colour.lower() in near.lower()
+    monkeypatch.setitem(SCORES, "bm25", (9.0, 9.0, 9.0, 9.0))
+    far = to_svg(figure, measure_figure(figure, write_run(tmp_path), {}), "demo").decode()
+    assert "BM25 9 ↑" in far

@@ -104,7 +104,11 @@ def draw(figure: Figure, points: Sequence[Point], scale: str) -> Canvas:
     square = any(panel.draw == "scatter" for panel in figure.panels)
     width = max(columns * (SQUARE + 0.7 if square else PANEL_WIDTH), MIN_WIDTH)
     above, below = _texts(figure, points, scale, width)
-    top, bottom = 0.25 + 0.24 * len(above), 0.5 + 0.2 * len(below)
+    labels = list(dict.fromkeys(series.label for _, series in figure.all_series()))
+    # A handle, the room between two entries, and the letters of the longest.
+    beside = max(1, min(len(labels), int(width / 1.6), int(width / (0.75 + 0.085 * max(map(len, labels))))))
+    more_rows = max(0, math.ceil(len(labels) / beside) - 2)
+    top, bottom = 0.25 + 0.24 * len(above), 0.5 + 0.2 * len(below) + 0.22 * more_rows
     height = top + bottom + rows * (SQUARE + 0.35 if square else PANEL_HEIGHT)
     canvas = Canvas(figsize=(width, height))
     grid = canvas.subplots(rows, columns, squeeze=False)
@@ -133,7 +137,7 @@ def draw(figure: Figure, points: Sequence[Point], scale: str) -> Canvas:
             shown.handles.keys(),
             loc="lower center",
             bbox_to_anchor=(0.5, (0.2 * len(below) + 0.02) / height),
-            ncols=min(len(shown.handles), int(width / 1.6)),
+            ncols=min(len(shown.handles), beside),
             frameon=False,
             handlelength=3.2,
             columnspacing=1.6,

@@ -6,6 +6,7 @@ blank; bars have their value beside them, for one near 0 cannot be seen beside w
 
 from __future__ import annotations
 
+import math
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -23,6 +24,8 @@ MANY_POINTS = 20
 #: Up to so many points each x has a tick.
 FEW_POINTS = 8
 GREY = "#555555"
+#: A level so many times the range of the lines away from them is not drawn to scale.
+FAR = 2
 #: The legend's word for values that guessing has too; they are grey and hollow.
 CHANCE, AT_CHANCE = "≈ chance", {"linestyle": "none", "marker": "o", "markersize": 9, "zorder": 5}
 AT_CHANCE |= {"markerfacecolor": "#DDDDDD", "markeredgecolor": "#888888"}
@@ -76,7 +79,8 @@ def draw_panel(
         if panel.x.scale == "log2":
             axes.set_xscale("log", base=2)
             axes.minorticks_off()
-        if panel.x.scale == "log2" or len(ticks) <= FEW_POINTS:
+        counted = any(series.kind in ("tokens", "gain") for series in panel.series)  # at no round numbers
+        if panel.x.scale == "log2" or (len(ticks) <= FEW_POINTS and not counted):
             axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
         axes.margins(x=0.08)
     if panel.draw == "line" and stars:
@@ -124,8 +128,7 @@ def _lines(
         stated = [(_at(point.x, names), float(point.published)) for point in own if point.published]
         line = _style(series, look)
         if series.kind == "level":
-            for point in filter(is_measured, own):
-                shown.add(series.label, axes.axhline(float(point.y), **{**line, "linewidth": 1.5, "marker": None}))
+            _level(axes, series, [float(point.y) for point in own if is_measured(point)], points, shown)
             continue
         if published:
             if stated:
@@ -154,6 +157,22 @@ def _lines(
         if not panel.published_panel:
             stars += [(_at(point.x, names), point, look) for point in own if point.published]
     return stars
+
+
+def _level(axes: Axes, series: Series, levels: Sequence[float], points: Sequence[Point], shown: Legend) -> None:
+    """A line across the axes; one far from all lines is a number at their edge, for it would press these together."""
+    look = METHODS[series.method]
+    drawn = [float(point.y) for point in points if point.x and is_measured(point)]
+    for y in levels:
+        room = FAR * (max(drawn) - min(drawn)) if drawn else math.inf
+        if drawn and not min(drawn) - room <= y <= max(drawn) + room:
+            up = y > max(drawn)
+            place = {"xy": (0.98, 0.95 if up else 0.05), "ha": "right", "va": "top" if up else "bottom"}
+            text = f"{series.label} {y:.3g} {'↑' if up else '↓'}"
+            axes.annotate(text, xycoords="axes fraction", color=look.colour, fontsize=10, **place)
+        else:
+            line = axes.axhline(y, color=look.colour, linestyle=(0, look.dash), linewidth=1.5)
+            shown.add(series.label, line)
 
 
 def _at_chance(axes: Axes, xs: Sequence[float], points: Sequence[Point], shown: Legend) -> None:
