@@ -58,6 +58,8 @@ def steps_for(examples: int, options: Mapping[str, Any]) -> int:
     DataError
         when there is no example.
     """
+    if not options["steps"]:
+        return 0
     if not examples:
         raise DataError("there is no example to train on; expected one or more: take a larger training-set size.")
     batch = min(options["batch"], examples)
@@ -99,7 +101,7 @@ class Groups:
     def __init__(
         self, data: Dataset, rows: np.ndarray, options: Mapping[str, Any], negatives: Sequence[Negatives], seed: int
     ) -> None:
-        if not len(rows):
+        if not len(rows) and options["steps"]:
             raise DataError(
                 f"{data.directory}/splits.parquet: no training query; expected one or more with a relevant document: take a "
                 "larger training-set size, or train on another data set."
@@ -126,7 +128,7 @@ class Groups:
             if self.group == 1 or row in pools
             for place in range(1 if self._in_turn else len(data.relevant[row]))
         ]
-        self._query, self._place, self._source = np.array(examples, dtype=np.int64).T
+        self._query, self._place, self._source = np.array(examples, dtype=np.int64).reshape(-1, 3).T
 
     def __len__(self) -> int:
         """Examples of an epoch."""

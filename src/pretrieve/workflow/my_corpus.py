@@ -136,6 +136,7 @@ def configured(config: Mapping[str, Any], folder: Folder) -> dict[str, Any]:
             "language": folder.language,
             "notes": list(folder.notes),
             "trains": bool(folder.has_train or folder.pairs),
+            "reranks": bool(folder.has_train and folder.pairs),
         },
     }
     made["recipes"] = _with_what_it_needs(options["recipe"], config["recipes"], scale["finetuning"])

@@ -40,8 +40,9 @@ def _row(kind: str, label: str, system: str, seeds: list[int], more: Mapping[str
 
 
 def trains_a_cross_encoder(config: Mapping[str, Any]) -> bool:
-    """Whether there are questions to train one on: pairs that are made of the texts teach it which text is the same."""
-    return config["my_corpus_found"]["trains"] and PAIRS not in config["datasets"]
+    """Whether there are questions to train one on, and other documents than the relevant ones: pairs that are made of the texts
+    teach it which text is the same."""
+    return config["my_corpus_found"]["reranks"]
 
 
 def rows_of(config: Mapping[str, Any]) -> list[dict[str, Any]]:
