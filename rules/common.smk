@@ -168,15 +168,11 @@ def rule_name(dataset, sizes=(), follows=""):
 
 
 def my_corpus_files():
-    """What a run on a corpus of one's own makes: the comparison, or without questions its encoders; [] for any other run."""
+    """What a run on a corpus of one's own makes: the comparison, or without questions an index; [] for any other run."""
     if not config.get("my_corpus"):
         return []
     if not my_corpus.compares(config):
-        return [
-            f"{paths.encoder_dir(ROOT, encoder, seed)}/config.json"
-            for encoder in config["encoders"]
-            for seed in SEEDS
-        ]
+        return [f"{ROOT}/retriever"]
     return [
         f"{ROOT}/{name}"
         for name in ("table.csv", "table.md", "table.html", "retriever")

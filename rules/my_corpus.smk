@@ -255,12 +255,57 @@ if MY_CORPUS:
         message:
             f"The comparison is there: {ROOT}/table.md"
 
+elif config.get("my_corpus"):
+    # Without questions there is nothing to compare and nothing to plan; the documents can be searched.
+
+    localrules:
+        my_corpus_plan,
+        my_corpus_report,
+
+    rule my_corpus_plan:
+        input:
+            my_corpus_files(),
+        output:
+            plan=f"{ROOT}/plan.yaml",
+        message:
+            f"There are no questions to compare on. What can be searched: pretrieve search --index {ROOT}/retriever 'a question'"
+        shell:
+            "echo 'my_corpus_options: {{}}' > {output}"
+
+    rule my_corpus_index:
+        input:
+            config["corpora"][my_corpus.NAME]["files"]["corpus"],
+        output:
+            directory(f"{ROOT}/retriever"),
+        log:
+            f"{ROOT}/logs/my_corpus_index.log",
+        benchmark:
+            f"{ROOT}/benchmarks/my_corpus_index/{my_corpus.NAME}.tsv"
+        conda:
+            "../envs/cpu.yaml"
+        threads: NEEDS["bm25"].threads
+        resources:
+            **NEEDS["bm25"].resources,
+        params:
+            code=stage_code("index.py"),
+            language=config["bm25"]["language"],
+        message:
+            "Indexing the documents"
+        shell:
+            "PRETRIEVE_MEMORY_MB={resources.mem_mb}"
+            f" python {SCRIPTS}/index.py"
+            " --documents {input} --language {params.language} --out {output} --threads {threads} --log {log}"
+
+    rule my_corpus_report:
+        input:
+            my_corpus_files(),
+
 else:
 
     rule my_corpus_plan:
         input:
-            lambda wildcards: my_corpus.refuse_report(config),
+            lambda wildcards: my_corpus.refuse_report(),
 
     rule my_corpus_report:
         input:
-            lambda wildcards: my_corpus.refuse_report(config),
+            lambda wildcards: my_corpus.refuse_report(),

@@ -265,6 +265,7 @@ def test_without_a_training_query_or_example_nothing_is_divided(task: Dataset) -
         make(task, 1, [], rows=np.empty(0, np.int64))
     with pytest.raises(DataError, match="no example to train on; expected one or more"):
         steps_for(0, {"batch": 16, "steps": 60, "epochs": 10})
+    assert steps_for(0, {"batch": 16, "steps": 0, "epochs": 10}) == 0, "a recipe without training needs none"
 
 
 def test_ids_that_stand_twice_and_a_missing_positive_are_named(changed_task, task: Dataset) -> None:

@@ -131,6 +131,43 @@ def test_without_a_train_split_it_runs_to_the_exported_retriever(project: Workfl
     assert other.count("pretrain") == 2 and other.count("collection") == 2 and other.count("my_corpus_table") == 1
 
 
+def lines_of(folder: Path, texts: list[str]) -> Path:
+    """A table of short lines, and a test question about each."""
+    (folder / "qrels").mkdir(parents=True)
+    (folder / "corpus.csv").write_text("id,text\n" + "".join(f"d{n},{text}\n" for n, text in enumerate(texts)))
+    queries = [{"_id": f"q{n}", "text": " ".join(text.split()[1:4])} for n, text in enumerate(texts)]
+    (folder / "queries.jsonl").write_text("".join(json.dumps(query) + "\n" for query in queries))
+    (folder / "qrels/test.tsv").write_text("".join(f"q{n}\td{n}\t1\n" for n in range(len(texts))))
+    return folder
+
+
+def test_a_table_of_lines_without_sentences_runs_to_the_end(project: Workflow) -> None:
+    """The corpus that was refused once: short lines in lower case without marks, and test judgements only."""
+    rng = random.Random(3)
+    lines_of(project.folder / "lines", [" ".join(rng.sample(WORDS, 9)) for _ in range(40)])
+    few = "my_corpus_options={objectives: [bert, ict]}"
+    ended = project.run("--cores", "2", TARGET, "--config", "my_corpus=lines", few)
+    assert ended.code == 0, ended.text
+    assert "pairs are two random crops of a document" in ended.text and "ict is left out" in ended.text
+    root = project.folder / "results/demo/my_corpus"
+    assert json.loads((root / "collections/my-corpus-pairs/stats.json").read_text())["reader"] == "random-crops"
+    assert "> **Deploy " in (root / "table.md").read_text() and (root / "retriever/search.json").is_file()
+
+
+@pytest.mark.parametrize("texts", [["only one document of words"], ["all documents are equal here"] * 12])
+def test_where_nothing_can_be_trained_the_rest_is_measured(project: Workflow, texts: list[str]) -> None:
+    folder = lines_of(project.folder / f"few {len(texts)}", texts)
+    ended = project.run("--cores", "2", TARGET, "--config", f"my_corpus={folder.name}")
+    assert ended.code == 0, ended.text
+    assert "nothing is trained" in ended.text
+    with open(project.folder / "results/demo/my_corpus/table.csv", newline="") as stream:
+        rows = [row for row in csv.DictReader(stream) if row["metric"] == "recall@100"]
+    # The questions were all of the same words, and so every document is a hit.
+    published = "published encoder as it is"
+    assert [row["row"] for row in rows] == ["BM25", published, f"BM25 + {published}"]
+    assert [float(row["mean"]) for row in rows] == [1.0] * 3
+
+
 def check_deployed(root: Path, folder: Path, chosen: dict, rows: dict) -> None:
     """What is deployed finds what the table says, from the directory alone."""
     has_model, card = chosen["deploy"]["kind"] != "bm25", (root / "retriever/README.md").read_text()
@@ -163,41 +200,6 @@ def test_a_run_takes_the_rows_and_steps_of_its_plan(project: Workflow) -> None:
     assert plan.count("finetune_my_corpus") == 5, "as it is, fine-tuned, two objectives, a cross-encoder"
 
 
-def lines_of(folder: Path, texts: list[str]) -> Path:
-    """A table of short lines, and a test question about each."""
-    (folder / "qrels").mkdir(parents=True)
-    (folder / "corpus.csv").write_text("id,text\n" + "".join(f"d{n},{text}\n" for n, text in enumerate(texts)))
-    queries = [{"_id": f"q{n}", "text": " ".join(text.split()[1:4])} for n, text in enumerate(texts)]
-    (folder / "queries.jsonl").write_text("".join(json.dumps(query) + "\n" for query in queries))
-    (folder / "qrels/test.tsv").write_text("".join(f"q{n}\td{n}\t1\n" for n in range(len(texts))))
-    return folder
-
-
-def test_a_table_of_lines_without_sentences_runs_to_the_end(project: Workflow) -> None:
-    """The corpus that was refused once: short lines in lower case without marks, and test judgements only."""
-    rng = random.Random(3)
-    lines_of(project.folder / "lines", [" ".join(rng.sample(WORDS, 9)) for _ in range(40)])
-    few = "my_corpus_options={objectives: [bert, ict]}"
-    ended = project.run("--cores", "2", TARGET, "--config", "my_corpus=lines", few)
-    assert ended.code == 0, ended.text
-    assert "pairs are two random crops of a document" in ended.text and "ict is left out" in ended.text
-    root = project.folder / "results/demo/my_corpus"
-    assert json.loads((root / "collections/my-corpus-pairs/stats.json").read_text())["reader"] == "random-crops"
-    assert "> **Deploy " in (root / "table.md").read_text() and (root / "retriever/README.md").is_file()
-
-
-@pytest.mark.parametrize("texts", [["only one document of words"], ["all documents are equal here"] * 12])
-def test_where_nothing_can_be_trained_bm25_is_measured(project: Workflow, texts: list[str]) -> None:
-    folder = lines_of(project.folder / f"few {len(texts)}", texts)
-    ended = project.run("--cores", "2", TARGET, "--config", f"my_corpus={folder.name}")
-    assert ended.code == 0, ended.text
-    with open(project.folder / "results/demo/my_corpus/table.csv", newline="") as stream:
-        rows = [row for row in csv.DictReader(stream) if row["metric"] == "recall@100"]
-    # The questions were all of the same words, and so every document is a hit.
-    assert [(row["row"], float(row["mean"])) for row in rows if "encoder" not in row["row"]] == [("BM25", 1.0)]
-    assert [row["row"] for row in rows][1:] == ["published encoder as it is", "BM25 + published encoder as it is"]
-
-
 def test_with_a_train_split_and_sections(project: Workflow, tmp_path: Path) -> None:
     folder = write_folder(tmp_path / "all", ("train", "dev", "test"), sections=True)
     plan = project.plan(TARGET, "--config", f"my_corpus={folder}", "my_corpus_options={seeds: [1, 2]}")
@@ -214,15 +216,22 @@ def test_without_sections_there_is_no_bfs(project: Workflow, tmp_path: Path) -> 
     assert plan.count("pretrain") == 3 and "ict-bfs is left out: no sections" in plan.stderr
 
 
-def test_without_questions_only_pretraining_can_be_done(project: Workflow, tmp_path: Path) -> None:
-    folder = write_folder(tmp_path / "texts")
+def test_without_questions_the_documents_can_be_searched(project: Workflow, tmp_path: Path) -> None:
+    folder = lines_of(project.folder / "unasked", ["the green harbour", "a red mountain", "one blue river"])
     (folder / "queries.jsonl").unlink()
     (folder / "qrels/test.tsv").unlink()
-    refused = project.run("-n", TARGET, "--config", f"my_corpus={folder}")
-    assert refused.code != 0 and "has no queries.jsonl" in refused.text and "Traceback (" not in refused.text
-    assert "snakemake encoders --config my_corpus=" in refused.text
-    plan = project.plan("encoders", "--config", f"my_corpus={folder}")
-    assert plan.count("pretrain") == 3 and plan.count("finetune") == 0
+    ended = project.run("--cores", "2", "my_corpus_plan", "--config", "my_corpus=unasked")
+    assert "no questions: nothing is compared" in ended.text and "pretrieve search --index" in ended.text
+    ended = project.run(  # as make my-corpus goes on
+        *("--cores", "2", TARGET, "--configfile", "results/demo/my_corpus/plan.yaml", "--config", "my_corpus=unasked")
+    )
+    assert ended.code == 0, ended.text
+    root = project.folder / "results/demo/my_corpus"
+    assert (root / "plan.yaml").is_file() and not (root / "encoders").exists()
+    run = pretrieve.load_index(root / "retriever").rank(["which mountain"], 3, ["q"])
+    assert run.doc_ids == [["d1"]]
+    plan = project.plan("encoders", "--config", "my_corpus=unasked")
+    assert plan.count("pretrain") > 1 and plan.count("finetune") == 0
 
 
 def test_mistakes_end_in_one_line(project: Workflow, tmp_path: Path) -> None:

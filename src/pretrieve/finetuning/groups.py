@@ -93,9 +93,9 @@ class Groups:
     Raises
     ------
     DataError
-        when there is no query, a query has no relevant document, a file names a query or a document that the task does
-        not have (the message has the id and the file) or none of the queries, or every document is relevant to all of them and
-        the loss is not over the batch.
+        when there is no query and the recipe trains, a query has no relevant document, a file names a query or a document
+        that the task does not have (the message has the id and the file) or none of the queries, or every document is
+        relevant to all of them and the loss is not over the batch.
     """
 
     def __init__(

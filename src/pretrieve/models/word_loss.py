@@ -88,7 +88,7 @@ class _Softmax:
                 logits += bias
             right = torch.where(inside, logits.gather(1, column), right)
             tops.append(logits.amax(1, keepdim=True))
-            # exp by exp2: on a CPU torch's exp takes four times as long.
+            # exp by exp2: on a CPU torch's exp takes several times as long.
             exps = torch.add(tops[-1] * -LOG2_E, logits, alpha=LOG2_E, out=logits).exp2_()
             sums.append(exps.sum(1, keepdim=True))
             self.exps.append(exps.to(block.dtype))

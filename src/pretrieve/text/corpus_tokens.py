@@ -6,19 +6,13 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-import pyarrow.parquet as pq
 from tokenizers import Tokenizer
 
 from pretrieve.base.disk import room_for
 from pretrieve.base.files import unfinished
-from pretrieve.corpora.tables import read_table
+from pretrieve.corpora.tables import read_rows, read_table
 from pretrieve.text.token_store import PassageText, TokenStore, write_token_store
 from pretrieve.text.vocabulary import given_tokenizer, load_tokenizer, train_wordpiece
-
-
-def _rows(path: Path, columns: list[str]) -> Iterator[tuple]:
-    for batch in pq.ParquetFile(path).iter_batches(columns=columns):
-        yield from zip(*(batch[name].to_pylist() for name in columns), strict=True)
 
 
 def build_vocabulary(corpus: Path, size: int, given: Path | None, out: Path) -> Tokenizer:
@@ -29,8 +23,8 @@ def build_vocabulary(corpus: Path, size: int, given: Path | None, out: Path) -> 
     else:
 
         def texts() -> Iterator[str]:
-            yield from (text for (text,) in _rows(corpus / "passages.parquet", ["text"]))
-            yield from (title for (title,) in _rows(corpus / "articles.parquet", ["title"]))
+            yield from (text for (text,) in read_rows(corpus / "passages.parquet", ["text"]))
+            yield from (title for (title,) in read_rows(corpus / "articles.parquet", ["title"]))
 
         tokenizer = train_wordpiece(texts(), size)
     temporary = unfinished(out)
@@ -46,9 +40,9 @@ def tokenise_corpus(corpus: Path, tokenizer: Path, out: Path) -> TokenStore:
     columns = ["text", "sentence_starts", "sentence_ends", "section_id", "article_id"]
     passages = (
         PassageText([text[start:end] for start, end in zip(starts, ends, strict=True)], section, article)
-        for text, starts, ends, section, article in _rows(corpus / "passages.parquet", columns)
+        for text, starts, ends, section, article in read_rows(corpus / "passages.parquet", columns)
     )
-    titles = (title for (title,) in _rows(corpus / "articles.parquet", ["title"]))
+    titles = (title for (title,) in read_rows(corpus / "articles.parquet", ["title"]))
     links = read_table(corpus / "links.parquet", ["passage_id", "article_id"])
     pairs = links["passage_id"].to_numpy(), links["article_id"].to_numpy()
     sections = read_table(corpus / "sections.parquet", ["article_id"])["article_id"].to_numpy()

@@ -16,8 +16,9 @@ PRECISIONS = ("auto", "fp32", "bf16")
 #: Kernels of oneDNN that are kept. It makes one for every shape of a product in bf16, and a packed batch has new shapes in each
 #: step, so its 1,024 held half a gigabyte that nobody used again. Read at the first product; an environment's value goes before.
 KERNELS_KEPT = 256
-#: Options of glibc's ``mallopt(3)`` and what they are set to: large blocks come from the heap, and what is freed stays there.
-HEAP = {"M_MMAP_MAX": (-4, 0), "M_TRIM_THRESHOLD": (-1, 2**31 - 1)}
+#: Options of glibc's ``mallopt(3)`` and their values. M_MMAP_MAX: large blocks come from the heap; M_TRIM_THRESHOLD: what is
+#: freed stays there.
+HEAP = ((-4, 0), (-1, 2**31 - 1))
 
 
 @dataclass(frozen=True)
@@ -59,10 +60,10 @@ def choose_device(precision: str = "auto", threads: int = 1) -> Device:
 
 def _keep_freed_memory() -> None:
     """Have the C library keep the memory of freed tensors for the next ones. By default it gives large blocks back to the system,
-    which hands out cleared pages one by one: making a gradient of a large vocabulary's embeddings takes ten times as long so
-    (``benchmarks/c12_small_bert.py``). Other C libraries than glibc stay as they are."""
+    which hands out cleared pages one by one; to make a gradient of a large vocabulary's embeddings takes many times as long so.
+    Other C libraries than glibc stay as they are."""
     if hasattr(ctypes.CDLL(None), "gnu_get_libc_version"):
-        for option, value in HEAP.values():
+        for option, value in HEAP:
             ctypes.CDLL(None).mallopt(option, value)
 
 

@@ -25,7 +25,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from pretrieve.base.errors import ConfigError, DataError, nearest
+from pretrieve.base.errors import ConfigError, nearest
 from pretrieve.base.timetable import VARIABLE
 from pretrieve.finetuning.recipes import resolve_recipe
 from pretrieve.pretraining.objectives import PAIR_TASKS
@@ -83,17 +83,10 @@ def looked_at(config: Mapping[str, Any]) -> Folder:
     return replace(found, notes=(*notes, *found.notes))
 
 
-def refuse_report(config: Mapping[str, Any]) -> NoReturn:
-    """What is said where a comparison is asked for, and there is nothing to compare."""
-    if not config.get("my_corpus"):
-        raise ConfigError(
-            f"{TARGET} needs a folder with corpus.jsonl, queries.jsonl and qrels/test.tsv: snakemake {TARGET} --config "
-            "my_corpus=path/to/dir (docs/your-own-corpus.md)."
-        )
-    raise DataError(
-        f"{config['my_corpus']}: has no queries.jsonl; without queries and judgements there is nothing to compare. Add "
-        "queries.jsonl and qrels/test.tsv, or only pre-train: snakemake encoders --config my_corpus="
-        f"{config['my_corpus']}"
+def refuse_report() -> NoReturn:
+    """What is said where a comparison is asked for, and no corpus is named."""
+    raise ConfigError(
+        f"{TARGET} needs a corpus: snakemake {TARGET} --config my_corpus=path/to/dir (docs/your-own-corpus.md)."
     )
 
 
@@ -170,9 +163,7 @@ def _datasets(folder: Folder, options: Mapping[str, Any]) -> dict[str, Any]:
     }
     if folder.test_share:
         own["reader_options"] = {"test_share": folder.test_share}
-    if folder.has_train:
-        return {NAME: own}
-    if not folder.pairs:
+    if folder.has_train or not folder.pairs:
         return {NAME: own}
     pairs = {
         "reader": folder.pairs,

@@ -123,7 +123,9 @@ def _look_at(directory: Path, corpus: Path | None, language: str) -> Folder:
             notes.append(f"no test questions: {what} test, and do not train")
         files |= {"queries": str(queries)} | {split: str(path) for split, path in qrels.items()}
     pairs = _pairs_of(documents)
-    if queries is not None and ("train" not in qrels or share == 1):
+    if queries is None:
+        notes.append("no questions: nothing is compared; the documents are indexed for BM25")
+    elif "train" not in qrels or share == 1:
         notes.append(_PAIR_NOTES[pairs])
     if documents.repeated:
         among = "" if small else f" of the first {SAMPLE:,}"

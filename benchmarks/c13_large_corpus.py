@@ -1,11 +1,11 @@
-"""C12: seconds and peak memory of the data stages of one's own corpus, at 30,000 and at 300,000 documents.
+"""C13: seconds and peak memory of the data stages of one's own corpus, at 30,000 and at 300,000 documents.
 
 The documents are those of a ``corpus.jsonl``, again and again with new ids, each with a number of two words in front so that no
 two are equal: without ``--corpus``, the 1,193 paragraphs of the questions that were written for this project. Questions are the
 first words of documents. Each stage is the command that the workflow runs, in a process of its own; memory is the largest
 resident set of that process, with Java in it.
 
-    PYTHONPATH=src python benchmarks/c12_large_corpus.py [--corpus DIR/corpus.jsonl] [--sizes 30000 300000]
+    PYTHONPATH=src python benchmarks/c13_large_corpus.py [--corpus DIR/corpus.jsonl] [--sizes 30000 300000]
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ def main() -> None:
         stage: round(last[stage]["peak_mb"] / first[stage]["peak_mb"], 2) for stage in last if stage != "megabytes"
     }
     options.rounds = 1
-    common.write("c12_large_corpus", options, ("pyarrow", "tokenizers"), documents=found, peak_memory_ratio=ratio)
+    common.write("c13_large_corpus", options, ("pyarrow", "tokenizers"), documents=found, peak_memory_ratio=ratio)
 
 
 if __name__ == "__main__":
