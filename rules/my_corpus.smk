@@ -267,10 +267,18 @@ elif config.get("my_corpus"):
             my_corpus_files(),
         output:
             plan=f"{ROOT}/plan.yaml",
+        log:
+            f"{ROOT}/logs/my_corpus_plan.log",
+        localrule: True
+        conda:
+            "../envs/cpu.yaml"
+        threads: NEEDS["table"].threads
+        resources:
+            **NEEDS["table"].resources,
         message:
             f"There are no questions to compare on. What can be searched: pretrieve search --index {ROOT}/retriever 'a question'"
         shell:
-            "echo 'my_corpus_options: {{}}' > {output}"
+            "echo 'my_corpus_options: {{}}' > {output} 2> {log}"
 
     rule my_corpus_index:
         input:
