@@ -31,7 +31,6 @@ from pretrieve.models.config import BodyConfig
 from pretrieve.models.encoder import Encoder
 from pretrieve.models.hf_format import read_encoder, save_encoder
 from pretrieve.models.published import read_start
-from pretrieve.operations.estimate.run_size import MOST_JOBS, check_run_size, jobs_of_a_seed
 from pretrieve.workflow import my_corpus
 from pretrieve.workflow.config_checks import check_file, check_size
 
@@ -96,20 +95,6 @@ def test_files_of_the_command_line_are_checked_where_a_run_is_begun(
     assert not (workflow.folder / ".snakemake").exists()
     ended = workflow.run("-n", "--quiet", "--configfile", "fine.yaml", program="workflow/run.sh")
     assert ended.code == 0, ended.text
-
-
-def test_a_run_that_snakemake_could_not_plan(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The limit is of jobs, so that many seeds of a single table pass."""
-    config = project_config()
-    most = MOST_JOBS // jobs_of_a_seed(checked(config))
-    assert 20 < most < 200
-    check_run_size(checked(config | {"seeds": list(range(1, most + 1))}))
-    with pytest.raises(ConfigError, match=rf"seeds: {most + 1} seeds make .* run at most {most} seeds at a time"):
-        check_run_size(checked(config | {"seeds": list(range(1, most + 2))}))
-    thousand = {"seeds": list(range(1, 1001))}
-    check_run_size(checked(config | thousand | {"tables": ["pretraining_tasks/table3"], "figures": []}))
-    monkeypatch.setenv("PRETRIEVE_SIZE_LIMIT", "20")
-    check_run_size(checked(config | thousand))
 
 
 @pytest.mark.parametrize(
