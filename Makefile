@@ -48,9 +48,9 @@ RUN := $(SURROUNDINGS) workflow/run.sh
 venv: $(STAMP)
 
 $(STAMP): $(LOCKS)
-	@command -v $(PYTHON) >/dev/null || { echo "$(PYTHON) not found: install CPython 3.11, or name it: make PYTHON=/path/to/python3.11"; exit 1; }
+	@command -v $(call quoted,$(PYTHON)) >/dev/null || { echo $(call quoted,$(PYTHON))" not found: install CPython 3.11, or name it: make PYTHON=/path/to/python3.11"; exit 1; }
 	@test ! -L $(VENV) || { echo "$(VENV) is a link to $$(readlink $(VENV)), which would be emptied. Remove the link (rm $(VENV)), or bring it up to date in its own checkout."; exit 1; }
-	$(PYTHON) -m venv --clear $(VENV)
+	$(call quoted,$(PYTHON)) -m venv --clear $(VENV)
 	$(PIP) --require-hashes --no-deps --requirement envs/requirements.lock
 	$(PIP) --no-warn-conflicts --requirement envs/torch.txt
 	$(PIP) --no-deps --no-build-isolation --editable .
@@ -126,7 +126,7 @@ dag: $(STAMP)   # needs graphviz
 	  | tred | dot -Tsvg > docs/rulegraph.svg
 
 lock:
-	$(PYTHON) -m venv --clear .venv-lock
+	$(call quoted,$(PYTHON)) -m venv --clear .venv-lock
 	.venv-lock/bin/python -m pip install --quiet uv
 	.venv-lock/bin/uv pip compile --quiet pyproject.toml --extra workflow --extra test --python-version 3.11 \
 	  --constraint envs/torch.txt --no-emit-package torch --generate-hashes --no-annotate \
