@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,9 +15,6 @@ PRECISIONS = ("auto", "fp32", "bf16")
 #: Kernels of oneDNN that are kept. It makes one for every shape of a product in bf16, and a packed batch has new shapes in each
 #: step, so its 1,024 held half a gigabyte that nobody used again. Read at the first product; an environment's value goes before.
 KERNELS_KEPT = 256
-#: Options of glibc's ``mallopt(3)`` and their values. M_MMAP_MAX: large blocks come from the heap; M_TRIM_THRESHOLD: what is
-#: freed stays there.
-HEAP = ((-4, 0), (-1, 2**31 - 1))
 
 
 @dataclass(frozen=True)
@@ -54,17 +50,7 @@ def choose_device(precision: str = "auto", threads: int = 1) -> Device:
     # Denormal numbers slow some CPUs down by a factor of four; nothing here needs them.
     torch.set_flush_denormal(True)
     os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", str(KERNELS_KEPT))
-    _keep_freed_memory()
     return Device(torch.device("cpu"), precision == "bf16" or (precision == "auto" and cpu_multiplies_bf16()))
-
-
-def _keep_freed_memory() -> None:
-    """Have the C library keep the memory of freed tensors for the next ones. By default it gives large blocks back to the system,
-    which hands out cleared pages one by one; to make a gradient of a large vocabulary's embeddings takes many times as long so.
-    Other C libraries than glibc stay as they are."""
-    if hasattr(ctypes.CDLL(None), "gnu_get_libc_version"):
-        for option, value in HEAP:
-            ctypes.CDLL(None).mallopt(option, value)
 
 
 def cpu_multiplies_bf16() -> bool:
