@@ -279,6 +279,11 @@ def test_wrong_tensors_are_listed(tmp_path: Path, change, message: str) -> None:
         ({"model_type": "deberta-v2"}, "model_type='deberta-v2' is not supported; supported: bert, roberta"),
         ({"num_attention_heads": 3}, "hidden=16 is not a multiple of heads=3"),
         ({"vocab_size": 61}, r"word_embeddings.weight: \(60, 16\) instead of \(61, 16\)"),
+        # Terabytes: nothing of it is made.
+        (
+            {"vocab_size": 1 << 24, "hidden_size": 1 << 16},
+            r"word_embeddings.weight: \(60, 16\) instead of \(16777216, 65536\)",
+        ),
         ({"model_type": "electra", "embedding_size": 8}, "narrow embeddings with embeddings_project"),
     ],
 )
