@@ -94,6 +94,13 @@ def test_large_logits(monkeypatch) -> None:
     assert 0 <= value.item() < ROWS and all(bool(gradient.isfinite().all()) for gradient in gradients)
 
 
+def test_a_certain_word_costs_nothing_and_not_less() -> None:
+    """Its logit is the greatest by far, and exp's argument is rounded."""
+    words = torch.randn(64, 16, generator=seeded(1))
+    losses = [word_loss(words[word, None] * 8, words, None, torch.tensor([word])).item() for word in range(64)]
+    assert 0 <= min(losses) < 1e-6
+
+
 @pytest.mark.parametrize("bias", [True, False], ids=["bias", "none"])
 def test_no_rows(bias: bool) -> None:
     states, words, offset, targets = inputs(0, bias)

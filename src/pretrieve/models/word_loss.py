@@ -94,7 +94,8 @@ class _Softmax:
             self.exps.append(exps.to(block.dtype))
         top = torch.stack(tops).amax(0)
         scales = [(own - top).exp_() for own in tops]
-        total = sum(own * scale for own, scale in zip(sums, scales, strict=True))
+        # At least 1, the greatest logit's own part, which the rounding of exp2's argument may have made a little less.
+        total = sum(own * scale for own, scale in zip(sums, scales, strict=True)).clamp_(min=1)
         #: (n, 1) of each block: what its exps are to be multiplied by. Not 0, as the targets' part is divided by it.
         self.scales = [(scale / total).clamp_(min=LEAST_SCALE) for scale in scales]
         #: (n,) ``log Σ exp − logit``: no term of it is negative, so neither is it.
