@@ -24,7 +24,7 @@ LENGTHS = [130, 128, 128, 97, 64, 40, 33, 32, 32, 32, 20, 2, 1]
 
 
 def of(lengths: list[int]) -> Tiles:
-    own = torch.tensor(lengths)
+    own = torch.tensor(lengths, dtype=torch.int64)
     return Tiles.of(own, own.cumsum(0) - own)
 
 
@@ -37,6 +37,13 @@ def test_every_token_has_one_row(lengths: list[int]) -> None:
     assert all(n & (n - 1) == 0 for n, _ in tiles.shapes)
     widths = [rows for n, rows in tiles.shapes for _ in range(n)]
     assert widths == [tile_rows(length) for length in lengths]
+
+
+def test_no_sequence() -> None:
+    tiles = of([])
+    assert not tiles.shapes and tiles.longest == 0
+    joint = torch.zeros(0, 3 * HEADS * WIDTH, dtype=torch.bfloat16)
+    assert attend_in_tiles(joint, tiles, HEADS, 0.0).shape == (0, HEADS * WIDTH)
 
 
 def test_batches_share_their_shapes() -> None:

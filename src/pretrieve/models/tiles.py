@@ -64,7 +64,7 @@ class Tiles:
             places.append(before + inside.flatten().nonzero()[:, 0])
             shut.append(None if bool(inside.all()) else barred(inside)[:, None, None, :])
             first, before = first + n, before + n * width
-        return cls(torch.cat(sources), torch.cat(places), shapes, shut)
+        return cls(torch.cat([starts[:0], *sources]), torch.cat([starts[:0], *places]), shapes, shut)
 
     @property
     def longest(self) -> int:
@@ -121,6 +121,8 @@ def attend_in_tiles(
     p: dropout of the softmax; more (L, L): what is added to scores as well, L as long as the longest tile (:func:`barred`).
     """
     hidden = joint.shape[1] // 3
+    if not tiles.shapes:
+        return joint[:, :hidden]
     parts = _Spread.apply(joint, tiles.source, tiles.place).split([n * rows for n, rows in tiles.shapes])
     results = []
     for part, (n, rows), shut in zip(parts, tiles.shapes, tiles.shut, strict=True):
