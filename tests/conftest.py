@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from xml.sax.saxutils import escape
 
@@ -19,6 +20,7 @@ from pretrieve.corpora.encyclopedia import build_encyclopedia
 from pretrieve.models.config import BodyConfig
 from pretrieve.text.corpus_tokens import build_vocabulary, tokenise_corpus
 from pretrieve.text.token_store import TokenStore
+from pretrieve.training import heads_first
 from pretrieve.training.device import Device
 from pretrieve.workflow.running.caches import cache_places
 
@@ -34,6 +36,25 @@ def keep_denormals():
     """choose_device() makes the whole process flush denormal numbers; a test after it must not notice."""
     yield
     torch.set_flush_denormal(False)
+
+
+@pytest.fixture
+def cut_at(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], list[int]]:
+    """Interrupts the first training that comes to a step, before it; the call returns the steps that are seen from then on."""
+
+    def cut(step: int) -> list[int]:
+        rate, seen = heads_first.rate_of, []
+
+        def interrupted(config, now: int) -> float:
+            seen.append(now)
+            if now == step and seen.count(step) == 1:
+                raise KeyboardInterrupt
+            return rate(config, now)
+
+        monkeypatch.setattr(heads_first, "rate_of", interrupted)
+        return seen
+
+    return cut
 
 
 #: Title → wikitext (or ``-> target`` for a redirect). The links among them are in WLP below.

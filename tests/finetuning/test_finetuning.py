@@ -35,7 +35,6 @@ from pretrieve.retrieval.embed import encode
 from pretrieve.retrieval.negatives import Negatives, read_negatives, write_negatives
 from pretrieve.retrieval.trec_run import read_trec
 from pretrieve.tasks.dataset import Dataset
-from pretrieve.training import heads_first
 from pretrieve.training.device import choose_device
 
 SMALL = {
@@ -100,13 +99,13 @@ def test_the_best_snapshot_is_what_is_saved(task: Dataset, encoder_dir: Path, tm
     assert json.loads((out / "pretrieve.json").read_text())["best_step"] == 0
 
 
-def test_epochs_are_searched_by_validation_loss(task, encoder_dir, tmp_path, monkeypatch) -> None:
+def test_epochs_are_searched_by_validation_loss(task, encoder_dir, tmp_path, monkeypatch, cut_at) -> None:
     """Start and end of 1, 3 and 2 epochs: 3 ends lowest. It is the model of a run with 3 epochs; a killed search goes on."""
     searched = options_of("reqa", **REQA, snapshots=1) | {"epochs": [1, 3, 2]}
     _, plain = tune(task, encoder_dir, tmp_path / "plain", searched | {"epochs": 3})
     losses = iter([9.0, 5.0, 9.0, 9.0, 2.0, 9.0, 4.0])
     monkeypatch.setattr(validation.BestSnapshot, "_loss", lambda self: next(losses))
-    seen = cut_at(monkeypatch, 3)  # of the second one: the first has two steps
+    seen = cut_at(3)  # of the second one: the first has two steps
     with pytest.raises(KeyboardInterrupt):
         tune(task, encoder_dir, tmp_path, searched)
     assert seen == [0, 1, 0, 1, 2, 3]
@@ -135,20 +134,6 @@ def negatives_of(task: Dataset, path: Path) -> Path:
     return path
 
 
-def cut_at(monkeypatch, step: int) -> list[int]:
-    """Interrupt the first training that comes to a step; the steps that are seen."""
-    rate, seen = heads_first.rate_of, []
-
-    def interrupted(config, now):
-        seen.append(now)
-        if seen.count(step) == 1 and now == step:
-            raise KeyboardInterrupt
-        return rate(config, now)
-
-    monkeypatch.setattr(heads_first, "rate_of", interrupted)
-    return seen
-
-
 RECIPES = {
     "reqa": REQA | {"steps": 12},
     "dpr-bm25": {"batch": 6, "group": 3, "steps": 8},
@@ -170,7 +155,7 @@ def worded_dir(encoder_dir: Path, task: Dataset, tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("recipe", RECIPES)
-def test_a_killed_run_goes_on_to_the_same_bits(task, worded_dir, tmp_path, monkeypatch, recipe: str) -> None:
+def test_a_killed_run_goes_on_to_the_same_bits(task, worded_dir, tmp_path, cut_at, recipe: str) -> None:
     options = options_of(recipe, **RECIPES[recipe])
     parts: dict[str, Any] = (
         {"negatives": {"bm25": negatives_of(task, tmp_path / "n.jsonl.gz")}} if options["negatives"] else {}
@@ -179,7 +164,7 @@ def test_a_killed_run_goes_on_to_the_same_bits(task, worded_dir, tmp_path, monke
         teacher = options_of("dupmae-teacher", **RECIPES["dupmae-teacher"])
         parts["teacher"] = tune(task, worded_dir, tmp_path / "teacher", teacher, **parts)[1]
     _, reference = tune(task, worded_dir, tmp_path / "straight", options, **parts)
-    seen = cut_at(monkeypatch, 5)
+    seen = cut_at(5)
     with pytest.raises(KeyboardInterrupt):
         tune(task, worded_dir, tmp_path / "cut", options, seconds=0.0, **parts)
     _, out = tune(task, worded_dir, tmp_path / "cut", options, **parts)

@@ -37,7 +37,6 @@ from pretrieve.pretraining.presets import OPTIONS, resolve
 from pretrieve.pretraining.pretrain import first_losses, pretrain
 from pretrieve.pretraining.setting import Setting
 from pretrieve.text.blocks import build_blocks
-from pretrieve.training import heads_first
 from pretrieve.training.checkpoint import Checkpoints
 from pretrieve.training.device import choose_device
 from pretrieve.training.loop import TrainingError, train
@@ -244,19 +243,11 @@ def without_speed(curve: list[dict[str, float]]) -> list[dict[str, float]]:
 
 
 @pytest.mark.parametrize("body", ["transformer", "bow-mlp"])
-def test_an_interrupted_run_of_pairs_goes_on(store, tmp_path: Path, monkeypatch, body: str) -> None:
+def test_an_interrupted_run_of_pairs_goes_on(store, tmp_path: Path, cut_at, body: str) -> None:
     chosen = options(PAIRS, steps=12)
     chosen["body"] = BODY | {"kind": body}
     _, reference = run(store, tmp_path / "straight", chosen)
-    rate, steps = heads_first.rate_of, []
-
-    def interrupted(config, step):
-        steps.append(step)
-        if step == 7 and steps.count(7) == 1:
-            raise KeyboardInterrupt
-        return rate(config, step)
-
-    monkeypatch.setattr(heads_first, "rate_of", interrupted)
+    steps = cut_at(7)
     with pytest.raises(KeyboardInterrupt):
         run(store, tmp_path / "x", chosen, seconds=0.0)
     _, out = run(store, tmp_path / "x", chosen)

@@ -20,7 +20,6 @@ from pretrieve.models.hf_format import load_encoder, read_encoder
 from pretrieve.pretraining.encoder_options import EncoderOptions
 from pretrieve.pretraining.presets import resolve
 from pretrieve.pretraining.pretrain import pretrain
-from pretrieve.training import heads_first
 from pretrieve.training.cost import Cost
 from pretrieve.training.device import choose_device
 from pretrieve.training.loop import Stopped
@@ -102,18 +101,10 @@ def test_snapshots_are_the_weights_of_their_step_and_change_nothing(store, tmp_p
 
 
 @pytest.mark.parametrize("kept", [True, False])
-def test_a_run_that_ends_behind_a_snapshot_still_has_it(store, tmp_path: Path, monkeypatch, capsys, kept: bool) -> None:
+def test_a_run_that_ends_behind_a_snapshot_still_has_it(store, tmp_path: Path, cut_at, capsys, kept: bool) -> None:
     """Killed after step 10; and where what it kept is lost, it begins again and does not go on without."""
     whole = run(store, tmp_path / "whole", "condenser", (0.25, 0.75))
-    rate, steps = heads_first.rate_of, []
-
-    def interrupted(config, step):
-        steps.append(step)
-        if step == 10 and steps.count(10) == 1:
-            raise KeyboardInterrupt
-        return rate(config, step)
-
-    monkeypatch.setattr(heads_first, "rate_of", interrupted)
+    steps = cut_at(10)
     with pytest.raises(KeyboardInterrupt):
         run(store, tmp_path / "x", "condenser", (0.25, 0.75), checkpoint_seconds=0.0)
     assert not (tmp_path / "x/0.25").exists(), "no result before the run has ended"
