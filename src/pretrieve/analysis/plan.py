@@ -84,9 +84,8 @@ def check_analyses(config: Mapping[str, Any]) -> None:
         for encoder in entry["encoders"]:
             _known(f"{where}.encoders", encoder, config["encoders"])
             _check_encoder(name, where, encoder, config["encoders"])
-        lengths = entry.get(
-            LENGTHS.get(name, ""), 0
-        )  # texts of an objective have the length that they were trained with
+        # cls_use has no length: its texts are as long as in training.
+        lengths = entry.get(LENGTHS.get(name, ""), 0)
         longest = max(lengths) if isinstance(lengths, list) else lengths
         if longest > room:
             raise ConfigError(f"config: {where}.{LENGTHS[name]}: {longest} is more than body.max_positions={room}")

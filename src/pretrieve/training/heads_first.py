@@ -46,7 +46,7 @@ class Phases:
 
     def reach(self, done: int) -> None:
         """With the last step of the heads, all begin to learn."""
-        if done and done == self._config.heads_steps:
+        if done == self._config.heads_steps:
             self._freeze(False)
             self.optimiser = make_optimiser(self._module, self._config)
 
