@@ -22,7 +22,6 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 SCALE ?= demo
-MINUTES ?= 30
 LOCKS := envs/requirements.lock envs/torch.txt
 # The locks' checksum is in the stamp's name: a changed lock installs anew, an unchanged one installs nothing.
 STAMP := $(VENV)/.installed-$(shell cat $(LOCKS) | sha256sum | cut -c1-16)
@@ -96,7 +95,7 @@ report: $(STAMP)
 	@$(RUN) $(SCALED) -- $(call quoted,results/$(SCALE)/report.html)
 
 my-corpus: $(STAMP)
-	@$(RUN) my_corpus_plan $(SCALED) $(call quoted,my_corpus=$(DIR)) $(call quoted,my_corpus_options={minutes: $(MINUTES)})
+	@$(RUN) my_corpus_plan $(SCALED) $(call quoted,my_corpus=$(DIR)) $(if $(MINUTES),$(call quoted,my_corpus_options={minutes: $(MINUTES)}))
 	@$(RUN) my_corpus_report --configfile $(call quoted,results/$(SCALE)/my_corpus/plan.yaml) $(SCALED) $(call quoted,my_corpus=$(DIR))
 
 evaluate: $(STAMP)

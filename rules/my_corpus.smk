@@ -17,7 +17,8 @@ if MY_CORPUS:
 
     MY_TASK = paths.task_dir(ROOT, my_corpus.NAME)
     MY_INDEX = f"{ROOT}/indexes/bm25/{my_corpus.NAME}"
-    # A question's speed is that of any dense row: all have the start's body. A cross-encoder is measured where there is one.
+    # A question's speed on one core, without a GPU, is that of any dense row: all have the start's body. A cross-encoder is measured
+    # where there is one.
     MY_DENSE = f"{my_corpus.PUBLISHED}.{my_corpus.AS_IS}-{my_corpus.SIZE}"
     MY_CROSS = [
         paths.retriever_dir(ROOT, row["cross"], MY_CORPUS["trained_on"], SEEDS[0])
@@ -49,7 +50,7 @@ if MY_CORPUS:
         message:
             "Fusing BM25 with the dense rows"
         shell:
-            "PRETRIEVE_MEMORY_MB={resources.mem_mb}"
+            "CUDA_VISIBLE_DEVICES= PRETRIEVE_MEMORY_MB={resources.mem_mb}"
             f" python {SCRIPTS}/my_corpus_hybrids.py"
             " --request {params.request} --index-dir {params.index} --k1 {params.k1} --b {params.b}"
             " --out {output.weights} --threads {threads} --log {log}"
@@ -142,12 +143,12 @@ if MY_CORPUS:
         message:
             "Measuring how long a question takes"
         shell:
-            "PRETRIEVE_MEMORY_MB={resources.mem_mb}"
+            "CUDA_VISIBLE_DEVICES= PRETRIEVE_MEMORY_MB={resources.mem_mb}"
             f" python {SCRIPTS}/my_corpus_speed.py"
             " --task {params.task} --retriever {params.retriever} --stores {params.stores} --index-dir {params.index}"
             " {params.cross} --hits {params.hits} --depth {params.depth} --query-length {params.query_length}"
             " --passage-length {params.passage_length} --k1 {params.k1} --b {params.b} --size {params.size}"
-            " --out {output} --threads {threads} --log {log}"
+            " --out {output} --threads 1 --log {log}"
 
     # Asked for by `make my-corpus` before the rest: what is built by then has counted the texts.
     rule my_corpus_plan:
@@ -259,7 +260,6 @@ elif config.get("my_corpus"):
     # Without questions there is nothing to compare and nothing to plan; the documents can be searched.
 
     localrules:
-        my_corpus_plan,
         my_corpus_report,
 
     rule my_corpus_plan:

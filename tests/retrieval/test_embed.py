@@ -299,3 +299,8 @@ def test_only_some_queries(store, cpu, tmp_path: Path, parts: str) -> None:
         task.pack_queries(other["queries"], QUERY_LENGTH).tokens
     )
     assert not any(path.name.startswith("corpus") for path in alone.iterdir())
+    again = [
+        embed_queries(task, retriever, alone, QUERY_LENGTH, cpu, {"mining": rows["mining"]}, code)
+        for code in ("", "x", "x")
+    ]
+    assert again[0] == again[2] == 0 < again[1], "made anew by other code, and only then"

@@ -27,5 +27,5 @@ def main(options: argparse.Namespace) -> None:
     task = TaskSearch(options.task, options.options, {}, mining_depth=options.depth, threads=options.threads)
     lists = (options.stores, options.retrievers, options.sizes, options.out)
     for store, retriever, size, out in zip(*lists, strict=True):
-        task.embed_mined(retriever, store, size, device)
+        task.embed_beside(retriever, store, "mining", task.wanted(size, True), device)
         task.mine(store, retriever, size, out)

@@ -6,7 +6,6 @@ It measures this machine for half a minute, prints the plan, and writes it as a 
 from __future__ import annotations
 
 import argparse
-import copy
 from functools import cache, partial
 from pathlib import Path
 
@@ -41,7 +40,7 @@ def main(arguments: argparse.Namespace) -> None:
     folder = looked_at(config | {"my_corpus_options": options})
 
     def plan_of(amount: Amount) -> Plan:
-        return Plan.load(configured(copy.deepcopy(config | {"my_corpus_options": amount.of(options)}), folder))
+        return Plan.load(configured(config | {"my_corpus_options": amount.of(options)}, folder))
 
     whole = plan_of(Amount(len(options["objectives"]), 1, True))
     options = options | {"objectives": [name for name in options["objectives"] if name in whole.config["encoders"]]}

@@ -17,6 +17,7 @@ from pretrieve.evaluation.entropy_file import write_entropy
 from pretrieve.evaluation.metrics import read_qrels
 from pretrieve.retrieval.candidates import read_candidates
 from pretrieve.retrieval.embed_task import embed_queries, embed_task
+from pretrieve.retrieval.embeddings import EmbeddingReader
 from pretrieve.retrieval.negatives import mine, write_negatives
 from pretrieve.retrieval.search_task import TaskIds, entropy_of, recall_file, search_task
 from pretrieve.retrieval.trec_run import Run, write_trec
@@ -86,10 +87,11 @@ class TaskSearch:
         if processes.first and (cost.tokens or not file.is_file()):
             cost.write(file)
 
-    def embed_mined(self, retriever: Path, store: Path, size: str, device: Device) -> None:
-        """Write the vectors that :meth:`mine` needs beside those of a search that mined nothing."""
-        rows = self.ids.rows_of(self.wanted(size, True))
-        embed_queries(self.data, retriever, store, self.options["query_length"], device, {"mining": rows})
+    def embed_beside(self, retriever: Path, store: Path, name: str, wanted: Sequence[str], device: Device) -> None:
+        """Write the vectors of ``wanted`` queries as the store ``name`` beside the candidates' ones. They are made anew whenever
+        those are."""
+        rows, corpus = {name: self.ids.rows_of(wanted)}, EmbeddingReader(store, "corpus")
+        embed_queries(self.data, retriever, store, self.options["query_length"], device, rows, code=corpus.key)
 
     def run(self, store: Path, size: str, path: Path, candidates: Path | None = None) -> Run:
         """Search the test queries of a training-set size, and write the run, its entropies, and what that cost.

@@ -40,13 +40,14 @@ def _row(kind: str, label: str, system: str, seeds: list[int], more: Mapping[str
 
 
 def trains_a_cross_encoder(config: Mapping[str, Any]) -> bool:
-    """Whether there are questions to train one on, and other documents than the relevant ones: pairs that are made of the texts
-    teach it which text is the same."""
+    """Whether there are questions to train one on, and documents enough for negatives. Pairs that are made of the texts would
+    teach it only which text is the same."""
     return config["my_corpus_found"]["reranks"]
 
 
 def rows_of(config: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """``kind``, ``label``, ``system`` and ``seeds`` of every row; ``dense``: of a hybrid, the system that BM25 is fused with."""
+    """``kind``, ``label``, ``system`` and ``seeds`` of every row; ``dense``: of a hybrid, the system that BM25 is fused with;
+    ``cross``: of the reranked row, the cross-encoder."""
     options = config["my_corpus_options"]
     seeds, recipe = list(config["seeds"]), options["recipe"]
     dense = [_row("as-is", "published encoder as it is", f"{PUBLISHED}.{AS_IS}-{SIZE}", seeds[:1], {})]

@@ -117,7 +117,9 @@ def forecast_of(plan: Plan, machines: Machines) -> Forecast:
             file = paths.metrics_file(plan.root, system, NAME, seed)
             if row["kind"] == "rerank":
                 file = f"{paths.retriever_dir(plan.root, system, trained_on, seed)}/pretrieve.json"
-                beside += machines.timing("retrieve", _reranking(plan, workload, row)).seconds / max(1, machines.cores)
+                # A job of its own for each seed: they run at the same time only as far as there are seeds and places.
+                at_a_time = min(len(row["seeds"]), machines.gpus or machines.cores)
+                beside += machines.timing("retrieve", _reranking(plan, workload, row, encode)).seconds / at_a_time
             target = graph.making(file)
             new = [job for job in graph.behind([target]) if job.stage not in BUILT and job not in seen]
             seen.update(new)
@@ -143,7 +145,7 @@ def _files(
     return found
 
 
-def _reranking(plan: Plan, workload: Workload, row: Mapping[str, Any]) -> Work:
+def _reranking(plan: Plan, workload: Workload, row: Mapping[str, Any], budget: int) -> Work:
     size = workload.sizes.task(NAME)
     scale, body = plan.scale, body_of(plan, paths.parse_system(row["cross"]).encoder)
     length = min(scale["query_length"], size.lengths.query) + min(scale["passage_length"], size.lengths.document) - 1
@@ -151,7 +153,7 @@ def _reranking(plan: Plan, workload: Workload, row: Mapping[str, Any]) -> Work:
     return Work(
         gpu=True,
         encode=score_pairs(body, texts),
-        encode_passes=texts.tokens / BUDGETS["cpu"][1],
+        encode_passes=texts.tokens / budget,
         tokens=texts.tokens,
         runs=1.0,
     )

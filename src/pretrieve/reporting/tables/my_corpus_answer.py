@@ -13,10 +13,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from pretrieve.base import paths
-from pretrieve.reporting.tables.my_corpus_read import Comparison, Difference, Row, best_of, metric_name
-
-#: Kinds of rows whose score is that of one dense retriever.
-DENSE = ("as-is", "fine-tuned", "continued", "scratch")
+from pretrieve.reporting.tables.my_corpus_read import DENSE, Comparison, Difference, Row, best_of, metric_name
 
 
 class Answer(NamedTuple):
@@ -31,7 +28,7 @@ class Answer(NamedTuple):
 
 def answer(found: Comparison, request: Mapping[str, Any], documents: int) -> Answer:
     """The answer of a comparison. documents: of the corpus."""
-    best = best_of([row for row in found.rows if row.kind != "rerank"])
+    best = best_of(_deployable(found))
     use = _deployed(found, best)
     dense = [row for row in found.rows if row.kind in DENSE]
     behind = next((row for row in dense if row.system in (use.system, use.dense)), None)
@@ -39,10 +36,14 @@ def answer(found: Comparison, request: Mapping[str, Any], documents: int) -> Ans
     return Answer(use, best, behind or best_of(dense), sentences)
 
 
+def _deployable(found: Comparison) -> list[Row]:
+    return [row for row in found.rows if row.kind != "rerank"]
+
+
 def _deployed(found: Comparison, best: Row) -> Row:
     if best.gain is None or best.gain.low <= 0:
         return found.bm25
-    above = [row for row in found.rows if row.kind != "rerank" and row.gain is not None and row.gain.low > 0]
+    above = [row for row in _deployable(found) if row.gain is not None and row.gain.low > 0]
     tied = [row for row in above if row is best or found.difference(best, row).may_be_nothing]
     return min(tied, key=lambda row: row.effort)
 
@@ -51,7 +52,7 @@ def _first(found: Comparison, use: Row, best: Row) -> str:
     name, n = metric_name(found.metric), f"{found.queries:,} test queries"
     said = f"Deploy {use.label}: {name} {use.mean:.3f}"
     if use is found.bm25:
-        other = best if best is not use else best_of([row for row in found.rows[1:] if row.kind != "rerank"])
+        other = best if best is not use else best_of(_deployable(found)[1:])
         if other.gain.high < 0:
             said += f"; every other row is below it, the nearest, {other.label}, by {_interval(other.gain)}, on {n}"
         else:
@@ -92,12 +93,12 @@ def _third(found: Comparison, use: Row, best: Row, documents: int) -> str:
         f"for that, {use.running.disk / 1e9:.2f} GB of disk, and {use.running.ms:.0f} ms a query on one core among "
         f"{documents:,} documents"
     )
-    other = best if best is not use else best_of([row for row in found.rows if row is not use])
+    other = best if best is not use else best_of([row for row in _deployable(found) if row is not use])
     difference = found.difference(other, use)
     half = (difference.high - difference.low) / 2
     return (
-        f"{cost}; more judged queries would change the answer if {other.label} really differs by less than {half:.3f} (four "
-        "times as many halve that), and more steps if a trained row gains from them."
+        f"{cost}; these queries do not tell a difference below {half:.3f} between it and {other.label} from chance (four times "
+        "as many would tell half of that), and more steps may change the trained rows."
     )
 
 

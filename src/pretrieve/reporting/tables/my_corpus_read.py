@@ -16,6 +16,9 @@ from pretrieve.evaluation.significance import Estimate, crossed_draws, query_var
 from pretrieve.reporting.tables.results import Cost, ResultFiles
 from pretrieve.reporting.tables.training_sizes import negatives_note
 
+#: Kinds of rows that are trained here, and of rows whose score is that of one dense retriever.
+TRAINED = ("fine-tuned", "continued", "scratch")
+DENSE = ("as-is", *TRAINED)
 NAMES = {"ndcg": "nDCG", "mrr": "MRR", "recall": "Recall"}
 #: From the cheapest kind of row to the dearest: how much is trained, then how much runs. A hybrid comes behind its dense row.
 EFFORT = {"bm25": 0, "as-is": 1, "fine-tuned": 2, "continued": 3, "scratch": 4, "rerank": 5}
@@ -180,7 +183,6 @@ def _row(
         numbers = [files.number(file, "metrics", metric) for file in of_seeds.values()]
         scores[metric] = Score(fmean(numbers), stdev(numbers) if len(numbers) > 1 else None)
     costs = [files.cost(entry["costs"][str(seed)]) for seed in of_seeds]
-    trained = entry["kind"] in ("fine-tuned", "continued", "scratch")
     return Row(
         kind=entry["kind"],
         label=entry["label"],
@@ -191,7 +193,7 @@ def _row(
         cost=Cost(*map(fmean, zip(*costs, strict=True))),
         running=running,
         dense=entry.get("dense", ""),
-        note=negatives_note(root, request["trained_on"], system, of_seeds, files) if trained else "",
+        note=negatives_note(root, request["trained_on"], system, of_seeds, files) if entry["kind"] in TRAINED else "",
     )
 
 

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pretrieve.reporting.tables.my_corpus_answer import Answer, minutes
-from pretrieve.reporting.tables.my_corpus_read import Comparison, metric_name
+from pretrieve.reporting.tables.my_corpus_read import TRAINED, Comparison, metric_name
 from pretrieve.reporting.tables.outside_text import to_markdown_text
 
 #: With fewer test queries a note says so: TREC takes 50 for the least that tells systems apart (Voorhees and Buckley 2002).
@@ -77,22 +77,21 @@ def make_page(
 def _notes(
     request: Mapping[str, Any], found: Comparison, stats: Mapping[str, Any], weights: Mapping[str, Any]
 ) -> list[str]:
-    training = next(iter(stats["trained"]["splits"].values()))
-    source = (
-        "pairs made of the corpus, for there is no train split (zero-shot)" if request["generated"] else "questions"
-    )
-    lengths = request["lengths"]
+    kinds, lengths = {row.kind for row in found.rows}, request["lengths"]
+    trained = [row for row in found.rows if {row.kind, row.dense_kind} & {*TRAINED, "rerank"}]
+    training = _training(request, stats) if trained else "nothing is trained"
     notes = [
-        f"{stats['tested']['candidates']:,} documents, {found.queries:,} test queries; fine-tuned on {training['train']:,} "
-        f"{source}; a query is read up to {lengths['query_length']} tokens, a document up to {lengths['passage_length']}.",
-        f"All dense rows begin with {request['start']}. What it was trained on may have had texts like these.",
+        f"{stats['tested']['candidates']:,} documents, {found.queries:,} test queries; {training}; a query is read up to "
+        f"{lengths['query_length']} tokens, a document up to {lengths['passage_length']}.",
+        f"All dense rows{' but the one from random weights' if 'scratch' in kinds else ''} begin with {request['start']}. Its "
+        "training may have had texts like these.",
         "Mean over seeds ± standard deviation. BM25 and the published encoder draw nothing and have one run.",
         f"Gain: of {metric_name(found.metric)} over BM25 [95 % interval over queries and seeds, for all rows at once].",
         "To build: wall time of all stages behind a score for one seed, shared ones in full for each; GB: the largest memory of "
         "a stage. Queries are timed one after the other on one core, BM25's with the opening of its index.",
         _weights_note(found, weights),
     ]
-    if any(row.kind == "rerank" for row in found.rows):
+    if "rerank" in kinds:
         notes.append(f"Reranked: the first {request['rerank']} hits of BM25, by a cross-encoder with the start's body.")
     skipped = stats["collection"]["warnings"]
     notes += [f"{kind[0].upper()}{kind[1:]}: {skipped[kind]['count']:,}." for kind in skipped if "left out" in kind]
@@ -100,11 +99,17 @@ def _notes(
     for row in found.rows:
         said.setdefault(row.note, []).append(row.label)
     notes += [f"{'; '.join(labels)}: {note}." for note, labels in said.items() if note]
-    if any(len(row.seeds) == 1 for row in found.rows if row.kind not in ("bm25", "as-is")):
+    if any(len(row.seeds) == 1 for row in trained):
         notes.append("One seed of a row: its interval does not hold what another seed would give.")
     if found.queries < FEW:
         notes.insert(1, f"So few queries show large differences only: judge {FEW} or more before a small one decides.")
     return notes
+
+
+def _training(request: Mapping[str, Any], stats: Mapping[str, Any]) -> str:
+    number = next(iter(stats["trained"]["splits"].values()))["train"]
+    pairs = "pairs made of the corpus, for there is no train split (zero-shot)"
+    return f"fine-tuned on {number:,} {pairs if request['generated'] else 'questions'}"
 
 
 def _weights_note(found: Comparison, weights: Mapping[str, Any]) -> str:
