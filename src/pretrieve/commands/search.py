@@ -26,7 +26,7 @@ BATCH = 256
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("question", nargs="?", default="", help="what to search for")
     required(parser, Path, index="a directory that make my-corpus or pretrieve index made")
-    parser.add_argument("--file", type=Path, help="questions, one a line; .jsonl: objects with _id and text")
+    parser.add_argument("--file", type=Path, help="questions, one a line; .jsonl, packed or not: _id and text")
     parser.add_argument("--top", type=int, default=10, help="documents for each question")
     parser.add_argument("--out", type=Path, help="NAME.trec, NAME.trec.gz or NAME.jsonl, in place of printing")
     add_threads(parser)
