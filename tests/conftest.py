@@ -18,8 +18,12 @@ from tokenizers import Tokenizer
 
 from pretrieve.corpora.encyclopedia import build_encyclopedia
 from pretrieve.models.config import BodyConfig
+from pretrieve.models.dual_encoder import dual_encoder
+from pretrieve.models.encoder import Encoder
+from pretrieve.models.retriever_files import save_retriever
 from pretrieve.text.corpus_tokens import build_vocabulary, tokenise_corpus
 from pretrieve.text.token_store import TokenStore
+from pretrieve.text.vocabulary import given_tokenizer, vocabulary_sha256
 from pretrieve.training import heads_first
 from pretrieve.training.device import Device
 from pretrieve.workflow.running.caches import cache_places
@@ -160,6 +164,23 @@ def store(tmp_path_factory: pytest.TempPathFactory, tiny_corpus: Path, wordpiece
 @pytest.fixture(scope="session")
 def vocabulary(wordpiece: Path) -> Tokenizer:
     return Tokenizer.from_file(str(wordpiece))
+
+
+@pytest.fixture(scope="session")
+def wide_retriever(wordpiece: Path):
+    """Save a small retriever with wide weights, so that texts get different vectors: ``wide_retriever(directory, similarity)``,
+    with more entries of ``pretrieve.json`` by their names; returns the directory."""
+
+    def save(directory: Path, similarity: str, **about: object) -> Path:
+        words = given_tokenizer(wordpiece)
+        shape = {"hidden": 16, "layers": 2, "heads": 2, "feed_forward": 32, "max_positions": 40}
+        body = BodyConfig(vocabulary_size=words.get_vocab_size(), std=0.3, word_std=0.5, **shape)
+        encoder = Encoder(body, 16, "mean", 3, similarity, "none")
+        about["vocabulary_sha256"] = vocabulary_sha256(words)
+        save_retriever(directory, dual_encoder(encoder, "sde", seed=1), about=about)
+        return directory
+
+    return save
 
 
 @pytest.fixture

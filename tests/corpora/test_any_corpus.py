@@ -55,6 +55,25 @@ def test_what_a_place_is(tmp_path: Path) -> None:
         assert "\n" not in str(raised.value)
 
 
+@pytest.mark.parametrize("name", ["notes.md", "rows.csv"])
+def test_links_lead_to_files_of_the_folder_alone(tmp_path: Path, name: str) -> None:
+    """Texts and tables alike; the place itself may be a link."""
+    (tmp_path / f"private{Path(name).suffix}").write_text(TABLE)
+    folder = put(tmp_path / "real", **{f"deep__{name.replace('.', '_dot_')}": TABLE})
+    (tmp_path / "f").symlink_to("real")
+    (folder / f"link{Path(name).suffix}").symlink_to(f"deep/{name}")
+    assert kind(tmp_path / "f")[1] == [f"deep/{name}", f"link{Path(name).suffix}"]
+    (folder / "way").symlink_to(tmp_path)
+    assert len(kind(tmp_path / "f")[1]) == 2, "a link to a folder is passed over"
+    (folder / name).symlink_to(f"../private{Path(name).suffix}")
+    with pytest.raises(
+        DataError, match=rf"f/{name} leads out of its folder by a link, to .*; expected a file in the folder"
+    ):
+        source_of(str(tmp_path / "f"))
+    (folder / name).rename(folder / "queries.jsonl")
+    assert len(kind(tmp_path / "f")[1]) == 2, "what is not read may be a link to anywhere"
+
+
 def test_the_documents_are_written_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = put(
         tmp_path / "texts", a_dot_md="# One\n\nText.\n\n## Part\n\nMore.", b_dot_bin="?", queries_dot_jsonl="{}"

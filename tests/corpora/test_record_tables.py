@@ -55,6 +55,13 @@ def test_every_kind_has_the_same_documents(tmp_path: Path, name: str) -> None:
         list(table_documents([path], {"text": "Bodi"}, warnings))
 
 
+def test_objects_may_lack_a_key(tmp_path: Path) -> None:
+    """The first object does not say which columns there are: its title is missing, as BEIR's layout has it."""
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"_id": "1", "text": "one"}\n{"_id": "2", "title": "B", "text": "two"}\n')
+    assert [tuple(row) for row in table_documents([path], {}, Warnings())] == [("1", "", "one"), ("2", "B", "two")]
+
+
 def test_rows_without_ids_are_numbered_over_all_files(tmp_path: Path) -> None:
     for name in ("a.csv", "b.csv"):
         (tmp_path / name).write_text("text;n\none;1\ntwo;2\n")
@@ -78,6 +85,11 @@ def test_rows_without_ids_are_numbered_over_all_files(tmp_path: Path) -> None:
         ("a.csv", b'id,text\n1,"a\n', "a.csv: line 2: the quotes of this record do not fit"),
         ("a.csv", b"id,text\n1,\xff\n", "a.csv: line 2, byte 3: 0xff is not UTF-8"),
         ("a.csv", b"id,te\rxt\n1,a\n", "a.csv: line 1: .*; expected a header with the names of the columns"),
+        (
+            "a.jsonl",
+            b'{"text": ["a", "b"]}',
+            r"a.jsonl: row 1: column 'text' is list \"\['a', 'b'\]\"; expected a text or a number",
+        ),
         ("a.jsonl", b"", "a.jsonl: no column of texts among none"),
         ("a.parquet", b"PAR1 no table PAR1", "a.parquet: not a readable Parquet file"),
     ],

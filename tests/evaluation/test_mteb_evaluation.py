@@ -10,20 +10,16 @@ from __future__ import annotations
 
 import json
 import random
+import shutil
 from pathlib import Path
 
 import pytest
 
 from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.benchmarks.official.beir_test import read_beir_test
-from pretrieve.evaluation.mteb_evaluation import METRICS, evaluate_by_mteb
-from pretrieve.models.config import BodyConfig
-from pretrieve.models.dual_encoder import dual_encoder
-from pretrieve.models.encoder import Encoder
-from pretrieve.models.retriever_files import save_retriever
+from pretrieve.evaluation.mteb_evaluation import METRICS, Evaluated, _evaluated, evaluate_by_mteb
 from pretrieve.models.sentence_modules import Reading
 from pretrieve.retrieval.export import export
-from pretrieve.text.vocabulary import given_tokenizer, vocabulary_sha256
 
 TEXT = "anchor boat sea iron bed ketch mast stone hole rope hemp sailor bow chain water wood ship yacht animals north vessel"
 WORDS = TEXT.split()
@@ -60,20 +56,9 @@ def folder(tmp_path_factory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def model(tmp_path_factory, wordpiece: Path) -> Path:
-    words, out = given_tokenizer(wordpiece), tmp_path_factory.mktemp("model")
-    shape = {
-        "hidden": 16,
-        "layers": 2,
-        "heads": 2,
-        "feed_forward": 32,
-        "max_positions": 40,
-        "std": 0.3,
-        "word_std": 0.5,
-    }
-    encoder = Encoder(BodyConfig(vocabulary_size=words.get_vocab_size(), **shape), 16, "mean", 3, "dot", "none")
-    save_retriever(out / "made", dual_encoder(encoder, "sde", 1), about={"vocabulary_sha256": vocabulary_sha256(words)})
-    export(out / "made", wordpiece, out / "model", Reading(8, 20))
+def model(tmp_path_factory, wordpiece: Path, wide_retriever) -> Path:
+    out = tmp_path_factory.mktemp("model")
+    export(wide_retriever(out / "made", "dot"), wordpiece, out / "model", Reading(8, 20))
     return out / "model"
 
 
@@ -102,6 +87,39 @@ def test_what_counts_of_a_folder(folder: Path) -> None:
         (query, document, int(grade)) for query, document, grade in judged if grade != "0"
     }
     assert len(data.documents) == 300 and data.documents["d8"][0] == ""
+
+
+def test_a_judged_document_without_a_text_is_left_out(folder: Path, tmp_path: Path) -> None:
+    """As a collection leaves it out; a query with no other one goes with it."""
+    data, copy = read_beir_test(folder), shutil.copytree(folder, tmp_path / "small")
+    with open(copy / "corpus.jsonl", "a") as stream:
+        stream.write(json.dumps({"_id": "blank", "text": " "}) + "\n")
+    with open(copy / "queries.jsonl", "a") as stream:
+        stream.write(json.dumps({"_id": "alone", "text": "a boat"}) + "\n")
+    with open(copy / "qrels/test.tsv", "a") as stream:
+        stream.write("q1\tblank\t1\nalone\tblank\t1\n")
+    assert read_beir_test(copy) == data
+
+
+def test_every_subset_of_a_task_has_its_row() -> None:
+    """Of a task in several languages the first is not the task."""
+
+    def scores(share: float, subset: str) -> dict[str, object]:
+        return dict.fromkeys(METRICS.values(), share) | {"hf_subset": subset}
+
+    found = list(_evaluated("T", {"test": [scores(0.5, "deu"), scores(0.25, "fra")], "dev": [scores(1.0, "default")]}))
+    assert found == [
+        Evaluated("T (deu)", "test", dict.fromkeys(METRICS, 0.5)),
+        Evaluated("T (fra)", "test", dict.fromkeys(METRICS, 0.25)),
+        Evaluated("T", "dev", dict.fromkeys(METRICS, 1.0)),
+    ]
+
+
+def test_a_wrong_name_is_found_before_anything_is_measured(model: Path, folder: Path, monkeypatch) -> None:
+    mteb = pytest.importorskip("mteb")
+    monkeypatch.setattr(mteb, "evaluate", lambda *_, **__: pytest.fail("measured a task"))
+    with pytest.raises(ConfigError, match="task 'Nano' is no folder"):
+        evaluate_by_mteb(model, [str(folder), "Nano"])
 
 
 def test_what_cannot_be_measured(model: Path, folder: Path, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ another order than the documents; titles are left out of BM25's texts; a block o
 
 from __future__ import annotations
 
+import gzip
 import json
 import shutil
 from pathlib import Path
@@ -19,10 +20,6 @@ from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.commands import index as index_command
 from pretrieve.commands import my_corpus_export
 from pretrieve.commands import search as search_command
-from pretrieve.models.config import BodyConfig
-from pretrieve.models.dual_encoder import dual_encoder
-from pretrieve.models.encoder import Encoder
-from pretrieve.models.retriever_files import save_retriever
 from pretrieve.models.sentence_modules import Reading
 from pretrieve.retrieval import bm25
 from pretrieve.retrieval.deployment import SearchSettings, deploying, read_settings, write_vectors
@@ -32,7 +29,6 @@ from pretrieve.retrieval.fusion import fuse
 from pretrieve.retrieval.model_card import CardFacts
 from pretrieve.retrieval.snippet import snippet
 from pretrieve.tasks.collection_tables import with_title
-from pretrieve.text.vocabulary import given_tokenizer, vocabulary_sha256
 
 TEXT = """
 anchor boat sea iron bed ketch mast north stone hole rope hemp sailor bow chain water wood ship yacht animals
@@ -51,23 +47,9 @@ def documents(count: int = 1300) -> list[tuple[str, str, str]]:
 
 
 @pytest.fixture(scope="module")
-def retriever(tmp_path_factory, wordpiece: Path) -> Path:
-    """The directory of a small retriever with wide weights."""
-    words = given_tokenizer(wordpiece)
-    shape = {
-        "hidden": 16,
-        "layers": 2,
-        "heads": 2,
-        "feed_forward": 32,
-        "max_positions": 40,
-        "std": 0.3,
-        "word_std": 0.5,
-    }
-    encoder = Encoder(BodyConfig(vocabulary_size=words.get_vocab_size(), **shape), 16, "mean", 3, "cosine", "none")
-    about = {"vocabulary_sha256": vocabulary_sha256(words), "encoder": {"start": "dir:base", "objective": "none"}}
+def retriever(tmp_path_factory, wide_retriever) -> Path:
     directory = tmp_path_factory.mktemp("deployed") / "retriever"
-    save_retriever(directory, dual_encoder(encoder, "sde", seed=1), about=about)
-    return directory
+    return wide_retriever(directory, "cosine", encoder={"start": "dir:base", "objective": "none"})
 
 
 @pytest.fixture(scope="module")
@@ -391,6 +373,19 @@ def test_the_search_program(hybrid: Path, tmp_path: Path, capsys) -> None:
     records = [json.loads(line) for line in (tmp_path / "a.jsonl").read_text().splitlines()]
     assert [record["query_id"] for record in records] == ["q0", "q1", "q2"]
     assert records[2]["hits"] == [hit._asdict() for hit in found[2]] and records[2]["text"] == QUESTIONS[2]
+    (tmp_path / "packed.jsonl.gz").write_bytes(gzip.compress("\n".join(lines).encode()))
+    run_command(
+        search_command,
+        "--index",
+        hybrid,
+        "--file",
+        tmp_path / "packed.jsonl.gz",
+        "--top",
+        3,
+        "--out",
+        tmp_path / "b.jsonl",
+    )
+    assert (tmp_path / "b.jsonl").read_bytes() == (tmp_path / "a.jsonl").read_bytes()
 
     for words, said in [
         ([], "give one question, or a file"),

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 
 class PretrieveError(Exception):
@@ -26,3 +27,14 @@ def nearest(name: object, allowed: Iterable[str]) -> str:
     """
     match = difflib.get_close_matches(str(name), list(allowed), n=1, cutoff=0.5)
     return f"; did you mean '{match[0]}'?" if match else ""
+
+
+@contextmanager
+def of_workflow(what: str) -> Iterator[None]:
+    """For ``what`` needs packages that ``pip install pretrieve`` alone does not bring: ConfigError where one is missing."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        raise ConfigError(
+            f"{what} needs {error.name}, which is not installed: pip install 'pretrieve[workflow]'."
+        ) from None

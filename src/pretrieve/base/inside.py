@@ -46,7 +46,7 @@ def inside(
     """
     folder = Path(folder)
     plain_name(name, what, taken)
-    why = _leads_out(folder / str(name), Path(room or folder))
+    why = leads_out(folder / str(name), Path(room or folder))
     if why is not None:
         raise _refusal(name, what, why)
     return folder / str(name)
@@ -88,7 +88,8 @@ def _wrong(name: object) -> str | None:
     return None
 
 
-def _leads_out(path: Path, room: Path) -> str | None:
+def leads_out(path: Path, room: Path) -> str | None:
+    """The half of :func:`inside` that looks at the disk: why a place is none below ``room``; None where it is one."""
     try:
         real, limit = os.path.realpath(path), os.path.realpath(room)
         if real != limit and not real.startswith(limit.rstrip("/") + "/"):

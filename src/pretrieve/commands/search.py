@@ -12,6 +12,8 @@ from pathlib import Path
 from pretrieve.base.arguments import add_threads, required
 from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.base.files import whole_file
+from pretrieve.corpora.beir_documents import id_of, text_of
+from pretrieve.corpora.record_tables import JSON_LINES
 from pretrieve.raw.raw_text import Warnings, read_json_lines, read_lines
 from pretrieve.retrieval.deployed_index import DeployedIndex, Hit, load_index
 from pretrieve.retrieval.snippet import on_one_line, snippet
@@ -24,7 +26,7 @@ BATCH = 256
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("question", nargs="?", default="", help="what to search for")
     required(parser, Path, index="a directory that make my-corpus or pretrieve index made")
-    parser.add_argument("--file", type=Path, help="questions, one a line; .jsonl: objects with _id and text")
+    parser.add_argument("--file", type=Path, help="questions, one a line; .jsonl, packed or not: _id and text")
     parser.add_argument("--top", type=int, default=10, help="documents for each question")
     parser.add_argument("--out", type=Path, help="NAME.trec, NAME.trec.gz or NAME.jsonl, in place of printing")
     add_threads(parser)
@@ -61,9 +63,10 @@ def _kind(out: Path | None) -> str:
 
 def _questions(path: Path) -> list[tuple[str, str]]:
     """(id, text) of every line with a question; ids are the numbers of the lines where the file has none."""
-    if path.suffix == ".jsonl":
-        records = read_json_lines(path, ("_id", "text"), label=None, warnings=Warnings())
-        questions = [(str(record["_id"]), str(record["text"])) for _, record in records]
+    if path.name.endswith(JSON_LINES):
+        warnings = Warnings()
+        records = read_json_lines(path, ("_id", "text"), label=None, warnings=warnings)
+        questions = [(id_of(record, path, n, warnings), text_of(record, "text", path, n)) for n, record in records]
     else:
         questions = [(str(line.number), line.text) for line in read_lines(path, label=None) if line.text.strip()]
     if not questions:

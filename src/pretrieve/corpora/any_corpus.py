@@ -26,6 +26,7 @@ from pretrieve.base.errors import DataError
 from pretrieve.base.files import write_json
 from pretrieve.corpora.beir_writing import DOCUMENTS, Document, folder_documents, write_documents
 from pretrieve.corpora.folder import SUFFIXES as TEXTS
+from pretrieve.corpora.plain_text import files_inside, refuse_links_out
 from pretrieve.corpora.record_tables import HUB, hub_documents, table_documents
 from pretrieve.corpora.record_tables import SUFFIXES as TABLES
 from pretrieve.raw.raw_text import Warnings
@@ -64,7 +65,7 @@ def source_of(place: str) -> Source:
     Raises
     ------
     DataError
-        for a place that is nothing, or has nothing that can be read.
+        for a place that is nothing, has nothing that can be read, or a link that leads out of it.
     """
     if place.startswith(HUB):
         return Source("hub", place, ())
@@ -74,14 +75,14 @@ def source_of(place: str) -> Source:
             if path.name.lower().endswith(suffixes):
                 return Source(kind, place, (path,))
     elif path.is_dir():
-        inside = [path / name for name in sorted(_inside(path), key=lambda name: name.parts)]
+        inside = [name for name in files_inside(path, (*TABLES, *TEXTS)) if not _asks(name)]
         tables = [file for file in inside if file.name.lower().endswith(TABLES)]
-        named = [file for file in tables if file.parent == path and file.name.lower().startswith("corpus.")]
+        named = [file for file in tables if len(file.parts) == 1 and file.name.lower().startswith("corpus.")]
         texts = [file for file in inside if file.name.lower().endswith(TEXTS)]
-        if named or (tables and all(file.name.lower().split(".")[0] in _ABOUT for file in texts)):
-            return Source("tables", place, tuple(named or tables))
-        if texts:
-            return Source("texts", place, tuple(texts))
+        are_tables = named or (tables and all(file.name.lower().split(".")[0] in _ABOUT for file in texts))
+        if files := (named or tables) if are_tables else texts:
+            refuse_links_out(path, files)
+            return Source("tables" if are_tables else "texts", place, tuple(path / file for file in files))
     else:
         raise DataError(
             f"{place}: no such file or folder; expected one with documents, or {HUB}OWNER/NAME (docs/your-own-corpus.md)."
@@ -92,13 +93,9 @@ def source_of(place: str) -> Source:
     )
 
 
-def _inside(folder: Path) -> Iterator[Path]:
-    """Files below a folder, by their places in it: nothing hidden, and no questions or judgements of BEIR's layout."""
-    for file in folder.rglob("*"):
-        name = file.relative_to(folder)
-        questions = name.parts[0] == "qrels" or (len(name.parts) == 1 and name.name.startswith("queries.jsonl"))
-        if not questions and file.is_file() and not any(part[0] == "." for part in name.parts):
-            yield name
+def _asks(name: Path) -> bool:
+    """Whether a file has questions or judgements of BEIR's layout."""
+    return name.parts[0] == "qrels" or (len(name.parts) == 1 and name.name.startswith("queries.jsonl"))
 
 
 def documents_of(source: Source, wanted: Wanted, warnings: Warnings) -> Iterator[Document]:

@@ -51,7 +51,7 @@ def folder_documents(folder: Path, documents: str, warnings: Warnings) -> Iterat
         raise ConfigError(f"documents {documents!r} is not allowed; allowed: {', '.join(DOCUMENTS)}.")
     for file, article in read_files([folder], warnings):
         yield from _of_file(file.as_posix(), article, documents)
-    for file in passed_over(folder, SUFFIXES) if folder.is_dir() else ():
+    for file in passed_over(folder, SUFFIXES):
         if file.parts[0] != "qrels" and not file.name.startswith(("corpus.jsonl", "queries.jsonl")):
             warnings.add(f"no {', '.join(SUFFIXES)} file, passed over", str(folder / file))
 

@@ -19,6 +19,7 @@ from itertools import chain
 from pathlib import Path
 
 from pretrieve.base.errors import DataError
+from pretrieve.base.inside import leads_out
 from pretrieve.corpora.builder import Article
 from pretrieve.corpora.wikitext import Paragraph, Section
 from pretrieve.raw.raw_text import Warnings, read_lines
@@ -28,26 +29,45 @@ WORDS = 200
 SUFFIXES = (".txt", ".txt.gz", ".txt.bz2")
 
 
+def files_inside(folder: Path, suffixes: tuple[str, ...]) -> list[Path]:
+    """The files below a folder that end in one of the suffixes, by their places in it, in the order of the names. Nothing hidden;
+    links to folders and links to nothing are passed over."""
+    found = [file.relative_to(folder) for file in folder.rglob("*") if file.name.lower().endswith(suffixes)]
+    found = [file for file in found if (folder / file).is_file() and not any(part[0] == "." for part in file.parts)]
+    return sorted(found, key=lambda file: file.parts)
+
+
+def refuse_links_out(folder: Path, files: Iterable[Path]) -> None:
+    """Raise DataError for a file of a folder that is a link to a place outside of it: whoever made the folder would decide what
+    is read of this machine."""
+    for file in files:
+        if (folder / file).is_symlink() and (why := leads_out(folder / file, folder)):
+            raise DataError(
+                f"{folder / file} {why}; expected a file in the folder: put a copy there, or remove the link."
+            )
+
+
 def text_files(paths: Iterable[Path], suffixes: tuple[str, ...] = SUFFIXES) -> list[tuple[Path, Path]]:
     """(folder, file within it) of every file given, and of every file with one of the suffixes in a folder given.
 
-    Hidden files and folders are passed over; the order is that of the names, on every machine the same.
+    Of a folder, what :func:`files_inside` finds.
 
     Raises
     ------
     DataError
-        for a folder without such a file, and a file whose name is not UTF-8: titles and ids are made of it.
+        for a folder without such a file, a file whose name is not UTF-8 (titles and ids are made of it), and what
+        :func:`refuse_links_out` raises.
     """
     found: list[tuple[Path, Path]] = []
     for path in map(Path, paths):
         if not path.is_dir():
             found.append((path.parent, Path(path.name)))
             continue
-        inside = [file.relative_to(path) for file in path.rglob("*") if file.name.lower().endswith(suffixes)]
-        inside = [file for file in inside if (path / file).is_file() and not any(p[0] == "." for p in file.parts)]
+        inside = files_inside(path, suffixes)
         if not inside:
             raise DataError(f"{path}: no file in this folder ends in {', '.join(suffixes)}; expected texts.")
-        found += [(path, file) for file in sorted(inside, key=lambda file: file.parts)]
+        refuse_links_out(path, inside)
+        found += [(path, file) for file in inside]
     for folder, file in found:
         try:
             file.as_posix().encode()

@@ -5,6 +5,7 @@ without a column of ids the rows are numbered from 1, over all its files.
 
 * CSV and TSV have a header line; the separator is whichever of tab, comma and semicolon is most in it, quotes are those of RFC
   4180.
+* The columns of JSON lines are the keys of the first 1,000 objects; one may lack some of them.
 * Data sets of the hub, ``hub:OWNER/NAME``, with ``:CONFIG`` behind it where there are several, through the package ``datasets``:
   from its cache, or from the hub where there is a network. All splits, one after another.
 """
@@ -14,7 +15,7 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import chain, count
+from itertools import chain, count, islice
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
@@ -60,7 +61,8 @@ def table_documents(files: Sequence[Path], columns: Mapping[str, str], warnings:
     ConfigError
         for a name that no column has.
     DataError
-        for a table without a column of texts, a row without an id, and what the readers of raw files raise.
+        for a table without a column of texts, a row without an id, a value that is a list, a record or bytes, and what the
+        readers of raw files raise.
     """
     numbers = count(1)
     for path in files:
@@ -116,14 +118,12 @@ def _opened(path: Path, warnings: Warnings) -> tuple[list[str], Read]:
         return _parquet(path)
     if kind.endswith(JSON_LINES):
         records = read_json_lines(path, warnings=warnings)
-        first = next(records, (0, {}))
+        first = list(islice(records, _BATCH))
 
         def read(names: list[str]) -> Iterator[tuple[int, Sequence[Any]]]:
-            return (
-                (line, [row.get(name) for name in names]) for line, row in chain([first] if first[0] else [], records)
-            )
+            return ((line, [row.get(name) for name in names]) for line, row in chain(first, records))
 
-        return list(first[1]), read
+        return list(dict.fromkeys(key for _, row in first for key in row)), read
     header = next((line.text for line in read_lines(path, label=None)), "")
     separator = max("\t,;", key=header.count)
     try:
@@ -177,11 +177,19 @@ def _documents(
     if "id" not in found:
         warnings.add("table without a column of ids, its rows are numbered", str(path))
     for number, values in read(names):
-        row = {what: "" if (value := get(values)) is None else str(value) for what, get in of_row.items()}
+        row = {
+            what: _as_text(get(values), f"{path}: row {number}: column {found[what]!r}") for what, get in of_row.items()
+        }
         counted = str(next(numbers))
         if not row.setdefault("id", counted):
             raise DataError(f"{path}: row {number}: no id in column {found['id']!r}; expected one in every row.")
         yield Document(row["id"], row.get("title", ""), row["text"])
+
+
+def _as_text(value: Any, where: str) -> str:
+    if isinstance(value, list | dict | bytes):
+        raise DataError(f"{where} is {type(value).__name__} {str(value)[:60]!r}; expected a text or a number.")
+    return "" if value is None else str(value)
 
 
 def _find(path: object, columns: Sequence[str], given: Mapping[str, str]) -> dict[str, str]:

@@ -13,24 +13,10 @@ from pretrieve.corpora.wikitext import Paragraph, Section
 #: Elements without prose.
 _DROPPED = {"script", "style", "noscript", "template", "nav", "svg", "form", "button", "select", "iframe", "head"}
 _HEADINGS = {"h1", "h2", "h3", "h4", "h5", "h6"}
-_BLOCKS = {
-    *(
-        "address",
-        "article",
-        "aside",
-        "blockquote",
-        "body",
-        "br",
-        "dd",
-        "div",
-        "dl",
-        "dt",
-        "figcaption",
-        "figure",
-        "footer",
-    ),
-    *("header", "hr", "html", "li", "main", "ol", "p", "pre", "section", "table", "td", "th", "tr", "ul", *_HEADINGS),
-}
+_BLOCKS = _HEADINGS | {
+    "address", "article", "aside", "blockquote", "body", "br", "dd", "div", "dl", "dt", "figcaption", "figure", "footer",
+    "header", "hr", "html", "li", "main", "ol", "p", "pre", "section", "table", "td", "th", "tr", "ul",
+}  # fmt: skip
 
 
 def read_web_page(path: Path) -> tuple[str, list[Section]]:

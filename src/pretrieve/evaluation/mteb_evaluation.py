@@ -7,8 +7,8 @@ up to how documents with equal scores are ordered.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -57,9 +57,10 @@ def evaluate_by_mteb(model: Path, tasks: Sequence[str], check: bool = False, dev
         raise DataError(
             f"{model}: has no modules.json; expected a directory of sentence-transformers, as an export is."
         )
+    chosen = _tasks(mteb, tasks)  # all of them: a name that is wrong is found before hours of work
     loaded = SentenceTransformer(str(model), device=device, local_files_only=True)
     found = []
-    for data, task in _tasks(mteb, tasks):
+    for data, task in chosen:
         options: Any = {"batch_size": 32, "show_progress_bar": False}
         try:
             results = mteb.evaluate(
@@ -68,31 +69,37 @@ def evaluate_by_mteb(model: Path, tasks: Sequence[str], check: bool = False, dev
         except OSError as error:
             raise DataError(f"{task.metadata.name}: its data is not here and cannot be fetched: {error}") from error
         for result in results.task_results:
-            for split, scores in result.scores.items():
-                means = {ours: float(scores[0][theirs]) for ours, theirs in METRICS.items()}
-                own = own_scores(model, data, device) if check and data else {}
-                found.append(Evaluated(data.name if data else result.task_name, split, means, own))
+            own = own_scores(model, data, device) if check and data else {}
+            found += [
+                replace(one, own=own) for one in _evaluated(data.name if data else result.task_name, result.scores)
+            ]
     return found
 
 
-def _tasks(mteb: Any, names: Sequence[str]) -> Iterable[tuple[BeirTest | None, Any]]:
+def _evaluated(task: str, scores: Mapping[str, Sequence[Mapping[str, Any]]]) -> Iterator[Evaluated]:
+    """A row for each split, and for each subset (a language) of a task that has several, which its name says then."""
+    for split, subsets in scores.items():
+        for one in subsets:
+            name = f"{task} ({one['hf_subset']})" if len(subsets) > 1 else task
+            yield Evaluated(name, split, {ours: float(one[theirs]) for ours, theirs in METRICS.items()})
+
+
+def _tasks(mteb: Any, names: Sequence[str]) -> list[tuple[BeirTest | None, Any]]:
     """The tasks of mteb, and the data of those that are folders."""
+    chosen: list[tuple[BeirTest | None, Any]] = []
+    known = {task.metadata.name: [task] for task in mteb.get_tasks(task_types=["Retrieval"])}
+    known |= {benchmark.name: benchmark.tasks for benchmark in mteb.get_benchmarks()}
     for name in names:
         if Path(name).is_dir():
             data = read_beir_test(Path(name))
-            yield data, folder_task(data)
+            chosen.append((data, folder_task(data)))
             continue
-        benchmarks = {benchmark.name: benchmark for benchmark in mteb.get_benchmarks()}
-        if name in benchmarks:
-            yield from ((None, task) for task in benchmarks[name].tasks)
-            continue
-        known = [task.metadata.name for task in mteb.get_tasks(task_types=["Retrieval"])]
         if name not in known:
             raise ConfigError(
-                f"task {name!r} is no folder, and mteb has no retrieval task or benchmark of this name"
-                f"{nearest(name, [*known, *benchmarks])}."
+                f"task {name!r} is no folder, and mteb has no retrieval task or benchmark of this name{nearest(name, known)}."
             )
-        yield None, mteb.get_task(name)
+        chosen += [(None, task) for task in known[name]]
+    return chosen
 
 
 def folder_task(data: BeirTest) -> Any:

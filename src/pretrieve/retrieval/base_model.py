@@ -36,8 +36,7 @@ def read_base(directory: Path, start: str) -> BaseModel:
 
     card = Path(directory) / "README.md"
     text = card.read_text(encoding="utf-8", errors="replace")[:_LONGEST] if card.is_file() else ""
-    _, begin, rest = text.partition("---\n") if text.startswith("---\n") else ("", "", text)
-    front, _, body = rest.partition("\n---") if begin else ("", "", rest)
+    front, _, body = text[4:].partition("\n---") if text.startswith("---\n") else ("", "", text)
     try:
         said = yaml.safe_load(front)
     except yaml.YAMLError:

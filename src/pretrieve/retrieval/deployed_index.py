@@ -12,7 +12,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
-from pretrieve.base.errors import ConfigError, DataError
+from pretrieve.base.errors import ConfigError, DataError, of_workflow
 from pretrieve.retrieval.deployment import BM25, DENSE, read_settings
 from pretrieve.retrieval.document_table import DocumentTable
 from pretrieve.retrieval.trec_run import Run
@@ -86,12 +86,8 @@ class DeployedIndex:
 
         pairs = list(zip(names, questions, strict=True))
         settings = self.settings
-        try:
+        with of_workflow("BM25"):
             return bm25.search(self.directory / BM25, pairs, depth, settings.k1, settings.b, self._threads)
-        except ModuleNotFoundError as error:
-            raise ConfigError(
-                f"BM25 needs {error.name}, which is not installed: pip install 'pretrieve[workflow]'."
-            ) from None
 
     def _dense(self, questions: Sequence[str], names: list[str], depth: int) -> Run:
         from pretrieve.retrieval import search
@@ -108,12 +104,8 @@ class DeployedIndex:
         from pretrieve.retrieval.index import read_index
         from pretrieve.retrieval.retriever import load
 
-        try:
+        with of_workflow("the dense search"):
             index, _ = read_index(self.directory / DENSE, threads=self._threads)
-        except ModuleNotFoundError as error:
-            raise ConfigError(
-                f"the dense search needs {error.name}, which is not installed: pip install 'pretrieve[workflow]'."
-            ) from None
         return load(self.directory, device=self._device), index
 
 

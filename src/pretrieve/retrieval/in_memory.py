@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pretrieve.base.errors import ConfigError, DataError
+from pretrieve.base.errors import DataError, of_workflow
 from pretrieve.retrieval import search as stores
 from pretrieve.retrieval.embeddings import EmbeddingReader
 from pretrieve.retrieval.trec_run import Run
@@ -77,10 +77,6 @@ def bm25(
 
     with tempfile.TemporaryDirectory() as folder:
         index = Path(folder) / "index"
-        try:
+        with of_workflow("BM25"):
             lucene.build_index(passages.items(), index, threads, language)
-        except ModuleNotFoundError as error:
-            raise ConfigError(
-                f"BM25 needs {error.name}, which is not installed: pip install 'pretrieve[workflow]'."
-            ) from None
         return lucene.search(index, list(queries.items()), depth, k1, b, threads)

@@ -28,15 +28,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
-
-import pyarrow.parquet as pq
 
 from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.benchmarks.made.answer_search import AnswerSearch
 from pretrieve.benchmarks.official.open_qa import OpenQuestion, question_files, read_questions
-from pretrieve.corpora.tables import read_table
+from pretrieve.corpora.tables import read_rows, read_table
 from pretrieve.raw.raw_text import Warnings
 from pretrieve.tasks.answers import Answers
 from pretrieve.tasks.splits import draw_key
@@ -78,19 +77,13 @@ def split_articles(articles: Path, passages: Path, words: int = WORDS, share: fl
         raise ConfigError(f"share is {share}; expected above 0 and at most 1, such as 0.1 for a tenth of the articles.")
     table = read_table(articles, ["title", "has_page"])
     titles, has_page = table["title"].to_pylist(), table["has_page"].to_pylist()
-    for article, paragraphs in groupby(_paragraphs(passages), key=lambda row: row[0]):
+    rows = read_rows(passages, ["article_id", "source", "text"])
+    for article, paragraphs in groupby(rows, key=itemgetter(0)):
         if draw_key(0, titles[article]) >= share * 2**64:
             continue
         texts = [text for _, source, text in paragraphs if source != "lead" or not has_page[article]]
         for number, block in enumerate(blocks_of_words(" ".join(texts), words)):
             yield SplitPassage(f"{article}-{number}", titles[article], block)
-
-
-def _paragraphs(path: Path) -> Iterator[tuple[int, str, str]]:
-    names = ["article_id", "source", "text"]
-    read_table(path, names[:1])  # says in one line what is wrong with a missing or damaged file
-    for batch in pq.ParquetFile(path).iter_batches(batch_size=4096, columns=names):
-        yield from zip(*(batch.column(batch.schema.get_field_index(name)).to_pylist() for name in names), strict=True)
 
 
 if TYPE_CHECKING:

@@ -43,18 +43,19 @@ def read_beir_test(folder: Path) -> BeirTest:
     warnings, documents, texts = Warnings(), dict[str, tuple[str, str]](), dict[str, str]()
     for line, record in read_json_lines(files["corpus"], ("_id", "text"), label=None, warnings=warnings):
         doc_id, title, text = document_fields(record, files["corpus"], line, warnings)
-        if title.strip() or text.strip():
-            documents[doc_id] = (title, text)
+        documents[doc_id] = (title, text)
     for line, record in read_json_lines(files["queries"], ("_id", "text"), label=None, warnings=warnings):
         text = text_of(record, "text", files["queries"], line)
         if text.strip():
             texts[id_of(record, files["queries"], line, warnings)] = text
+    empty = {doc_id for doc_id, fields in documents.items() if not any(map(str.strip, fields))}
     qrels: dict[str, dict[str, int]] = {}
     for line, query_id, doc_id, grade in read_qrels(files[split], "beir", warnings, label=None):
-        if grade > 0 and query_id in texts and doc_id in documents:
+        if grade > 0 and query_id in texts and doc_id not in documents:
+            raise DataError(f"{files[split]}: line {line}: {doc_id!r} is no document of {files['corpus']}.")
+        if grade > 0 and query_id in texts and doc_id not in empty:
             qrels.setdefault(query_id, {})[doc_id] = grade
-        elif grade > 0 and query_id in texts:
-            raise DataError(f"{files[split]}: line {line}: {doc_id!r} is no document of {files['corpus']} with a text.")
     if not qrels:
         raise DataError(f"{files[split]}: no query of it has a text and a relevant document; expected one or more.")
+    documents = {doc_id: fields for doc_id, fields in documents.items() if doc_id not in empty}
     return BeirTest(folder.resolve().name, split, documents, {query_id: texts[query_id] for query_id in qrels}, qrels)
