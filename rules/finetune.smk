@@ -49,6 +49,7 @@ for task_name in PLAN.tasks:
                 out=MODELS.of_sizes("retrievers", task_name, sizes),
                 checkpoints=f"{ROOT}/checkpoints/retrievers/{{family}}/{task_name}/seed{{seed}}",
                 afterwards=partial(SCORES.afterwards, task_name, sizes, follows),
+                threads_afterwards=partial(SCORES.threads_afterwards, follows),
             message:
                 f"Fine-tuning {{wildcards.family}} on {task_name}, seed {{wildcards.seed}}"
             shell:
@@ -58,4 +59,4 @@ for task_name in PLAN.tasks:
                 " --options {params.options} --made-of {params.made_of} --sizes {params.sizes} --watched {params.watched}"
                 " --out {params.out}"
                 " --seed {wildcards.seed} --threads {threads} --checkpoints {params.checkpoints}"
-                " {params.afterwards} --log {log}"
+                " {params.afterwards} {params.threads_afterwards} --log {log}"
