@@ -123,12 +123,14 @@ for dataset_name in [name for name in PLAN.tasks if name in PLAN.ranked]:
                 sizes=sizes,
                 options=partial(MODELS.family_options, dataset_name),
                 depth=config["mining_depth"],
+                vectors_code=stage_code("pretrieve.retrieval.embed_task"),
             message:
                 f"Mining negatives with {{wildcards.family}} on {dataset_name}, seed {{wildcards.seed}}"
             shell:
                 f"python {SCRIPTS}/mine.py"
                 " --task {params.task} --stores {params.stores} --sizes {params.sizes}"
-                " --retrievers {params.retrievers} --options {params.options} --depth {params.depth} --threads {threads} --out {output} --log {log}"
+                " --retrievers {params.retrievers} --options {params.options} --vectors-code {params.vectors_code}"
+                " --depth {params.depth} --threads {threads} --out {output} --log {log}"
 
 
 # A mean of data sets that plays a role: the parts' metrics → one file, for every system.

@@ -17,6 +17,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     required_lists(parser, str, sizes="one for each store: whose training questions")
     parser.add_argument("--depth", type=int, default=200)
     required(parser, json_object, options="JSON of configuration.recipe_options")
+    parser.add_argument("--vectors-code", default="", help="what stands for the code that vectors are made by")
     add_device(parser)
     required_lists(parser, Path, out="one file of negatives for each store")
 
@@ -27,5 +28,5 @@ def main(options: argparse.Namespace) -> None:
     task = TaskSearch(options.task, options.options, {}, mining_depth=options.depth, threads=options.threads)
     lists = (options.stores, options.retrievers, options.sizes, options.out)
     for store, retriever, size, out in zip(*lists, strict=True):
-        task.embed_mined(retriever, store, size, device)
+        task.embed_mined(retriever, store, size, device, options.vectors_code)
         task.mine(store, retriever, size, out)

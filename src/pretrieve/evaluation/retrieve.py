@@ -86,10 +86,10 @@ class TaskSearch:
         if processes.first and (cost.tokens or not file.is_file()):
             cost.write(file)
 
-    def embed_mined(self, retriever: Path, store: Path, size: str, device: Device) -> None:
-        """Write the vectors that :meth:`mine` needs beside those of a search that mined nothing."""
+    def embed_mined(self, retriever: Path, store: Path, size: str, device: Device, code: str = "") -> None:
+        """Write the vectors that :meth:`mine` needs beside those of a search that mined nothing; ``code`` as :meth:`embed`."""
         rows = self.ids.rows_of(self.wanted(size, True))
-        embed_queries(self.data, retriever, store, self.options["query_length"], device, {"mining": rows})
+        embed_queries(self.data, retriever, store, self.options["query_length"], device, {"mining": rows}, code)
 
     def run(self, store: Path, size: str, path: Path, candidates: Path | None = None) -> Run:
         """Search the test queries of a training-set size, and write the run, its entropies, and what that cost.

@@ -100,14 +100,20 @@ def embed_task(
 
 
 def embed_queries(
-    data: Dataset, retriever: Path, out: Path, query_length: int, device: Device, queries: Mapping[str, np.ndarray]
+    data: Dataset,
+    retriever: Path,
+    out: Path,
+    query_length: int,
+    device: Device,
+    queries: Mapping[str, np.ndarray],
+    code: str = "",
 ) -> int:
     """Write stores of queries alone, as :func:`embed_task` does, beside a corpus that is there; returns the tokens encoded."""
     dual, about = load_retriever(retriever)
     data.check_vocabulary(about, retriever)
     dual.to(device.device)
     data = data.read_by(dual.config.kind)
-    sides = _query_sides(data, queries, query_length, _key(data, retriever, about, query_length, 0, 1))
+    sides = _query_sides(data, queries, query_length, _key(data, retriever, about, query_length, 0, 1, code))
     return run_jobs(lambda owner: [_job(dual, out, *side, owner) for side in sides], device)
 
 
