@@ -78,10 +78,6 @@ class ScoreRules:
             return ""
         return f"--then {self.stage(task)} {self.words(task, sizes, follows == 'mined', wildcards)}"
 
-    def threads_afterwards(self, follows: str, wildcards: Any, threads: int) -> str:
-        """The threads of the same."""
-        return f"--threads {threads}" if follows else ""
-
     def _files(self, kind: str, dataset: str, sizes: Sequence[str], wildcards: Any, *ending: str) -> list[str]:
         patterns = self.models.of_sizes(kind, dataset, sizes, *ending)
         return [pattern.format(family=wildcards.family, seed=wildcards.seed) for pattern in patterns]
