@@ -1,6 +1,7 @@
 # Encoder + task (+ negatives, start, teacher) → retrievers, and their scores on the same data set where a table shows them. One
 # job serves all training-set sizes that are asked for: a job's start costs as much as a small size's training. Outputs differ
 # from task to task and from family to family (encoder and recipe), so families with equal ones have a rule of their own.
+# `--threads` stands twice on the command line: each command has its own, and where scores follow the second one is theirs.
 # Retrievers are `update`d: a job that runs again for its scores finds the models there, and trains none of them again
 # (pretrieve/finetuning/finished_model.py).
 
@@ -58,4 +59,4 @@ for task_name in PLAN.tasks:
                 " --options {params.options} --made-of {params.made_of} --sizes {params.sizes} --watched {params.watched}"
                 " --out {params.out}"
                 " --seed {wildcards.seed} --threads {threads} --checkpoints {params.checkpoints}"
-                " {params.afterwards} --log {log}"
+                " {params.afterwards} --threads {threads} --log {log}"

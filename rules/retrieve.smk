@@ -87,11 +87,11 @@ for dataset_name in config["datasets"]:
                 f"Scoring {{wildcards.family}} on {dataset_name}, seed {{wildcards.seed}}"
             shell:
                 "python -m pretrieve.training.launch --gpus {resources.gpu} --nodes {resources.nodes} --"
-                f" python {SCRIPTS}/{{params.program}}.py {{params.words}} --log {{log}}"
+                f" python {SCRIPTS}/{{params.program}}.py {{params.words}} --threads {{threads}} --log {{log}}"
 
 
 # Negatives that nothing is trained with in this run: asked for by name only.
-for dataset_name in set(PLAN.tasks) & set(PLAN.ranked):
+for dataset_name in [name for name in PLAN.tasks if name in PLAN.ranked]:
     for sizes, families in PLAN.families(dataset_name).items():
         UNMINED = [one for one in families if (one, dataset_name) not in PLAN.mined]
 
@@ -128,7 +128,8 @@ for dataset_name in set(PLAN.tasks) & set(PLAN.ranked):
             shell:
                 f"python {SCRIPTS}/mine.py"
                 " --task {params.task} --stores {params.stores} --sizes {params.sizes}"
-                " --retrievers {params.retrievers} --options {params.options} --depth {params.depth} --threads {threads} --out {output} --log {log}"
+                " --retrievers {params.retrievers} --options {params.options}"
+                " --depth {params.depth} --threads {threads} --out {output} --log {log}"
 
 
 # A mean of data sets that plays a role: the parts' metrics → one file, for every system.

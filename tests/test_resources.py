@@ -69,6 +69,11 @@ def test_small_rules_stay_where_snakemake_runs() -> None:
     assert marked == {"sources.smk": 2, "my_corpus.smk": 3, "retrieve.smk": 1}
 
 
+def test_a_job_that_trains_and_scores_has_room_for_both() -> None:
+    for training, search in zip(STAGES["finetune"], STAGES["retrieve"], strict=True):
+        assert training.minutes > search.minutes and training.mem_mb >= search.mem_mb
+
+
 @pytest.mark.parametrize("stage", STAGES)
 def test_a_stage_asks_for_more_with_scale_and_attempt(stage: str) -> None:
     before = None

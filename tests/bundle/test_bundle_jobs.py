@@ -105,6 +105,11 @@ def test_the_key_is_of_what_the_result_depends_on() -> None:
     assert call.key != calls_in(pretrain("a").replace("16", "32"))[0][0].key
 
 
+def test_the_last_of_an_option_counts() -> None:
+    ((call, _),) = calls_in(pretrain("a").replace("--threads 1", "--threads 1 --threads 4"))
+    assert call.words().count("--threads") == 1 and call.one("threads") == "4"
+
+
 def test_order_seeds_first_then_what_most_cells_need() -> None:
     encoders = ("base", "a", "b")
     commands = [pretrain("base", seed) for seed in (1, 2, 3)]

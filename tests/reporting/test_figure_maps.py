@@ -19,6 +19,8 @@ from pretrieve.references.figures import load_figure
 from pretrieve.reporting.figures import maps
 from pretrieve.reporting.figures.measure import measure_figure
 from pretrieve.retrieval.embeddings import EmbeddingWriter
+from pretrieve.retrieval.search_task import TaskIds
+from pretrieve.tasks.splits import shuffled
 
 FIGURE = """\
 paper: tiny
@@ -86,6 +88,15 @@ def test_test_questions_and_relevant_answers_are_drawn(tmp_path):
     assert set(2 * texts.questions) != set(texts.answers)
     every = maps.draw_texts(tmp_path / "task", "full", 400, seed=1)
     assert len(every.questions) == 50 and set(texts.questions) == set(every.questions[:20])
+
+
+def test_questions_are_rows_of_a_store_that_has_the_test_questions_alone(tmp_path):
+    task, tested = write_task(tmp_path / "task"), [f"q{i}" for i in range(10, 60)]
+    split = {"size": ["full"] * 60, "query_id": [f"q{i}" for i in range(60)], "split": ["train"] * 10 + ["test"] * 50}
+    pq.write_table(pa.table(split), task / "splits.parquet")
+    texts = maps.draw_texts(task, "full", 20, seed=1)
+    store = TaskIds.read(task).store_of("queries", tested)
+    assert [store.query_ids[row] for row in texts.questions] == shuffled(tested, 1)[:20]
 
 
 def test_a_judged_text_that_is_not_there_is_named(tmp_path):

@@ -110,6 +110,8 @@ def test_heads_name_what_was_measured(table, setting):
     page = make_page(table, lines, other)
     assert page.columns[0] == "here questions; published: R@1"
     assert page.caption == "here questions of a test, in place of QA. The paper: “Recall <at> k.”"
+    own = make_page(replace(table, paper="pretrieve"), lines, other)
+    assert own.caption == "Recall <at> k. Here questions of a test, in place of QA."
     assert page.measured_on.startswith("Measured here: questions of a test (data set questions), test queries 10")
     assert "in place of QA" in page.measured_on
     for text in (to_markdown(table, lines, other), to_html(table, lines, other), to_latex(table, lines, other)):

@@ -16,14 +16,17 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from miniature import Workflow, clone
+from miniature import PROJECT, Workflow, clone
 from tiny_science import CONTINUED, ENCODERS, MLM_STEPS, TABLES, change_config
 
+from pretrieve.workflow.config_files import read_config
 from pretrieve.workflow.stage_code import stage_sources
 
 NOTHING = "Nothing to be done"
 #: All jobs of the miniature behind an encoder, for one encoder and one seed.
 CHAIN = {"finetune_questions": 1}
+
+METRICS = read_config(PROJECT / "config.yaml")["datasets"]["questions"]["metrics"]
 
 
 def twice(jobs: dict[str, int]) -> dict[str, int]:
@@ -274,6 +277,9 @@ def test_an_encoder_that_goes_on_from_another(warm):
     [
         (("bm25", "k1"), 1.2, {"bm25_questions": 1, "table": 2}),
         (("scales", "demo", "finetuning", "reqa", "epochs"), 3, {**twice(CHAIN), "table": 2}),
+        # What decides the scores alone, of BM25 and of retrievers.
+        (("datasets", "questions", "metrics"), [*METRICS, "ndcg@5"], {"bm25_questions": 1, **twice(CHAIN), "table": 2}),
+        (("scales", "demo", "search"), {"joint_candidates": 50}, {**twice(CHAIN), "table": 2}),
     ],
 )
 def test_a_value_reruns_the_stages_that_read_it(shared, path, value, jobs):

@@ -17,8 +17,11 @@ VARIABLE = "PRETRIEVE_TIMETABLE"
 def seconds_left(timetable: Path | str | None = None) -> float | None:
     """Seconds that the run of ``timetable`` (by default the environment's) takes from now on; None where there is none that can
     be read. Only cost files that are newer than the timetable are of this run."""
-    path = Path(timetable or os.environ.get(VARIABLE) or "/nonexistent")
+    named = timetable or os.environ.get(VARIABLE)
+    if not named:
+        return None
     try:
+        path = Path(named)
         plan, since = json.loads(path.read_text(encoding="utf-8")), path.stat().st_mtime
         expected, taken, left = 0.0, 0.0, 0.0
         for name, seconds in plan["jobs"].items():

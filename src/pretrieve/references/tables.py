@@ -165,12 +165,17 @@ def role_in_words(role: str) -> str:
     return " ".join(_WORDS.get(word, word) for word in role.split("-"))
 
 
-def titled(caption: str, here: str) -> str:
-    """A caption of the paper; where other data was measured (``here``), that stands first and the paper is quoted.
+def titled(caption: str, here: str, own: bool = False) -> str:
+    """A caption of the paper; where other data was measured (``here``), that stands first and the paper is quoted. An ``own``
+    caption, of this project, is no quotation.
 
     >>> titled("Recall on SQuAD.", "questions of this project, in place of SQuAD")
     'here questions of this project, in place of SQuAD. The paper: “Recall on SQuAD.”'
+    >>> titled("Two controls.", "questions of this project, in place of SQuAD", own=True)
+    'Two controls. Here questions of this project, in place of SQuAD.'
     """
+    if own and here:
+        return f"{caption} Here {here}."
     return f"here {here}. The paper: “{caption}”" if here else caption
 
 

@@ -199,6 +199,13 @@ class Plan(PlanFiles):
         return sorted({self.trained_on(name) for name in self.config["datasets"]})
 
     @cached_property
+    def _scored_cells(self) -> list[tuple[Mapping[str, str], str]]:
+        """Cells of all tables and figures that this scale measures, counts apart, and the data set or mean of each."""
+        every = (*self.cells.values(), *map(cells_of, self.figures.values()))
+        found = ((cell, self.measurable(cell)) for rows in every for cell in rows if cell["system"] != "statistics")
+        return [(cell, dataset) for cell, dataset in found if dataset is not None]
+
+    @cached_property
     def asked_sizes(self) -> dict[tuple[str, str], set[str]]:
         """(family, task) → the training-set sizes that tables, figures and analyses ask for. A family is an encoder and a recipe;
         what a retriever is made from is asked for too. All of ``references/`` counts, so that one more table trains nothing
@@ -210,14 +217,10 @@ class Plan(PlanFiles):
             for step in self.chain(recipe, task):
                 ask(encoder, step, task, sizes)
 
-        for rows in (*self.cells.values(), *map(cells_of, self.figures.values())):
-            for cell in rows:
-                dataset = self.measurable(cell)
-                if dataset is None or cell["system"] == "statistics":
-                    continue
-                system = paths.parse_system(cell["system"])
-                if system.encoder != "bm25":
-                    ask(system.encoder, system.recipe, self.trained_on(dataset), {system.size})
+        for cell, dataset in self._scored_cells:
+            system = paths.parse_system(cell["system"])
+            if system.encoder != "bm25":
+                ask(system.encoder, system.recipe, self.trained_on(dataset), {system.size})
         for entry in analyses(self.config).values():
             if chosen := entry.get("finetuned"):
                 for encoder in entry["encoders"]:
@@ -302,17 +305,13 @@ class Plan(PlanFiles):
 
     @cached_property
     def _measured_where_trained(self) -> set[tuple[str, str]]:
-        found = set()
-        for rows in (*self.cells.values(), *map(cells_of, self.figures.values())):
-            for cell in rows:
-                dataset = self.measurable(cell)
-                if dataset is not None and cell["system"] != "statistics" and cell["metric"]:
-                    found |= {
-                        (paths.parse_system(cell["system"]).family, part)
-                        for part in self.parts(dataset)
-                        if self.trained_on(part) == part
-                    }
-        return found
+        return {
+            (paths.parse_system(cell["system"]).family, part)
+            for cell, dataset in self._scored_cells
+            if cell["metric"]  # vectors have none
+            for part in self.parts(dataset)
+            if self.trained_on(part) == part
+        }
 
     def trainings(self, task: str) -> dict[tuple[tuple[str, ...], str], list[str]]:
         """(sizes, what follows in the same job) → the families that are trained on a task in this way. What follows: ``""``,
@@ -340,10 +339,8 @@ class Plan(PlanFiles):
     def _bm25_rows(self) -> dict[str, list[str]]:
         """Data set → BM25's rows in tables and figures on it, and on means that it is a part of."""
         rows_on: dict[str, list[str]] = {}
-        every = (*self.cells.values(), *map(cells_of, self.figures.values()))
-        for cell in (cell for rows in every for cell in rows if cell["system"].startswith("bm25.")):
-            name = self.measurable(cell)
-            for dataset in () if name is None else self.parts(name):
+        for cell, name in self._scored_cells:
+            for dataset in self.parts(name) if cell["system"].startswith("bm25.") else ():
                 rows_on.setdefault(dataset, []).append(cell["system"])
         return rows_on
 

@@ -45,8 +45,9 @@ class ScoreRules:
         files = [*of_sizes("embeddings", dataset, sizes, *STORE_FILES), *of_sizes("runs", dataset, sizes, ".trec.gz")]
         return [*files, *scores, *(of_sizes("negatives", dataset, sizes, ".jsonl.gz") if mined else [])]
 
-    def words(self, dataset: str, sizes: Sequence[str], mined: bool, wildcards: Any, threads: int) -> str:
-        """The command line behind the command's name, without its log."""
+    def words(self, dataset: str, sizes: Sequence[str], mined: bool, wildcards: Any) -> str:
+        """The command line behind the command's name, without log and threads: Snakemake does not record a param that a function
+        makes of ``threads``, so a change of these words would run nothing again."""
         task = self.plan.trained_on(dataset)
         options = json.dumps(self.models.options_of(task, wildcards), sort_keys=True, separators=(",", ":"))
         models = self._files("retrievers", task, sizes, wildcards)
@@ -69,13 +70,13 @@ class ScoreRules:
             lists |= {"--candidates": self.data.candidate_runs(dataset, sizes)}
             lists |= {"--negatives": self._files("negatives", dataset, sizes, wildcards, ".jsonl.gz") if mined else []}
         words += [word for option, files in lists.items() if files for word in (option, *files)]
-        return shlex.join([*words, "--threads", str(threads)])
+        return shlex.join(words)
 
-    def afterwards(self, task: str, sizes: Sequence[str], follows: str, wildcards: Any, threads: int) -> str:
+    def afterwards(self, task: str, sizes: Sequence[str], follows: str, wildcards: Any) -> str:
         """What a job does after it has fine-tuned on ``task`` (:meth:`Plan.trainings`), as more words of its command line."""
         if not follows:
             return ""
-        return f"--then {self.stage(task)} {self.words(task, sizes, follows == 'mined', wildcards, threads)}"
+        return f"--then {self.stage(task)} {self.words(task, sizes, follows == 'mined', wildcards)}"
 
     def _files(self, kind: str, dataset: str, sizes: Sequence[str], wildcards: Any, *ending: str) -> list[str]:
         patterns = self.models.of_sizes(kind, dataset, sizes, *ending)

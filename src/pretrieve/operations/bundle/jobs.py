@@ -59,7 +59,7 @@ class Call:
         options: dict[str, list[str]] = {}
         for word in words:
             if word.startswith("--"):
-                last = options.setdefault(word[2:], [])
+                last = options[word[2:]] = []  # the last one counts, as for argparse
             elif not options:
                 raise DataError(f"{program}.py: found {word!r} before the first option; expected --NAME VALUE ….")
             else:

@@ -42,8 +42,10 @@ def draw_texts(task: Path, size: str, count: int, seed: int) -> Texts:
     tested = SplitTable(task / "splits.parquet").needed(size)
     qrels = read_qrels(task / "qrels.parquet")
     relevant = {doc_id for query in tested for doc_id, grade in qrels.get(query, {}).items() if grade > 0}
+    questions = _rows(task / "queries.parquet", "query_id", tested)
+    drawn = _rows(task / "queries.parquet", "query_id", shuffled(tested, seed)[:count])
     return Texts(
-        _rows(task / "queries.parquet", "query_id", shuffled(tested, seed)[:count]),
+        np.searchsorted(np.sort(questions), drawn),  # the store has the test questions alone, in the task's order
         _rows(task / "corpus.parquet", "doc_id", shuffled(relevant, seed)[:count]),
     )
 

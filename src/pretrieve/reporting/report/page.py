@@ -200,7 +200,7 @@ def _figure(root: Path, plan: Plan, name: str, setting: Setting) -> FigureView:
         raise DataError(f"{path}: no such file. {make_it(path)}")
     heading, anchor = _short(name).capitalize(), anchor_of(paper, figure)
     here = setting.in_place_of(point.role for point in read_points(path.with_suffix(".csv")) if is_measured(point))
-    caption = titled(plan.figures[name].caption, here)
+    caption = titled(plan.figures[name].caption, here, paper == OWN)
     svg = inline_svg(path.read_text(encoding="utf-8"), anchor, f"{heading}. {caption}")
     return FigureView(anchor, heading, caption, svg, setting.command(str(path)))
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from pretrieve.base.paths import parse_system
 from pretrieve.references.cases import RECIPROCAL_RANK, is_case
+from pretrieve.references.figures import OWN
 from pretrieve.references.tables import STATISTICS, TEXT, Table, role_in_words, titled
 from pretrieve.reporting.tables.comparisons import ROUNDS
 from pretrieve.reporting.tables.contamination_notes import overlap_lines
@@ -86,7 +87,7 @@ def make_page(table: Table, lines: Sequence[Line], setting: Setting) -> Page:
         heading=name[0].upper() + name[1:],
         title=table.title,
         source=table.source,
-        caption=titled(table.caption, _in_place(lines, setting)),
+        caption=titled(table.caption, _in_place(lines, setting), table.paper == OWN),
         measured_on=_measured_on(lines, setting),
         warning=_warning(table, lines, setting),
         row_columns=table.row_columns,
