@@ -69,6 +69,15 @@ def test_small_rules_stay_where_snakemake_runs() -> None:
     assert marked == {"sources.smk": 2, "my_corpus.smk": 3, "retrieve.smk": 1}
 
 
+@pytest.mark.parametrize("column", COLUMNS)
+@pytest.mark.parametrize("scoring", ["retrieve", "predict"])
+def test_a_fine_tuning_has_what_its_scores_need(column: str, scoring: str) -> None:
+    """One job trains and scores, so it has more minutes than the scores alone, and no less of anything else."""
+    both, alone = (STAGES[stage][COLUMNS.index(column)] for stage in ("finetune", scoring))
+    assert both.minutes > alone.minutes
+    assert all(own >= least for own, least in zip(both, alone, strict=True))
+
+
 @pytest.mark.parametrize("stage", STAGES)
 def test_a_stage_asks_for_more_with_scale_and_attempt(stage: str) -> None:
     before = None
