@@ -39,7 +39,7 @@ def read_inverse_cloze(
     files: ``corpus``: ``corpus.jsonl``; pairs: at most so many pairs are drawn, one from a document; a tenth of them is dev,
     a tenth test; keep: share of the pairs whose document keeps the sentence; seed: decides documents, sentences and splits.
 
-    Raises DataError what :func:`~pretrieve.benchmarks.made.corpus_pairs.draw` raises; a document needs two sentences, one of them
+    Raises what :func:`~pretrieve.benchmarks.made.corpus_pairs.draw` raises; a document needs two sentences, one of them
     of 4 to 64 words.
     """
     path = files["corpus"]
