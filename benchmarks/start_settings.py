@@ -1,4 +1,5 @@
-"""How the settings of the scale ``small`` were chosen, where every encoder goes on from one published checkpoint.
+"""A search for settings of the scale ``small``, where encoders go on from one published checkpoint. What was run of it so far:
+benchmarks/results/start_settings.md; the configuration does not follow it yet.
 
 One rule for each group, never one setting for one method:
 

@@ -69,9 +69,13 @@ def test_small_rules_stay_where_snakemake_runs() -> None:
     assert marked == {"sources.smk": 2, "my_corpus.smk": 3, "retrieve.smk": 1}
 
 
-def test_a_job_that_trains_and_scores_has_room_for_both() -> None:
-    for training, search in zip(STAGES["finetune"], STAGES["retrieve"], strict=True):
-        assert training.minutes > search.minutes and training.mem_mb >= search.mem_mb
+@pytest.mark.parametrize("column", COLUMNS)
+@pytest.mark.parametrize("scoring", ["retrieve", "predict"])
+def test_a_fine_tuning_has_what_its_scores_need(column: str, scoring: str) -> None:
+    """One job trains and scores, so it has more minutes than the scores alone, and no less of anything else."""
+    both, alone = (STAGES[stage][COLUMNS.index(column)] for stage in ("finetune", scoring))
+    assert both.minutes > alone.minutes
+    assert all(own >= least for own, least in zip(both, alone, strict=True))
 
 
 @pytest.mark.parametrize("stage", STAGES)

@@ -1,6 +1,6 @@
 """Kill a run again and again, start it again, and compare what comes out with a run that nobody disturbed.
 
-    python tests/faults/kill_driver.py --kills 20 --seed 1
+    python tests/faults/kill_driver.py --kills 30 --seed 1
 
 makes the miniature of ``tests/workflow`` once in peace, and then with ``kill -9`` at so many random moments; when a run reaches
 its end before all moments came, another one begins. Three things are killed in turn: Snakemake with all its jobs, Snakemake alone

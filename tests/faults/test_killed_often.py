@@ -1,6 +1,6 @@
 """A run that is killed three times, in three ways, ends with the same bytes as one in another folder that nobody disturbed.
 
-The long version, with twenty kills: ``python tests/faults/kill_driver.py --kills 20``. Seen to fail when: see the end of
+The long version, with thirty kills: ``python tests/faults/kill_driver.py --kills 30``. Seen to fail when: see the end of
 docs/faults.md.
 """
 

@@ -1,9 +1,8 @@
 """Does an objective's decoder use [CLS] at all? Its loss with the [CLS] of the text itself, and with that of another text.
 
-Condenser, RetroMAE, DupMAE, SEED-Encoder and Optimus are to press a text into [CLS], because a decoder (Condenser: a head) needs
-it to predict the words. Whether this one does is seen where every text gets the [CLS] of another one of its batch and all else
-stays: a loss that does not rise is the loss of a decoder that does without, and then the objective teaches [CLS] nothing. An own
-control; no paper has it.
+Condenser, RetroMAE, DupMAE, SEED-Encoder and Optimus are meant to press a text into [CLS]: a decoder (in Condenser a head) needs
+it to predict the words. The test: every text gets the [CLS] of another text of its batch, and all else stays. If the loss does
+not rise, the decoder does not use [CLS], and the objective teaches [CLS] nothing. Our own control; no paper has it.
 
 The texts are examples of the objective, masked as in training, from the end of an epoch: a run that is shorter than an epoch has
 not trained on them. Batches are sorted by length, and a text gets the [CLS] of its neighbour, so lengths tell nothing.

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 
 def text_table(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Rows (of equally many texts) as lines, columns two blanks apart, the first one to the left and all others to the right.
+    """Rows, each with as many texts, as lines: columns two blanks apart, the first one left-aligned, all others right-aligned.
 
     >>> text_table([("rule", "jobs"), ("finetune", "12")])
     ['rule      jobs', 'finetune    12']

@@ -135,7 +135,7 @@ def read_ranks(path: Path | str) -> dict[str, list[tuple[int, str]]]:
     rank); plain or ``.gz``.
 
     Raises DataError when the file is missing or damaged, or a line is malformed or has a rank below 1; file and line are
-    named. (The passage script takes rank 0 for rank 1,000.).
+    named. (The passage script takes rank 0 for rank 1,000.)
     """
     path = Path(path)
     hits: dict[str, list[tuple[int, str]]] = {}

@@ -90,7 +90,7 @@ def finetune(
 
 
 def _kept(out: Path) -> Outcome:
-    print(f"{out}: is there, made of the same by the same code; nothing is trained.")
+    print(f"{out}: was already made of the same input by the same code; nothing is trained.")
     return Outcome([], 0, 0.0)
 
 

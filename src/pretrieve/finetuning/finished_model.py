@@ -1,7 +1,7 @@
 """What a finished model was made of, noted beside it.
 
-A job that trains a model and then scores it runs again when the scoring has changed. The workflow leaves it its model then
-(``update`` of the rule's outputs), and a model that the same run would make is not trained again.
+A job that trains a model and then scores it runs again when the scoring has changed. The workflow then keeps the
+model (``update`` of the rule's outputs), and what the same run would make is not trained again.
 """
 
 from __future__ import annotations

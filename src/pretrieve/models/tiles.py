@@ -3,7 +3,7 @@
 oneDNN makes a kernel for every shape of a bf16 product, which takes longer than to use it once, and groups of equal lengths have
 new shapes in each batch. So sequences are laid out in tiles: as many rows as the next multiple of :data:`STEP`, and 1, 2, 4, …
 sequences in each. Their kernels are made once; then products in bf16 gain what they should (``benchmarks/c12_small_bert.py``).
-Nobody looks at padding, and its own rows are dropped, so a state is what it is without.
+Padding is masked, and its rows are dropped, so states are the same as without it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the workflow asks about the configuration: tables, cells, systems, sizes; files are in ``workflow_files.py``. Imported
+"""What the workflow asks about the configuration: tables, cells, systems, sizes; files are in ``plan_files.py``. Imported
 by rules/common.smk, so it must load fast: standard library, yaml and jsonschema only."""
 
 from __future__ import annotations
@@ -354,8 +354,7 @@ class Plan(PlanFiles):
 
     def setting(self, paper: str | None = None) -> dict[str, Any]:
         """What the scale makes, as JSON: the fields of :class:`pretrieve.reporting.tables.results.Setting`, with the roles as
-        they
-        are played in the tables of a paper."""
+        they are played in the tables of a paper."""
         datasets = self.config["datasets"]
         first_of = {name: self.parts(name)[0] for name in (*datasets, *self.means)}
         return {

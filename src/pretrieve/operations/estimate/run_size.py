@@ -1,4 +1,4 @@
-"""Whether Snakemake can plan a run with so many seeds: one job takes it 3 to 5 ms and 65 kB (docs/faults.md, "Many seeds")."""
+"""Whether Snakemake can plan a run with so many seeds: one job takes it 4 to 5 ms and 70 kB (docs/faults.md, "Many seeds")."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from pretrieve.base.sizes import FACTOR, factor
 from pretrieve.operations.estimate.jobs import Graph
 from pretrieve.workflow.plan import Plan
 
-#: Jobs that are planned in about a minute, with 1.3 GB of memory.
+#: Jobs that are planned in :data:`MINUTES`, with :data:`MEMORY_GB` (benchmarks/plan_time.py).
 MOST_JOBS = 20_000
+MINUTES, MEMORY_GB = 1.5, 1.6
 #: No run of so few seeds comes near it.
 FEW_SEEDS = 20
 
@@ -38,7 +39,7 @@ def check_run_size(plan: Plan) -> None:
     if jobs > most:
         raise ConfigError(
             f"config: seeds: {len(plan.seeds):,} seeds make {jobs:,} jobs, {each} each; expected at most {most:,.0f}, which "
-            f"Snakemake plans in about {most / MOST_JOBS:.0f} min and {1.3 * most / MOST_JOBS:.1f} GB: run at most "
+            f"Snakemake plans in about {MINUTES * factor():.0f} min and {MEMORY_GB * factor():.1f} GB: run at most "
             f"{max(1, int(most // each)):,} seeds at a time, or one table at a time (tables=[PAPER/TABLE] figures=[]); or, where "
             f"there is time and memory, set {FACTOR}={jobs / MOST_JOBS:.1f}"
         )
