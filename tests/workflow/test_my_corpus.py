@@ -231,7 +231,9 @@ def test_without_questions_the_documents_can_be_searched(project: Workflow, tmp_
     run = pretrieve.load_index(root / "retriever").rank(["which mountain"], 3, ["q"])
     assert run.doc_ids == [["d1"]]
     plan = project.plan("encoders", "--config", "my_corpus=unasked")
-    assert plan.count("pretrain") == 1 and plan.count("finetune") == 0, "masked words alone: one line has no pairs for ICT"
+    assert plan.count("pretrain") == 1 and plan.count("finetune") == 0, (
+        "masked words alone: one line has no pairs for ICT"
+    )
 
 
 def test_mistakes_end_in_one_line(project: Workflow, tmp_path: Path) -> None:
