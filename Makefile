@@ -34,10 +34,11 @@ each_quoted = $(foreach word,$(1),$(call quoted,$(word)))
 # What a run is told beside its scale: where raw files are, and seeds other than the scale's.
 SETTINGS = $(if $(MIRROR),$(call quoted,mirror=$(MIRROR))) $(if $(SEEDS),$(call quoted,seeds=[$(SEEDS)]))
 SCALED = --config $(call quoted,scale=$(SCALE)) $(SETTINGS)
-# Snakemake keeps a cache in the home directory; where that cannot be written, in the checkout.
+# Snakemake keeps a cache in the home directory; where that cannot be written, in the checkout. It looks for settings there, too.
 HOMELESS := $(shell d="$${XDG_CACHE_HOME:-$${HOME:-/nonexistent}/.cache}"; mkdir -p "$$d" 2>/dev/null && test -w "$$d" || echo yes)
 PATHS := PATH=$(call quoted,$(CURDIR)/$(BIN)):"$$PATH"
-SURROUNDINGS := $(PATHS) $(if $(HOMELESS),XDG_CACHE_HOME=$(call quoted,$(CURDIR)/.snakemake/cache))
+SURROUNDINGS := $(PATHS) $(if $(HOMELESS),XDG_CACHE_HOME=$(call quoted,$(CURDIR)/.snakemake/cache) \
+  XDG_CONFIG_HOME=$(call quoted,$(or $(XDG_CONFIG_HOME),$(CURDIR)/.snakemake/config)))
 SNAKEMAKE := $(SURROUNDINGS) $(BIN)/snakemake
 # A run: it first puts right what a killed one has left.
 RUN := $(SURROUNDINGS) workflow/run.sh

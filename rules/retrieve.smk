@@ -111,7 +111,7 @@ for dataset_name in [name for name in PLAN.tasks if name in PLAN.ranked]:
             wildcard_constraints:
                 family=PLAN.family_pattern(UNMINED),
             conda:
-                "../envs/cpu.yaml"
+                "../envs/gpu.yaml"
             threads: NEEDS["mine"].threads
             resources:
                 **NEEDS["mine"].resources,
@@ -126,7 +126,8 @@ for dataset_name in [name for name in PLAN.tasks if name in PLAN.ranked]:
             message:
                 f"Mining negatives with {{wildcards.family}} on {dataset_name}, seed {{wildcards.seed}}"
             shell:
-                f"python {SCRIPTS}/mine.py"
+                "python -m pretrieve.training.launch --gpus {resources.gpu} --nodes {resources.nodes} --"
+                f" python {SCRIPTS}/mine.py"
                 " --task {params.task} --stores {params.stores} --sizes {params.sizes}"
                 " --retrievers {params.retrievers} --options {params.options}"
                 " --depth {params.depth} --threads {threads} --out {output} --log {log}"

@@ -23,7 +23,7 @@ from packaging.requirements import Requirement
 ROOT = Path(__file__).resolve().parents[1]
 LOCK, TORCH = ROOT / "envs/requirements.lock", ROOT / "envs/torch.txt"
 #: Stages whose rules ask for a GPU.
-ON_GPU = ("pretrain", "finetune", "retrieve", "predict", "analyse")
+ON_GPU = ("pretrain", "finetune", "retrieve", "predict", "analyse", "mine")
 
 
 def pins(text: str) -> list[str]:

@@ -54,7 +54,9 @@ def test_where_nodes_meet_is_drawn() -> None:
 
 
 #: Starts what it is told on "two nodes", which are both this machine, and shows its words.
-SRUN = """#!{python}
+SRUN = """#!/bin/sh
+'''exec' "{python}" "$0" "$@"
+' '''
 import subprocess, sys
 words = sys.argv[1:]
 words = words[next(i for i, word in enumerate(words) if not word.startswith("--")):]

@@ -253,6 +253,7 @@ ANY_TEXT = {
     # Laid over the scale and the encoders, whose values are given poison above; the place of a file goes through quoting.
     "my_corpus_options.start",
     "my_corpus_options.scale.*",
+    "my_corpus_options.scale.vocabulary_file",
     "my_corpus_options.timetable",
 }
 
@@ -364,12 +365,19 @@ def test_the_folder_of_a_checkout_is_a_word(tmp_path: Path):
     (folder / "envs").mkdir(parents=True)
     (folder / "envs/requirements.lock").touch()
     makefile = (Path(__file__).resolve().parents[2] / "Makefile").read_text().split(".PHONY")[0]
-    (folder / "Makefile").write_text(f"{makefile}\nshow:\n\t@$(SURROUNDINGS) printenv PATH XDG_CACHE_HOME\n")
-    shown = subprocess.run(
-        ["make", "show"], cwd=folder, capture_output=True, text=True, env=environment() | {"HOME": "/dev/null"}
+    (folder / "Makefile").write_text(
+        f"{makefile}\nshow:\n\t@$(SURROUNDINGS) printenv PATH XDG_CACHE_HOME XDG_CONFIG_HOME\n"
     )
-    path, cache = shown.stdout.splitlines()
-    assert path.startswith(f"{folder}/.venv/bin:") and cache == f"{folder}/.snakemake/cache", shown.stderr
+    shown = subprocess.run(
+        ["make", "show"],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        env=environment() | {"HOME": "/dev/null", "XDG_CONFIG_HOME": ""},
+    )
+    path, cache, settings = shown.stdout.splitlines()
+    assert path.startswith(f"{folder}/.venv/bin:"), shown.stderr
+    assert (cache, settings) == (f"{folder}/.snakemake/cache", f"{folder}/.snakemake/config")
     assert canaries(tmp_path) == []
 
 

@@ -151,7 +151,10 @@ def run_program(function: Callable[[], None], words: list[str] | None = None) ->
         if log is not None:
             log.write(f"{STARTED_IN}{_process_age():.2f} s\n")
             sys.stdout, sys.stderr = Tee(sys.stdout, log), Tee(sys.stderr, log)
-        function()
+        try:
+            function()
+        finally:
+            sys.stdout.flush()  # argparse passes over a reader that has ended
     except PretrieveError as error:
         _fail(error)
     except BrokenPipeError:

@@ -59,6 +59,16 @@ class Converted(NamedTuple):
     notes: tuple[str, ...]
 
 
+def path_of(place: str) -> Path:
+    """A place as a path, ``~`` and ``~NAME`` written out. Raises DataError where there is no such home."""
+    try:
+        return Path(place).expanduser()
+    except RuntimeError:
+        raise DataError(
+            f"{place}: there is no home directory of this user; expected a path that begins with / or ./."
+        ) from None
+
+
 def source_of(place: str) -> Source:
     """What a place is.
 
@@ -69,7 +79,7 @@ def source_of(place: str) -> Source:
     """
     if place.startswith(HUB):
         return Source("hub", place, ())
-    path = Path(place).expanduser()
+    path = path_of(place)
     if path.is_file():
         for kind, suffixes in (("tables", TABLES), ("texts", TEXTS)):
             if path.name.lower().endswith(suffixes):
@@ -104,7 +114,7 @@ def documents_of(source: Source, wanted: Wanted, warnings: Warnings) -> Iterator
         return hub_documents(source.place, wanted.columns, warnings)
     if source.kind == "tables":
         return table_documents(source.files, wanted.columns, warnings)
-    return folder_documents(Path(source.place).expanduser(), wanted.documents, warnings)
+    return folder_documents(path_of(source.place), wanted.documents, warnings)
 
 
 def converted(place: str, folder: Path, wanted: Wanted, code: str = "") -> Converted:

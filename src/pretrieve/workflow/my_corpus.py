@@ -69,10 +69,10 @@ def looked_at(config: Mapping[str, Any]) -> Folder:
     # They import Parquet's library, which other calls of Snakemake do without.
     from pretrieve.benchmarks.official.beir import packed_file
     from pretrieve.benchmarks.official.beir_folder import look_at
-    from pretrieve.corpora.any_corpus import Wanted, converted
+    from pretrieve.corpora.any_corpus import Wanted, converted, path_of
 
     options, place = config["my_corpus_options"], str(config["my_corpus"])
-    folder, language = Path(place).expanduser(), options.get("language", "auto")
+    folder, language = path_of(place), options.get("language", "auto")
     if folder.is_dir() and packed_file(folder, "corpus.jsonl"):
         return look_at(folder, language=language)
     made = Path(f"results/{config['scale']}/my_corpus/documents")

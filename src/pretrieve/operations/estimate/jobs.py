@@ -18,13 +18,14 @@ from pretrieve.benchmarks.readers import READERS
 from pretrieve.raw import hub
 from pretrieve.workflow.figure_inputs import figure_inputs
 from pretrieve.workflow.job_options import PUBLISHED, from_outside, started_from
+from pretrieve.workflow.job_resources import STAGES
 from pretrieve.workflow.plan import Plan
 from pretrieve.workflow.scales import articles_of, corpus_of, vocabulary_corpus, vocabulary_of, wants_corpus
 from pretrieve.workflow.snapshots import trained_by
 
 _SEED = re.compile(r"/seed(\d+)[/.]")
 #: Stages that run on a GPU where there is one.
-ON_GPU = ("pretrain", "finetune", "retrieve", "predict", "analyse")
+ON_GPU = tuple(stage for stage, needs in STAGES.items() if needs[0].gpus)
 
 
 @dataclass(frozen=True)

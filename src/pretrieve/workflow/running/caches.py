@@ -13,7 +13,7 @@ from pathlib import Path
 
 def cache_places(checkout: Path | str, environment: Mapping[str, str] = os.environ) -> dict[str, str]:
     """Variables that move the caches into ``.snakemake/`` of a checkout; none where the usual places can be written."""
-    home = Path(environment.get("HOME") or "~").expanduser()
+    home = Path(environment.get("HOME") or os.path.expanduser("~"))  # "~" for a user whom the system has no name of
     usual = {"XDG_CACHE_HOME": home / ".cache", "XDG_CONFIG_HOME": home / ".config"}
     own = Path(checkout).absolute() / ".snakemake"
     return {
@@ -24,5 +24,7 @@ def cache_places(checkout: Path | str, environment: Mapping[str, str] = os.envir
 
 
 def _writable(folder: Path) -> bool:
+    if not folder.is_absolute():
+        return False
     standing = next((place for place in (folder, *folder.parents) if place.exists()), folder)
     return standing.is_dir() and os.access(standing, os.W_OK | os.X_OK)
