@@ -53,7 +53,7 @@ def test_every_difference_of_the_presets_has_its_source() -> None:
     assert set(shown) == set(different)
     for option, source in shown.items():
         said = different[option]
-        assert source == said or source == said.rpartition(": ")[2] and "no paper says" in source, option
+        assert source == said or (source == said.rpartition(": ")[2] and "no paper says" in source), option
 
 
 def test_every_choice_has_its_place() -> None:
