@@ -1,6 +1,7 @@
 """A disk that runs full, at every stage that writes much: one sentence, nothing half-written, and it goes on after there is room.
 
-The disk is a small one of the test's own (see conftest.py). Seen to fail when: see the end of docs/faults.md.
+The disk is a small one of the test's own (see conftest.py). Seen to fail when: half-written arrays of the token store are left;
+numpy's short write goes unnoticed; a download passes the disk's error on as it is.
 """
 
 from __future__ import annotations
