@@ -7,6 +7,7 @@ a count of claims is not the published run's; the glossary has a term more, or o
 from __future__ import annotations
 
 import csv
+import json
 import re
 from collections import Counter
 from pathlib import Path
@@ -89,9 +90,10 @@ def test_counts_are_those_of_the_references() -> None:
     assert said == {what: {n} for what, n in counts.items()}
 
 
-@pytest.mark.parametrize(
-    "page", [ROOT / "README.md", *sorted(ROOT.glob("docs/results*.md"))], ids=lambda page: page.name
-)
+JUDGED = [page for page in PAGES if "Of the papers' " in page.read_text(encoding="utf-8")]
+
+
+@pytest.mark.parametrize("page", JUDGED, ids=lambda page: page.name)
 def test_verdicts_are_those_of_the_published_run(page: Path) -> None:
     said = re.search(
         r"Of the papers' (\d+) claims, at this scale: ([^.]+)\.(.+)", page.read_text(encoding="utf-8"), re.DOTALL
@@ -101,6 +103,17 @@ def test_verdicts_are_those_of_the_published_run(page: Path) -> None:
         verdicts = Counter(line["verdict"] for line in csv.DictReader(stream))
     assert int(said[1]) == verdicts.total() > 0
     assert said[2].split(", ") == [f"{verdicts[word]} {word}" for word in VERDICTS if verdicts[word]]
+
+
+def test_published_verdicts_are_shown() -> None:
+    assert {page.name for page in JUDGED} >= {"README.md", "results.md"}
+
+
+def test_counts_of_jobs_are_those_of_the_plan_that_was_timed() -> None:
+    text = (ROOT / "docs/faults.md").read_text(encoding="utf-8")
+    planned = json.loads((ROOT / "benchmarks/results/plan_time.json").read_text(encoding="utf-8"))["cases"]
+    said = {scale: int(jobs.replace(",", "")) for scale, jobs in re.findall(r"at `(\w+)`[^|\n]*\| ([\d,]+) \|", text)}
+    assert "demo" in said and said == {scale: planned[scale]["jobs"] for scale in said}
 
 
 def test_the_glossary_is_short_and_its_terms_are_linked() -> None:
