@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from pretrieve.base.paths import table_file
+from pretrieve.operations.publish.headlines import Headline, headline_table
 from pretrieve.reporting.claims.ledger import Finding, count_verdicts, what_it_shows
 from pretrieve.reporting.claims.verdicts import CONTRADICTED, FAILS, HOLDS, SUPPORTED
 from pretrieve.reporting.report.status import split_name
@@ -18,6 +18,8 @@ from pretrieve.reporting.tables.rows import read_rows
 EXTENSIONS = ("csv", "md", "html", "tex", "manifest.json")
 #: Files of a figure.
 FIGURE_EXTENSIONS = ("svg", "csv", "manifest.json")
+#: The picture of the headlines, in a published folder.
+HEADLINES_FILE = "headlines.svg"
 
 
 def index_page(
@@ -135,11 +137,19 @@ def results_page(
     return "\n\n".join(blocks) + "\n"
 
 
-def readme_section(root: Path, shown: str, folder: str) -> str:
-    """The results section of README.md: one table, what became of the claims, and where everything is."""
-    text = Path(table_file(str(root), *split_name(shown), "md")).read_text(encoding="utf-8")
-    text = re.sub(r"\A# ", "### ", text)  # the table's own heading becomes one below the section's
+def readme_section(root: Path, headlines: Sequence[Headline], folder: str) -> str:
+    """The results section of README.md: a picture and a table of the headlines, what became of the claims, and where everything
+    is."""
+    data = (
+        ""
+        if root.name == "paper"
+        else ", with small models and stand-in data sets: it says nothing of a paper's numbers"
+    )
     return (
-        f"{text.strip()}\n\n{claims_sentence(root)} See [docs/results.md](docs/results.md).\n\n"
-        f"All tables, figures and claims of this run, with their manifests: [{folder}]({folder}/README.md)."
+        f"![What each paper's method adds, in points: the numbers of the table below]({folder}/{HEADLINES_FILE})\n\n"
+        f"{headline_table(headlines, folder)}\n\n"
+        f"Measured at the `{root.name}` scale{data}. Each row is a claim's comparison with the median effect. Its interval"
+        " covers other test queries and, with several seeds, other seeds.\n\n"
+        f"{claims_sentence(root)} All of them, with tables and figures: [docs/results.md](docs/results.md). The run's files and"
+        f" manifests: [{folder}]({folder}/README.md)."
     )
