@@ -64,7 +64,7 @@ def measure(rows: int, dim: int, counts: tuple[int, ...], rounds: int, directory
     import torch
 
     from pretrieve.retrieval.embeddings import EmbeddingReader, EmbeddingWriter
-    from pretrieve.retrieval.first_pass import top_k
+    from pretrieve.retrieval.index import top_k
     from pretrieve.retrieval.search import search
     from pretrieve.retrieval.shards import Shards
 
