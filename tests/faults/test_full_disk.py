@@ -33,6 +33,7 @@ from pretrieve.raw.download import Download
 from pretrieve.raw.hub import fetch_checkpoint
 from pretrieve.retrieval import bm25
 from pretrieve.retrieval.embeddings import EmbeddingReader, EmbeddingWriter
+from pretrieve.retrieval.shards import Shards
 from pretrieve.tasks.collection import CollectionWriter
 from pretrieve.text.corpus_tokens import build_vocabulary
 from pretrieve.text.token_store import PassageText, TokenStore, write_token_store
@@ -162,7 +163,7 @@ def test_a_model(small_disk):
 def test_embeddings_keep_the_shards_that_are_whole(small_disk):
     rows, dim, size = 1000, 128, 200  # 100 KB a shard: two fit
     matrix = np.random.default_rng(3).normal(size=(rows, dim)).astype(np.float32)
-    writer = lambda: EmbeddingWriter(small_disk / "embeddings", "corpus", rows, dim, "key", size)
+    writer = lambda: EmbeddingWriter(small_disk / "embeddings", "corpus", rows, dim, "key", Shards(size))
     with filled(small_disk):
         first = writer()
         with pytest.raises(DataError, match="no space left on the disk") as raised:
