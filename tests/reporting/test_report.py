@@ -28,7 +28,7 @@ from pretrieve.reporting.figures.draw import to_svg
 from pretrieve.reporting.figures.measure import FigureSetting, measure_figure
 from pretrieve.reporting.figures.points import write_points
 from pretrieve.reporting.report.fidelity import encoder_choices, recipe_choices
-from pretrieve.reporting.report.league import Pair, Standing, entries_of, league
+from pretrieve.reporting.report.league import Kept, Pair, Standing, entries_of, league
 from pretrieve.reporting.report.page import collect, render
 from pretrieve.reporting.report.paper_order import Rank, orders
 from pretrieve.reporting.report.tables import shade_of
@@ -56,7 +56,7 @@ def plan() -> Plan:
 
 def write_league(plan: Plan) -> None:
     encoders = plan.config["encoders"]
-    measurements = Measurements(RUN, [1], Facts(bases=bases_of(encoders)))
+    measurements = Kept(RUN, [1], Facts(bases=bases_of(encoders)))
     tables = {name: read_lines(table_file(str(RUN), *name.split("/"))) for name in plan.config["tables"]}
     standings, pairs = league(entries_of(tables, measurements), encoders, measurements)
     write_rows(RUN / "league.csv", standings, Standing)

@@ -70,6 +70,11 @@ class Board:
     axis: float
 
     @property
+    def title(self) -> str:
+        """``dpr-bm25, full training set: MRR@10``."""
+        return f"{recipe_in_words(self.recipe)}: {metric_in_words(self.metric)}"
+
+    @property
     def for_script(self) -> dict[str, Any]:
         """What the page shows of two picked rows, as JSON."""
         rows = {
@@ -80,7 +85,7 @@ class Board:
             }
             for row in self.rows
         }
-        return {"unit": self.unit, "rows": rows, "pairs": self.pairs}
+        return {"unit": self.unit, "rows": rows, "pairs": self.pairs, "one_seed": self.seeds == "1"}
 
 
 def verdict_of(effect: str, q: str) -> str:
@@ -129,7 +134,8 @@ def boards_of(
     datasets: Mapping[str, str],
     anchors: Mapping[str, str],
 ) -> list[Board]:
-    """One board for each recipe and metric, those with the most differences to plain masked words first.
+    """One board for each recipe and metric, those with the most differences to plain masked words that are not between two
+    scores at the level of guessing first.
 
     ``datasets``: data set → in words; ``anchors``: ``{paper}/{table}: {row}, {column}`` → address of the cell in the page.
     """
@@ -140,11 +146,11 @@ def boards_of(
         _board(some, [p for p in pairs if (p.recipe, p.metric) == key], encoders, datasets, anchors)
         for key, some in groups.items()
     ]
-    return sorted(boards, key=lambda board: -_compared(board))
+    return sorted(boards, key=lambda board: -_tested(board))
 
 
-def _compared(board: Board) -> int:
-    return sum(bool(cell and cell.standing.effect) for row in board.rows for cell in row.cells)
+def _tested(board: Board) -> int:
+    return sum(bool(cell and cell.standing.q) for row in board.rows for cell in row.cells)
 
 
 def _board(

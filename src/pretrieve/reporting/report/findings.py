@@ -7,11 +7,13 @@ its cells. It says so when nothing is beyond chance. A rule without data gives n
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median_low
 from typing import Any, NamedTuple
 
+from pretrieve.references.tables import ROW_SEPARATOR
 from pretrieve.reporting.claims.ledger import Comparison, Finding
 from pretrieve.reporting.claims.verdicts import CONTRADICTED, FAILS, HOLDS, SUPPORTED, VERDICTS
 from pretrieve.reporting.report.boards import (
@@ -83,15 +85,15 @@ def claim_counts(findings: Sequence[Finding]) -> list[tuple[str, int, int]]:
 
 def _objectives(found: Found) -> Sentence | None:
     """Which objective gains most on plain masked words, on the first board."""
-    if not found.boards:
-        return None
-    cells = [cell for row in found.boards[0].rows for cell in row.cells if cell and cell.verdict]
+    cells = [cell for board in found.boards[:1] for row in board.rows for cell in row.cells if cell and cell.verdict]
     tested = [cell for cell in cells if cell.standing.q]
-    if not tested:
+    if not cells:
         return None
+    if not tested:
+        text = f"No objective can be compared with plain masked words: in {len(cells)} of {len(cells)} pairs both scores are guesses."
+        return Sentence(text, links=(("league table", "#league"),))
     best = max(tested, key=lambda cell: (cell.verdict == AHEAD, float(cell.standing.effect)))
-    one, n = best.standing, len(tested)
-    counts = {word: sum(cell.verdict == word for cell in tested) for word in (AHEAD, BEHIND, UNDECIDED)}
+    one, counts = best.standing, Counter(cell.verdict for cell in tested)
     name, base = (objective_in_words(encoder, found.encoders) for encoder in (one.encoder, one.baseline))
     beyond = (
         f"{name} gains the most on plain masked words"
@@ -99,9 +101,8 @@ def _objectives(found: Found) -> Sentence | None:
         else f"No objective is ahead of plain masked words beyond chance; the largest difference is that of {name}"
     )
     text = (
-        f"{beyond}: {_score(one)} against {_score_of(found, one, one.baseline)} of {base} on {_data(found, one.dataset)}. Of {n} "
-        f"differences at one recipe, {counts[AHEAD]} {_are(counts[AHEAD])} ahead, {counts[BEHIND]} behind and "
-        f"{counts[UNDECIDED]} within chance."
+        f"{beyond}: {_scores(found, one, one.baseline)} of {base} on {_data(found, one.dataset)}. Of {len(tested)} "
+        f"differences, {counts[AHEAD]} {_are(counts[AHEAD])} ahead, {counts[BEHIND]} behind, {counts[UNDECIDED]} within chance."
     )
     pair = f"#league?recipe={one.recipe}&metric={one.metric}&a={one.encoder}&b={one.baseline}"
     return _of_pair(found, text, _pair(found, one, one.baseline), (("compare", pair),))
@@ -116,11 +117,11 @@ def _bm25(found: Found) -> Sentence | None:
         if trained:
             best = max(trained, key=lambda one: float(one.score))
             pair = _pair(found, lexical, best.encoder)
-            verdict = verdict_of(pair.effect, pair.q)
-            said = {AHEAD: "is ahead of every encoder", BEHIND: "is behind the best encoder"}
+            said = {AHEAD: "is ahead of the best encoder", BEHIND: "is behind the best encoder"}
             text = (
-                f"BM25 {said.get(verdict, 'and the best encoder do not differ beyond chance')}: {_score(lexical)} against "
-                f"{_score(best)} of {objective_in_words(best.encoder, found.encoders)} on {_data(found, lexical.dataset)}."
+                f"BM25 {said.get(verdict_of(pair.effect, pair.q), 'and the best encoder do not differ beyond chance')}: "
+                f"{_scores(found, lexical, best.encoder)} of {objective_in_words(best.encoder, found.encoders)} on "
+                f"{_data(found, lexical.dataset)} ({recipe_in_words(board.recipe)})."
             )
             return _of_pair(found, text, pair)
     return None
@@ -148,8 +149,8 @@ def _pretraining(found: Found) -> Sentence | None:
     behind = sum(verdict_of(pair.effect, pair.q) == BEHIND for pair in pairs)
     one = next(s for s in found.standings if (s.recipe, s.dataset, s.metric, s.encoder) == (*_key(best), best.a))
     text = (
-        f"Against random weights, {objective_in_words(best.a, found.encoders)} gains the most: {_score(one)} against "
-        f"{_score_of(found, one, best.b)} on {_data(found, best.dataset)} ({recipe_in_words(best.recipe)}). Of {len(pairs)} such "
+        f"Against random weights, {objective_in_words(best.a, found.encoders)} gains the most: "
+        f"{_scores(found, one, best.b)} on {_data(found, best.dataset)} ({recipe_in_words(best.recipe)}). Of {len(pairs)} such "
         f"differences {ahead} {_are(ahead)} ahead and {behind} behind."
     )
     return _of_pair(found, text, best)
@@ -254,14 +255,12 @@ def _key(pair: Pair) -> tuple[str, str, str]:
     return pair.recipe, pair.dataset, pair.metric
 
 
-def _score_of(found: Found, one: Standing, other: str) -> str:
+def _scores(found: Found, one: Standing, other: str) -> str:
+    """``R@100 35.1 against 30.2``."""
     key = (one.recipe, one.dataset, one.metric, other)
-    return _score(next(s for s in found.standings if (s.recipe, s.dataset, s.metric, s.encoder) == key))
-
-
-def _score(one: Standing) -> str:
-    chance = " (≈ chance)" if one.beyond_chance == "no" else ""
-    return f"{metric_in_words(one.metric)} {one.score}{chance}"
+    theirs = next(s for s in found.standings if (s.recipe, s.dataset, s.metric, s.encoder) == key)
+    mine, other = (f"{s.score}{' (≈ chance)' if s.beyond_chance == 'no' else ''}" for s in (one, theirs))
+    return f"{metric_in_words(one.metric)} {mine} against {other}"
 
 
 def _data(found: Found, dataset: str) -> str:
@@ -292,8 +291,11 @@ def _seconds(texts: Any) -> str:
 
 
 def _links(found: Found, places: Sequence[str]) -> tuple[tuple[str, str], ...]:
-    """The first two cells that have an address."""
-    there = [(place, found.anchors[place]) for place in dict.fromkeys(places) if found.anchors.get(place)]
-    return tuple(
-        (place.partition(": ")[0] + " " + place.partition(": ")[2], f"#{anchor}") for place, anchor in there[:2]
-    )
+    """The first two cells that have an address: ``table3: 1%/99%, Transformer, MLM``."""
+    there = [place for place in dict.fromkeys(places) if found.anchors.get(place)]
+    return tuple((_row_of(place), f"#{found.anchors[place]}") for place in there[:2])
+
+
+def _row_of(place: str) -> str:
+    table, _, where = place.partition(": ")
+    return f"{table.partition('/')[2]}: {where.rpartition(', ')[0].replace(ROW_SEPARATOR, ', ')}"

@@ -11,10 +11,11 @@ all pairs of one recipe and metric, which a reader sees at once.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from itertools import combinations
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,7 +25,7 @@ from pretrieve.evaluation.significance import crossed_estimate, false_discovery,
 from pretrieve.references.cases import is_case
 from pretrieve.references.tables import STATISTICS, TEXT
 from pretrieve.reporting.claims.claims import Claim, Margin, Place
-from pretrieve.reporting.claims.measured import Measurements, Value
+from pretrieve.reporting.claims.measured import Facts, Measurements, Value
 from pretrieve.reporting.claims.outcomes import Outcome, compared
 from pretrieve.reporting.tables.filling import MEASURED, Line
 
@@ -93,6 +94,31 @@ class Entry:
     place: Place
 
 
+class Kept(Measurements):
+    """Measurements that keep what they made of a value until :meth:`forget`: each is compared with many others."""
+
+    def __init__(self, root: Path | str, seeds: Sequence[int], facts: Facts | None = None) -> None:
+        super().__init__(root, seeds, facts)
+        self._kept: dict[tuple[str, Value], Any] = {}
+
+    def forget(self) -> None:
+        self._kept.clear()
+
+    def _keep(self, what: str, value: Value, make: Callable[[], Any]) -> Any:
+        if (what, value) not in self._kept:
+            self._kept[what, value] = make()
+        return self._kept[what, value]
+
+    def per_query(self, value: Value, drawn: bool = False) -> dict[str, np.ndarray] | str:
+        return self._keep(f"per query {drawn}", value, lambda: super(Kept, self).per_query(value, drawn))
+
+    def spread(self, value: Value) -> list[tuple[float, float]] | None:
+        return self._keep("spread", value, lambda: super(Kept, self).spread(value))
+
+    def at_chance(self, value: Value) -> bool:
+        return self._keep("chance", value, lambda: super(Kept, self).at_chance(value))
+
+
 def entries_of(tables: Mapping[str, Sequence[Line]], measurements: Measurements) -> list[Entry]:
     """The measured scores of all tables (PAPER/TABLE → lines), each once, as percentages where they are fractions.
 
@@ -141,7 +167,7 @@ def baseline_of(encoder: str, others: Iterable[str], encoders: Mapping[str, Mapp
 
 
 def league(
-    entries: Sequence[Entry], encoders: Mapping[str, Mapping[str, Any]], measurements: Measurements
+    entries: Sequence[Entry], encoders: Mapping[str, Mapping[str, Any]], measurements: Kept
 ) -> tuple[list[Standing], list[Pair]]:
     """The lines of both files. ``encoders``: of the configuration, in whose order they are looked at."""
     boards: dict[tuple[str, str], dict[str, list[Entry]]] = {}
@@ -150,6 +176,7 @@ def league(
     order = {name: i for i, name in enumerate((BM25, *encoders))}
     standings, pairs = [], []
     for datasets in boards.values():
+        measurements.forget()
         board = []
         for some in datasets.values():
             some.sort(key=lambda entry: order.get(entry.encoder, len(order)))
@@ -201,6 +228,8 @@ def _standing(
     if pair is None and (found := pairs.get((line.dataset, baseline, entry.encoder))):
         pair = turned(found)
     low, high = interval(value, measurements)
+    if value.unit == "%" and low is not None:
+        low, high = max(low, 0.0), min(high, 100.0)
     return Standing(
         recipe=entry.recipe,
         encoder=entry.encoder,

@@ -72,13 +72,16 @@ class ClaimView:
 
 @dataclass(frozen=True)
 class PaperView:
+    """``absent``: (name, topic) of what was not built; ``topics``: address of a table or figure → its caption in the paper."""
+
     name: str
     short: str
     title: str
     source: str
     tables: list[TableView]
     figures: list[FigureView]
-    absent: list[str]
+    absent: list[tuple[str, str]]
+    topics: dict[str, str]
     claims: list[ClaimView]
     pretraining: str
     finetuning: str
@@ -148,6 +151,8 @@ def collect(plan: Plan, root: Path, references: Path = REFERENCES) -> Report:
         of_paper = [finding for finding in findings if finding.paper == paper]
         known = {name for name in (*plan.all_tables, *plan.figures) if name.split("/")[0] == paper}
         built = {*config["tables"], *drawn}
+        topics = {name: plan.figures[name].caption for name in known & {*plan.figures}}
+        topics |= {name: about["tables"][name.split("/")[1]]["caption"] for name in known & {*plan.all_tables}}
         encoders, families = _systems(lines, config, setting)
         papers.append(
             PaperView(
@@ -157,7 +162,8 @@ def collect(plan: Plan, root: Path, references: Path = REFERENCES) -> Report:
                 source=f"{', '.join(about['authors'])}. {about['venue']} {about['year']}.",
                 tables=views,
                 figures=figures,
-                absent=[_short(name) for name in sorted(known - built)],
+                absent=[(_short(name), topics[name]) for name in sorted(known - built)],
+                topics={anchor_of(*name.split("/")): topic for name, topic in topics.items()},
                 claims=[_claim(finding, comparisons, addresses, figure_addresses) for finding in of_paper],
                 pretraining=_pretraining_curves(root, paper, encoders, seeds),
                 finetuning=_finetuning_curves(root, paper, families, setting),

@@ -8,6 +8,7 @@ difference is beyond chance, at p < 0.05 alone: with many pairs some flips are b
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -18,11 +19,11 @@ from scipy.stats import rankdata
 
 from pretrieve.base.paths import parse_system
 from pretrieve.references.cases import is_case
-from pretrieve.references.tables import STATISTICS, TEXT
+from pretrieve.references.tables import ROW_SEPARATOR, STATISTICS, TEXT
 from pretrieve.reporting.claims.claims import Claim, Margin, Place
 from pretrieve.reporting.claims.measured import Measurements, Value
 from pretrieve.reporting.claims.outcomes import LEVEL, Outcome, compared
-from pretrieve.reporting.report.league import ANY_DIFFERENCE
+from pretrieve.reporting.report.league import ANY_DIFFERENCE, Kept
 from pretrieve.reporting.tables.filling import MEASURED, Line
 from pretrieve.reporting.tables.results import LOWER_IS_BETTER
 
@@ -58,7 +59,7 @@ class Rank(NamedTuple):
     flipped: str
 
 
-def orders(tables: Mapping[str, Sequence[Line]], measurements: Measurements) -> list[Rank]:
+def orders(tables: Mapping[str, Sequence[Line]], measurements: Kept) -> list[Rank]:
     """The lines of ``order.csv`` for tables (PAPER/TABLE → lines), in their order."""
     ranks = []
     for name, lines in tables.items():
@@ -68,6 +69,7 @@ def orders(tables: Mapping[str, Sequence[Line]], measurements: Measurements) -> 
             if scored and line.published_value and not is_case(line.metric):
                 key = (line.column, line.role, line.metric, parse_system(line.system).size)
                 groups.setdefault(key, []).append(line)
+        measurements.forget()
         for (*_, size), some in groups.items():
             distinct = {line.system: line for line in some}  # a system that is printed twice counts once
             values = {
@@ -140,18 +142,25 @@ def _number(value: float | None) -> str:
 @dataclass(frozen=True)
 class OrderColumn:
     """A column as the report draws it: ``left`` has its rows in the paper's order, ``right`` in ours, ``lines`` the places (from
-    0) of each row on both sides, and whether it has changed places with another beyond chance."""
+    0) of each row on both sides, and whether it has changed places with another beyond chance. ``names``: row → the parts of
+    its name that not all rows have."""
 
-    anchor: str
-    heading: str
+    paper: str
+    table: str
     title: str
     left: list[Rank]
     right: list[Rank]
     lines: list[tuple[int, int, str]]
+    names: dict[str, str]
 
     @property
-    def summary(self) -> Rank:
-        return self.left[0]
+    def whisker(self) -> dict[str, float] | None:
+        """Rho and its interval on an axis from −1 to 1, as 2 to 98; None where no uncertainty is known."""
+        rank = self.left[0]
+        if not rank.low:
+            return None
+        places = {"left": rank.low, "middle": rank.rho, "right": rank.high}
+        return {name: round(50 + 48 * float(text), 1) for name, text in places.items()}
 
 
 def columns_of(ranks: Sequence[Rank]) -> list[OrderColumn]:
@@ -159,6 +168,7 @@ def columns_of(ranks: Sequence[Rank]) -> list[OrderColumn]:
     groups: dict[tuple[str, str, str, str], list[Rank]] = {}
     for rank in ranks:
         groups.setdefault((rank.paper, rank.table, rank.column, rank.size), []).append(rank)
+    sizes = Counter(key[:3] for key in groups)
     columns = []
     for (paper, table, column, size), some in groups.items():
         left = sorted(some, key=lambda rank: float(rank.rank_published))
@@ -167,5 +177,21 @@ def columns_of(ranks: Sequence[Rank]) -> list[OrderColumn]:
             (i, right.index(rank), "shown" if "*" in rank.flipped else "flip" * bool(rank.flipped))
             for i, rank in enumerate(left)
         ]
-        columns.append(OrderColumn(f"{paper}-{table}", f"{paper} {table}", f"{column}, {size}", left, right, lines))
+        parts = [rank.row.split(ROW_SEPARATOR) for rank in left]
+        common = set.intersection(*map(set, parts))
+        names = {
+            rank.row: ", ".join(part for part in mine if part not in common) or ", ".join(mine)
+            for rank, mine in zip(left, parts, strict=True)
+        }
+        columns.append(
+            OrderColumn(
+                paper,
+                table,
+                f"{column}, {size}" if sizes[paper, table, column] > 1 else column,
+                left,
+                right,
+                lines,
+                names,
+            )
+        )
     return columns

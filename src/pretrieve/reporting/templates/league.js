@@ -29,14 +29,16 @@
       [dataset, turn(effect), turn(high), turn(low), q, other[verdict] || verdict, note]);
   }
 
+  const SAID = {
+    ahead: "beats {b} beyond chance on", behind: "falls behind {b} beyond chance on",
+    "within chance": "does not differ from {b} beyond chance on", "not tested": "cannot be told from {b} on",
+  };
   function answer(a, b, lines) {
-    const on = (word) => lines.filter((line) => line[5] === word).map((line) => line[0]);
-    const parts = [];
-    if (on("ahead").length) parts.push(`ahead of ${b} on ${on("ahead").join(", ")}`);
-    if (on("behind").length) parts.push(`behind it on ${on("behind").join(", ")}`.replace("it", on("ahead").length ? "it" : b));
-    const open = [...on("within chance"), ...on("not tested")];
-    if (open.length) parts.push(`${parts.length ? "" : `not different from ${b} `}within chance on ${open.join(", ")}`);
-    return `${a} is ${parts.join("; ")}.`;
+    const parts = Object.entries(SAID).map(([word, text]) => {
+      const on = lines.filter((line) => line[5] === word).map((line) => line[0]);
+      return on.length ? `${text.replace("{b}", b)} ${on.join(", ")}` : "";
+    });
+    return `${a} ${parts.filter(Boolean).join("; it ")}.`;
   }
 
   function compare(board) {
@@ -49,9 +51,11 @@
     }
     box.replaceChildren();
     if (picked.length < 2) {
-      box.append(element("p", picked.length ? `${facts.rows[picked[0]].label}: pick a second row.` : "Pick two rows.", "soft"));
+      box.hidden = !picked.length;
+      if (picked.length) box.append(element("p", `${facts.rows[picked[0]].label}: pick a second row to compare it with.`));
       return;
     }
+    box.hidden = false;
     const [a, b] = picked.map((encoder) => facts.rows[encoder]), lines = linesOf(facts, ...picked);
     box.append(element("h3", `${a.label} against ${b.label}`));
     if (!lines.length) { box.append(element("p", "No data set has both.")); return; }
@@ -71,7 +75,7 @@
       row.append(element("td", low ? `${minus(low)} to ${minus(high)}` : ""), element("td", q), element("td", note || verdict, "name"));
     }
     scroll.append(table);
-    box.append(scroll, element("p", `Cost: ${a.label} ${a.cost}, ${b.label} ${b.cost}, all stages behind a score.`, "soft"));
+    box.append(scroll, element("p", `Cost: ${a.label} ${a.cost}, ${b.label} ${b.cost}, all stages behind a score.${facts.one_seed ? " One seed: another training may give another answer." : ""}`, "soft"));
   }
 
   function write() {
@@ -110,6 +114,7 @@
       picked = picked.includes(encoder) ? picked.filter((one) => one !== encoder) : [...picked.slice(-1), encoder];
       compare(shown());
       write();
+      if (picked.length === 2) shown().querySelector(".pair").scrollIntoView({ block: "nearest" });
     });
     addEventListener("hashchange", read);
     read();
