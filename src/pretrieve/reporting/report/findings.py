@@ -90,7 +90,9 @@ def _objectives(found: Found) -> Sentence | None:
     if not cells:
         return None
     if not tested:
-        text = f"No objective can be compared with plain masked words: in {len(cells)} of {len(cells)} pairs both scores are guesses."
+        text = (
+            f"No objective can be compared with plain masked words: both scores of all {len(cells)} pairs are guesses."
+        )
         return Sentence(text, links=(("league table", "#league"),))
     best = max(tested, key=lambda cell: (cell.verdict == AHEAD, float(cell.standing.effect)))
     one, counts = best.standing, Counter(cell.verdict for cell in tested)
