@@ -51,7 +51,9 @@ def test_every_kind_has_the_same_documents(tmp_path: Path, name: str) -> None:
     assert [tuple(row) for row in table_documents([path], {}, warnings)] == ROWS and not warnings.counts
     swapped = [tuple(row) for row in table_documents([path], {"text": "Title", "title": "Body"}, warnings)]
     assert swapped == [(i, b, t) for i, t, b in ROWS]
-    with pytest.raises(ConfigError, match=r"columns: text: 'Bodi' is no column of .*it has 'ID'.*did you mean 'Body'"):
+    with pytest.raises(
+        ConfigError, match=r"columns: text: 'Bodi' is not a column of .*it has 'ID'.*did you mean 'Body'"
+    ):
         list(table_documents([path], {"text": "Bodi"}, warnings))
 
 

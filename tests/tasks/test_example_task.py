@@ -207,7 +207,7 @@ def test_a_wrong_example_is_named(tmp_path: Path, words: Tokenizer, kind: str, e
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"texts": [*TEXTS, Text("x3", "w1")]}, "text_id 'x3' stands twice"),
+        ({"texts": [*TEXTS, Text("x3", "w1")]}, "text_id 'x3' appears twice"),
         ({"texts": [*TEXTS, Text("x99", "  ")]}, "text 'x99' is empty"),
         ({"splits": []}, "no splits"),
         ({"splits": [*SPLITS, SplitRow("full", "q", "test")]}, "names an unknown example"),

@@ -201,7 +201,7 @@ def _find(path: object, columns: Sequence[str], given: Mapping[str, str]) -> dic
             if given[what] not in columns:
                 there = ", ".join(map(repr, columns))
                 raise ConfigError(
-                    f"columns: {what}: {given[what]!r} is no column of {path}; it has {there}{nearest(given[what], columns)}"
+                    f"columns: {what}: {given[what]!r} is not a column of {path}; it has {there}{nearest(given[what], columns)}"
                 )
             found[what] = given[what]
         elif name := next((name for name in usual if name in lower), ""):

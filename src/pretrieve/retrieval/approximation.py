@@ -45,7 +45,7 @@ def search_index(
 ) -> Run:
     """Rank what ``index`` finds in the store ``reader`` it was built from, by exact scores.
 
-    ``candidates``: rows asked of the index, ``depth + MARGIN`` or more; more of them mend a coarse quantisation.
+    ``candidates``: rows asked of the index, ``depth + MARGIN`` or more; more of them correct a coarse quantisation.
     ``documents``: rows are windows (:mod:`pretrieve.retrieval.window_search`); a document that is found is scored by all its
     windows. Otherwise as :func:`pretrieve.retrieval.search.search`. A query may have fewer than ``depth`` hits: IVF sees
     only the cells it looks into.
@@ -123,7 +123,7 @@ def measure(
     Parameters
     ----------
     find, exact : called with numbers of queries (n,), ascending; return the run of these, ``depth`` hits each
-    cuts : ranks; those beyond ``depth`` are left out, ``depth`` itself is always there
+    cuts : ranks; those beyond ``depth`` are omitted, ``depth`` itself is always there
     about : what was measured, for the file and the line that is printed
     path : of the JSON file; None: none is written
 

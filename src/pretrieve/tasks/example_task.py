@@ -160,9 +160,9 @@ def _checked_texts(texts: Iterable[Text], directory: Path, writer: TableWriter) 
     seen: set[str] = set()
     for row, (text_id, text) in enumerate(texts):
         if text_id in seen:
-            raise DataError(f"{directory}: text_id '{text_id}' stands twice; every one must be unique.")
+            raise DataError(f"{directory}: text_id '{text_id}' appears twice; every one must be unique.")
         if not text.strip():
-            raise DataError(f"{directory}: text '{text_id}' is empty; leave out the examples that need it.")
+            raise DataError(f"{directory}: text '{text_id}' is empty; remove the examples that need it.")
         seen.add(text_id)
         writer.append((text_id, text))
         yield PassageText([text], row, row)

@@ -130,11 +130,11 @@ def _check_judged(
 
 
 def unique_ids(ids: list[str], what: str) -> set[str]:
-    """The ids as a set; DataError when one stands twice."""
+    """The ids as a set; DataError when one appears twice."""
     seen: set[str] = set()
     for name in ids:
         if name in seen:
-            raise DataError(f"{what} '{name}' stands twice; every one must be unique.")
+            raise DataError(f"{what} '{name}' appears twice; every one must be unique.")
         seen.add(name)
     return seen
 
