@@ -109,7 +109,7 @@ def test_a_damaged_block_of_parquet_is_named(tmp_path: Path) -> None:
     content = bytearray(path.read_bytes())
     content[len(content) // 2 : len(content) // 2 + 40] = b"\0" * 40
     path.write_bytes(content)
-    with pytest.raises(DataError, match=r"a.parquet: damaged behind row [\d,]+"):
+    with pytest.raises(DataError, match=r"a.parquet: damaged after row [\d,]+"):
         list(table_documents([path], {}, Warnings()))
 
 

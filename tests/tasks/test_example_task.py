@@ -214,7 +214,7 @@ def test_a_wrong_example_is_named(tmp_path: Path, words: Tokenizer, kind: str, e
         ({"splits": [*SPLITS, SplitRow("full", "a", "test")]}, "has a split in this size"),
         ({"splits": [*SPLITS, SplitRow("full", "f", "exam")]}, "none of train, valid, test, dev"),
         ({"splits": SPLITS[:3]}, "size 'full' has no test example"),
-        ({"splits": [*SPLITS, SplitRow("half", "d", "test")]}, "have not the same test and dev examples"),
+        ({"splits": [*SPLITS, SplitRow("half", "d", "test")]}, "have different test or dev examples"),
     ],
 )
 def test_wrong_texts_and_splits_are_named(tmp_path: Path, words: Tokenizer, changes: dict, message: str) -> None:

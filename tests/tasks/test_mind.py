@@ -102,7 +102,7 @@ def test_what_is_left_out_is_counted(tmp_path: Path, tokenizer: Tokenizer, capsy
         (
             "dev",
             [impression(1, "U1", "", "N1 N2")],
-            r"line 1: impression 'N1'; expected a news id with -1.*no labels: give",
+            r"line 1: impression 'N1'; expected a news id that ends in -1.*no labels: give",
         ),
         ("dev", [impression(1, "U1", "", "N1-1 N2-2")], r"line 1: impression 'N2-2'"),
         ("dev", [impression(1, "U1", "", "N1-1 N77-0")], r"line 1: article 'N77' is not in the news file 'dev_news'"),

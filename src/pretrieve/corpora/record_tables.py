@@ -158,7 +158,7 @@ def _parquet(path: Path) -> tuple[list[str], Read]:
                         number += 1
                         yield number, row
         except (pa.ArrowException, OSError) as error:
-            raise DataError(f"{path}: damaged behind row {number:,} ({error}); fetch or write it again.") from None
+            raise DataError(f"{path}: damaged after row {number:,} ({error}); fetch or write it again.") from None
 
     return columns, read
 

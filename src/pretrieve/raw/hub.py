@@ -264,7 +264,7 @@ def check_recorded(directory: Path) -> None:
     if wrong:
         raise DataError(
             f"{directory}: {', '.join(wrong)} missing or changed since first use ({MANIFEST}). Delete {directory / ORIGIN} and "
-            "run snakemake again: what is wrong is fetched anew."
+            "run snakemake again: what is wrong is fetched again."
         )
 
 

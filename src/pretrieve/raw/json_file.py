@@ -186,7 +186,7 @@ def _elements(text: _Text, longest: int) -> Iterator[tuple[int, Any]]:
         number += 1
     text.place += 1
     if rest := text.skip_blanks():
-        raise DataError(f"{text.path}: line {text.line}: {rest!r} behind the end of the array; expected nothing there.")
+        raise DataError(f"{text.path}: line {text.line}: {rest!r} after the end of the array; expected nothing there.")
 
 
 def _element(text: _Text, number: int, longest: int) -> Any:

@@ -149,8 +149,8 @@ class _Contents:
         if self.test not in ("test", "dev") or not groups[self.test]:
             counts = ", ".join(f"{split} {len(ids):,}" for split, ids in groups.items())
             raise ConfigError(
-                f"{self.source.directory}: split {self.test!r} is to play test and has no queries with a relevant document "
-                f"(there are: {counts}); name another one, or add its judgements."
+                f"{self.source.directory}: split {self.test!r} cannot be tested; expected test or dev, and queries with a "
+                f"relevant document (found: {counts}): name another split, or add its judgements."
             )
         self.splits = self._splits(groups, sizes, seed, valid_share)
         used = {row.query_id for row in self.splits}

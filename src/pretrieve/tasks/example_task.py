@@ -187,7 +187,7 @@ def _write_splits(splits: Iterable[SplitRow], known: set[str], directory: Path) 
         first, *others = members
         for size in others:
             if tested[size] != tested[first]:
-                raise DataError(f"{directory}: sizes '{first}' and '{size}' have not the same test and dev examples.")
+                raise DataError(f"{directory}: sizes '{first}' and '{size}' have different test or dev examples.")
         counts = {size: {part: list(of.values()).count(part) for part in PARTS} for size, of in members.items()}
         for size, count in counts.items():
             if not count["test"]:

@@ -125,7 +125,7 @@ def _check_judged(
     if trained:
         raise DataError(
             f"{len(trained)} queries that train or validate have answers but no relevant candidate, such as "
-            f"'{min(trained)}'; leave them out, or let them test."
+            f"'{min(trained)}'; remove them, or use them as test queries."
         )
 
 

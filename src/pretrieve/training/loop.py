@@ -114,7 +114,7 @@ def train(
     if len(set(begins)) > 1:
         raise TrainingError(
             f"{label}: the processes would continue from steps {[int(step) for step in begins]}; they need one folder of "
-            "checkpoints that all of them see."
+            "checkpoints that all can read."
         )
     phases = Phases(module, config, saved.step if saved else 0)
     if saved:
