@@ -25,12 +25,12 @@ class Lead:
 
 
 def read_leads(path: Path) -> dict[str, Lead]:
-    """Read all leads, keyed by title, in file order; leads without text are left out.
+    """Read all leads, keyed by title, in file order; leads without text are omitted.
 
     Raises
     ------
     DataError
-        when the file is not an object, an entry lacks its text or has a field that is no text, and what
+        when the file is not an object, an entry lacks its text or has a field that is not text, and what
         :func:`~pretrieve.raw.json_file.read_json` raises.
     """
     entries = read_json(path, "the encyclopaedia's leads as JSON")
@@ -50,5 +50,5 @@ def read_leads(path: Path) -> dict[str, Lead]:
 def _optional(path: Path, title: str, entry: dict[str, Any], key: str) -> str:
     value = entry.get(key)
     if value is not None and not isinstance(value, str):
-        raise DataError(f"{path}: entry {title!r}: {key} {str(value)[:80]!r}; expected text, or leave the key out.")
+        raise DataError(f"{path}: entry {title!r}: {key} {str(value)[:80]!r}; expected text, or remove the key.")
     return (value or "").strip()
