@@ -9,6 +9,7 @@ from pathlib import Path
 from pretrieve.base.paths import table_file
 from pretrieve.operations.publish.headlines import Headline, headline_table
 from pretrieve.reporting.claims.ledger import Finding, count_verdicts, what_it_shows
+from pretrieve.reporting.claims.verdicts import CONTRADICTED, FAILS, HOLDS, SUPPORTED
 from pretrieve.reporting.report.status import split_name
 from pretrieve.reporting.tables.filling import count_statuses, read_lines
 from pretrieve.reporting.tables.rows import read_rows
@@ -100,8 +101,8 @@ def results_page(
     findings = read_rows(root / "claims.csv", Finding)
     blocks = [
         "# Results",
-        f"The newest published run: {root.name} scale, {date}, commit `{commit[:7]}`. This page is made by `make publish`;"
-        f" edits are lost. Everything in one file: [report.html]({place}report.html), to be downloaded and opened.",
+        f"The newest published run: {root.name} scale, {date}, commit `{commit[:7]}`. `make publish` writes this page. The"
+        f" whole run in one file, to be downloaded and opened: [report.html]({place}report.html).",
         "## Tables",
         "How to read them: [read-a-table.md](read-a-table.md).",
         "\n".join(_table_of_tables(root, tables, place)),
@@ -116,13 +117,13 @@ def results_page(
         " ".join(what_it_shows(root.name, findings)),
         f"{claims_sentence(root)} With effects, p-values and reasons: [claims.md]({place}claims.md).",
     ]
-    tested = [finding for finding in findings if finding.verdict != "not tested"]
-    if tested:
+    decided = [finding for finding in findings if finding.verdict in (SUPPORTED, CONTRADICTED, HOLDS, FAILS)]
+    if decided:
         lines = ["| Verdict | Finding | Where | For / measured / all |", "|:--|:--|:--|--:|"]
-        for f in tested:
+        for f in decided:
             cells = (f.verdict, f.claim, f"{f.paper} {f.section}, {f.table}", f.groups.replace("/", " / "))
             lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
-        blocks.append("\n".join(lines))
+        blocks += ["Claims with a verdict for or against, and how many comparisons are for them:", "\n".join(lines)]
     if figures:
         blocks.append("## Figures")
         blocks += [f"![{name}]({place}figures/{name}.svg)" for name in figures]
