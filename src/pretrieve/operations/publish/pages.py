@@ -33,7 +33,7 @@ def index_page(
         "and cost behind it. The configuration is [config.yaml](config.yaml).",
         f"{claims_sentence(root)} [All claims](claims.md), as [CSV](claims.csv), and"
         " [what each was compared on](claims.groups.csv).",
-        "\n".join(_table_of_tables(root, tables, "")),
+        "\n".join(_table_of_tables(root, tables)),
         "A stage that tables share counts in the wall seconds of each.",
     ]
     if figures:
@@ -48,8 +48,8 @@ def index_page(
     return "\n\n".join(blocks) + "\n"
 
 
-def _table_of_tables(root: Path, tables: Sequence[str], folder: str) -> list[str]:
-    """Lines of a Markdown table: counts, commit, cost and links (below ``folder``) of every table."""
+def _table_of_tables(root: Path, tables: Sequence[str]) -> list[str]:
+    """Lines of a Markdown table: counts, commit, cost and links of every table."""
     lines = [
         "| Table | Cells | Measured | Quoted | Not run | Made at commit | Wall s | Files |",
         "|:--|--:|--:|--:|--:|:--|--:|:--|",
@@ -60,11 +60,21 @@ def _table_of_tables(root: Path, tables: Sequence[str], folder: str) -> list[str
             Path(table_file(str(root), *split_name(name), "manifest.json")).read_text(encoding="utf-8")
         )
         made = manifest["git"]["commit"][:7]  # publish refuses what no commit made
-        links = ", ".join(f"[{extension.split('.')[0]}]({folder}{name}.{extension})" for extension in EXTENSIONS)
+        links = ", ".join(f"[{extension.split('.')[0]}]({name}.{extension})" for extension in EXTENSIONS)
         lines.append(
             f"| {name} | {sum(counts.values())} | {counts['measured']} | {counts['quoted']} | {counts['not-run']} | "
             f"{made} | {manifest['cost']['wall_s']:,.0f} | {links} |"
         )
+    return lines
+
+
+def _cells_of_tables(root: Path, tables: Sequence[str], folder: str) -> list[str]:
+    """Lines of a Markdown table: each table, a link, with its cells measured, quoted and not run."""
+    lines = ["| Table | Cells measured/quoted/not run |", "|:--|--:|"]
+    for name in tables:
+        counts = count_statuses(read_lines(table_file(str(root), *split_name(name))))
+        numbers = "/".join(str(counts[status]) for status in ("measured", "quoted", "not-run"))
+        lines.append(f"| [{name}]({folder}{name}.md) | {numbers} |")
     return lines
 
 
@@ -101,11 +111,11 @@ def results_page(
     findings = read_rows(root / "claims.csv", Finding)
     blocks = [
         "# Results",
-        f"The newest published run: {root.name} scale, {date}, commit `{commit[:7]}`. `make publish` writes this page. The"
-        f" whole run in one file, to be downloaded and opened: [report.html]({place}report.html).",
+        f"The newest published run: {root.name} scale, {date}, commit `{commit[:7]}`. This page is made by `make publish`;"
+        f" edits are lost. Download and open [report.html]({place}report.html) to see everything in one file.",
         "## Tables",
-        "How to read them: [read-a-table.md](read-a-table.md).",
-        "\n".join(_table_of_tables(root, tables, place)),
+        f"How to read them: [read-a-table.md](read-a-table.md). All files, costs and commits: [README.md]({place}README.md).",
+        "\n".join(_cells_of_tables(root, tables, place)),
     ]
     if earlier:
         lines = [
@@ -117,13 +127,10 @@ def results_page(
         " ".join(what_it_shows(root.name, findings)),
         f"{claims_sentence(root)} With effects, p-values and reasons: [claims.md]({place}claims.md).",
     ]
-    decided = [finding for finding in findings if finding.verdict in (SUPPORTED, CONTRADICTED, HOLDS, FAILS)]
-    if decided:
-        lines = ["| Verdict | Finding | Where | For / measured / all |", "|:--|:--|:--|--:|"]
-        for f in decided:
-            cells = (f.verdict, f.claim, f"{f.paper} {f.section}, {f.table}", f.groups.replace("/", " / "))
-            lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
-        blocks += ["Claims with a verdict for or against, and how many comparisons are for them:", "\n".join(lines)]
+    for verdict in (SUPPORTED, CONTRADICTED, HOLDS, FAILS):
+        lines = [f"- {f.claim} ({f.paper} {f.table}, {f.groups})" for f in findings if f.verdict == verdict]
+        if lines:
+            blocks += [f"**{verdict.capitalize()}** (comparisons for / measured / all):", "\n".join(lines)]
     if figures:
         blocks.append("## Figures")
         blocks += [f"![{name}]({place}figures/{name}.svg)" for name in figures]
