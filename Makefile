@@ -13,7 +13,7 @@
 # make compare   a few rows made anew (all that is there, with another SCALE), and compared with the published run [PUBLISHED=DIR]
 # make publish   copy a finished run to results/published/ and refresh README [SCALE=small] [MIRROR=DIR] [SEEDS=1,2] [ONLY=bm25,bert]
 #                or these tables alone [TABLES=dupmae/table1,dupmae/table2]
-# make site      the documentation as a static site with a search: build/site/html/index.html (needs a package index)
+# make site      the documentation as a static site with a search, in build/site/html (needs a package index)
 # make dag       draw docs/rulegraph.svg (needs graphviz)
 # make lock      write envs/requirements.lock anew from pyproject.toml; versions stay where they can [UPGRADE=package]
 # make clean     remove everything that was built (results, data); make clean-venv removes the environment
@@ -139,7 +139,7 @@ site:
 	PYTHONPATH=src $(SITE)/python -c "import pretrieve; print('# Python reference\n'); \
 	  [print(f'::: {module}.{name}\n') for name, module in pretrieve._PLACES.items()]" > $(SITE_SOURCE)/docs/api.md
 	$(SITE)/mkdocs build --strict --quiet
-	@echo "the site is in build/site/html: open index.html"
+	@echo "the site is in build/site/html; to look at it: python3 -m http.server --directory build/site/html"
 
 lock:
 	$(call quoted,$(PYTHON)) -m venv --clear .venv-lock

@@ -7,7 +7,6 @@ a count of claims is not the published run's; the glossary has a term more, or o
 from __future__ import annotations
 
 import csv
-import json
 import re
 from collections import Counter
 from pathlib import Path
@@ -107,13 +106,6 @@ def test_verdicts_are_those_of_the_published_run(page: Path) -> None:
 
 def test_published_verdicts_are_shown() -> None:
     assert {page.name for page in JUDGED} >= {"README.md", "results.md"}
-
-
-def test_counts_of_jobs_are_those_of_the_plan_that_was_timed() -> None:
-    text = (ROOT / "docs/faults.md").read_text(encoding="utf-8")
-    planned = json.loads((ROOT / "benchmarks/results/plan_time.json").read_text(encoding="utf-8"))["cases"]
-    said = {scale: int(jobs.replace(",", "")) for scale, jobs in re.findall(r"at `(\w+)`[^|\n]*\| ([\d,]+) \|", text)}
-    assert "demo" in said and said == {scale: planned[scale]["jobs"] for scale in said}
 
 
 def test_the_glossary_is_short_and_its_terms_are_linked() -> None:

@@ -71,7 +71,7 @@ def finished(table, setting, monkeypatch):
         "unit": "%",
         "seeds": "2",
     }
-    other = finding | {"id": "b", "claim": "Untested.", "verdict": "not tested"}
+    other = finding | {"id": "b", "claim": "Undecided.", "verdict": "inconclusive"}
     write_rows("results/demo/claims.csv", [Finding(**finding), Finding(**other)], Finding)
     group = dict.fromkeys(Comparison._fields, "") | {"id": "a", "effect": "5", "low": "-2.5", "high": "12.5"}
     other = group | {"number": "2", "effect": "9", "cells": '["tiny/table9: nowhere"]'}
@@ -118,7 +118,7 @@ def test_copies_everything_and_shows_the_headlines(finished):
     )
     picture = re.search(r"!\[.+\]\((.+)\)", text)[1]
     assert b"BM-25 minus" in Path(picture).read_bytes()
-    counts = "Of the papers' 2 claims, at this scale: 1 supported, 1 not tested."
+    counts = "Of the papers' 2 claims, at this scale: 1 supported, 1 inconclusive."
     assert counts in text and counts in index and "[svg](figures/tiny/figure1.svg)" in index
     # What is new can be committed, and nothing else changed.
     assert git("status", "--porcelain").splitlines() == ["M README.md", "?? docs/", "?? results/"]
@@ -133,7 +133,7 @@ def test_the_results_page_links_what_is_there(finished):
         and [link for link in links if link != "read-a-table.md" and not Path("docs", link).is_file()] == []
     )
     assert f"../{target.as_posix()}/figures/tiny/figure1.svg" in links
-    assert "**Supported**" in page and "- A | b. (tiny " in page and "Untested" not in page
+    assert "**Supported**" in page and "- A | b. (tiny " in page and "Undecided" not in page
     assert f"| [tiny/table9](../{target.as_posix()}/tiny/table9.md) | 5/1/4 |" in page
 
 

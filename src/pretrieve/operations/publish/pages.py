@@ -150,6 +150,6 @@ def readme_section(root: Path, headlines: Sequence[Headline], folder: str) -> st
         f"{headline_table(headlines, folder)}\n\n"
         f"Measured at the `{root.name}` scale{data}. Each row is a claim's comparison with the median effect. Its interval"
         " covers other test queries and, with several seeds, other seeds.\n\n"
-        f"{claims_sentence(root)} All of them, with tables and figures: [docs/results.md](docs/results.md). The run's files and"
-        f" manifests: [{folder}]({folder}/README.md)."
+        f"{claims_sentence(root)} All of them, with tables and figures: [docs/results.md](docs/results.md). The whole"
+        f" run in one page: [report.html]({folder}/report.html); its files: [{folder}]({folder}/README.md)."
     )
