@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import jinja2
 
-from pretrieve.base.package_files import package_file
+from pretrieve.base.code_folder import package_file
 from pretrieve.references.tables import Table
 from pretrieve.reporting.tables.filling import Line
 from pretrieve.reporting.tables.layout import CHANCE, Page, Row, Shown, make_page
