@@ -121,7 +121,7 @@ def test_the_repositorys_configuration(config) -> None:
         (f"{ICT}.dim", "ful", [f"{ICT}.dim: 'ful'", "allowed: full, half, quarter", "did you mean 'full'?"]),
         (f"{ICT}.dim", DELETED, [f"{ICT}.dim", "a pair objective needs it"]),
         (f"{MLM}.dim", "full", [f"{MLM}.dim", "only a pair objective has it"]),
-        (f"{MLM}.layers", DELETED, [MLM, "needs layers (deep or shallow)"]),
+        (f"{MLM}.layers", DELETED, [MLM, "needs layers (deep, shallow)"]),
         ("encoders.bow-mlp-none.objective", "mlm", ["encoders.bow-mlp-none.objective", "not mlm"]),
         # recipes
         ("recipes.reqa.dim", "full", ["recipes.reqa.dim: unknown key", "allowed: options, preset, recipe"]),
@@ -238,6 +238,7 @@ def test_the_repositorys_configuration(config) -> None:
         ("encoders.base.start", "base", ["encoders.base.start: base → base goes in a circle"]),
         ("encoders.base.start", "bert", ["base → bert → base goes in a circle; one of them must start fresh"]),
         ("encoders.bert.layers", "shallow", ["encoders.bert.layers: 'shallow', but its start 'base' has 'deep'"]),
+        (f"{MLM}.layers", "scrach", [f"{MLM}.layers: 'scrach'", "deep, shallow"]),
         ("encoders.bert.layers", DELETED, ["encoders.bert.layers: None, but its start 'base' has 'deep'"]),
         ("encoders.bow-mlp-ict-bfs-wlp.start", "base", ["bow-mlp-ict-bfs-wlp.body: 'bow-mlp', but its start 'base'"]),
         ("scales.demo.originals", ["nq-opn"], ["scales.demo.originals: 'nq-opn'", "did you mean 'nq-open'?"]),
@@ -373,6 +374,8 @@ def test_options_by_hand(config) -> None:
     shallow, bag = encoder_options(config, "shallow-wlp").to_dict(), encoder_options(config, "bow-mlp-none").to_dict()
     assert shallow["body"]["layers"] == scale["layers"]["shallow"] and bag["body"]["kind"] == "bow-mlp"
     assert bag["objective"] == {"name": "none"}
+    own = changed(changed(config, "scales.demo.layers", scale["layers"] | {"scratch": 5}), f"{MLM}.layers", "scratch")
+    assert encoder_options(own, MLM.partition(".")[2]).body["layers"] == 5
     mlm = encoder_options(config, "transformer-mlm").to_dict()
     examples = {"examples": scale["pretraining"]["examples"]}
     assert mlm["objective"] == {"name": "mlm", "length": scale["passage_length"], **resolve("mlm", None, examples, "")}

@@ -1,6 +1,7 @@
 """A folder with an odd name, no home, a read-only results folder, a clock that jumps: it works, or says why it does not.
 
-Seen to fail when: see the end of docs/faults.md.
+Seen to fail when: all dates in the future are made the same; disk and dates are not looked at before a run; caches stay where
+they are; Java starts in the plain locale.
 """
 
 from __future__ import annotations

@@ -27,6 +27,7 @@ from pretrieve.retrieval.document_table import DocumentTable, write_documents
 from pretrieve.retrieval.export import export
 from pretrieve.retrieval.fusion import fuse
 from pretrieve.retrieval.model_card import CardFacts
+from pretrieve.retrieval.shards import Shards
 from pretrieve.retrieval.snippet import snippet
 from pretrieve.tasks.collection_tables import with_title
 
@@ -214,7 +215,7 @@ def results(tmp_path: Path, retriever: Path) -> tuple[Path, dict]:
     bm25.build_index(
         [(i, with_title(title, text)) for i, title, text in rows], tmp_path / "indexes/bm25/mine", language="de"
     )
-    writer = EmbeddingWriter(tmp_path / "embeddings/a.b-full/mine/seed1", "corpus", 40, 16, "key", shard_rows=16)
+    writer = EmbeddingWriter(tmp_path / "embeddings/a.b-full/mine/seed1", "corpus", 40, 16, "key", Shards(16))
     vectors = np.random.default_rng(3).normal(size=(40, 16)).astype(np.float32)
     for shard, start, stop in writer.pending():
         writer.write(shard, vectors[start:stop])

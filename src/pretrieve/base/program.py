@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import os
+import select
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -20,6 +21,8 @@ from pretrieve.base.job_lock import hold_job
 THEN = "--then"
 #: How the first line of a log begins: what the interpreter's start and a program's imports took; report-time adds it up.
 STARTED_IN = "started in "
+#: How a shell says that a program was ended by SIGPIPE, as other programs are.
+NOBODY_READS = 128 + 13
 
 
 def _process_age() -> float:
@@ -132,7 +135,8 @@ def split_calls(words: Sequence[str]) -> list[list[str]]:
 
 def run_program(function: Callable[[], None], words: list[str] | None = None) -> NoReturn:
     """Run a program and exit: 0 when it returns, 1 with one line on standard error for a :class:`PretrieveError`, and for a
-    disk that is full or read-only, wherever that was met.
+    disk that is full or read-only, wherever that was met; :data:`NOBODY_READS`, without a word, when whoever read the output has
+    ended.
 
     Every other exception is a defect of the program and keeps its traceback. Output is line-buffered. With ``--log FILE``
     among the words everything printed goes to that file as well, plain, while a terminal gets progress bars.
@@ -150,12 +154,28 @@ def run_program(function: Callable[[], None], words: list[str] | None = None) ->
         function()
     except PretrieveError as error:
         _fail(error)
+    except BrokenPipeError:
+        if not _nobody_reads():
+            raise
+        # What is left in the buffers is not tried again at the end of the process.
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        for stream in (1, 2):
+            os.dup2(nowhere, stream)
+        sys.exit(NOBODY_READS)
     except Exception as error:
         said = explained(error)
         if said is None:
             raise
         _fail(said)
     sys.exit(0)
+
+
+def _nobody_reads() -> bool:
+    """Whether the reader of standard output or error has ended: ``pretrieve --help | head -1``."""
+    poll = select.poll()
+    for stream in (1, 2):
+        poll.register(stream, 0)
+    return any(event & select.POLLERR for _, event in poll.poll(0))
 
 
 def _fail(error: PretrieveError) -> NoReturn:

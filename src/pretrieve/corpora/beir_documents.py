@@ -19,7 +19,7 @@ from pretrieve.corpora.builder import Article
 from pretrieve.corpora.wikitext import Paragraph, Section
 from pretrieve.raw.raw_text import Warnings, read_json_lines
 
-_HEADING = re.compile(r"(#{1,6})[ \t]+(.*?)[ \t#]*$")
+_HEADING = re.compile(r"(#{1,6})[ \t]+(.*)$")
 
 
 def sections_of(text: str) -> list[Section]:
@@ -36,7 +36,7 @@ def sections_of(text: str) -> list[Section]:
             sections[-1].paragraphs.append(Paragraph(" ".join(block)))
             block = []
         if found:
-            sections.append(Section(found[2], max(2, len(found[1]))))
+            sections.append(Section(found[2].rstrip(" \t#"), max(2, len(found[1]))))
         else:
             block += line.split()
     first, *rest = sections

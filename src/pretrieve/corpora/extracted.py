@@ -26,7 +26,6 @@ and ``>`` written as entities, which some versions do. Other tags go; their text
 
 from __future__ import annotations
 
-import html
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -42,6 +41,7 @@ from pretrieve.corpora.wikitext import (
     is_prose,
     parse_paragraph,
     tidy,
+    unescaped,
 )
 from pretrieve.raw.raw_text import Warnings, read_lines
 
@@ -101,7 +101,7 @@ def sections_of(lines: Iterable[str]) -> list[Section]:
     sections = [Section("", 1)]
     for line in lines:
         if "&" in line:
-            line = html.unescape(line)
+            line = unescaped(line)
         line = line.strip()
         if len(line) < MIN_PARAGRAPH_CHARS:
             if line and is_heading(line):
@@ -151,8 +151,8 @@ def _open_block(path: Path, begin: int, what: str) -> DataError:
 
 
 def _article(path: Path, begin: int, attributes: dict[str, str], lines: list[str], warnings: Warnings) -> Article:
-    title = html.unescape(attributes["title"])
-    if lines and html.unescape(lines[0]).strip() == title.strip():
+    title = unescaped(attributes["title"])
+    if lines and unescaped(lines[0]).strip() == title.strip():
         lines = lines[1:]
     else:
         warnings.add("first line is not the title", f"{path}, line {begin + 1}")

@@ -29,6 +29,10 @@ WORDS = 200
 SUFFIXES = (".txt", ".txt.gz", ".txt.bz2")
 
 
+class UnreadableFile(DataError):
+    """A file that is damaged, locked, or not of the kind that its name says."""
+
+
 def files_inside(folder: Path, suffixes: tuple[str, ...]) -> list[Path]:
     """The files below a folder that end in one of the suffixes, by their places in it, in the order of the names. Nothing hidden;
     links to folders and links to nothing are passed over."""

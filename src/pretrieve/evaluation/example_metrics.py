@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
-from scipy.stats import rankdata, spearmanr
+import scipy
 
 from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.base.files import sha256_of
@@ -48,7 +48,7 @@ def spearman(scores: np.ndarray, labels: np.ndarray) -> float:
     """
     if np.ptp(scores) == 0 or np.ptp(labels) == 0:
         return 0.0
-    return float(spearmanr(scores, labels).statistic)
+    return float(scipy.stats.spearmanr(scores, labels).statistic)
 
 
 def auc(scores: np.ndarray, labels: np.ndarray) -> float:
@@ -60,7 +60,7 @@ def auc(scores: np.ndarray, labels: np.ndarray) -> float:
     clicked = labels > 0
     hits, rest = int(clicked.sum()), int((~clicked).sum())
     # Mann-Whitney: the mean rank of what was clicked, ties sharing theirs.
-    return float((rankdata(scores)[clicked].sum() - hits * (hits + 1) / 2) / (hits * rest))
+    return float((scipy.stats.rankdata(scores)[clicked].sum() - hits * (hits + 1) / 2) / (hits * rest))
 
 
 def ranked_labels(scores: np.ndarray, labels: np.ndarray) -> np.ndarray:

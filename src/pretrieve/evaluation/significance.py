@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import ndtr, stdtrit
+import scipy
 
 from pretrieve.base.errors import ConfigError, DataError
 
@@ -119,7 +119,7 @@ class Estimate:
 
     def _half_width(self, tail: float) -> float:
         # stdtrit: Student's quantile without the cost of scipy.stats, for it is asked for many times
-        return math.sqrt(sum(variance * stdtrit(df, 1 - tail) ** 2 for variance, df in self.parts))
+        return math.sqrt(sum(variance * scipy.special.stdtrit(df, 1 - tail) ** 2 for variance, df in self.parts))
 
 
 def crossed_estimate(scores: Sequence[np.ndarray], weights: Sequence[float], bases: Sequence[str]) -> Estimate:
@@ -196,7 +196,7 @@ def simultaneous_tail(differences: np.ndarray, level: float = 0.05) -> float:
     if not moving.any():
         return level / 2
     largest = (np.abs(off[:, moving]) / spread[moving]).max(1)
-    tail = float(ndtr(-np.quantile(largest, 1 - level)))
+    tail = float(scipy.special.ndtr(-np.quantile(largest, 1 - level)))
     return min(level / 2, max(tail, level / 2 / differences.shape[1]))
 
 

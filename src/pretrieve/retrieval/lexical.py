@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 
 from pretrieve.base.errors import ConfigError, DataError
-from pretrieve.retrieval.shards import Part, ShardWriter, open_store
+from pretrieve.retrieval.shards import ALONE, Part, Shards, ShardWriter, open_store
 
 INDEX, VALUE = np.dtype("<i4"), np.dtype("<f4")
 
@@ -40,16 +40,14 @@ class LexicalWriter(ShardWriter):
         top: int,
         vocabulary: int,
         key: str,
-        shard_rows: int = 262_144,
-        owner: bool = True,
+        shards: Shards = ALONE,
     ) -> None:
-        if rows < 0 or not 1 <= top <= vocabulary or shard_rows < 1:
+        if not 1 <= top <= vocabulary:
             raise ConfigError(
-                f"lexical store '{name}': rows={rows}, top={top}, vocabulary={vocabulary}, shard_rows={shard_rows}; "
-                "expected rows >= 0, 1 <= top <= vocabulary, shard_rows >= 1."
+                f"lexical store '{name}': top={top}, vocabulary={vocabulary}; expected 1 <= top <= vocabulary."
             )
-        plan = {"rows": rows, "top": top, "vocabulary": vocabulary, "key": key, "shard_rows": shard_rows}
-        super().__init__(directory, name, plan, [Part(".indices", top, INDEX), Part(".values", top, VALUE)], owner)
+        plan = {"rows": rows, "top": top, "vocabulary": vocabulary, "key": key}
+        super().__init__(directory, name, plan, [Part(".indices", top, INDEX), Part(".values", top, VALUE)], shards)
 
     def write(self, shard: int, indices: np.ndarray, values: np.ndarray) -> None:
         """Write one shard: indices and values (rows of the shard, top).

@@ -39,25 +39,36 @@ class Part:
     dtype: np.dtype
 
 
+@dataclass(frozen=True)
+class Shards:
+    """How a store is cut and who writes it: rows of a shard; ``owner``: see the module's docstring."""
+
+    rows: int = 262_144
+    owner: bool = True
+
+
+ALONE = Shards()
+
+
 class ShardWriter:
     """Write the matrices of a store shard by shard, in any order.
 
-    plan: what must be equal for shards of an earlier run to be kept; parts: the matrices, all of ``plan["rows"]`` rows.
-    owner: see the module's docstring; alone in a run, a writer owns its store.
+    plan: what else than the rows of a shard must be equal for shards of an earlier run to be kept; parts: the matrices, all of
+    ``plan["rows"]`` rows. Alone in a run, a writer owns its store.
     """
 
-    def __init__(self, directory: Path | str, name: str, plan: dict, parts: Sequence[Part], owner: bool = True) -> None:
+    def __init__(self, directory: Path | str, name: str, plan: dict, parts: Sequence[Part], shards: Shards) -> None:
         self.directory, self.name, self.parts = Path(directory), name, tuple(parts)
-        rows, shard_rows = plan["rows"], plan["shard_rows"]
+        rows, shard_rows = plan["rows"], shards.rows
         if rows < 0 or shard_rows < 1:
             raise ConfigError(
                 f"store '{name}': rows={rows}, shard_rows={shard_rows}; expected rows >= 0, shard_rows >= 1."
             )
-        self._plan = {"name": name, **plan}
+        self._plan = {"name": name, **plan, "shard_rows": shard_rows}
         self._meta = self.directory / f"{name}.json"
         self._plan_file = self.directory / f"{name}.plan.json"
         self._shards = [(start, min(start + shard_rows, rows)) for start in range(0, rows, shard_rows)]
-        if owner:
+        if shards.owner:
             self._resume()
 
     def _resume(self) -> None:

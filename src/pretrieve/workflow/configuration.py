@@ -245,21 +245,22 @@ def _check_encoder(name: str, encoder: Mapping[str, Any], config: Mapping[str, A
     where, objective = f"config: encoders.{name}", encoder["objective"]
     check_snapshots(name, encoder, config["encoders"])
     contrastive = not isinstance(objective, str)
+    scale = config["scales"][config["scale"]]
     if encoder["body"] == "t5":
-        sizes = config["scales"][config["scale"]].get("t5", {})
+        sizes = scale.get("t5", {})
         if "start" not in encoder and encoder.get("layers") not in sizes:
             raise _refuse(f"encoders.{name}.layers", encoder.get("layers"), sizes)
-    elif encoder.get("layers", "deep") not in ("deep", "shallow"):
-        raise _refuse(f"encoders.{name}.layers", encoder["layers"], ("deep", "shallow"))
+    elif encoder.get("layers", "deep") not in scale["layers"]:
+        raise _refuse(f"encoders.{name}.layers", encoder["layers"], scale["layers"])
     if not set(objective) <= set(PAIR_TASKS) if contrastive else objective not in OBJECTIVES:
         raise _refuse_objective(f"encoders.{name}.objective", objective)
     if "." in name or (encoder["body"] == "transformer" and "layers" not in encoder and "start" not in encoder):
         raise ConfigError(
-            f"{where}: a transformer needs layers (deep or shallow), or a start to take them from, and a name has no dot"
+            f"{where}: a transformer needs layers (deep, shallow), or a start to take them from, and a name has no dot"
         )
     if contrastive != ("dim" in encoder):
         raise ConfigError(f"{where}.dim: a pair objective needs it, and only a pair objective has it")
-    room = config["scales"][config["scale"]]["body"]["max_positions"]
+    room = scale["body"]["max_positions"]
     span = 0 if contrastive else objective_options(config, name).get("span_length", 0)
     if span > room:
         raise ConfigError(
@@ -272,7 +273,7 @@ def _check_encoder(name: str, encoder: Mapping[str, Any], config: Mapping[str, A
         )
     if encoder["body"] == "bow-mlp" and not contrastive and objective != "none":
         raise ConfigError(f"{where}.objective: a bow-mlp has no states to predict words from; not {objective}")
-    budgets = config["scales"][config["scale"]]["pretraining"]["budgets"]
+    budgets = scale["pretraining"]["budgets"]
     if objective == "none":
         if "budget" in encoder:
             raise ConfigError(f"{where}.budget: objective none trains nothing and has no budget")
