@@ -52,11 +52,16 @@ class Measure(NamedTuple):
 
 @dataclass(frozen=True)
 class Axis:
-    """``scale``: ``category`` (each x is a name), ``linear`` or ``log2``; of a y axis always linear."""
+    """``scale``: ``category`` (each x is a name), ``ordered`` (names that have an order), ``linear`` or ``log2``; a y axis is
+    linear."""
 
     label: str
     unit: str
     scale: str = "linear"
+
+    @property
+    def is_names(self) -> bool:
+        return self.scale in ("category", "ordered")
 
     @property
     def text(self) -> str:
@@ -111,7 +116,6 @@ class Panel:
     x: Axis
     y: Axis
     series: tuple[Series, ...]
-    published_panel: bool = False
 
 
 @dataclass(frozen=True)
@@ -240,7 +244,6 @@ def _panel(name: str, entry: Mapping[str, Any], path: Path) -> Panel:
         x=Axis(entry["x"]["label"], entry["x"].get("unit", ""), entry["x"]["scale"]),
         y=Axis(entry["y"]["label"], entry["y"]["unit"]),
         series=series,
-        published_panel=entry.get("published_panel", False),
     )
 
 
