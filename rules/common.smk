@@ -152,6 +152,7 @@ def whole_run(wildcards):
         *TABLE_FILES,
         *PLAN.figure_files(),
         f"{ROOT}/claims.csv",
+        f"{ROOT}/league.csv",
         f"{ROOT}/report.html",
     ]
 

@@ -34,7 +34,7 @@ TIMEOUT = 1200
 
 
 #: Rules behind the tables: one job each, wherever everything is made.
-READERS_OF_TABLES = ("claims", "report")
+READERS_OF_TABLES = ("claims", "league", "report")
 
 
 @dataclass(frozen=True)

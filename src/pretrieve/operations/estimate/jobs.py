@@ -90,10 +90,10 @@ class Graph:
         return Job("table", "", name)
 
     def everything(self) -> list[Job]:
-        """What plain ``snakemake`` asks for: the configuration's tables and figures, the claims and the report."""
+        """What plain ``snakemake`` asks for: the configuration's tables and figures, the claims, the league and the report."""
         tables = [self.table(name) for name in self.plan.config["tables"]]
         figures = [Job("figure", "", name) for name in self.plan.config.get("figures", ())]
-        return [*tables, *figures, Job("claims"), Job("report")]
+        return [*tables, *figures, Job("claims"), Job("league"), Job("report")]
 
     def making(self, file: str) -> Job | None:
         """The job that makes a file; None for a file that is there from the start."""
@@ -160,7 +160,7 @@ class Graph:
                 yield from (*plan.table_inputs(*name), *plan.table_overlaps(*name), *plan.table_sources(*name))
             case "figure":
                 yield from (*figure_inputs(plan, job.place), *plan.figure_sources(*job.place.split("/")))
-            case "claims" | "report":
+            case "claims" | "league" | "report":
                 yield from (*plan.table_files(), *plan.figure_files())
             case "corpus":
                 for part in plan.corpus_parts(job.place):

@@ -43,7 +43,7 @@ class Machines:
 def needs_of(config: Mapping[str, Any]) -> Callable[[str], Need]:
     """What jobs ask for at the configuration's scale (:mod:`pretrieve.workflow.job_resources`), by stage."""
     column = COLUMNS.index(column_of(config))
-    other = {"claims": "report", "published_negatives": "collection"}
+    other = {"claims": "report", "league": "report", "published_negatives": "collection"}
 
     def of(stage: str) -> Need:
         name = other.get(stage, stage.removesuffix("_checkpoint"))

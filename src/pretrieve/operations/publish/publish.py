@@ -37,7 +37,7 @@ from pretrieve.workflow.commands import DEFAULT_SCALE, make_it
 
 BEGIN, END = "<!-- results:begin -->", "<!-- results:end -->"
 #: What a run has once.
-LEDGER = ("claims.csv", "claims.groups.csv", "claims.md", "report.html")
+LEDGER = ("claims.csv", "claims.groups.csv", "claims.md", "league.csv", "league.pairs.csv", "order.csv", "report.html")
 
 
 def publish(

@@ -22,7 +22,7 @@
 
   function show() {
     let id = "";
-    try { id = decodeURIComponent(location.hash.slice(1)); } catch { /* a broken address leads to the overview */ }
+    try { id = decodeURIComponent(location.hash.slice(1).split("?")[0]); } catch { /* a broken address leads to the overview */ }
     const target = id ? document.getElementById(id) : null;
     const page = (target && target.closest(".page")) || pages[0];
     close();
