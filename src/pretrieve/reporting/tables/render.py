@@ -56,7 +56,7 @@ def to_html(table: Table, lines: Sequence[Line], setting: Setting) -> str:
         page=page,
         head=head_rows(page.columns, page.column_group),
         parts=_parts(page),
-        reading=explain_cells(lines),
+        reading=explain_cells(lines, page.columns),
         name=table.name,
         url=table.url,
     )
