@@ -144,7 +144,7 @@ def _unwrap(lines: Iterable[str]) -> list[str]:
 
 
 def _without_captions(pieces: list[str]) -> list[str]:
-    """Drop ``Enlarge`` and the caption before and behind it. The two differ in blanks beside links, and either may
+    """Drop ``Enlarge`` and the caption before and after it. The two differ in blanks beside links, and either may
     have run on with the prose beside it, where a line was full."""
     kept: list[str] = []
     rest = iter(pieces)

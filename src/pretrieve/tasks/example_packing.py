@@ -33,7 +33,7 @@ def pack_singles(store: TokenStore, texts: np.ndarray, length: int) -> Packed:
 
 
 def pair_lengths(first: np.ndarray, second: np.ndarray, room: np.ndarray | int) -> tuple[np.ndarray, np.ndarray]:
-    """Tokens (n,) kept of each of two texts of so many tokens (n,) when there is room for ``room`` in all.
+    """Tokens (n,) kept of each of two texts of this many tokens (n,) when there is room for ``room`` in all.
 
     >>> pair_lengths(np.array([9, 9, 2, 3]), np.array([9, 1, 9, 4]), 7)
     (array([4, 6, 2, 3]), array([3, 1, 5, 4]))

@@ -36,7 +36,7 @@ def read_inverse_cloze(
 ) -> None:
     """Write the collection.
 
-    files: ``corpus``: ``corpus.jsonl``; pairs: at most so many pairs are drawn, one from a document; a tenth of them is dev,
+    files: ``corpus``: ``corpus.jsonl``; pairs: at most this many pairs are drawn, one from a document; a tenth of them is dev,
     a tenth test; keep: share of the pairs whose document keeps the sentence; seed: decides documents, sentences and splits.
 
     Raises as :func:`~pretrieve.benchmarks.made.corpus_pairs.draw` does; a document needs two sentences, one of them of 4 to 64
