@@ -11,7 +11,7 @@ Format: https://github.com/attardi/wikiextractor, section "Usage". ::
 
     </doc>
 
-Line 1 repeats the title. Every other line is a paragraph, or a heading with a full stop behind it. Nothing tells the
+Line 1 repeats the title. Every other line is a paragraph, or a heading with a full stop after it. Nothing tells the
 two apart, nor the level of a heading, so here:
 
 * a line of less than 60 characters is never a paragraph (as in :mod:`pretrieve.corpora.wikitext`);

@@ -168,7 +168,7 @@ class AnceObjective(RankingObjective):
         self.refreshed = -1
 
     def known_until(self, step: int) -> int:
-        """The last step before the next refresh: what comes behind it depends on weights that are not there yet."""
+        """The last step before the next refresh: what comes after it depends on weights that are not there yet."""
         return step - step % self.refresh + self.refresh - 1
 
     def micro_batches(self, step: int, parts: int = 1) -> list[MicroBatch]:

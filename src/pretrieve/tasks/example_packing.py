@@ -78,7 +78,7 @@ def pack_histories(store: TokenStore, texts: np.ndarray, starts: np.ndarray, cou
     owner = np.repeat(np.arange(n), counts)
     clicked = texts[np.repeat(starts, counts) + ragged_arange(counts)]
     token_start, token_length = passage_spans(store, clicked)
-    cost = token_length + 1  # a title and the [SEP] behind it
+    cost = token_length + 1  # a title and the [SEP] after it
     # What a title and everything newer cost: the user's total but for what is older.
     before = np.cumsum(cost) - cost
     first = np.cumsum(counts) - counts

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 #: Words of a sentence that is a query: a shorter one says too little, a longer one is not a sentence.
 SHORTEST, LONGEST = 4, 64
 _LETTER = re.compile(f"[{UNSPACED}]")
-#: Where a sentence ends besides: behind the marks of Indian scripts, Tibetan, Burmese and Khmer; at a blank of Thai and Lao,
+#: Where a sentence ends besides: after the marks of Indian scripts, Tibetan, Burmese and Khmer; at a blank of Thai and Lao,
 #: which have no mark.
 _END = re.compile(r"(?<=[।॥།။។])\s*|(?<=[\u0e01-\u0eff])\s+(?=[\u0e01-\u0eff])")
 
