@@ -5,7 +5,7 @@ name                  value of a query
 ====================  =========================================================================================
 ``recall@k``          relevant documents among the first k, as a share of all relevant ones
 ``precision@k``       the same as a share of k; P@1 is ``precision@1``
-``mrr``, ``mrr@k``    1 / rank of the first relevant document, 0 behind rank k
+``mrr``, ``mrr@k``    1 / rank of the first relevant document, 0 after rank k
 ``ndcg@k``            sum of grade / log2(1 + rank) over the first k, divided by the best possible (trec_eval's)
 ``map``, ``map@k``    mean over all relevant documents of the precision at their ranks
 ``hit_rate@k``        1 if a relevant document is among the first k (trec_eval's success)

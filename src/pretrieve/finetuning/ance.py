@@ -119,7 +119,7 @@ class FreshNegatives:
         return negatives
 
     def keep(self, directory: Path, steps: int, refresh: int) -> list[Path]:
-        """Copy the files of a finished run of so many steps into the retriever's directory; returns where they are."""
+        """Copy the files of a finished run of this many steps into the retriever's directory; returns where they are."""
         wanted = [self.path(step) for step in range(0, steps, refresh) if self.path(step).is_file()]
         Path(directory).mkdir(parents=True, exist_ok=True)
         return [Path(shutil.copyfile(path, Path(directory) / path.name)) for path in wanted]
@@ -168,7 +168,7 @@ class AnceObjective(RankingObjective):
         self.refreshed = -1
 
     def known_until(self, step: int) -> int:
-        """The last step before the next refresh: what comes behind it depends on weights that are not there yet."""
+        """The last step before the next refresh: what comes after it depends on weights that are not there yet."""
         return step - step % self.refresh + self.refresh - 1
 
     def micro_batches(self, step: int, parts: int = 1) -> list[MicroBatch]:

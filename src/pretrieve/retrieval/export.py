@@ -156,7 +156,7 @@ def projection_modules(projection: nn.Module) -> list[Module]:
     Raises
     ------
     ConfigError
-        for a module that is none of the heads.
+        for a module that is not one of the heads.
     """
     if isinstance(projection, nn.Identity):
         return []

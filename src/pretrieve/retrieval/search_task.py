@@ -70,7 +70,7 @@ def search_task(
     ----------
     options:
         ``index``: of :mod:`pretrieve.retrieval.index`, by default exact search of the shards on disk, in memory that does not
-        grow with the corpus; ``joint_candidates``: joint scores of so many documents that the dense part finds, and 0, the
+        grow with the corpus; ``joint_candidates``: joint scores of this many documents that the dense part finds, and 0, the
         default, of all.
     candidates:
         query id → documents: only these are ranked (rerank setting).

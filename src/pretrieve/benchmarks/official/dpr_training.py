@@ -52,7 +52,7 @@ class TrainingQuestion(NamedTuple):
 def read_training(path: Path | str, warnings: Warnings | None = None) -> Iterator[tuple[int, TrainingQuestion]]:
     """Number in the file (from 0) and content of each training question that has a positive, streaming.
 
-    Raises DataError for an element without a question or with passages that are none, and what
+    Raises DataError for an element without a question or with invalid passages, and what
     :func:`pretrieve.raw.json_file.read_json_array` raises; file and element are named.
     """
     warnings = Warnings() if warnings is None else warnings
