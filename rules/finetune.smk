@@ -3,7 +3,7 @@
 # from task to task and from family to family (encoder and recipe), so families with equal ones have a rule of their own.
 # `--threads` stands twice on the command line: each command has its own, and where scores follow the second one is theirs.
 # Retrievers are `update`d: a job that runs again for its scores finds the models there, and trains none of them again
-# (pretrieve/finetuning/finished_model.py).
+# (pretrieve/finetuning/finetune.py).
 
 for task_name in PLAN.tasks:
     for (sizes, follows), families in PLAN.trainings(task_name).items():

@@ -174,7 +174,7 @@ def test_what_cannot_be_evaluated(tmp_path: Path) -> None:
         ("id\tscore\n", "begins with 'id"),
         ("example_id\tscores\tlabels\na\t1\n", "line 2: found 'a"),
         ("example_id\tscores\tlabels\na\tx\t1\n", "line 2"),
-        ("example_id\tscores\tlabels\na\t1\t1\na\t1\t1\n", "line 3: example 'a' stands twice"),
+        ("example_id\tscores\tlabels\na\t1\t1\na\t1\t1\n", "line 3: example 'a' appears twice"),
         ("example_id\tscores\tlabels\na\t\t1\n", "line 2: example 'a' .* has no score"),
     ],
 )

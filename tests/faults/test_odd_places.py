@@ -142,7 +142,7 @@ def test_what_is_no_folder_is_named(tmp_path: Path, what: str):
     else:
         place.symlink_to(tmp_path / "nowhere")
     with pytest.raises(
-        DataError, match="data: is no folder" if what == "a file" else "data: is a link to .*/nowhere, which is not"
+        DataError, match="data: is not a folder" if what == "a file" else "data: is a link to .*/nowhere, which is not"
     ):
         check_writable([place / "demo" if what == "below a link" else place])
 

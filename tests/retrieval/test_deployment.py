@@ -20,6 +20,7 @@ from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.commands import index as index_command
 from pretrieve.commands import my_corpus_export
 from pretrieve.commands import search as search_command
+from pretrieve.commands.search import snippet
 from pretrieve.models.sentence_modules import Reading
 from pretrieve.retrieval import bm25
 from pretrieve.retrieval.deployment import SearchSettings, deploying, read_settings, write_vectors
@@ -28,7 +29,6 @@ from pretrieve.retrieval.export import export
 from pretrieve.retrieval.fusion import fuse
 from pretrieve.retrieval.model_card import CardFacts
 from pretrieve.retrieval.shards import Shards
-from pretrieve.retrieval.snippet import snippet
 from pretrieve.tasks.collection_tables import with_title
 
 TEXT = """

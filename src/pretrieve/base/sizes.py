@@ -27,7 +27,7 @@ def factor(environment: Mapping[str, str] = os.environ) -> float:
     Raises
     ------
     ConfigError
-        when the variable is no number above 0.
+        when the variable is not a number above 0.
     """
     text = environment.get(FACTOR) or "1"
     try:

@@ -16,9 +16,9 @@ two apart, nor the level of a heading, so here:
 
 * a line of less than 60 characters is never a paragraph (as in :mod:`pretrieve.corpora.wikitext`);
 * such a line is a heading, of level 2, when it ends with ``.``, begins with a capital, a digit or a quotation mark,
-  and is no sentence: it holds none of :data:`VERBS` and no other full stop that ends a sentence;
-* sections of references and of nothing but headings are left out, like lists, lone formulas and everything else that
-  is no prose by :func:`~pretrieve.corpora.wikitext.is_prose`.
+  and is not a sentence: it holds none of :data:`VERBS` and no other full stop that ends a sentence;
+* sections of references and of nothing but headings are omitted, like lists, lone formulas and everything else that
+  is not prose by :func:`~pretrieve.corpora.wikitext.is_prose`.
 
 Links are kept where the extractor was told to keep them (``--links``): ``<a href="Title">label</a>``, also with ``<``
 and ``>`` written as entities, which some versions do. Other tags go; their text stays.

@@ -50,7 +50,7 @@ def read_pages(path: Path, namespace: int = 0) -> Iterator[Page]:
     ------
     DataError
         when the file is truncated, is not bz2/gzip/XML, holds no ``<mediawiki>`` element, has a page whose ``<id>`` or
-        ``<ns>`` is no number, or one without ``<ns>`` and no table of namespaces; the message names the file, the line (of
+        ``<ns>`` is not a number, or one without ``<ns>`` and no table of namespaces; the message names the file, the line (of
         the XML) and the last page that was read whole.
     """
     last = "none"

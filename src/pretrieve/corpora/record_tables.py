@@ -171,7 +171,7 @@ def _parquet(path: Path) -> tuple[list[str], Read]:
                         number += 1
                         yield number, row
         except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
-            raise DataError(f"{path}: damaged behind row {number:,} ({error}); fetch or write it again.") from None
+            raise DataError(f"{path}: damaged after row {number:,} ({error}); fetch or write it again.") from None
 
     return columns, read
 
@@ -218,7 +218,7 @@ def _find(path: object, columns: Sequence[str], given: Mapping[str, str]) -> dic
         if what in given:
             if given[what] not in columns:
                 raise ConfigError(
-                    f"columns: {what}: {given[what]!r} is no column of {path}; it has {_listed(columns)}"
+                    f"columns: {what}: {given[what]!r} is not a column of {path}; it has {_listed(columns)}"
                     f"{nearest(given[what], columns[:_SHOWN])}"
                 )
             found[what] = given[what]

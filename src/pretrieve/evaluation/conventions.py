@@ -101,7 +101,7 @@ def msmarco_mrr(
     From ``msmarco_passage_eval.py`` and ``msmarco_doc_eval.py`` (castorini/anserini-tools@5b819c1, ``compute_metrics``):
 
     * The mean is over all reference queries (6,980 in ``qrels.dev.small``); one that the run lacks counts 0. Queries
-      that only the run has are left out. No query in common is an error.
+      that only the run has are omitted. No query in common is an error.
     * The **file's rank** decides, not the score. All documents of the reference are relevant, whatever their grade.
     * ``passage``: ranks are slots. A later line of the same rank replaces the earlier, and a slot that no line fills
       holds passage **0**, which is a real passage: if it is relevant, an unfilled rank counts as a hit. The script

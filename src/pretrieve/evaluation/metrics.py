@@ -120,7 +120,7 @@ def evaluate(
     """Score a run against relevance judgements ``qrels[query_id][doc_id] = grade``, and ``hits@k`` against ``answers``.
 
     The qrels define the queries: one that is missing from the run, or has no hits, counts 0; one that only the run
-    has is left out. Documents of grade 0 are judged and not relevant. A query without relevant documents counts 0.
+    has is omitted. Documents of grade 0 are judged and not relevant. A query without relevant documents counts 0.
 
     Raises ConfigError when a metric is unknown or none is asked for, or ``hits@k`` is and there are no ``answers``, and
     DataError when the qrels are empty, a document repeats for a query, or a question has no answers.

@@ -12,7 +12,7 @@ how many depends on the machines. Here training waits, and a run is a function o
 
 Until the first refresh the given negatives are used (those that the start model mined); without any, the first is before step 0.
 
-Every refresh leaves its lists as a file of negatives, ``step{n·r}.jsonl.gz``. A run that goes on from a checkpoint reads the one
+Every refresh leaves its lists as a file of negatives, ``step{n·r}.jsonl.gz``. A run resumed from a checkpoint reads the one
 in use; where a refresh is due at the very step, it is done again from the same weights. Several processes share
 the embedding; the first one searches, and all read its file.
 """
@@ -125,7 +125,7 @@ class FreshNegatives:
         return [Path(shutil.copyfile(path, Path(directory) / path.name)) for path in wanted]
 
     def clear(self) -> None:
-        """Remove the run's folder; after its checkpoints, which need it to go on."""
+        """Remove the run's folder; after its checkpoints, which need it to continue."""
         shutil.rmtree(self.directory, ignore_errors=True)
         if self.directory.parent.is_dir() and not any(self.directory.parent.iterdir()):
             self.directory.parent.rmdir()
@@ -181,7 +181,7 @@ class AnceObjective(RankingObjective):
         if due == 0 and self._given is not None:
             self.groups, self.refreshed = self._given, -1
         elif due != self.refreshed:
-            # Not the first step of its period: the run goes on from a checkpoint, and has done this refresh before.
+            # Not the first step of its period: the run continues from a checkpoint, and has done this refresh before.
             negatives = self._fresh.find(due) if step == due > self.refreshed else self._fresh.read(due)
             options = {**self.options, "pool": self._fresh.sample, "pool_from": "first", "sources": "union"}
             self.groups = Groups(self._data, self._fresh.rows, options, [negatives], self._fresh.seed)

@@ -10,7 +10,7 @@ softmax, not in_batch      each query over its own G documents
 pairwise, hinge            each query's relevant document against its own negatives; SEED-Encoder, ANCE
 =========================  ============================================================================================
 
-``false_negatives: masked``: a document of the batch that is relevant to a query, but is not the one of its group, is left out
+``false_negatives: masked``: a document of the batch that is relevant to a query, but is not the one of its group, is omitted
 of that query's sum: a document that stands in the batch twice is not its own negative, and neither is another answer.
 ``kept``: it is a negative like all others, as in tevatron, DPR, RetroMAE and T5X.
 
@@ -178,7 +178,7 @@ def all_scores(queries: torch.Tensor, documents: torch.Tensor) -> torch.Tensor:
 
 def in_batch_loss(scores: torch.Tensor, group: Group, data: Dataset, options: Mapping[str, Any]) -> torch.Tensor:
     """Summed softmax loss of scores (B, B·G), each query with all documents of the batch; other documents that are relevant to
-    a query are left out of its sum, unless ``false_negatives: kept``. ``direction: both`` of the options adds the columns."""
+    a query are excluded from its sum, unless ``false_negatives: kept``. ``direction: both`` of the options adds the columns."""
     count, size = group.documents.shape
     target = np.arange(count) * size
     loss = both_directions if options["direction"] == "both" else softmax_loss

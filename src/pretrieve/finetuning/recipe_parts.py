@@ -155,7 +155,7 @@ class Run(Part):
 
     ``steps`` and ``epochs`` are both limits; a source that states one of them leaves the other out of reach. With ``steps: 0``
     nothing is trained: the retriever is the encoder as it is.
-    ``schedule_steps``: where the schedule of the learning rate would end if training went on; 0: with the training.
+    ``schedule_steps``: where the schedule of the learning rate would end if training continued; 0: with the training.
     ``few_epochs``: what ``epochs`` is chosen from by validation loss, for all training-set sizes but ``full``; []: no search.
     """
 

@@ -16,7 +16,7 @@ option                  paper                                      released code
 ======================  =========================================  ====================================================
 
 Two choices. [SEP] takes part in the maximum, for ``unmasked`` too: the paper's tokens are all "besides [CLS]", the
-code has it in, and a text of one word has nothing else left when that is masked. And ``unmasked`` leaves out every
+code has it in, and a text of one word has nothing else left when that is masked. And ``unmasked`` omits every
 position that the encoder has to predict, also where options put a random word or the word itself in place of [MASK].
 """
 

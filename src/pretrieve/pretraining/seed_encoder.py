@@ -29,7 +29,7 @@ from pretrieve.training.objective import MicroBatch
 
 
 class SeedEncoder:
-    """Encoder and decoder trained together. A term of weight 0 is left out, and so is the word head if that is ``mlm``.
+    """Encoder and decoder trained together. A term of weight 0 is omitted, and so is the word head if that is ``mlm``.
 
     ``word_terms`` leaves the decoder out: where its loss begins depends on more than the vocabulary (see its module).
     """

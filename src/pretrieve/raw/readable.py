@@ -32,7 +32,7 @@ def check_readable(path: Path, name: str, member: str = "") -> None:
         begin = stream.read(1024)
     if _PAGE.match(begin.removeprefix(codecs.BOM_UTF8)) and not name.lower().endswith((".html", ".htm", ".xml")):
         raise DataError(
-            f"{path}: a web page; expected the file {name}. Is there a form to sign in or to agree to before it?"
+            f"{path}: a web page; expected the file {name}. Does the site ask to sign in or to accept terms first?"
         )
     if _ARCHIVE.search(name.lower()):
         read_through(path, member)

@@ -44,7 +44,7 @@ def search_index(
 ) -> Run:
     """Rank what ``index`` finds for the queries of ``scorer``, whose store it was built from, by exact scores.
 
-    ``candidates``: rows asked of the index, ``depth + MARGIN`` or more; more of them mend a coarse quantisation.
+    ``candidates``: rows asked of the index, ``depth + MARGIN`` or more; more of them correct a coarse quantisation.
     ``documents``: rows are windows (:mod:`pretrieve.retrieval.window_search`); a document that is found is scored by all its
     windows. Otherwise as :func:`pretrieve.retrieval.search.search`. A query may have fewer than ``depth`` hits: IVF sees
     only the cells it looks into.

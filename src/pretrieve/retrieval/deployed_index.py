@@ -64,7 +64,7 @@ class DeployedIndex:
         ConfigError
             when ``depth`` < 1, or a package is missing.
         DataError
-            when a part is missing or damaged, or a question's id comes twice.
+            when a part is missing or damaged, or a question's id appears twice.
         """
         if depth < 1:
             raise ConfigError(f"search: depth={depth}; expected 1 or more.")

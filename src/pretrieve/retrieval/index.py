@@ -5,7 +5,7 @@ they are and takes them for a Prescott unless ``OPENBLAS_CORETYPE`` names a core
 multiplies matrices only above ``queries x dim`` = 128,000, which small searches never reach. So faiss is imported
 through :func:`load_faiss` everywhere in this project.
 
-**Kinds** (all by inner product; what is left out of the dict takes the value of :data:`DEFAULTS`)::
+**Kinds** (all by inner product; what is excluded from the dict takes the value of :data:`DEFAULTS`)::
 
     {kind: Flat}                                  every vector as it is, exact
     {kind: IVF, lists: 256, probes: 16}           k-means cells; a query looks into the nearest `probes` cells

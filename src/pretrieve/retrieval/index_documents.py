@@ -58,7 +58,7 @@ def index_documents(
     ConfigError
         when the options do not fit together, or ``out`` holds something that is no earlier index.
     DataError
-        when there is no document, an id comes twice, or the model cannot be read.
+        when there is no document, an id appears twice, or the model cannot be read.
     """
     out, model = Path(out), None if model is None else Path(model)
     if model is not None and out.resolve() == model.resolve():

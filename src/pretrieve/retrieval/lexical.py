@@ -55,7 +55,7 @@ class LexicalWriter(ShardWriter):
         Raises
         ------
         DataError
-            when a shape is wrong, a value is not finite, or an index is no word; the message names the row.
+            when a shape is wrong, a value is not finite, or an index is not a word; the message names the row.
         """
         bad = (indices < 0) | (indices >= self._plan["vocabulary"])
         if bad.any():

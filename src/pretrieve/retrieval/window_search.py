@@ -38,7 +38,7 @@ def read_documents(directory: Path | str) -> np.ndarray | None:
     Raises
     ------
     DataError
-        when the file is damaged or is no list of whole numbers.
+        when the file is damaged or is not a list of whole numbers.
     """
     path = Path(directory) / DOCUMENTS
     if not path.exists():

@@ -7,9 +7,9 @@ is decided here, and written into ``stats.json`` under ``collection``:
   shares, numbers or all of the official train queries; a tenth of what is drawn validates. The official dev queries are
   ``dev``; where there are none, or they play test, a tenth of the train queries, drawn by the seed, is. A size lists only the
   queries that it uses. Without train queries everything is test, for retrievers of another data set.
-* **Titles.** ``none``: left out. ``prefix``: in front of the text, with a blank. ``separate``: a text of their own in front,
+* **Titles.** ``none``: omitted. ``prefix``: in front of the text, with a blank. ``separate``: a text of their own in front,
   ``[CLS] title [SEP] passage [SEP]``. A document that has only a title is read as that.
-* **Judgements.** Grades are kept; 0, judged and not relevant, is the same as not judged for every metric, and left out.
+* **Judgements.** Grades are kept; 0, judged and not relevant, is the same as not judged for every metric, and omitted.
 * **Size of the corpus.** ``max_documents`` keeps every judged document of the task's queries and draws the others.
 
 Texts stream through four times (ids, tokens, titles, table) and are never held. What stays in memory is queries, judgements
@@ -149,8 +149,8 @@ class _Contents:
         if self.test not in ("test", "dev") or not groups[self.test]:
             counts = ", ".join(f"{split} {len(ids):,}" for split, ids in groups.items())
             raise ConfigError(
-                f"{self.source.directory}: split {self.test!r} is to play test and has no queries with a relevant document "
-                f"(there are: {counts}); name another one, or add its judgements."
+                f"{self.source.directory}: split {self.test!r} cannot be tested; expected test or dev, and queries with a "
+                f"relevant document (found: {counts}): name another split, or add its judgements."
             )
         self.splits = self._splits(groups, sizes, seed, valid_share)
         used = {row.query_id for row in self.splits}

@@ -128,7 +128,7 @@ def _training_part(size: str, wanted: float | str, available: int, pool: int, va
         wanted = available
     if not isinstance(wanted, (int, float)) or not (0 < wanted < 1 or (wanted >= 1 and wanted == int(wanted))):
         raise ConfigError(
-            f"size '{size}': {wanted!r} is no share between 0 and 1 (1 % is 0.01), no number of questions and not 'all'."
+            f"size '{size}': {wanted!r}; expected a share between 0 and 1 (1 % is 0.01), a number of questions, or 'all'."
         )
     share = wanted < 1
     drawn = rounded(wanted * pool) if share else int(wanted)
@@ -162,7 +162,7 @@ def parse_sizes(entries: Iterable[str]) -> dict[str, float | str]:
     >>> parse_sizes(["1pct=0.01", "1k=1000", "full=all"])
     {'1pct': 0.01, '1k': 1000.0, 'full': 'all'}
 
-    Raises ConfigError for an entry that is not NAME=SIZE, or a name that comes twice.
+    Raises ConfigError for an entry that is not NAME=SIZE, or a name that appears twice.
     """
     sizes: dict[str, float | str] = {}
     for entry in entries:

@@ -91,7 +91,7 @@ def _told(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise ConfigError(
-            f"{path}: locks of the GPUs cannot stand there ({error}); set TMPDIR to a folder of yours."
+            f"{path}: GPU locks cannot be kept there ({error}); set TMPDIR to a folder of yours."
         ) from None
 
 

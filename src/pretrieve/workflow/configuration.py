@@ -16,8 +16,8 @@ import yaml
 from jsonschema.exceptions import ValidationError, best_match
 
 from pretrieve.analysis.plan import check_analyses
+from pretrieve.base.code_folder import package_file
 from pretrieve.base.errors import ConfigError, nearest
-from pretrieve.base.package_files import package_file
 from pretrieve.benchmarks.readers import READERS, check_dataset
 from pretrieve.finetuning.recipe_parts import NO_LIMIT
 from pretrieve.finetuning.recipes import RECIPES, VARIANTS, resolve_recipe

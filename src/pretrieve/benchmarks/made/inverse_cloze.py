@@ -23,7 +23,7 @@ from pretrieve.tasks.splits import draw_key
 if TYPE_CHECKING:
     from pretrieve.tasks.collection import CollectionWriter
 
-#: Words of a sentence that is a query: a shorter one says too little, a longer one is no sentence.
+#: Words of a sentence that is a query: a shorter one says too little, a longer one is not a sentence.
 SHORTEST, LONGEST = 4, 64
 _LETTER = re.compile(f"[{UNSPACED}]")
 #: Where a sentence ends besides: behind the marks of Indian scripts, Tibetan, Burmese and Khmer; at a blank of Thai and Lao,

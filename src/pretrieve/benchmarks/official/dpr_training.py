@@ -12,7 +12,7 @@ called ``passage_id`` (Natural Questions) or ``psg_id`` (TriviaQA, SQuAD):
 ``negative_ctxs``
     random passages; the official training leaves them unused by default (facebookresearch/DPR#91).
 
-Questions without a positive are left out, as there. The file of Natural Questions has 6,515 of the 8,757 development
+Questions without a positive are omitted, as there. The file of Natural Questions has 6,515 of the 8,757 development
 questions, because the gold paragraph of the others was not found in the passages (facebookresearch/DPR#157).
 """
 

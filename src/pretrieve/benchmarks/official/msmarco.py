@@ -142,7 +142,7 @@ class _Titles:
     def _disorder(self, place: int) -> DataError:
         name = self._ids[place].as_py() if place < len(self._ids) else "?"
         return DataError(
-            f"{self._path}: line {self._line + place}: passage {name!r} does not come, or not at this place, in "
+            f"{self._path}: line {self._line + place}: passage {name!r} is not in this place in "
             f"{self._passages}; expected titles in the order of the passages: sort both files by id."
         )
 

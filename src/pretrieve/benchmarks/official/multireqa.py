@@ -11,7 +11,7 @@ MultiReQA (Guo et al. 2021) redistributes no texts. A task needs two files of on
     end is **inclusive**, unlike that of the candidates.
 
 A candidate is the pair (sentence, context). Relevant are the candidates in which a detected answer begins; a question that is
-blank, or none of whose answers begins in a candidate, is left out and counted. What of a context is in no candidate stays part
+blank, or none of whose answers begins in a candidate, is omitted and counted. What of a context is in no candidate stays part
 of its passage: an encoder reads the whole context.
 
 Counts of candidates in the README there agree with the dev files; ``train/SQuAD`` has 95,659, the README says 87,133.
@@ -77,7 +77,7 @@ def read_candidates(path: Path | str) -> Iterator[SentenceCandidate]:
 def read_mrqa(path: Path | str) -> Iterator[tuple[int, str, list[MrqaQuestion]]]:
     """Line, context and questions of each line of an MRQA file but the header; a question's text may be blank.
 
-    Raises DataError for a context, question or answer that lacks a part, an answer that is no text, or one outside of its
+    Raises DataError for a context, question or answer that lacks a part, an answer that is not text, or one outside of its
     context.
     """
     for line, record in read_json_lines(path):

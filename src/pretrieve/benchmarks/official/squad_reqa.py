@@ -184,7 +184,7 @@ def join_articles(contents: TaskContents) -> None:
 
 def add_corpus_articles(contents: TaskContents, corpus: Path, limit: int | None, seed: int) -> None:
     """Add the articles of a corpus with a title that no passage of the task has, compared as MediaWiki normalises titles; or
-    ``limit`` that are drawn of them. ``doc_id`` is ``a{article_id}``, in corpus order. One without a passage is no article.
+    ``limit`` that are drawn of them. ``doc_id`` is ``a{article_id}``, in corpus order. One without a passage is not an article.
     """
     titles = read_table(Path(corpus) / "articles.parquet", ["title"])["title"].to_pylist()
     written = set(read_table(Path(corpus) / "passages.parquet", ["article_id"])["article_id"].to_pylist())

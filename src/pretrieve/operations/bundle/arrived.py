@@ -20,10 +20,10 @@ import yaml
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import best_match
 
+from pretrieve.base.code_folder import package_file
 from pretrieve.base.disk import refusal
 from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.base.inside import inside, plain_name
-from pretrieve.base.package_files import package_file
 from pretrieve.operations.bundle.archive import check_sum, read_archive
 from pretrieve.operations.bundle.contents import Asked
 from pretrieve.operations.bundle.jobs import SIDE_BY_SIDE, Call, Job

@@ -204,7 +204,9 @@ def _order(found: Found) -> Sentence | None:
     )
     interval = f" [{one.low}, {one.high}]" if one.low else ""
     return Sentence(
-        text, f"Spearman's rho {one.rho}{interval} in the middle column", links=(("both orders", "#order"),)
+        text,
+        f"Spearman's rho {one.rho}{interval} in the middle column".replace("-", "−"),
+        links=(("both orders", "#order"),),
     )
 
 

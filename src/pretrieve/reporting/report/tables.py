@@ -132,7 +132,7 @@ def view_table(table: Table, lines: Sequence[Line], setting: Setting, manifest: 
         status=measured[0] if len(measured) == 1 else "",
         words=words,
         manifest=manifest,
-        reading=explain_cells(lines),
+        reading=explain_cells(lines, page.columns),
         facts={
             "rows": [row.heads for row in page.rows],
             "columns": page.columns,

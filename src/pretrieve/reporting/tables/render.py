@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import jinja2
 
-from pretrieve.base.package_files import package_file
+from pretrieve.base.code_folder import package_file
 from pretrieve.references.tables import Table
 from pretrieve.reporting.tables.filling import Line
 from pretrieve.reporting.tables.head_rows import head_rows
@@ -56,7 +56,7 @@ def to_html(table: Table, lines: Sequence[Line], setting: Setting) -> str:
         page=page,
         head=head_rows(page.columns, page.column_group),
         parts=_parts(page),
-        reading=explain_cells(lines),
+        reading=explain_cells(lines, page.columns),
         name=table.name,
         url=table.url,
     )

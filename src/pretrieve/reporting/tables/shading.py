@@ -8,7 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pretrieve.references.cases import is_case
+from pretrieve.references.tables import TEXT
 from pretrieve.reporting.tables.filling import Line
+from pretrieve.reporting.tables.heads import split_head
 
 #: Half widths of a cell's interval from which its difference to the baseline has the next darker shade.
 STEPS = (1.0, 2.0, 4.0)
@@ -21,7 +24,7 @@ def interval_of(line: Line) -> str:
 
 def half_width(line: Line) -> float:
     """Half of the interval in the cell's unit, 0 without one. A bound that is cut at 0 or 100 % is near, so the other counts."""
-    if not line.low:
+    if not (line.low and line.measured):
         return 0.0
     low, value, high = (float(text) for text in (line.low, line.measured, line.high))
     return max(value - low, high - value)
@@ -40,13 +43,17 @@ def shade_of(line: Line) -> str:
     return f"{'above' if effect > 0 else 'below'}-{level}" if level else ""
 
 
-def explain_cells(lines: Sequence[Line]) -> list[tuple[str, str]]:
-    """(term, sentence) pairs for a legend: of intervals and shades, each where the table has it."""
+def explain_cells(lines: Sequence[Line], columns: Sequence[str]) -> list[tuple[str, str]]:
+    """(term, sentence) pairs for a legend: heads of ``columns``, intervals and shades, each where the table has it."""
     explained = []
+    if any(split_head(column)[1] for column in columns):
+        explained.append(("here …", "What was measured. The name above it is that of the published value."))
     if any(line.low for line in lines):
         explained.append(
             ("[low, high]", "95 % interval of the mean over queries (Student's t). It says nothing of other seeds.")
         )
+    if any(line.n_seeds and not line.low and line.unit != TEXT and not is_case(line.metric) for line in lines):
+        explained.append(("No interval", "The metric is no mean over queries, such as a rank correlation."))
     if any(line.effect for line in lines):
         steps = f"{', '.join(f'{step:g}' for step in STEPS[:-1])} and {STEPS[-1]:g}"
         explained.append(

@@ -98,6 +98,7 @@
     }
     for (const group of all("#claims .block")) group.hidden = !all(".claim:not([hidden])", group).length;
     document.body.classList.toggle("filtered", filtering());
+    for (const fold of all("tr.fold")) fold.hidden = filtering();
     found.hidden = !filtering();
     if (filtering()) {
       found.textContent = `${rows} ${rows === 1 ? "row" : "rows"}, ${claims} ${claims === 1 ? "claim" : "claims"}`;
