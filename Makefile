@@ -155,4 +155,4 @@ clean:
 	rm -rf $(call quoted,results/$(SCALE)) data
 
 clean-venv:
-	rm -rf $(VENV)
+	rm -rf $(VENV) .venv-site
