@@ -120,8 +120,7 @@ def test_copies_everything_and_shows_the_headlines(finished):
     link = f"[table9]({target}/tiny/table9.md)"
     assert (
         "| tiny | BM-25 minus \\| ours. | 20.0 against 15.0 | +5.0 [−2.5, 12.5] | 10 of `questions`, recall@5 | 2 | supported"
-        f" | {link} |"
-        in text
+        f" | {link} |" in text
     )
     picture = re.search(r"!\[.+\]\((.+)\)", text)[1]
     assert b"BM-25 minus" in Path(picture).read_bytes()
