@@ -2,7 +2,7 @@
 
 The browser tests want a Chromium; the others read the file.
 
-Seen to fail when: a shade begins above its bound; claims link to no cell; two cells have one
+Seen to fail when: claims link to no cell; two cells have one
 address; the search hides no row; every sorting is upwards; a cell of another page stays out of view; the script has an error;
 the style sheet asks for a font; tables are wider than a phone; pictures shrink with it.
 """
@@ -31,8 +31,7 @@ from pretrieve.reporting.report.fidelity import encoder_choices, recipe_choices
 from pretrieve.reporting.report.league import Kept, Pair, Standing, entries_of, league
 from pretrieve.reporting.report.page import collect, render
 from pretrieve.reporting.report.paper_order import Rank, orders
-from pretrieve.reporting.report.tables import shade_of
-from pretrieve.reporting.tables.filling import Line, fill_table, read_lines, write_lines
+from pretrieve.reporting.tables.filling import fill_table, read_lines, write_lines
 from pretrieve.reporting.tables.manifest import make_manifest
 from pretrieve.reporting.tables.results import Setting
 from pretrieve.reporting.tables.rows import write_rows
@@ -164,24 +163,6 @@ def test_a_missing_manifest_is_named(finished, plan):
             collect(plan, RUN, ROOT / "references")
     finally:
         manifest.write_text(text)
-
-
-@pytest.mark.parametrize(
-    ("delta", "unit", "published", "shade"),
-    [
-        *(
-            ("1.99", "%", "50", ""),
-            ("2.00", "%", "50", "above-1"),
-            ("-10.00", "%", "50", "below-2"),
-            ("25", "%", "50", "above-3"),
-        ),
-        *(("-0.0199", "fraction", "0.5", ""), ("-0.02", "fraction", "0.5", "below-1"), ("", "%", "", "")),
-        *(("-50", "count", "1,000", "below-1"), ("5", "count", "0", "above-3")),
-    ],
-)
-def test_differences_are_shaded_in_points_or_per_cent(delta, unit, published, shade):
-    fields = dict.fromkeys(Line._fields, "") | {"delta": delta, "unit": unit, "published": published}
-    assert shade_of(Line(**fields)) == shade
 
 
 def test_choices_say_which_source_they_follow(plan):

@@ -92,6 +92,7 @@ class Table:
     baseline: str
     tolerance: Mapping[str, float]
     cells: tuple[Cell, ...]
+    url: str = ""
 
     @cached_property
     def rows(self) -> list[str]:
@@ -239,6 +240,7 @@ def load_table(paper_file: Path | str, csv_file: Path | str) -> Table:
         baseline=entry["baseline"] or "",
         tolerance=entry["tolerance"],
         cells=tuple(_read_cells(Path(csv_file), len(entry["row_columns"]))),
+        url=paper.get("url", ""),
     )
     _check_whole(table, paper_file)
     return table

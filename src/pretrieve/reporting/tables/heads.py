@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -22,6 +23,16 @@ def _head(name: str, shown: Sequence[Line], setting: Setting, sized: bool) -> st
         return name
     published = any(line.published for line in shown)
     return f"here {', '.join(here)}; published: {name}" if published else f"{name}: here {', '.join(here)}"
+
+
+def split_head(head: str) -> tuple[str, str]:
+    """The paper's name in a head, and what was measured in its place ('' where nothing was).
+
+    >>> split_head("here questions, trained on 12; published: R@1"), split_head("R@1: here questions"), split_head("R@1")
+    (('R@1', 'questions, trained on 12'), ('R@1', 'questions'), ('R@1', ''))
+    """
+    found = re.fullmatch(r"here (?P<here>.+?); published: (?P<name>.+)|(?P<own>.+): here (?P<there>.+)", head)
+    return ((found["name"] or found["own"]), (found["here"] or found["there"])) if found else (head, "")
 
 
 def column_heads(table: Table, lines: Sequence[Line], setting: Setting) -> list[str]:

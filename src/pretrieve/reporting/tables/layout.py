@@ -16,6 +16,7 @@ from pretrieve.reporting.tables.contamination_notes import overlap_lines
 from pretrieve.reporting.tables.filling import MEASURED, Line, count_statuses, tests_of
 from pretrieve.reporting.tables.heads import column_heads, row_heads
 from pretrieve.reporting.tables.results import Setting
+from pretrieve.reporting.tables.shading import interval_of, shade_of
 
 #: (largest corrected p-value, mark), the strictest first.
 MARKS = ((0.01, "‡"), (0.05, "†"))
@@ -31,9 +32,10 @@ NOTHING = "–"
 
 @dataclass(frozen=True)
 class Shown:
-    """One value as shown. ``value`` is a number or a text, or the status where there is none; ``percent`` draws the bar.
+    """One value as shown. ``value`` is a number or a text, or the status where there is none.
 
     ``published`` has the paper's own mark behind it, which is not ``mark``, ours. ``guessed``: not beyond chance.
+    ``interval`` and ``shade``: :mod:`pretrieve.reporting.tables.shading`, for HTML alone.
     """
 
     value: str
@@ -43,10 +45,11 @@ class Shown:
     sign: str
     status: str
     best: bool
-    percent: tuple[str, str] | None
     details: str
     text: bool = False
     guessed: bool = False
+    interval: str = ""
+    shade: str = ""
 
 
 @dataclass(frozen=True)
@@ -102,6 +105,16 @@ def make_page(table: Table, lines: Sequence[Line], setting: Setting) -> Page:
     )
 
 
+def is_aside(row: Row, page: Page) -> bool:
+    """Whether nothing of a row is measured, in a table that has measured rows: HTML pages show such rows last. A failed cell
+    keeps its row in sight."""
+
+    def unmeasured(row: Row) -> bool:
+        return all(cell.status in ("quoted", "not-run") for cell in row.cells if cell)
+
+    return unmeasured(row) and not all(map(unmeasured, page.rows))
+
+
 def _in_place(lines: Sequence[Line], setting: Setting) -> str:
     """What data and which models were measured in place of the paper's, for the title."""
     measured = [line for line in lines if line.status in MEASURED]
@@ -145,7 +158,7 @@ def _rows(table: Table, lines: Sequence[Line], setting: Setting) -> list[Row]:
         rows.append(
             Row(
                 heads=heads[i],
-                spans=_spans(heads, i),
+                spans=head_spans(heads, i),
                 cells=[line and _shown(line, best) for line in found],
                 wall="–".join(f"{wall:,}" for wall in dict.fromkeys((walls[0], walls[-1]))) if walls else "",
             )
@@ -153,7 +166,7 @@ def _rows(table: Table, lines: Sequence[Line], setting: Setting) -> list[Row]:
     return rows
 
 
-def _spans(heads: list[list[str]], i: int) -> list[int]:
+def head_spans(heads: Sequence[list[str]], i: int) -> list[int]:
     """Rows that each head of row i covers: a first head that repeats is printed once, as papers do; others always."""
     spans = [1] * len(heads[i])
     if len(spans) > 1:
@@ -220,10 +233,11 @@ def _shown(line: Line, best: dict[tuple[str, str, str], float]) -> Shown:
         sign=SIGNS.get(line.status, ""),
         status=line.status,
         best=scored and not _guessed(line) and float(line.measured) == best[_comparable(line)],
-        percent=(line.measured, line.published) if line.unit == "%" and line.measured else None,
         details="; ".join(f"{name} {text}" for name, text in facts if text),
         text=line.unit == TEXT,
         guessed=_guessed(line),
+        interval=interval_of(line),
+        shade=shade_of(line),
     )
 
 
