@@ -135,8 +135,8 @@ def split_calls(words: Sequence[str]) -> list[list[str]]:
 
 def run_program(function: Callable[[], None], words: list[str] | None = None) -> NoReturn:
     """Run a program and exit: 0 when it returns, 1 with one line on standard error for a :class:`PretrieveError`, and for a
-    disk that is full or read-only, wherever that was met; :data:`NOBODY_READS`, without a word, when whoever read the output has
-    ended.
+    disk that is full or read-only or a name that no file can have, wherever that was met; :data:`NOBODY_READS`, without a word,
+    when whoever read the output has ended.
 
     Every other exception is a defect of the program and keeps its traceback. Output is line-buffered. With ``--log FILE``
     among the words everything printed goes to that file as well, plain, while a terminal gets progress bars.

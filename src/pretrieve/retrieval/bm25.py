@@ -90,7 +90,7 @@ def _java() -> SimpleNamespace:
         # -Xrs: Java leaves the signals alone, so that Ctrl-C and SIGTERM keep their Python meaning. The serial collector
         # takes a quarter less processor time than the default one, whose threads work beside the search.
         jnius_config.set_options("-Xrs", "-XX:+UseSerialGC", *_heap())
-    from jnius import autoclass, cast, detach
+    from jnius import JavaException, autoclass, cast, detach
 
     logger = autoclass("java.util.logging.Logger").getLogger("org.apache.lucene")
     logger.setLevel(autoclass("java.util.logging.Level").SEVERE)
@@ -100,6 +100,7 @@ def _java() -> SimpleNamespace:
         logger=logger,  # kept: Java forgets the level of a logger that nobody holds
         cast=cast,
         detach=detach,
+        Fault=JavaException,
         English=autoclass("io.anserini.index.IndexCollection"),
         Analyzers=autoclass("io.anserini.analysis.AnalyzerMap"),
         StandardAnalyzer=autoclass(lucene + "analysis.standard.StandardAnalyzer"),
@@ -284,7 +285,7 @@ def search(
     Raises
     ------
     DataError
-        when ``index_dir`` has no index, or a query id repeats.
+        when ``index_dir`` has no index, or a damaged one, or a query id repeats.
     ConfigError
         when ``depth`` < 1, ``k1`` < 0, ``b`` is outside 0..1 or ``threads`` < 1.
     """
@@ -297,9 +298,16 @@ def search(
     if not _is_index(index_dir):
         raise DataError(f"{index_dir}: no Lucene index here, expected files segments_*; build the index first.")
     ids, language = (_beside(index_dir / name) for name in (_IDS, _LANGUAGE))
+    if language not in LANGUAGES or not isinstance(ids, list) or not all(isinstance(one, str) for one in ids):
+        raise DataError(f"{index_dir}: {_IDS} or {_LANGUAGE} is damaged; build the index again.")
     java, analyzer = _java(), _analyzer(language)
-    reader = java.DirectoryReader.open(java.Directory.open(java.Paths.get(str(index_dir))))
+    reader = None
     try:
+        reader = java.DirectoryReader.open(java.Directory.open(java.Paths.get(str(index_dir))))
+        if reader.maxDoc() != len(ids):
+            raise DataError(
+                f"{index_dir}: {reader.maxDoc():,} documents, and {len(ids):,} in {_IDS}; build the index again."
+            )
         # Two constructors fit a DirectoryReader; the cast says which is meant.
         searcher = java.Searcher(java.cast("org.apache.lucene.index.IndexReader", reader))
         searcher.setSimilarity(java.BM25(k1, b))
@@ -322,15 +330,20 @@ def search(
                     scores[i] = np.array([hit["score"] for hit in found], dtype=np.float32)
 
         _in_threads(work, threads)
+    except java.Fault as error:
+        raise DataError(
+            f"{index_dir}: cannot be searched ({str(error).splitlines()[0]}); build the index again."
+        ) from error
     finally:
-        reader.close()
+        if reader is not None:
+            reader.close()
     return Run([query_id for query_id, _ in queries], doc_ids, scores)
 
 
 def _beside(path: Path) -> Any:
     try:
         return json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise DataError(f"{path}: missing or damaged ({error}); build the index again.") from error
 
 

@@ -64,11 +64,16 @@ class DeployedIndex:
         ConfigError
             when ``depth`` < 1, or a package is missing.
         DataError
-            when a part is missing or damaged, or a question's id appears twice.
+            when a part is missing or damaged, a question's id appears twice, or a question is not UTF-8.
         """
         if depth < 1:
             raise ConfigError(f"search: depth={depth}; expected 1 or more.")
         names = [str(number) for number in range(len(questions))] if ids is None else list(ids)
+        for name, question in zip(names, questions, strict=True):
+            try:
+                f"{name} {question}".encode()
+            except UnicodeEncodeError:
+                raise DataError(f"question {name!r}: {question[:40]!r} is not UTF-8; expected a text.") from None
         if self.settings.kind == "bm25":
             return self._lexical(questions, names, depth)
         if self.settings.kind == "dense":
