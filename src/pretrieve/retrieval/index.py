@@ -57,9 +57,6 @@ DEFAULTS: dict[str, dict[str, int | bool]] = {
 #: Index kinds that :func:`build_index` knows.
 KINDS = tuple(DEFAULTS)
 
-#: Options that act while searching; all others are fixed when the index is built.
-SEARCH_OPTIONS = ("probes", "search")
-
 #: Smallest value of an option where it is not 1. faiss's graph needs two links.
 _LEAST = {"seed": 0, "links": 2}
 

@@ -25,6 +25,7 @@ from pretrieve.workflow.commands import REHEARSAL
 from pretrieve.workflow.configuration import check_config
 from pretrieve.workflow.figure_inputs import cells_of
 from pretrieve.workflow.job_options import EXAMPLE_READERS, chain_of, fits, recipe_kind, recipe_options
+from pretrieve.workflow.joined_jobs import Families, Joined, joined_families
 from pretrieve.workflow.patterns import alternation, family_pattern
 from pretrieve.workflow.plan_files import PlanFiles
 from pretrieve.workflow.scales import (
@@ -313,27 +314,47 @@ class Plan(PlanFiles):
             if self.trained_on(part) == part
         }
 
-    def trainings(self, task: str) -> dict[tuple[tuple[str, ...], str], list[str]]:
-        """(sizes, what follows in the same job) → the families that are trained on a task in this way. What follows: ``""``,
-        ``scored``, or ``mined``: scored, and negatives."""
-        groups: dict[tuple[tuple[str, ...], str], list[str]] = {}
+    @cached_property
+    def _joined(self) -> tuple[Joined, Joined]:
+        return joined_families(self)
+
+    def joined(self, family: str, dataset: str, trained: bool) -> tuple[str, ...]:
+        """The families that one job trains on a data set, or only scores on it, with this one; () where it is alone."""
+        return self._joined[0 if trained else 1].get((family, dataset), ())
+
+    def trainings(self, task: str) -> list[Families]:
+        """The fine-tunings on a task, by rule."""
+        groups: dict[tuple[Any, ...], list[str]] = {}
         for sizes, families in self.families(task, scored=False).items():
             for family in families:
-                groups.setdefault((sizes, self._follows(family, task)), []).append(family)
-        return groups
+                joined = self.joined(family, task, trained=True)
+                groups.setdefault((sizes, self._follows(family, task), joined), []).append(family)
+        return [Families(key[0], tuple(families), bool(key[2]), key[1]) for key, families in groups.items()]
 
     def _follows(self, family: str, task: str) -> str:
         if (family, task) not in self.scored_at_once:
             return ""
         return "mined" if (family, task) in self.mined else "scored"
 
-    def searches(self, dataset: str) -> dict[tuple[str, ...], list[str]]:
-        """Sizes → the families that jobs of their own score on a data set."""
-        groups: dict[tuple[str, ...], list[str]] = {}
-        for sizes, families in self.families(dataset).items():
-            if alone := [family for family in families if (family, dataset) not in self.scored_at_once]:
-                groups[sizes] = alone
-        return groups
+    def searches(self, dataset: str) -> list[Families]:
+        """The families that jobs of their own score on a data set, by rule."""
+        groups: dict[tuple[Any, ...], list[str]] = {}
+        for family, sizes in self.scored_sizes(dataset).items():
+            if (family, dataset) not in self.scored_at_once:
+                groups.setdefault((sizes, self.joined(family, dataset, trained=False)), []).append(family)
+        return [Families(sizes, tuple(families), bool(joined)) for (sizes, joined), families in groups.items()]
+
+    def scored_sizes(self, dataset: str) -> dict[str, tuple[str, ...]]:
+        """Family → the training-set sizes that it is scored with on a data set."""
+        return self._scored_sizes[dataset]
+
+    @cached_property
+    def _scored_sizes(self) -> dict[str, dict[str, tuple[str, ...]]]:
+        groups = {dataset: self.families(dataset) for dataset in self.config["datasets"]}
+        return {
+            dataset: {family: sizes for sizes, families in of_sizes.items() for family in families}
+            for dataset, of_sizes in groups.items()
+        }
 
     @cached_property
     def _bm25_rows(self) -> dict[str, list[str]]:

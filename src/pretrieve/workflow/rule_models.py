@@ -137,6 +137,16 @@ class ModelRules:
         """The code that trains ``{family}`` on a task: of the trainers, its own only."""
         return stage_code("finetune.py", *trainers.modules_of(self.options_of(task, wildcards)))
 
+    def training_words(self, task: str, sizes: Sequence[str], wildcards: Any) -> str:
+        """The command line of finetune.py, without log and threads."""
+        out = [folder.format(**vars(wildcards)) for folder in self.of_sizes("retrievers", task, sizes)]
+        place = f"{self.root}/checkpoints/retrievers/{wildcards.family}/{task}/seed{wildcards.seed}"
+        words = ["--encoder", self.encoder_of(wildcards), "--task", paths.task_dir(self.root, task)]
+        words += ["--sizes", *sizes, "--watched", *self.watched_sizes(task, wildcards), "--out", *out]
+        words += ["--seed", str(wildcards.seed), "--checkpoints", place]
+        made_of = self.made_of_argument(task, sizes, wildcards)
+        return f"{shlex.join(words)} --options {self.family_options(task, wildcards)} --made-of {made_of}"
+
     def length_arguments(self, family: str, dataset: str) -> str:
         """Tokens of a query and of a document of a family, as options."""
         options = recipe_options(self.config, family.split(".")[1], dataset)

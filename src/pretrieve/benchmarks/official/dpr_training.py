@@ -26,8 +26,6 @@ from pretrieve.base.errors import DataError
 from pretrieve.raw.json_file import read_json_array
 from pretrieve.raw.raw_text import Warnings
 
-#: Elements of the files, by the authors (facebookresearch/DPR#157).
-OFFICIAL_COUNTS = {"nq-train": 58_880, "nq-dev": 6_515, "nq-adv-hn-train": 69_639}
 _ID_KEYS = ("passage_id", "psg_id")
 
 
