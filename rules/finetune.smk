@@ -1,7 +1,7 @@
 # Encoder + task (+ negatives, start, teacher) → retrievers, and their scores on the same data set where a table shows them. One
 # job serves all training-set sizes that are asked for: a job's start costs as much as a small size's training. Outputs differ
 # from task to task and from family to family (encoder and recipe), so families with equal ones have a rule of their own.
-# `--threads` stands twice on the command line: each command has its own, and where scores follow the second one is theirs.
+# `--threads` occurs twice on the command line: the first is for training, the second for scoring.
 # Retrievers are `update`d: a job that runs again for its scores finds the models there, and trains none of them again
 # (pretrieve/finetuning/finished_model.py).
 

@@ -91,7 +91,7 @@ rule claims:
         " --config {params.config} --csv {output.csv} --groups {output.groups} --md {output.md} --log {log}"
 
 
-# Learning curves and costs stand beside what the tables were made of: they are there when the tables are.
+# Learning curves and costs are written together with the tables' inputs, so they exist when the tables do.
 rule report:
     input:
         tables=TABLE_FILES,
@@ -131,7 +131,7 @@ rule report:
         " --config {params.config} --html {output.html} --log {log}"
 
 
-# A mistyped name of a table or figure: what is said then names the nearest one.
+# A mistyped name of a table or figure: the error names the nearest one.
 rule no_such_page:
     input:
         lambda wildcards: PLAN.refuse_page(wildcards.page),

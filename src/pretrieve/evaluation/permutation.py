@@ -17,7 +17,7 @@ from pretrieve.evaluation.answers import TaskAnswers
 from pretrieve.evaluation.metrics import evaluate
 from pretrieve.retrieval.trec_run import Run
 
-#: The level is the mean over so many permutations, which are the same for every system.
+#: The level is the mean over this many permutations, which are the same for every system.
 PERMUTATIONS = 4
 
 

@@ -40,7 +40,8 @@ def write_predictions(path: Path, predictions: Iterable[Prediction]) -> None:
         for example_id, scores, labels in predictions:
             if not np.isfinite(scores).all() or not example_id or set(example_id) & set("\t\r\n"):
                 raise DataError(
-                    f"{path}: example '{example_id}' has a score that is not finite, or an id that is no word."
+                    f"{path}: example '{example_id}' has a score that is not finite, or its id is empty or has tabs or "
+                    "line ends."
                 )
             columns = (" ".join(f"{value:.9g}" for value in np.asarray(values).tolist()) for values in (scores, labels))
             stream.write("\t".join([example_id, *columns]).encode() + b"\n")
@@ -71,7 +72,7 @@ def read_predictions(path: Path) -> list[Prediction]:
                     ) from None
                 if example_id in found or not len(values[0]):
                     raise DataError(
-                        f"{path}, line {number}: example '{example_id}' stands twice, or has no score. Predict again."
+                        f"{path}, line {number}: example '{example_id}' occurs twice, or has no score. Predict again."
                     )
                 found[example_id] = Prediction(example_id, *values)
     except FileNotFoundError:

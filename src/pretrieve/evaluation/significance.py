@@ -19,7 +19,7 @@ from scipy.special import ndtr, stdtrit
 
 from pretrieve.base.errors import ConfigError, DataError
 
-#: Up to so many non-zero differences, all 2**n sign patterns are enumerated and the p-value is exact.
+#: Up to this many non-zero differences, all 2**n sign patterns are enumerated and the p-value is exact.
 EXACT_LIMIT = 12
 
 #: Signs drawn at a time: bounds memory at 4 bytes each.
@@ -101,7 +101,7 @@ class Estimate:
         """One-sided p of 'the effect is at most ``bound``': small when it is above."""
         distance = self.effect - bound
         if not any(variance for variance, _ in self.parts):
-            # All values are equal: the probability that so many lie on one side by chance.
+            # All values are equal: the probability that all lie on one side by chance.
             return 0.5**self.n if distance > 1e-12 else 1.0
         low, high = 0.0, 0.5  # of the tail whose critical value is the distance
         for _ in range(40):
@@ -118,7 +118,7 @@ class Estimate:
         return self.effect - half, self.effect + half
 
     def _half_width(self, tail: float) -> float:
-        # stdtrit: Student's quantile without the cost of scipy.stats, for it is asked for many times
+        # stdtrit: Student's quantile without the cost of scipy.stats, for it is needed many times
         return math.sqrt(sum(variance * stdtrit(df, 1 - tail) ** 2 for variance, df in self.parts))
 
 

@@ -12,9 +12,9 @@ how many depends on the machines. Here training waits, and a run is a function o
 
 Until the first refresh the given negatives are used (those that the start model mined); without any, the first is before step 0.
 
-Every refresh leaves its lists as a file of negatives, ``step{n·r}.jsonl.gz``. A run that goes on from a checkpoint reads the one
-in use; where a refresh is due at the very step, it is done again from the same weights. Several processes share
-the embedding; the first one searches, and all read its file.
+Every refresh leaves its lists as a file of negatives, ``step{n·r}.jsonl.gz``. A run that continues from a checkpoint reads the
+one in use; where a refresh is due at the very step, it is done again from the same weights. Several processes share the
+embedding; the first one searches, and all read its file.
 """
 
 from __future__ import annotations
@@ -125,14 +125,14 @@ class FreshNegatives:
         return [Path(shutil.copyfile(path, Path(directory) / path.name)) for path in wanted]
 
     def clear(self) -> None:
-        """Remove the run's folder; after its checkpoints, which need it to go on."""
+        """Remove the run's folder, after its checkpoints, which need it to continue."""
         shutil.rmtree(self.directory, ignore_errors=True)
         if self.directory.parent.is_dir() and not any(self.directory.parent.iterdir()):
             self.directory.parent.rmdir()
 
 
 class AnceObjective(RankingObjective):
-    """A ranking objective whose groups are made anew every ``refresh`` steps, from the lists of ``fresh``.
+    """A ranking objective whose groups are renewed every ``refresh`` steps, from the lists of ``fresh``.
 
     groups: of the given negatives, until the first refresh; None: the first is before step 0. The other arguments are those of
     :class:`~pretrieve.finetuning.ranking.RankingObjective`.
@@ -168,7 +168,7 @@ class AnceObjective(RankingObjective):
         self.refreshed = -1
 
     def known_until(self, step: int) -> int:
-        """The last step before the next refresh: what comes behind it depends on weights that are not there yet."""
+        """The last step before the next refresh: later steps depend on weights that do not exist yet."""
         return step - step % self.refresh + self.refresh - 1
 
     def micro_batches(self, step: int, parts: int = 1) -> list[MicroBatch]:
@@ -181,7 +181,7 @@ class AnceObjective(RankingObjective):
         if due == 0 and self._given is not None:
             self.groups, self.refreshed = self._given, -1
         elif due != self.refreshed:
-            # Not the first step of its period: the run goes on from a checkpoint, and has done this refresh before.
+            # Not the first step of its period: the run continues from a checkpoint, and has done this refresh before.
             negatives = self._fresh.find(due) if step == due > self.refreshed else self._fresh.read(due)
             options = {**self.options, "pool": self._fresh.sample, "pool_from": "first", "sources": "union"}
             self.groups = Groups(self._data, self._fresh.rows, options, [negatives], self._fresh.seed)

@@ -33,7 +33,7 @@ def one_tower(model: DualEncoder, what: str) -> nn.Module:
     """
     if model.sharing != "sde":
         raise ConfigError(
-            f"{what} compares texts of equal standing: sharing {model.sharing!r} has two towers; use 'sde'."
+            f"{what} compares two texts of one kind, but sharing {model.sharing!r} has two towers; use 'sde'."
         )
     return model.query
 

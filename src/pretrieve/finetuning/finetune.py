@@ -96,7 +96,7 @@ def _kept(out: Path) -> Outcome:
 
 def _best_epochs(run: FineTuning, out: Path, seconds: float, stop: Callable[[], bool] | None) -> Outcome:
     """Train once for each number of epochs, each with a schedule of its own, and keep the one with the lowest validation loss
-    (condenser A.1, which searches so with few training examples); of equal ones the first. A killed search goes on with the
+    (condenser A.1, which searches so with few training examples); of equal ones the first. A killed search continues with the
     first number that is not done."""
     processes, found = run.processes or Processes(), {}
     key = run.key({}, [code_word()])

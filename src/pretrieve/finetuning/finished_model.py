@@ -1,4 +1,4 @@
-"""What a finished model was made of, noted beside it.
+"""What a finished model was made of, noted in a file next to it.
 
 A job that trains a model and then scores it runs again when the scoring has changed. The workflow then keeps the
 model (``update`` of the rule's outputs), and what the same run would make is not trained again.
@@ -36,5 +36,5 @@ def is_finished(directory: Path, key: str) -> bool:
 
 
 def begin_anew(directory: Path) -> None:
-    """Remove what another run has left in the place of a model."""
+    """Remove what another run has left where a model is written."""
     shutil.rmtree(directory, ignore_errors=True)

@@ -11,8 +11,8 @@ documents, never a relevant one: its first ones, or with ``pool_from: N`` a rand
 build_train_hn.py:23-25 make it. ``sources: union``: a query's *pool* is the union of its lists without repeats.
 ``separate``: each list makes examples of its own, with a pool of its own, as tevatron has one training file for each.
 
-A query that no list has a document for ("???", a word that stands in its relevant document only) draws its negatives from all
-documents, as RetroMAE fills its groups. One that every document is relevant to has none and is left out of groups; where that is
+A query that no list has a document for ("???", a word that only its relevant document has) draws its negatives from all
+documents, as RetroMAE fills its groups. One that every document is relevant to has none and is in no group; where that is
 true of all queries, each is trained against the others of its batch. Both are counted (``random``, ``left_out``).
 
 A pool is shuffled once by (seed, query, list). Its examples read it like a tape that begins again at its end: in epoch e,
@@ -143,7 +143,7 @@ class Groups:
 
     @property
     def counts(self) -> dict[str, int]:
-        """For ``pretrieve.json``: queries with random negatives and those left out, where there are any."""
+        """For ``pretrieve.json``: the numbers of queries with random negatives and of skipped ones, where there are any."""
         numbers = {"random_negatives": self.random, "left_out_without_negatives": self.left_out}
         return {name: number for name, number in numbers.items() if number}
 

@@ -4,7 +4,7 @@ A recipe turns an encoder into a retriever (or another scorer). How options are 
 :mod:`pretrieve.base.options` and :mod:`pretrieve.finetuning.recipe_parts`, whose fields have the values that most recipes share.
 No torch here: the workflow reads this file.
 
-``start``: ``encoder``, or a recipe whose retriever this one goes on from. ``negatives``: a list of ``bm25``, ``mined:RECIPE``
+``start``: ``encoder``, or a recipe whose retriever this one starts from. ``negatives``: a list of ``bm25``, ``mined:RECIPE``
 (lists that the retriever of another recipe found) and ``published`` (those that the data set ships). ``teacher``: a recipe that
 trains a cross-encoder. A recipe's retriever is made once for each encoder, training-set size and seed, whoever asks for it.
 

@@ -1,7 +1,7 @@
 """How well a retriever ranks while it is being fine-tuned: figure 6 (a) and (b) of paper ``seed_encoder``.
 
 At ``curve`` evenly spaced steps, and before the first, the whole corpus is searched with the test queries
-(:mod:`pretrieve.finetuning.model_search`), and the run is kept: ``steps/{steps done}.trec.gz`` beside the retriever. Runs
+(:mod:`pretrieve.finetuning.model_search`), and the run is kept: ``steps/{steps done}.trec.gz`` next to the retriever. Runs
 are scored like any other, later; nothing is chosen by them.
 """
 
@@ -23,7 +23,7 @@ DEPTH = 100
 
 
 class StepCurve:
-    """Looks on beside another watcher, whose calls it passes on.
+    """Wraps another watcher, whose calls it passes on.
 
     Parameters
     ----------
@@ -66,5 +66,5 @@ class StepCurve:
             shutil.copyfile(file, directory / file.name)
 
     def clear(self) -> None:
-        """Remove what stands beside the checkpoints."""
+        """Remove the files next to the checkpoints."""
         shutil.rmtree(self._directory, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""Preparing a retriever's training that is looked at on the way (:mod:`pretrieve.finetuning.step_curve`)."""
+"""Preparing a retriever's training with runs at intermediate steps (:mod:`pretrieve.finetuning.step_curve`)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pretrieve.finetuning.train_ranking import Parts, ranking_parts
 
 
 def prepare(run: FineTuning) -> Trainable:
-    """As :func:`~pretrieve.finetuning.train_ranking.prepare`, with the runs of ``curve`` steps beside the retriever."""
+    """As :func:`~pretrieve.finetuning.train_ranking.prepare`, with the runs of ``curve`` steps next to the retriever."""
     parts = ranking_parts(run)
     data = parts.data
     objective = RankingObjective(parts.model, data.task, data.groups, run.options, run.device.device)
@@ -22,7 +22,7 @@ def prepare(run: FineTuning) -> Trainable:
 
 
 def with_curve(run: FineTuning, parts: Parts, trained: Trainable) -> Trainable:
-    """The same training, looked at if the recipe's option ``curve`` says so."""
+    """The same training, with such runs if the recipe's option ``curve`` asks for them."""
     if not run.options["curve"]:
         return trained
     test = parts.data.task.split(run.size, "test")

@@ -2,7 +2,7 @@
 
 An IVF, HNSW or PQ index (:mod:`pretrieve.retrieval.index`) gives *candidates*: ``depth + MARGIN`` of them or more. Their
 scores are computed again from the store, as in :mod:`pretrieve.retrieval.search`; so a document that is found has its exact
-score, a quantised index only decides who is looked at, and ties are settled among the candidates. What it misses is
+score, a quantised index only chooses the candidates, and ties are settled among these. What it misses is
 measured, never assumed::
 
     recall@k = mean over queries of |{found, rank <= k, score >= s_k}| / k        s_k: score number k of exact search
@@ -27,7 +27,7 @@ from pretrieve.retrieval.search import MARGIN, DenseScorer, Hits, as_run, check_
 from pretrieve.retrieval.trec_run import Run
 from pretrieve.retrieval.window_search import check_documents, search_maxp
 
-#: Ranks at which recall is measured where nothing else is asked for, as far as the depth reaches.
+#: Default ranks at which recall is measured, up to the depth.
 CUTS = (1, 10, 100, 1000)
 
 
@@ -45,7 +45,7 @@ def search_index(
 ) -> Run:
     """Rank what ``index`` finds in the store ``reader`` it was built from, by exact scores.
 
-    ``candidates``: rows asked of the index, ``depth + MARGIN`` or more; more of them mend a coarse quantisation.
+    ``candidates``: rows asked of the index, ``depth + MARGIN`` or more; more of them make up for a coarse quantisation.
     ``documents``: rows are windows (:mod:`pretrieve.retrieval.window_search`); a document that is found is scored by all its
     windows. Otherwise as :func:`pretrieve.retrieval.search.search`. A query may have fewer than ``depth`` hits: IVF sees
     only the cells it looks into.
@@ -123,7 +123,7 @@ def measure(
     Parameters
     ----------
     find, exact : called with numbers of queries (n,), ascending; return the run of these, ``depth`` hits each
-    cuts : ranks; those beyond ``depth`` are left out, ``depth`` itself is always there
+    cuts : ranks; those beyond ``depth`` are ignored, ``depth`` itself is always included
     about : what was measured, for the file and the line that is printed
     path : of the JSON file; None: none is written
 

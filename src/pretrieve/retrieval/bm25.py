@@ -9,7 +9,7 @@ internal document number, and an index that is sorted by document id (Lucene's `
 segment has these numbers in id order. So Lucene's own top-k is exactly the order of :mod:`pretrieve.retrieval.trec_run`,
 for any number of threads, and its skipping of low-scoring documents stays on, from hit number ``depth``.
 
-As number n of the index is id n in ascending order, a list of the ids (``ids.json`` beside Lucene's files) is all that
+As number n of the index is id n in ascending order, a list of the ids (``ids.json`` next to Lucene's files) is all that
 turns hits into ids: reading them from the index would take as long as the search. Hits come over as one JSON string
 for each query; a Java call for each hit would take longer still.
 
@@ -142,7 +142,7 @@ def build_index(
 ) -> int:
     """Index ``(doc_id, text)`` pairs with the analyser of ``language`` and return their number.
 
-    The index is built beside ``index_dir`` and takes its place when it is whole; what stood there is replaced, never
+    The index is built next to ``index_dir`` and takes its place when it is complete; what was there is replaced, never
     added to. No document at all gives an empty index. A document without indexable words is kept, is never
     found and changes no score. pyserini's ``LuceneSearcher`` can open the index too.
 

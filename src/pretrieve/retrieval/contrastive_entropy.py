@@ -41,7 +41,7 @@ def contrastive_entropy(
     documents: np.ndarray | None = None,
     temperature: float = 1.0,
 ) -> dict[str, tuple[float, float]]:
-    """Query → (its entropy, that of a retriever that scores all alike); queries without a relevant document are left out.
+    """Query → (its entropy, that of a retriever that scores all alike); queries without a relevant document are skipped.
 
     Parameters
     ----------

@@ -95,7 +95,7 @@ def _settings(model: Path | None, kind: str | None) -> SearchSettings:
 
 
 def _copy_model(model: Path, out: Path) -> None:
-    """The encoder's files, without what a search needs beside it."""
+    """The encoder's files, without the others that a search needs."""
     hidden = shutil.ignore_patterns(".*", *PARTS)
     left_out = lambda folder, names: hidden(folder, names) if Path(folder) == model else set()
     shutil.copytree(model, out, ignore=left_out, dirs_exist_ok=True)

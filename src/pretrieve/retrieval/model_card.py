@@ -24,7 +24,7 @@ _ELSEWHERE = ("encoder", "finetuning", "body", "files", "joint", "validation")
 
 @dataclass(frozen=True)
 class CardFacts:
-    """What a card says beside what the retriever's own files say.
+    """What a card says in addition to the retriever's own files.
 
     metrics: metrics files of this retriever; licences: lines about the training data; base: the published encoder that its
     training began with; search: how ``pretrieve search`` uses the directory (:mod:`pretrieve.retrieval.deployment`).

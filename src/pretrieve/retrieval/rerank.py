@@ -33,7 +33,7 @@ def rerank(
     Parameters
     ----------
     scorer : :class:`~pretrieve.retrieval.search.DenseScorer` or a joint one, made with the vectors of ``query_ids``
-    candidates : ids of the documents of each query; queries that are not in ``query_ids`` are left out
+    candidates : ids of the documents of each query; queries that are not in ``query_ids`` are ignored
     doc_ids : N ids in row order of the store, or of the documents when its rows are windows
     query_ids : Q ids in the order of the scorer's queries, which is that of the run
     documents : (rows,) document of each window (:mod:`pretrieve.retrieval.window_search`); the best window counts

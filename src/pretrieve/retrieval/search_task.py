@@ -1,7 +1,8 @@
 """A task's queries searched in its embedding stores: dense or joint, exact or approximate, passages or documents of windows.
 
-What is searched how follows from the files that :mod:`pretrieve.retrieval.embed_task` wrote: a store of vocabulary weights beside
-vectors makes the score DupMAE's joint one, a list of documents beside them makes a document's score that of its best window.
+How a task is searched follows from the files that :mod:`pretrieve.retrieval.embed_task` wrote: a store of vocabulary weights
+beside vectors makes the score DupMAE's joint one, a list of documents beside them makes a document's score that of its best
+window.
 """
 
 from __future__ import annotations
@@ -135,7 +136,7 @@ def search_task(
 
 
 def recall_file(run: Path) -> Path:
-    """Where the recall of an approximate search against the exact one goes: beside its run."""
+    """The file for the recall of an approximate search against the exact one, next to its run."""
     return run.with_name(run.name.replace(".trec.gz", ".recall.json"))
 
 
@@ -164,7 +165,7 @@ def _is_joint(stores: Path) -> bool:
 
 
 def _kept_index(corpus: EmbeddingReader, stores: Path, options: Mapping[str, Any], threads: int):
-    """The index beside the stores, if it was made of these vectors with these options; else a new one, which is kept there."""
+    """The index next to the stores, if it was made of these vectors with these options; else a new one, which is kept there."""
     try:
         index, about = read_index(stores, corpus.key, threads)
         if about["options"] == check_index(options):

@@ -123,7 +123,7 @@ class ShardWriter:
 
 def remove_store(directory: Path, name: str) -> None:
     """Remove a store, finished or not, if there is one."""
-    # The meta file goes first, so that no reader sees it beside shards that are gone.
+    # The meta file is removed first, so that no reader sees it without its shards.
     for suffix in (".json", ".plan.json"):
         (directory / f"{name}{suffix}").unlink(missing_ok=True)
     for shard in directory.glob(f"{name}-{'[0-9]' * 5}*.npy"):

@@ -27,7 +27,7 @@ LEVEL = 6
 #: common: those of one bundle lie within this, so that the second copy of a file takes no room.
 WINDOW = 64 << 20
 
-#: What stands behind a name: a file, or the bytes themselves.
+#: The content of a name: a file, or the bytes themselves.
 Content = Path | bytes
 
 
@@ -66,7 +66,7 @@ def check_sum(path: Path, expected: Mapping[str, Any]) -> None:
         raise DataError(f"{path}: missing, and the manifest lists it; copy it again.")
     if path.stat().st_size != expected["bytes"] or sha256_of(path) != expected["sha256"]:
         raise DataError(
-            f"{path}: {path.stat().st_size:,} bytes that are not those of the manifest ({expected['bytes']:,} bytes, sha256 "
+            f"{path}: {path.stat().st_size:,} bytes, not those of the manifest ({expected['bytes']:,} bytes, sha256 "
             f"{expected['sha256']}); damaged or changed: copy it again."
         )
 
@@ -75,7 +75,7 @@ def read_archive(path: Path, directory: Path, expected: Mapping[str, Mapping[str
     """Unpack into ``directory`` and return the names of the members, which are plain files and those of ``expected``: name →
     sha256 and bytes.
 
-    Raises DataError when the archive is damaged, also behind its last member, a member leaves the directory, is no plain file
+    Raises DataError when the archive is damaged (also after its last member), a member leaves the directory, is not a plain file
     or not the expected one, or one is missing; it is named. Also when there is no room.
     """
     taken: dict[str, str] = {}
@@ -85,12 +85,12 @@ def read_archive(path: Path, directory: Path, expected: Mapping[str, Mapping[str
             place = inside(directory, info.name, f"{path}: member", taken=taken)
             if content is None or info.name not in expected or info.name in names:
                 raise DataError(
-                    f"{path}: member {info.name!r} is no plain file, comes twice, or is not in the manifest; take an archive "
+                    f"{path}: member {info.name!r} is not a plain file, occurs twice, or is not in the manifest; take an archive "
                     "that this project made."
                 )
             if info.size != expected[info.name]["bytes"]:
                 raise DataError(
-                    f"{path}: member {info.name!r} has {info.size:,} bytes, and other ones in the manifest."
+                    f"{path}: member {info.name!r} has {info.size:,} bytes, but {expected[info.name]['bytes']:,} in the manifest."
                 )
             with whole_file(place) as stream:
                 shutil.copyfileobj(content, stream, 1 << 20)

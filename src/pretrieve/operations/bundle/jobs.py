@@ -187,10 +187,10 @@ def dependents(lost: Collection[str], jobs: Sequence[Job]) -> list[Job]:
 def in_order(jobs: Sequence[Job], cells: Mapping[str, int]) -> list[Job]:
     """Jobs in the order that a bundle runs them, with their number of cells.
 
-    cells: metrics file → how many cells of the asked tables it is behind.
+    cells: metrics file → how many cells of the requested tables need it.
 
     A job is worth the cells that need it. Scores are taken from the most valuable encoder first, of that from the most valuable
-    fine-tuning, and a first seed of everything before the second; what a score needs stands right before it. The sizes of one
+    fine-tuning, and a first seed of everything before the second; what a score needs comes right before it. The sizes of one
     job of the workflow follow each other, since Snakemake takes only whole jobs as done.
     """
     made_by = makers(jobs)

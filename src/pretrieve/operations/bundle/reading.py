@@ -2,7 +2,7 @@
 
 A token store is the largest piece of a bundle, and training for some thousand steps reads a part of it: a passage is drawn or
 not, and of a long one only the first tokens are read. What is read follows from the options and the seed alone, so it is found
-before, by drawing the batches of every step without training on them: :class:`Watched` notes every item that is asked for.
+before, by drawing the batches of every step without training on them: :class:`Watched` notes every item that is read.
 
 In the copy, the tokens that no job reads are 0, which takes next to no room when it is packed. Everything else is as in the whole
 store: lengths, numbers of passages, draws; and its name (:attr:`pretrieve.text.token_store.TokenStore.key`), which ``meta.json``

@@ -115,7 +115,7 @@ def choose(jobs: Sequence[Job], wanted: Sequence[Job], about: Mapping[str, Any],
             refused[job.id] = f"was made from other data than {', '.join(places)} now"
         elif not any_code and code_of(job.call) != came[job.id].code:
             refused[job.id] = "was made by other source files (see --any-code)"
-    # Which jobs are sizes of one is the plan's word; that some of them were not asked for is the bundle's.
+    # The plan says which jobs are sizes of one; the bundle says which of them were not requested.
     packed = {one for ids in about["groups"].values() for one in ids}
     groups: dict[str, list[str]] = {}
     for job in wanted:

@@ -101,7 +101,7 @@ def unpack_weights(folder: Path, parts: Sequence[str] | None = None) -> Iterator
     path = folder / INDEX
     index = read_json(path, "the index of weights", most=LARGEST_INDEX)
     if not isinstance(index, dict) or not isinstance(index.get("files"), dict):
-        raise DataError(f"{path}: no object with files; expected the index of weights. Copy it again.")
+        raise DataError(f"{path}: not an index of weights: it has no files. Copy it again.")
     held: tuple[str, dict[str, torch.Tensor]] = ("", {})
     used: set[tuple[str, str]] = set()
     for file, about in index["files"].items():
@@ -144,7 +144,7 @@ def _check_index(where: str, about: Any) -> None:
         good = False
     if not good:
         raise DataError(
-            f"{where}: no entry of an index of weights; expected metadata, and dtype, shape and pieces of tensors."
+            f"{where}: not an entry of an index of weights; expected metadata, and dtype, shape and pieces of tensors."
         )
 
 

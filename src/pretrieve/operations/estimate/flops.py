@@ -11,7 +11,7 @@ that are asked for (R of them, S = Σ over these of the length of their text), a
     feed-forward         2·R·2df        (T5: 3 matrices)
 
 R = T and S = Σ l² in every layer but perhaps the last, which is computed where it is read (:mod:`pretrieve.models.read_rows`).
-Twice as much is spent on the way back, for each product has two factors (Kaplan et al.: backward = 2 × forward).
+The backward pass costs twice as much, for each product has two factors (Kaplan et al.: backward = 2 × forward).
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ def encode(body: BodyConfig, texts: Texts, pooling: str, dim: float, head: bool 
 
 
 def parameters(body: BodyConfig) -> int:
-    """Numbers in a body's matrices and tables; biases and norms, about one in a thousand, are left out."""
+    """Numbers in a body's matrices and tables; biases and norms, about one in a thousand, are not counted."""
     words = body.vocabulary_size * body.hidden
     if body.kind == "bow-mlp":
         return words + 2 * body.hidden * body.feed_forward

@@ -1,6 +1,6 @@
 """Your own corpus within the minutes that its user sets: which rows, how many steps and seeds.
 
-A run has rungs, from the least that answers anything to all that is asked for: BM25, the published encoder as it is and
+A run has rungs, from the fewest rows that give an answer to all of them: BM25, the published encoder as it is and
 fine-tuned; then the objectives of ``my_corpus_options`` in their order; the cross-encoder; further seeds. The highest rung is
 taken that fits with the configuration's own steps, and what is left makes all steps longer by one factor, up to
 :data:`LONGEST`. How long a rung takes is the estimate of its jobs at this machine's measured rates

@@ -27,7 +27,7 @@ class Timing:
 
 
 def speed_up(gpus: int) -> float:
-    """Of a job on so many GPUs.
+    """Of a job on a number of GPUs.
 
     >>> speed_up(1), speed_up(8)
     (1.0, 7.3)
@@ -62,7 +62,7 @@ class _Line:
             self._tails[number] += behind
 
     def seconds(self, gpus: int, cores: int) -> float:
-        """Of the schedule with so many places."""
+        """Of the schedule with these places."""
         free = {True: gpus, False: max(1, cores)}
         most = dict(free)
         waiting = [len(needs) for needs in self._needs]

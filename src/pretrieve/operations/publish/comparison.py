@@ -7,7 +7,7 @@
 ``within``     another one, on another processor or with other packages, and no further away than noise (below)
 ``off``        further away: the code computes something else now. One such cell makes the comparison fail
 ``changed``    not compared: the system's options, its data or its reference are others than in the published configuration,
-               or it is a case of an example table, whose query is chosen anew
+               or it is a case of an example table, whose query is chosen again
 ``absent``     not compared: the fresh run has not made it
 =============  =====================================================================================================
 
@@ -23,7 +23,7 @@ seed does not (``benchmarks/run_noise.py``).
 
 **Reproduction**: fresh against the paper, loosely. At paper scale a cell is off when it is further than :data:`LOOSELY` times
 its table's tolerance from the printed value. Below paper scale numbers are not compared with the paper's; what is shown is
-whether systems stand in the paper's order (Spearman's correlation of a column's cells, mean over columns), and nothing fails.
+whether systems are in the paper's order (Spearman's correlation of a column's cells, mean over columns), and nothing fails.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ def open_published(folder: Path, scale: str) -> Published:
 
 
 def compare_run(published: Published, plan: Plan, references: Path = REFERENCES) -> dict[str, list[Compared]]:
-    """Every measured cell of a published run beside what ``plan.root`` has now; table → cells. The seeds are the published run's.
+    """Every measured cell of a published run with what ``plan.root`` has now; table → cells. The seeds are the published run's.
 
     Raises DataError when a file of either run is damaged.
     """
@@ -186,7 +186,7 @@ def _compare(
 
 
 def is_trained(cell: Cell) -> bool:
-    """Whether a training stands behind a cell; a count, a case's text and BM25 are the same on every machine."""
+    """Whether a cell depends on training; a count, a case's text and BM25 are the same on every machine."""
     return not cell.is_statistic and not cell.is_case and parse_system(cell.system).encoder != "bm25"
 
 

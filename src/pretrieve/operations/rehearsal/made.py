@@ -1,5 +1,5 @@
-"""Made files by the names of the sources that they play, packed as their publishers pack them; here are the pre-training texts
-and vocabularies: a dump of Wikipedia, BookCorpus, BERT's ``vocab.txt``."""
+"""Made files by the names of the sources that they substitute for, packed as their publishers pack them; here are the
+pre-training texts and vocabularies: a dump of Wikipedia, BookCorpus, BERT's ``vocab.txt``."""
 
 from __future__ import annotations
 
@@ -77,11 +77,11 @@ def make(name: str, out: Path) -> int:
 
     The same file comes out every time.
 
-    Raises ConfigError for a source that no made file plays.
+    Raises ConfigError for a source without a made substitute.
     """
     if name not in FORMS:
         raise ConfigError(
-            f"source {name!r}: no made file plays it in a rehearsal{nearest(name, FORMS)}; rehearse a scale whose data sets "
+            f"source {name!r}: a rehearsal makes no substitute for it{nearest(name, FORMS)}; rehearse a scale whose data sets "
             f"have one (src/pretrieve/operations/rehearsal), or write its layout there. There are {len(FORMS)}."
         )
     content = FORMS[name]()
