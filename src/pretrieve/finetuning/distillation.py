@@ -4,8 +4,8 @@
 
     p_i = softmax(t_i),   L = mean_i −Σ_g p_ig log softmax(s_i)_g                       (1), form 'soft-labels'
 
-Its least value is the entropy of p, reached when the student's scores are the teacher's but for a constant. What RetroMAE
-released (bi_encoder/modeling.py) is the same gradient in other units, and a little of the usual loss beside it::
+Its minimum is the entropy of p, reached when the student's scores are the teacher's but for a constant. What RetroMAE
+released (bi_encoder/modeling.py) is the same gradient in other units, plus a little of the usual loss::
 
     L = mean_ig p_ig (log p_ig − log softmax(s_i)_g) + λ · mean_i (in-batch softmax)    (2), form 'kl', λ = 1e-4
 

@@ -42,7 +42,7 @@ class StepCurve:
         self._at = {round(steps * (i + 1) / options["curve"]) - 1 for i in range(options["curve"])}
 
     def beside(self, watcher: Watcher) -> None:
-        """Look on at every step that ``watcher`` sees."""
+        """Also watch every step that ``watcher`` sees."""
         own = watcher.after_step
 
         def both(step: int) -> None:

@@ -1,4 +1,4 @@
-"""What a table needs of raw files, what of it is there, and what must still come: ``make fetch TABLE=condenser/table5``.
+"""The raw files that a table needs, those that are there, and those to fetch: ``make fetch TABLE=condenser/table5``.
 
 The plan of the scale says it: the data sets that have the table's roles, the corpus, and the published checkpoints that its
 encoders start from.
@@ -104,8 +104,8 @@ def _state(source: Source, folder: Path, mirror: Path | None) -> tuple[str, int]
 
 
 def report(wanted: Iterable[Wanted]) -> str:
-    """One line a state with its files and GB, and one line a file that must be downloaded or is nowhere to be had; members are
-    counted behind their archive."""
+    """One line a state with its files and GB, and one line a file that must be downloaded or is not available; members are
+    counted after their archive."""
     wanted = list(wanted)
     lines = []
     for state, words in STATES.items():
@@ -127,7 +127,7 @@ def report(wanted: Iterable[Wanted]) -> str:
 
 
 def check_room(wanted: Iterable[Wanted], folder: Path = SOURCES) -> None:
-    """Check that everything is to be had, and that there is room for what must come.
+    """Check that everything is available, and that there is room for what must be fetched.
 
     Raises DataError, before anything is fetched.
     """
@@ -146,7 +146,7 @@ def check_room(wanted: Iterable[Wanted], folder: Path = SOURCES) -> None:
 
 
 def checkpoint_state(start: str, mirror: Path | None) -> str:
-    """Where a published checkpoint is or would come from, in words."""
+    """Where a published checkpoint is or would be fetched from, in words."""
     place = Path(hub.place_of(start))
     if (place / hub.ORIGIN).is_file():
         return "in place"

@@ -1,7 +1,7 @@
 """Archives whose bytes follow from their content: tar, compressed with xz from the standard library.
 
-Members are sorted by name and belong to nobody, their time is 1970, their mode 644; so two bundles of the same files
-are equal. Reading refuses what leaves the directory and everything that is no plain file or not what the manifest says.
+Members are sorted by name, without owner, with the time 1970 and mode 644; so two bundles of the same files are equal.
+Reading refuses what leaves the directory, what is not a plain file, and what the manifest does not list.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from pretrieve.base.inside import inside
 from pretrieve.raw.archives import damage_told, tar_members
 from pretrieve.raw.raw_bytes import open_xz
 
-#: xz level: 6 is the tool's own; token ids do not get smaller by more.
+#: xz level: 6 is the tool's default; a higher one does not make token ids smaller.
 LEVEL = 6
-#: How far back xz sees that bytes were there before, where level 6 has 8 MiB. Data sets that ask the same questions have files in
-#: common: those of one bundle lie within this, so that the second copy of a file takes no room.
+#: How far back xz finds repeated bytes; level 6 has 8 MiB. Data sets with the same questions have files in common: in one bundle
+#: they are within this distance, so that the second copy of a file takes no room.
 WINDOW = 64 << 20
 
 #: The content of a name: a file, or the bytes themselves.
@@ -32,7 +32,7 @@ Content = Path | bytes
 
 
 def write_archive(path: Path, members: Mapping[str, Content], level: int = LEVEL) -> int:
-    """Write ``path`` (.tar.xz) with members name → content, and return its size in bytes. It appears whole."""
+    """Write ``path`` (.tar.xz) with members name → content, and return its size in bytes. It appears when it is complete."""
     packing = [{"id": lzma.FILTER_LZMA2, "preset": level, "dict_size": WINDOW}]
     with (
         whole_file(path) as raw,

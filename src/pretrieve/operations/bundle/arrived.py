@@ -1,9 +1,9 @@
 """A slice that was brought here: its manifest is checked, its files are compared with it and unpacked next to the results.
 
-A slice was on other machines, so nothing in it is believed that can be checked. The manifest has its own form
+A slice was on other machines, so everything in it that can be checked is checked. The manifest has its own form
 (``schemas/slice.schema.yaml`` of the package) and checksum; the id of each job must be the key of its arguments; every file and
 every member of an archive must have its sha256 and belong to a job; names are resolved by :func:`pretrieve.base.inside.inside`.
-What a job writes where is taken from the plan here, never from a slice (:mod:`pretrieve.operations.bundle.unpack`).
+Where a job writes is taken from the plan here, never from a slice (:mod:`pretrieve.operations.bundle.unpack`).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from pretrieve.operations.bundle.weights import INDEX, unpack_weights, write_unp
 from pretrieve.raw.json_file import read_json
 
 SCHEMA = package_file("schemas/slice.schema.yaml")
-#: Bytes; one of a thousand jobs has some three millions.
+#: Bytes; that of a thousand jobs has about three million.
 LARGEST = 64 << 20
 _SEEDS = re.compile(r"seeds=\[[0-9]{1,9}(, ?[0-9]{1,9})*\]")
 

@@ -37,7 +37,7 @@ from pretrieve.workflow.stage_code import stage_code
 
 #: Columns that are read between token ids and runs.
 COLUMNS = {"corpus.parquet": ["doc_id", "sentence_index", "passage_index"], "queries.parquet": ["query_id"]}
-#: Files that only what comes before or after reads.
+#: Files that only earlier or later stages read.
 LEFT_AT_HOME = ("texts.parquet", "answers.parquet", "curve.csv")
 #: Folders of a retriever that nothing is trained from.
 _RECORDS = ("steps", "negatives")
@@ -95,7 +95,7 @@ class Asked:
 
 
 def _parts(file: str, plan: Plan) -> list[str]:
-    """The metrics files that a bundle's searches make for one that is asked for: itself, or those of a mean's data sets; the mean
+    """The metrics files that a bundle's searches make for a requested one: itself, or those of a mean's data sets; the mean
     is computed here."""
     path = Path(file)
     if path.parent.name not in plan.means:
@@ -200,7 +200,7 @@ def data_files(place: str) -> dict[str, Path]:
 
 
 def content_of(file: Path) -> Content:
-    """What of a file goes along: its columns of :data:`COLUMNS`, or all of it."""
+    """What is packed of a file: its columns of :data:`COLUMNS`, or all of it."""
     columns = COLUMNS.get(file.name)
     if columns is None or "tasks" not in file.parts:
         return file

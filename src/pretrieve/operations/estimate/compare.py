@@ -1,4 +1,4 @@
-"""An estimate against a run that is finished: what its jobs were expected to take, and what their ``cost.json`` say."""
+"""An estimate compared with a finished run: the expected seconds of its jobs, and those of their ``cost.json``."""
 
 from __future__ import annotations
 

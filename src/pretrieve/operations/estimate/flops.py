@@ -1,9 +1,9 @@
 """FLOPs of a text encoder: the matrix products of its parts, from sizes alone.
 
 A product of (m, k) and (k, n) is ``2·m·k·n``, a multiplication and an addition for each term. Nothing else is counted: not
-norms, softmax, GELU, nor gathers. So do Kaplan et al. 2020 (*Scaling Laws for Neural Language Models*, §2.1, table 1) and
+norms, softmax, GELU, nor gathers. So count Kaplan et al. 2020 (*Scaling Laws for Neural Language Models*, §2.1, table 1) and
 ``torch.utils.flop_counter``, which a test compares. With T tokens in all, Σ l² over the lengths of the texts, and for the rows
-that are asked for (R of them, S = Σ over these of the length of their text), a layer of width d and feed-forward width f has
+whose states are read (R of them, S = Σ over these of the length of their text), a layer of width d and feed-forward width f has
 
     keys, values         2·T·2d²
     queries, output      2·R·2d²
@@ -41,7 +41,7 @@ class Texts(NamedTuple):
         return cls(number, number * length, number * length**2)
 
     def times(self, factor: float) -> Texts:
-        """So many times as many texts."""
+        """That many times as many texts."""
         return Texts(*(factor * value for value in self))
 
 

@@ -1,4 +1,4 @@
-"""How large tasks and corpora are, as far as it is known before they are built.
+"""How large tasks and corpora are, as far as this is known before they are built.
 
 For each of them, the first that there is:
 
@@ -314,7 +314,7 @@ def body_of(plan: Plan, encoder: str) -> BodyConfig:
     """The shape of an encoder; where it starts from a published one, that of its ``config.json``, once it is there."""
     encoders, options = plan.config["encoders"], encoder_options(plan.config, encoder).body
     start, every = encoders[encoder].get("start"), encoders[encoder].get("layers_of_start", 1)
-    while start in encoders:  # the configuration is checked: it does not go in a circle
+    while start in encoders:  # the configuration is checked: it has no circle
         start = encoders[start].get("start")
     if start and from_outside(start):
         options = options | _published(start, options["kind"])

@@ -1,6 +1,6 @@
 """FLOPs of one training step: of every pre-training objective and every fine-tuning recipe.
 
-What is computed where is read off the objectives themselves: logits at masked words only, the last layer where it is read, the
+What is computed follows from the objectives: logits at masked words only, the last layer where it is read, the
 gradient cache's second pass over all micro-batches but one (:mod:`pretrieve.training.step`). Lengths are means.
 """
 

@@ -1,6 +1,6 @@
 """What a cell's value follows from, as far as the configuration says it: for telling a change of options from a change of code.
 
-Two configurations with equal ingredients ask for the same computation. What only decides what else is computed (other metrics,
+Two configurations with equal ingredients ask for the same computation. What only adds other computations (other metrics,
 other training-set sizes, other encoders) does not belong to them.
 """
 

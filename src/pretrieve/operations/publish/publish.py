@@ -1,6 +1,6 @@
 """Publish a finished run: a committed copy of its tables, figures, claims and report with an index, ``docs/results.md``, and
-the section of README.md that shows one table. A run at another scale than config.yaml's own gets a page beside that,
-``docs/results-{scale}.md``, and leaves README.md as it is.
+the section of README.md that shows one table. A run at another scale than config.yaml's own gets its own page,
+``docs/results-{scale}.md``, and does not change README.md.
 
 Rule outputs are never committed (a fresh clone would have "nothing to be done"), so results are published by an
 explicit command, into a folder named after date, scale and commit.

@@ -75,7 +75,7 @@ FORMS: dict[str, Callable[[], bytes]] = {
 def make(name: str, out: Path) -> int:
     """Write the made file of a source, packed by the ending of ``out``; returns its size in bytes.
 
-    The same file comes out every time.
+    Equal calls write equal files.
 
     Raises ConfigError for a source without a made substitute.
     """
