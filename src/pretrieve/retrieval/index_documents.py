@@ -56,7 +56,7 @@ def index_documents(
     Raises
     ------
     ConfigError
-        when the options do not fit together, or ``out`` holds something that is no earlier index.
+        when the options do not fit together, or ``out`` holds something that is not an earlier index.
     DataError
         when there is no document, an id comes twice, or the model cannot be read.
     """

@@ -224,7 +224,7 @@ def two_step_search(
     """Rank, by equation 12, the ``candidates`` documents with the largest ĥ_q·ĥ_d; both steps are exact.
 
     Also returns what :func:`pretrieve.retrieval.approximation.measure` found on ``sample`` queries against
-    :func:`joint_search`, and writes it to ``path``; None for ``sample`` 0. That scores the whole corpus for so many
+    :func:`joint_search`, and writes it to ``path``; None for ``sample`` 0. That scores the whole corpus for these
     queries.
 
     Raises

@@ -1,7 +1,7 @@
 """The lexical part of a joint representation on disk (paper ``dupmae`` §3.2; :mod:`pretrieve.models.joint`).
 
-A document keeps the ``top`` words with the largest entries of its vector μ (V,): their ids and their values. Beside
-the dense store ``corpus`` is ``corpus-lexical``, row for row::
+A document keeps the ``top`` words with the largest entries of its vector μ (V,): their ids and their values. Next to
+the dense store ``corpus`` is ``corpus-lexical``, with the same rows::
 
     corpus-lexical-00000.indices.npy ...   (shard_rows, top) int32: word ids, ascending in each row
     corpus-lexical-00000.values.npy ...    (shard_rows, top) float32: their entries of μ
@@ -57,7 +57,7 @@ class LexicalWriter(ShardWriter):
         Raises
         ------
         DataError
-            when a shape is wrong, a value is not finite, or an index is no word; the message names the row.
+            when a shape is wrong, a value is not finite, or an index is not a word's; the message names the row.
         """
         bad = (indices < 0) | (indices >= self._plan["vocabulary"])
         if bad.any():

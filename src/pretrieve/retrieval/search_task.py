@@ -73,8 +73,8 @@ def search_task(
     ----------
     options:
         ``index``: of :mod:`pretrieve.retrieval.index`, by default exact search of the shards on disk, in memory that does not
-        grow with the corpus; ``joint_candidates``: joint scores of so many documents that the dense part finds, and 0, the
-        default, of all.
+        grow with the corpus; ``joint_candidates``: joint scores of this many documents that the dense part finds; 0, the
+        default: of all.
     candidates:
         query id → documents: only these are ranked (rerank setting).
     recall_path:
@@ -91,7 +91,7 @@ def search_task(
     query_ids, vectors = select_queries(EmbeddingReader(stores, ids.name), ids.query_ids, wanted)
     corpus, documents = EmbeddingReader(stores, "corpus"), read_documents(stores)
     joint = _is_joint(stores)
-    if joint:  # torch takes two seconds to load, and nothing else here needs it
+    if joint:  # torch takes two seconds to load, and only this needs it
         from pretrieve.retrieval.joint_search import JointScorer, joint_search, two_step_search
     kind = check_index(options.get("index", "Flat"))["kind"]
     if joint and kind != "Flat":

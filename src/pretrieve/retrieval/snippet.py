@@ -9,7 +9,7 @@ _SHORTEST = 4
 
 
 def on_one_line(text: str) -> str:
-    """A text for a terminal: blanks for line breaks and for what a terminal would obey.
+    """A text for a terminal: blanks replace line breaks and control characters.
 
     >>> on_one_line("a\\x1b[2Jboat\\nfloats")
     'a [2Jboat floats'

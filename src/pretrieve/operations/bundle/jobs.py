@@ -119,7 +119,8 @@ class Call:
 @dataclass(frozen=True)
 class Job:
     """A call for one training-set size. id: of the call; group: of the workflow's job that it is a part of; cells: of the
-    requested tables that are measured by it or by what is made of it; code: hash of the source files that its result depends on."""
+    requested tables that are measured by it or by what is made of it; code: hash of the source files that its result depends
+    on."""
 
     id: str
     group: str
