@@ -50,7 +50,7 @@ def write_predictions(path: Path, predictions: Iterable[Prediction]) -> None:
 def read_predictions(path: Path) -> list[Prediction]:
     """Read predictions, in the order of the file.
 
-    Raises DataError when the file is missing or damaged, or an example stands twice; file and line are named.
+    Raises DataError when the file is missing or damaged, or an example occurs twice; file and line are named.
     """
     path = Path(path)
     found: dict[str, Prediction] = {}

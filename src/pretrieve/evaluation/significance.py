@@ -164,7 +164,7 @@ def independent_estimate(
 
 
 def crossed_draws(scores: Sequence[np.ndarray], bases: Sequence[str], rounds: int = 2000) -> np.ndarray:
-    """(rounds, systems) means under resampled queries and seeds, for what is no weighted sum, such as a rank correlation.
+    """(rounds, systems) means under resampled queries and seeds, for what is not a weighted sum, such as a rank correlation.
 
     Queries are drawn with replacement, the same for all systems; a base's seed deviations get one random t weight each,
     so that two or three seeds are no narrower than they should be. Equal from call to call.
@@ -201,7 +201,7 @@ def simultaneous_tail(differences: np.ndarray, level: float = 0.05) -> float:
 
 
 def _paired(scores: Sequence[np.ndarray], weights: Sequence[float], bases: Sequence[str]) -> list[np.ndarray]:
-    """(S, n) weighted sums, one for each base (and number of seeds); those with one seed are left out."""
+    """(S, n) weighted sums, one for each base (and number of seeds); those with one seed are skipped."""
     blocks: dict[tuple[str, int], np.ndarray] = {}
     for block, weight, base in zip(scores, weights, bases, strict=True):
         if len(block) > 1 and weight:
