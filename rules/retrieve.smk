@@ -93,7 +93,7 @@ for dataset_name in config["datasets"]:
                 f" python {SCRIPTS}/{{params.program}}.py {{params.words}} --each --threads {{threads}} --log {{log}}"
 
 
-# Negatives that nothing is trained with in this run: asked for by name only.
+# Negatives that no training of this run uses: made only if they are named.
 for dataset_name in [name for name in PLAN.tasks if name in PLAN.ranked]:
     for sizes, families in PLAN.families(dataset_name).items():
         UNMINED = [one for one in families if (one, dataset_name) not in PLAN.mined]
@@ -135,7 +135,7 @@ for dataset_name in [name for name in PLAN.tasks if name in PLAN.ranked]:
                 " --depth {params.depth} --threads {threads} --out {output} --log {log}"
 
 
-# A mean of data sets that plays a role: the parts' metrics → one file, for every system.
+# A mean of data sets that stands in for one of a paper: the parts' metrics → one file, for every system.
 rule mean:
     input:
         parts=of(DATA.metrics_of_parts, "system", "mean", "seed"),

@@ -19,7 +19,7 @@ import scipy
 
 from pretrieve.base.errors import ConfigError, DataError
 
-#: Up to so many non-zero differences, all 2**n sign patterns are enumerated and the p-value is exact.
+#: Up to this many non-zero differences, all 2**n sign patterns are enumerated and the p-value is exact.
 EXACT_LIMIT = 12
 
 #: Signs drawn at a time: bounds memory at 4 bytes each.

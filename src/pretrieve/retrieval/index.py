@@ -303,7 +303,7 @@ def read_index(directory: Path | str, key: str | None = None, threads: int = 1):
     if key is not None and found_key != key:
         raise DataError(f"{meta}: found key '{found_key}', expected '{key}': made from other embeddings; {advice}.")
     if not path.is_file() or path.stat().st_size != size:
-        raise DataError(f"{path}: missing or not of {size} bytes, as {meta.name} says; {advice}.")
+        raise DataError(f"{path}: missing, or not {size} bytes long as {meta.name} says; {advice}.")
     faiss = load_faiss(threads)
     try:
         index = faiss.read_index(str(path))

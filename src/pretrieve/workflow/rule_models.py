@@ -83,7 +83,7 @@ class ModelRules:
         return f"{self.store_of(encoder)}/meta.json"
 
     def start_of(self, encoder: str, seed: int | str) -> list[str]:
-        """Files of what an encoder goes on from; none for a fresh one."""
+        """Files of what an encoder starts from; none for a fresh one."""
         if self.outside(encoder):
             return hub.files_of(self.outside(encoder))
         start = started_from(self.config, encoder)

@@ -1,7 +1,7 @@
 """What the rules say of scores: a family (encoder and recipe) on a data set, by search or by prediction.
 
-The same words stand in a rule of their own and, where a data set also trains the family, behind its fine-tuning. Loaded by every
-call of Snakemake: standard library only.
+The same words are used in a rule of their own and, where a data set also trains the family, after its fine-tuning. Loaded by
+every call of Snakemake: standard library only.
 """
 
 from __future__ import annotations

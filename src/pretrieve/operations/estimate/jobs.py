@@ -1,8 +1,8 @@
-"""The jobs behind tables and figures, and which of them need which: the workflow's graph, from its plan alone.
+"""The jobs of tables and figures, and which of them need which: the workflow's graph, from its plan alone.
 
 A file under ``results/`` names the job that makes it (:mod:`pretrieve.base.paths`). So the files that a table is made from
-lead to their jobs, these to what they read, and so on. A job that several tables need is one job. That this graph is
-Snakemake's, a test asks Snakemake.
+lead to their jobs, these to what they read, and so on. A job that several tables need is one job. A test compares
+this graph with Snakemake's.
 """
 
 from __future__ import annotations
