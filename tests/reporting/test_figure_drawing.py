@@ -336,7 +336,9 @@ def test_places_that_captions_name_are_where_the_panels_are():
     }
     point |= {"system": "s", "dataset": "d", "metric": "m", "status": "scale-differs", "role": "r", "encoder": "e"}
     points = [Point(panel=panel, series="SDE", **point) for panel in ("left", "right")]
-    at = {axes.get_title(loc="left"): axes.get_position() for axes in draw(figure, points, "demo").axes}
+    at = {
+        " ".join(axes.get_title(loc="left").split()): axes.get_position() for axes in draw(figure, points, "demo").axes
+    }
     assert "MS MARCO question answering (top) and open-domain Natural Questions (bottom)" in figure.caption
     assert at["Question answering"].y0 > at["Open domain"].y1
     assert at["Question answering, as published"].x0 > at["Question answering"].x1

@@ -65,7 +65,7 @@ def draw_view(axes: Axes, view: View, points: Sequence[Point], shown: Legend, le
     panel, published = view.panel, view.published
     letter = f"({panel.name}) " if lettered and len(panel.name) == 1 else ""
     title = f"{letter}{panel.title}{', as published' if published else ''}"
-    axes.set_title(textwrap.fill(title, 36), loc="left")
+    axes.set_title(textwrap.fill(title, 30), loc="left")
     axes.set_xlabel(panel.x.text)
     axes.set_ylabel(textwrap.fill(panel.y.text, 26))
     if panel.draw == "scatter":
