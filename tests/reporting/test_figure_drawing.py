@@ -15,14 +15,17 @@ from itertools import combinations
 from pathlib import Path
 from xml.etree import ElementTree
 
+import matplotlib
 import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.text import Text
 from tiny_figure import write_figure, write_run
 
 from pretrieve.references.figures import load_figure
 from pretrieve.references.palette import METHODS
-from pretrieve.reporting.figures.draw import draw, tick_names, to_svg
+from pretrieve.reporting.figures.draw import STYLE, draw, tick_names, to_svg
 from pretrieve.reporting.figures.measure import measure_figure
-from pretrieve.reporting.figures.points import Point
+from pretrieve.reporting.figures.points import Point, read_points
 
 SVG = "{http://www.w3.org/2000/svg}"
 REFERENCES = Path(__file__).parents[2] / "references"
@@ -333,7 +336,36 @@ def test_places_that_captions_name_are_where_the_panels_are():
     }
     point |= {"system": "s", "dataset": "d", "metric": "m", "status": "scale-differs", "role": "r", "encoder": "e"}
     points = [Point(panel=panel, series="SDE", **point) for panel in ("left", "right")]
-    at = {axes.get_title(loc="left"): axes.get_position() for axes in draw(figure, points, "demo").axes}
+    at = {
+        " ".join(axes.get_title(loc="left").split()): axes.get_position() for axes in draw(figure, points, "demo").axes
+    }
     assert "MS MARCO question answering (top) and open-domain Natural Questions (bottom)" in figure.caption
     assert at["Question answering"].y0 > at["Open domain"].y1
     assert at["Question answering, as published"].x0 > at["Question answering"].x1
+
+
+PUBLISHED = max((REFERENCES.parent / "results/published").glob("*-demo-*")) / "figures"
+
+
+@pytest.mark.parametrize("name", sorted(f"{file.parent.name}/{file.stem}" for file in PUBLISHED.glob("*/*.csv")))
+def test_no_word_of_a_published_figure_is_cut_off(name):
+    figure = load_figure(REFERENCES / f"{name}.yaml")
+    start = (
+        "all-MiniLM-L6-v2, a sentence encoder trained on over a billion pairs of texts, among them MS MARCO and SQuAD"
+    )
+    figure = replace(figure, caption=f"here encoders continued from {start}. The paper: “{figure.caption}”")
+    points = read_points(PUBLISHED / f"{name}.csv")
+    names = {
+        (point.panel, point.x): f"questions (for {point.x})" for point in points if point.role.startswith("multireqa")
+    }
+    with matplotlib.rc_context(STYLE):
+        canvas = draw(figure, points, "demo", names)
+        FigureCanvasAgg(canvas).draw()
+        whole = canvas.bbox.padded(1)
+        words = [text for text in canvas.findobj(Text) if text.get_text().strip() and text.get_visible()]
+        cut = [text.get_text() for text in words if not _inside(whole, text.get_window_extent())]
+    assert len(words) > 10 and not [word for word in cut if not re.fullmatch(r"[−\d.,]+", word)], cut
+
+
+def _inside(whole, box) -> bool:
+    return whole.x0 <= box.x0 and box.x1 <= whole.x1 and whole.y0 <= box.y0 and box.y1 <= whole.y1

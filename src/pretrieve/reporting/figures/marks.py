@@ -35,8 +35,8 @@ CHANCE, AT_CHANCE = "≈ chance", {"linestyle": "none", "marker": "o", "markersi
 AT_CHANCE |= {"markerfacecolor": "#DDDDDD", "markeredgecolor": "#888888"}
 #: Up to so many bars with so many letters there is room for a number across each.
 FEW_BARS, FEW_LETTERS = 6, 5
-#: Width of what stands side by side at a name: at most so much for each series, and for all.
-BESIDE, ALL_BESIDE = 0.12, 0.7
+#: Room for what stands side by side at a name, at most this much for each series, less where lines join it, and for all.
+BESIDE, JOINED_BESIDE, ALL_BESIDE = 0.12, 0.07, 0.7
 
 
 @dataclass
@@ -65,7 +65,7 @@ def draw_view(axes: Axes, view: View, points: Sequence[Point], shown: Legend, le
     panel, published = view.panel, view.published
     letter = f"({panel.name}) " if lettered and len(panel.name) == 1 else ""
     title = f"{letter}{panel.title}{', as published' if published else ''}"
-    axes.set_title(textwrap.fill(title, 36), loc="left")
+    axes.set_title(textwrap.fill(title, 30), loc="left")
     axes.set_xlabel(panel.x.text)
     axes.set_ylabel(textwrap.fill(panel.y.text, 26))
     if panel.draw == "scatter":
@@ -153,7 +153,7 @@ def _lines(axes: Axes, view: View, points: Sequence[Point], places: Mapping[str,
     if is_relative(panel) or any(series.kind == "gain" for series in panel.series):
         axes.axhline(0, color=GREY, linewidth=1)
     plain = [series for series in panel.series if series.kind != "level"]
-    step = min(BESIDE, ALL_BESIDE / len(plain)) if panel.x.is_names else 0.0
+    step = {"category": min(BESIDE, ALL_BESIDE / len(plain)), "ordered": JOINED_BESIDE}.get(panel.x.scale, 0.0)
     for order, series in enumerate(plain):
         there = [point for point in _of(series, points) if _has_value(point, view.published) and point.x]
         there.sort(key=lambda point: places[point.x])

@@ -2,7 +2,7 @@
 
 Intervals are those of the claims' verdicts (:func:`pretrieve.evaluation.significance.crossed_estimate`): over queries and, with
 several seeds, over seeds. The interval of a change is that of the ratio of two means, linearised (the delta method), query by
-query and seed by seed.
+query and seed by seed. What guessing scores is that of all queries of a size, where a point is of the common ones, too.
 """
 
 from __future__ import annotations

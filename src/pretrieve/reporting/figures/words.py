@@ -32,7 +32,8 @@ def measured_here(figure: Figure, points: Sequence[Point], setting: Setting) -> 
 def title_of(figure: Figure, width: float) -> list[str]:
     """The lines of the title of a figure that is ``width`` inches wide."""
     number, caption = figure.name.removeprefix("figure"), figure.caption
-    return textwrap.wrap(f"Figure {number} ({figure.paper}). {caption[0].upper()}{caption[1:]}", int(width * _BOLD))
+    words = f"Figure {number} ({figure.paper}). {caption[0].upper()}{caption[1:]}"
+    return textwrap.wrap(words, int(width * _BOLD), break_on_hyphens=False)
 
 
 def lines_above(figure: Figure, points: Sequence[Point], scale: str, width: float) -> list[str]:
