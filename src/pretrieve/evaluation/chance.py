@@ -20,7 +20,7 @@ MIND's ``mrr``   of an impression with N candidates: Σ_{j ≤ N} 1/j / N
 MIND's ndcg@k    of an impression with r of N clicked: r/N · Σ_{j ≤ k} 1/log2(j + 1) / best DCG@k
 ===============  ===============================================================================================================
 
-All others are permuted (:mod:`pretrieve.evaluation.permutation`). Contrastive entropy has its own level.
+All others are permuted (:mod:`pretrieve.evaluation.metrics_record`). Contrastive entropy has its own level.
 """
 
 from __future__ import annotations
