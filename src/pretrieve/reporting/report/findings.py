@@ -15,7 +15,15 @@ from typing import Any, NamedTuple
 
 from pretrieve.references.tables import ROW_SEPARATOR
 from pretrieve.reporting.claims.ledger import Comparison, Finding
-from pretrieve.reporting.claims.verdicts import CONTRADICTED, FAILS, HOLDS, SUPPORTED, VERDICTS
+from pretrieve.reporting.claims.verdicts import (
+    CONTRADICTED,
+    FAILS,
+    HOLDS,
+    INCONCLUSIVE,
+    NOT_TESTABLE,
+    NOT_TESTED,
+    SUPPORTED,
+)
 from pretrieve.reporting.report.boards import (
     AHEAD,
     BEHIND,
@@ -30,13 +38,14 @@ from pretrieve.reporting.report.league import BM25, Pair, Standing, turned
 from pretrieve.reporting.report.paper_order import Rank
 from pretrieve.reporting.tables.filling import MEASURED, Line
 
-#: How the verdicts on claims are put together in the small picture: (its word, verdicts).
+#: How the verdicts on claims are put together in the small picture: (its word, verdicts, the one that says less last).
 GROUPS = (
     ("supported", (SUPPORTED, HOLDS)),
     ("contradicted", (CONTRADICTED, FAILS)),
-    ("undecided", ("inconclusive",)),
-    ("not testable", ("not testable here", "not tested")),
+    ("undecided", (INCONCLUSIVE,)),
+    ("not testable", (NOT_TESTABLE, NOT_TESTED)),
 )
+_LESS = {HOLDS: "for this seed only", FAILS: "for this seed only", NOT_TESTED: "not measured in this run"}
 
 
 class Sentence(NamedTuple):
@@ -74,13 +83,15 @@ def sentences(found: Found) -> list[Sentence]:
     return [sentence for rule in rules if (sentence := rule(found))]
 
 
-def claim_counts(findings: Sequence[Finding]) -> list[tuple[str, int, int]]:
-    """(word, claims, of them for one seed only) of each group, in the order of the picture."""
-    counts = {word: sum(finding.verdict == word for finding in findings) for word in VERDICTS}
-    return [
-        (word, sum(counts[name] for name in names), sum(counts[name] for name in names if name in (HOLDS, FAILS)))
-        for word, names in GROUPS
-    ]
+def claim_counts(findings: Sequence[Finding]) -> list[tuple[str, int, str]]:
+    """(word, claims, how many of them for one seed only, or not measured at all) of each group, in the order of the picture."""
+    counts = Counter(finding.verdict for finding in findings)
+    rows = []
+    for word, (sure, *others) in GROUPS:
+        n = sum(counts[name] for name in (sure, *others))
+        less = sum(counts[name] for name in others)
+        rows.append((word, n, f"{'all' if less == n else less} {_LESS[others[0]]}" if less else ""))
+    return rows
 
 
 def _objectives(found: Found) -> Sentence | None:
