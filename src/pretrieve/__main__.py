@@ -12,7 +12,7 @@ from pathlib import Path
 
 from pretrieve import __version__
 from pretrieve.base.errors import nearest
-from pretrieve.base.program import run_command
+from pretrieve.base.program import run_command, run_program
 
 #: What each command does is the first line of its module in :mod:`pretrieve.commands`; none is imported to list them.
 GROUPS = {
@@ -59,7 +59,7 @@ def overview() -> str:
 def main() -> None:
     name, *words = sys.argv[1:] or ["--help"]
     if name in ("-h", "--help"):
-        print(overview())
+        run_program(lambda: print(overview()), [])
     elif name == "--version":
         print(f"pretrieve {__version__}")
     elif name in COMMANDS:

@@ -17,7 +17,8 @@ from pretrieve.base.errors import DataError
 from pretrieve.corpora import folder as folder_reader
 from pretrieve.corpora import pdf_text
 from pretrieve.corpora.beir_writing import folder_documents
-from pretrieve.corpora.pdf_text import UnreadablePdf, read_pdf
+from pretrieve.corpora.pdf_text import read_pdf
+from pretrieve.corpora.plain_text import UnreadableFile
 from pretrieve.corpora.web_page import read_web_page
 from pretrieve.raw.raw_text import Warnings
 
@@ -107,7 +108,7 @@ def test_a_damaged_pdf_is_read_or_refused(tmp_path_factory: pytest.TempPathFacto
     path.write_bytes(content)
     try:
         read_pdf(path)
-    except UnreadablePdf as error:
+    except UnreadableFile as error:
         assert "\n" not in str(error)
 
 

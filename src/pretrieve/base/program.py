@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import os
+import select
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -18,8 +19,12 @@ from pretrieve.base.job_lock import hold_job
 
 #: Between the words of two commands that one process runs: a start takes as long as a small job.
 THEN = "--then"
+#: Behind it stand options of each of these commands.
+EACH = "--each"
 #: How the first line of a log begins: what the interpreter's start and a program's imports took; report-time adds it up.
 STARTED_IN = "started in "
+#: How a shell says that a program was ended by SIGPIPE, as other programs are.
+NOBODY_READS = 128 + 13
 
 
 def _process_age() -> float:
@@ -99,7 +104,8 @@ def make_parser(command: ModuleType, program: str | None = None) -> argparse.Arg
 def run_command(command: ModuleType, words: list[str] | None = None, program: str | None = None) -> NoReturn:
     """Run a module of :mod:`pretrieve.commands` with the words of a command line, by default this process's.
 
-    ``FIRST OPTIONS --then SECOND OPTIONS`` runs a second command when the first has ended. Both are parsed before."""
+    ``FIRST OPTIONS --then SECOND OPTIONS --each OPTIONS`` runs a second command when the first has ended; what stands behind
+    ``--each`` are options of both. All are parsed before."""
     words = sys.argv[1:] if words is None else words
     run_program(lambda: _run(command, words, program), words)
 
@@ -118,21 +124,23 @@ def _run(command: ModuleType, words: list[str], program: str | None) -> None:
 def split_calls(words: Sequence[str]) -> list[list[str]]:
     """The words of each command.
 
-    >>> split_calls(["--out", "a", "--then", "retrieve", "--runs", "b"])
-    [['--out', 'a'], ['retrieve', '--runs', 'b']]
+    >>> split_calls(["--out", "a", "--then", "retrieve", "--runs", "b", "--each", "--threads", "2"])
+    [['--out', 'a', '--threads', '2'], ['retrieve', '--runs', 'b', '--threads', '2']]
     """
     parts: list[list[str]] = [[]]
-    for word in words:
+    end = list(words).index(EACH) if EACH in words else len(words)
+    for word in words[:end]:
         if word == THEN:
             parts.append([])
         else:
             parts[-1].append(word)
-    return parts
+    return [[*part, *words[end + 1 :]] for part in parts]
 
 
 def run_program(function: Callable[[], None], words: list[str] | None = None) -> NoReturn:
     """Run a program and exit: 0 when it returns, 1 with one line on standard error for a :class:`PretrieveError`, and for a
-    disk that is full or read-only, wherever that was met.
+    disk that is full or read-only or a name that no file can have, wherever that was met; :data:`NOBODY_READS`, without a word,
+    when whoever read the output has ended.
 
     Every other exception is a defect of the program and keeps its traceback. Output is line-buffered. With ``--log FILE``
     among the words everything printed goes to that file as well, plain, while a terminal gets progress bars.
@@ -150,12 +158,28 @@ def run_program(function: Callable[[], None], words: list[str] | None = None) ->
         function()
     except PretrieveError as error:
         _fail(error)
+    except BrokenPipeError:
+        if not _nobody_reads():
+            raise
+        # What is left in the buffers is not tried again at the end of the process.
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        for stream in (1, 2):
+            os.dup2(nowhere, stream)
+        sys.exit(NOBODY_READS)
     except Exception as error:
         said = explained(error)
         if said is None:
             raise
         _fail(said)
     sys.exit(0)
+
+
+def _nobody_reads() -> bool:
+    """Whether the reader of standard output or error has ended: ``pretrieve --help | head -1``."""
+    poll = select.poll()
+    for stream in (1, 2):
+        poll.register(stream, 0)
+    return any(event & select.POLLERR for _, event in poll.poll(0))
 
 
 def _fail(error: PretrieveError) -> NoReturn:

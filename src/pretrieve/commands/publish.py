@@ -1,6 +1,6 @@
 """Publish a finished run: tables, figures, claims and report.
 
-They are copied to results/published; docs/results.md is written, and one table is shown in README.md.
+They are copied to results/published; docs/results.md is written, and README.md shows one claim of each paper.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--figures", nargs="*", metavar="PAPER/FIGURE", help="instead of those of the configuration")
     parser.add_argument("--repository", type=Path, default=Path("."), metavar="FOLDER", help="checkout with README.md")
     parser.add_argument("--date", type=datetime.date.fromisoformat, default=datetime.date.today(), metavar="YYYY-MM-DD")
-    parser.add_argument("--readme-table", default="pretraining_tasks/table3", metavar="PAPER/TABLE")
 
 
 def main(options: argparse.Namespace) -> None:
@@ -35,7 +34,6 @@ def main(options: argparse.Namespace) -> None:
         config,
         options.repository,
         options.date.isoformat(),
-        options.readme_table,
         at_scale({**config, "scale": options.scale}).get("figures", []) if options.figures is None else options.figures,
     )
     shown = (

@@ -4,7 +4,7 @@ Every plain-text, Markdown, HTML and PDF file below the folder is an article, in
 stands in it, or the name of the file. Headings of Markdown (:mod:`pretrieve.corpora.markdown`) and of web pages
 (:mod:`pretrieve.corpora.web_page`), and pages of a PDF (:mod:`pretrieve.corpora.pdf_text`) divide it into sections; links between
 Markdown files become links of the corpus. In a plain-text file blank lines separate paragraphs. All text counts: unlike an
-encyclopaedia's, a short paragraph of a manual is no remains of a layout.
+encyclopaedia's, a short paragraph of a manual is not a remnant of a layout.
 """
 
 from __future__ import annotations
@@ -16,10 +16,11 @@ from functools import partial
 from pathlib import Path
 from urllib.parse import unquote
 
+from pretrieve.base.time_limit import TooSlow, time_limit
 from pretrieve.corpora.builder import Article, Redirect
 from pretrieve.corpora.markdown import sections_of
-from pretrieve.corpora.pdf_text import UnreadablePdf, read_pdf
-from pretrieve.corpora.plain_text import paragraphs_of, stem, text_files
+from pretrieve.corpora.pdf_text import read_pdf
+from pretrieve.corpora.plain_text import UnreadableFile, paragraphs_of, stem, text_files
 from pretrieve.corpora.web_page import read_web_page
 from pretrieve.corpora.wikitext import Paragraph, Section
 from pretrieve.raw.raw_text import LONGEST, Warnings, read_lines
@@ -52,9 +53,15 @@ def read_files(paths: Iterable[Path], warnings: Warnings) -> Iterator[tuple[Path
             warnings.add(f"web page of more than {LONGEST:,} bytes, left out", str(folder / file))
             continue
         try:
-            title, sections = _contents(folder, file)
-        except UnreadablePdf as error:
-            warnings.add("PDF that cannot be read, left out", str(error))
+            with time_limit(folder / file, (folder / file).stat().st_size):
+                title, sections = _contents(folder, file)
+        except UnreadableFile as error:
+            warnings.add(
+                f"{'PDF' if file.name.lower().endswith(PDF) else 'web page'} that cannot be read, left out", str(error)
+            )
+            continue
+        except TooSlow as error:
+            warnings.add("file that takes too long to read, left out", str(error))
             continue
         if not any(section.paragraphs for section in sections):
             warnings.add("file without text, left out", str(folder / file))
@@ -76,7 +83,7 @@ def _contents(folder: Path, file: Path) -> tuple[str, list[Section]]:
 
 
 def read_folder(paths: Iterable[Path], warnings: Warnings) -> Iterator[Article | Redirect]:
-    """The articles of the files; behind each its places as other names, which links to files lead through.
+    """The articles of the files; after each its places as other names, which links to files lead through.
 
     Raises
     ------

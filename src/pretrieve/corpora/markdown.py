@@ -8,24 +8,29 @@ comments go; the marks of lists, quotations, emphasis and code spans go and thei
 
 from __future__ import annotations
 
-import html
 import re
 from collections.abc import Callable, Iterable
 
-from pretrieve.corpora.wikitext import Paragraph, Section, parse_paragraph
+from pretrieve.corpora.wikitext import Paragraph, Section, parse_paragraph, unescaped
 
-_HEADING = re.compile(r" {0,3}(#{1,6})(?:[ \t]+(.*?))?(?:[ \t]+#+)?[ \t]*$")
+# Each takes time that grows with the text, not with its square: an opening bracket ends the look for the end of another one, and
+# blanks (*+, ++) are not tried again.
+_HEADING = re.compile(r" {0,3}(#{1,6})(?:[ \t]+(.*))?$")
 _UNDERLINE = re.compile(r" {0,3}(=+|-{2,})[ \t]*$")
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 _RULE = re.compile(r" {0,3}([-*_])(?:[ \t]*\1){2,}[ \t]*$")
 _LIST = re.compile(r"^\s*(?:[-*+]|\d{1,9}[.)])[ \t]+(?:\[[ xX]\][ \t]+)?")
 _QUOTE = re.compile(r"^ {0,3}(?:>[ \t]?)+")
-_TABLE = re.compile(r"\s*\|.*\|\s*$|\s*\|?\s*:?-+:?\s*(?:\|\s*:?-+:?\s*)+\|?\s*$")
+_TABLE = re.compile(r"\s*+\|.*\|\s*$|\s*+(?:\|\s*+)?:?-++:?\s*+(?:\|\s*+:?-++:?\s*+)++\|?\s*$")
 _COMMENT = re.compile(r"<!--.*?-->", re.S)
-_IMAGE = re.compile(r"!\[[^\]]*\](?:\([^()]*\)|\[[^\]]*\])")
-_INLINE = re.compile(r"\[([^\[\]]+)\]\(\s*<?([^()\s<>]*(?:\([^()]*\)[^()\s<>]*)?)>?(?:\s+[\"'][^\"']*[\"'])?\s*\)")
+_IMAGE = re.compile(r"!\[[^\[\]]*\](?:\([^()]*\)|\[[^\[\]]*\])")
+_INLINE = re.compile(
+    r"\[([^\[\]]+)\]\(\s*+<?([^()\s<>]*+(?:\([^()]*\)[^()\s<>]*+)?)>?(?:\s++[\"'][^\"']*[\"'])?+\s*+\)"
+)
 _REFERENCE = re.compile(r"\[([^\[\]]+)\]\[[^\[\]]*\]")
-_EMPHASIS = re.compile(r"(?<![\w*])(\*{1,3})(?=\S)(.+?)(?<=\S)\1(?![\w*])|(?<!\w)(_{1,3})(?=\S)(.+?)(?<=\S)\3(?!\w)")
+_EMPHASIS = re.compile(
+    r"(?<![\w*])(\*{1,3})(?=\S)(.{1,2000}?)(?<=\S)\1(?![\w*])|(?<!\w)(_{1,3})(?=\S)(.{1,2000}?)(?<=\S)\3(?!\w)"
+)
 _CODE = re.compile(r"(`+)(.+?)\1")
 _TAG = re.compile(r"</?[a-zA-Z][^<>]*>")
 _ESCAPE = re.compile(r"\\([!-/:-@\[-`{-~])")
@@ -52,7 +57,7 @@ def plain(text: str, target: Target = lambda address: None) -> Paragraph:
     text = _REFERENCE.sub(r"\1", text) if "][" in text else text
     text = _CODE.sub(r"\2", text)
     text = _EMPHASIS.sub(lambda m: m[2] or m[4], text)
-    text = html.unescape(_TAG.sub("", text))
+    text = unescaped(_TAG.sub("", text))
     text = _ESCAPED.sub(lambda m: chr(ord(m[0]) - _PRIVATE), text)
     return parse_paragraph(" ".join(text.split()))
 
@@ -66,7 +71,8 @@ def sections_of(lines: Iterable[str], target: Target = lambda address: None) -> 
     text) and the sections; the first section has level 1 and is there even when it is empty, the others are those with
     text.
     """
-    lines = _COMMENT.sub("", "\n".join(lines)).split("\n")
+    text, end, rest = "\n".join(lines).rpartition("-->")  # what begins behind the last one has no end
+    lines = (_COMMENT.sub("", text + end) + rest).split("\n")
     title, lines = _front_matter(lines)
     sections = [Section("", 1)]
     block: list[str] = []
@@ -97,7 +103,7 @@ def sections_of(lines: Iterable[str], target: Target = lambda address: None) -> 
             continue
         elif found := _HEADING.match(line):
             end_block()
-            heading(found[2] or "", len(found[1]))
+            heading(_without_marks(found[2] or ""), len(found[1]))
         elif block and (found := _UNDERLINE.match(line)):
             text = " ".join(block)
             block.clear()
@@ -111,6 +117,13 @@ def sections_of(lines: Iterable[str], target: Target = lambda address: None) -> 
     end_block()
     first, *rest = sections
     return title, [first, *(section for section in rest if section.paragraphs)]
+
+
+def _without_marks(heading: str) -> str:
+    """Without the ``#`` that may stand behind a heading, after a blank."""
+    text = heading.rstrip(" \t")
+    short = text.rstrip("#")
+    return text if short[-1:] not in (" ", "\t", "") else short
 
 
 def _front_matter(lines: list[str]) -> tuple[str, list[str]]:

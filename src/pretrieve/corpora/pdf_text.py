@@ -12,14 +12,10 @@ from pathlib import Path
 
 from pretrieve.base.errors import DataError
 from pretrieve.base.sizes import too_large, unpacked_limit
-from pretrieve.corpora.plain_text import paragraphs_of
+from pretrieve.corpora.plain_text import UnreadableFile, paragraphs_of
 from pretrieve.corpora.wikitext import Paragraph, Section
 
 _CUT_WORD = re.compile(r"(?<=[^\W\d_])[-\u00ad]\n(?=[^\W\d_])")
-
-
-class UnreadablePdf(DataError):
-    """A file that is damaged, locked or no PDF."""
 
 
 def read_pdf(path: Path) -> tuple[str, list[Section]]:
@@ -27,14 +23,14 @@ def read_pdf(path: Path) -> tuple[str, list[Section]]:
 
     Raises
     ------
-    UnreadablePdf
+    UnreadableFile
         when it cannot be read.
     DataError
         when the text is far longer than the file.
     """
     from pypdf import PdfReader
 
-    logging.getLogger("pypdf").setLevel(logging.CRITICAL)  # what it mends it also mentions, page by page
+    logging.getLogger("pypdf").setLevel(logging.CRITICAL)  # what it fixes it also mentions, page by page
     limit, length = unpacked_limit(path.stat().st_size), 0
     sections: list[Section] = []
     try:
@@ -53,7 +49,7 @@ def read_pdf(path: Path) -> tuple[str, list[Section]]:
     except (DataError, MemoryError):
         raise
     except Exception as error:  # a parser of a format that says little of what may come
-        raise UnreadablePdf(
+        raise UnreadableFile(
             f"{path}: cannot be read as a PDF: {type(error).__name__}: {error}".splitlines()[0]
         ) from error
     return " ".join(title.encode(errors="ignore").decode().split()), sections

@@ -29,6 +29,10 @@ WORDS = 200
 SUFFIXES = (".txt", ".txt.gz", ".txt.bz2")
 
 
+class UnreadableFile(DataError):
+    """A file that is damaged, locked, or not of the kind that its name says."""
+
+
 def files_inside(folder: Path, suffixes: tuple[str, ...]) -> list[Path]:
     """The files below a folder that end in one of the suffixes, by their places in it, in the order of the names. Nothing hidden;
     links to folders and links to nothing are passed over."""
@@ -80,7 +84,7 @@ def text_files(paths: Iterable[Path], suffixes: tuple[str, ...] = SUFFIXES) -> l
 
 
 def passed_over(folder: Path, suffixes: tuple[str, ...] = SUFFIXES) -> list[Path]:
-    """What :func:`text_files` leaves out of a folder, in the order of the names: files with other suffixes, links that lead
+    """What :func:`text_files` omits of a folder, in the order of the names: files with other suffixes, links that lead
     nowhere or to folders; nothing hidden."""
     taken = {file for _, file in text_files([folder], suffixes)} if folder.is_dir() else set()
     inside = [file.relative_to(folder) for file in folder.rglob("*") if file.is_symlink() or not file.is_dir()]

@@ -6,7 +6,7 @@ without a column of ids the rows are numbered from 1, over all its files.
 * CSV and TSV have a header line; the separator is whichever of tab, comma and semicolon is most in it, quotes are those of RFC
   4180.
 * The columns of JSON lines are the keys of the first 1,000 objects; one may lack some of them.
-* Data sets of the hub, ``hub:OWNER/NAME``, with ``:CONFIG`` behind it where there are several, through the package ``datasets``:
+* Data sets of the hub, ``hub:OWNER/NAME``, with ``:CONFIG`` after it where there are several, through the package ``datasets``:
   from its cache, or from the hub where there is a network. All splits, one after another.
 """
 
@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from pretrieve.base.errors import ConfigError, DataError, nearest
+from pretrieve.base.sizes import RATIO, too_large, unpacked_limit
 from pretrieve.corpora.beir_writing import Document
 from pretrieve.raw.raw_text import Form, Warnings, read_columns, read_json_lines, read_lines
 
@@ -49,6 +50,12 @@ NAMES = {
     ),
 }
 _BATCH = 1000
+#: Names of columns, and characters of each, that a message lists.
+_SHOWN = 40
+#: Of a Parquet file rows that are in memory together: its pages can hold one long text for all of them.
+_PARQUET_BATCH = 16
+#: Bytes that a row counts for besides its values, for a file of a few kB can have 50 million empty ones.
+_ROW_BYTES = 64
 #: (names of columns → (row or line, their values) of each row).
 Read = Callable[[list[str]], Iterator[tuple[int, Sequence[Any]]]]
 
@@ -150,17 +157,28 @@ def _parquet(path: Path) -> tuple[list[str], Read]:
         raise DataError(f"{path}: not a readable Parquet file ({error}); fetch or write it again.") from None
 
     def read(names: list[str]) -> Iterator[tuple[int, Sequence[Any]]]:
-        number = 0
+        size = path.stat().st_size
+        # What the file declares of its pages may be far less than what their rows come to: each counts.
+        number = counted = 0
         try:
             with pq.ParquetFile(path) as file:
-                for batch in file.iter_batches(_BATCH, columns=names, use_threads=False):
+                groups = map(file.metadata.row_group, range(file.num_row_groups))
+                _refuse_size(path, size, sum(group.total_byte_size for group in groups))
+                for batch in file.iter_batches(_PARQUET_BATCH, columns=names, use_threads=False):
+                    counted += batch.nbytes + _ROW_BYTES * len(batch)
+                    _refuse_size(path, size, counted)
                     for row in _of_batch(batch, names):
                         number += 1
                         yield number, row
-        except (pa.ArrowException, OSError) as error:
-            raise DataError(f"{path}: damaged behind row {number:,} ({error}); fetch or write it again.") from None
+        except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
+            raise DataError(f"{path}: damaged after row {number:,} ({error}); fetch or write it again.") from None
 
     return columns, read
+
+
+def _refuse_size(path: Path, size: int, unpacked: int) -> None:
+    if unpacked > (limit := unpacked_limit(size)):
+        raise too_large(f"{path}, unpacked", unpacked, limit, f"{RATIO} times the file and a margin")
 
 
 def _documents(
@@ -199,16 +217,21 @@ def _find(path: object, columns: Sequence[str], given: Mapping[str, str]) -> dic
     for what, usual in NAMES.items():
         if what in given:
             if given[what] not in columns:
-                there = ", ".join(map(repr, columns))
                 raise ConfigError(
-                    f"columns: {what}: {given[what]!r} is no column of {path}; it has {there}{nearest(given[what], columns)}"
+                    f"columns: {what}: {given[what]!r} is not a column of {path}; it has {_listed(columns)}"
+                    f"{nearest(given[what], columns[:_SHOWN])}"
                 )
             found[what] = given[what]
         elif name := next((name for name in usual if name in lower), ""):
             found[what] = lower[name]
     if "text" not in found:
         raise DataError(
-            f"{path}: no column of texts among {', '.join(map(repr, columns)) or 'none'}; expected one of "
+            f"{path}: no column of texts among {_listed(columns)}; expected one of "
             f"{', '.join(NAMES['text'])}, or its name: columns: {{text: NAME}}."
         )
     return found
+
+
+def _listed(columns: Sequence[str]) -> str:
+    more = f" and {len(columns) - _SHOWN:,} more" if len(columns) > _SHOWN else ""
+    return (", ".join(repr(name[:_SHOWN]) for name in columns[:_SHOWN]) or "none") + more

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from pretrieve.corpora.plain_text import UnreadableFile
 from pretrieve.corpora.wikitext import Paragraph, Section
 
 #: Elements without prose.
@@ -20,11 +21,24 @@ _BLOCKS = _HEADINGS | {
 
 
 def read_web_page(path: Path) -> tuple[str, list[Section]]:
-    """Title ('' for none) and sections of a page, the first one without a heading."""
+    """Title ('' for none) and sections of a page, the first one without a heading.
+
+    Raises
+    ------
+    UnreadableFile
+        when the parser gives up.
+    """
     from bs4 import BeautifulSoup, Tag
     from bs4.element import PreformattedString
 
-    soup = BeautifulSoup(path.read_bytes(), "html.parser")
+    try:
+        soup = BeautifulSoup(path.read_bytes(), "html.parser")
+    except (OSError, MemoryError):
+        raise
+    except Exception as error:  # html.parser's own, of declarations that are none and numbers of 5,000 digits
+        raise UnreadableFile(
+            f"{path}: cannot be read as a web page: {type(error).__name__}: {error}".splitlines()[0]
+        ) from error
     named = soup.title or soup.h1
     page = _Page()
     # The block that each element is in, None within what is dropped; a parent comes before what is in it.
@@ -41,9 +55,14 @@ def read_web_page(path: Path) -> tuple[str, list[Section]]:
         elif block is not None and not isinstance(element, PreformattedString):  # comments are such
             page.add(block, str(element))
     page.end_block()
-    title = " ".join(named.get_text().split()) if named else ""
+    title = _plain(named.get_text()) if named else ""
     first, *rest = page.sections
     return title, [first, *(section for section in rest if section.paragraphs)]
+
+
+def _plain(text: str) -> str:
+    """On one line, without halves of surrogate pairs, which some stated encodings make."""
+    return " ".join(text.encode(errors="ignore").decode().split())
 
 
 class _Page:
@@ -62,7 +81,7 @@ class _Page:
         self._texts.append(text)
 
     def end_block(self) -> None:
-        text = " ".join("".join(self._texts).split())
+        text = _plain("".join(self._texts))
         self._texts, self._block = [], None
         if text and self._name in _HEADINGS:
             self.sections.append(Section(text, max(2, int(self._name[1]))))

@@ -100,6 +100,7 @@ _INTERWIKI = re.compile(
 )
 _EXTERNAL = re.compile(r"\[(?:https?:|ftp:|mailto:)?//[^\s\]]*\s*([^\[\]]*)\]|\[mailto:[^\s\]]*\s*([^\[\]]*)\]", re.I)
 _HEADING = re.compile(r"^(={2,6})[ \t]*(.+?)[ \t]*\1[ \t]*$", re.M)
+_LONG_NUMBER = re.compile(r"&#[0-9]{10,};?")
 _QUOTES = re.compile(r"''{1,4}")  # two to five; the first one as a literal, which is searched for seven times faster
 _OTHER_SPACES = "\t\u00a0\u2009\u200a\u202f"
 _SPACES = re.compile(r"  +")
@@ -142,7 +143,15 @@ def strip_markup(wikitext: str) -> str:
     text = _TAG.sub("", text)
     text = _MAGIC_WORD.sub("", text)
     # Last: what an entity stands for is text and never markup.
-    return html.unescape(_QUOTES.sub("", text))
+    return unescaped(_QUOTES.sub("", text))
+
+
+def unescaped(text: str) -> str:
+    """``&amp;`` and ``&#38;`` as characters. Numbers of more digits than Python reads are none."""
+    try:
+        return html.unescape(text)
+    except ValueError:
+        return html.unescape(_LONG_NUMBER.sub("\ufffd", text))
 
 
 def normalise_title(title: str) -> str:

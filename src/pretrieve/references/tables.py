@@ -14,8 +14,8 @@ from typing import Any
 import jsonschema
 import yaml
 
+from pretrieve.base.code_folder import package_file
 from pretrieve.base.errors import ConfigError, DataError
-from pretrieve.base.package_files import package_file
 from pretrieve.base.paths import parse_system
 from pretrieve.references.cases import is_case
 

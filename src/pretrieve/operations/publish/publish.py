@@ -1,5 +1,5 @@
 """Publish a finished run: a committed copy of its tables, figures, claims and report with an index, ``docs/results.md``, and
-the section of README.md that shows one table. A run at another scale than config.yaml's own gets a page beside that,
+the section of README.md with one claim of each paper. A run at another scale than config.yaml's own gets a page beside that,
 ``docs/results-{scale}.md``, and leaves README.md as it is.
 
 Rule outputs are never committed (a fresh clone would have "nothing to be done"), so results are published by an
@@ -21,9 +21,11 @@ from pretrieve.base.errors import DataError, PretrieveError
 from pretrieve.base.files import whole_file
 from pretrieve.base.paths import figure_file, table_file
 from pretrieve.base.repository import changed_files, version_of
+from pretrieve.operations.publish.headlines import HEADLINES, headline_picture, read_headlines
 from pretrieve.operations.publish.pages import (
     EXTENSIONS,
     FIGURE_EXTENSIONS,
+    HEADLINES_FILE,
     earlier_tables,
     index_page,
     readme_section,
@@ -46,12 +48,12 @@ def publish(
     config: Mapping[str, Any],
     repository: Path,
     date: str,
-    shown: str = "pretraining_tasks/table3",
     figures: Sequence[str] = (),
+    claims: Sequence[str] = HEADLINES,
 ) -> Path:
     """Copy ``tables`` (PAPER/TABLE), ``figures`` (PAPER/FIGURE), claims and report of ``root`` (``results/{scale}``), and
     the whole ``config``, to ``repository/results/published/{date}-{scale}-{commit}``; write ``repository/docs/results.md``, and
-    show the table ``shown`` in ``repository/README.md``. Of another scale than the configuration's, write the page
+    show ``claims`` in ``repository/README.md``. Of another scale than the configuration's, write the page
     ``docs/results-{scale}.md`` only.
 
     Nothing is written unless everything is in order. Returns the new folder.
@@ -67,8 +69,7 @@ def publish(
         _there(Path(figure_file(str(root), *split_name(name), kind)) for kind in FIGURE_EXTENSIONS)
     _check_ledger(root, tables)
     main = root.name == DEFAULT_SCALE
-    if main and shown not in tables:
-        raise DataError(f"README.md shows {shown}, which is not among the tables to publish: {', '.join(tables)}.")
+    headlines = read_headlines(root, claims) if main else []
     target = repository / "results" / "published" / f"{date}-{root.name}-{commit[:7]}"
     if target.exists():
         raise PretrieveError(f"{target}: exists already; this run is published. Remove the folder to publish it again.")
@@ -78,7 +79,10 @@ def publish(
     earlier = earlier_tables(target.parent, root.name, tables)
     results = results_page(root, tables, figures, folder, date, commit, earlier)
     if main:
-        pages = {docs / "results.md": results, readme: _replace_section(readme, readme_section(root, shown, folder))}
+        pages = {
+            docs / "results.md": results,
+            readme: _replace_section(readme, readme_section(root, headlines, folder)),
+        }
     else:
         pages = {docs / f"results-{root.name}.md": results}
 
@@ -99,6 +103,8 @@ def publish(
     # All of it, for config/ changes.
     text = yaml.safe_dump(config, sort_keys=False, allow_unicode=True, width=130)
     (part / "config.yaml").write_text(text, encoding="utf-8")
+    if main:
+        (part / HEADLINES_FILE).write_bytes(headline_picture(headlines, root.name))
     curves = _copy_curves(root, part / "curves")
     (part / "README.md").write_text(index_page(root, tables, figures, curves, date, commit), encoding="utf-8")
     os.replace(part, target)

@@ -22,7 +22,8 @@ from pretrieve.references.figures import OWN
 from pretrieve.references.palette import look_of
 from pretrieve.references.tables import STATISTICS, Table, load_paper, load_table, titled
 from pretrieve.reporting.claims.ledger import Comparison, Finding, count_verdicts, what_it_shows
-from pretrieve.reporting.figures.points import is_measured, read_points
+from pretrieve.reporting.figures.points import read_points
+from pretrieve.reporting.figures.words import measured_here
 from pretrieve.reporting.report.boards import Board, boards_of
 from pretrieve.reporting.report.fidelity import Choices, encoder_choices, recipe_choices
 from pretrieve.reporting.report.findings import Found, Sentence, claim_counts, sentences
@@ -99,7 +100,7 @@ class Report:
     day: str
     in_place: list[str]
     found: list[Sentence]
-    counts: list[tuple[str, int, int]]
+    counts: list[tuple[str, int, str]]
     boards: list[Board]
     orders: list[OrderColumn]
     papers: list[PaperView]
@@ -234,7 +235,7 @@ def _figure(root: Path, plan: Plan, name: str, setting: Setting) -> FigureView:
     if not path.is_file():
         raise DataError(f"{path}: no such file. {make_it(path)}")
     heading, anchor = _short(name).capitalize(), anchor_of(paper, figure)
-    here = setting.in_place_of(point.role for point in read_points(path.with_suffix(".csv")) if is_measured(point))
+    here = measured_here(plan.figures[name], read_points(path.with_suffix(".csv")), setting)
     caption = titled(plan.figures[name].caption, here, paper == OWN)
     svg = inline_svg(path.read_text(encoding="utf-8"), anchor, f"{heading}. {caption}")
     return FigureView(anchor, heading, caption, svg, setting.command(str(path)))

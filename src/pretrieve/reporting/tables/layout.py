@@ -64,7 +64,8 @@ class Row:
 
 @dataclass(frozen=True)
 class Page:
-    """What Markdown and HTML both show. ``legend`` and ``provenance`` are (term, sentence) pairs."""
+    """What Markdown, HTML and LaTeX show. ``names`` are the columns as the paper has them; ``legend`` and ``provenance`` are
+    (term, sentence) pairs."""
 
     heading: str
     title: str
@@ -74,6 +75,7 @@ class Page:
     warning: str
     row_columns: tuple[str, ...]
     column_group: str
+    names: tuple[str, ...]
     columns: list[str]
     has_wall: bool
     rows: list[Row]
@@ -95,6 +97,7 @@ def make_page(table: Table, lines: Sequence[Line], setting: Setting) -> Page:
         warning=_warning(table, lines, setting),
         row_columns=table.row_columns,
         column_group=table.column_group,
+        names=table.columns,
         columns=column_heads(table, lines, setting),
         has_wall=any(line.wall_s for line in lines),
         rows=_rows(table, lines, setting),

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import jinja2
 
-from pretrieve.base.package_files import package_file
+from pretrieve.base.code_folder import package_file
 from pretrieve.references.tables import Table
 from pretrieve.reporting.tables.filling import Line
 from pretrieve.reporting.tables.head_rows import head_rows
