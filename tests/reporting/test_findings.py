@@ -1,8 +1,8 @@
 """What the report says first is made from measured values by fixed rules, and says so where nothing is beyond chance.
 
 Seen to fail when: a gain within chance is called ahead; the second best is named; the difference is that of the other direction;
-a claim for one seed goes before one for all; a claim without an interval is named; guesses are counted once for each table; a
-rule without data gives a sentence.
+a claim for one seed goes before one for all; a claim without an interval, or one whose effect points the other way, is named;
+guesses are counted once for each table; a rule without data gives a sentence.
 """
 
 from __future__ import annotations
@@ -71,8 +71,8 @@ def test_the_largest_gain_on_plain_masked_words_comes_first():
     assert one.cost == "12 s against 12 s"
     assert one.links == (
         ("compare", "#league?recipe=r-full&metric=recall@10&a=retromae&b=bert"),
-        ("table1: retromae, x", "#tiny-table1-retromae"),
-        ("table1: bert, x", "#tiny-table1-bert"),
+        ("tiny table1: retromae, x", "#tiny-table1-retromae"),
+        ("tiny table1: bert, x", "#tiny-table1-bert"),
     )
 
 
@@ -89,8 +89,10 @@ def test_what_is_beyond_chance_goes_before_what_is_larger():
 
 
 def test_guesses_alone_are_said_to_be_that():
-    one = said(*gains("", ""))[0]
-    assert one.text.endswith("both scores of all 2 pairs are guesses.") and one.effect == ""
+    standings, pairs = gains("", "")
+    one = said([one._replace(beyond_chance="no") for one in standings], pairs)[0]
+    assert not any("plain masked words" in one.text for one in said(standings, pairs)), "scores without an interval"
+    assert one.text.endswith("of 2 pairs none has a score beyond guessing.") and one.effect == ""
 
 
 @pytest.mark.parametrize(
@@ -123,6 +125,7 @@ def test_the_clearest_claim_on_each_side_is_named_with_its_cells():
         finding("for-one-seed", "holds for this seed only", "9", "8.9", "9.1"),
         finding("bare", "supported", "99", "", ""),
         finding("against", "fails for this seed only", "-4.567", "-5", "-4"),
+        finding("crooked", "contradicted", "70", "69", "71"),
         finding("open", "inconclusive", "50", "49", "51"),
     ]
     cells = '["tiny/table1: bert | x, R@10", "tiny/table1: none | x, R@10"]'
@@ -138,10 +141,22 @@ def test_the_clearest_claim_on_each_side_is_named_with_its_cells():
     ]
     assert (found[0].effect, found[0].queries, found[0].cost) == ("+8.00 [7.50, 8.50] points", "1,200", "8 s a row")
     assert found[0].links[0] == ("claim, 2 / 2 / 3 comparisons", "#claim-clear")
-    assert found[0].links[1:] == (("table1: bert, x", "#tiny-table1-bert"), ("table1: none, x", "#tiny-table1-none"))
+    assert found[0].links[1:] == (
+        ("tiny table1: bert, x", "#tiny-table1-bert"),
+        ("tiny table1: none, x", "#tiny-table1-none"),
+    )
     assert found[1].effect == "−4.57 [−5.00, −4.00] points"
-    counts = [("supported", 4, 1), ("contradicted", 1, 1), ("undecided", 1, 0), ("not testable", 0, 0)]
-    assert claim_counts(findings) == counts
+    assert claim_counts(findings) == [
+        ("supported", 4, "1 for this seed only"),
+        ("contradicted", 2, "1 for this seed only"),
+        ("undecided", 1, ""),
+        ("not testable", 0, ""),
+    ]
+    assert claim_counts([blank(Finding, verdict="not tested")])[3] == (
+        "not testable",
+        1,
+        "all not measured in this run",
+    )
 
 
 def test_the_order_is_summed_up_over_columns():
@@ -154,6 +169,7 @@ def test_the_order_is_summed_up_over_columns():
         rank("y", "0.30", "-0.40", "2", "1"),
         rank("z", "-0.50", "-0.90", "4", "2"),
     ]
+    assert said(ranks=[one._replace(low="", high="") for one in ranks]) == [], "no uncertainty is known"
     one = said(ranks=[*ranks, *ranks])[0]
     assert "in 1 of 3 columns. Of 18 pairs of rows 7 are the other way round here, 3 of them beyond chance." in one.text
     assert one.effect == "Spearman's rho 0.30 [−0.40, 1.00] in the middle column"

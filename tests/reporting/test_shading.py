@@ -13,7 +13,7 @@ from pretrieve.reporting.tables.filling import Line
 from pretrieve.reporting.tables.head_rows import head_rows
 from pretrieve.reporting.tables.shading import explain_cells, half_width, interval_of, shade_of
 
-FIELDS = dict.fromkeys(Line._fields, "") | {"measured": "0.5000", "low": "0.4000", "high": "0.6000", "n_seeds": "1"}
+FIELDS = dict.fromkeys(Line._fields, "") | {"measured": "0.5000", "low": "0.2500", "high": "0.7500", "n_seeds": "1"}
 #: What a paper printed is far off, and has no part in a shade.
 PUBLISHED = {"published": "0.9", "delta": "-0.4000", "unit": "fraction", "metric": "mrr@10"}
 
@@ -25,9 +25,9 @@ def line(**fields: str) -> Line:
 @pytest.mark.parametrize(
     ("effect", "shade"),
     [
-        *(("", ""), ("0.0000", ""), ("0.0999", ""), ("-0.0999", "")),
-        *(("0.1000", "above-1"), ("0.2000", "above-2"), ("0.3999", "above-2"), ("0.4000", "above-3")),
-        *(("-0.1500", "below-1"), ("-0.2000", "below-2"), ("-0.9000", "below-3")),
+        *(("", ""), ("0.0000", ""), ("0.2499", ""), ("-0.2499", "")),
+        *(("0.2500", "above-1"), ("0.5000", "above-2"), ("0.9999", "above-2"), ("1.0000", "above-3")),
+        *(("-0.2600", "below-1"), ("-0.5000", "below-2"), ("-1.5000", "below-3")),
     ],
 )
 def test_a_shade_is_the_difference_to_the_baseline_in_half_widths(effect, shade):
@@ -41,7 +41,7 @@ def test_a_bound_that_is_cut_is_not_half_of_an_interval():
     assert half_width(line(measured="0.0100", low="0.0000", high="0.0900")) == pytest.approx(0.08)
     assert half_width(line(measured="0.9900", low="0.9000", high="1.0000")) == pytest.approx(0.09)
     assert half_width(line(measured="", low="0.1")) == 0
-    assert (interval_of(line()), interval_of(line(low="", high=""))) == ("[0.4000, 0.6000]", "")
+    assert (interval_of(line()), interval_of(line(low="", high=""))) == ("[0.2500, 0.7500]", "")
 
 
 def test_a_legend_explains_what_the_table_has():
@@ -65,6 +65,7 @@ def test_what_neighbours_share_stands_once_above_them():
         [("Dev", "", 2, 1, None), ("DL19 NDCG@10", "", 1, 2, 2), ("Dev", "", 1, 2, 3), ("Dev", "", 1, 2, 4)],
         [("MRR@10", "", 1, 1, 0), ("R@50", "", 1, 1, 1)],
     ]
+    assert heads("Dev A", "Dev A B")[1] == [("A", "", 1, 1, 0), ("A B", "", 1, 1, 1)], "a word is left for each"
     three = heads("NQ Top-20 1K", "NQ Top-20 FULL", "NQ Top-100 1K", "NQ Top-100 FULL", over="Hits")
     assert [[head[0] for head in row] for row in three] == [["Hits"], ["NQ"], ["Top-20", "Top-100"], ["1K", "FULL"] * 2]
     assert [head[4] for head in three[-1]] == [0, 1, 2, 3] and three[0][0][2] == three[1][0][2] == 4

@@ -15,7 +15,15 @@ from typing import Any, NamedTuple
 
 from pretrieve.references.tables import ROW_SEPARATOR
 from pretrieve.reporting.claims.ledger import Comparison, Finding
-from pretrieve.reporting.claims.verdicts import CONTRADICTED, FAILS, HOLDS, SUPPORTED, VERDICTS
+from pretrieve.reporting.claims.verdicts import (
+    CONTRADICTED,
+    FAILS,
+    HOLDS,
+    INCONCLUSIVE,
+    NOT_TESTABLE,
+    NOT_TESTED,
+    SUPPORTED,
+)
 from pretrieve.reporting.report.boards import (
     AHEAD,
     BEHIND,
@@ -30,13 +38,14 @@ from pretrieve.reporting.report.league import BM25, Pair, Standing, turned
 from pretrieve.reporting.report.paper_order import Rank
 from pretrieve.reporting.tables.filling import MEASURED, Line
 
-#: How the verdicts on claims are put together in the small picture: (its word, verdicts).
+#: How the verdicts on claims are put together in the small picture: (its word, verdicts, the one that says less last).
 GROUPS = (
     ("supported", (SUPPORTED, HOLDS)),
     ("contradicted", (CONTRADICTED, FAILS)),
-    ("undecided", ("inconclusive",)),
-    ("not testable", ("not testable here", "not tested")),
+    ("undecided", (INCONCLUSIVE,)),
+    ("not testable", (NOT_TESTABLE, NOT_TESTED)),
 )
+_LESS = {HOLDS: "for this seed only", FAILS: "for this seed only", NOT_TESTED: "not measured in this run"}
 
 
 class Sentence(NamedTuple):
@@ -74,25 +83,25 @@ def sentences(found: Found) -> list[Sentence]:
     return [sentence for rule in rules if (sentence := rule(found))]
 
 
-def claim_counts(findings: Sequence[Finding]) -> list[tuple[str, int, int]]:
-    """(word, claims, of them for one seed only) of each group, in the order of the picture."""
-    counts = {word: sum(finding.verdict == word for finding in findings) for word in VERDICTS}
-    return [
-        (word, sum(counts[name] for name in names), sum(counts[name] for name in names if name in (HOLDS, FAILS)))
-        for word, names in GROUPS
-    ]
+def claim_counts(findings: Sequence[Finding]) -> list[tuple[str, int, str]]:
+    """(word, claims, how many of them for one seed only, or not measured at all) of each group, in the order of the picture."""
+    counts = Counter(finding.verdict for finding in findings)
+    rows = []
+    for word, (sure, *others) in GROUPS:
+        n = sum(counts[name] for name in (sure, *others))
+        less = sum(counts[name] for name in others)
+        rows.append((word, n, f"{'all' if less == n else less} {_LESS[others[0]]}" if less else ""))
+    return rows
 
 
 def _objectives(found: Found) -> Sentence | None:
     """Which objective gains most on plain masked words, on the first board."""
     cells = [cell for board in found.boards[:1] for row in board.rows for cell in row.cells if cell and cell.verdict]
     tested = [cell for cell in cells if cell.standing.q]
-    if not cells:
+    if not cells or not (tested or all(cell.standing.beyond_chance == "no" for cell in cells)):
         return None
     if not tested:
-        text = (
-            f"No objective can be compared with plain masked words: both scores of all {len(cells)} pairs are guesses."
-        )
+        text = f"No objective can be compared with plain masked words: of {len(cells)} pairs none has a score beyond guessing."
         return Sentence(text, links=(("league table", "#league"),))
     best = max(tested, key=lambda cell: (cell.verdict == AHEAD, float(cell.standing.effect)))
     one, counts = best.standing, Counter(cell.verdict for cell in tested)
@@ -119,6 +128,8 @@ def _bm25(found: Found) -> Sentence | None:
         if trained:
             best = max(trained, key=lambda one: float(one.score))
             pair = _pair(found, lexical, best.encoder)
+            if not pair.q:
+                continue
             said = {AHEAD: "is ahead of the best encoder", BEHIND: "is behind the best encoder"}
             text = (
                 f"BM25 {said.get(verdict_of(pair.effect, pair.q), 'and the best encoder do not differ beyond chance')}: "
@@ -167,8 +178,11 @@ def _claim_against(found: Found) -> Sentence | None:
 
 
 def _claim(found: Found, verdicts: tuple[str, str], what: str) -> Sentence | None:
-    """The claim with such a verdict whose effect is the largest in units of its interval; one for all seeds goes before."""
-    some = [f for f in found.findings if f.verdict in verdicts and f.low and f.high]
+    """The claim with such a verdict whose effect is the largest in units of its interval, on the verdict's side of zero; one for
+    all seeds goes before."""
+    side = 1 if verdicts[0] == SUPPORTED else -1
+    bounded = [f for f in found.findings if f.verdict in verdicts and f.low and f.high]
+    some = [f for f in bounded if min(side * float(f.low), side * float(f.high)) > 0]
     if not some:
         return None
     best = max(
@@ -189,12 +203,12 @@ def _claim(found: Found, verdicts: tuple[str, str], what: str) -> Sentence | Non
 
 def _order(found: Found) -> Sentence | None:
     """How far the rows that the papers measured, too, stand in their order."""
-    columns = {(r.paper, r.table, r.column, r.size): r for r in found.ranks if r.rho}
+    columns = {(r.paper, r.table, r.column, r.size): r for r in found.ranks if r.rho and r.low}
     if not columns:
         return None
     middle = median_low(float(r.rho) for r in columns.values())
     one = next(r for r in columns.values() if float(r.rho) == middle)
-    kept = sum(bool(r.low) and float(r.low) > 0 for r in columns.values())
+    kept = sum(float(r.low) > 0 for r in columns.values())
     pairs, flips, shown = (
         sum(int(getattr(r, key)) for r in columns.values()) for key in ("pairs", "flips", "flips_shown")
     )
@@ -202,10 +216,9 @@ def _order(found: Found) -> Sentence | None:
         f"The papers' order of rows is found again, beyond chance, in {kept} of {len(columns)} columns. Of {pairs} pairs of rows "
         f"{flips} are the other way round here, {shown} of them beyond chance."
     )
-    interval = f" [{one.low}, {one.high}]" if one.low else ""
     return Sentence(
         text,
-        f"Spearman's rho {one.rho}{interval} in the middle column".replace("-", "−"),
+        f"Spearman's rho {one.rho} [{one.low}, {one.high}] in the middle column".replace("-", "−"),
         links=(("both orders", "#order"),),
     )
 
@@ -239,7 +252,7 @@ def _of_pair(found: Found, text: str, pair: Pair, links: tuple[tuple[str, str], 
     return Sentence(
         text=text,
         effect=_effect(pair.effect, pair.low, pair.high, pair.unit),
-        queries=pair.queries,
+        queries=_range([pair.queries]),
         seeds=pair.n_seeds,
         cost=" against ".join(f"{float(one.wall_s):,.0f} s" for one in both if one.wall_s),
         links=(*links, *_links(found, [one.cell for one in both])),
@@ -295,11 +308,11 @@ def _seconds(texts: Any) -> str:
 
 
 def _links(found: Found, places: Sequence[str]) -> tuple[tuple[str, str], ...]:
-    """The first two cells that have an address: ``table3: 1%/99%, Transformer, MLM``."""
+    """The first two cells that have an address: ``pretraining_tasks table3: 1%/99%, Transformer, MLM``."""
     there = [place for place in dict.fromkeys(places) if found.anchors.get(place)]
     return tuple((_row_of(place), f"#{found.anchors[place]}") for place in there[:2])
 
 
 def _row_of(place: str) -> str:
     table, _, where = place.partition(": ")
-    return f"{table.partition('/')[2]}: {where.rpartition(', ')[0].replace(ROW_SEPARATOR, ', ')}"
+    return f"{table.replace('/', ' ')}: {where.rpartition(', ')[0].replace(ROW_SEPARATOR, ', ')}"

@@ -100,7 +100,7 @@ class Report:
     day: str
     in_place: list[str]
     found: list[Sentence]
-    counts: list[tuple[str, int, int]]
+    counts: list[tuple[str, int, str]]
     boards: list[Board]
     orders: list[OrderColumn]
     papers: list[PaperView]

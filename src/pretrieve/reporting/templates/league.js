@@ -89,7 +89,7 @@
     const board = mine.find((one) => one.dataset.metric === metric) || mine[0] || boards[0];
     for (const other of boards) other.hidden = other !== board;
     form.elements.recipe.value = board.dataset.recipe;
-    form.elements.metric.replaceChildren(...boards.filter((one) => one.dataset.recipe === board.dataset.recipe).map((one) => new Option(one.dataset.metric)));
+    form.elements.metric.replaceChildren(...boards.filter((one) => one.dataset.recipe === board.dataset.recipe).map((one) => new Option(one.dataset.words, one.dataset.metric)));
     form.elements.metric.value = board.dataset.metric;
     const here = new Set(all("tr[data-encoder]", board).map((row) => row.dataset.encoder));
     picked = picked.filter((encoder) => here.has(encoder));
