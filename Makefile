@@ -54,6 +54,8 @@ $(STAMP): $(LOCKS)
 	$(PIP) --require-hashes --no-deps --requirement envs/requirements.lock
 	$(PIP) --no-warn-conflicts --requirement envs/torch.txt
 	$(PIP) --no-deps --no-build-isolation --editable .
+	@# Python 3.11 reads this file by the locale, and does not start in a plain one where the checkout's path is not ASCII.
+	@for file in $(VENV)/lib/python*/site-packages/__editable__.pretrieve-*.pth; do echo ../../../../src > "$$file"; done
 	$(BIN)/pretrieve warm-up
 	@touch $@
 

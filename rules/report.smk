@@ -174,7 +174,7 @@ rule report:
         " --config {params.config} --html {output.html} --log {log}"
 
 
-# A mistyped name of a table or figure: what is said then names the nearest one.
+# A mistyped name of a table or figure: the error names the nearest one.
 rule no_such_page:
     input:
         lambda wildcards: PLAN.refuse_page(wildcards.page),

@@ -144,8 +144,8 @@ def test_the_repositorys_configuration(config) -> None:
             ["ance.options.negatives: ['bm24']", "bm25|mined:", "published"],
         ),
         ("recipes.ance.options", {"start": "seed-pair"}, ["recipes.ance.options", "'seed-pair'", "'seed-pairwise'?"]),
-        ("recipes.dpr-bm25.options", {"start": "dpr-bm25"}, ["recipes.dpr-bm25: goes in a circle through itself"]),
-        ("recipes.dpr-bm25.options", {"start": "dpr-hard"}, ["goes in a circle through dpr-"]),
+        ("recipes.dpr-bm25.options", {"start": "dpr-bm25"}, ["recipes.dpr-bm25: depends on itself."]),
+        ("recipes.dpr-bm25.options", {"start": "dpr-hard"}, ["depends on itself through dpr-"]),
         (
             "recipes.ance.options",
             {"sharing": "ade"},
@@ -235,8 +235,8 @@ def test_the_repositorys_configuration(config) -> None:
         # starts
         ("encoders.bert.start", "bse", ["encoders.bert.start: 'bse'", "hub:OWNER/NAME", "did you mean 'base'?"]),
         ("encoders.bert.start", "", ["encoders.bert.start: ''"]),
-        ("encoders.base.start", "base", ["encoders.base.start: base → base goes in a circle"]),
-        ("encoders.base.start", "bert", ["base → bert → base goes in a circle; one of them must start fresh"]),
+        ("encoders.base.start", "base", ["encoders.base.start: base → base is a circle"]),
+        ("encoders.base.start", "bert", ["base → bert → base is a circle; one of them must have no start"]),
         ("encoders.bert.layers", "shallow", ["encoders.bert.layers: 'shallow', but its start 'base' has 'deep'"]),
         (f"{MLM}.layers", "scrach", [f"{MLM}.layers: 'scrach'", "deep, shallow"]),
         ("encoders.bert.layers", DELETED, ["encoders.bert.layers: None, but its start 'base' has 'deep'"]),
@@ -269,7 +269,7 @@ def test_the_repositorys_configuration(config) -> None:
         (
             "scales.demo.roles.reqa-squadd",
             "questions",
-            ["'reqa-squadd' is a role of no table and no figure", "did you mean 'reqa-squad'?"],
+            ["'reqa-squadd' is not a role of any table or figure", "did you mean 'reqa-squad'?"],
         ),
         ("scales.demo.means", ["questions"], ["scales.demo.means: ['questions'] is not allowed; expected keys"]),
         ("scales.demo.means", {"all": []}, ["scales.demo.means.all: [] is not allowed", "non-empty"]),
@@ -282,9 +282,9 @@ def test_the_repositorys_configuration(config) -> None:
         (
             "scales.demo.means",
             {"questions": ["descriptions"]},
-            ["scales.demo.means.questions: 'questions' stands in datasets too", "another name"],
+            ["scales.demo.means.questions: 'questions' is in datasets too", "another name"],
         ),
-        ("scales.demo.means", {"encyclopedia-demo": ["questions"]}, ["'encyclopedia-demo' stands in corpora too"]),
+        ("scales.demo.means", {"encyclopedia-demo": ["questions"]}, ["'encyclopedia-demo' is in corpora too"]),
         ("scales.demo.means", {"a": ["b"], "b": ["a"]}, ["scales.demo.means.a: 'a' is a part of itself"]),
         (
             "scales.demo.means",
@@ -307,7 +307,7 @@ def test_the_repositorys_configuration(config) -> None:
         (
             "corpora.encyclopedia-demo.dump",
             "enwiki-fragmnt",
-            ["dump: 'enwiki-fragmnt'", "no file, and no name in", "did you mean 'enwiki-fragment'?"],
+            ["dump: 'enwiki-fragmnt'", "neither a file nor a name in", "did you mean 'enwiki-fragment'?"],
         ),
         ("only", ["bm52"], ["only: 'bm52'", "did you mean 'bm25'?"]),
         ("only", ["bert.stss"], ["only: 'stss'", "did you mean 'sts'?"]),
@@ -520,7 +520,7 @@ def test_starts_from_outside(config, start: str) -> None:
 def test_a_chain_of_starts(config) -> None:
     third = {"body": "transformer", "layers": "deep", "start": "bert", "objective": "condenser", "budget": "continued"}
     load(changed(config, "encoders.third", third))
-    with pytest.raises(ConfigError, match="base → third → bert → base goes in a circle"):
+    with pytest.raises(ConfigError, match="base → third → bert → base is a circle"):
         load(changed(changed(config, "encoders.third", third), "encoders.base.start", "third"))
 
 

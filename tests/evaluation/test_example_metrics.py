@@ -156,7 +156,7 @@ def test_what_cannot_be_evaluated(tmp_path: Path) -> None:
     good = prediction("e", [1], [1])
     with pytest.raises(ConfigError, match="kind 'ranking' is unknown"):
         evaluate_examples("ranking", [good])
-    with pytest.raises(ConfigError, match="metric 'auc' is none of a regression task; it has spearman"):
+    with pytest.raises(ConfigError, match="metric 'auc' is not one of a regression task's; these are spearman"):
         evaluate_examples("regression", [good], ["auc"])
     with pytest.raises(DataError, match="no prediction"):
         evaluate_examples("regression", [])

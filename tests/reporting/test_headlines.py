@@ -44,8 +44,8 @@ def root(tmp_path: Path) -> Path:
         Finding,
     )
     groups = [
-        filled(Comparison, id="a", number="1", cells=cells[0], effect="0.5", low="0.4", high="0.6"),
-        filled(Comparison, id="a", number="2", cells=cells[1], **EFFECT),
+        filled(Comparison, id="a", number="1", cells=cells[0], values="0.9; 0.4", effect="0.5", low="0.4", high="0.6"),
+        filled(Comparison, id="a", number="2", cells=cells[1], values="0.02; 0.005", **EFFECT),
     ]
     write_rows(tmp_path / "claims.groups.csv", groups, Comparison)
     lines = [
@@ -64,16 +64,16 @@ def test_the_table_has_points_data_and_what_is_at_chance(root: Path) -> None:
     table = headline_table(read_headlines(root, ["a", "b"]), "runs/x").splitlines()
     link = "[table1](runs/x/p/table1.md)"
     assert table[2:] == [
-        f"| p | A minus B. | +1.5 [−0.5, 3.5] | 40 of `data-R@5`, R@5 | 1 | inconclusive; 1 of 2 values ≈ chance | {link} |",
-        f"| p | A minus B. | – | – | 1 | not tested | {link} |",
+        "| p | A minus B. | 2.0 against 0.5 | +1.5 [−0.5, 3.5] | 40 of `data-R@5`, R@5 | 1 | inconclusive; 1 of 2 values ≈ chance"
+        f" | {link} |",
+        f"| p | A minus B. | – | – | – | 1 | not tested | {link} |",
     ]
 
 
 def test_the_sentence_counts_what_is_shown() -> None:
     verdicts = {"p": "supported", "q": "fails for this seed only", "r": "not tested", "s": "holds for this seed only"}
-    headlines = [
-        Headline(filled(Finding, **CLAIM | {"paper": name, "verdict": word}), []) for name, word in verdicts.items()
-    ]
+    findings = [filled(Finding, **CLAIM | {"paper": name, "verdict": word}) for name, word in verdicts.items()]
+    headlines = [Headline(finding, [], []) for finding in findings]
     assert headline_sentence(headlines).endswith("this run shows 2 (p, s), contradicts 1 (q) and leaves open 1 (r).")
     assert headline_sentence(headlines[:1]).endswith("shows 1 (p), contradicts 0 and leaves open 0.")
 

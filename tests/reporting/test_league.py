@@ -157,8 +157,9 @@ def test_two_guesses_are_not_compared():
 
 def test_a_score_of_two_tables_counts_once_and_fractions_are_percentages():
     values = [hits(0.3, 2)]
-    again = [row("bert.r-full", values, unit="fraction", table="table2")]
-    standings, pairs = made(row("condenser.r-full", [hits(0.4, 1)]), table2=[*again, row("bert.r-full", values)])
+    fraction = [row("bert.r-full", values, unit="fraction", table="table2")]
+    per_cent = [row("bert.r-full", values, table="table3")]
+    standings, pairs = made(row("condenser.r-full", [hits(0.4, 1)]), table2=fraction, table3=per_cent)
     assert [one.encoder for one in standings] == ["bert", "condenser"] and len(pairs) == 1
     assert (standings[0].score, standings[0].unit) == (f"{100 * values[0].mean():.2f}", "%")
 

@@ -73,7 +73,13 @@ def finished(table, setting, monkeypatch):
     }
     other = finding | {"id": "b", "claim": "Undecided.", "verdict": "inconclusive"}
     write_rows("results/demo/claims.csv", [Finding(**finding), Finding(**other)], Finding)
-    group = dict.fromkeys(Comparison._fields, "") | {"id": "a", "effect": "5", "low": "-2.5", "high": "12.5"}
+    group = dict.fromkeys(Comparison._fields, "") | {
+        "id": "a",
+        "values": "20; 15",
+        "effect": "5",
+        "low": "-2.5",
+        "high": "12.5",
+    }
     other = group | {"number": "2", "effect": "9", "cells": '["tiny/table9: nowhere"]'}
     group["cells"] = json.dumps([f"tiny/table9: {line.row}, {line.column}" for line in (lines[3], lines[1])])
     write_rows("results/demo/claims.groups.csv", [Comparison(**other), Comparison(**group)], Comparison)
@@ -113,8 +119,8 @@ def test_copies_everything_and_shows_the_headlines(finished):
     assert "old results" not in text and f"[{target}]({target}/README.md)" in text
     link = f"[table9]({target}/tiny/table9.md)"
     assert (
-        f"| tiny | BM-25 minus \\| ours. | +5.0 [−2.5, 12.5] | 10 of `questions`, recall@5 | 2 | supported | {link} |"
-        in text
+        "| tiny | BM-25 minus \\| ours. | 20.0 against 15.0 | +5.0 [−2.5, 12.5] | 10 of `questions`, recall@5 | 2 | supported"
+        f" | {link} |" in text
     )
     picture = re.search(r"!\[.+\]\((.+)\)", text)[1]
     assert b"BM-25 minus" in Path(picture).read_bytes()

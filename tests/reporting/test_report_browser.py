@@ -22,10 +22,11 @@ from pretrieve.base.files import write_json
 from pretrieve.base.paths import table_file
 from pretrieve.references.tables import load_table
 from pretrieve.reporting.claims.ledger import Comparison, Finding
-from pretrieve.reporting.report.league import Pair, Standing
+from pretrieve.reporting.claims.measured import Facts, bases_of
+from pretrieve.reporting.report.league import Kept, Pair, Standing, entries_of, league
 from pretrieve.reporting.report.page import collect, render
 from pretrieve.reporting.report.paper_order import Rank
-from pretrieve.reporting.tables.filling import fill_table, write_lines
+from pretrieve.reporting.tables.filling import fill_table, read_lines, write_lines
 from pretrieve.reporting.tables.manifest import make_manifest
 from pretrieve.reporting.tables.render import to_html
 from pretrieve.reporting.tables.results import Setting
@@ -70,9 +71,14 @@ def report(tmp_path_factory):
         manifest = make_manifest(table, lines, setting, "abc")
         write_json(table_file(str(RUN), paper, stem, "manifest.json"), manifest)
         Path(table_file(str(RUN), paper, stem, "html")).write_text(to_html(table, lines, setting), encoding="utf-8")
-    nothing = {"claims": Finding, "claims.groups": Comparison, "league": Standing, "league.pairs": Pair, "order": Rank}
-    for name, kind in nothing.items():
-        write_rows(RUN / f"{name}.csv", [], kind)
+    measurements = Kept(RUN, [1], Facts(bases=bases_of(config["encoders"])))
+    filled = {name: read_lines(table_file(str(RUN), *name.split("/"))) for name in TABLES}
+    standings, pairs = league(entries_of(filled, measurements), config["encoders"], measurements)
+    for name, rows, kind in (
+        *(("league", standings, Standing), ("league.pairs", pairs, Pair), ("order", [], Rank)),
+        *(("claims", [], Finding), ("claims.groups", [], Comparison)),
+    ):
+        write_rows(RUN / f"{name}.csv", rows, kind)
     (RUN / "report.html").write_text(render(collect(plan, RUN, ROOT / "references")), encoding="utf-8")
     yield (RUN / "report.html").resolve()
     patch.undo()
@@ -228,6 +234,14 @@ def test_a_phone_shows_groups_and_short_row_names(opened):
     group = f"document.querySelector('#{DUPMAE} .group')"
     assert browser.run(f"{group}.textContent").startswith("MS MARCO Dev")
     assert browser.run(f"{group}.getBoundingClientRect().height") > 10
+
+
+def test_two_compared_rows_fit_a_phone(opened):
+    browser = opened("#league", 390)
+    browser.run("[...document.querySelectorAll('.board:not([hidden]) .pick')].slice(0, 2).map(pick => pick.click())")
+    box = "document.querySelector('.board:not([hidden]) .pair .scroll')"
+    assert browser.run(f"{box}.querySelectorAll('th, td').length") >= 14
+    assert browser.run(f"{box}.scrollWidth <= {box}.clientWidth")
 
 
 def printed(browser: Browser) -> tuple[list[str], float]:

@@ -190,7 +190,7 @@ def test_an_index_lends_model_and_settings_to_the_next(hybrid: Path, model: Path
         run_command(index_command, "--documents", few, "--model", hybrid, "--out", tmp_path / "new")
     assert (tmp_path / "new/documents.parquet").read_bytes() == before
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
-    with pytest.raises(ConfigError, match="is no earlier index"):
+    with pytest.raises(ConfigError, match="is not an earlier index"):
         run_command(index_command, "--documents", few, "--out", model)
 
 

@@ -92,7 +92,7 @@ def test_the_jobs_are_those_that_snakemake_plans(project, monkeypatch) -> None:
     ours = estimate.stages(estimate.graph.everything())
     assert [ours.pop(stage) for stage in READERS_OF_TABLES] == [1, 1, 1]
     assert ours == planned(project)
-    assert ours["pretrain"] > 30 and ours["finetune"] > 100
+    assert ours["pretrain"] > 30 and 80 < ours["finetune"] < 120, "the families of a job count once"
 
 
 @pytest.mark.parametrize(

@@ -75,7 +75,7 @@ def test_the_default_target_is_every_table_and_figure_of_five_papers(project, ev
     # An encoder is trained once, whichever tables use it. coCondenser came after the five papers: no table of theirs has it, and
     # none has ICT from the shared start. minilm has another vocabulary than the demo.
     assert everything.count("pretrain") == len(config["encoders"].keys() - {"cocondenser", "ict", "minilm"})
-    assert everything.count("finetune") > 100 and sum(everything.jobs.values()) < 260
+    assert everything.count("finetune") > 80 and sum(everything.jobs.values()) < 220
 
 
 def test_all_tables_share_every_stage(one_paper, table3):
@@ -144,7 +144,10 @@ def test_the_graph_of_rules_names_every_stage(project):
     ended = project.run("--rulegraph")
     assert ended.code == 0
     label = dict(re.findall(r'^\s*(\d+)\[label = "(\w+)"', ended.stdout, flags=re.MULTILINE))
-    label = {number: re.sub(r"(_(\d+pct|\d+k?|full|scored|mined))+$", "", name) for number, name in label.items()}
+    label = {
+        number: re.sub(r"(_(\d+pct|\d+k?|full|scored|mined))+(_together_\w+)?$", "", name)
+        for number, name in label.items()
+    }
     edges = {(label[a], label[b]) for a, b in re.findall(r"^\s*(\d+) -> (\d+)", ended.stdout, flags=re.MULTILINE)}
     assert {
         ("corpus", "vocabulary"),

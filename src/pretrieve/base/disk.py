@@ -1,4 +1,4 @@
-"""A disk that is full, over quota or read-only, said in one sentence that names the file and what to do.
+"""A disk that is full, over quota or read-only, or a name that no file can have, said in one sentence: which file, what to do.
 
 Libraries say it in their own ways. Python and Arrow raise an ``OSError`` with a number; what is written in Rust (safetensors,
 tokenizers) puts ``os error 28`` into a text, Java ``No space left on device``, and numpy says how many items it wrote of how
@@ -32,6 +32,14 @@ _CLOSED = {
     errno.EPERM: "the system does not allow it",
     errno.EIO: "the disk reports an input/output error",
 }
+#: And where another name would.
+_NAMED = {
+    errno.EISDIR: "it is a folder",
+    errno.ENOTDIR: "a part of its path is no folder",
+    errno.EEXIST: "a file stands where a folder should",
+    errno.ENAMETOOLONG: "its name is too long",
+}
+_KNOWN = _FULL | _CLOSED | _NAMED
 _WORDS = {os.strerror(number): number for number in (*_FULL, *_CLOSED)}
 
 
@@ -43,10 +51,10 @@ def disk_error(error: BaseException | None) -> int | None:
     """
     while error is not None:
         if isinstance(error, OSError) and error.errno is not None:
-            return error.errno if error.errno in (_FULL | _CLOSED) else None
+            return error.errno if error.errno in _KNOWN else None
         text = str(error)
         if found := re.search(r"\bos error (\d+)\b", text):
-            return int(found[1]) if int(found[1]) in (_FULL | _CLOSED) else None
+            return int(found[1]) if int(found[1]) in _KNOWN else None
         for words, number in _WORDS.items():
             if words in text:
                 return number
@@ -62,6 +70,11 @@ def refusal(
 ) -> DataError:
     """The error for a ``path`` that could not be written. needed: its bytes, where they are known; written: how many fitted."""
     path = Path(path)
+    if number in _NAMED:
+        shown = f"{str(path)[:200]}{'…' * (len(str(path)) > 200)}"
+        return DataError(
+            f"{shown}: cannot be {verb}: {_NAMED[number]}. Give another one and run the same command again."
+        )
     folder = _standing(path)
     if number not in _FULL:
         link = "" if path.is_absolute() else f", or let {path.parts[0]} be a link to a folder that is,"
@@ -92,7 +105,7 @@ def explained(error: Exception) -> DataError | None:
     places = [place for place in ("results", "data", tempfile.gettempdir()) if Path(place).exists()]
     room = ", ".join(f"{shutil.disk_usage(place).free:,} bytes in {place}" for place in places)
     return DataError(
-        f"a file could not be written: {(_FULL | _CLOSED)[number]} ({type(error).__name__}: {' '.join(str(error).split())}); "
+        f"a file could not be written: {_KNOWN[number]} ({type(error).__name__}: {' '.join(str(error).split())}); "
         f"free are {room}. Fix that and run the same command again: what is finished is kept."
     )
 
@@ -111,7 +124,7 @@ def room_for(path: Path | str, needed: int | None = None, remove: Iterable[Path]
     Raises
     ------
     DataError
-        when the disk is full, over quota or read-only; every other exception passes.
+        when the disk is full, over quota or read-only, or nothing of this name can be there; every other exception passes.
     """
     try:
         yield

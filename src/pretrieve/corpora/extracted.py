@@ -11,7 +11,7 @@ Format: https://github.com/attardi/wikiextractor, section "Usage". ::
 
     </doc>
 
-Line 1 repeats the title. Every other line is a paragraph, or a heading with a full stop behind it. Nothing tells the
+Line 1 repeats the title. Every other line is a paragraph, or a heading with a full stop after it. Nothing tells the
 two apart, nor the level of a heading, so here:
 
 * a line of less than 60 characters is never a paragraph (as in :mod:`pretrieve.corpora.wikitext`);
@@ -48,7 +48,7 @@ from pretrieve.raw.raw_text import Warnings, read_lines
 _ATTRIBUTE = re.compile(r'(\w+)="(.*?)"(?=\s+\w+="|\s*>$)')
 _ANCHOR = re.compile(r'<a href="([^"]*)">(.*?)</a>', re.I)
 _TAG = re.compile(r"</?[a-zA-Z][^<>]*>")
-#: Numbers of so many digits are sure to fit the corpus's column; Wikipedia's have 8.
+#: Numbers of this many digits are sure to fit the corpus's column; Wikipedia's have 8.
 _ID_DIGITS = 18
 _INNER_STOP = re.compile(r"[a-z)]{2}[.;] ")
 #: Verbs that make a short line a sentence. Headings have participles, but hardly ever one of these.

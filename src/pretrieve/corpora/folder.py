@@ -83,7 +83,7 @@ def _contents(folder: Path, file: Path) -> tuple[str, list[Section]]:
 
 
 def read_folder(paths: Iterable[Path], warnings: Warnings) -> Iterator[Article | Redirect]:
-    """The articles of the files; behind each its places as other names, which links to files lead through.
+    """The articles of the files; after each its places as other names, which links to files lead through.
 
     Raises
     ------

@@ -1,7 +1,7 @@
 """MediaWiki XML dumps (``pages-articles``, export-0.3 … 0.11), read as a stream.
 
 Format: https://www.mediawiki.org/wiki/Help:Export#Export_format. A dump is one ``<mediawiki>`` element with a
-``<page>`` for each page; multistream dumps are many bz2 streams behind one another, which are read as one
+``<page>`` for each page; multistream dumps are many bz2 streams one after another, which are read as one
 (:func:`~pretrieve.raw.raw_bytes.open_raw`).
 Only one page is in memory at a time, so a 20 GB dump needs as much memory as a small one.
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class Reader:
     """A format: the function ``read`` of a module, which gets a path for each of the ``required`` and ``optional`` files (None
-    for one that is not given), and the warnings. ``series``: the required file may come again with something behind its name
+    for one that is not given), and the warnings. ``series``: the required file may come again with something after its name
     (``text``, ``text-2``, ``text-b``), for a collection in several files, which are read in the order given; ``read`` gets a
     list of them."""
 

@@ -6,7 +6,7 @@ without a column of ids the rows are numbered from 1, over all its files.
 * CSV and TSV have a header line; the separator is whichever of tab, comma and semicolon is most in it, quotes are those of RFC
   4180.
 * The columns of JSON lines are the keys of the first 1,000 objects; one may lack some of them.
-* Data sets of the hub, ``hub:OWNER/NAME``, with ``:CONFIG`` behind it where there are several, through the package ``datasets``:
+* Data sets of the hub, ``hub:OWNER/NAME``, with ``:CONFIG`` after it where there are several, through the package ``datasets``:
   from its cache, or from the hub where there is a network. All splits, one after another.
 """
 

@@ -23,7 +23,7 @@ The texts are what a text browser showed::
 * Headings stand at column 0 between blank lines; their level is not to be seen (2 here). Prose is indented by three
   blanks and wrapped at column 74. What is indented otherwise is a list, a table or code, and is omitted.
 * A line continues in the next one only where the next word had no room in it. That parts captions, verse and boxes,
-  which stand line under line, from prose. ``Enlarge`` follows a picture's caption, which comes again behind it: both
+  which stand line under line, from prose. ``Enlarge`` follows a picture's caption, which comes again after it: both
   go.
 * From ``Retrieved from "`` on it is the footer.
 
@@ -144,7 +144,7 @@ def _unwrap(lines: Iterable[str]) -> list[str]:
 
 
 def _without_captions(pieces: list[str]) -> list[str]:
-    """Drop ``Enlarge`` and the caption before and behind it. The two differ in blanks beside links, and either may
+    """Drop ``Enlarge`` and the caption before and after it. The two differ in blanks beside links, and either may
     have run on with the prose beside it, where a line was full."""
     kept: list[str] = []
     rest = iter(pieces)

@@ -29,7 +29,7 @@ def hits_at(
     """``hits[k][query_id]``, 0 or 1, for every question of ``answers`` and in its order.
 
     A question that is missing from the run, or has no hits there, counts 0; one that only the run has is omitted.
-    Each passage is cut into words at most once, and none behind the first hit of its question.
+    Each passage is cut into words at most once, and none after the first hit of its question.
 
     Raises ConfigError when a cut is below 1 or there is none, and DataError when a document of the run has no passage.
     """

@@ -125,7 +125,7 @@ def evaluate_examples(
     metrics = metrics or METRICS[kind]
     unknown = [name for name in metrics if name not in METRICS[kind]]
     if unknown:
-        raise ConfigError(f"metric '{unknown[0]}' is none of a {kind} task; it has {', '.join(METRICS[kind])}.")
+        raise ConfigError(f"metric '{unknown[0]}' is not one of a {kind} task's; these are {', '.join(METRICS[kind])}.")
     predictions = list(predictions)
     if not predictions:
         raise DataError("no prediction to evaluate; expected at least one test example.")

@@ -80,7 +80,7 @@ def metrics_record(
 
 
 def _count_as_msmarco(scores: Scores, run_path: Path, qrels: Mapping[str, Mapping[str, int]], variant: str) -> None:
-    """Put MS MARCO's official values in the place of every ``mrr@k``."""
+    """Replace every ``mrr@k`` by MS MARCO's official value."""
     hits = read_ranks(run_path)
     for name in scores.mean:
         parts = NAME.fullmatch(name)

@@ -1,4 +1,4 @@
-"""What guessing scores where no formula is at hand: the same metrics of permuted rankings.
+"""What guessing scores for metrics without a formula: the same metrics of permuted rankings.
 
 ``hits@k`` depends on how many passages have an answer, ``map`` and ``f1`` on whole rankings. So the rankings are permuted and
 scored again: where all queries search one corpus, each query gets the ranking of another one; where each has its own candidates,
@@ -17,7 +17,7 @@ from pretrieve.evaluation.answers import TaskAnswers
 from pretrieve.evaluation.metrics import evaluate
 from pretrieve.retrieval.trec_run import Run
 
-#: The level is the mean over so many permutations, which are the same for every system.
+#: The level is the mean over this many permutations, which are the same for every system.
 PERMUTATIONS = 4
 
 

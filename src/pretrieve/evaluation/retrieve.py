@@ -1,7 +1,7 @@
 """A retriever on a task, up to its scores: vectors of both sides, the run of the test queries with its entropies, and negatives.
 
 What a job of the workflow does before ranx scores its runs (:mod:`pretrieve.evaluation.task_scores`). A bundle's machine, which
-has no ranx, does as much.
+has no ranx, does this much.
 """
 
 from __future__ import annotations
@@ -89,8 +89,8 @@ class TaskSearch:
             cost.write(file)
 
     def embed_beside(self, retriever: Path, store: Path, name: str, wanted: Sequence[str], device: Device) -> None:
-        """Write the vectors of ``wanted`` queries as the store ``name`` beside the candidates' ones. They are made anew whenever
-        those are."""
+        """Write the vectors of ``wanted`` queries as the store ``name`` next to the candidates' ones. They are made again
+        whenever those are."""
         rows, corpus = {name: self.ids.rows_of(wanted)}, EmbeddingReader(store, "corpus")
         embed_queries(self.data, retriever, store, self.options["query_length"], device, rows, code=corpus.key)
 

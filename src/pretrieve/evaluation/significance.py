@@ -19,7 +19,7 @@ import scipy
 
 from pretrieve.base.errors import ConfigError, DataError
 
-#: Up to so many non-zero differences, all 2**n sign patterns are enumerated and the p-value is exact.
+#: Up to this many non-zero differences, all 2**n sign patterns are enumerated and the p-value is exact.
 EXACT_LIMIT = 12
 
 #: Signs drawn at a time: bounds memory at 4 bytes each.
@@ -101,7 +101,7 @@ class Estimate:
         """One-sided p of 'the effect is at most ``bound``': small when it is above."""
         distance = self.effect - bound
         if not any(variance for variance, _ in self.parts):
-            # All values are equal: the probability that so many lie on one side by chance.
+            # All values are equal: the probability that this many lie on one side by chance.
             return 0.5**self.n if distance > 1e-12 else 1.0
         low, high = 0.0, 0.5  # of the tail whose critical value is the distance
         for _ in range(40):

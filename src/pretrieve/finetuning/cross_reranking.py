@@ -1,4 +1,4 @@
-"""A cross-encoder behind a first ranking: the best hits of each query are ordered again, the others stay as they are below them
+"""A cross-encoder after a first ranking: the best hits of each query are ordered again, the others stay as they are below them
 (Nogueira and Cho 2019)."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""From an encoder to a retriever: one fine-tuning run for one training-set size, whichever recipe."""
+"""From an encoder to a retriever: one fine-tuning run for one training-set size, of any recipe."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ def make_retriever(encoder_dir: Path, options: Mapping[str, Any], seed: int) -> 
     """The retriever that ``options`` of a recipe describe, and what ``pretrieve.json`` of ``encoder_dir`` says.
 
     Options: sharing, representation, head, dim (``hidden``: the body's), pooling, similarity; joint: parts, cls_dim, top, and
-    if wanted lexical_head, activation, sep, zeroed. From a retriever's directory its training goes on: it must be what the
+    if wanted lexical_head, activation, sep, zeroed. From a retriever's directory training continues: it must be what the
     options describe.
 
     Raises

@@ -89,7 +89,7 @@ def kl_mean(student: torch.Tensor, teacher: torch.Tensor, temperature: float) ->
     """Loss 6; shapes as in :func:`distillation_loss`.
 
     The released code takes ``KLDivLoss(reduction="mean")``, which divides by all B·G entries; divided by the count of
-    queries, this is that. So the weight of this loss falls with the size of a group (65 there, beside 1e-4 of loss 1).
+    queries, this is that. So the weight of this loss falls with the size of a group (65 there, plus 1e-4 of loss 1).
 
     >>> student, teacher = torch.tensor([[1.0, 0.0]]), torch.zeros(1, 2)
     >>> round(float(kl_mean(student, teacher, 0.5)), 4)  # (1.1269 − log 2) / 2

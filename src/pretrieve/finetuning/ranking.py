@@ -57,9 +57,13 @@ def check_loss(options: Mapping[str, Any], losses: tuple[str, ...] = LOSSES) -> 
         if value not in allowed:
             raise ConfigError(f"{what} {value!r} is not allowed; choose from {list(allowed)}{nearest(value, allowed)}")
     if options["temperature"] <= 0:
-        raise ConfigError(f"temperature {options['temperature']} is not allowed; scores are divided by it: above 0.")
+        raise ConfigError(
+            f"temperature {options['temperature']} is not allowed; expected above 0, for scores are divided by it."
+        )
     if loss in ("pairwise", "hinge") and options["in_batch"]:
-        raise ConfigError(f"loss {loss!r} is of a query's own negatives; set in_batch: false, or loss: softmax.")
+        raise ConfigError(
+            f"loss {loss!r} compares a query with its own negatives only; set in_batch: false, or loss: softmax."
+        )
     if not options["in_batch"] and group < 2:
         raise ConfigError(f"group {group} without in_batch leaves a query no negative; set group: 2 or more.")
     if direction == "both" and not options["in_batch"]:

@@ -75,7 +75,7 @@ class StepCurve:
 
 
 def prepare(run: FineTuning) -> Trainable:
-    """As :func:`~pretrieve.finetuning.train_ranking.prepare`, with the runs of ``curve`` steps beside the retriever."""
+    """As :func:`~pretrieve.finetuning.train_ranking.prepare`, with the runs of ``curve`` steps next to the retriever."""
     parts = ranking_parts(run)
     data = parts.data
     objective = RankingObjective(parts.model, data.task, data.groups, run.options, run.device.device)
@@ -83,7 +83,7 @@ def prepare(run: FineTuning) -> Trainable:
 
 
 def with_curve(run: FineTuning, parts: Parts, trained: Trainable) -> Trainable:
-    """The same training, looked at if the recipe's option ``curve`` says so."""
+    """The same training, with such runs if the recipe's option ``curve`` asks for them."""
     if not run.options["curve"]:
         return trained
     test = parts.data.task.split(run.size, "test")

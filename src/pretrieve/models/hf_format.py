@@ -114,7 +114,7 @@ def shown_config(config: BodyConfig) -> dict:
 
 def to_saved_names(state: dict[str, torch.Tensor], config: BodyConfig) -> dict[str, torch.Tensor]:
     """A body's state → what ``model.safetensors`` holds. Who has no segments gets one of zeros, which adds nothing:
-    transformers knows no BERT or RoBERTa without."""
+    transformers has no BERT or RoBERTa without them."""
     if config.kind == "transformer":
         more = {} if config.segments else {"segments.weight": torch.zeros(1, config.hidden)}
         return to_bert_names(state | more)

@@ -155,7 +155,7 @@ class JointEncoder(nn.Module):
         return 0 if self.parts == "cls" else self.config.vocabulary_size
 
     def heads(self) -> dict[str, nn.Module]:
-        """What stands in heads.safetensors beside the projection, by name."""
+        """What heads.safetensors holds beside the projection, by name."""
         return {} if self.words is None else {self.lexical_head: self.words}
 
     def options(self) -> dict:
@@ -183,7 +183,7 @@ class JointEncoder(nn.Module):
         rows, lengths = self._rows(batch)
         states = states.index_select(0, rows)
         if isinstance(self.words, MaskedWordHead):
-            # The bias is the same for all states of a word, so it can be added behind the maximum.
+            # The bias is the same for all states of a word, so it can be added after the maximum.
             words = max_logits(self.words.states(states), self.body.words.weight, lengths) + self.words.bias
         else:
             words = max_logits(states, self.words.weight, lengths)

@@ -78,7 +78,7 @@ class BagOfWords:
         if self.projection is not None:
             logits = max_logits(states, self.projection.weight, lengths)
         else:
-            # The bias is the same for all states of a word, so it can be added behind the maximum.
+            # The bias is the same for all states of a word, so it can be added after the maximum.
             logits = max_logits(head.states(states), body.words.weight, lengths) + head.bias
         return bag_of_words_loss(logits, *(torch.from_numpy(array).to(states.device) for array in self.bags(masked)))
 

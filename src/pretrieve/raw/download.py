@@ -78,7 +78,7 @@ class Download:
             self._collect(url, part, checksum, size, label or target.name)
             digests = digests_of(part.path, checksum)
             if not digests.right(size) and resumed:
-                # Perhaps the end of one version behind the beginning of another.
+                # Perhaps the end of one version after the beginning of another.
                 part.forget()
                 self._collect(url, part, checksum, size, label or target.name)
                 digests = digests_of(part.path, checksum)
@@ -209,7 +209,7 @@ class _Part:
         return {"Range": f"bytes={self.size}-", **({"If-Range": validator} if validator else {})}
 
     def writing(self, start: int, headers: Any) -> Any:
-        """The file, open behind its first ``start`` bytes; the version is written down first."""
+        """The file, open after its first ``start`` bytes; the version is written down first."""
         if start > self.size:
             raise _Cut(f"the server goes on at byte {start:,}, {self.size:,} are there")
         version = {"url": self._url, "etag": headers.get("ETag"), "modified": headers.get("Last-Modified")}

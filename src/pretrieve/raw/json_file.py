@@ -155,7 +155,7 @@ def read_json_array(
 ) -> Iterator[tuple[int, Any]]:
     """Number (from 0) and value of each element of the array that a file is, packed with gzip or bzip2 or not.
 
-    Raises DataError when the file is not a JSON array, ends within it, has something behind it, an element is not JSON or longer
+    Raises DataError when the file is not a JSON array, ends within it, has something after it, an element is not JSON or longer
     than ``longest`` characters, or bytes are not UTF-8; the message names the file, the element and its line.
     """
     text = _Text(Path(path), block, label)

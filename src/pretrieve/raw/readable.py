@@ -64,7 +64,7 @@ def _read(path: Path, name: str) -> None:
 
 
 def _check_header(path: Path, begin: bytes) -> None:
-    """Of safetensors: eight bytes that say how long the JSON behind them is, and how many bytes the tensors have in all."""
+    """Of safetensors: eight bytes that say how long the JSON after them is, and how many bytes the tensors have in all."""
     size = path.stat().st_size
     length = int.from_bytes(begin[:8], "little")
     try:

@@ -2,7 +2,7 @@
 
 An IVF, HNSW or PQ index (:mod:`pretrieve.retrieval.index`) gives *candidates*: ``depth + MARGIN`` of them or more. Their
 scores are computed again from the store, as in :mod:`pretrieve.retrieval.search`; so a document that is found has its exact
-score, a quantised index only decides who is looked at, and ties are settled among the candidates. What it misses is
+score, a quantised index only chooses the candidates, and ties are settled among these. What it misses is
 measured, never assumed::
 
     recall@k = mean over queries of |{found, rank <= k, score >= s_k}| / k        s_k: score number k of exact search

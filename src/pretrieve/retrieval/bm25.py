@@ -9,7 +9,7 @@ internal document number, and an index that is sorted by document id (Lucene's `
 segment has these numbers in id order. So Lucene's own top-k is exactly the order of :mod:`pretrieve.retrieval.trec_run`,
 for any number of threads, and its skipping of low-scoring documents stays on, from hit number ``depth``.
 
-As number n of the index is id n in ascending order, a list of the ids (``ids.json`` beside Lucene's files) is all that
+As number n of the index is id n in ascending order, a list of the ids (``ids.json`` next to Lucene's files) is all that
 turns hits into ids: reading them from the index would take as long as the search. Hits come over as one JSON string
 for each query; a Java call for each hit would take longer still.
 
@@ -19,9 +19,9 @@ Scoring (``k1`` and ``b`` apply at search time; an index serves all of them)::
     idf = ln(1 + (N - df + 0.5) / (df + 0.5))
 
 with ``|d|`` stored in one byte: exact below 40 terms, then rounded down. N and avgdl count the documents that have at least one
-term. What is a term, the analyser of the language says: Anserini's own one, in English Porter stems without stop words; in a
-language without one (:data:`~pretrieve.corpora.language.NONE`) Lucene's ``StandardAnalyzer``, which only cuts and lowers. An
-index remembers its language (``language.json``), so that queries are read as its documents were.
+term. The analyser of the language decides what a term is: Anserini's own one, in English Porter stems without stop words; in a
+language without one (:data:`~pretrieve.corpora.language.NONE`) Lucene's ``StandardAnalyzer``, which only splits and lower-cases.
+An index stores its language (``language.json``), so that queries are analysed as its documents were.
 """
 
 from __future__ import annotations
@@ -67,8 +67,8 @@ _LANGUAGE = "language.json"
 
 
 def _heap() -> list[str]:
-    """Java's bound on its heap: a share of what the job has asked for. Without it Java takes up to a quarter of the machine,
-    which is not the job's where a cluster gives it a part."""
+    """Java's bound on its heap: a share of the job's memory. Without it Java takes up to a quarter of the machine, of which a
+    cluster's job has only a part."""
     asked = int(os.environ.get("PRETRIEVE_MEMORY_MB") or 0)
     return [f"-Xmx{max(_LEAST_HEAP_MB, int(asked * _HEAP_SHARE))}m"] if asked else []
 
@@ -88,9 +88,9 @@ def _java() -> SimpleNamespace:
         wheel = importlib.util.find_spec("pyserini").submodule_search_locations[0]
         jnius_config.set_classpath(*glob.glob(os.path.join(wheel, "resources", "jars", "anserini-*-fatjar.jar")))
         # -Xrs: Java leaves the signals alone, so that Ctrl-C and SIGTERM keep their Python meaning. The serial collector
-        # takes a quarter less processor time than the default one, whose threads work beside the search.
+        # takes a quarter less processor time than the default one, whose threads work during the search.
         jnius_config.set_options("-Xrs", "-XX:+UseSerialGC", *_heap())
-    from jnius import autoclass, cast, detach
+    from jnius import JavaException, autoclass, cast, detach
 
     logger = autoclass("java.util.logging.Logger").getLogger("org.apache.lucene")
     logger.setLevel(autoclass("java.util.logging.Level").SEVERE)
@@ -100,6 +100,7 @@ def _java() -> SimpleNamespace:
         logger=logger,  # kept: Java forgets the level of a logger that nobody holds
         cast=cast,
         detach=detach,
+        Fault=JavaException,
         English=autoclass("io.anserini.index.IndexCollection"),
         Analyzers=autoclass("io.anserini.analysis.AnalyzerMap"),
         StandardAnalyzer=autoclass(lucene + "analysis.standard.StandardAnalyzer"),
@@ -142,7 +143,7 @@ def build_index(
 ) -> int:
     """Index ``(doc_id, text)`` pairs with the analyser of ``language`` and return their number.
 
-    The index is built beside ``index_dir`` and takes its place when it is whole; what stood there is replaced, never
+    The index is built next to ``index_dir`` and takes its place when it is complete; what was there is replaced, never
     added to. No document at all gives an empty index. A document without indexable words is kept, is never
     found and changes no score. pyserini's ``LuceneSearcher`` can open the index too.
 
@@ -284,7 +285,7 @@ def search(
     Raises
     ------
     DataError
-        when ``index_dir`` has no index, or a query id repeats.
+        when ``index_dir`` has no index, or a damaged one, or a query id repeats.
     ConfigError
         when ``depth`` < 1, ``k1`` < 0, ``b`` is outside 0..1 or ``threads`` < 1.
     """
@@ -297,9 +298,16 @@ def search(
     if not _is_index(index_dir):
         raise DataError(f"{index_dir}: no Lucene index here, expected files segments_*; build the index first.")
     ids, language = (_beside(index_dir / name) for name in (_IDS, _LANGUAGE))
+    if language not in LANGUAGES or not isinstance(ids, list) or not all(isinstance(one, str) for one in ids):
+        raise DataError(f"{index_dir}: {_IDS} or {_LANGUAGE} is damaged; build the index again.")
     java, analyzer = _java(), _analyzer(language)
-    reader = java.DirectoryReader.open(java.Directory.open(java.Paths.get(str(index_dir))))
+    reader = None
     try:
+        reader = java.DirectoryReader.open(java.Directory.open(java.Paths.get(str(index_dir))))
+        if reader.maxDoc() != len(ids):
+            raise DataError(
+                f"{index_dir}: {reader.maxDoc():,} documents, and {len(ids):,} in {_IDS}; build the index again."
+            )
         # Two constructors fit a DirectoryReader; the cast says which is meant.
         searcher = java.Searcher(java.cast("org.apache.lucene.index.IndexReader", reader))
         searcher.setSimilarity(java.BM25(k1, b))
@@ -322,15 +330,20 @@ def search(
                     scores[i] = np.array([hit["score"] for hit in found], dtype=np.float32)
 
         _in_threads(work, threads)
+    except java.Fault as error:
+        raise DataError(
+            f"{index_dir}: cannot be searched ({str(error).splitlines()[0]}); build the index again."
+        ) from error
     finally:
-        reader.close()
+        if reader is not None:
+            reader.close()
     return Run([query_id for query_id, _ in queries], doc_ids, scores)
 
 
 def _beside(path: Path) -> Any:
     try:
         return json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise DataError(f"{path}: missing or damaged ({error}); build the index again.") from error
 
 

@@ -44,7 +44,7 @@ from pretrieve.retrieval.index import load_faiss, write_index
 KINDS = ("bm25", "dense", "hybrid")
 SETTINGS, DENSE, BM25 = "search.json", "dense", "bm25"
 FORMAT = 1
-#: What a directory has beside its encoder.
+#: What a directory has besides its encoder.
 PARTS = (SETTINGS, DENSE, BM25, FILE)
 
 
@@ -71,10 +71,12 @@ class SearchSettings:
             raise ConfigError(
                 f"search: weights {self.weights!r}; expected 'rrf', or shares such as {{'bm25': 0.4, 'dense': 0.6}}."
             )
-        numbers = all(isinstance(value, int | float) for value in (self.depth, self.k1, self.b))
-        if not numbers or self.depth < 1 or self.k1 < 0 or not 0 <= self.b <= 1:
+        numbers = all(isinstance(value, int | float) and not isinstance(value, bool) for value in (self.k1, self.b))
+        counts = isinstance(self.depth, int) and not isinstance(self.depth, bool) and 1 <= self.depth < 2**31
+        if not counts or not numbers or not 0 <= self.k1 <= 1000 or not 0 <= self.b <= 1:
             raise ConfigError(
-                f"search: depth={self.depth!r}, k1={self.k1!r}, b={self.b!r}; expected depth >= 1, k1 >= 0 and 0 <= b <= 1."
+                f"search: depth={self.depth!r}, k1={self.k1!r}, b={self.b!r}; expected a whole depth from 1 to 2³¹, k1 from 0 "
+                "to 1000 and b from 0 to 1."
             )
 
     @property
@@ -140,7 +142,7 @@ def deploying(out: Path, settings: SearchSettings) -> Iterator[Path]:
     """
     out = Path(out)
     if out.exists() and not (out.is_dir() and (is_deployed(out) or not any(out.iterdir()))):
-        raise ConfigError(f"{out}: exists and is no earlier index, so it is not replaced; give a new directory.")
+        raise ConfigError(f"{out}: exists and is not an earlier index, so it is not replaced; give a new directory.")
     building = unfinished(out)
     with room_for(out, remove=[building]):
         building.mkdir(parents=True)
@@ -217,7 +219,7 @@ def read_settings(directory: Path) -> SearchSettings:
         if said["format"] != FORMAT:
             raise DataError(f"{path}: format {said['format']!r}; this version reads {FORMAT}: make the directory anew.")
         return SearchSettings(said["kind"], said.get("weights"), said["depth"], **said.get("bm25", {}))
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise DataError(f"{path}: damaged ({type(error).__name__} {error}); make the directory anew.") from None
     except ConfigError as error:
         raise DataError(f"{path}: {error}") from None

@@ -84,12 +84,16 @@ class DocumentTable:
                 yield from map(with_title, *(column.to_pylist() for column in batch.columns))
 
     def shown(self, doc_ids: Sequence[str]) -> dict[str, tuple[str, str]]:
-        """Id → title and text of the given documents."""
+        """Id → title and text of the given documents. Raises DataError where one is not there."""
         found: dict[str, tuple[str, str]] = {}
         with pq.ParquetFile(self.path) as file:
             ends = np.cumsum([file.metadata.row_group(number).num_rows for number in range(file.num_row_groups)])
             read = cache(lambda block: [c.to_pylist() for c in file.read_row_group(block, ["title", "text"]).columns])
             for doc_id in doc_ids:
+                if doc_id not in self._row_of:
+                    raise DataError(
+                        f"{self.path}: has no document {doc_id[:60]!r}, which an index beside it has; make the directory anew."
+                    )
                 row = self._row_of[doc_id]
                 block = int(np.searchsorted(ends, row, side="right"))
                 titles, texts = read(block)

@@ -100,7 +100,7 @@ def embed_task(
         if not (isinstance(dual.document, JointTower) and dual.document.core.lexical_width):
             for name, *_ in sides:
                 remove_store(Path(out), f"{name}-lexical")
-        # A meta file of other windows is gone by now, and that of these is not there yet.
+        # The meta file of other windows is removed by now, and that of these is not written yet.
         if documents is None:
             (Path(out) / DOCUMENTS).unlink(missing_ok=True)
             return

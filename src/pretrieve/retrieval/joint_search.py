@@ -184,7 +184,7 @@ class JointScorer:
             yield first, self._reader.take(np.arange(first, stop)), indices, values
 
     def _longest(self) -> tuple[float, float]:
-        """Lengths of the longest dense vector and of the longest row of values; every document is looked at once."""
+        """Lengths of the longest dense vector and of the longest row of values; every document is read once."""
         squares: list[tuple[float, float]] = [(0.0, 0.0)]
         vocabulary = self._words.shape[1]
         for first, dense, indices, values in self._blocks(BLOCK):

@@ -1,7 +1,7 @@
 """The lexical part of a joint representation on disk (paper ``dupmae`` §3.2; :mod:`pretrieve.models.joint`).
 
-A document keeps the ``top`` words with the largest entries of its vector μ (V,): their ids and their values. Beside
-the dense store ``corpus`` stands ``corpus-lexical``, row for row::
+A document keeps the ``top`` words with the largest entries of its vector μ (V,): their ids and their values. Next to
+the dense store ``corpus`` is ``corpus-lexical``, with the same rows::
 
     corpus-lexical-00000.indices.npy ...   (shard_rows, top) int32: word ids, ascending in each row
     corpus-lexical-00000.values.npy ...    (shard_rows, top) float32: their entries of μ

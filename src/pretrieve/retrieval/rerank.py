@@ -1,6 +1,6 @@
 """The rerank setting: only the candidates that a first stage gave for a query are scored and ranked.
 
-This is how the paper ``seed_encoder`` reports MS MARCO beside full retrieval (tables 1-3): the official top 1,000 of
+This is how the paper ``seed_encoder`` reports MS MARCO besides full retrieval (tables 1-3): the official top 1,000 of
 BM25 are ordered by the model. Scores are those of :mod:`pretrieve.retrieval.search`, bit for bit, so a document has the
 same score in both settings; only which documents take part differs.
 

@@ -1,7 +1,8 @@
 """A task's queries searched in its embedding stores: dense or joint, exact or approximate, passages or documents of windows.
 
-What is searched how follows from the files that :mod:`pretrieve.retrieval.embed_task` wrote: a store of vocabulary weights beside
-vectors makes the score DupMAE's joint one, a list of documents beside them makes a document's score that of its best window.
+How a task is searched follows from the files that :mod:`pretrieve.retrieval.embed_task` wrote: a store of vocabulary weights
+beside vectors makes the score DupMAE's joint one, a list of documents beside them makes a document's score that of its best
+window.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ def search_task(
     ----------
     options:
         ``index``: of :mod:`pretrieve.retrieval.index`, by default exact search of the shards on disk, in memory that does not
-        grow with the corpus; ``joint_candidates``: joint scores of so many documents that the dense part finds, and 0, the
+        grow with the corpus; ``joint_candidates``: joint scores of this many documents that the dense part finds, and 0, the
         default, of all.
     candidates:
         query id → documents: only these are ranked (rerank setting).
@@ -118,7 +119,7 @@ def search_task(
 
 
 def recall_file(run: Path) -> Path:
-    """Where the recall of an approximate search against the exact one goes: beside its run."""
+    """The file for the recall of an approximate search against the exact one, next to its run."""
     return run.with_name(run.name.replace(".trec.gz", ".recall.json"))
 
 

@@ -7,7 +7,7 @@ A store ``corpus`` in a directory is::
     corpus.plan.json                                     the plan alone; written first
 
 A plan has ``rows``, ``shard_rows``, what the kind of store adds, and ``key``: the caller's name for the content (a hash of
-model, texts and settings). A restart with the same plan keeps the shards that are there, also when somebody has removed the meta
+model, texts and settings). A restart with the same plan keeps the shards that are there, also if somebody has removed the meta
 file, as Snakemake does before it runs a job again; any other plan removes them. A shard
 is moved to its name only when it is whole, so a shard that exists is complete.
 
@@ -134,7 +134,7 @@ class ShardWriter:
 
 def remove_store(directory: Path, name: str) -> None:
     """Remove a store, finished or not, if there is one."""
-    # The meta file goes first, so that no reader sees it beside shards that are gone.
+    # The meta file is removed first, so that no reader sees it without its shards.
     for suffix in (".json", ".plan.json"):
         (directory / f"{name}{suffix}").unlink(missing_ok=True)
     for shard in directory.glob(f"{name}-{'[0-9]' * 5}*.npy"):

@@ -33,7 +33,7 @@ BLOCK_ROWS, BLOCK_BYTES = 20_000, 16 << 20
 
 class CollectionWriter:
     """Takes documents, queries and judgements in any order; a context manager. All files of ``directory`` appear when
-    the block ends well, and none of them when it does not: what stood there before then stays.
+    the block ends well, and none of them when it does not: what was there before stays.
 
     directory: to be written. Files of an older collection are replaced.
     reader, variant: who wrote it, and what was done to the texts ('' for nothing); for ``stats.json``.

@@ -88,7 +88,7 @@ class Dataset(TaskData):
 
     @property
     def form(self) -> list[str]:
-        """What the key of a run or of vectors must name besides the texts: how they are laid out, where it is not as ever."""
+        """What the key of a run or of vectors must name besides the texts: how they are laid out, where it is not the default."""
         return ["titled"] if self.titled else []
 
     def query_row(self, query_id: str) -> int:

@@ -16,7 +16,7 @@ from pretrieve.base.errors import ConfigError
 
 #: Share of the training part that is held out for validation (paper ``pretraining_tasks`` §4.1).
 VALID_SHARE = 0.1
-#: Where one file plays every part: the share of its questions that is dev, and the share of the rest that training
+#: Where one file serves for every part: the share of its questions that is dev, and the share of the rest that training
 #: questions may come from: a little above the largest size of the paper, 80 %.
 DEV_SHARE = 0.1
 POOL_TRAIN_SHARE = 0.815
@@ -106,7 +106,7 @@ def is_share(wanted: float | str) -> bool:
 
 
 def draw_pools(query_ids: Iterable[str], seed: int) -> tuple[list[str], list[str], list[str]]:
-    """``(dev, pool_train, pool_test)`` for :func:`make_splits` where one file plays every part.
+    """``(dev, pool_train, pool_test)`` for :func:`make_splits` where one file serves for every part.
 
     A tenth, rounded, is dev; of the rest 81.5 %, rounded up, may train, and the others are always test. The draw depends
     on the ids and the seed, not on the order.

@@ -86,9 +86,7 @@ def build_blocks(store: TokenStore, length: int, short: float = 0.0, seed: int =
         if packing == "fill":
             stop = sentences[np.searchsorted(sentences, target)]  # the end of the sentence that reaches the target
         else:
-            behind = np.searchsorted(
-                sentences, target, side="right"
-            )  # the first sentence that begins behind the target
+            behind = np.searchsorted(sentences, target, side="right")  # the first sentence that begins after the target
             stop = sentences[behind - 1]
             # The end of the first sentence, where that alone is longer than the target.
             first = np.minimum(sentences[np.minimum(behind, len(sentences) - 1)], longest)

@@ -100,7 +100,7 @@ def constant(token: int, n: int, segment: int = 0, where: np.ndarray | None = No
 
 
 def pack(parts: list[Part], max_length: int | None = None) -> Packed:
-    """Lay the parts of each example behind one another, cut to ``max_length``, and sort the examples by length.
+    """Lay the parts of each example one after another, cut to ``max_length``, and sort the examples by length.
 
     The last part is kept whole when an example is cut (it is the closing ``[SEP]``).
 

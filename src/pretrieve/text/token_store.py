@@ -202,7 +202,7 @@ def _write_arrays(
 class TokenStore:
     """Read access to a store; every array is a read-only memory map (see the module's table for shapes).
 
-    Raises DataError when a file is missing or has not the length that ``meta.json`` states.
+    Raises DataError when a file is missing or does not have the length that ``meta.json`` states.
     """
 
     tokens: np.ndarray

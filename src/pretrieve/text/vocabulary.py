@@ -134,7 +134,7 @@ def from_vocab_file(path: Path) -> Tokenizer:
     SEED-Encoder's.
 
     SEED-Encoder's (SEED-Encoder tokenization_seed_encoder.py) is told by its first entries. It keeps accents and
-    control characters, and ``<mask>`` stands behind the last line of the file, as fairseq appends it: 32,768 lines,
+    control characters, and ``<mask>`` follows the last line of the file, as fairseq appends it: 32,768 lines,
     32,769 entries. A cased vocabulary has to be given as ``tokenizer.json``, which says so.
     """
     entries = Path(path).read_text(encoding="utf-8").split("\n")

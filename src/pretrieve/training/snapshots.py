@@ -1,6 +1,6 @@
 """Weights of single steps of a training run, kept beside its checkpoints until the run ends: what they are, not how to continue.
 
-A run that is killed behind such a step does not come by it again, so they outlive the process; and the results of a job that
+A run that is killed after such a step does not reach it again, so they outlive the process; and the results of a job that
 failed are removed by the workflow, so they are no results until the run has ended.
 """
 

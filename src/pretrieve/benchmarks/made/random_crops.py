@@ -34,7 +34,7 @@ def read_random_crops(files: Mapping[str, Path], writer: CollectionWriter, pairs
     files:
         ``corpus``: ``corpus.jsonl``.
     pairs:
-        at most so many pairs are drawn, one from a document; a tenth of them is dev, a tenth test.
+        at most this many pairs are drawn, one from a document; a tenth of them is dev, a tenth test.
     seed:
         decides documents, crops and splits.
 

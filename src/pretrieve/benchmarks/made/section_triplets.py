@@ -58,7 +58,7 @@ def build_section_triplets(
 ) -> dict[str, Any]:
     """Write the task and return its statistics. An example's id is that of its anchor, ``{passage id}-{sentence}``.
 
-    max_examples: at most so many triplets, drawn from all; None: all.
+    max_examples: at most this many triplets, drawn from all; None: all.
 
     Raises DataError when the corpus is damaged, or no article has two sections, and ConfigError when ``per_article`` or
     ``max_examples`` is below 1, or a size cannot be drawn.

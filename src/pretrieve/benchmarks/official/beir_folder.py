@@ -32,7 +32,7 @@ from pretrieve.tasks.splits import draw_key
 
 #: Ids of files up to this size are compared.
 LOOKED_AT = 64 << 20
-#: So many documents decide what can be trained, and the first characters of so many of them which language it is.
+#: How many documents decide what can be trained; how many of them, and of their first characters, which language it is.
 SAMPLE, READ, CHARACTERS = 2000, 500, 400
 #: Two queries train and one validates; without a dev split, one more is taken for it.
 LEAST_TRAIN = 3

@@ -86,7 +86,7 @@ def read_msmarco_documents(
     """Read MS MARCO's documents: the body is the text.
 
     files: ``docs``; optional ``{train,dev,test}_queries`` with ``{train,dev,test}_qrels``, and ``negatives``; official: as
-    for passages; url: put the address in front of the title, as ANCE does (url, title, body); max_chars: keep so many
+    for passages; url: put the address in front of the title, as ANCE does (url, title, body); max_chars: keep this many
     characters of each body (10,000 in ANCE's code); None: all.
     """
     if official:

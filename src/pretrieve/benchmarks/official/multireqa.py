@@ -58,7 +58,7 @@ class MrqaQuestion(NamedTuple):
 def read_candidates(path: Path | str) -> Iterator[SentenceCandidate]:
     """The candidates of a file, in file order.
 
-    Raises DataError for an id or offsets that are none, and what :func:`pretrieve.raw.raw_text.read_json_lines` raises.
+    Raises DataError for an invalid id or offsets, and what :func:`pretrieve.raw.raw_text.read_json_lines` raises.
     """
     for line, record in read_json_lines(path, ["candidate_id", "response_start", "response_end"]):
         name, start, end = record["candidate_id"], record["response_start"], record["response_end"]
@@ -151,7 +151,7 @@ def build_multireqa(
     """Write the task of one split of one data set and return its statistics; answers go to ``answers.parquet``.
 
     role: ``test`` makes every question test, as the benchmark's dev files are used; ``train`` lets every question
-    train, as its train files; ``draw`` lets one split play train, dev and test by a draw (:func:`draw_pools`).
+    train, as its train files; ``draw`` draws train, dev and test from one split (:func:`draw_pools`).
     ``doc_id`` is the candidate's id. Questions in the same words are one query.
 
     Raises DataError when a file is damaged, or the two do not belong together, and ConfigError when a size cannot be drawn.

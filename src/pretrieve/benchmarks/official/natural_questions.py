@@ -37,8 +37,6 @@ from pretrieve.benchmarks.official.squad_reqa import DRAWN, Source, build_reqa
 from pretrieve.raw.raw_text import Warnings, read_json_lines
 from pretrieve.tasks.target import Target
 
-#: Records of the publisher's README; of the original form. 152,148 of train have a long answer.
-OFFICIAL_COUNTS = {"train": 307_373, "dev": 7_830}
 #: Tokens of the longest short answer of NQ-open.
 OPEN_ANSWER_TOKENS = 5
 #: Bytes of the longest line: one is a whole page.

@@ -50,7 +50,7 @@ def build_squad(
 ) -> dict[str, Any]:
     """Write the task of SQuAD v1.1 files, packed or not, and return its statistics. See :func:`build_reqa`.
 
-    files: ``train``, ``test`` and, where there is one, ``dev``; or ``file`` alone, which plays all three: questions are
+    files: ``train``, ``test`` and, where there is one, ``dev``; or ``file`` alone, which serves as all three: questions are
     drawn, not articles (paper ``pretraining_tasks`` §4.1; :func:`pretrieve.tasks.splits.draw_pools`), so paragraphs of
     test questions may be seen in training.
 

@@ -80,7 +80,7 @@ def layout_of(path: Path) -> str:
 def read_stsb(path: Path, warnings: Warnings) -> Iterator[Record]:
     """The pairs of one file in any of the three layouts, numbered from 0.
 
-    Raises DataError for another layout, a file without scores, another number of fields, a score that is none, or an official
+    Raises DataError for another layout, a file without scores, another number of fields, an invalid score, or an official
     id (genre, file, year and number) that appears twice.
     """
     layout = layout_of(path)

@@ -80,7 +80,7 @@ class Estimate:
         return self.machines.timing(job.stage, self.workload.of(job)).seconds
 
     def line(self, name: str, targets: Iterable[Job]) -> Line:
-        """Targets and what is behind them."""
+        """Targets and the jobs that they need."""
         jobs = self.graph.behind(targets)
         tasks = {job: self.workload.of(job) for job in jobs}
         machines = self.machines
@@ -181,7 +181,7 @@ def assumptions(machines: Machines, sizes: Sizes, budgets: tuple[int, int]) -> l
     if sizes.guessed:
         said.append(
             f"GUESSED from the bytes of their files, for lack of counts: {', '.join(sorted(sizes.guessed))}. "
-            "A line in resources/counts.tsv mends it."
+            "Add their counts to resources/counts.tsv."
         )
     return said
 

@@ -39,10 +39,12 @@ _POINTS = {"%": 1, "fraction": 100}
 
 
 class Headline(NamedTuple):
-    """A claim's ``finding``, and of its middle comparison the cells; [] where nothing was measured."""
+    """A claim's ``finding``, and of its middle comparison the cells and their ``values`` in the ledger's unit; [] where
+    nothing was measured."""
 
     finding: Finding
     cells: list[Line]
+    values: list[float]
 
     @property
     def points(self) -> tuple[float, float, float] | None:
@@ -51,6 +53,12 @@ class Headline(NamedTuple):
             return None
         factor = _POINTS[self.finding.unit]
         return tuple(factor * float(number) for number in (self.finding.effect, self.finding.low, self.finding.high))
+
+    @property
+    def scores(self) -> str:
+        """What is compared, in percent."""
+        factor = _POINTS[self.finding.unit] if self.values else 1
+        return " against ".join(f"{factor * value:.1f}" for value in self.values) or "–"
 
     @property
     def verdict(self) -> str:
@@ -75,7 +83,11 @@ def read_headlines(root: Path, claims: Sequence[str] = HEADLINES) -> list[Headli
         finding = findings[name]
         effect = (finding.effect, finding.low, finding.high)
         middle = [one for one in comparisons if one.id == name and (one.effect, one.low, one.high) == effect]
-        headlines.append(Headline(finding, _cells_of(root, middle[0]) if all(effect) and middle else []))
+        if all(effect) and middle:
+            values = [float(value) for value in middle[0].values.split("; ")]
+            headlines.append(Headline(finding, _cells_of(root, middle[0]), values))
+        else:
+            headlines.append(Headline(finding, [], []))
     return headlines
 
 
@@ -96,7 +108,7 @@ def _cells_of(root: Path, comparison: Comparison) -> list[Line]:
 def headline_sentence(headlines: Sequence[Headline]) -> str:
     """Which of the papers' claims the run shows, which it contradicts, and which it leaves open."""
     papers = {"shows": [], "contradicts": [], "leaves open": []}
-    for finding, _ in headlines:
+    for finding in (headline.finding for headline in headlines):
         shown, against = finding.verdict in (SUPPORTED, HOLDS), finding.verdict in (CONTRADICTED, FAILS)
         papers["shows" if shown else "contradicts" if against else "leaves open"].append(finding.paper)
     said = [f"{word} {len(names)}" + (f" ({', '.join(names)})" if names else "") for word, names in papers.items()]
@@ -105,8 +117,8 @@ def headline_sentence(headlines: Sequence[Headline]) -> str:
 
 def headline_table(headlines: Sequence[Headline], folder: str) -> str:
     """A Markdown table with one row for each headline. ``folder``: of the publication, from the page that shows the table."""
-    rows = ["| Paper | Difference | Points [95 % interval] | Test queries | Seeds | Verdict | Cells |"]
-    rows.append("|:--|:--|--:|:--|--:|:--|:--|")
+    rows = ["| Paper | Difference | Scores, % | Points [95 % interval] | Test queries | Seeds | Verdict | Cells |"]
+    rows.append("|:--|:--|--:|--:|:--|--:|:--|:--|")
     for headline in headlines:
         finding, points, effect, data = headline.finding, headline.points, "–", "–"
         if points:
@@ -114,7 +126,16 @@ def headline_table(headlines: Sequence[Headline], folder: str) -> str:
             cell = headline.cells[0]
             data = f"{cell.queries} of `{cell.dataset}`, {cell.metric}"
         link = f"[{finding.table}]({folder}/{finding.paper}/{finding.table}.md)"
-        fields = (finding.paper, finding.estimand, effect, data, finding.seeds or "–", headline.verdict, link)
+        fields = (
+            finding.paper,
+            finding.estimand,
+            headline.scores,
+            effect,
+            data,
+            finding.seeds or "–",
+            headline.verdict,
+            link,
+        )
         rows.append("| " + " | ".join(field.replace("|", "\\|") for field in fields) + " |")
     return "\n".join(rows)
 

@@ -138,8 +138,8 @@ def results_page(
 
 
 def readme_section(root: Path, headlines: Sequence[Headline], folder: str, page: str) -> str:
-    """The results section of README.md: a sentence, a picture and a table of the headlines, the verdicts
-    on all claims, and where everything is. ``page``: under docs/."""
+    """The results section of README.md: a sentence, a picture and a table of the headlines, the verdicts on all
+    claims, and where everything is. ``page``: of the run, under docs/."""
     data = (
         ""
         if root.name == "paper"
@@ -149,8 +149,10 @@ def readme_section(root: Path, headlines: Sequence[Headline], folder: str, page:
         f"{headline_sentence(headlines)}\n\n"
         f"![What each paper's method adds, in points: the numbers of the table below]({folder}/{HEADLINES_FILE})\n\n"
         f"{headline_table(headlines, folder)}\n\n"
-        f"Measured at the `{root.name}` scale{data}. Each row is a claim's comparison with the median effect. Its interval"
-        " covers other test queries and, with several seeds, other seeds.\n\n"
+        f"Measured at the `{root.name}` scale{data}. One claim of each paper: what its method adds to what the paper first"
+        " compares it with. A claim compares several cells; the row shows the comparison whose effect is the median. The"
+        " interval covers the choice of test queries and, with several seeds, of seeds. *This seed only*: one training was"
+        " run, and others may differ. *≈ chance*: no better than guessing.\n\n"
         f"{claims_sentence(root)} All of them, with tables and figures: [docs/{page}](docs/{page}). The whole"
         f" run in one page: [report.html]({folder}/report.html); its files: [{folder}]({folder}/README.md)."
     )

@@ -33,7 +33,7 @@ class Pairs:
 
     @staticmethod
     def concatenate(parts: list[Pairs]) -> Pairs:
-        """All pairs of several batches behind one another."""
+        """All pairs of several batches one after another."""
         return Pairs(*(np.concatenate(column) for column in zip(*(vars(part).values() for part in parts), strict=True)))
 
 

@@ -108,16 +108,6 @@ def make_page(table: Table, lines: Sequence[Line], setting: Setting) -> Page:
     )
 
 
-def is_aside(row: Row, page: Page) -> bool:
-    """Whether nothing of a row is measured, in a table that has measured rows: HTML pages show such rows last. A failed cell
-    keeps its row in sight."""
-
-    def unmeasured(row: Row) -> bool:
-        return all(cell.status in ("quoted", "not-run") for cell in row.cells if cell)
-
-    return unmeasured(row) and not all(map(unmeasured, page.rows))
-
-
 def _in_place(lines: Sequence[Line], setting: Setting) -> str:
     """What data and which models were measured in place of the paper's, for the title."""
     measured = [line for line in lines if line.status in MEASURED]

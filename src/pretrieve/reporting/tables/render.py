@@ -11,7 +11,7 @@ from pretrieve.base.code_folder import package_file
 from pretrieve.references.tables import Table
 from pretrieve.reporting.tables.filling import Line
 from pretrieve.reporting.tables.head_rows import head_rows
-from pretrieve.reporting.tables.layout import CHANCE, Page, Row, Shown, head_spans, is_aside, make_page
+from pretrieve.reporting.tables.layout import CHANCE, Page, Row, Shown, head_spans, make_page
 from pretrieve.reporting.tables.outside_text import to_markdown_text
 from pretrieve.reporting.tables.results import Setting
 from pretrieve.reporting.tables.shading import explain_cells
@@ -60,6 +60,16 @@ def to_html(table: Table, lines: Sequence[Line], setting: Setting) -> str:
         name=table.name,
         url=table.url,
     )
+
+
+def is_aside(row: Row, page: Page) -> bool:
+    """Whether nothing of a row is measured, in a table that has measured rows: HTML pages show such rows last. A failed cell
+    keeps its row in sight."""
+
+    def unmeasured(row: Row) -> bool:
+        return all(cell.status in ("quoted", "not-run") for cell in row.cells if cell)
+
+    return unmeasured(row) and not all(map(unmeasured, page.rows))
 
 
 def _parts(page: Page) -> list[list[Row]]:

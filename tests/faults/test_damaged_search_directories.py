@@ -1,0 +1,106 @@
+"""A directory to search in that is damaged or was changed, questions and names of files that cannot be: a sentence each.
+
+Seen to fail when: see the end of docs/faults.md.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from pretrieve.base.errors import DataError
+from pretrieve.base.files import whole_file
+from pretrieve.retrieval.deployed_index import load_index
+from pretrieve.retrieval.index_documents import index_documents
+
+IDS = [f"d{number}" for number in range(20)]
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("index") / "whole"
+    index_documents(out, ((name, "Anchors", f"An anchor holds ship {name}.") for name in IDS), None, "bm25", "en")
+    return out
+
+
+def settings(**changed: object) -> Callable[[Path], None]:
+    def change(folder: Path) -> None:
+        file = folder / "search.json"
+        file.write_text(json.dumps(json.loads(file.read_text()) | changed))
+
+    return change
+
+
+def text(name: str, content: str) -> Callable[[Path], None]:
+    return lambda folder: (folder / name).write_text(content) and None
+
+
+def documents(**columns: list) -> Callable[[Path], None]:
+    return lambda folder: pq.write_table(pa.table(columns), folder / "documents.parquet")
+
+
+def half(pattern: str) -> Callable[[Path], None]:
+    def change(folder: Path) -> None:
+        (file,) = folder.glob(pattern)
+        file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
+
+    return change
+
+
+#: What was changed → what is said. Each ended in a traceback, or was searched as if nothing were wrong.
+CHANGED: dict[str, tuple[Callable[[Path], None], str]] = {
+    "a number that is none": (settings(bm25={"k1": float("nan"), "b": 0.4}), "search.json: search: .*k1=nan"),
+    "a number without use": (settings(bm25={"k1": 1e300, "b": 0.4}), r"search.json: search: .*k1=1e\+300"),
+    "half a document": (settings(depth=3.5), r"search.json: search: depth=3\.5"),
+    "a depth that is a word": (settings(depth=True), "search.json: search: depth=True"),
+    "settings without end": (text("search.json", "[" * 100_000), "search.json: damaged .RecursionError"),
+    "fewer ids": (text("bm25/ids.json", '["d0"]'), r"bm25: 20 documents, and 1 in ids\.json"),
+    "ids that are no texts": (
+        text("bm25/ids.json", json.dumps(list(range(20)))),
+        "ids.json or language.json is damaged",
+    ),
+    "ids without end": (text("bm25/ids.json", "[" * 100_000), "ids.json: missing or damaged"),
+    "an unknown language": (text("bm25/language.json", '"xx"'), "ids.json or language.json is damaged"),
+    "half of Lucene's list": (half("bm25/segments_*"), "bm25: cannot be searched .*build the index again"),
+    "other documents": (
+        documents(doc_id=[f"e{number}" for number in range(20)], title=[""] * 20, text=["x"] * 20),
+        r"documents\.parquet: has no document 'd\d+', which an index beside it has",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", CHANGED)
+def test_a_directory_that_was_changed_is_refused(whole: Path, tmp_path: Path, kind: str) -> None:
+    change, said = CHANGED[kind]
+    folder = tmp_path / "changed"
+    shutil.copytree(whole, folder)
+    change(folder)
+    with pytest.raises(DataError, match=said):
+        load_index(folder).search(["anchor"])
+
+
+def test_a_question_that_is_no_text_is_refused(whole: Path) -> None:
+    """What Python makes of a word of a command line that is not UTF-8."""
+    index = load_index(whole)
+    assert len(index.search(["anchor"])[0]) == 10
+    with pytest.raises(DataError, match=r"question '0': 'anchor .udcff' is not UTF-8"):
+        index.search(["anchor \udcff"])
+
+
+def test_a_name_that_no_file_can_have_is_said(tmp_path: Path) -> None:
+    (tmp_path / "folder.jsonl").mkdir()
+    (tmp_path / "file").touch()
+    for name, why in (
+        ("folder.jsonl", "it is a folder"),
+        ("file/x", "a file stands where a folder should"),
+        ("file/x/y", "a part of its path is no folder"),
+        ("x" * 300, "its name is too long"),
+    ):
+        with pytest.raises(DataError, match=f"cannot be written: {why}. Give another"), whole_file(tmp_path / name):
+            pass
