@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from pretrieve.base.paths import table_file
-from pretrieve.operations.publish.headlines import Headline, headline_table
+from pretrieve.operations.publish.headlines import Headline, headline_sentence, headline_table
 from pretrieve.reporting.claims.ledger import Finding, count_verdicts, what_it_shows
 from pretrieve.reporting.claims.verdicts import CONTRADICTED, FAILS, HOLDS, SUPPORTED
 from pretrieve.reporting.report.status import split_name
@@ -138,21 +138,22 @@ def results_page(
     return "\n\n".join(blocks) + "\n"
 
 
-def readme_section(root: Path, headlines: Sequence[Headline], folder: str) -> str:
-    """The results section of README.md: a picture and a table of the headlines, the verdicts on all claims, and where
-    everything is."""
+def readme_section(root: Path, headlines: Sequence[Headline], folder: str, page: str) -> str:
+    """The results section of README.md: a sentence, a picture and a table of the headlines, the verdicts on all
+    claims, and where everything is. ``page``: of the run, under docs/."""
     data = (
         ""
         if root.name == "paper"
         else ", with small models and stand-in data sets: it says nothing of a paper's numbers"
     )
     return (
+        f"{headline_sentence(headlines)}\n\n"
         f"![What each paper's method adds, in points: the numbers of the table below]({folder}/{HEADLINES_FILE})\n\n"
         f"{headline_table(headlines, folder)}\n\n"
         f"Measured at the `{root.name}` scale{data}. One claim of each paper: what its method adds to what the paper first"
         " compares it with. A claim compares several cells; the row shows the comparison whose effect is the median. The"
         " interval covers the choice of test queries and, with several seeds, of seeds. *This seed only*: one training was"
         " run, and others may differ. *≈ chance*: no better than guessing.\n\n"
-        f"{claims_sentence(root)} All of them, with tables and figures: [docs/results.md](docs/results.md). The whole"
+        f"{claims_sentence(root)} All of them, with tables and figures: [docs/{page}](docs/{page}). The whole"
         f" run in one page: [report.html]({folder}/report.html); its files: [{folder}]({folder}/README.md)."
     )
