@@ -37,7 +37,8 @@ SETTINGS = $(if $(MIRROR),$(call quoted,mirror=$(MIRROR))) $(if $(SEEDS),$(call 
 SCALED = --config $(call quoted,scale=$(SCALE)) $(SETTINGS)
 # Snakemake keeps a cache in the home directory; where that cannot be written, in the checkout.
 HOMELESS := $(shell d="$${XDG_CACHE_HOME:-$${HOME:-/nonexistent}/.cache}"; mkdir -p "$$d" 2>/dev/null && test -w "$$d" || echo yes)
-SURROUNDINGS := PATH="$(CURDIR)/$(BIN):$$PATH" $(if $(HOMELESS),XDG_CACHE_HOME="$(CURDIR)/.snakemake/cache")
+PATHS := PATH=$(call quoted,$(CURDIR)/$(BIN)):"$$PATH"
+SURROUNDINGS := $(PATHS) $(if $(HOMELESS),XDG_CACHE_HOME=$(call quoted,$(CURDIR)/.snakemake/cache))
 SNAKEMAKE := $(SURROUNDINGS) $(BIN)/snakemake
 # A run: it first puts right what a killed one has left.
 RUN := $(SURROUNDINGS) workflow/run.sh
@@ -64,12 +65,12 @@ tables: $(STAMP)
 
 # A process per core; a file stays in one of them, as its tests share what is built for them. Fast tests first, as they are listed.
 test: $(STAMP)
-	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest -rs -n auto --maxprocesses 8 --dist loadfile --no-loadscope-reorder \
+	$(PATHS) $(BIN)/python -m pytest -rs -n auto --maxprocesses 8 --dist loadfile --no-loadscope-reorder \
 	  --doctest-modules src tests
 
 test-slurm: $(STAMP)
 	$(BIN)/python tests/slurm/slurm_packages.py
-	PATH="$(CURDIR)/$(BIN):$$PATH" PRETRIEVE_SLURM_TESTS=1 $(BIN)/python -m pytest -rs tests/slurm
+	$(PATHS) PRETRIEVE_SLURM_TESTS=1 $(BIN)/python -m pytest -rs tests/slurm
 
 lint: $(STAMP)
 	$(BIN)/ruff check .
@@ -88,11 +89,11 @@ estimate: $(STAMP)
 	  $(call option,--gpu,$(GPU)) $(call option,--rates,$(RATES)) $(if $(MIRROR)$(SEEDS),--config $(SETTINGS))
 
 bundle: $(STAMP)
-	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/pretrieve bundle --scale $(call quoted,$(SCALE)) $(if $(TABLE),--tables $(call each_quoted,$(TABLE))) \
+	@$(PATHS) $(BIN)/pretrieve bundle --scale $(call quoted,$(SCALE)) $(if $(TABLE),--tables $(call each_quoted,$(TABLE))) \
 	  $(if $(MIRROR)$(SEEDS),--config $(SETTINGS)) $(call option,--limit,$(LIMIT)) $(call option,--out,$(OUT))
 
 unbundle: $(STAMP)
-	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/pretrieve unbundle --file $(call quoted,$(FILE))
+	@$(PATHS) $(BIN)/pretrieve unbundle --file $(call quoted,$(FILE))
 
 report: $(STAMP)
 	@$(RUN) $(SCALED) -- $(call quoted,results/$(SCALE)/report.html)

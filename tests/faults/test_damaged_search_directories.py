@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,8 +17,11 @@ import pytest
 
 from pretrieve.base.errors import DataError
 from pretrieve.base.files import whole_file
+from pretrieve.corpora.beir_documents import id_of
+from pretrieve.raw.raw_text import Warnings, read_json_lines
 from pretrieve.retrieval.deployed_index import load_index
 from pretrieve.retrieval.index_documents import index_documents
+from pretrieve.retrieval.snippet import snippet
 
 IDS = [f"d{number}" for number in range(20)]
 
@@ -68,6 +72,10 @@ CHANGED: dict[str, tuple[Callable[[Path], None], str]] = {
     "ids without end": (text("bm25/ids.json", "[" * 100_000), "ids.json: missing or damaged"),
     "an unknown language": (text("bm25/language.json", '"xx"'), "ids.json or language.json is damaged"),
     "half of Lucene's list": (half("bm25/segments_*"), "bm25: cannot be searched .*build the index again"),
+    "columns of another kind": (
+        documents(doc_id=IDS, title=[["a"]] * 20, text=[1] * 20),
+        r"documents\.parquet: columns doc_id: string, title: list.*expected doc_id, title, text, texts",
+    ),
     "other documents": (
         documents(doc_id=[f"e{number}" for number in range(20)], title=[""] * 20, text=["x"] * 20),
         r"documents\.parquet: has no document 'd\d+', which an index beside it has",
@@ -83,6 +91,13 @@ def test_a_directory_that_was_changed_is_refused(whole: Path, tmp_path: Path, ki
     change(folder)
     with pytest.raises(DataError, match=said):
         load_index(folder).search(["anchor"])
+
+
+def test_a_long_document_is_shown_at_once() -> None:
+    """Seen to compare each place with each other one: minutes for a megabyte."""
+    begin = time.process_time()
+    shown = snippet("anchor " * 100_000 + "holds " * 9 + "anchor " * 100_000, "what holds an anchor?")
+    assert 150 < len(shown) < 210 and time.process_time() - begin < 5
 
 
 def test_a_question_that_is_no_text_is_refused(whole: Path) -> None:
@@ -104,3 +119,12 @@ def test_a_name_that_no_file_can_have_is_said(tmp_path: Path) -> None:
     ):
         with pytest.raises(DataError, match=f"cannot be written: {why}. Give another"), whole_file(tmp_path / name):
             pass
+
+
+def test_an_id_that_lucene_does_not_take_is_said_with_its_line(tmp_path: Path) -> None:
+    path = tmp_path / "corpus.jsonl"
+    path.write_text(f'{{"_id": "{"x" * 32_766}", "text": "a"}}\n{{"_id": "{"x" * 32_767}", "text": "b"}}\n')
+    ids = (id_of(record, path, line, Warnings()) for line, record in read_json_lines(path, ("_id", "text")))
+    assert len(next(ids)) == 32_766
+    with pytest.raises(DataError, match=r"line 2: '_id' has 32,767 bytes; expected at most 32,766"):
+        next(ids)

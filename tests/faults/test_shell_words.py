@@ -360,6 +360,20 @@ def test_values_of_make_are_words(tmp_path: Path):
     assert canaries(tmp_path) == []
 
 
+def test_the_folder_of_a_checkout_is_a_word(tmp_path: Path):
+    folder = tmp_path / "a';touch$IFS-canary;`id`;\"&|$HOME x"
+    (folder / "envs").mkdir(parents=True)
+    (folder / "envs/requirements.lock").touch()
+    makefile = (Path(__file__).resolve().parents[2] / "Makefile").read_text().split(".PHONY")[0]
+    (folder / "Makefile").write_text(f"{makefile}\nshow:\n\t@$(SURROUNDINGS) printenv PATH XDG_CACHE_HOME\n")
+    shown = subprocess.run(
+        ["make", "show"], cwd=folder, capture_output=True, text=True, env=environment() | {"HOME": "/dev/null"}
+    )
+    path, cache = shown.stdout.splitlines()
+    assert path.startswith(f"{folder}/.venv/bin:") and cache == f"{folder}/.snakemake/cache", shown.stderr
+    assert canaries(tmp_path) == []
+
+
 VALUES = {
     "tables": ["SCALE", "MIRROR", "SEEDS"],
     "status": ["SCALE"],
@@ -401,6 +415,7 @@ def test_all_values_of_the_makefile_are_looked_at():
         "LOCKS",
         "VENV",
         "BIN",
+        "PATHS",
         "PYTHON",
         "PIP",
         "SNAKEMAKE",

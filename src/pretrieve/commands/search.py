@@ -6,6 +6,7 @@ import argparse
 import json
 import re
 import textwrap
+from collections import Counter
 from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
@@ -117,11 +118,17 @@ def snippet(text: str, question: str, length: int = 200) -> str:
         return line
     words = {word for word in re.findall(r"\w+", question.lower()) if len(word) >= _SHORTEST}
     found = [(match.start(), match[0].lower()) for match in re.finditer(r"\w+", line) if match[0].lower() in words]
-
-    def different(start: int) -> int:
-        return len({word for place, word in found if start <= place < start + length})
-
-    best = max((start for start, _ in found), key=different, default=0)
+    best, most, end = 0, 0, 0
+    within = Counter[str]()  # of the words from a place on, over ``length`` characters
+    for start, word in found:
+        while end < len(found) and found[end][0] < start + length:
+            within[found[end][1]] += 1
+            end += 1
+        if len(within) > most:
+            best, most = start, len(within)
+        within[word] -= 1
+        if not within[word]:
+            del within[word]
     begin = max(0, min(best - length // 8, len(line) - length))
     begin = line.rfind(" ", 0, begin) + 1 if begin else 0
     shown = line[begin : begin + length]

@@ -19,6 +19,8 @@ from pretrieve.corpora.builder import Article
 from pretrieve.corpora.wikitext import Paragraph, Section
 from pretrieve.raw.raw_text import Warnings, read_json_lines
 
+#: Bytes of an id: more Lucene takes for no word [IndexWriter.MAX_TERM_LENGTH].
+LONGEST_ID = 32_766
 _HEADING = re.compile(r"(#{1,6})[ \t]+(.*)$")
 
 
@@ -60,6 +62,10 @@ def id_of(record: dict[str, Any], path: Path, line: int, warnings: Warnings) -> 
         raise DataError(
             f"{path}: line {line}: '_id' is {found}; expected a text that is not empty"
             f"{f': write {json.dumps(str(value))}' if isinstance(value, float) else ''}."
+        )
+    if len(value.encode()) > LONGEST_ID:
+        raise DataError(
+            f"{path}: line {line}: '_id' has {len(value.encode()):,} bytes; expected at most {LONGEST_ID:,}: {value[:60]!r}…"
         )
     return value
 

@@ -64,6 +64,11 @@ class DocumentTable:
     def __init__(self, directory: Path) -> None:
         self.path = Path(directory) / FILE
         self._ids = read_table(self.path, ["doc_id"])
+        if (found := pq.read_schema(self.path)) != _SCHEMA:
+            said = ", ".join(f"{field.name}: {field.type}" for field in found)[:200]
+            raise DataError(
+                f"{self.path}: columns {said}; expected {', '.join(_SCHEMA.names)}, texts; make the directory anew."
+            )
 
     def __len__(self) -> int:
         return self._ids.num_rows
@@ -97,5 +102,6 @@ class DocumentTable:
                 row = self._row_of[doc_id]
                 block = int(np.searchsorted(ends, row, side="right"))
                 titles, texts = read(block)
-                found[doc_id] = titles[row - ends[block]], texts[row - ends[block]]  # counted from the block's end
+                title, text = titles[row - ends[block]], texts[row - ends[block]]  # counted from the block's end
+                found[doc_id] = title or "", text or ""
         return found
