@@ -127,18 +127,18 @@ dag: $(STAMP)   # needs graphviz
 
 # An environment of its own: nothing else needs these packages. The pages of docs/ link to what is copied beside them; the
 # reference of the public API is made of its docstrings.
-SITE := .venv-site/bin
+SITE_BIN := .venv-site/bin
 SITE_SOURCE := build/site/source
 site:
-	test -x $(SITE)/mkdocs || { $(call quoted,$(PYTHON)) -m venv --clear .venv-site && $(SITE)/python -c \
+	test -x $(SITE_BIN)/mkdocs || { $(call quoted,$(PYTHON)) -m venv --clear .venv-site && $(SITE_BIN)/python -c \
 	  "import tomllib; print(*tomllib.load(open('pyproject.toml', 'rb'))['project']['optional-dependencies']['docs'], sep='\n')" \
-	  | $(SITE)/python -m pip install --quiet --disable-pip-version-check --requirement /dev/stdin; }
+	  | $(SITE_BIN)/python -m pip install --quiet --disable-pip-version-check --requirement /dev/stdin; }
 	rm -rf build/site && mkdir -p $(SITE_SOURCE)
 	cp -r --parents README.md CONTRIBUTING.md CITATION.cff LICENSE config.yaml config profiles docs resources/questions/README.md \
 	  results/published $(SITE_SOURCE)
-	PYTHONPATH=src $(SITE)/python -c "import pretrieve; print('# Python reference\n'); \
+	PYTHONPATH=src $(SITE_BIN)/python -c "import pretrieve; print('# Python reference\n'); \
 	  [print(f'::: {module}.{name}\n') for name, module in pretrieve._PLACES.items()]" > $(SITE_SOURCE)/docs/api.md
-	$(SITE)/mkdocs build --strict --quiet
+	$(SITE_BIN)/mkdocs build --strict --quiet
 	@echo "the site is in build/site/html; to look at it: python3 -m http.server --directory build/site/html"
 
 lock:

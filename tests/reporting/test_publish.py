@@ -148,6 +148,23 @@ def test_another_scale_has_a_page_of_its_own(finished):
     assert f"../{target.as_posix()}/tiny/table9.md" in page
 
 
+def test_readme_shows_the_run_that_it_is_told_to(finished):
+    readme = Path("README.md").read_text()
+    publish(Path("results/demo"), TABLES, CONFIG, Path("."), "2026-01-02", claims=())
+    assert Path("README.md").read_text() == readme
+    git("add", ".")
+    git("commit", "-q", "-m", "published")
+    shutil.copytree("results/demo", "results/small")
+    target = publish(Path("results/small"), TABLES, CONFIG, Path("."), "2026-01-02", claims=["a"])
+    text = Path("README.md").read_text()
+    assert f"({target}/tiny/table9.md)" in text and "[docs/results-small.md](docs/results-small.md)" in text
+
+
+def test_refuses_to_show_a_cell_that_is_not_published(finished):
+    with pytest.raises(DataError, match="cells of tiny/table9, which is not published"):
+        publish(Path("results/demo"), [], CONFIG, Path("."), "2026-01-02", claims=["a"])
+
+
 def test_the_page_names_tables_that_only_earlier_runs_have(finished):
     """A run of some tables leaves those of earlier runs findable: each once, where it is newest."""
     shutil.copytree("results/demo", "results/small")

@@ -137,9 +137,9 @@ def results_page(
     return "\n\n".join(blocks) + "\n"
 
 
-def readme_section(root: Path, headlines: Sequence[Headline], folder: str) -> str:
+def readme_section(root: Path, headlines: Sequence[Headline], folder: str, page: str) -> str:
     """The results section of README.md: a sentence, a picture and a table of the headlines, the verdicts
-    on all claims, and where everything is."""
+    on all claims, and where everything is. ``page``: under docs/."""
     data = (
         ""
         if root.name == "paper"
@@ -151,6 +151,6 @@ def readme_section(root: Path, headlines: Sequence[Headline], folder: str) -> st
         f"{headline_table(headlines, folder)}\n\n"
         f"Measured at the `{root.name}` scale{data}. Each row is a claim's comparison with the median effect. Its interval"
         " covers other test queries and, with several seeds, other seeds.\n\n"
-        f"{claims_sentence(root)} All of them, with tables and figures: [docs/results.md](docs/results.md). The whole"
+        f"{claims_sentence(root)} All of them, with tables and figures: [docs/{page}](docs/{page}). The whole"
         f" run in one page: [report.html]({folder}/report.html); its files: [{folder}]({folder}/README.md)."
     )

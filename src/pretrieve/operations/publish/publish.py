@@ -49,12 +49,12 @@ def publish(
     repository: Path,
     date: str,
     figures: Sequence[str] = (),
-    claims: Sequence[str] = HEADLINES,
+    claims: Sequence[str] | None = None,
 ) -> Path:
     """Copy ``tables`` (PAPER/TABLE), ``figures`` (PAPER/FIGURE), claims and report of ``root`` (``results/{scale}``), and
-    the whole ``config``, to ``repository/results/published/{date}-{scale}-{commit}``; write ``repository/docs/results.md``, and
-    show ``claims`` in ``repository/README.md``. Of another scale than the configuration's, write the page
-    ``docs/results-{scale}.md`` only.
+    the whole ``config``, to ``repository/results/published/{date}-{scale}-{commit}``; write ``repository/docs/results.md``
+    (``results-{scale}.md`` of another scale than the configuration's), and show ``claims`` in ``repository/README.md``: by
+    default the headlines of the configuration's scale, and nothing of another.
 
     Nothing is written unless everything is in order. Returns the new folder.
 
@@ -69,7 +69,14 @@ def publish(
         _there(Path(figure_file(str(root), *split_name(name), kind)) for kind in FIGURE_EXTENSIONS)
     _check_ledger(root, tables)
     main = root.name == DEFAULT_SCALE
-    headlines = read_headlines(root, claims) if main else []
+    if claims is None:
+        claims = HEADLINES if main else ()
+    headlines = read_headlines(root, claims)
+    if missing := {f"{one.finding.paper}/{one.finding.table}" for one in headlines} - set(tables):
+        raise DataError(
+            f"README.md shows cells of {', '.join(sorted(missing))}, which is not published with them. Publish it "
+            "too, or leave README.md as it is: pretrieve publish --no-readme"
+        )
     target = repository / "results" / "published" / f"{date}-{root.name}-{commit[:7]}"
     if target.exists():
         raise PretrieveError(f"{target}: exists already; this run is published. Remove the folder to publish it again.")
@@ -78,13 +85,10 @@ def publish(
     docs = repository / "docs"
     earlier = earlier_tables(target.parent, root.name, tables)
     results = results_page(root, tables, figures, folder, date, commit, earlier)
-    if main:
-        pages = {
-            docs / "results.md": results,
-            readme: _replace_section(readme, readme_section(root, headlines, folder)),
-        }
-    else:
-        pages = {docs / f"results-{root.name}.md": results}
+    page = docs / ("results.md" if main else f"results-{root.name}.md")
+    pages = {page: results}
+    if headlines:
+        pages[readme] = _replace_section(readme, readme_section(root, headlines, folder, page.name))
 
     part = target.with_name(f".{target.name}.part")
     shutil.rmtree(part, ignore_errors=True)  # left by a publication that was killed
@@ -103,7 +107,7 @@ def publish(
     # All of it, for config/ changes.
     text = yaml.safe_dump(config, sort_keys=False, allow_unicode=True, width=130)
     (part / "config.yaml").write_text(text, encoding="utf-8")
-    if main:
+    if headlines:
         (part / HEADLINES_FILE).write_bytes(headline_picture(headlines, root.name))
     curves = _copy_curves(root, part / "curves")
     (part / "README.md").write_text(index_page(root, tables, figures, curves, date, commit), encoding="utf-8")
