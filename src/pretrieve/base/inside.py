@@ -2,7 +2,7 @@
 
 A name in an archive, a manifest, an index, a list or an answer of a server is data: ``../../.bashrc``, ``/etc/passwd``, or the
 name of a link that leads out of its folder must not decide which file of this machine is read or written. All of them go through
-:func:`inside`; docs/faults.md lists the places. Standard library only.
+:func:`inside`; tests/faults/outside_places.py lists the places. Standard library only.
 """
 
 from __future__ import annotations
