@@ -13,6 +13,7 @@
 # make compare   a few rows made anew (all that is there, with another SCALE), and compared with the published run [PUBLISHED=DIR]
 # make publish   copy a finished run to results/published/ and refresh README [SCALE=small] [MIRROR=DIR] [SEEDS=1,2] [ONLY=bm25,bert]
 #                or these tables alone [TABLES=dupmae/table1,dupmae/table2]
+# make site      the documentation as a static site with a search, in build/site/html (needs a package index)
 # make dag       draw docs/rulegraph.svg (needs graphviz)
 # make lock      write envs/requirements.lock anew from pyproject.toml; versions stay where they can [UPGRADE=package]
 # make clean     remove everything that was built (results, data); make clean-venv removes the environment
@@ -43,7 +44,7 @@ SNAKEMAKE := $(SURROUNDINGS) $(BIN)/snakemake
 # A run: it first puts right what a killed one has left.
 RUN := $(SURROUNDINGS) workflow/run.sh
 
-.PHONY: tables test test-slurm lint status fetch estimate bundle unbundle report my-corpus evaluate compare publish lock clean clean-venv venv dag
+.PHONY: tables test test-slurm lint status fetch estimate bundle unbundle report my-corpus evaluate compare publish lock clean clean-venv venv dag site
 .DEFAULT_GOAL := tables
 
 venv: $(STAMP)
@@ -128,6 +129,22 @@ dag: $(STAMP)   # needs graphviz
 	        -e 's/fontname=sans, */fontname="Helvetica,Arial,sans-serif", /' -e 's/margin=0/rankdir=LR, nodesep=0.2, ranksep=0.25/' \
 	  | tred | dot -Tsvg > docs/rulegraph.svg
 
+# An environment of its own: nothing else needs these packages. The pages of docs/ link to what is copied beside them; the
+# reference of the public API is made of its docstrings.
+SITE_BIN := .venv-site/bin
+SITE_SOURCE := build/site/source
+site:
+	test -x $(SITE_BIN)/mkdocs || { $(call quoted,$(PYTHON)) -m venv --clear .venv-site && $(SITE_BIN)/python -c \
+	  "import tomllib; print(*tomllib.load(open('pyproject.toml', 'rb'))['project']['optional-dependencies']['docs'], sep='\n')" \
+	  | $(SITE_BIN)/python -m pip install --quiet --disable-pip-version-check --requirement /dev/stdin; }
+	rm -rf build/site && mkdir -p $(SITE_SOURCE)
+	cp -r --parents README.md CONTRIBUTING.md CITATION.cff LICENSE config.yaml config profiles docs resources/questions/README.md \
+	  results/published $(SITE_SOURCE)
+	PYTHONPATH=src $(SITE_BIN)/python -c "import pretrieve; print('# Python reference\n'); \
+	  [print(f'::: {module}.{name}\n') for name, module in pretrieve._PLACES.items()]" > $(SITE_SOURCE)/docs/api.md
+	$(SITE_BIN)/mkdocs build --strict --quiet
+	@echo "the site is in build/site/html; to look at it: python3 -m http.server --directory build/site/html"
+
 lock:
 	$(call quoted,$(PYTHON)) -m venv --clear .venv-lock
 	.venv-lock/bin/python -m pip install --quiet uv
@@ -142,4 +159,4 @@ clean:
 	rm -rf $(call quoted,results/$(SCALE)) data
 
 clean-venv:
-	rm -rf $(VENV)
+	rm -rf $(VENV) .venv-site

@@ -52,6 +52,7 @@ localrules:
     retrievers,
     table,
     claims,
+    league,
     report,
 
 

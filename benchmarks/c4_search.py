@@ -66,10 +66,11 @@ def measure(rows: int, dim: int, counts: tuple[int, ...], rounds: int, directory
     from pretrieve.retrieval.embeddings import EmbeddingReader, EmbeddingWriter
     from pretrieve.retrieval.index import top_k
     from pretrieve.retrieval.search import search
+    from pretrieve.retrieval.shards import Shards
 
     torch.set_num_threads(1)
     rng = np.random.default_rng(0)
-    writer = EmbeddingWriter(directory, "corpus", rows, dim, "benchmark", SHARD)
+    writer = EmbeddingWriter(directory, "corpus", rows, dim, "benchmark", Shards(SHARD))
     for shard, start, stop in writer.pending():
         writer.write(shard, unit(rng.standard_normal((stop - start, dim), dtype=np.float32)))
     writer.finish()

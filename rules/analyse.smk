@@ -22,7 +22,7 @@ for analysis_name in ANALYSES:
         name:
             f"analyse_{analysis_name}"
         input:
-            # The models of an analysis read one vocabulary: its texts are of the first one's corpus.
+            # All models of an analysis have one vocabulary; the texts are from the first one's corpus.
             store=f"{MODELS.store_of(MEASURED[0].encoder)}/meta.json",
             models=[
                 f"{model.directory}/{file}"

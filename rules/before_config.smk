@@ -1,4 +1,4 @@
-# Before Snakemake reads the configuration: where our code is, and that config.yaml is none that nobody could walk through.
+# Before Snakemake reads the configuration: where our code is, and that config.yaml has no endless aliases.
 
 import sys
 

@@ -51,11 +51,11 @@ container: os.environ.get("PRETRIEVE_CONTAINER", "containers/pretrieve.sif")
 
 
 STARTED = int(time.time())
-# A job on a cluster reads the rules once more, in the environment of the Snakemake that submitted it.
+# A job on a cluster reads the rules again, in the environment of the Snakemake that submitted it.
 FIRST = os.environ.setdefault("PRETRIEVE_RUN", str(os.getpid())) == str(os.getpid())
 
 try:
-    # Where jobs run is no part of what they compute: nothing below sees it but what they ask for.
+    # Where jobs run does not change what they compute: below, only their resources depend on it.
     SITE = Site.read(config.get("site"))
     check_size(config)
     config = complete(config, code_folder.CODE)
@@ -110,9 +110,9 @@ shell.prefix(
 )
 
 HELP_ON_ERROR = """
-A job failed. Its log is printed above (and stands under results/*/logs/). What to do:
-  - the last line of the log says what is wrong and how to mend it;
-  - then run the same command again: finished jobs are kept, and a training run goes on from its last checkpoint;
+A job failed. Its log is printed above (and is in results/*/logs/). What to do:
+  - the last line of the log says what is wrong and how to correct it;
+  - then run the same command again: finished jobs are kept, and training continues from its last checkpoint;
   - `snakemake -n` shows what is left to do.
 """
 
@@ -138,7 +138,7 @@ def as_text(function, *names):
 
 
 def folder_of(name):
-    """A parameter: the folder that the files of the input ``name`` stand in."""
+    """A parameter: the folder with the files of the input ``name``."""
     return lambda wildcards, input: os.path.dirname(getattr(input, name)[0])
 
 
@@ -152,6 +152,7 @@ def whole_run(wildcards):
         *TABLE_FILES,
         *PLAN.figure_files(),
         f"{ROOT}/claims.csv",
+        f"{ROOT}/league.csv",
         f"{ROOT}/report.html",
     ]
 

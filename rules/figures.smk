@@ -1,4 +1,4 @@
-# Metrics, runs on the way, analyses and embeddings → figures.
+# Metrics, runs during training, analyses and embeddings → figures.
 
 
 wildcard_constraints:

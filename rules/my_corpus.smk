@@ -17,8 +17,8 @@ if MY_CORPUS:
 
     MY_TASK = paths.task_dir(ROOT, my_corpus.NAME)
     MY_INDEX = f"{ROOT}/indexes/bm25/{my_corpus.NAME}"
-    # A question's speed on one core, without a GPU, is that of any dense row: all have the start's body. A cross-encoder is measured
-    # where there is one.
+    # One dense row stands for all in the speed of a question (one core, no GPU), for all have the start's body. A cross-encoder
+    # is measured where there is one.
     MY_DENSE = f"{my_corpus.PUBLISHED}.{my_corpus.AS_IS}-{my_corpus.SIZE}"
     MY_CROSS = [
         paths.retriever_dir(ROOT, row["cross"], MY_CORPUS["trained_on"], SEEDS[0])
@@ -240,7 +240,7 @@ if MY_CORPUS:
             k1=DATA.bm25_of(MY_CORPUS["dataset"])["k1"],
             b=DATA.bm25_of(MY_CORPUS["dataset"])["b"],
             licences=DATA.licences_of(MY_CORPUS["trained_on"]),
-            # Those that begin with a published encoder begin with the same one.
+            # All that start from a published encoder start from the same one.
             base=next(filter(None, map(MODELS.base_argument, config["encoders"])), ""),
         message:
             "Deploying what was chosen: model, indexes and documents"

@@ -1,6 +1,6 @@
-# Token store → encoder. One job for each encoder and seed; a killed one goes on from its last checkpoint. Weights on the way that
-# are encoders of their own (`snapshots` in the configuration) come from the same job; as outputs are, so is there a rule for each
-# group of encoders with the same ones: pretrain, pretrain_at12_at25_at50.
+# Token store → encoder. One job for each encoder and seed; a killed one continues from its last checkpoint. Intermediate
+# weights that are encoders too (`snapshots` in the configuration) come from the same job. Encoders with the same snapshots have
+# the same outputs, and share a rule: pretrain, pretrain_at12_at25_at50.
 
 for snapshots, encoders in MODELS.pretrained().items():
 

@@ -91,6 +91,37 @@ rule claims:
         " --config {params.config} --csv {output.csv} --groups {output.groups} --md {output.md} --log {log}"
 
 
+rule league:
+    input:
+        tables=TABLE_FILES,
+    output:
+        csv=report(
+            f"{ROOT}/league.csv",
+            caption="../docs/captions/league.rst",
+            category="Claims",
+            labels={"claims": "league table"},
+        ),
+        pairs=f"{ROOT}/league.pairs.csv",
+        order=f"{ROOT}/order.csv",
+    log:
+        f"{ROOT}/logs/league.log",
+    benchmark:
+        f"{ROOT}/benchmarks/league/all.tsv"
+    conda:
+        "../envs/cpu.yaml"
+    threads: NEEDS["report"].threads
+    resources:
+        **NEEDS["report"].resources,
+    params:
+        code=stage_code("league.py"),
+        config=as_text(partial(of_one_scale, config)),
+    message:
+        "Comparing encoders with each other, and their order with the papers'"
+    shell:
+        f"python {SCRIPTS}/league.py"
+        " --config {params.config} --csv {output.csv} --pairs {output.pairs} --order {output.order} --log {log}"
+
+
 # Learning curves and costs stand beside what the tables were made of: they are there when the tables are.
 rule report:
     input:
@@ -98,12 +129,24 @@ rule report:
         manifests=[file.replace(".csv", ".manifest.json") for file in TABLE_FILES],
         figures=PLAN.figure_files(),
         claims=[rules.claims.output.csv, rules.claims.output.groups],
+        league=[
+            rules.league.output.csv,
+            rules.league.output.pairs,
+            rules.league.output.order,
+        ],
         references=sorted(
             code_file(f"references/{name}.csv") for name in config["tables"]
         ),
         templates=[
-            code_file(f"src/pretrieve/reporting/templates/report.{kind}")
-            for kind in ("html.j2", "css", "js")
+            code_file(f"src/pretrieve/reporting/templates/{name}")
+            for name in (
+                "report.html.j2",
+                "report.css",
+                "report.js",
+                "findings.html.j2",
+                "findings.css",
+                "league.js",
+            )
         ],
     output:
         html=report(
@@ -131,7 +174,7 @@ rule report:
         " --config {params.config} --html {output.html} --log {log}"
 
 
-# A mistyped name of a table or figure: what is said then names the nearest one.
+# A mistyped name of a table or figure: the error names the nearest one.
 rule no_such_page:
     input:
         lambda wildcards: PLAN.refuse_page(wildcards.page),

@@ -57,23 +57,24 @@ for dataset_name in PLAN.ranked:
 
 for dataset_name in config["datasets"]:
     STAGE = SCORES.stage(dataset_name)
-    for sizes, families in PLAN.searches(dataset_name).items():
+    for search in PLAN.searches(dataset_name):
+        sizes = search.sizes
 
         rule:
             name:
-                f"{STAGE}_{rule_name(dataset_name, sizes)}"
+                f"{STAGE}_{rule_name(dataset_name, sizes)}{search.suffix}"
             input:
                 task=DATA.task_files(dataset_name),
-                retrievers=SCORES.retrievers(dataset_name, sizes),
+                retrievers=search.files(SCORES.retrievers(dataset_name, sizes)),
                 candidates=DATA.candidate_runs(dataset_name, sizes),
             output:
-                SCORES.made(dataset_name, sizes),
+                search.files(SCORES.made(dataset_name, sizes)),
             log:
-                f"{ROOT}/logs/{STAGE}/{dataset_name}/{{family}}/seed{{seed}}.log",
+                f"{ROOT}/logs/{STAGE}/{dataset_name}/{search.label}/seed{{seed}}.log",
             benchmark:
-                f"{ROOT}/benchmarks/{STAGE}/{dataset_name}-{{family}}-seed{{seed}}.tsv"
+                f"{ROOT}/benchmarks/{STAGE}/{dataset_name}-{search.label}-seed{{seed}}.tsv"
             wildcard_constraints:
-                family=PLAN.family_pattern(families),
+                family=PLAN.family_pattern(search.families),
             conda:
                 "../envs/gpu.yaml"
             threads: NEEDS[STAGE].threads
@@ -82,15 +83,17 @@ for dataset_name in config["datasets"]:
             params:
                 code=SCORES.code(dataset_name),
                 program=STAGE,
-                words=partial(SCORES.words, dataset_name, sizes, False),
+                words=search.commands(
+                    STAGE, partial(SCORES.words, dataset_name, sizes, False)
+                ),
             message:
-                f"Scoring {{wildcards.family}} on {dataset_name}, seed {{wildcards.seed}}"
+                f"Scoring {search.label.replace('{', '{wildcards.')} on {dataset_name}, seed {{wildcards.seed}}"
             shell:
                 "python -m pretrieve.training.launch --gpus {resources.gpu} --nodes {resources.nodes} --"
-                f" python {SCRIPTS}/{{params.program}}.py {{params.words}} --threads {{threads}} --log {{log}}"
+                f" python {SCRIPTS}/{{params.program}}.py {{params.words}} --each --threads {{threads}} --log {{log}}"
 
 
-# Negatives that nothing is trained with in this run: asked for by name only.
+# Negatives that no training of this run uses: made only if they are named.
 for dataset_name in [name for name in PLAN.tasks if name in PLAN.ranked]:
     for sizes, families in PLAN.families(dataset_name).items():
         UNMINED = [one for one in families if (one, dataset_name) not in PLAN.mined]
@@ -133,7 +136,7 @@ for dataset_name in [name for name in PLAN.tasks if name in PLAN.ranked]:
                 " --depth {params.depth} --threads {threads} --out {output} --log {log}"
 
 
-# A mean of data sets that plays a role: the parts' metrics → one file, for every system.
+# A mean of data sets that stands in for one of a paper: the parts' metrics → one file, for every system.
 rule mean:
     input:
         parts=of(DATA.metrics_of_parts, "system", "mean", "seed"),

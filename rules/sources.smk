@@ -24,7 +24,7 @@ if config.get("rehearsal"):
 
 rule fetch:
     input:
-        # A new line in the list fetches nothing again; a new checksum does, for it is a parameter.
+        # A new line in the list does not repeat downloads; a new checksum does, for it is a parameter.
         table=ancient(code_file("resources/sources.tsv")),
     output:
         f"{PLAN.source_folder}/{{file}}",

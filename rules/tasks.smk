@@ -1,4 +1,4 @@
-# Benchmarks → tasks (Parquet and token stores), one job for each data set, whichever its reader: pretrieve/benchmarks/readers.py.
+# Benchmarks → tasks (Parquet and token stores), one job for each data set, whatever its reader: pretrieve/benchmarks/readers.py.
 # A rule for each set of output files: questions, questions with answers to match, examples.
 
 for kind in ("task", "task_with_answers", "example_task"):

@@ -121,7 +121,7 @@ def test_the_repositorys_configuration(config) -> None:
         (f"{ICT}.dim", "ful", [f"{ICT}.dim: 'ful'", "allowed: full, half, quarter", "did you mean 'full'?"]),
         (f"{ICT}.dim", DELETED, [f"{ICT}.dim", "a pair objective needs it"]),
         (f"{MLM}.dim", "full", [f"{MLM}.dim", "only a pair objective has it"]),
-        (f"{MLM}.layers", DELETED, [MLM, "needs layers (deep or shallow)"]),
+        (f"{MLM}.layers", DELETED, [MLM, "needs layers (deep, shallow)"]),
         ("encoders.bow-mlp-none.objective", "mlm", ["encoders.bow-mlp-none.objective", "not mlm"]),
         # recipes
         ("recipes.reqa.dim", "full", ["recipes.reqa.dim: unknown key", "allowed: options, preset, recipe"]),
@@ -144,8 +144,8 @@ def test_the_repositorys_configuration(config) -> None:
             ["ance.options.negatives: ['bm24']", "bm25|mined:", "published"],
         ),
         ("recipes.ance.options", {"start": "seed-pair"}, ["recipes.ance.options", "'seed-pair'", "'seed-pairwise'?"]),
-        ("recipes.dpr-bm25.options", {"start": "dpr-bm25"}, ["recipes.dpr-bm25: goes in a circle through itself"]),
-        ("recipes.dpr-bm25.options", {"start": "dpr-hard"}, ["goes in a circle through dpr-"]),
+        ("recipes.dpr-bm25.options", {"start": "dpr-bm25"}, ["recipes.dpr-bm25: depends on itself."]),
+        ("recipes.dpr-bm25.options", {"start": "dpr-hard"}, ["depends on itself through dpr-"]),
         (
             "recipes.ance.options",
             {"sharing": "ade"},
@@ -235,9 +235,10 @@ def test_the_repositorys_configuration(config) -> None:
         # starts
         ("encoders.bert.start", "bse", ["encoders.bert.start: 'bse'", "hub:OWNER/NAME", "did you mean 'base'?"]),
         ("encoders.bert.start", "", ["encoders.bert.start: ''"]),
-        ("encoders.base.start", "base", ["encoders.base.start: base → base goes in a circle"]),
-        ("encoders.base.start", "bert", ["base → bert → base goes in a circle; one of them must start fresh"]),
+        ("encoders.base.start", "base", ["encoders.base.start: base → base is a circle"]),
+        ("encoders.base.start", "bert", ["base → bert → base is a circle; one of them must have no start"]),
         ("encoders.bert.layers", "shallow", ["encoders.bert.layers: 'shallow', but its start 'base' has 'deep'"]),
+        (f"{MLM}.layers", "scrach", [f"{MLM}.layers: 'scrach'", "deep, shallow"]),
         ("encoders.bert.layers", DELETED, ["encoders.bert.layers: None, but its start 'base' has 'deep'"]),
         ("encoders.bow-mlp-ict-bfs-wlp.start", "base", ["bow-mlp-ict-bfs-wlp.body: 'bow-mlp', but its start 'base'"]),
         ("scales.demo.originals", ["nq-opn"], ["scales.demo.originals: 'nq-opn'", "did you mean 'nq-open'?"]),
@@ -268,7 +269,7 @@ def test_the_repositorys_configuration(config) -> None:
         (
             "scales.demo.roles.reqa-squadd",
             "questions",
-            ["'reqa-squadd' is a role of no table and no figure", "did you mean 'reqa-squad'?"],
+            ["'reqa-squadd' is not a role of any table or figure", "did you mean 'reqa-squad'?"],
         ),
         ("scales.demo.means", ["questions"], ["scales.demo.means: ['questions'] is not allowed; expected keys"]),
         ("scales.demo.means", {"all": []}, ["scales.demo.means.all: [] is not allowed", "non-empty"]),
@@ -281,9 +282,9 @@ def test_the_repositorys_configuration(config) -> None:
         (
             "scales.demo.means",
             {"questions": ["descriptions"]},
-            ["scales.demo.means.questions: 'questions' stands in datasets too", "another name"],
+            ["scales.demo.means.questions: 'questions' is in datasets too", "another name"],
         ),
-        ("scales.demo.means", {"encyclopedia-demo": ["questions"]}, ["'encyclopedia-demo' stands in corpora too"]),
+        ("scales.demo.means", {"encyclopedia-demo": ["questions"]}, ["'encyclopedia-demo' is in corpora too"]),
         ("scales.demo.means", {"a": ["b"], "b": ["a"]}, ["scales.demo.means.a: 'a' is a part of itself"]),
         (
             "scales.demo.means",
@@ -306,7 +307,7 @@ def test_the_repositorys_configuration(config) -> None:
         (
             "corpora.encyclopedia-demo.dump",
             "enwiki-fragmnt",
-            ["dump: 'enwiki-fragmnt'", "no file, and no name in", "did you mean 'enwiki-fragment'?"],
+            ["dump: 'enwiki-fragmnt'", "neither a file nor a name in", "did you mean 'enwiki-fragment'?"],
         ),
         ("only", ["bm52"], ["only: 'bm52'", "did you mean 'bm25'?"]),
         ("only", ["bert.stss"], ["only: 'stss'", "did you mean 'sts'?"]),
@@ -373,6 +374,8 @@ def test_options_by_hand(config) -> None:
     shallow, bag = encoder_options(config, "shallow-wlp").to_dict(), encoder_options(config, "bow-mlp-none").to_dict()
     assert shallow["body"]["layers"] == scale["layers"]["shallow"] and bag["body"]["kind"] == "bow-mlp"
     assert bag["objective"] == {"name": "none"}
+    own = changed(changed(config, "scales.demo.layers", scale["layers"] | {"scratch": 5}), f"{MLM}.layers", "scratch")
+    assert encoder_options(own, MLM.partition(".")[2]).body["layers"] == 5
     mlm = encoder_options(config, "transformer-mlm").to_dict()
     examples = {"examples": scale["pretraining"]["examples"]}
     assert mlm["objective"] == {"name": "mlm", "length": scale["passage_length"], **resolve("mlm", None, examples, "")}
@@ -517,7 +520,7 @@ def test_starts_from_outside(config, start: str) -> None:
 def test_a_chain_of_starts(config) -> None:
     third = {"body": "transformer", "layers": "deep", "start": "bert", "objective": "condenser", "budget": "continued"}
     load(changed(config, "encoders.third", third))
-    with pytest.raises(ConfigError, match="base → third → bert → base goes in a circle"):
+    with pytest.raises(ConfigError, match="base → third → bert → base is a circle"):
         load(changed(changed(config, "encoders.third", third), "encoders.base.start", "third"))
 
 

@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[1]
 USES = """
 import pretrieve
 from pathlib import Path
-from pretrieve.base.package_files import PACKAGE, package_file
+from pretrieve.base.code_folder import PACKAGE, package_file
 assert Path(pretrieve.__file__).parent == PACKAGE and {site!r} in str(PACKAGE), PACKAGE
 from pretrieve.references.figures import SCHEMA
 from pretrieve.reporting.tables.render import TEMPLATES

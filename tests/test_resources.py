@@ -62,7 +62,7 @@ def test_small_rules_stay_where_snakemake_runs() -> None:
     """And no other does: what is not here is sent to the cluster."""
     snakefile = (ROOT / "Snakefile").read_text()
     listed = re.search(r"(?ms)^localrules:\n(.*?)\n\n", snakefile)[1]
-    assert re.findall(r"\w+", listed) == ["all", "encoders", "retrievers", "table", "claims", "report"]
+    assert re.findall(r"\w+", listed) == ["all", "encoders", "retrievers", "table", "claims", "league", "report"]
     marked = Counter(
         file.name for file in (ROOT / "rules").glob("*.smk") for _ in re.findall("localrule: True", file.read_text())
     )
@@ -172,11 +172,11 @@ def test_processors_go_with_gpus() -> None:
         ({"share": 0}, "site: share: 0 is not allowed; expected a whole number, 1 or more"),
         ({"scheduler": "slrm"}, "site: scheduler: 'slrm' is not allowed; allowed: none, slurm; did you mean 'slurm'"),
         ({"gpus_by": "gpu"}, "site: gpus_by: 'gpu' is not allowed; allowed: gpus, gres, none"),
-        ({"gpus_by": "none", "gpu_model": "a100"}, "site: gpu_model: 'a100' beside gpus_by: none"),
+        ({"gpus_by": "none", "gpu_model": "a100"}, "site: gpu_model: 'a100' with gpus_by: none"),
         ({"gpus": 4}, r"site: gpus: 4 is not allowed; expected stages and numbers, such as \{pretrain: 4\}"),
         ({"gpus": {"pretrain": 0}}, "site: gpus.pretrain: 0 is not allowed; expected a whole number, 1 or more"),
         ({"gpus": {"pretrain": 16}}, "site: gpus.pretrain: 16 is more than 8 GPUs of one node; set nodes.pretrain"),
-        ({"gpus": {"bm25": 1}}, "site: gpus.bm25: no stage that uses a GPU; allowed: pretrain, finetune, retrieve"),
+        ({"gpus": {"bm25": 1}}, "site: gpus.bm25: not a stage that uses a GPU; allowed: pretrain, finetune, retrieve"),
         (
             {"nodes": {"predict": 2}},
             "site: nodes.predict: 2, but predict runs on one GPU; only pretrain, finetune, retrieve",
@@ -213,11 +213,11 @@ def test_names_are_looked_up_in_the_clusters_own_lists(slurm) -> None:
     slurm(sinfo="echo gpu; echo cpu; echo gpu", sacctmgr='case "$*" in *user=*) echo physics; echo ir;; esac')
     Site.read({"scheduler": "slurm", "partition": "gpu,cpu", "account": "IR"}).check_cluster()
     with pytest.raises(
-        ConfigError, match="site: partition: 'gpus' is no partition of this cluster; it has cpu, gpu; did you"
+        ConfigError, match="site: partition: 'gpus' is not a partition of this cluster; it has cpu, gpu; did you"
     ):
         Site.read({"scheduler": "slurm", "partition": "cpu,gpus"}).check_cluster()
     with pytest.raises(
-        ConfigError, match="site: account: 'physic' is no account of user .*; allowed: ir, physics; did you mean"
+        ConfigError, match="site: account: 'physic' is not an account of user .*; allowed: ir, physics; did you mean"
     ):
         Site.read({"scheduler": "slurm", "account": "physic"}).check_cluster()
     Site.read({"partition": "nowhere"}).check_cluster()  # no cluster

@@ -25,7 +25,7 @@ GROUPS = {
     "retrieval and scores": ("retrieve", "predict", "evaluate", "mean", "analyse", "export"),
     "search in your own documents": ("search", "index", "evaluate-model"),
     "tables, figures and the report": (
-        *("table", "figure", "claims", "report", "my-corpus-table", "my-corpus-export"),
+        *("table", "figure", "claims", "league", "report", "my-corpus-table", "my-corpus-export"),
         *("my-corpus-plan", "my-corpus-hybrids", "my-corpus-rerank", "my-corpus-speed"),
         *("status", "report-time", "compare-runs", "publish"),
     ),

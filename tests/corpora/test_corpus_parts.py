@@ -54,7 +54,7 @@ def test_shapes_of_the_configuration() -> None:
             {"reader": "wikispeedia", "files": {"articles": "x", "links": None}},
             "found 'no links'; expected articles, links",
         ),
-        ({"parts": ["wikki"]}, "parts: 'wikki' is no corpus; there are demo, wiki, both, x; did you mean 'wiki'"),
+        ({"parts": ["wikki"]}, "parts: 'wikki' is not a corpus; there are demo, wiki, both, x; did you mean 'wiki'"),
         ({"parts": ["both"]}, "'both' has parts of its own"),
     ],
 )
@@ -261,7 +261,7 @@ def test_test_paragraphs_of_tasks_and_collections(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"x\.json: KeyError.*SQuAD's layout"):
         measure_overlap(built, tmp_path / "x.json")
     (tmp_path / "x.json").write_text('{"data": [{"title": 5, "paragraphs": [{"context": "x"}]}]}')
-    with pytest.raises(DataError, match=r"x\.json: TypeError: a title or context is no text"):
+    with pytest.raises(DataError, match=r"x\.json: TypeError: a title or context is not text"):
         measure_overlap(built, tmp_path / "x.json")
     (tmp_path / "x.json").write_text("[" * 100_000)
     with pytest.raises(DataError, match=r"x\.json: not valid JSON: too many values within each other"):

@@ -14,8 +14,7 @@ import pytest
 
 from pretrieve.base.errors import DataError
 from pretrieve.corpora import builder, encyclopedia
-from pretrieve.corpora.encyclopedia import build_encyclopedia
-from pretrieve.corpora.leads import read_leads
+from pretrieve.corpora.encyclopedia import build_encyclopedia, read_leads
 from pretrieve.corpora.titles import TitleTable, title_hash
 
 COUNTS = {

@@ -86,7 +86,7 @@ def test_messages(tmp_path: Path) -> None:
     assert "element 1, from line 1: found '2' behind the element before it" in message(path, b"[1 2]")
     assert "element 1, from line 2: not JSON" in message(path, b'[1,\n{a: 2}, {"b": 1}]')
     assert "element 1, from line 1: not JSON" in message(path, b"[1,]")
-    assert "'x' behind the end of the array" in message(path, b"[1] x")
+    assert "'x' after the end of the array" in message(path, b"[1] x")
     assert "found '' behind the element before it" in message(path, b"[1, 2")
     assert "more than 50 characters" in message(path, b'["' + b"x" * 500 + b'"]', longest=50, block=16)
     assert "within bytes 1 to 6: not UTF-8" in message(path, b'["\xe9 "]')

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import yaml
 
-from pretrieve.base.package_files import package_file
+from pretrieve.base.code_folder import package_file
 from pretrieve.corpora.language import LANGUAGES, NONE, Language, language_of
 
 GERMAN = "Der Hund liegt vor dem Haus und wartet auf den Regen, der heute noch kommen soll."

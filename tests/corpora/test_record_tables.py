@@ -51,7 +51,9 @@ def test_every_kind_has_the_same_documents(tmp_path: Path, name: str) -> None:
     assert [tuple(row) for row in table_documents([path], {}, warnings)] == ROWS and not warnings.counts
     swapped = [tuple(row) for row in table_documents([path], {"text": "Title", "title": "Body"}, warnings)]
     assert swapped == [(i, b, t) for i, t, b in ROWS]
-    with pytest.raises(ConfigError, match=r"columns: text: 'Bodi' is no column of .*it has 'ID'.*did you mean 'Body'"):
+    with pytest.raises(
+        ConfigError, match=r"columns: text: 'Bodi' is not a column of .*it has 'ID'.*did you mean 'Body'"
+    ):
         list(table_documents([path], {"text": "Bodi"}, warnings))
 
 
@@ -107,7 +109,7 @@ def test_a_damaged_block_of_parquet_is_named(tmp_path: Path) -> None:
     content = bytearray(path.read_bytes())
     content[len(content) // 2 : len(content) // 2 + 40] = b"\0" * 40
     path.write_bytes(content)
-    with pytest.raises(DataError, match=r"a.parquet: damaged behind row [\d,]+"):
+    with pytest.raises(DataError, match=r"a.parquet: damaged after row [\d,]+"):
         list(table_documents([path], {}, Warnings()))
 
 

@@ -91,7 +91,7 @@ def test_first_use_is_in_place_only_as_recorded(places: tuple[Path, Path]) -> No
 def test_nothing_is_fetched_when_something_is_missing(places: tuple[Path, Path]) -> None:
     data, mirror = places
     found = wanted.survey(["online", "nowhere"], SOURCES, mirror, data)
-    with pytest.raises(DataError, match=r"1 file nowhere to be had: set/nowhere; expected in a mirror folder"):
+    with pytest.raises(DataError, match=r"1 file not available: set/nowhere; put them into a mirror folder"):
         wanted.check_room(found, data)
     with pytest.raises(DataError, match="source 'onlin': not in .*did you mean 'online'"):
         wanted.survey(["onlin"], SOURCES, mirror, data)
@@ -101,7 +101,7 @@ def test_no_room(places: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> 
     data, mirror = places
     monkeypatch.setattr(wanted.shutil, "disk_usage", lambda place: type("usage", (), {"free": 3_000_002}))
     wanted.check_room(wanted.survey(["online", "here"], SOURCES, mirror, data), data)
-    with pytest.raises(DataError, match=r"0\.0 GB to come; 0\.0 GB are free"):
+    with pytest.raises(DataError, match=r"0\.0 GB to fetch, but 0\.0 GB are free"):
         wanted.check_room(wanted.survey(["online", "one"], SOURCES, mirror, data), data)
 
 

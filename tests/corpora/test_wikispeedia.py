@@ -180,10 +180,10 @@ def other(name: str, kind: bytes) -> tarfile.TarInfo:
     [
         ({}, "King\n", [], ["links.tsv: line 3", "expected two titles"]),
         ({}, "King\t%FF\n", [], ["links.tsv: line 3", "not URL-encoded UTF-8"]),
-        ({}, "King\tList\nKing\tList\n", [], ["line 4", "a second time"]),
+        ({}, "King\tList\nKing\tList\n", [], ["line 4", "is repeated"]),
         ({}, "King\tQueen\n", [], ["names 'Queen'", "do not belong together"]),
         ({}, "Queen\tKing\n", [], ["names 'Queen'"]),
-        ({"q/King.txt": article("King")}, "", [], ["King.txt is there a second time"]),
+        ({"q/King.txt": article("King")}, "", [], ["King.txt is repeated"]),
         ({"p/B%FF.txt": article("B")}, "", [], ["B%FF.txt: the name"]),
         ({"p/B\udcff.txt": article("B")}, "", [], [".txt' is not UTF-8"]),
         ({"../../Rome.txt": article("Rome")}, "", [], ["member '../../Rome.txt' would leave its folder"]),

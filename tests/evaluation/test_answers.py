@@ -290,7 +290,7 @@ def test_faults_of_a_task_are_named(tmp_path):
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
-        ([("q1", ["a"], False), ("q1", ["b"], False)], "question 'q1' comes twice"),
+        ([("q1", ["a"], False), ("q1", ["b"], False)], "question 'q1' appears twice"),
         ([("q1", ["a"], False), ("q2", [], False)], "question 'q2' has no answer"),
         ([("q1", None, False)], "question 'q1' has no answer"),
         ([("q1", ["a", None], False)], "question 'q1' has the answer None"),

@@ -156,7 +156,7 @@ def test_what_cannot_be_evaluated(tmp_path: Path) -> None:
     good = prediction("e", [1], [1])
     with pytest.raises(ConfigError, match="kind 'ranking' is unknown"):
         evaluate_examples("ranking", [good])
-    with pytest.raises(ConfigError, match="metric 'auc' is none of a regression task; it has spearman"):
+    with pytest.raises(ConfigError, match="metric 'auc' is not one of a regression task's; these are spearman"):
         evaluate_examples("regression", [good], ["auc"])
     with pytest.raises(DataError, match="no prediction"):
         evaluate_examples("regression", [])
@@ -174,7 +174,7 @@ def test_what_cannot_be_evaluated(tmp_path: Path) -> None:
         ("id\tscore\n", "begins with 'id"),
         ("example_id\tscores\tlabels\na\t1\n", "line 2: found 'a"),
         ("example_id\tscores\tlabels\na\tx\t1\n", "line 2"),
-        ("example_id\tscores\tlabels\na\t1\t1\na\t1\t1\n", "line 3: example 'a' stands twice"),
+        ("example_id\tscores\tlabels\na\t1\t1\na\t1\t1\n", "line 3: example 'a' appears twice"),
         ("example_id\tscores\tlabels\na\t\t1\n", "line 2: example 'a' .* has no score"),
     ],
 )

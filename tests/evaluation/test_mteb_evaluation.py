@@ -118,18 +118,20 @@ def test_every_subset_of_a_task_has_its_row() -> None:
 def test_a_wrong_name_is_found_before_anything_is_measured(model: Path, folder: Path, monkeypatch) -> None:
     mteb = pytest.importorskip("mteb")
     monkeypatch.setattr(mteb, "evaluate", lambda *_, **__: pytest.fail("measured a task"))
-    with pytest.raises(ConfigError, match="task 'Nano' is no folder"):
+    with pytest.raises(ConfigError, match="task 'Nano' is not a folder"):
         evaluate_by_mteb(model, [str(folder), "Nano"])
 
 
 def test_what_cannot_be_measured(model: Path, folder: Path, tmp_path: Path) -> None:
     pytest.importorskip("mteb")
-    with pytest.raises(ConfigError, match="'NanoSciFactRetrieva' is no folder, .* did you mean 'NanoSciFactRetrieval'"):
+    with pytest.raises(
+        ConfigError, match="'NanoSciFactRetrieva' is not a folder, .* did you mean 'NanoSciFactRetrieval'"
+    ):
         evaluate_by_mteb(model, ["NanoSciFactRetrieva"])
     with pytest.raises(DataError, match="has no modules.json"):
         evaluate_by_mteb(folder, [str(folder)])
     unknown = write_folder(tmp_path / "unknown")
     with open(unknown / "qrels/test.tsv", "a") as stream:
         stream.write("q1\td999\t1\n")
-    with pytest.raises(DataError, match=r"test.tsv: line \d+: 'd999' is no document"):
+    with pytest.raises(DataError, match=r"test.tsv: line \d+: 'd999' is not a document"):
         evaluate_by_mteb(model, [str(unknown)])

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from pretrieve.evaluation.chance import chance_levels
-from pretrieve.evaluation.permutation import permuted_levels
+from pretrieve.evaluation.metrics_record import permuted_levels
 from pretrieve.retrieval.trec_run import Run
 
 QUERIES = [f"q{i}" for i in range(300)]

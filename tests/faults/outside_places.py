@@ -1,4 +1,4 @@
-"""Every place that opens a path whose name comes from outside, and how to give it a name; docs/faults.md has the same list.
+"""Every place that opens a path whose name comes from outside, and how to give it a name.
 
 Each place is a function of the kind of a name and the names. It works in the current folder, where :data:`IN` is a folder with a
 link that leads out (``way``), a pipe (``pipe``), and two files whose names differ in case.
@@ -194,7 +194,7 @@ def members_of_a_bundle(kind: str, names: list[str]) -> None:
     run_slice(0.0, Path("out"), SimpleNamespace())
 
 
-#: Place, as docs/faults.md has it → how it is given names. Files that a server of checkpoints names: test_outside_hub.py.
+#: Place → how it is given names. Files that a server of checkpoints names: test_outside_hub.py.
 PLACES: dict[str, Callable[[str, list[str]], None]] = {
     "members of an archive, read through": archive_member,
     "members of an archive, one taken out": one_member,

@@ -17,11 +17,11 @@ import pytest
 
 from pretrieve.base.errors import DataError
 from pretrieve.base.files import whole_file
+from pretrieve.commands.search import snippet
 from pretrieve.corpora.beir_documents import id_of
 from pretrieve.raw.raw_text import Warnings, read_json_lines
 from pretrieve.retrieval.deployed_index import load_index
 from pretrieve.retrieval.index_documents import index_documents
-from pretrieve.retrieval.snippet import snippet
 
 IDS = [f"d{number}" for number in range(20)]
 

@@ -1,6 +1,7 @@
 """A disk that runs full, at every stage that writes much: one sentence, nothing half-written, and it goes on after there is room.
 
-The disk is a small one of the test's own (see conftest.py). Seen to fail when: see the end of docs/faults.md.
+The disk is a small one of the test's own (see conftest.py). Seen to fail when: half-written arrays of the token store are left;
+numpy's short write goes unnoticed; a download passes the disk's error on as it is.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from pretrieve.raw.download import Download
 from pretrieve.raw.hub import fetch_checkpoint
 from pretrieve.retrieval import bm25
 from pretrieve.retrieval.embeddings import EmbeddingReader, EmbeddingWriter
+from pretrieve.retrieval.shards import Shards
 from pretrieve.tasks.collection import CollectionWriter
 from pretrieve.text.corpus_tokens import build_vocabulary
 from pretrieve.text.token_store import PassageText, TokenStore, write_token_store
@@ -161,7 +163,7 @@ def test_a_model(small_disk):
 def test_embeddings_keep_the_shards_that_are_whole(small_disk):
     rows, dim, size = 1000, 128, 200  # 100 KB a shard: two fit
     matrix = np.random.default_rng(3).normal(size=(rows, dim)).astype(np.float32)
-    writer = lambda: EmbeddingWriter(small_disk / "embeddings", "corpus", rows, dim, "key", size)
+    writer = lambda: EmbeddingWriter(small_disk / "embeddings", "corpus", rows, dim, "key", Shards(size))
     with filled(small_disk):
         first = writer()
         with pytest.raises(DataError, match="no space left on the disk") as raised:

@@ -1,7 +1,7 @@
 """A run that is killed three times, in three ways, ends with the same bytes as one in another folder that nobody disturbed.
 
-The long version, with thirty kills: ``python tests/faults/kill_driver.py --kills 30``. Seen to fail when: see the end of
-docs/faults.md.
+The long version, with thirty kills: ``python tests/faults/kill_driver.py --kills 30``. Seen to fail when:
+programs lock their logs and not a file beside them (Snakemake removes a log before its job), or lock nothing.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """A folder with an odd name, no home, a read-only results folder, a clock that jumps: it works, or says why it does not.
 
-Seen to fail when: see the end of docs/faults.md.
+Seen to fail when: all dates in the future are made the same; disk and dates are not looked at before a run; caches stay where
+they are; Java starts in the plain locale.
 """
 
 from __future__ import annotations
@@ -141,7 +142,7 @@ def test_what_is_no_folder_is_named(tmp_path: Path, what: str):
     else:
         place.symlink_to(tmp_path / "nowhere")
     with pytest.raises(
-        DataError, match="data: is no folder" if what == "a file" else "data: is a link to .*/nowhere, which is not"
+        DataError, match="data: is not a folder" if what == "a file" else "data: is a link to .*/nowhere, which is not"
     ):
         check_writable([place / "demo" if what == "below a link" else place])
 

@@ -25,7 +25,7 @@ def test_a_lock_is_no_link(tmp_path: Path, name: str) -> None:
     folder = tmp_path / "locks"
     folder.mkdir()
     (folder / name).symlink_to(precious)
-    with pytest.raises(ConfigError, match="locks of the GPUs cannot stand there"), take(1, ["0"], folder=folder):
+    with pytest.raises(ConfigError, match="GPU locks cannot be kept there"), take(1, ["0"], folder=folder):
         pass
     assert precious.read_text() == "thesis"
 

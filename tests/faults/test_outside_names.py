@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from made_slices import PROJECT, listing, make_home, two_jobs
+from made_slices import listing, make_home, two_jobs
 from outside_places import OTHERWISE, PLACES, make_folder
 
 from pretrieve.base.errors import DataError, PretrieveError
@@ -63,16 +63,6 @@ def test_every_place_refuses_every_kind(tmp_path: Path, monkeypatch: pytest.Monk
     assert {name: now.get(name) for name in kept} == kept, "what was there is as it was"
     assert {Path(name).parts[0] for name in now} == {"home", "outside"} and len(listing(outside)) == 1
     assert not [name for name in now if name not in kept and name.startswith(("home/src", "home/docs", "home/results"))]
-
-
-def test_the_page_has_the_same_list() -> None:
-    page = (PROJECT / "docs/faults.md").read_text(encoding="utf-8")
-    table = page.partition("## Names from outside")[2].partition("\n## ")[0]
-    listed = re.findall(r"^\| ([^|]+?) \| [^|]+ \| `([\w.]+)` \|$", table, flags=re.MULTILINE)
-    assert [place for place, _ in listed if place != "files of a hub"] == list(PLACES)
-    for _, function in listed:
-        module, _, name = function.rpartition(".")
-        assert f"def {name}(" in (PROJECT / "src/pretrieve" / (module.replace(".", "/") + ".py")).read_text()
 
 
 GOOD = ["a", "a/b", "./a", "a.b/..c", "ä/日本", "x" * 255, "a\\b", "a b", "-rf", "..."]

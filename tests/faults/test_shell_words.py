@@ -4,7 +4,8 @@ The workflow runs as it is, but for a ``python`` that writes down what it is giv
 hold any text holds something that a shell would run, split or expand. A list of all places where the schema lets any text
 pass keeps this complete: a new one fails until it is named here.
 
-Seen to fail when: see the end of docs/faults.md.
+Seen to fail when: `{input.train}` lacks `:q`; braces are let through; a make function has a name that make has itself; a value of
+a make goal is not quoted; a linked `.venv` is emptied; `make clean SCALE=../..` is let through.
 """
 
 from __future__ import annotations

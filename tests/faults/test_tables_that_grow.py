@@ -60,7 +60,7 @@ STRANGE = {
 
 @pytest.mark.parametrize("kind", STRANGE)
 def test_values_that_python_does_not_have_are_said(tmp_path: Path, kind: str) -> None:
-    with pytest.raises(DataError, match=r"a\.parquet: damaged behind row 0 .*fetch or write it again"):
+    with pytest.raises(DataError, match=r"a\.parquet: damaged after row 0 .*fetch or write it again"):
         read(written(tmp_path / "a.parquet", STRANGE[kind]))
 
 

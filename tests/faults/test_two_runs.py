@@ -1,6 +1,8 @@
 """Two runs in one checkout: the second is refused in a sentence that names the first; and two processes at one job.
 
-Seen to fail when: see the end of docs/faults.md.
+Seen to fail when: Snakemake does not hold the system's lock, or shares it where it must have it alone; half-written files of
+living processes are removed; checkpoints are removed by the job itself, or by a run that makes a part; a checkpoint lacks its
+code.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from pretrieve.finetuning import cross_reranking
+from pretrieve.finetuning import cross_encoding
 from pretrieve.retrieval.trec_run import Run
 from pretrieve.training.device import Device
 
@@ -30,14 +30,14 @@ def test_the_best_hits_are_ordered_again_and_the_others_stay(monkeypatch: pytest
         asked.extend(zip(queries.tolist(), documents.tolist(), strict=True))
         return np.where(documents % 2, 5.0, -5.0).astype(np.float32) + documents / 10  # odd ones first
 
-    monkeypatch.setattr(cross_reranking, "score_pairs", scores)
+    monkeypatch.setattr(cross_encoding, "score_pairs", scores)
     first = Run(
         ["q0", "q1", "q2"],
         [["d2", "d3", "d1", "d7", "d5"], ["d4"], []],
         [np.arange(5, 0, -1), np.ones(1), np.ones(0)],
     )
     device = Device(torch.device("cpu"), bf16=False)
-    found = cross_reranking.rerank_hits(torch.nn.Identity(), Task(), first, 3, (8, 8), device)
+    found = cross_encoding.rerank_hits(torch.nn.Identity(), Task(), first, 3, (8, 8), device)
     assert found.doc_ids == [["d3", "d1", "d2", "d7", "d5"], ["d4"], []]
     assert asked == [(0, 2), (0, 3), (0, 1), (1, 4)]
     assert first.doc_ids[0][0] == "d2", "the first run is left as it was"

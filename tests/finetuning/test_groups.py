@@ -269,7 +269,7 @@ def test_without_a_training_query_or_example_nothing_is_divided(task: Dataset) -
 
 
 def test_ids_that_stand_twice_and_a_missing_positive_are_named(changed_task, task: Dataset) -> None:
-    with pytest.raises(DataError, match=r"corpus.parquet: document 'd0' stands twice"):
+    with pytest.raises(DataError, match=r"corpus.parquet: document 'd0' appears twice"):
         Dataset(changed_task("corpus", doc_id=["x", "d0", "d0", *(f"d{k}" for k in range(2, 8))]))
     documents = [f"d{(k + 1 - r) % 8}" for k in range(8) for _ in range(5) for r in (0, 1)]
     with pytest.raises(DataError, match=r"qrels.parquet: document 'd99' is not in the task"):
@@ -282,7 +282,7 @@ def test_a_judgement_or_a_query_that_stands_twice_is_named(changed_task, task: D
         Dataset(changed_task("qrels", doc_id=same, relevance=[1] * 80))
     changed = changed_task("qrels", doc_id=same, relevance=[0, 1] * 40)
     assert Counter(map(len, Dataset(changed).relevant)) == {1: 40}
-    with pytest.raises(DataError, match=r"queries.parquet: query 'q0-0' stands twice"):
+    with pytest.raises(DataError, match=r"queries.parquet: query 'q0-0' appears twice"):
         Dataset(changed_task("queries", query_id=["q0-0", "q0-0", *task.query_ids[2:]]))
 
 

@@ -18,7 +18,7 @@ from pretrieve.finetuning.groups import Groups
 from pretrieve.finetuning.maxp import MaxPAnce, MaxPRanking
 from pretrieve.finetuning.model_search import PresentSearch
 from pretrieve.finetuning.ranking import RankingObjective
-from pretrieve.finetuning.step_curve import StepCurve
+from pretrieve.finetuning.train_curve import StepCurve
 from pretrieve.models.batch import Batch
 from pretrieve.retrieval.trec_run import read_trec
 from pretrieve.tasks.dataset import Dataset

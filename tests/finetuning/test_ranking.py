@@ -298,7 +298,10 @@ def test_groups_can_be_replaced_between_steps(task: Dataset) -> None:
         ({"loss": "distillation"}, "loss 'distillation' is not allowed"),
         ({"direction": "rows"}, "direction 'rows' is not allowed"),
         ({"temperature": 0.0}, "temperature 0.0 is not allowed"),
-        ({"loss": "hinge", "group": 2}, "loss 'hinge' is of a query's own negatives; set in_batch: false"),
+        (
+            {"loss": "hinge", "group": 2},
+            "loss 'hinge' compares a query with its own negatives only; set in_batch: false",
+        ),
         ({"loss": "pairwise", "in_batch": False}, "group 1 without in_batch leaves a query no negative"),
         ({"in_batch": False}, "group 1 without in_batch leaves a query no negative"),
         ({"in_batch": False, "group": 4, "direction": "both"}, "direction 'both' .* set in_batch: true"),

@@ -22,7 +22,7 @@ from pretrieve.finetuning.trainers import modules_of
 from pretrieve.training.optimiser import learning_rate_at
 
 ROOT = Path(__file__).parents[2]
-ROW = re.compile(r"^\| `([a-z0-9-]+)\.([a-z_]+)` \| (.+?) \| (.+?) \| (paper|code) \| (.+?) \|")
+ROW = re.compile(r"^\| (`[a-z0-9-]+\.[a-z_]+`[^|]*) \| ([^|]+) \| ([^|]+) \| ([^|]+) \|")
 
 
 def resolved(name: str, **entry: Any) -> dict[str, Any]:
@@ -136,8 +136,9 @@ def _shown(value: object) -> str:
 def test_every_difference_is_documented_and_pinned() -> None:
     documented = {}
     for line in (ROOT / "docs/fidelity.md").read_text(encoding="utf-8").splitlines():
-        if (match := ROW.match(line)) and match[1] in RECIPES:
-            documented[match[1], match[2]] = match.groups()[2:]
+        if match := ROW.match(line):
+            options = re.findall(r"`([a-z0-9-]+)\.([a-z_]+)`", match[1])
+            documented |= {option: match.groups()[1:] for option in options if option[0] in RECIPES}
     different = {
         (name, option): entry
         for name, options in RECIPES.items()
@@ -146,9 +147,11 @@ def test_every_difference_is_documented_and_pinned() -> None:
     }
     assert different and set(documented) == set(different)
     for (name, option), entry in different.items():
-        paper, code, used, tests = documented[name, option]
-        assert (paper, code) == (_shown(entry.paper), _shown(entry.official_code)), (name, option)
-        assert used == {"paper": "paper", "official_code": "code"}[DEFAULT_PRESET.get(name, "paper")], (name, option)
+        *values, tests = documented[name, option]
+        wanted = [_shown(entry.paper), _shown(entry.official_code)]
+        used = PRESETS.index(DEFAULT_PRESET.get(name, "paper"))
+        wanted[used] = f"**{wanted[used]}**"
+        assert values == wanted, (name, option)
         named = re.findall(r"`(tests/[a-z0-9_/]+\.py)::(test_[a-z0-9_]+)`", tests)
         assert named, (name, option)
         for file, test in named:

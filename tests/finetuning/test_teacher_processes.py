@@ -21,7 +21,7 @@ from teacher_small import CONFIG, CURVE, OBJECTIVES
 
 from pretrieve.finetuning.distillation import read_teacher_scores
 from pretrieve.finetuning.model_search import PresentSearch
-from pretrieve.finetuning.step_curve import StepCurve
+from pretrieve.finetuning.train_curve import StepCurve
 from pretrieve.retrieval.negatives import read_negatives
 from pretrieve.training.loop import train
 from pretrieve.training.run_settings import RunSettings

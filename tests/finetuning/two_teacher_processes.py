@@ -14,7 +14,7 @@ from safetensors.torch import save_file
 from teacher_small import CONFIG, CURVE, OBJECTIVES
 
 from pretrieve.finetuning.model_search import PresentSearch
-from pretrieve.finetuning.step_curve import StepCurve
+from pretrieve.finetuning.train_curve import StepCurve
 from pretrieve.tasks.dataset import Dataset
 from pretrieve.training.loop import train
 from pretrieve.training.processes import Processes

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from pretrieve.pretraining.hashed import below, hashed
+from pretrieve.pretraining.row_masks import below, hashed
 
 WRAP = 2**64
 

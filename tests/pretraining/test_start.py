@@ -164,7 +164,7 @@ def test_a_changed_copy_from_the_hub_is_not_read(store: TokenStore, tmp_path: Pa
 
 def test_a_bag_of_words_has_no_such_start(store: TokenStore, tmp_path: Path, published: Path) -> None:
     bag = {"kind": "bow-mlp", "hidden": 16, "heads": 1, "feed_forward": 24}
-    with pytest.raises(DataError, match="published: is a transformer; the encoder's body is to be a bow-mlp"):
+    with pytest.raises(DataError, match="published: is a transformer; the encoder's body must be a bow-mlp"):
         run(store, tmp_path / "out", options("pairs", body=bag), published)
 
 

@@ -133,7 +133,7 @@ def test_a_made_checkpoint_is_read_as_the_published_one_would_be(tmp_path, publi
 
 @pytest.mark.parametrize("start", ["hub:google/t5-v1_1-small", "hub:rehearsal/roberta"])
 def test_what_is_not_made(tmp_path, start) -> None:
-    with pytest.raises(ConfigError, match="made in a rehearsal|not of a rehearsal"):
+    with pytest.raises(ConfigError, match="made in a rehearsal|not one of a rehearsal"):
         make_checkpoint(start, tmp_path / "origin.txt")
-    with pytest.raises(ConfigError, match="no made file plays it in a rehearsal; did you mean 'squad-train'"):
+    with pytest.raises(ConfigError, match="a rehearsal makes no substitute for it; did you mean 'squad-train'"):
         make("squad-trian", tmp_path / "x")

@@ -184,7 +184,7 @@ def test_shown_as_texts_that_nothing_is_compared_with(tmp_path, setting):
     assert "Two \\| and a half (A title)" in markdown and "what is q4? (asked 1)" in markdown
     assert "Bold" not in markdown and "<strong" not in html and 'class="text"' in html
     page = make_page(table, lines, setting)
-    assert not any(cell.best or cell.percent for row in page.rows for cell in row.cells)
+    assert not any(cell.best or cell.interval or cell.shade for row in page.rows for cell in row.cells)
     assert "no relevant document in first place" not in markdown
     weak = [line._replace(measured="0.1250") if line.measured == "1.0000" else line for line in lines]
     assert "no relevant document in first place" in to_markdown(table, weak, setting)

@@ -68,6 +68,7 @@ def test_a_score_that_guessing_has_is_marked_and_so_is_a_ratio_of_it(tmp_path):
             path.write_text(json.dumps(record | {"n_queries": 8, "chance": dict.fromkeys(record["metrics"], level)}))
         found = {(p.panel, p.series, p.x): p for p in measure_figure(load_figure(write_figure(tmp_path)), setting, {})}
         assert found["a", "ours", "10%"].beyond_chance == word
+        assert found["a", "ours", "10%"].chance == f"{level:.4f}" and found["b", "gain", "qa"].chance == ""
         assert found["c", "before", "1"].beyond_chance == "", "entropy of attention is no score"
     assert found["b", "gain", "qa"].beyond_chance == "yes"
 
@@ -76,6 +77,36 @@ def test_a_ratio_is_taken_for_each_seed(tmp_path):
     point = points_of(tmp_path)["b", "gain", "qa"]
     # (0.5 − 0.4375) / 0.4375 = 14.2857 %; (0.6667 − 0.5625) / 0.5625 = 18.5185 %. Of the means it would be 16.6667 %.
     assert (point.y, point.sd, point.unit) == ("16.40", "2.99", "%")
+
+
+def test_intervals_are_over_queries_and_seeds(tmp_path):
+    one = points_of(tmp_path, seeds=(1,))
+    # queries 0.5, 0.25, 0 and 1: mean 0.4375, error √(0.13672 / 3) = 0.21; t(3) is 3.18, so ± 0.68, cut to where scores are
+    assert (one["a", "ours", "10%"].low, one["a", "ours", "10%"].high) == ("0.0000", "1.0000")
+    # entropy 1.0 with a deviation of 0.1 over 1000 texts: error 0.0032, t(999) is 1.9623
+    assert (one["c", "before", "1"].low, one["c", "before", "1"].high) == ("0.9938", "1.0062")
+    two = points_of(tmp_path)
+    # the seeds have 1 and 2, so 1.5 ± 12.706 · 0.5, and the texts add nearly nothing
+    assert (two["c", "before", "1"].low, two["c", "before", "1"].high) == ("-4.8531", "7.8531")
+    assert two["c", "change", "1"].low == "" and two["c", "change", "1"].sd
+
+
+def test_the_interval_of_a_change_pairs_queries(tmp_path):
+    """Twice the score of every query is a change of 100 % without error; the same scores on other queries have a wide one."""
+    place = tmp_path / "results/demo/metrics"
+    setting = write_run(tmp_path, seeds=(1,))
+    for scores, width in (((0.8, 0.4, 0.2, 0.6), 0.0), ((0.2, 0.8, 0.6, 0.4), 200.0)):
+        for system, factor, row in (("ours.reqa-small", 0.5, (0.8, 0.4, 0.2, 0.6)), ("ours.reqa-full", 1.0, scores)):
+            values = {f"q{i}": factor * value for i, value in enumerate(row)}
+            record = {"metrics": {"mrr@10": sum(values.values()) / 4}, "per_query": {"mrr@10": values}}
+            (place / system / "questions/seed1.json").write_text(json.dumps(record))
+        points = {
+            p.series: p for p in measure_figure(load_figure(write_figure(tmp_path)), setting, {}) if p.panel == "b"
+        }
+        gain = points["gain"]
+        assert gain.y == "100.00" and float(gain.high) - float(gain.low) >= width
+        assert width or gain.low == gain.high == "100.00"
+        assert float(gain.low) + float(gain.high) == pytest.approx(200)
 
 
 def test_nothing_has_a_ratio_to_nothing(tmp_path):
@@ -231,7 +262,7 @@ def test_the_csv_reads_back_and_equal_points_give_equal_bytes(tmp_path):
     assert head.startswith("figure,panel,series,x,y,sd,n_seeds,published,system,dataset,metric,status,note")
     assert count_points(points) == {"measured": 10, "quoted": 1, "not-run": 2, "failed": 0}
     (tmp_path / "two.csv").write_text(f"{head}\nfigure1,a\n")
-    with pytest.raises(DataError, match=r"two.csv, line 2: 2 fields; expected 20"):
+    with pytest.raises(DataError, match=r"two.csv, line 2: 2 fields; expected 21"):
         read_points(tmp_path / "two.csv")
 
 

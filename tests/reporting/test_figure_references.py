@@ -207,7 +207,7 @@ def test_decoders_grow_darker_with_their_layers():
     ("old", "new", "words"),
     [
         ("unit: fraction", "unit: fractoin", ["panels.a.y.unit", "'fractoin'", "allowed: fraction, %", "'fraction'?"]),
-        ("draw: bar", "drow: bar", ["panels.b.drow", "unknown", "allowed: draw, published_panel", "mean 'draw'"]),
+        ("draw: bar", "drow: bar", ["panels.b.drow", "unknown", "allowed: draw, series", "mean 'draw'"]),
         (
             "from: change",
             "from: chance",

@@ -19,7 +19,7 @@ import yaml
 from pretrieve.base.errors import ConfigError, DataError, PretrieveError
 from pretrieve.base.files import write_json
 from pretrieve.operations.publish.publish import BEGIN, END, EXTENSIONS, LEDGER, publish
-from pretrieve.reporting.claims.ledger import Finding
+from pretrieve.reporting.claims.ledger import Comparison, Finding
 from pretrieve.reporting.report.status import configured, format_status
 from pretrieve.reporting.tables.filling import fill_table, write_lines
 from pretrieve.reporting.tables.latex import to_latex
@@ -63,16 +63,33 @@ def finished(table, setting, monkeypatch):
         "paper": "tiny",
         "claim": "A | b.",
         "verdict": "supported",
+        "table": "table9",
+        "estimand": "BM-25 minus | ours.",
+        "effect": "5",
+        "low": "-2.5",
+        "high": "12.5",
+        "unit": "%",
+        "seeds": "2",
     }
-    other = finding | {"id": "b", "claim": "Untested.", "verdict": "not tested"}
+    other = finding | {"id": "b", "claim": "Undecided.", "verdict": "inconclusive"}
     write_rows("results/demo/claims.csv", [Finding(**finding), Finding(**other)], Finding)
-    for name in LEDGER[1:]:
+    group = dict.fromkeys(Comparison._fields, "") | {
+        "id": "a",
+        "values": "20; 15",
+        "effect": "5",
+        "low": "-2.5",
+        "high": "12.5",
+    }
+    other = group | {"number": "2", "effect": "9", "cells": '["tiny/table9: nowhere"]'}
+    group["cells"] = json.dumps([f"tiny/table9: {line.row}, {line.column}" for line in (lines[3], lines[1])])
+    write_rows("results/demo/claims.groups.csv", [Comparison(**other), Comparison(**group)], Comparison)
+    for name in LEDGER[2:]:
         Path("results/demo", name).write_text(name)
     return setting
 
 
-def run(tables=TABLES, shown="tiny/table9", figures=("tiny/figure1",)):
-    return publish(Path("results/demo"), tables, CONFIG, Path("."), "2026-01-02", shown, figures)
+def run(claims=("a", "b")):
+    return publish(Path("results/demo"), TABLES, CONFIG, Path("."), "2026-01-02", ["tiny/figure1"], claims)
 
 
 def snapshot() -> dict[str, bytes]:
@@ -81,14 +98,14 @@ def snapshot() -> dict[str, bytes]:
     }
 
 
-def test_copies_everything_and_shows_the_table(finished):
+def test_copies_everything_and_shows_the_headlines(finished):
     commit = git("rev-parse", "HEAD")
     target = run()
     assert target == Path(f"results/published/2026-01-02-demo-{commit[:7]}")
     copied = {path.relative_to(target).as_posix() for path in target.rglob("*") if path.is_file()}
     figure = {f"figures/tiny/figure1.{extension}" for extension in ("svg", "csv", "manifest.json")}
     table = {f"tiny/table9.{extension}" for extension in EXTENSIONS}
-    assert copied == {"README.md", "config.yaml", *LEDGER, *figure, *table}
+    assert copied == {"README.md", "config.yaml", "headlines.svg", *LEDGER, *figure, *table}
     for name in LEDGER:
         assert (target / name).read_bytes() == Path("results/demo", name).read_bytes()
     for extension in EXTENSIONS:
@@ -99,9 +116,15 @@ def test_copies_everything_and_shows_the_table(finished):
 
     text = Path("README.md").read_text()
     assert text.startswith("# Project\n\nBefore.\n") and text.endswith(f"{END}\n\nAfter.\n")
-    assert "old results" not in text and "### Table 9: Recall" in text
-    assert "**45.00** ± 7.07 (41.50)" in text and f"[{target}]({target}/README.md)" in text
-    counts = "Of the papers' 2 claims, at this scale: 1 supported, 1 not tested."
+    assert "old results" not in text and f"[{target}]({target}/README.md)" in text
+    link = f"[table9]({target}/tiny/table9.md)"
+    assert (
+        "| tiny | BM-25 minus \\| ours. | 20.0 against 15.0 | +5.0 [−2.5, 12.5] | 10 of `questions`, recall@5 | 2 | supported"
+        f" | {link} |" in text
+    )
+    picture = re.search(r"!\[.+\]\((.+)\)", text)[1]
+    assert b"BM-25 minus" in Path(picture).read_bytes()
+    counts = "Of the papers' 2 claims, at this scale: 1 supported, 1 inconclusive."
     assert counts in text and counts in index and "[svg](figures/tiny/figure1.svg)" in index
     # What is new can be committed, and nothing else changed.
     assert git("status", "--porcelain").splitlines() == ["M README.md", "?? docs/", "?? results/"]
@@ -112,11 +135,12 @@ def test_the_results_page_links_what_is_there(finished):
     page = Path("docs/results.md").read_text()
     links = re.findall(r"\]\(([^)]+)\)", page)
     assert (
-        len(links) > 6
+        len(links) == 6
         and [link for link in links if link != "read-a-table.md" and not Path("docs", link).is_file()] == []
     )
     assert f"../{target.as_posix()}/figures/tiny/figure1.svg" in links
-    assert "| supported | A \\| b. |" in page and "Untested" not in page
+    assert "**Supported**" in page and "- A | b. (tiny " in page and "Undecided" not in page
+    assert f"| [tiny/table9](../{target.as_posix()}/tiny/table9.md) | 5/1/4 |" in page
 
 
 def test_another_scale_has_a_page_of_its_own(finished):
@@ -125,8 +149,26 @@ def test_another_scale_has_a_page_of_its_own(finished):
     target = publish(Path("results/small"), TABLES, CONFIG, Path("."), "2026-01-02")
     assert (target / "tiny/table9.csv").is_file() and target.name.startswith("2026-01-02-small-")
     assert Path("README.md").read_text() == readme and not Path("docs/results.md").exists()
+    assert not (target / "headlines.svg").exists()
     page = Path("docs/results-small.md").read_text()
     assert f"../{target.as_posix()}/tiny/table9.md" in page
+
+
+def test_readme_shows_the_run_that_it_is_told_to(finished):
+    readme = Path("README.md").read_text()
+    publish(Path("results/demo"), TABLES, CONFIG, Path("."), "2026-01-02", claims=())
+    assert Path("README.md").read_text() == readme
+    git("add", ".")
+    git("commit", "-q", "-m", "published")
+    shutil.copytree("results/demo", "results/small")
+    target = publish(Path("results/small"), TABLES, CONFIG, Path("."), "2026-01-02", claims=["a"])
+    text = Path("README.md").read_text()
+    assert f"({target}/tiny/table9.md)" in text and "[docs/results-small.md](docs/results-small.md)" in text
+
+
+def test_refuses_to_show_a_cell_that_is_not_published(finished):
+    with pytest.raises(DataError, match="cells of tiny/table9, which is not published"):
+        publish(Path("results/demo"), [], CONFIG, Path("."), "2026-01-02", claims=["a"])
 
 
 def test_the_page_names_tables_that_only_earlier_runs_have(finished):
@@ -159,7 +201,7 @@ def test_publishing_again_replaces_the_section(finished):
     git("commit", "-q", "-m", "published")
     target = run()  # the page of the first publication is replaced, too
     assert Path("docs/results.md").read_text().count("# Results\n") == 1
-    assert Path("README.md").read_text().count("### Table 9") == 1
+    assert Path("README.md").read_text().count("![") == 1
     assert once.count(BEGIN) == Path("README.md").read_text().count(BEGIN) == 1
     assert len(list(target.parent.iterdir())) == 2
 
@@ -227,9 +269,11 @@ def test_refuses_a_folder_without_commits(finished):
         publish(Path("results/demo"), TABLES, CONFIG, Path("results/empty"), "2026-01-02", "tiny/table9")
 
 
-def test_refuses_to_show_a_table_that_is_not_published(finished):
-    with pytest.raises(DataError, match="shows tiny/table1, which is not among"):
-        run(shown="tiny/table1")
+def test_refuses_to_show_a_claim_that_the_run_has_not_judged(finished):
+    before = snapshot()
+    with pytest.raises(DataError, match="claims.csv: no claim c, which README.md shows"):
+        run(claims=("a", "c"))
+    assert snapshot() == before
 
 
 @pytest.mark.parametrize("commit", [None, "abc1234" * 5])

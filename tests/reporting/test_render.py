@@ -64,7 +64,7 @@ class Grid(HTMLParser):
         if tag in ("td", "th"):
             self._fill()
             self.span = int(attributes.get("rowspan", 1))
-            self.rows[-1].append("")
+            self.rows[-1] += [""] * int(attributes.get("colspan", 1))
 
     def _fill(self):
         while len(self.rows[-1]) in self.covered:
@@ -76,6 +76,8 @@ class Grid(HTMLParser):
 
     def handle_endtag(self, tag):
         assert self.open.pop() == tag, f"</{tag}> closes something else"
+        if tag == "tr":
+            self._fill()
         if tag in ("td", "th") and self.span > 1:
             self.covered[len(self.rows[-1]) - 1] = (self.span - 1, self.rows[-1][-1])
 
@@ -83,6 +85,18 @@ class Grid(HTMLParser):
         self.text.append(data)
         if {"td", "th"} & set(self.open):
             self.rows[-1][-1] += data
+
+
+def html_rows(html: str, table: Table) -> tuple[list[str], list[list[str]]]:
+    """The last row of heads, and the body in the table's own order: rows without a measured value are shown last."""
+    rows = Grid(html).rows
+    label = next((i for i, row in enumerate(rows) if row[-1].startswith("Not measured here")), None)
+    body = rows[-len(table.rows) - (label is not None) :]
+    head = rows[rows.index(body[0]) - 1]
+    if label is not None:
+        body.remove(rows[label])
+    left = len(table.row_columns)
+    return head, sorted(body, key=lambda row: table.rows.index(" | ".join(row[:left])))
 
 
 def markdown_rows(text: str) -> list[list[str]]:
@@ -118,8 +132,7 @@ def test_markdown_lines_of_the_table_are_equally_wide(filled):
 
 def test_html_is_balanced_and_has_the_same_grid(filled):
     table, lines, _ = filled
-    grid = Grid(to_html(*filled))
-    body = grid.rows[-len(table.rows) :]
+    _, body = html_rows(to_html(*filled), table)
     width = len(table.row_columns) + len(table.columns) + 1
     assert all(len(row) == width for row in body)
     for line in lines:
@@ -133,7 +146,12 @@ def test_html_loads_nothing_and_escapes(filled):
     lines = [lines[0]._replace(note='<script>alert("x")</script>', status="failed", measured=""), *lines[1:]]
     text = to_html(table, lines, setting)
     grid = Grid(text)
-    assert grid.links == [] and "http" not in text and "url(" not in text and "@import" not in text
+    assert (
+        grid.links == ["table9.csv", "table9.manifest.json"]
+        and "http" not in text
+        and "url(" not in text
+        and "@import" not in text
+    )
     assert "<script" not in text and '<script>alert("x")</script>' in "".join(grid.text)
     assert "Recall &lt;at&gt; k." in text
     assert 'lang="en"' in text and "<caption>" in text and "prefers-color-scheme: dark" in text
@@ -263,9 +281,9 @@ def assert_shown_everywhere(table: Table, lines: list[Line], setting: Setting, p
     markdown = markdown_rows(to_markdown(table, lines, setting))
     left = len(table.row_columns)
     assert markdown[0] == [*table.row_columns, *table.columns]
-    html = Grid(to_html(table, lines, setting)).rows
-    assert html[-len(table.rows) - 1][:left] == list(table.row_columns)
-    grids = (markdown[2 : 2 + len(table.rows)], html[-len(table.rows) :])
+    head, html = html_rows(to_html(table, lines, setting), table)
+    assert head[:left] == list(table.row_columns)
+    grids = (markdown[2 : 2 + len(table.rows)], html)
     at = {(line.row, line.column): line for line in lines}
     for grid in grids:
         assert len(grid) == len(table.rows) and {len(row) for row in grid} == {left + len(table.columns)}

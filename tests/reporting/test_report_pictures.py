@@ -39,6 +39,14 @@ def test_a_picture_in_a_page_keeps_to_itself():
     assert 'aria-label="A &lt;label&gt;"' in text
 
 
+def test_a_title_that_the_page_has_as_text_is_cut_off():
+    own = '<g id="title-0"><text>Figure 1</text></g>'
+    text = SVG.replace("width=", 'data-title="2.5" width=').replace("<metadata>", f"{own}<metadata>")
+    inside = inline_svg(text, "fig", "")
+    assert 'viewBox="0 2.5 10 7.5"' in inside and "Figure 1" not in inside and "data-title" not in inside
+    assert 'viewBox="0 0 10 10"' in inline_svg(SVG, "fig", "")
+
+
 @pytest.mark.parametrize(
     ("bad", "message"),
     [

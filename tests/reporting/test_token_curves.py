@@ -183,7 +183,7 @@ def test_the_picture_has_bands_levels_and_what_is_read_off(tmp_path: Path) -> No
         "BM25",
         "chance",
         "MRR minus that of",
-        "Bands are 95 % intervals over queries, of one seed.",
+        "Bars and bands are 95 % intervals over queries, of one seed.",
         NOT_AHEAD,
     ):
         assert words in text, words

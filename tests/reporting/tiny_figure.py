@@ -18,7 +18,7 @@ panels:
   a:
     title: Scores
     draw: line
-    x: {label: Labels, unit: share, scale: category}
+    x: {label: Labels, unit: share, scale: ordered}
     y: {label: MRR, unit: fraction}
     series:
       - name: ours

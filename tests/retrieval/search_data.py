@@ -3,6 +3,7 @@
 import numpy as np
 
 from pretrieve.retrieval.embeddings import EmbeddingReader, EmbeddingWriter
+from pretrieve.retrieval.shards import Shards
 
 #: Kinds of corpora for :func:`embeddings`.
 KINDS = ("random", "duplicates", "integers", "collapsed")
@@ -10,7 +11,9 @@ KINDS = ("random", "duplicates", "integers", "collapsed")
 
 def write_store(directory, matrix, shard_rows=1000, name="corpus"):
     """An embedding store of (n, dim) ``matrix`` and its reader."""
-    writer = EmbeddingWriter(directory, name, len(matrix), matrix.shape[1], "k", shard_rows, empty=matrix.shape[1] == 0)
+    writer = EmbeddingWriter(
+        directory, name, len(matrix), matrix.shape[1], "k", Shards(shard_rows), empty=matrix.shape[1] == 0
+    )
     for shard, start, stop in writer.pending():
         writer.write(shard, matrix[start:stop])
     writer.finish()

@@ -18,7 +18,7 @@ from pretrieve.models.encoder import Encoder
 from pretrieve.models.joint import JointEncoder, JointShape
 from pretrieve.models.retriever_files import save_retriever
 from pretrieve.retrieval import embed
-from pretrieve.retrieval.embed_task import embed_task
+from pretrieve.retrieval.embed_task import TaskTexts, embed_task
 from pretrieve.tasks.dataset import Dataset
 from pretrieve.text.token_store import TokenStore
 from pretrieve.training.device import Device
@@ -75,7 +75,7 @@ def main() -> None:
 
     embed.encode_parts = slow
     task = StoreTask(store)
-    tokens = embed_task(task, retriever, out, QUERY_LENGTH, PASSAGE_LENGTH, CPU, windows, processes)
+    tokens = embed_task(TaskTexts(task, QUERY_LENGTH, PASSAGE_LENGTH, windows), retriever, out, CPU, processes)
     (out / f"tokens.{processes.rank}").write_text(str(tokens))
     processes.leave()
 

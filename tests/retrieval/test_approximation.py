@@ -12,9 +12,10 @@ import pytest
 from search_data import KINDS, embeddings, hits, products, write_store
 
 from pretrieve.base.errors import ConfigError, DataError
-from pretrieve.retrieval.approximation import measure, measure_index, recall_at, search_index
+from pretrieve.retrieval import approximation
+from pretrieve.retrieval.approximation import measure, recall_at, search_index
 from pretrieve.retrieval.index import build_index, set_search
-from pretrieve.retrieval.search import MARGIN, search
+from pretrieve.retrieval.search import MARGIN, DenseScorer, search
 from pretrieve.retrieval.trec_run import Run
 from pretrieve.retrieval.window_search import search_maxp
 
@@ -35,18 +36,20 @@ def run_of(*lists):
 
 @pytest.mark.parametrize("options", INDEXES, ids=lambda o: o["kind"])
 @pytest.mark.parametrize("kind", ["random", "integers"])
-def test_what_is_found_has_its_exact_score_and_place(tmp_path, options, kind):
+def test_what_is_found_has_its_exact_score_and_place(tmp_path, monkeypatch, options, kind):
     corpus, queries, ids = embeddings(kind)
     reader = write_store(tmp_path, corpus, 70)
     index = build_index(reader, options)
-    run = search_index(index, reader, queries, ids, 25, batch=8)
+    monkeypatch.setattr(approximation, "BATCH", 8)
+    run = search_index(index, DenseScorer(reader, queries), ids, 25)
     place = {name: i for i, name in enumerate(ids)}
     scores = products(queries, corpus)
     for mine, row in zip(hits(run), scores, strict=True):
         assert mine == sorted((-float(row[place[name]]), name) for _, name in mine)
     exact = search(reader, queries, ids, 25)
     assert 0.3 < recall_at(run, exact, 25).mean() <= 1
-    again = search_index(index, reader, queries, ids, 25, batch=8, threads=2)
+    monkeypatch.undo()
+    again = search_index(index, DenseScorer(reader, queries, 2), ids, 25)
     assert hits(again) == hits(run)
 
 
@@ -58,7 +61,7 @@ def test_an_index_that_looks_everywhere_is_exact(tmp_path, kind):
     for options in ({"kind": "IVF", "lists": 9, "probes": 9}, {"kind": "PQ", "bytes": 2}, {"kind": "Flat"}):
         index = build_index(reader, options)
         for depth in (25, 5000):
-            run = search_index(index, reader, queries, ids, depth, candidates=5000)
+            run = search_index(index, DenseScorer(reader, queries), ids, depth, candidates=5000)
             assert hits(run) == hits(search(reader, queries, ids, depth))
 
 
@@ -66,10 +69,12 @@ def test_few_cells_may_give_short_lists(tmp_path):
     corpus, queries, ids = embeddings("random")
     reader = write_store(tmp_path, corpus)
     index = build_index(reader, {"kind": "IVF", "lists": 60, "probes": 1})
-    result = measure_index(index, reader, queries, ids, 100, about={"index": "IVF"})
+    scorer = DenseScorer(reader, queries)
+    exact = lambda rows: search(reader, queries[rows], ids, 100, query_ids=[str(row) for row in rows])
+    result = measure(search_index(index, scorer, ids, 100), exact, 100)
     assert result["short"] == 20 and result["recall"]["100"] < 0.5
     set_search(index, {"probes": 60})
-    result = measure_index(index, reader, queries, ids, 100)
+    result = measure(search_index(index, scorer, ids, 100), exact, 100)
     assert result["short"] == 0 and result["recall"] == {"1": 1.0, "10": 1.0, "100": 1.0}
 
 
@@ -77,12 +82,13 @@ def test_more_effort_finds_more(tmp_path):
     corpus, queries, ids = embeddings("random", n=1500, q=60)
     reader = write_store(tmp_path, corpus)
     index = build_index(reader, {"kind": "PQ", "bytes": 4})
+    exact, scorer = search(reader, queries, ids, 10), DenseScorer(reader, queries)
     shares = [
-        measure_index(index, reader, queries, ids, 10, candidates=count)["recall"]["10"] for count in (10, 50, 1500)
+        recall_at(search_index(index, scorer, ids, 10, candidates=count), exact, 10).mean() for count in (10, 50, 1500)
     ]
     assert shares[0] < shares[1] < shares[2] == 1
-    assert hits(search_index(index, reader, queries, ids, 10)) == hits(
-        search_index(index, reader, queries, ids, 10, candidates=10 + MARGIN)
+    assert hits(search_index(index, DenseScorer(reader, queries), ids, 10)) == hits(
+        search_index(index, DenseScorer(reader, queries), ids, 10, candidates=10 + MARGIN)
     )
 
 
@@ -91,15 +97,15 @@ def test_a_document_of_windows_is_scored_by_its_best_one(tmp_path):
     documents, ids = np.random.default_rng(2).permutation(np.arange(600) % 150), ids[:150]
     reader = write_store(tmp_path, corpus)
     index = build_index(reader, {"kind": "IVF", "lists": 30, "probes": 2})
-    run = search_index(index, reader, queries, ids, 20, documents=documents)
-    exact = search_maxp(reader, documents, queries, ids, 150)
+    run = search_index(index, DenseScorer(reader, queries), ids, 20, documents=documents)
+    exact = search_maxp(DenseScorer(reader, queries), documents, ids, 150)
     for mine, best in zip(hits(run), hits(exact), strict=True):
         assert set(mine) <= set(best) and mine == sorted(mine)
-    more = search_index(index, reader, queries, ids, 20, documents=documents, candidates=20 * 4 + MARGIN)
+    more = search_index(index, DenseScorer(reader, queries), ids, 20, documents=documents, candidates=20 * 4 + MARGIN)
     assert hits(run) == hits(more)  # four windows a document
-    assert 0.2 < measure_index(index, reader, queries, ids, 20, documents=documents)["recall"]["20"] < 1
+    assert 0.2 < recall_at(run, exact, 20).mean() < 1
     set_search(index, {"probes": 30})
-    whole = search_index(index, reader, queries, ids, 20, documents=documents, candidates=600)
+    whole = search_index(index, DenseScorer(reader, queries), ids, 20, documents=documents, candidates=600)
     assert hits(whole) == hits(exact.cut(20))
 
 
@@ -121,19 +127,17 @@ def test_the_measurement_is_of_the_seeds_queries_and_is_written(tmp_path, capsys
         asked.append(rows.tolist())
         return Run([str(r) for r in rows], [["a", "b"]] * len(rows), [np.array([2.0, 1.0])] * len(rows))
 
-    def every_other(rows):
-        lists = [["a"] if r % 2 else ["a", "b"] for r in rows]
-        return Run([str(r) for r in rows], lists, [np.array([2.0, 1.0])[: len(x)] for x in lists])
-
+    lists = [["a"] if row % 2 else ["a", "b"] for row in range(1000)]
+    every_other = Run([str(r) for r in range(1000)], lists, [np.array([2.0, 1.0])[: len(x)] for x in lists])
     path = tmp_path / "recall.json"
-    result = measure(every_other, perfect, 1000, 2, 40, seed=3, about={"index": {"kind": "IVF"}}, path=path)
+    result = measure(every_other, perfect, 2, 40, seed=3, about={"index": {"kind": "IVF"}}, path=path)
     odd = sum(r % 2 for r in asked[0])
     assert len(set(asked[0])) == 40 and max(asked[0]) > 500 and asked[0] == sorted(asked[0]) and 0 < odd < 40
     assert result["recall"] == {"1": 1.0, "2": round(1 - odd / 80, 6)} and result["worst"]["2"] == 0.5
     assert (result["short"], result["queries"], result["of"]) == (odd, 40, 1000)
     assert json.loads(path.read_text()) == result
     assert f"@2 {1 - odd / 80:.4f}" in capsys.readouterr().out
-    measure(perfect, perfect, 1000, 2, 40, seed=4)
+    measure(every_other, perfect, 2, 40, seed=4)
     assert asked[1] != asked[0]
 
 
@@ -144,10 +148,10 @@ def test_what_does_not_fit_is_named(tmp_path):
     with pytest.raises(ConfigError, match=r"approximate index \(IndexIVFFlat\).*search_index"):
         search(index, queries, ids, 5)
     with pytest.raises(DataError, match="the index has 600 of 16; build the index again"):
-        search_index(index, write_store(tmp_path / "b", corpus[:50]), queries, ids[:50], 5)
+        search_index(index, DenseScorer(write_store(tmp_path / "b", corpus[:50]), queries), ids[:50], 5)
     with pytest.raises(ConfigError, match="candidates=4"):
-        search_index(index, reader, queries, ids, 5, candidates=4)
+        search_index(index, DenseScorer(reader, queries), ids, 5, candidates=4)
     with pytest.raises(DataError, match="600 rows, expected 599"):
-        search_index(index, reader, queries, ids[:599], 5)
+        search_index(index, DenseScorer(reader, queries), ids[:599], 5)
     with pytest.raises(ConfigError, match="sample=0"):
-        measure_index(index, reader, queries, ids, 5, sample=0)
+        measure(search_index(index, DenseScorer(reader, queries), ids, 5), lambda rows: None, 5, sample=0)

@@ -20,6 +20,7 @@ from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.commands import index as index_command
 from pretrieve.commands import my_corpus_export
 from pretrieve.commands import search as search_command
+from pretrieve.commands.search import snippet
 from pretrieve.models.sentence_modules import Reading
 from pretrieve.retrieval import bm25
 from pretrieve.retrieval.deployment import SearchSettings, deploying, read_settings, write_vectors
@@ -27,7 +28,7 @@ from pretrieve.retrieval.document_table import DocumentTable, write_documents
 from pretrieve.retrieval.export import export
 from pretrieve.retrieval.fusion import fuse
 from pretrieve.retrieval.model_card import CardFacts
-from pretrieve.retrieval.snippet import snippet
+from pretrieve.retrieval.shards import Shards
 from pretrieve.tasks.collection_tables import with_title
 
 TEXT = """
@@ -189,7 +190,7 @@ def test_an_index_lends_model_and_settings_to_the_next(hybrid: Path, model: Path
         run_command(index_command, "--documents", few, "--model", hybrid, "--out", tmp_path / "new")
     assert (tmp_path / "new/documents.parquet").read_bytes() == before
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
-    with pytest.raises(ConfigError, match="is no earlier index"):
+    with pytest.raises(ConfigError, match="is not an earlier index"):
         run_command(index_command, "--documents", few, "--out", model)
 
 
@@ -214,7 +215,7 @@ def results(tmp_path: Path, retriever: Path) -> tuple[Path, dict]:
     bm25.build_index(
         [(i, with_title(title, text)) for i, title, text in rows], tmp_path / "indexes/bm25/mine", language="de"
     )
-    writer = EmbeddingWriter(tmp_path / "embeddings/a.b-full/mine/seed1", "corpus", 40, 16, "key", shard_rows=16)
+    writer = EmbeddingWriter(tmp_path / "embeddings/a.b-full/mine/seed1", "corpus", 40, 16, "key", Shards(16))
     vectors = np.random.default_rng(3).normal(size=(40, 16)).astype(np.float32)
     for shard, start, stop in writer.pending():
         writer.write(shard, vectors[start:stop])

@@ -28,9 +28,10 @@ from pretrieve.models.hf_format import save_encoder
 from pretrieve.models.retriever_files import save_retriever
 from pretrieve.retrieval import embed
 from pretrieve.retrieval.embed import Job, encode, run_jobs
-from pretrieve.retrieval.embed_task import embed_queries, embed_task
+from pretrieve.retrieval.embed_task import TaskTexts, embed_queries, embed_task
 from pretrieve.retrieval.embeddings import EmbeddingReader, EmbeddingWriter
 from pretrieve.retrieval.lexical import LexicalReader
+from pretrieve.retrieval.shards import Shards
 from pretrieve.tasks.dataset import Dataset
 from pretrieve.text.packing import Part, pack, pack_passages, pack_sentence_in_passage, pack_sentences
 from pretrieve.text.windows import PassageWindows
@@ -59,7 +60,7 @@ def embed_rows(
     """One store, from one encoder."""
 
     def make(owner: bool) -> list[Job]:
-        store = EmbeddingWriter(directory, name, rows, encoder.width, key, shard_rows, owner)
+        store = EmbeddingWriter(directory, name, rows, encoder.width, key, Shards(shard_rows, owner))
         return [Job(name, encoder, lambda batch: [encoder(batch)], pack, rows, [store])]
 
     run_jobs(make, device)
@@ -125,7 +126,7 @@ def test_both_sides_of_a_task(store, encoder, cpu, tmp_path: Path) -> None:
     save_encoder(retriever, encoder, about={"trained_projection": True, "vocabulary_sha256": vocabulary})
     task = Task(store)
     tokens = len(task.pack_queries(np.arange(3), 12).tokens) + len(task.pack_candidates(np.arange(4), 30).tokens)
-    assert embed_task(task, retriever, out, 12, 30, cpu) == tokens
+    assert embed_task(TaskTexts(task, 12, 30), retriever, out, cpu) == tokens
     queries, corpus = EmbeddingReader(out, "queries"), EmbeddingReader(out, "corpus")
     encoder.eval()
     with torch.no_grad():
@@ -133,17 +134,17 @@ def test_both_sides_of_a_task(store, encoder, cpu, tmp_path: Path) -> None:
         documents = encoder(Batch.of(task.pack_candidates(np.arange(4), 30))).numpy()
     assert np.allclose(queries.read(), expected, atol=1e-6) and np.allclose(corpus.read(), documents, atol=1e-6)
     key = corpus.key
-    assert embed_task(task, retriever, out, 12, 30, cpu) == 0  # all there: nothing is encoded again
+    assert embed_task(TaskTexts(task, 12, 30), retriever, out, cpu) == 0  # all there: nothing is encoded again
     assert EmbeddingReader(out, "corpus").key == key
     task.candidate_sentence = np.array([-1, 1, 3, 11])  # the same texts, another candidate
-    embed_task(task, retriever, out, 12, 30, cpu)
+    embed_task(TaskTexts(task, 12, 30), retriever, out, cpu)
     changed = EmbeddingReader(out, "corpus")
     assert changed.key != key and not np.allclose(changed.read()[1], documents[1], atol=1e-4)
     assert np.allclose(changed.read()[2], documents[2], atol=1e-6)
 
 
 def embedded(task: StoreTask, retriever: Path, out: Path, cpu, windows: int = 1) -> int:
-    return embed_task(task, retriever, out, QUERY_LENGTH, PASSAGE_LENGTH, cpu, windows)
+    return embed_task(TaskTexts(task, QUERY_LENGTH, PASSAGE_LENGTH, windows), retriever, out, cpu)
 
 
 def by_tower(tower, packed) -> np.ndarray:
@@ -158,7 +159,7 @@ def test_vectors_stay_while_retriever_texts_and_code_do(store, encoder, cpu, tmp
     """
     save(tmp_path / "r", store, encoder, "sde")
     embedded = lambda code: embed_task(
-        StoreTask(store), tmp_path / "r", tmp_path / "e", QUERY_LENGTH, PASSAGE_LENGTH, cpu, code=code
+        TaskTexts(StoreTask(store), QUERY_LENGTH, PASSAGE_LENGTH), tmp_path / "r", tmp_path / "e", cpu, code=code
     )
     assert embedded("one") > 0
     made = {path.name: (path.read_bytes(), path.stat().st_mtime_ns) for path in (tmp_path / "e").glob("*.npy")}
@@ -285,7 +286,7 @@ def test_only_some_queries(store, cpu, tmp_path: Path, parts: str) -> None:
     whole, some, alone = (tmp_path / name for name in ("whole", "some", "alone"))
     everything = embedded(task, retriever, whole, cpu)
     rows = {"queries": np.array([1, 4]), "mining": np.array([0, 2, 6])}
-    tokens = embed_task(task, retriever, some, QUERY_LENGTH, PASSAGE_LENGTH, cpu, queries=rows)
+    tokens = embed_task(TaskTexts(task, QUERY_LENGTH, PASSAGE_LENGTH), retriever, some, cpu, queries=rows)
     left_out = len(task.pack_queries(np.array([3, 5]), QUERY_LENGTH).tokens)
     assert tokens == everything - left_out < everything
     mining = {"mining": rows["mining"]}
@@ -297,7 +298,7 @@ def test_only_some_queries(store, cpu, tmp_path: Path, parts: str) -> None:
             assert np.allclose(EmbeddingReader(some, name + suffix).read(), every[wanted], atol=1e-6)
         assert np.allclose(EmbeddingReader(alone, f"mining{suffix}").read(), every[rows["mining"]], atol=1e-6)
     other = rows | {"queries": np.array([1, 5])}  # as many, but others: not taken for those that are there
-    assert embed_task(task, retriever, some, QUERY_LENGTH, PASSAGE_LENGTH, cpu, queries=other) == len(
+    assert embed_task(TaskTexts(task, QUERY_LENGTH, PASSAGE_LENGTH), retriever, some, cpu, queries=other) == len(
         task.pack_queries(other["queries"], QUERY_LENGTH).tokens
     )
     assert not any(path.name.startswith("corpus") for path in alone.iterdir())

@@ -18,7 +18,7 @@ import pytest
 from store_task import CHUNK, CPU, PASSAGE_LENGTH, QUERY_LENGTH, StoreTask, joint, save
 
 from pretrieve.retrieval import embed
-from pretrieve.retrieval.embed_task import embed_task
+from pretrieve.retrieval.embed_task import TaskTexts, embed_task
 from pretrieve.retrieval.embeddings import EmbeddingReader
 from pretrieve.retrieval.lexical import LexicalReader
 
@@ -73,7 +73,7 @@ def alone(store, retriever: Path, tmp_path_factory) -> tuple[dict[str, bytes], i
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(embed, "CHUNK_ROWS", CHUNK)
         patch.setattr(embed, "SHARDS", 1000)
-        tokens = embed_task(StoreTask(store), retriever, out, QUERY_LENGTH, PASSAGE_LENGTH, CPU, WINDOWS)
+        tokens = embed_task(TaskTexts(StoreTask(store), QUERY_LENGTH, PASSAGE_LENGTH, WINDOWS), retriever, out, CPU)
     files = stores(out)
     assert sum(name.startswith("queries-0") for name in files) == 4  # of seven queries
     assert sum(name.startswith("corpus-0") for name in files) > 4 and "corpus-documents.npy" in files

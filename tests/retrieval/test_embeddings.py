@@ -10,13 +10,14 @@ import pytest
 
 from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.retrieval.embeddings import EmbeddingReader, EmbeddingWriter
+from pretrieve.retrieval.shards import Shards
 
 ROWS, DIM, SHARD = 23, 5, 8
 MATRIX = np.random.default_rng(0).normal(size=(ROWS, DIM)).astype(np.float32)
 
 
 def writer(directory, key="k", rows=ROWS):
-    return EmbeddingWriter(directory, "corpus", rows, DIM, key, SHARD)
+    return EmbeddingWriter(directory, "corpus", rows, DIM, key, Shards(SHARD))
 
 
 def write_all(directory, key="k", matrix=MATRIX, stop_after=None):

@@ -173,7 +173,7 @@ def test_damaged_or_foreign_files_are_named(tmp_path):
         read_index(tmp_path, "yours")
     whole = (tmp_path / "index.faiss").read_bytes()
     (tmp_path / "index.faiss").write_bytes(whole[:-5])
-    with pytest.raises(DataError, match="missing or not of"):
+    with pytest.raises(DataError, match="missing, or not "):
         read_index(tmp_path, "mine")
     (tmp_path / "index.faiss").write_bytes(b"\0" * len(whole))
     with pytest.raises(DataError, match="damaged"):

@@ -15,7 +15,7 @@ import pytest
 from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.retrieval.embeddings import EmbeddingReader, EmbeddingWriter
 from pretrieve.retrieval.lexical import LexicalReader, LexicalWriter
-from pretrieve.retrieval.shards import remove_store
+from pretrieve.retrieval.shards import Shards, remove_store
 
 ROWS, TOP, WORDS = 11, 3, 20
 RNG = np.random.default_rng(5)
@@ -24,7 +24,7 @@ VALUES = RNG.normal(size=(ROWS, TOP)).astype(np.float32)
 
 
 def writer(directory: Path, key: str = "k", shard_rows: int = 4) -> LexicalWriter:
-    return LexicalWriter(directory, "corpus-lexical", ROWS, TOP, WORDS, key, shard_rows)
+    return LexicalWriter(directory, "corpus-lexical", ROWS, TOP, WORDS, key, Shards(shard_rows))
 
 
 def write(directory: Path, **options) -> list[int]:
@@ -133,7 +133,7 @@ def test_refused(tmp_path: Path) -> None:
 
 def test_no_columns(tmp_path: Path) -> None:
     """A joint representation without its dense part."""
-    store = EmbeddingWriter(tmp_path, "corpus", 3, 0, "k", shard_rows=2, empty=True)
+    store = EmbeddingWriter(tmp_path, "corpus", 3, 0, "k", Shards(2), empty=True)
     for shard, start, stop in store.pending():
         store.write(shard, np.empty((stop - start, 0)))
     store.finish()

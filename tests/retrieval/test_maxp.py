@@ -45,7 +45,7 @@ def test_equals_the_best_window_of_every_document(tmp_path, monkeypatch, kind, o
         (write_store(tmp_path / "a", corpus, 37), 7),
         (build_index(write_store(tmp_path / "b", corpus)), 1000),
     ):
-        assert hits(search_maxp(source, documents, queries, ids, depth, batch)) == want
+        assert hits(search_maxp(search.DenseScorer(source, queries), documents, ids, depth, batch)) == want
 
 
 def test_all_three_steps_are_taken(tmp_path, monkeypatch):
@@ -59,11 +59,11 @@ def test_all_three_steps_are_taken(tmp_path, monkeypatch):
     taken = []
     original = maxp._exhaustive
     monkeypatch.setattr(maxp, "_exhaustive", lambda *a: taken.append(len(a[1])) or original(*a))
-    left = []
+    left, scorer = [], search.DenseScorer(write_store(tmp_path, corpus, 50), queries)
     for tries in (0, 1, 3):
         taken.clear()
         monkeypatch.setattr(maxp, "TRIES", tries)
-        assert hits(search_maxp(write_store(tmp_path, corpus, 50), documents, queries, ids, 10)) == want
+        assert hits(search_maxp(scorer, documents, ids, 10)) == want
         left.append(sum(taken))
     assert left[0] == 20 > left[1] > left[2] == 0
 
@@ -72,7 +72,7 @@ def test_one_window_each_is_plain_search(tmp_path):
     corpus, queries, ids = embeddings("integers")
     reader = write_store(tmp_path, corpus, 100)
     plain = search.search(reader, queries, ids, 30)
-    assert hits(search_maxp(reader, np.arange(600), queries, ids, 30)) == hits(plain)
+    assert hits(search_maxp(search.DenseScorer(reader, queries), np.arange(600), ids, 30)) == hits(plain)
 
 
 def test_what_does_not_fit_is_named(tmp_path):
@@ -84,7 +84,7 @@ def test_what_does_not_fit_is_named(tmp_path):
         ([0, 1, 2, 3, 4], r"documents 0..4, expected 0..3"),
     ):
         with pytest.raises(DataError, match=message):
-            search_maxp(reader, np.array(documents), queries, ids[:4], 3)
+            search_maxp(search.DenseScorer(reader, queries), np.array(documents), ids[:4], 3)
 
 
 def test_the_file_of_documents(tmp_path):

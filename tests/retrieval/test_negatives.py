@@ -96,8 +96,8 @@ ROW = '{"query": "q1", "documents": ["a", "b"], "scores": [2.0, 1.0]}'
 @pytest.mark.parametrize(
     ("lines", "message"),
     [
-        ([HEADER, ROW, ROW], "query 'q1' stands twice"),
-        ([HEADER, ROW.replace('"b"', '"a"')], "document 'a' stands twice for query 'q1'"),
+        ([HEADER, ROW, ROW], "query 'q1' appears twice"),
+        ([HEADER, ROW.replace('"b"', '"a"')], "document 'a' appears twice for query 'q1'"),
         ([HEADER, ROW.replace(", 1.0", "")], "query 'q1' has 2 documents but 1 scores"),
         ([HEADER, ROW.replace("1.0", "NaN")], "query 'q1' has a score that is not finite"),
         ([HEADER, ROW.replace("1.0", "1e99")], "query 'q1' has a score that is not finite"),
@@ -136,6 +136,6 @@ def test_missing_and_damaged_files(tmp_path: Path) -> None:
 def test_lists_that_do_not_belong_together() -> None:
     with pytest.raises(DataError, match="negatives of bm25: 2 query ids, 1 lists of documents and 1 lists of scores"):
         Negatives(["a", "b"], [["d"]], [np.ones(1)], {"source": "bm25"})
-    with pytest.raises(DataError, match="negatives of no file: document 'd' stands twice"):
+    with pytest.raises(DataError, match="negatives of no file: document 'd' appears twice"):
         Negatives(["a"], [["d", "e", "d"]], [np.ones(3)])
     assert len(made(SOME)) == 3

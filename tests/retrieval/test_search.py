@@ -12,11 +12,12 @@ from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.retrieval import search as module
 from pretrieve.retrieval.embeddings import EmbeddingReader, EmbeddingWriter
 from pretrieve.retrieval.index import _coretype, build_index, load_faiss
-from pretrieve.retrieval.search import search, select_queries
+from pretrieve.retrieval.search import search
+from pretrieve.retrieval.shards import Shards
 
 
 def store(directory, matrix, shard_rows, name="corpus"):
-    writer = EmbeddingWriter(directory, name, len(matrix), matrix.shape[1], "k", shard_rows)
+    writer = EmbeddingWriter(directory, name, len(matrix), matrix.shape[1], "k", Shards(shard_rows))
     for shard, start, stop in writer.pending():
         writer.write(shard, matrix[start:stop])
     writer.finish()
@@ -113,18 +114,6 @@ def test_wrong_inputs_are_named(tmp_path):
         search(reader, queries, ids, 0)
     with pytest.raises(ConfigError, match="did you mean 'Flat'"):
         build_index(reader, "flat")
-
-
-def test_select_queries(tmp_path):
-    vectors = np.arange(12, dtype=np.float32).reshape(4, 3)
-    reader = store(tmp_path, vectors, 3, "queries")
-    ids, chosen = select_queries(reader, ["a", "b", "c", "d"], ["d", "b"])
-    assert ids == ["b", "d"]
-    np.testing.assert_array_equal(chosen, vectors[[1, 3]])
-    with pytest.raises(DataError, match="'z'"):
-        select_queries(reader, ["a", "b", "c", "d"], ["z"])
-    with pytest.raises(DataError, match="4 rows, expected 3"):
-        select_queries(reader, ["a", "b", "c"], ["a"])
 
 
 def test_faiss_is_set_up_for_the_processor(tmp_path):

@@ -13,20 +13,20 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pretrieve.base.errors import ConfigError
+from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.retrieval import search_task as search_module
+from pretrieve.retrieval.approximation import recall_at
 from pretrieve.retrieval.embeddings import EmbeddingReader, EmbeddingWriter
-from pretrieve.retrieval.joint_search import joint_search, two_step_search
+from pretrieve.retrieval.joint_search import JointScorer
 from pretrieve.retrieval.lexical import LexicalReader, LexicalWriter
-from pretrieve.retrieval.search import search
+from pretrieve.retrieval.search import DenseScorer, ranked_run, search
 from pretrieve.retrieval.search_task import TaskIds, search_task
 from pretrieve.retrieval.trec_run import Run
 from pretrieve.retrieval.window_search import DOCUMENTS, search_maxp
 
-N, Q, DIM, WORDS, TOP = 600, 12, 8, 40, 5
-IDS = TaskIds([f"d{i:03d}" for i in range(N)], [f"q{i}" for i in range(Q)])
-WANTED = ["q7", "q2", "q3"]
-ROWS = [2, 3, 7]  # in the order of the store
+N, Q, DIM, WORDS, TOP = 600, 3, 8, 40, 5
+IDS = TaskIds([f"d{i:03d}" for i in range(N)], [f"q{i}" for i in range(12)]).store_of("queries", ["q7", "q2", "q3"])
+WANTED = IDS.query_ids
 
 
 def write(directory: Path, name: str, matrix: np.ndarray) -> None:
@@ -61,21 +61,21 @@ def same(first: Run, second: Run) -> bool:
 
 
 def parts(directory: Path) -> tuple[EmbeddingReader, np.ndarray]:
-    return EmbeddingReader(directory, "corpus"), EmbeddingReader(directory, "queries").read()[ROWS]
+    return EmbeddingReader(directory, "corpus"), EmbeddingReader(directory, "queries").read()
 
 
 def test_dense(dense: Path) -> None:
     corpus, queries = parts(dense)
-    expected = search(corpus, queries, IDS.document_ids, 10, query_ids=["q2", "q3", "q7"])
-    assert same(search_task(IDS, dense, WANTED, 10), expected) and len(expected.doc_ids[0]) == 10
-    assert same(search_task(IDS, dense, WANTED, 10, {"index": {"kind": "Flat"}}), expected)
+    expected = search(corpus, queries, IDS.document_ids, 10, query_ids=WANTED)
+    assert same(search_task(IDS, dense, 10), expected) and len(expected.doc_ids[0]) == 10
+    assert same(search_task(IDS, dense, 10, {"index": {"kind": "Flat"}}), expected)
 
 
 def test_an_index_is_compared_with_the_exact_search(dense: Path, tmp_path: Path) -> None:
     options = {"index": {"kind": "IVF", "lists": 16, "probes": 1, "train": 256}}
-    run = search_task(IDS, dense, WANTED, 10, options, recall_path=tmp_path / "recall.json")
+    run = search_task(IDS, dense, 10, options, recall_path=tmp_path / "recall.json")
     measured = json.loads((tmp_path / "recall.json").read_text())
-    exact = search_task(IDS, dense, WANTED, 10)
+    exact = search_task(IDS, dense, 10)
     found = [len({*mine} & {*best}) / 10 for mine, best in zip(run.doc_ids, exact.doc_ids, strict=True)]
     assert measured["recall"]["10"] == pytest.approx(np.mean(found), abs=1e-6) and 0 < measured["recall"]["10"] < 1
     assert measured["index"]["probes"] == 1
@@ -86,14 +86,14 @@ def test_an_index_is_kept_and_taken_again(dense: Path, monkeypatch) -> None:
         {"index": {"kind": "PQ", "bytes": 4, "train": 256}},
         {"index": {"kind": "PQ", "bytes": 2, "train": 256}},
     )
-    run = search_task(IDS, dense, WANTED, 10, first)
+    run = search_task(IDS, dense, 10, first)
     assert (dense / "index.faiss").is_file()
     built = []
     build = search_module.build_index
     monkeypatch.setattr(search_module, "build_index", lambda *args: built.append(1) or build(*args))
-    assert same(search_task(IDS, dense, WANTED, 10, first), run) and not built
-    search_task(IDS, dense, WANTED, 10, other)
-    search_task(IDS, dense, WANTED, 10, first)
+    assert same(search_task(IDS, dense, 10, first), run) and not built
+    search_task(IDS, dense, 10, other)
+    search_task(IDS, dense, 10, first)
     assert len(built) == 2
 
 
@@ -104,32 +104,39 @@ def test_windows(dense: Path, tmp_path: Path) -> None:
     np.save(tmp_path / DOCUMENTS, documents)
     ids = TaskIds(IDS.document_ids[: N // 3], IDS.query_ids)
     corpus, queries = parts(tmp_path)
-    expected = search_maxp(corpus, documents, queries, ids.document_ids, 10, query_ids=["q2", "q3", "q7"])
-    assert same(search_task(ids, tmp_path, WANTED, 10), expected)
+    expected = search_maxp(DenseScorer(corpus, queries), documents, ids.document_ids, 10, query_ids=WANTED)
+    assert same(search_task(ids, tmp_path, 10), expected)
 
 
 def test_joint_and_in_two_steps(joint: Path, tmp_path: Path) -> None:
     corpus, queries = parts(joint)
-    words, lexical = EmbeddingReader(joint, "queries-lexical").read()[ROWS], LexicalReader(joint, "corpus-lexical")
-    common = (corpus, lexical, queries, words, IDS.document_ids, 10)
-    exact = joint_search(*common, query_ids=["q2", "q3", "q7"])
-    assert same(search_task(IDS, joint, WANTED, 10), exact)
-    two, _ = two_step_search(*common, 30, query_ids=["q2", "q3", "q7"])
-    found = search_task(IDS, joint, WANTED, 10, {"joint_candidates": 30}, recall_path=tmp_path / "r.json")
+    words, lexical = EmbeddingReader(joint, "queries-lexical").read(), LexicalReader(joint, "corpus-lexical")
+    scorer = JointScorer(corpus, lexical, queries, words)
+    exact = ranked_run(scorer, IDS.document_ids, 10, query_ids=WANTED)
+    assert same(search_task(IDS, joint, 10), exact)
+    two = scorer.two_step_run(IDS.document_ids, 10, 30, WANTED)
+    found = search_task(IDS, joint, 10, {"joint_candidates": 30}, recall_path=tmp_path / "r.json")
     assert same(found, two) and not same(found, exact)
-    assert json.loads((tmp_path / "r.json").read_text())["candidates"] == 30
+    measured = json.loads((tmp_path / "r.json").read_text())
+    assert measured["candidates"] == 30
+    assert measured["recall"]["10"] == pytest.approx(recall_at(two, exact, 10).mean(), abs=1e-6)
     with pytest.raises(ConfigError, match="'HNSW' holds vectors, not the joint score"):
-        search_task(IDS, joint, WANTED, 10, {"index": {"kind": "HNSW"}})
+        search_task(IDS, joint, 10, {"index": {"kind": "HNSW"}})
 
 
 @pytest.mark.parametrize("kind", ["dense", "joint"])
 def test_only_the_candidates_are_ranked(dense: Path, joint: Path, kind: str) -> None:
     """Among all documents they have the order of the whole search."""
     stores = {"dense": dense, "joint": joint}[kind]
-    whole = search_task(IDS, stores, WANTED, N)
+    whole = search_task(IDS, stores, N)
     candidates = {query: [f"d{(7 * i + len(query)) % N:03d}" for i in range(20)] for query in WANTED}
-    run = search_task(IDS, stores, WANTED, 15, candidates=candidates)
+    run = search_task(IDS, stores, 15, candidates=candidates)
     for query, mine, everything in zip(run.query_ids, run.doc_ids, whole.doc_ids, strict=True):
         assert mine == [document for document in everything if document in candidates[query]][:15]
     del candidates["q3"]  # a run has no line for a query without hits
-    assert [len(found) for found in search_task(IDS, stores, WANTED, 15, candidates=candidates).doc_ids] == [15, 0, 15]
+    assert [len(found) for found in search_task(IDS, stores, 15, candidates=candidates).doc_ids] == [15, 0, 15]
+
+
+def test_a_store_of_other_queries_is_named(dense: Path) -> None:
+    with pytest.raises(DataError, match="3 rows, expected 2 queries"):
+        search_task(IDS.store_of("queries", ["q2", "q7"]), dense, 10)

@@ -13,6 +13,7 @@ import pytest
 
 from pretrieve.retrieval import first_pass, index, search, torch_search
 from pretrieve.retrieval.embeddings import EmbeddingReader, EmbeddingWriter
+from pretrieve.retrieval.shards import Shards
 
 
 @pytest.mark.parametrize(("documents", "size"), [(3000, 700), (500, 500), (40, 64)])
@@ -45,7 +46,7 @@ def test_rows_are_those_of_the_whole_block(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def _store(directory: Path, vectors: np.ndarray) -> EmbeddingReader:
-    writer = EmbeddingWriter(directory, "corpus", *vectors.shape, "key", len(vectors) // 2 + 1)
+    writer = EmbeddingWriter(directory, "corpus", *vectors.shape, "key", Shards(len(vectors) // 2 + 1))
     for shard, start, stop in writer.pending():
         writer.write(shard, vectors[start:stop])
     writer.finish()

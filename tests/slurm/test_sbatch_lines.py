@@ -215,6 +215,6 @@ def test_a_wrong_site_ends_before_the_first_submission(shim: Shim) -> None:
         file.unlink()
     ended = shim.run("-f", PRETRAIN, site={"account": "physic"})
     assert ended.code == 1 and "Traceback" not in ended.text, ended.text
-    assert "ConfigError: site: account: 'physic' is no account of user" in ended.stderr
-    assert "The key stands in site.yaml of the profile" in ended.stderr
+    assert "ConfigError: site: account: 'physic' is not an account of user" in ended.stderr
+    assert "The key is in site.yaml of the profile" in ended.stderr
     assert not list((shim.folder / "sbatch").glob("*"))

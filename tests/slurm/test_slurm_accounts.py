@@ -72,6 +72,6 @@ def test_slurm_refuses_that_account_too(with_accounts):
 def test_an_unknown_partition_is_refused_with_a_clear_line(cluster, checkout):
     before = cluster.jobs()
     line = refusal(ask(checkout, cluster, "partition", "mian"))
-    for words in ("partition", "'mian'", "no partition of this cluster", "did you mean 'main'"):
+    for words in ("partition", "'mian'", "not a partition of this cluster", "did you mean 'main'"):
         assert words in line
     assert cluster.jobs() == before

@@ -128,7 +128,7 @@ def blank_beside_dev(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("spoil", "words"),
     [
-        (shutil.rmtree, "is no directory; expected one with corpus.jsonl"),
+        (shutil.rmtree, "is not a directory; expected one with corpus.jsonl"),
         (lambda f: (f / "corpus.jsonl").unlink(), "corpus.jsonl: no such file .*expected a folder of BEIR's layout"),
         (lambda f: (f / "queries.jsonl").unlink(), "queries.jsonl: no such file, but there is qrels/test.tsv"),
         (change("corpus.jsonl", ""), "corpus.jsonl: has no document"),
@@ -153,8 +153,8 @@ def blank_beside_dev(folder: Path) -> None:
         (change("queries.jsonl", '{"_id": "q1", "text": " "}\n{"_id": 2, "text": "x"}\n'), r"0 of its 1 .*\(1 have no text"),
         (change("queries.jsonl", '{"_id": "q1", "text": 1}\n{"_id": 2, "text": "x"}\n'), "line 1: 'text' is int '1'; expected"),
         # judgements
-        (change("qrels/test.tsv", f"{JUDGED}q1\tx9\t1\n"), "test.tsv: line 2: 'x9' is no _id of a document in .*corpus.jsonl"),
-        (change("qrels/test.tsv", "q7\td0\t1\n"), "test.tsv: line 1: 'q7' is no _id of a query in .*queries.jsonl"),
+        (change("qrels/test.tsv", f"{JUDGED}q1\tx9\t1\n"), "test.tsv: line 2: 'x9' is not an _id of a document in .*corpus"),
+        (change("qrels/test.tsv", "q7\td0\t1\n"), "test.tsv: line 1: 'q7' is not an _id of a query in .*queries.jsonl"),
         (change("qrels/test.tsv", "q1 d0 1\n"), "test.tsv: line 1: 1 fields; expected 3, .* 'query-id', 'corpus-id', 'score'"),
         (change("qrels/test.tsv", "q1\td0\t1\t0\n"), "test.tsv: line 1: 4 fields; expected 3"),
         (change("qrels/test.tsv", f"{HEADER}q1\td0\thigh\n"), "test.tsv: line 2: found 'q1', 'd0', 'high'; expected .*whole"),

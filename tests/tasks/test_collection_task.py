@@ -172,7 +172,7 @@ def test_answers_come_along(tmp_path: Path, tokenizer: Tokenizer) -> None:
 
 def test_what_cannot_be_built(tmp_path: Path, tokenizer: Tokenizer) -> None:
     collection = make(tmp_path / "c", dev=0, test=0)
-    with pytest.raises(ConfigError, match=r"split 'dev' is to play test and has no queries .*train 40, dev 0, test 0"):
+    with pytest.raises(ConfigError, match=r"split 'dev' cannot be tested; .*found: train 40, dev 0, test 0"):
         build_collection_task(collection, Target(tokenizer, tmp_path / "t", {"full": "all"}, 1))
     with CollectionWriter(tmp_path / "lost", "made up") as writer:
         writer.add_document("d1", "", "It digs.")
@@ -180,9 +180,9 @@ def test_what_cannot_be_built(tmp_path: Path, tokenizer: Tokenizer) -> None:
         for split, doc_id in (("train", "d1"), ("test", "d2")):
             writer.add_query(f"{split} query", "what digs?", split)
             writer.add_judgement(f"{split} query", doc_id, 1, split)
-    with pytest.raises(ConfigError, match=r"split 'test' is to play test and has no queries .*train 1, dev 0, test 0"):
+    with pytest.raises(ConfigError, match=r"split 'test' cannot be tested; .*found: train 1, dev 0, test 0"):
         build_collection_task(tmp_path / "lost", Target(tokenizer, tmp_path / "t", {"full": "all"}, 1))
-    with pytest.raises(ConfigError, match="split 'train' is to play test"):
+    with pytest.raises(ConfigError, match="split 'train' cannot be tested"):
         build_collection_task(collection, Target(tokenizer, tmp_path / "t", {"full": "all"}, 1), test="train")
     collection = make(tmp_path / "d")
     for options, message in (

@@ -207,14 +207,14 @@ def test_a_wrong_example_is_named(tmp_path: Path, words: Tokenizer, kind: str, e
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"texts": [*TEXTS, Text("x3", "w1")]}, "text_id 'x3' stands twice"),
+        ({"texts": [*TEXTS, Text("x3", "w1")]}, "text_id 'x3' appears twice"),
         ({"texts": [*TEXTS, Text("x99", "  ")]}, "text 'x99' is empty"),
         ({"splits": []}, "no splits"),
         ({"splits": [*SPLITS, SplitRow("full", "q", "test")]}, "names an unknown example"),
         ({"splits": [*SPLITS, SplitRow("full", "a", "test")]}, "has a split in this size"),
         ({"splits": [*SPLITS, SplitRow("full", "f", "exam")]}, "none of train, valid, test, dev"),
         ({"splits": SPLITS[:3]}, "size 'full' has no test example"),
-        ({"splits": [*SPLITS, SplitRow("half", "d", "test")]}, "have not the same test and dev examples"),
+        ({"splits": [*SPLITS, SplitRow("half", "d", "test")]}, "have different test or dev examples"),
     ],
 )
 def test_wrong_texts_and_splits_are_named(tmp_path: Path, words: Tokenizer, changes: dict, message: str) -> None:

@@ -137,7 +137,7 @@ def test_a_labelled_test_file_tests(tmp_path: Path, tokenizer: Tokenizer) -> Non
         (
             "mnli-mismatched",
             tsv(MNLI, mnli(1, "a", "b", "neutral"), mnli(1, "c", "d", "neutral")),
-            r"line 3: id '1' stands twice; expected one record for each id",
+            r"line 3: id '1' appears twice; expected one record for each id",
         ),
         ("qqp", tsv(QQP, "1 | 1 | 2 | a | b | c | 0"), r"line 2: 7 fields; expected 6"),
     ],

@@ -4,7 +4,7 @@ Seen to fail when: labels are cut off at the first dash; candidates are titles w
 abstracts; the history is reversed, or has abstracts; an article without an abstract has two texts; dev trains; a
 user's impressions are split apart; an impression without a click passes to the writer; an unlabelled impression
 counts as not clicked; an unknown article is dropped; dev's articles are looked up among the training set's; an id
-that stands twice passes; an article with other words in the other file takes the first one's; the files of a failed
+that appears twice passes; an article with other words in the other file takes the first one's; the files of a failed
 task stay behind.
 """
 
@@ -102,7 +102,7 @@ def test_what_is_left_out_is_counted(tmp_path: Path, tokenizer: Tokenizer, capsy
         (
             "dev",
             [impression(1, "U1", "", "N1 N2")],
-            r"line 1: impression 'N1'; expected a news id with -1.*no labels: give",
+            r"line 1: impression 'N1'; expected a news id that ends in -1.*no labels: give",
         ),
         ("dev", [impression(1, "U1", "", "N1-1 N2-2")], r"line 1: impression 'N2-2'"),
         ("dev", [impression(1, "U1", "", "N1-1 N77-0")], r"line 1: article 'N77' is not in the news file 'dev_news'"),
@@ -112,8 +112,8 @@ def test_what_is_left_out_is_counted(tmp_path: Path, tokenizer: Tokenizer, capsy
             r"line 203: article 'N-9' is not in .*'train_news'",
         ),
         ("dev", ["1 | U1 | N1 | N1-1 N2-0"], r"line 1: 4 fields; expected 5"),
-        ("train", [*TRAIN, TRAIN[0]], r"line 203: impression id '91' stands twice; expected one line"),
-        ("train_news", [*NEWS, NEWS[0]], r"line 6: news id 'N1' stands twice"),
+        ("train", [*TRAIN, TRAIN[0]], r"line 203: impression id '91' appears twice; expected one line"),
+        ("train_news", [*NEWS, NEWS[0]], r"line 6: news id 'N1' appears twice"),
         ("train_news", [NEWS[0] + " | x"], r"line 1: 9 fields; expected 8"),
         ("train_news", [article("N 1", "a")], r"line 1: news id 'N 1'; expected an id without blanks"),
     ],

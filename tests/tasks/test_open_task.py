@@ -25,7 +25,7 @@ from pretrieve.models.config import BodyConfig
 from pretrieve.models.dual_encoder import dual_encoder
 from pretrieve.models.encoder import Encoder
 from pretrieve.models.retriever_files import save_retriever
-from pretrieve.retrieval.embed_task import embed_task
+from pretrieve.retrieval.embed_task import TaskTexts, embed_task
 from pretrieve.retrieval.search_task import TaskIds, search_task
 from pretrieve.retrieval.trec_run import write_trec
 from pretrieve.tasks import split_table
@@ -160,8 +160,10 @@ def test_unjudged_questions_are_searched_and_scored_by_hits(
     )
     about = {"vocabulary_sha256": data.passages.meta["vocabulary_sha256"]}
     save_retriever(tmp_path / "retriever", dual_encoder(Encoder(body, 8, "mean", 1), "sde", 1), about=about)
-    embed_task(data, tmp_path / "retriever", tmp_path / "stores", 12, 20, CPU)
-    run = search_task(TaskIds.read(task), tmp_path / "stores", ["e", "f"], 4)
+    ids = TaskIds.read(task)
+    rows = {"tested": ids.rows_of(["e", "f"])}
+    embed_task(TaskTexts(data, 12, 20), tmp_path / "retriever", tmp_path / "stores", CPU, queries=rows)
+    run = search_task(ids.store_of("tested", ["e", "f"]), tmp_path / "stores", 4)
     assert sorted(run.doc_ids[0]) == ["p0", "p1", "p2", "s"]
     write_trec(tmp_path / "run.trec.gz", run, "dense")
 
@@ -207,7 +209,7 @@ def test_titled_vectors_have_a_key_of_their_own(tmp_path: Path, tokenizer: Token
         )
         about = {"vocabulary_sha256": data.passages.meta["vocabulary_sha256"]}
         save_retriever(tmp_path / "retriever", dual_encoder(Encoder(config, 8, "mean", 1), "sde", 1), about=about)
-        embed_task(data, tmp_path / "retriever", tmp_path / "stores", 12, 20, CPU)
+        embed_task(TaskTexts(data, 12, 20), tmp_path / "retriever", tmp_path / "stores", CPU)
         vectors = np.load(tmp_path / "stores/corpus-00000.npy")
         keys.append((json.loads((tmp_path / "stores/corpus.json").read_text())["key"], vectors))
     assert keys[0][0] != keys[1][0]

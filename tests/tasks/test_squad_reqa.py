@@ -248,8 +248,8 @@ def test_a_size_that_train_cannot_give(squad_file: Callable[..., Path], tokenize
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda c: c.candidates.append(Candidate("0-0", 0, 0)), "doc_id '0-0' stands twice"),
-        (lambda c: c.queries.append(Query("q", "again")), "query_id 'q' stands twice"),
+        (lambda c: c.candidates.append(Candidate("0-0", 0, 0)), "doc_id '0-0' appears twice"),
+        (lambda c: c.queries.append(Query("q", "again")), "query_id 'q' appears twice"),
         (lambda c: c.judgements.append(Judgement("q", "9-9")), "names an unknown query or candidate"),
         (lambda c: c.judgements.append(Judgement("q", "0-0", 0)), "relevance is below 1"),
         (lambda c: c.judgements.clear(), "1 queries have no relevant candidate, such as 'q'"),

@@ -115,7 +115,7 @@ def test_round_trip_through_files(tmp_path: Path, vocabulary) -> None:
     ("entries", "message"),
     [
         (["[PAD]", "[UNK]", "[CLS]", "[SEP]", "a"], r"\['\[MASK\]'\] are missing"),
-        ([*SPECIAL_TOKENS, "a", "a"], "1 entries stand twice"),
+        ([*SPECIAL_TOKENS, "a", "a"], "1 entries appear twice"),
     ],
 )
 def test_bad_vocabulary_files(tmp_path: Path, entries: list[str], message: str) -> None:

@@ -118,7 +118,7 @@ def test_which_devices_there_are(tmp_path: Path) -> None:
 
 def test_a_folder_that_cannot_be_one_is_named(tmp_path: Path, monkeypatch) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(ConfigError, match="file: locks of the GPUs cannot stand there .*set TMPDIR"):
+    with pytest.raises(ConfigError, match="file: GPU locks cannot be kept there .*set TMPDIR"):
         take(1, ["0"], folder=tmp_path / "file").__enter__()
     monkeypatch.setattr(gpu_lock.os, "getuid", lambda: 12345)
     (tmp_path / "other").mkdir()

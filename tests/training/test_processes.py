@@ -123,7 +123,7 @@ def test_what_is_not_a_number_ends_both(store, pair: Path, errors, what: str) ->
 def test_other_refusals_are_of_both(errors) -> None:
     for error in errors:
         assert "ConfigError: 1 micro-batches for 2 processes" in error["few"]
-        assert "go on from steps [3, 0]" in error["folders"] and "one folder" in error["folders"]
+        assert "continue from steps [3, 0]" in error["folders"] and "one folder" in error["folders"]
         assert "mlm begins at" in error["first"] and "about 99" in error["first"]
 
 

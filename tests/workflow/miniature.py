@@ -34,7 +34,7 @@ TIMEOUT = 1200
 
 
 #: Rules behind the tables: one job each, wherever everything is made.
-READERS_OF_TABLES = ("claims", "report")
+READERS_OF_TABLES = ("claims", "league", "report")
 
 
 @dataclass(frozen=True)
@@ -53,13 +53,13 @@ class Ended:
     def jobs(self) -> dict[str, int]:
         """Rule → number of planned jobs, from the last 'Job stats' table; without ``all`` and ``total``, and without what reads
         the finished tables and is made again with any of them (:data:`READERS_OF_TABLES`). Rules that differ in
-        their training-set sizes, or in what follows in the same job, count as one: ``finetune_questions`` is
-        ``finetune_questions_1pct_5pct`` and all others."""
+        their training-set sizes, in what follows in the same job, or in the families of a job count as one:
+        ``finetune_questions`` is ``finetune_questions_1pct_5pct`` and all others."""
         table = self.text.rpartition("Job stats:")[2]
         jobs: dict[str, int] = {}
         for name, count in re.findall(r"^(\w+) +(\d+)$", table.partition("\n\n")[0], flags=re.MULTILINE):
             if name not in ("all", "total", *READERS_OF_TABLES):
-                stage = re.sub(r"(_(\d+pct|\d+k?|label\d+|full|scored|mined))+$", "", name)
+                stage = re.sub(r"(_(\d+pct|\d+k?|label\d+|full|scored|mined))+(_together_\w+)?$", "", name)
                 jobs[stage] = jobs.get(stage, 0) + int(count)
         return jobs
 

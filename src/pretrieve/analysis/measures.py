@@ -27,7 +27,7 @@ def load_body(directory: Path, store: TokenStore, length: int, device: torch.dev
     Raises
     ------
     DataError
-        when the directory is damaged, its body is no Transformer, its vocabulary is not the store's, or it has fewer
+        when the directory is damaged, its body is not a Transformer, its vocabulary is not the store's, or it has fewer
         positions.
     """
     encoder, about = load_encoder(directory)

@@ -63,7 +63,7 @@ def add_training(parser: argparse.ArgumentParser) -> None:
     """Seed, device and checkpoints of a program that trains."""
     required(parser, int, seed="")
     add_device(parser)
-    required(parser, Path, checkpoints="directory of the checkpoints that a killed run goes on from")
+    required(parser, Path, checkpoints="directory of the checkpoints that a killed run continues from")
     seconds = os.environ.get("PRETRIEVE_CHECKPOINT_SECONDS", "60")
     parser.add_argument("--checkpoint-seconds", type=float, default=seconds, help="from one to the next")
 
@@ -112,7 +112,7 @@ def named_values(entries: Iterable[str], option: str) -> dict[str, str]:
     Raises
     ------
     ConfigError
-        for another form, or a name that comes twice.
+        for another form, or a name that appears twice.
     """
     found: dict[str, str] = {}
     for entry in entries:

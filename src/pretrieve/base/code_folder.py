@@ -9,6 +9,19 @@ from __future__ import annotations
 
 from pathlib import Path
 
+#: Schemas and templates come with the package, wherever it is installed.
+PACKAGE = Path(__file__).resolve().parents[1]
+
+
+def package_file(name: str) -> Path:
+    """The path of a file or folder of the package, in a checkout as in an installed one.
+
+    >>> package_file("schemas/config.schema.yaml").is_file()
+    True
+    """
+    return PACKAGE / name
+
+
 CODE = Path(__file__).resolve().parents[3]
 
 

@@ -106,7 +106,7 @@ def explained(error: Exception) -> DataError | None:
     room = ", ".join(f"{shutil.disk_usage(place).free:,} bytes in {place}" for place in places)
     return DataError(
         f"a file could not be written: {_KNOWN[number]} ({type(error).__name__}: {' '.join(str(error).split())}); "
-        f"free are {room}. Mend that and run the same command again: what is finished is kept."
+        f"free are {room}. Fix that and run the same command again: what is finished is kept."
     )
 
 
@@ -148,7 +148,7 @@ def check_writable(folders: Iterable[Path | str]) -> None:
     Raises
     ------
     DataError
-        for the first that cannot, is no folder, or is (in) a link that leads nowhere.
+        for the first that cannot, is not a folder, or is (in) a link that leads nowhere.
     """
     for folder in map(Path, folders):
         for place in (folder, *folder.parents):
@@ -160,7 +160,7 @@ def check_writable(folders: Iterable[Path | str]) -> None:
         standing = _standing(folder)
         if standing != folder and os.path.lexists(folder):
             raise DataError(
-                f"{folder}: is no folder; expected one, or nothing. Remove or rename it, and run the same command again."
+                f"{folder}: is not a folder; expected one, or nothing. Remove or rename it, and run the same command again."
             )
         # access() also knows of read-only file systems, whoever asks.
         if not os.access(standing, os.W_OK | os.X_OK):

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 
 class PretrieveError(Exception):
-    """Base class: something the user can mend; the message says what, where and how."""
+    """Base class: something the user can fix; the message says what, where and how."""
 
 
 class DataError(PretrieveError):

@@ -29,7 +29,7 @@ def leaves_checkpoints() -> bool:
 
 def forget_finished(root: str) -> list[Path]:
     """Remove the checkpoints below ``root`` (``results/{scale}``) of trainings that are done; returns their folders. Others
-    stay: of what was interrupted, and is no part of this run."""
+    stay: of what was interrupted, and is not part of this run."""
     done = [
         folder for folder, results in _jobs(root) if results and all(Path(place, _LAST).is_file() for place in results)
     ]

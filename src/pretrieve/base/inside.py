@@ -2,7 +2,7 @@
 
 A name in an archive, a manifest, an index, a list or an answer of a server is data: ``../../.bashrc``, ``/etc/passwd``, or the
 name of a link that leads out of its folder must not decide which file of this machine is read or written. All of them go through
-:func:`inside`; docs/faults.md lists the places. Standard library only.
+:func:`inside`; tests/faults/outside_places.py lists the places. Standard library only.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def inside(
     Raises
     ------
     DataError
-        for a name that is none, is absolute, leaves the folder, also through a link, is that of a device, has control characters
+        for a name that is not text, is absolute, leaves the folder, also by a link, is of a device, has control characters
         or is too long, and for one that collides.
     """
     folder = Path(folder)
@@ -89,7 +89,7 @@ def _wrong(name: object) -> str | None:
 
 
 def leads_out(path: Path, room: Path) -> str | None:
-    """The half of :func:`inside` that looks at the disk: why a place is none below ``room``; None where it is one."""
+    """The half of :func:`inside` that looks at the disk: why a place is not below ``room``; None where it is one."""
     try:
         real, limit = os.path.realpath(path), os.path.realpath(room)
         if real != limit and not real.startswith(limit.rstrip("/") + "/"):

@@ -3,7 +3,7 @@
 ``kill -9`` of Snakemake ends Snakemake alone: its jobs live on, and the same command starts them a second time, while the first
 ones still write the same files. So every program holds a file beside its log, which no other job has, with a lock of the system
 that ends with the process; the log itself will not do, because Snakemake removes that before it starts a job. Who finds it held
-waits: a training then goes on from the last checkpoint of the other process, which is its end.
+waits: a training then continues from the last checkpoint of the other process, which is its end.
 """
 
 from __future__ import annotations

@@ -19,6 +19,8 @@ from pretrieve.base.job_lock import hold_job
 
 #: Between the words of two commands that one process runs: a start takes as long as a small job.
 THEN = "--then"
+#: Behind it stand options of each of these commands.
+EACH = "--each"
 #: How the first line of a log begins: what the interpreter's start and a program's imports took; report-time adds it up.
 STARTED_IN = "started in "
 #: How a shell says that a program was ended by SIGPIPE, as other programs are.
@@ -102,7 +104,8 @@ def make_parser(command: ModuleType, program: str | None = None) -> argparse.Arg
 def run_command(command: ModuleType, words: list[str] | None = None, program: str | None = None) -> NoReturn:
     """Run a module of :mod:`pretrieve.commands` with the words of a command line, by default this process's.
 
-    ``FIRST OPTIONS --then SECOND OPTIONS`` runs a second command when the first has ended. Both are parsed before."""
+    ``FIRST OPTIONS --then SECOND OPTIONS --each OPTIONS`` runs a second command when the first has ended; what stands behind
+    ``--each`` are options of both. All are parsed before."""
     words = sys.argv[1:] if words is None else words
     run_program(lambda: _run(command, words, program), words)
 
@@ -121,16 +124,17 @@ def _run(command: ModuleType, words: list[str], program: str | None) -> None:
 def split_calls(words: Sequence[str]) -> list[list[str]]:
     """The words of each command.
 
-    >>> split_calls(["--out", "a", "--then", "retrieve", "--runs", "b"])
-    [['--out', 'a'], ['retrieve', '--runs', 'b']]
+    >>> split_calls(["--out", "a", "--then", "retrieve", "--runs", "b", "--each", "--threads", "2"])
+    [['--out', 'a', '--threads', '2'], ['retrieve', '--runs', 'b', '--threads', '2']]
     """
     parts: list[list[str]] = [[]]
-    for word in words:
+    end = list(words).index(EACH) if EACH in words else len(words)
+    for word in words[:end]:
         if word == THEN:
             parts.append([])
         else:
             parts[-1].append(word)
-    return parts
+    return [[*part, *words[end + 1 :]] for part in parts]
 
 
 def run_program(function: Callable[[], None], words: list[str] | None = None) -> NoReturn:

@@ -36,7 +36,7 @@ class Progress:
             self._bar = tqdm(desc=label, unit=f" {unit}", mininterval=0.5, **options)
 
     def advance(self, n: int = 1, note: str = "") -> None:
-        """Add ``n`` to the count; ``note`` (a loss, say) is shown behind it."""
+        """Add ``n`` to the count; ``note`` (a loss, say) is shown after it."""
         self.count += n
         self._note = note or self._note
         if self._bar is not None:

@@ -29,7 +29,7 @@ def version_of(folder: Path | str) -> Version:
 
 
 def changed_files(folder: Path | str = ".") -> list[str]:
-    """Paths that differ from the last commit, sorted. Raises PretrieveError when ``folder`` is no git checkout."""
+    """Paths that differ from the last commit, sorted. Raises PretrieveError when ``folder`` is not a git checkout."""
     # -z leaves odd names unquoted; --no-renames keeps it to one name an entry.
     entries = _git(folder, "status", "--porcelain", "--no-renames", "-z").split("\0")
     return sorted(entry[3:] for entry in entries if entry)

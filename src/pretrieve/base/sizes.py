@@ -1,7 +1,7 @@
-"""How large a file from outside may be: what its publisher says and a margin, or so many times its packed size.
+"""How large a file from outside may be: what its publisher says and a margin, or this many times its packed size.
 
 A file of 1.5 kB can say that it unpacks to 2 GB, and a server can send for ever. The limits are far above what data sets have;
-the environment variable :data:`FACTOR` raises all of them at once, by so many times. Standard library only.
+the environment variable :data:`FACTOR` raises all of them at once, by this many times. Standard library only.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def factor(environment: Mapping[str, str] = os.environ) -> float:
     Raises
     ------
     ConfigError
-        when the variable is no number above 0.
+        when the variable is not a number above 0.
     """
     text = environment.get(FACTOR) or "1"
     try:
@@ -47,7 +47,7 @@ def stated_limit(size: int) -> int:
 
 
 def unpacked_limit(packed: int) -> int:
-    """Bytes that so many packed bytes may unpack to."""
+    """Bytes that this many packed bytes may unpack to."""
     return int((RATIO * packed + MARGIN) * factor())
 
 

@@ -31,7 +31,7 @@ class Reader:
     its tasks are for. collection: whether it reads into a collection, from which a task is made, or writes the task itself.
     answers: whether its questions have answers to match.
 
-    files: name → the publisher's file, or ''. optional: those that can be left out; alone: a file that stands in place of all
+    files: name → the publisher's file, or ''. optional: those that can be omitted; alone: a file that stands in place of all
     others. sources: name → the raw file of ``resources/sources.tsv`` where a data set names none. tables: of the corpus that a
     data set is made of; a collection gets them as files. negatives: the file without which a collection has none.
 
@@ -367,7 +367,7 @@ def options_of(dataset: Mapping[str, Any]) -> dict[str, Any]:
 
 def ships_negatives(dataset: Mapping[str, Any]) -> bool:
     """Whether a data set of the configuration comes with negatives of its publisher: MS MARCO's triples where they are named,
-    and DPR's hard negatives unless they are left out.
+    and DPR's hard negatives unless they are omitted.
 
     >>> ships_negatives({"reader": "dpr", "files": {"train": "biencoder-nq-train.json"}})
     True

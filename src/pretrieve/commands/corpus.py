@@ -18,9 +18,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("reader", nargs="?", metavar="READER", help=", ".join(READERS))
     parser.add_argument("--files", nargs="+", default=[], metavar="NAME=PATH", help="the reader's files")
     parser.add_argument("--part", nargs="+", action="append", default=[], metavar="NAME=READER|FILE=PATH")
-    parser.add_argument("--exclude", type=Path, help="titles whose articles are left out, one a line")
+    parser.add_argument("--exclude", type=Path, help="titles of articles to skip, one per line")
     required(parser, Path, out="directory of the corpus")
-    parser.add_argument("--expect", nargs="*", default=[], metavar="COUNT=N", help="counts that must come out")
+    parser.add_argument("--expect", nargs="*", default=[], metavar="COUNT=N", help="expected counts")
 
 
 def main(arguments: argparse.Namespace) -> None:

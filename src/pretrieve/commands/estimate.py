@@ -37,13 +37,15 @@ LARGEST = 8
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_run(parser)
     parser.add_argument(
-        "--gpus", type=int, help=f"0: everything on cores; unless given, {PAPER_GPUS} at the scale paper, else 0"
+        "--gpus", type=int, help=f"0: everything on cores; default: {PAPER_GPUS} at the scale paper, else 0"
     )
-    parser.add_argument("--gpus-per-job", type=int, default=MOST_GPUS, help="at most, whatever a stage asks for")
+    parser.add_argument("--gpus-per-job", type=int, default=MOST_GPUS, help="at most, even if a stage asks for more")
     parser.add_argument("--cores", type=int, help=f"of this machine, or {CORES_OF_A_GPU} for each GPU, unless given")
     parser.add_argument("--gpu", help=f"kind of GPU, where none is measured; {USUAL_GPU} if there is none here")
     parser.add_argument("--mfu", type=float, default=MFU, help="share of its peak that training is assumed to reach")
-    parser.add_argument("--rates", type=Path, nargs="*", default=[], help="measured before: of a core, of a GPU")
+    parser.add_argument(
+        "--rates", type=Path, nargs="*", default=[], help="files of rates that --measure wrote: of a core, of a GPU"
+    )
     parser.add_argument("--measure", type=Path, metavar="FILE", help="write this machine's rates, and do nothing else")
     parser.add_argument(
         "--compare", type=Path, metavar="DIR", help="results of a finished run: expected against measured"

@@ -19,7 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     required(parser, Path, model="an exported retriever, or any directory of sentence-transformers")
     required_lists(parser, str, tasks="folders, tasks of mteb such as NanoSciFactRetrieval, or NanoBEIR")
     parser.add_argument("--check", action="store_true", help="compute the numbers of folders here too, and compare")
-    parser.add_argument("--out", type=Path, help="NAME.json; NAME.md is written beside it")
+    parser.add_argument("--out", type=Path, help="NAME.json; NAME.md is written next to it")
     add_threads(parser)
 
 

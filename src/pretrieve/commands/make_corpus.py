@@ -19,7 +19,7 @@ from pretrieve.raw.raw_text import Warnings
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "place",
-        help=f"a folder of texts ({', '.join(TEXTS)}, in any depth), tables ({', '.join(TABLES)}), or hub:OWNER/NAME[:CONFIG]",
+        help=f"a folder of texts ({', '.join(TEXTS)}, subfolders too), tables ({', '.join(TABLES)}), or hub:OWNER/NAME[:CONFIG]",
     )
     parser.add_argument("--documents", default="files", help=f"what a document of texts is: {' or '.join(DOCUMENTS)}")
     parser.add_argument(

@@ -26,9 +26,11 @@ def passages(corpus: Path) -> Iterator[Document]:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--questions", type=Path, default=Path("resources/questions"), help="train, dev and test.json")
-    parser.add_argument("--corpus", type=Path, help="directory of a corpus: more documents, that answer no question")
-    parser.add_argument("--documents", type=int, default=5000, help="at most so many (default 5000)")
-    parser.add_argument("--without-train", action="store_true", help="leave the train split out")
+    parser.add_argument(
+        "--corpus", type=Path, help="directory of a corpus: further documents, which answer no question"
+    )
+    parser.add_argument("--documents", type=int, default=5000, help="at most this many (default 5000)")
+    parser.add_argument("--without-train", action="store_true", help="omit the train split")
     required(parser, Path, out="")
 
 
@@ -49,7 +51,7 @@ def main(args: argparse.Namespace) -> None:
                 judgements[split].append((question.id, document.doc_id))
     if args.documents < len(documents):
         raise ConfigError(
-            f"--documents is {args.documents}; the questions alone have {len(documents)}: give at least that."
+            f"--documents is {args.documents}; the questions are about {len(documents)}; expected at least that."
         )
     for document in passages(args.corpus) if args.corpus else ():
         if len(documents) == args.documents:

@@ -45,7 +45,7 @@ def main(options: argparse.Namespace) -> None:
         kind, system, weights = (choice["deploy"].get(key) for key in ("kind", "dense", "weights"))
     except (KeyError, TypeError, AttributeError):
         raise DataError(
-            f"{options.choice}: has no 'deploy' that says what to search by; make the table anew."
+            f"{options.choice}: has no 'deploy' that says what to search by; make the table again."
         ) from None
     settings = SearchSettings(kind, weights, options.depth, options.k1, options.b)
     with deploying(options.out, settings) as out:

@@ -79,7 +79,7 @@ def _dense(arguments: argparse.Namespace, task: TaskSearch, system: str, seed: i
     store = Path(paths.embedding_dir(request["root"], system, request["dataset"], seed))
     device = choose_device(arguments.precision, arguments.threads)
     task.embed_beside(retriever, store, "development", wanted, device)
-    return search_task(task.ids.store_of("development", wanted), store, wanted, task.depth, threads=task.threads)
+    return search_task(task.ids.store_of("development", wanted), store, task.depth, threads=task.threads)
 
 
 def _with_empty(run: Run, queries: list[str]) -> Run:

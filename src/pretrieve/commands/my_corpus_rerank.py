@@ -8,7 +8,7 @@ from pathlib import Path
 from pretrieve.base.arguments import add_device, required
 from pretrieve.base.paths import cost_beside
 from pretrieve.evaluation.task_scores import score_runs
-from pretrieve.finetuning.cross_reranking import rerank_hits
+from pretrieve.finetuning.cross_encoding import rerank_hits
 from pretrieve.models.retriever_files import load_cross_encoder
 from pretrieve.retrieval.trec_run import read_trec, write_trec
 from pretrieve.tasks.dataset import Dataset

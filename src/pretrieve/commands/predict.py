@@ -26,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     required_lists(parser, str, sizes="training-set size of each model")
     required_lists(parser, Path, predictions="one .tsv.gz for each model", outputs="one metrics JSON for each model")
     required(parser, json_object, options="JSON with passage_length and query_length")
-    parser.add_argument("--metrics", nargs="*", default=[], help="all of the task's kind, unless given")
+    parser.add_argument("--metrics", nargs="*", default=[], help="default: all of the task's kind")
     parser.add_argument("--split", default="test", choices=("test", "dev", "valid"))
     add_device(parser)
 

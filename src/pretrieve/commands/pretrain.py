@@ -19,14 +19,14 @@ from pretrieve.training.run_settings import RunSettings
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     required(parser, Path, store="")
     required(parser, json_object, options="JSON of EncoderOptions")
-    parser.add_argument("--start", type=Path, help="directory of the encoder or checkpoint to go on from")
+    parser.add_argument("--start", type=Path, help="directory of the encoder or checkpoint to start from")
     add_training(parser)
     parser.add_argument("--token-budget", type=int, help="tokens of a micro-batch: bounds memory, changes no result")
     parser.add_argument(
         "--compile", action="store_true", help="torch.compile for the layers (a GPU's gain; slow to start)"
     )
     required(parser, Path, out="")
-    parser.add_argument("--snapshots", nargs="*", type=Path, default=[], help="directories for the weights on the way")
+    parser.add_argument("--snapshots", nargs="*", type=Path, default=[], help="directories for intermediate weights")
     parser.add_argument("--at", nargs="*", type=float, default=[], help="the share of the steps of each of them")
 
 

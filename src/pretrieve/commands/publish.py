@@ -1,6 +1,6 @@
 """Publish a finished run: tables, figures, claims and report.
 
-They are copied to results/published; docs/results.md is written, and one table is shown in README.md.
+They are copied to results/published; docs/results.md is written, and README.md shows one claim of each paper.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ import datetime
 from pathlib import Path
 
 from pretrieve.base.arguments import add_config_file, required
+from pretrieve.operations.publish.headlines import HEADLINES
 from pretrieve.operations.publish.publish import publish
 from pretrieve.reporting.report.status import configured
-from pretrieve.workflow.commands import DEFAULT_SCALE
 from pretrieve.workflow.config_files import read_config
 from pretrieve.workflow.scales import at_scale
 
@@ -24,7 +24,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--figures", nargs="*", metavar="PAPER/FIGURE", help="instead of those of the configuration")
     parser.add_argument("--repository", type=Path, default=Path("."), metavar="FOLDER", help="checkout with README.md")
     parser.add_argument("--date", type=datetime.date.fromisoformat, default=datetime.date.today(), metavar="YYYY-MM-DD")
-    parser.add_argument("--readme-table", default="pretraining_tasks/table3", metavar="PAPER/TABLE")
+    parser.add_argument(
+        "--readme",
+        action=argparse.BooleanOptionalAction,
+        help="show this run in README.md, or not (default: only the demo)",
+    )
 
 
 def main(options: argparse.Namespace) -> None:
@@ -35,12 +39,7 @@ def main(options: argparse.Namespace) -> None:
         config,
         options.repository,
         options.date.isoformat(),
-        options.readme_table,
         at_scale({**config, "scale": options.scale}).get("figures", []) if options.figures is None else options.figures,
+        None if options.readme is None else HEADLINES if options.readme else (),
     )
-    shown = (
-        "docs/results.md and README.md show"
-        if options.scale == DEFAULT_SCALE
-        else f"docs/results-{options.scale}.md shows"
-    )
-    print(f"published to {target}; {shown} it. All of it is yours to commit.")
+    print(f"published to {target}. `git status` shows the pages that were written. All of it is yours to commit.")

@@ -16,7 +16,7 @@ from pretrieve.training.cost import Cost
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     required(parser, Path, collection="directory with negatives.parquet", task="task made of it")
-    parser.add_argument("--depth", type=int, default=200, help="of each query, at most so many")
+    parser.add_argument("--depth", type=int, default=200, help="at most this many of each query")
     required(parser, Path, out="file of negatives, .jsonl.gz")
 
 

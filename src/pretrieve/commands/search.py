@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import textwrap
+from collections import Counter
 from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
@@ -16,7 +18,6 @@ from pretrieve.corpora.beir_documents import id_of, text_of
 from pretrieve.corpora.record_tables import JSON_LINES
 from pretrieve.raw.raw_text import Warnings, read_json_lines, read_lines
 from pretrieve.retrieval.deployed_index import DeployedIndex, Hit, load_index
-from pretrieve.retrieval.snippet import on_one_line, snippet
 from pretrieve.retrieval.trec_run import write_trec
 
 #: Questions of a file that are searched together.
@@ -91,3 +92,46 @@ def _page(question: str, hits: Sequence[Hit]) -> str:
         lines += [f"{hit.rank:>3}  {hit.score:.4f}  {heading}"]
         lines += textwrap.wrap(snippet(hit.text, question), 100, initial_indent=" " * 13, subsequent_indent=" " * 13)
     return "\n".join(lines) + "\n"
+
+
+#: Shorter words are in every text.
+_SHORTEST = 4
+
+
+def on_one_line(text: str) -> str:
+    """A text for a terminal: blanks for line breaks and for what a terminal would obey.
+
+    >>> on_one_line("a\\x1b[2Jboat\\nfloats")
+    'a [2Jboat floats'
+    """
+    return " ".join("".join(sign if sign.isprintable() else " " for sign in text).split())
+
+
+def snippet(text: str, question: str, length: int = 200) -> str:
+    """The ``length`` characters with the most different words of the question; the beginning, where there is none.
+
+    >>> snippet("The sea is deep. " * 9 + "An anchor holds a boat.", "what holds a boat?", 40)
+    '… The sea is deep. An anchor holds a boat.'
+    """
+    line = on_one_line(text)
+    if len(line) <= length:
+        return line
+    words = {word for word in re.findall(r"\w+", question.lower()) if len(word) >= _SHORTEST}
+    found = [(match.start(), match[0].lower()) for match in re.finditer(r"\w+", line) if match[0].lower() in words]
+    best, most, end = 0, 0, 0
+    within = Counter[str]()  # of the words from a place on, over ``length`` characters
+    for start, word in found:
+        while end < len(found) and found[end][0] < start + length:
+            within[found[end][1]] += 1
+            end += 1
+        if len(within) > most:
+            best, most = start, len(within)
+        within[word] -= 1
+        if not within[word]:
+            del within[word]
+    begin = max(0, min(best - length // 8, len(line) - length))
+    begin = line.rfind(" ", 0, begin) + 1 if begin else 0
+    shown = line[begin : begin + length]
+    if begin + length < len(line):
+        shown = shown.rpartition(" ")[0] + " …"
+    return f"… {shown}" if begin else shown

@@ -11,7 +11,7 @@ from pretrieve.operations.bundle.unpack import report, unbundle
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     required(parser, Path, file="the runner's folder out/, or one slice in it")
-    parser.add_argument("--any-code", action="store_true", help="take results of other source files, too")
+    parser.add_argument("--any-code", action="store_true", help="accept results of other source files, too")
     parser.add_argument("--config", nargs="*", default=[], metavar="KEY=VALUE", help="what the bundle was made with")
 
 

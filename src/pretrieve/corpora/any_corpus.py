@@ -53,7 +53,7 @@ class Source(NamedTuple):
 
 
 class Converted(NamedTuple):
-    """corpus: the ``corpus.jsonl``; notes: what was left out, a line each."""
+    """corpus: the ``corpus.jsonl``; notes: what was omitted, a line each."""
 
     corpus: Path
     notes: tuple[str, ...]

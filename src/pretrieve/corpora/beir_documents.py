@@ -46,7 +46,7 @@ def sections_of(text: str) -> list[Section]:
 
 
 def document_fields(record: dict[str, Any], path: Path, line: int, warnings: Warnings) -> tuple[str, str, str]:
-    """Id, title ('' for none) and text of a document. Raises DataError where one of them is no text, or the id is empty."""
+    """Id, title ('' for none) and text of a document. Raises DataError where one of them is not text, or the id is empty."""
     doc_id = id_of(record, path, line, warnings)
     return doc_id, text_of(record, "title", path, line), text_of(record, "text", path, line)
 
@@ -71,7 +71,7 @@ def id_of(record: dict[str, Any], path: Path, line: int, warnings: Warnings) -> 
 
 
 def text_of(record: dict[str, Any], key: str, path: Path, line: int) -> str:
-    """The text of a key; '' for a title that is missing or null. Raises DataError where it is no text."""
+    """The text of a key; '' for a title that is missing or null. Raises DataError where it is not text."""
     value = record.get(key)
     if value is None and key == "title":
         return ""

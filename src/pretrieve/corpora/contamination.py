@@ -154,7 +154,7 @@ def _of_squad(path: Path) -> list[TestParagraph]:
             for paragraph in article["paragraphs"]
         ]
         if not all(isinstance(text, str) for paragraph in found for text in (paragraph.title, paragraph.text)):
-            raise TypeError("a title or context is no text")
+            raise TypeError("a title or context is not text")
         return found
     except (KeyError, TypeError) as error:
         raise DataError(

@@ -11,14 +11,14 @@ Format: https://github.com/attardi/wikiextractor, section "Usage". ::
 
     </doc>
 
-Line 1 repeats the title. Every other line is a paragraph, or a heading with a full stop behind it. Nothing tells the
+Line 1 repeats the title. Every other line is a paragraph, or a heading with a full stop after it. Nothing tells the
 two apart, nor the level of a heading, so here:
 
 * a line of less than 60 characters is never a paragraph (as in :mod:`pretrieve.corpora.wikitext`);
 * such a line is a heading, of level 2, when it ends with ``.``, begins with a capital, a digit or a quotation mark,
-  and is no sentence: it holds none of :data:`VERBS` and no other full stop that ends a sentence;
-* sections of references and of nothing but headings are left out, like lists, lone formulas and everything else that
-  is no prose by :func:`~pretrieve.corpora.wikitext.is_prose`.
+  and is not a sentence: it holds none of :data:`VERBS` and no other full stop that ends a sentence;
+* sections of references and of nothing but headings are omitted, like lists, lone formulas and everything else that
+  is not prose by :func:`~pretrieve.corpora.wikitext.is_prose`.
 
 Links are kept where the extractor was told to keep them (``--links``): ``<a href="Title">label</a>``, also with ``<``
 and ``>`` written as entities, which some versions do. Other tags go; their text stays.
@@ -48,7 +48,7 @@ from pretrieve.raw.raw_text import Warnings, read_lines
 _ATTRIBUTE = re.compile(r'(\w+)="(.*?)"(?=\s+\w+="|\s*>$)')
 _ANCHOR = re.compile(r'<a href="([^"]*)">(.*?)</a>', re.I)
 _TAG = re.compile(r"</?[a-zA-Z][^<>]*>")
-#: Numbers of so many digits are sure to fit the corpus's column; Wikipedia's have 8.
+#: Numbers of this many digits are sure to fit the corpus's column; Wikipedia's have 8.
 _ID_DIGITS = 18
 _INNER_STOP = re.compile(r"[a-z)]{2}[.;] ")
 #: Verbs that make a short line a sentence. Headings have participles, but hardly ever one of these.

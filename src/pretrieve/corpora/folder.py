@@ -4,7 +4,7 @@ Every plain-text, Markdown, HTML and PDF file below the folder is an article, in
 stands in it, or the name of the file. Headings of Markdown (:mod:`pretrieve.corpora.markdown`) and of web pages
 (:mod:`pretrieve.corpora.web_page`), and pages of a PDF (:mod:`pretrieve.corpora.pdf_text`) divide it into sections; links between
 Markdown files become links of the corpus. In a plain-text file blank lines separate paragraphs. All text counts: unlike an
-encyclopaedia's, a short paragraph of a manual is no remains of a layout.
+encyclopaedia's, a short paragraph of a manual is not a remnant of a layout.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def _contents(folder: Path, file: Path) -> tuple[str, list[Section]]:
 
 
 def read_folder(paths: Iterable[Path], warnings: Warnings) -> Iterator[Article | Redirect]:
-    """The articles of the files; behind each its places as other names, which links to files lead through.
+    """The articles of the files; after each its places as other names, which links to files lead through.
 
     Raises
     ------

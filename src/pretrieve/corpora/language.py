@@ -3,7 +3,7 @@
 py3langid (a naive Bayes classifier over byte n-grams, after Lui & Baldwin 2012, https://aclanthology.org/P12-3005) judges blocks
 of texts: a single title is too short for it. The languages that count are those that Anserini has an analyser for (its
 ``AnalyzerMap``, and English; without Thai, whose words the Java runtime in the lock cannot tell apart). A corpus in another one
-gets :data:`NONE`: words are cut as Unicode says, in lower case, and neither stemmed nor left out.
+gets :data:`NONE`: words are cut as Unicode says, in lower case, and neither stemmed nor omitted.
 """
 
 from __future__ import annotations

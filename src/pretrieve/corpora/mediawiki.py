@@ -1,7 +1,7 @@
 """MediaWiki XML dumps (``pages-articles``, export-0.3 … 0.11), read as a stream.
 
 Format: https://www.mediawiki.org/wiki/Help:Export#Export_format. A dump is one ``<mediawiki>`` element with a
-``<page>`` for each page; multistream dumps are many bz2 streams behind one another, which are read as one
+``<page>`` for each page; multistream dumps are many bz2 streams one after another, which are read as one
 (:func:`~pretrieve.raw.raw_bytes.open_raw`).
 Only one page is in memory at a time, so a 20 GB dump needs as much memory as a small one.
 
@@ -50,7 +50,7 @@ def read_pages(path: Path, namespace: int = 0) -> Iterator[Page]:
     ------
     DataError
         when the file is truncated, is not bz2/gzip/XML, holds no ``<mediawiki>`` element, has a page whose ``<id>`` or
-        ``<ns>`` is no number, or one without ``<ns>`` and no table of namespaces; the message names the file, the line (of
+        ``<ns>`` is not a number, or one without ``<ns>`` and no table of namespaces; the message names the file, the line (of
         the XML) and the last page that was read whole.
     """
     last = "none"

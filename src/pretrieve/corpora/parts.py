@@ -1,4 +1,4 @@
-"""A corpus of several parts: one part's articles after another's, titles left out.
+"""A corpus of several parts: one part's articles after another's, titles omitted.
 
 Formats: :mod:`pretrieve.corpora.readers`. What happened on the way stands in ``stats.json``.
 """
@@ -30,8 +30,8 @@ def read_parts(
     """The articles of all parts, one part after another.
 
     Of a title in two parts the first part's article counts; within a part titles may come again, as in BEIR.
-    ``counts`` gets, with ``exclude``: ``excluded`` (articles left out) and ``excluded_titles`` (of how many in the
-    file); with several parts: ``duplicate_titles`` (articles left out) and ``parts`` (articles kept, by part).
+    ``counts`` gets, with ``exclude``: ``excluded`` (articles omitted) and ``excluded_titles`` (of how many in the
+    file); with several parts: ``duplicate_titles`` (articles omitted) and ``parts`` (articles kept, by part).
     """
     unwanted = {title: 0 for title in map(normalise_title, read_titles(exclude) if exclude else ()) if title}
     earlier = EarlierTitles()

@@ -30,7 +30,7 @@ def read_pdf(path: Path) -> tuple[str, list[Section]]:
     """
     from pypdf import PdfReader
 
-    logging.getLogger("pypdf").setLevel(logging.CRITICAL)  # what it mends it also mentions, page by page
+    logging.getLogger("pypdf").setLevel(logging.CRITICAL)  # what it fixes it also mentions, page by page
     limit, length = unpacked_limit(path.stat().st_size), 0
     sections: list[Section] = []
     try:

@@ -84,7 +84,7 @@ def text_files(paths: Iterable[Path], suffixes: tuple[str, ...] = SUFFIXES) -> l
 
 
 def passed_over(folder: Path, suffixes: tuple[str, ...] = SUFFIXES) -> list[Path]:
-    """What :func:`text_files` leaves out of a folder, in the order of the names: files with other suffixes, links that lead
+    """What :func:`text_files` omits of a folder, in the order of the names: files with other suffixes, links that lead
     nowhere or to folders; nothing hidden."""
     taken = {file for _, file in text_files([folder], suffixes)} if folder.is_dir() else set()
     inside = [file.relative_to(folder) for file in folder.rglob("*") if file.is_symlink() or not file.is_dir()]

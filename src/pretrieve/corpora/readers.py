@@ -8,7 +8,7 @@ module is imported when a corpus is built. A corpus is one of ::
     {dump: enwiki-fragment, leads: encyclopaedia-leads}                  # short for reader mediawiki
 
 A file is the name of a source (``resources/sources.tsv``) or a path. ``exclude`` names a file of titles, one a line,
-whose articles are left out (:mod:`pretrieve.corpora.contamination` writes such a file); ``expect`` has counts that must come
+whose articles are omitted (:mod:`pretrieve.corpora.contamination` writes such a file); ``expect`` has counts that must come
 out.
 """
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class Reader:
     """A format: the function ``read`` of a module, which gets a path for each of the ``required`` and ``optional`` files (None
-    for one that is not given), and the warnings. ``series``: the required file may come again with something behind its name
+    for one that is not given), and the warnings. ``series``: the required file may come again with something after its name
     (``text``, ``text-2``, ``text-b``), for a collection in several files, which are read in the order given; ``read`` gets a
     list of them."""
 
@@ -110,7 +110,7 @@ def check_part(part: Part, where: str) -> None:
 
 
 def parts_of(corpora: Mapping[str, Mapping[str, Any]], name: str) -> list[Part]:
-    """The parts of a corpus of the configuration; one for a corpus that is no list of parts.
+    """The parts of a corpus of the configuration; one for a corpus that is not a list of parts.
 
     Raises
     ------
@@ -128,7 +128,7 @@ def parts_of(corpora: Mapping[str, Mapping[str, Any]], name: str) -> list[Part]:
         for part in options["parts"]:
             if part not in corpora:
                 raise ConfigError(
-                    f"{where}.parts: {part!r} is no corpus; there are {', '.join(corpora)}{nearest(part, corpora)}"
+                    f"{where}.parts: {part!r} is not a corpus; there are {', '.join(corpora)}{nearest(part, corpora)}"
                 )
             if "parts" in corpora[part]:
                 raise ConfigError(f"{where}.parts: {part!r} has parts of its own; name those instead.")

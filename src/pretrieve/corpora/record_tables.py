@@ -6,7 +6,7 @@ without a column of ids the rows are numbered from 1, over all its files.
 * CSV and TSV have a header line; the separator is whichever of tab, comma and semicolon is most in it, quotes are those of RFC
   4180.
 * The columns of JSON lines are the keys of the first 1,000 objects; one may lack some of them.
-* Data sets of the hub, ``hub:OWNER/NAME``, with ``:CONFIG`` behind it where there are several, through the package ``datasets``:
+* Data sets of the hub, ``hub:OWNER/NAME``, with ``:CONFIG`` after it where there are several, through the package ``datasets``:
   from its cache, or from the hub where there is a network. All splits, one after another.
 """
 
@@ -171,7 +171,7 @@ def _parquet(path: Path) -> tuple[list[str], Read]:
                         number += 1
                         yield number, row
         except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
-            raise DataError(f"{path}: damaged behind row {number:,} ({error}); fetch or write it again.") from None
+            raise DataError(f"{path}: damaged after row {number:,} ({error}); fetch or write it again.") from None
 
     return columns, read
 
@@ -218,7 +218,7 @@ def _find(path: object, columns: Sequence[str], given: Mapping[str, str]) -> dic
         if what in given:
             if given[what] not in columns:
                 raise ConfigError(
-                    f"columns: {what}: {given[what]!r} is no column of {path}; it has {_listed(columns)}"
+                    f"columns: {what}: {given[what]!r} is not a column of {path}; it has {_listed(columns)}"
                     f"{nearest(given[what], columns[:_SHOWN])}"
                 )
             found[what] = given[what]

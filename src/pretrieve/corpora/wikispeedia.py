@@ -21,9 +21,9 @@ The texts are what a text browser showed::
     History
 
 * Headings stand at column 0 between blank lines; their level is not to be seen (2 here). Prose is indented by three
-  blanks and wrapped at column 74. What is indented otherwise is a list, a table or code, and is left out.
-* A line goes on in the next one only where the next word had no room in it. That parts captions, verse and boxes,
-  which stand line under line, from prose. ``Enlarge`` follows a picture's caption, which comes again behind it: both
+  blanks and wrapped at column 74. What is indented otherwise is a list, a table or code, and is omitted.
+* A line continues in the next one only where the next word had no room in it. That parts captions, verse and boxes,
+  which stand line under line, from prose. ``Enlarge`` follows a picture's caption, which comes again after it: both
   go.
 * From ``Retrieved from "`` on it is the footer.
 
@@ -32,7 +32,7 @@ the query's page stands (paper ``pretraining_tasks`` §3), so a link needs its p
 target's title as whole words in the article's prose, letters of either case, which is where Wikipedia's authors are
 asked to set a link (https://en.wikipedia.org/wiki/Wikipedia:Manual_of_Style/Linking). Tried are the title, the title
 without its bracket (``Mercury (planet)``), and either with a plural ``s`` or ``es``; of titles within one another the
-longest. A link with no such place stood in a list or box or under another label. It is counted and left out: put into
+longest. A link with no such place stood in a list or box or under another label. It is counted and omitted: put into
 the first passage, say, it would make WLP pairs of a passage and a page that it does not speak of.
 """
 
@@ -93,7 +93,7 @@ def read_links(path: Path) -> dict[str, list[str]]:
         except UnicodeError:
             raise DataError(f"{path}: line {number}: {line[:80]!r} is not URL-encoded UTF-8.") from None
         if target in links.setdefault(source, {}):
-            raise DataError(f"{path}: line {number}: the link {source!r} → {target!r} is there a second time.")
+            raise DataError(f"{path}: line {number}: the link {source!r} → {target!r} is repeated.")
         links[source][target] = None
     return {source: list(targets) for source, targets in links.items()}
 
@@ -105,7 +105,7 @@ def read_texts(path: Path) -> Iterator[tuple[str, str]]:
     Raises
     ------
     DataError
-        for a damaged or cut tar file, a member that is no ``.txt`` file or would leave the folder it is unpacked to, and text
+        for a damaged or cut tar file, a member that is not a ``.txt`` file or would leave the folder it is unpacked to, and text
         that is not UTF-8.
     """
     if path.is_dir():
@@ -129,7 +129,7 @@ def _decode(path: Path, name: str, content: bytes) -> str:
 
 
 def _unwrap(lines: Iterable[str]) -> list[str]:
-    """Paragraphs from wrapped lines: a line goes on in the next when the next one's first word had no room in it."""
+    """Paragraphs from wrapped lines: a line continues in the next when the next one's first word had no room in it."""
     joined: list[str] = []
     room = 0
     for line in lines:
@@ -144,7 +144,7 @@ def _unwrap(lines: Iterable[str]) -> list[str]:
 
 
 def _without_captions(pieces: list[str]) -> list[str]:
-    """Drop ``Enlarge`` and the caption before and behind it. The two differ in blanks beside links, and either may
+    """Drop ``Enlarge`` and the caption before and after it. The two differ in blanks beside links, and either may
     have run on with the prose beside it, where a line was full."""
     kept: list[str] = []
     rest = iter(pieces)
@@ -270,7 +270,7 @@ def read_wikispeedia(articles: Path, links: Path, warnings: Warnings) -> Iterato
         except UnicodeError:
             raise DataError(f"{articles}: {name}.txt: the name is not URL-encoded UTF-8.") from None
         if title in seen:
-            raise DataError(f"{articles}: {name}.txt is there a second time.")
+            raise DataError(f"{articles}: {name}.txt is repeated.")
         seen.add(title)
         heading, sections = parse_text(text)
         if heading != title:

@@ -28,8 +28,8 @@ def hits_at(
 ) -> dict[int, dict[str, int]]:
     """``hits[k][query_id]``, 0 or 1, for every question of ``answers`` and in its order.
 
-    A question that is missing from the run, or has no hits there, counts 0; one that only the run has is left out.
-    Each passage is cut into words at most once, and none behind the first hit of its question.
+    A question that is missing from the run, or has no hits there, counts 0; one that only the run has is omitted.
+    Each passage is cut into words at most once, and none after the first hit of its question.
 
     Raises ConfigError when a cut is below 1 or there is none, and DataError when a document of the run has no passage.
     """
@@ -100,7 +100,7 @@ class TaskAnswers:
 def read_passages(path: Path, doc_ids: Collection[str]) -> dict[str, str]:
     """The texts, without titles, of ``doc_ids`` from a task's ``corpus.parquet``, row group by row group.
 
-    Ids that the file lacks are left out. A missing or damaged file is a DataError.
+    Ids that the file lacks are omitted. A missing or damaged file is a DataError.
     """
     if not doc_ids:
         return {}

@@ -1,9 +1,9 @@
 """What guessing scores: the value of a metric that a ranking in random order, or a guessed label, is expected to have.
 
 A small model after a short training may have learnt nothing. Then the differences of its scores are noise whatever their ratio
-is, so metrics files carry these levels, and :mod:`pretrieve.reporting.claims.verdicts` takes no value for a finding that is
-not beyond them. With N candidates of which r are relevant, in random order; k is at most the depth of the run, which is that
-of ``mrr``. R documents are relevant in all: where only some candidates are ranked, R can be more than r.
+is, so metrics files carry these levels, and :mod:`pretrieve.reporting.claims.verdicts` uses no value that is not beyond them.
+With N candidates of which r are relevant, in random order; k is at most the depth of the run, which is that of ``mrr``. R
+documents are relevant in all: where only some candidates are ranked, R can be more than r.
 
 ===============  ===============================================================================================================
 ``recall@k``     k/N · r/R
@@ -20,7 +20,7 @@ MIND's ``mrr``   of an impression with N candidates: Σ_{j ≤ N} 1/j / N
 MIND's ndcg@k    of an impression with r of N clicked: r/N · Σ_{j ≤ k} 1/log2(j + 1) / best DCG@k
 ===============  ===============================================================================================================
 
-All others are permuted (:mod:`pretrieve.evaluation.permutation`). Contrastive entropy has its own level.
+All others are permuted (:mod:`pretrieve.evaluation.metrics_record`). Contrastive entropy has its own level.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ import numpy as np
 from pretrieve.evaluation.predictions import Prediction
 
 _NAME = re.compile(r"(recall_cap|recall|precision|hit_rate|mrr|ndcg)(?:@([1-9][0-9]*))?")
-#: One-sided: a mean that is further above the level than so many of its standard errors is beyond chance (p < 0.05).
+#: One-sided: a mean that is this many of its standard errors above the level is beyond chance (p < 0.05).
 _BEYOND = 1.645
 
 
@@ -49,8 +49,7 @@ def chance_levels(
 ) -> dict[str, float]:
     """Metric → its expected mean over the queries of the qrels, for those of ``metrics`` that have a formula.
 
-    candidates: how many documents every query is ranked against, or those of each query; depth: so many of them a ranking has
-    at most.
+    candidates: how many documents every query is ranked against, or those of each query; depth: the most that a ranking has.
     """
     if not qrels or not depth:
         return {}

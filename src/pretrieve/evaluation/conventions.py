@@ -73,8 +73,8 @@ def check_conventions(names: Sequence[str]) -> None:
 def drop_identical_ids(run: Run) -> Run:
     """The run without hits whose document id is the query's id.
 
-    In ArguAna each query is itself a document of the corpus, and the first hit of a good model; the argument that is
-    looked for is another one. BEIR drops such hits in **every** task (beir/retrieval/evaluation.py, ``evaluate``,
+    In ArguAna each query is itself a document of the corpus, and the first hit of a good model; the argument
+    that is wanted is another one. BEIR drops such hits in **every** task (beir/retrieval/evaluation.py, ``evaluate``,
     ``ignore_identical_ids=True``), where ids of queries and documents may be equal by chance too. It does so before
     it cuts the list (exact_search.py:114), so search one document deeper than the largest cut.
     """
@@ -101,12 +101,12 @@ def msmarco_mrr(
     From ``msmarco_passage_eval.py`` and ``msmarco_doc_eval.py`` (castorini/anserini-tools@5b819c1, ``compute_metrics``):
 
     * The mean is over all reference queries (6,980 in ``qrels.dev.small``); one that the run lacks counts 0. Queries
-      that only the run has are left out. No query in common is an error.
+      that only the run has are omitted. No query in common is an error.
     * The **file's rank** decides, not the score. All documents of the reference are relevant, whatever their grade.
     * ``passage``: ranks are slots. A later line of the same rank replaces the earlier, and a slot that no line fills
       holds passage **0**, which is a real passage: if it is relevant, an unfilled rank counts as a hit. The script
       reads ids as numbers; here they are compared as text, so they must be written without leading zeros.
-    * ``document``: hits are sorted by (rank, id) and numbered anew, so gaps close and nothing is filled. The script
+    * ``document``: hits are sorted by (rank, id) and numbered again, so gaps close and nothing is filled. The script
       does not cut; it asks for at most 100 hits. Here ``cut`` does it.
     """
     if variant not in ("passage", "document"):

@@ -1,4 +1,4 @@
-"""The contrastive entropies of a dense run, in a file beside it: ``seed1.entropy.json`` for ``seed1.trec.gz``.
+"""The contrastive entropies of a dense run, in a file next to it: ``seed1.entropy.json`` for ``seed1.trec.gz``.
 
 A run has the ranks of a query's best documents; :mod:`pretrieve.retrieval.contrastive_entropy` needs the scores of others,
 too. So the search writes them, and the evaluation adds them to the run's record.
@@ -18,7 +18,7 @@ METRIC = "contrastive_entropy"
 
 
 def entropy_file(run: Path) -> Path:
-    """Where the entropies of a run's system lie: beside the run, for a run alone does not have the scores."""
+    """The file of the entropies of a run's system, next to the run: a run alone does not have the scores."""
     return run.with_name(run.name.replace(".trec.gz", ".entropy.json"))
 
 

@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
-from scipy.stats import rankdata, spearmanr
+import scipy
 
 from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.base.files import sha256_of
@@ -48,7 +48,7 @@ def spearman(scores: np.ndarray, labels: np.ndarray) -> float:
     """
     if np.ptp(scores) == 0 or np.ptp(labels) == 0:
         return 0.0
-    return float(spearmanr(scores, labels).statistic)
+    return float(scipy.stats.spearmanr(scores, labels).statistic)
 
 
 def auc(scores: np.ndarray, labels: np.ndarray) -> float:
@@ -60,7 +60,7 @@ def auc(scores: np.ndarray, labels: np.ndarray) -> float:
     clicked = labels > 0
     hits, rest = int(clicked.sum()), int((~clicked).sum())
     # Mann-Whitney: the mean rank of what was clicked, ties sharing theirs.
-    return float((rankdata(scores)[clicked].sum() - hits * (hits + 1) / 2) / (hits * rest))
+    return float((scipy.stats.rankdata(scores)[clicked].sum() - hits * (hits + 1) / 2) / (hits * rest))
 
 
 def ranked_labels(scores: np.ndarray, labels: np.ndarray) -> np.ndarray:
@@ -125,7 +125,7 @@ def evaluate_examples(
     metrics = metrics or METRICS[kind]
     unknown = [name for name in metrics if name not in METRICS[kind]]
     if unknown:
-        raise ConfigError(f"metric '{unknown[0]}' is none of a {kind} task; it has {', '.join(METRICS[kind])}.")
+        raise ConfigError(f"metric '{unknown[0]}' is not one of a {kind} task's; these are {', '.join(METRICS[kind])}.")
     predictions = list(predictions)
     if not predictions:
         raise DataError("no prediction to evaluate; expected at least one test example.")

@@ -1,8 +1,8 @@
-"""Which weight BM25 gets beside a dense retriever: chosen on development questions, near to even where they do not tell.
+"""Which weight BM25 gets beside a dense retriever: chosen on development questions, and near one half where these do not decide.
 
 Of the weights 0, 0.1, …, 1 the one nearest to 0.5 is taken whose mean score is not below the best one's by more than the standard
 error of that difference over the questions (the one-standard-error rule of Breiman et al., *Classification and Regression Trees*,
-1984, §3.4.3, with the even sum in the place of the simplest model): a few questions cannot say more. Fewer than :data:`LEAST`
+1984, §3.4.3, with the even sum as the simplest model): a few questions cannot say more. Fewer than :data:`LEAST`
 questions choose nothing, and the runs are fused by reciprocal ranks.
 """
 

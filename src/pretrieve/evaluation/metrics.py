@@ -5,11 +5,11 @@ name                  value of a query
 ====================  =========================================================================================
 ``recall@k``          relevant documents among the first k, as a share of all relevant ones
 ``precision@k``       the same as a share of k; P@1 is ``precision@1``
-``mrr``, ``mrr@k``    1 / rank of the first relevant document, 0 behind rank k
+``mrr``, ``mrr@k``    1 / rank of the first relevant document, 0 after rank k
 ``ndcg@k``            sum of grade / log2(1 + rank) over the first k, divided by the best possible (trec_eval's)
 ``map``, ``map@k``    mean over all relevant documents of the precision at their ranks
 ``hit_rate@k``        1 if a relevant document is among the first k (trec_eval's success)
-``hits@k``            1 if an **answer** stands in one of the first k passages: :mod:`pretrieve.evaluation.answers`
+``hits@k``            1 if an **answer** is in one of the first k passages: :mod:`pretrieve.evaluation.answers`
 ``recall_cap@k``      recall divided by what k hits can reach: :func:`pretrieve.evaluation.conventions.capped_recall`
 ====================  =========================================================================================
 
@@ -120,7 +120,7 @@ def evaluate(
     """Score a run against relevance judgements ``qrels[query_id][doc_id] = grade``, and ``hits@k`` against ``answers``.
 
     The qrels define the queries: one that is missing from the run, or has no hits, counts 0; one that only the run
-    has is left out. Documents of grade 0 are judged and not relevant. A query without relevant documents counts 0.
+    has is omitted. Documents of grade 0 are judged and not relevant. A query without relevant documents counts 0.
 
     Raises ConfigError when a metric is unknown or none is asked for, or ``hits@k`` is and there are no ``answers``, and
     DataError when the qrels are empty, a document repeats for a query, or a question has no answers.
@@ -168,7 +168,7 @@ def _rectangles(hits: Mapping[str, list[str]], qrels: Mapping[str, Mapping[str, 
     for (n_judged, n_ranked), query_ids in groups.items():
         judged = np.empty((len(query_ids), n_judged, 2))
         ranked = np.empty((len(query_ids), n_ranked, 2))
-        ranked[:, :, 1] = np.arange(n_ranked, 0, -1)  # the order is the run's; scores play no part any more
+        ranked[:, :, 1] = np.arange(n_ranked, 0, -1)  # the order is the run's; scores do not matter any more
         for i, query_id in enumerate(query_ids):
             # Numbers need to be equal for equal documents of one query only. Highest grade first, as ranx assumes.
             best_first = sorted(qrels[query_id].items(), key=lambda item: -item[1])

@@ -1,4 +1,4 @@
-"""A model that is there, measured by ``mteb``, as the field does: NanoBEIR and other tasks by name, and folders in BEIR's layout.
+"""A model measured by ``mteb`` as is usual in the field: NanoBEIR and other tasks by name, and folders in BEIR's layout.
 
 The model is a directory of sentence-transformers, which mteb loads and runs in its own way. A folder becomes a retrieval task of
 mteb without the hub. :func:`own_scores` computes the same numbers with this project's encoder, search and metrics; the two agree,
@@ -21,13 +21,13 @@ from pretrieve.tasks.collection_tables import with_title
 
 #: Our names of metrics → mteb's.
 METRICS = {"ndcg@10": "ndcg_at_10", "mrr@10": "mrr_at_10", "recall@100": "recall_at_100"}
-#: Of a dataset's folder; mteb asks for one and does nothing with it here.
+#: Of a data set's folder; mteb requires one and does not use it here.
 _LANGUAGE = "eng-Latn"
 
 
 @dataclass(frozen=True)
 class Evaluated:
-    """A task's name and split, its scores by mteb, and by this project, where they were asked for."""
+    """A task's name and split, its scores by mteb, and by this project, where requested."""
 
     task: str
     split: str
@@ -96,7 +96,7 @@ def _tasks(mteb: Any, names: Sequence[str]) -> list[tuple[BeirTest | None, Any]]
             continue
         if name not in known:
             raise ConfigError(
-                f"task {name!r} is no folder, and mteb has no retrieval task or benchmark of this name{nearest(name, known)}."
+                f"task {name!r} is not a folder, and mteb has no retrieval task or benchmark of this name{nearest(name, known)}."
             )
         chosen += [(None, task) for task in known[name]]
     return chosen

@@ -40,7 +40,7 @@ def write_predictions(path: Path, predictions: Iterable[Prediction]) -> None:
         for example_id, scores, labels in predictions:
             if not np.isfinite(scores).all() or not example_id or set(example_id) & set("\t\r\n"):
                 raise DataError(
-                    f"{path}: example '{example_id}' has a score that is not finite, or an id that is no word."
+                    f"{path}: example '{example_id}' has a score that is not finite, or an id that is not a word."
                 )
             columns = (" ".join(f"{value:.9g}" for value in np.asarray(values).tolist()) for values in (scores, labels))
             stream.write("\t".join([example_id, *columns]).encode() + b"\n")
@@ -49,7 +49,7 @@ def write_predictions(path: Path, predictions: Iterable[Prediction]) -> None:
 def read_predictions(path: Path) -> list[Prediction]:
     """Read predictions, in the order of the file.
 
-    Raises DataError when the file is missing or damaged, or an example stands twice; file and line are named.
+    Raises DataError when the file is missing or damaged, or an example appears twice; file and line are named.
     """
     path = Path(path)
     found: dict[str, Prediction] = {}
@@ -71,7 +71,7 @@ def read_predictions(path: Path) -> list[Prediction]:
                     ) from None
                 if example_id in found or not len(values[0]):
                     raise DataError(
-                        f"{path}, line {number}: example '{example_id}' stands twice, or has no score. Predict again."
+                        f"{path}, line {number}: example '{example_id}' appears twice, or has no score. Predict again."
                     )
                 found[example_id] = Prediction(example_id, *values)
     except FileNotFoundError:

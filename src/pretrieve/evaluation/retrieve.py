@@ -1,7 +1,7 @@
 """A retriever on a task, up to its scores: vectors of both sides, the run of the test queries with its entropies, and negatives.
 
 What a job of the workflow does before ranx scores its runs (:mod:`pretrieve.evaluation.task_scores`). A bundle's machine, which
-has no ranx, does as much.
+has no ranx, does this much.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pretrieve.base.paths import cost_beside
 from pretrieve.evaluation.entropy_file import write_entropy
 from pretrieve.evaluation.metrics import read_qrels
 from pretrieve.retrieval.candidates import read_candidates
-from pretrieve.retrieval.embed_task import embed_queries, embed_task
+from pretrieve.retrieval.embed_task import TaskTexts, embed_queries, embed_task
 from pretrieve.retrieval.embeddings import EmbeddingReader
 from pretrieve.retrieval.negatives import mine, write_negatives
 from pretrieve.retrieval.search_task import TaskIds, entropy_of, recall_file, search_task
@@ -78,18 +78,19 @@ class TaskSearch:
         cost. Vectors that are there of the same retriever, texts and ``code`` stay, and so does their cost."""
         processes = processes or Processes()
         queries = {name: self.ids.rows_of(ids) for name, ids in wanted.items()}
-        data, options = self.data, self.options
-        lengths, windows = (options["query_length"], options["passage_length"]), options.get("windows", 1)
+        options = self.options
+        lengths = (options["query_length"], options["passage_length"], options.get("windows", 1))
+        texts = TaskTexts(self.data, *lengths)
         with Cost("embed", self.threads) as cost:
             cost.gpus = processes.world
-            cost.tokens = embed_task(data, retriever, store, *lengths, device, windows, processes, code, queries)
+            cost.tokens = embed_task(texts, retriever, store, device, processes, code, queries)
         file = store / "cost.json"
         if processes.first and (cost.tokens or not file.is_file()):
             cost.write(file)
 
     def embed_beside(self, retriever: Path, store: Path, name: str, wanted: Sequence[str], device: Device) -> None:
-        """Write the vectors of ``wanted`` queries as the store ``name`` beside the candidates' ones. They are made anew whenever
-        those are."""
+        """Write the vectors of ``wanted`` queries as the store ``name`` next to the candidates' ones. They are made again
+        whenever those are."""
         rows, corpus = {name: self.ids.rows_of(wanted)}, EmbeddingReader(store, "corpus")
         embed_queries(self.data, retriever, store, self.options["query_length"], device, rows, code=corpus.key)
 
@@ -98,13 +99,12 @@ class TaskSearch:
 
         candidates: another run, whose hits alone are ranked."""
         with Cost("search", self.threads) as cost:
-            queries, given = self.wanted(size, False), read_candidates(candidates) if candidates else None
-            ids = self.ids.store_of("queries", queries)
-            more = (self.depth, self.search, self.threads, given, recall_file(path))
-            run = search_task(ids, store, queries, *more)
+            ids = self.ids.store_of("queries", self.wanted(size, False))
+            given = read_candidates(candidates) if candidates else None
+            run = search_task(ids, store, self.depth, self.search, self.threads, given, recall_file(path))
             write_trec(path, run, "dense")
             temperature = float(self.options.get("temperature", 1.0))
-            write_entropy(path, entropy_of(ids, store, queries, self.qrels, temperature, self.threads))
+            write_entropy(path, entropy_of(ids, store, self.qrels, temperature, self.threads))
         cost.write(cost_beside(path))
         return run
 
@@ -112,10 +112,8 @@ class TaskSearch:
         """Search the queries of a size that :meth:`wanted` has mined, and write what ranks high and is not relevant; with what
         that cost."""
         with Cost("mine", self.threads) as cost:
-            queries = self.wanted(size, True)
-            run = search_task(
-                self.ids.store_of("mining", queries), store, queries, self.mining_depth, threads=self.threads
-            )
+            ids = self.ids.store_of("mining", self.wanted(size, True))
+            run = search_task(ids, store, self.mining_depth, threads=self.threads)
             about = {"source": retriever.parent.parent.name, "retriever": str(retriever), "size": size}
             write_negatives(path, mine(run, self.qrels, self.mining_depth, about))
         behind = [f"{retriever}/cost.json", f"{store}/cost.json"]

@@ -15,11 +15,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import ndtr, stdtrit
+import scipy
 
 from pretrieve.base.errors import ConfigError, DataError
 
-#: Up to so many non-zero differences, all 2**n sign patterns are enumerated and the p-value is exact.
+#: Up to this many non-zero differences, all 2**n sign patterns are enumerated and the p-value is exact.
 EXACT_LIMIT = 12
 
 #: Signs drawn at a time: bounds memory at 4 bytes each.
@@ -101,7 +101,7 @@ class Estimate:
         """One-sided p of 'the effect is at most ``bound``': small when it is above."""
         distance = self.effect - bound
         if not any(variance for variance, _ in self.parts):
-            # All values are equal: the probability that so many lie on one side by chance.
+            # All values are equal: the probability that this many lie on one side by chance.
             return 0.5**self.n if distance > 1e-12 else 1.0
         low, high = 0.0, 0.5  # of the tail whose critical value is the distance
         for _ in range(40):
@@ -119,7 +119,7 @@ class Estimate:
 
     def _half_width(self, tail: float) -> float:
         # stdtrit: Student's quantile without the cost of scipy.stats, for it is asked for many times
-        return math.sqrt(sum(variance * stdtrit(df, 1 - tail) ** 2 for variance, df in self.parts))
+        return math.sqrt(sum(variance * scipy.special.stdtrit(df, 1 - tail) ** 2 for variance, df in self.parts))
 
 
 def crossed_estimate(scores: Sequence[np.ndarray], weights: Sequence[float], bases: Sequence[str]) -> Estimate:
@@ -164,7 +164,7 @@ def independent_estimate(
 
 
 def crossed_draws(scores: Sequence[np.ndarray], bases: Sequence[str], rounds: int = 2000) -> np.ndarray:
-    """(rounds, systems) means under resampled queries and seeds, for what is no weighted sum, such as a rank correlation.
+    """(rounds, systems) means under resampled queries and seeds, for what is not a weighted sum, such as a rank correlation.
 
     Queries are drawn with replacement, the same for all systems; a base's seed deviations get one random t weight each,
     so that two or three seeds are no narrower than they should be. Equal from call to call.
@@ -196,12 +196,12 @@ def simultaneous_tail(differences: np.ndarray, level: float = 0.05) -> float:
     if not moving.any():
         return level / 2
     largest = (np.abs(off[:, moving]) / spread[moving]).max(1)
-    tail = float(ndtr(-np.quantile(largest, 1 - level)))
+    tail = float(scipy.special.ndtr(-np.quantile(largest, 1 - level)))
     return min(level / 2, max(tail, level / 2 / differences.shape[1]))
 
 
 def _paired(scores: Sequence[np.ndarray], weights: Sequence[float], bases: Sequence[str]) -> list[np.ndarray]:
-    """(S, n) weighted sums, one for each base (and number of seeds); those with one seed are left out."""
+    """(S, n) weighted sums, one for each base (and number of seeds); those with one seed are omitted."""
     blocks: dict[tuple[str, int], np.ndarray] = {}
     for block, weight, base in zip(scores, weights, bases, strict=True):
         if len(block) > 1 and weight:

@@ -64,7 +64,7 @@ def score_runs(
 ) -> None:
     """Score each TREC run on the test queries of its training-set size and write its metrics file, in the order given.
 
-    A dense run has its contrastive entropy in a file beside it, which goes into the metrics file.
+    A dense run has its contrastive entropy in a file next to it, which goes into the metrics file.
 
     candidates: what each run was taken from, in the rerank setting; a query's pool is then as large as its list, else as the
     corpus.

@@ -5,14 +5,14 @@ n·r (r: ``refresh``) the corpus and the training queries are embedded with the 
 first ``pool`` documents are found by exact search (:mod:`pretrieve.finetuning.model_search`), the relevant ones are taken
 out, and ``sample`` of the rest are drawn by (seed, step, query): from 200, 20, as SEED-Encoder has it (README,
 --topk_training 200 --negative_sample 20; drivers/run_ann_data_gen.py:370-427). The groups of the next r steps are made
-of these. Which queries a step has does not change by a refresh.
+of these. A refresh does not change which queries a step has.
 
-SEED-Encoder searches in a second job beside the training, so its negatives are a few thousand steps old when they come into use,
-how many depends on the machines. Here training waits, and a run is a function of its seed.
+SEED-Encoder searches in a second job beside the training, so its negatives are a few thousand steps old when they are used; how
+many depends on the machines. Here training waits, and a run is a function of its seed.
 
 Until the first refresh the given negatives are used (those that the start model mined); without any, the first is before step 0.
 
-Every refresh leaves its lists as a file of negatives, ``step{n·r}.jsonl.gz``. A run that goes on from a checkpoint reads the one
+Every refresh leaves its lists as a file of negatives, ``step{n·r}.jsonl.gz``. A run resumed from a checkpoint reads the one
 in use; where a refresh is due at the very step, it is done again from the same weights. Several processes share
 the embedding; the first one searches, and all read its file.
 """
@@ -119,20 +119,20 @@ class FreshNegatives:
         return negatives
 
     def keep(self, directory: Path, steps: int, refresh: int) -> list[Path]:
-        """Copy the files of a finished run of so many steps into the retriever's directory; returns where they are."""
+        """Copy the files of a finished run of this many steps into the retriever's directory; returns where they are."""
         wanted = [self.path(step) for step in range(0, steps, refresh) if self.path(step).is_file()]
         Path(directory).mkdir(parents=True, exist_ok=True)
         return [Path(shutil.copyfile(path, Path(directory) / path.name)) for path in wanted]
 
     def clear(self) -> None:
-        """Remove the run's folder; after its checkpoints, which need it to go on."""
+        """Remove the run's folder; after its checkpoints, which need it to continue."""
         shutil.rmtree(self.directory, ignore_errors=True)
         if self.directory.parent.is_dir() and not any(self.directory.parent.iterdir()):
             self.directory.parent.rmdir()
 
 
 class AnceObjective(RankingObjective):
-    """A ranking objective whose groups are made anew every ``refresh`` steps, from the lists of ``fresh``.
+    """A ranking objective whose groups are renewed every ``refresh`` steps, from the lists of ``fresh``.
 
     groups: of the given negatives, until the first refresh; None: the first is before step 0. The other arguments are those of
     :class:`~pretrieve.finetuning.ranking.RankingObjective`.
@@ -168,7 +168,7 @@ class AnceObjective(RankingObjective):
         self.refreshed = -1
 
     def known_until(self, step: int) -> int:
-        """The last step before the next refresh: what comes behind it depends on weights that are not there yet."""
+        """The last step before the next refresh: what comes after it depends on weights that are not there yet."""
         return step - step % self.refresh + self.refresh - 1
 
     def micro_batches(self, step: int, parts: int = 1) -> list[MicroBatch]:
@@ -181,7 +181,7 @@ class AnceObjective(RankingObjective):
         if due == 0 and self._given is not None:
             self.groups, self.refreshed = self._given, -1
         elif due != self.refreshed:
-            # Not the first step of its period: the run goes on from a checkpoint, and has done this refresh before.
+            # Not the first step of its period: the run continues from a checkpoint, and has done this refresh before.
             negatives = self._fresh.find(due) if step == due > self.refreshed else self._fresh.read(due)
             options = {**self.options, "pool": self._fresh.sample, "pool_from": "first", "sources": "union"}
             self.groups = Groups(self._data, self._fresh.rows, options, [negatives], self._fresh.seed)

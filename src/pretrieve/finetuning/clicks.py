@@ -13,7 +13,7 @@ The paper's row is "With DPR (MIND Neg)" and says no more of the training. The a
 (model_plain_bert_dot4.py), and uses LAMB at 1e-4 with 5,000 of 50,000 steps of warm-up on 1,024 clicks; no τ.
 
 K = ``group`` − 1. An impression with fewer than K candidates that were not clicked gives some of them more than once,
-in equal shares. They are drawn anew in every step, by (seed, step, click).
+in equal shares. They are drawn again in every step, by (seed, step, click).
 """
 
 from __future__ import annotations
@@ -55,10 +55,10 @@ class ClicksObjective(ExampleObjective):
     def prepare(self) -> None:
         group = self.options["group"]
         if group < 2:
-            raise ConfigError(f"group={group}: a click is trained against others of its impression; 2 or more.")
+            raise ConfigError(f"group={group}: expected 2 or more, a click and others of its impression.")
 
     def items(self, rows: np.ndarray) -> np.ndarray:
-        """(clicks, 2): example row, and where among its candidates the clicked one stands; in the order of the rows."""
+        """(clicks, 2): example row, and the place of the clicked one among its candidates; in the order of the rows."""
         clicked = [np.flatnonzero(self.data.candidates(row)[1]) for row in rows]
         owner = np.repeat(rows, [len(places) for places in clicked])
         return np.stack([owner, np.concatenate([np.empty(0, dtype=np.int64), *clicked])], axis=1)

@@ -1,4 +1,4 @@
-"""Training a cross-encoder to find a query's relevant document in its group, and scoring pairs with it.
+"""Training a cross-encoder to find a query's relevant document in its group, scoring pairs with it, and ordering hits by that.
 
 The teacher of ``dupmae`` §3.2, third stage: "a cross-encoder is trained to discriminate the positives from negatives for each
 query". Of query i with documents d_i1 (relevant), d_i2, …, d_iG and scores s of the cross-encoder::
@@ -30,6 +30,7 @@ from pretrieve.models.cross_encoder import CrossEncoder
 from pretrieve.pretraining import examples
 from pretrieve.retrieval.embed import encode_parts
 from pretrieve.retrieval.shards import Part
+from pretrieve.retrieval.trec_run import Run
 from pretrieve.tasks.dataset import Dataset
 from pretrieve.text import packing
 from pretrieve.text.packing import Packed
@@ -147,3 +148,25 @@ def score_pairs(
     parts = [Part("", 1, np.dtype("<f4"))]
     compute = lambda batch: [model(batch)]
     return encode_parts(model, compute, parts, packed, np.arange(len(query_rows)), device, progress)[0][:, 0]
+
+
+def rerank_hits(
+    model: CrossEncoder, data: Dataset, run: Run, hits: int, lengths: tuple[int, int], device: Device
+) -> Run:
+    """``run`` with the first ``hits`` documents of each query in the order of the model's scores (Nogueira and Cho 2019).
+
+    lengths: tokens of a query and of a document. A document below keeps its place: its score is the lowest of the model for this
+    query less 1 for each rank.
+    """
+    model.to(device.device).eval()
+    first = run.cut(hits)
+    queries = np.repeat([data.query_row(query) for query in first.query_ids], [len(ids) for ids in first.doc_ids])
+    documents = np.array([data.document_row[doc_id] for ids in first.doc_ids for doc_id in ids], dtype=np.int64)
+    with Progress("rerank", len(queries), "pairs") as progress:
+        scores = score_pairs(model, data, queries.astype(np.int64), documents, lengths, device, progress)
+    ends = np.cumsum([len(ids) for ids in first.doc_ids])[:-1]
+    ranked = []
+    for own, ids in zip(np.split(scores, ends), run.doc_ids, strict=True):
+        below = np.arange(1, len(ids) - len(own) + 1, dtype=np.float32)
+        ranked.append(np.concatenate([own, (own.min() if len(own) else 0.0) - below]))
+    return Run(list(run.query_ids), [list(ids) for ids in run.doc_ids], ranked)

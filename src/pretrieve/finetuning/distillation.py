@@ -4,15 +4,15 @@
 
     p_i = softmax(t_i),   L = mean_i −Σ_g p_ig log softmax(s_i)_g                       (1), form 'soft-labels'
 
-Its least value is the entropy of p, reached when the student's scores are the teacher's but for a constant. What RetroMAE
-released (bi_encoder/modeling.py) is the same gradient in other units, and a little of the usual loss beside it::
+Its minimum is the entropy of p, reached when the student's scores are the teacher's but for a constant. What RetroMAE
+released (bi_encoder/modeling.py) is the same gradient in other units, plus a little of the usual loss::
 
     L = mean_ig p_ig (log p_ig − log softmax(s_i)_g) + λ · mean_i (in-batch softmax)    (2), form 'kl', λ = 1e-4
 
 Its first mean is over all B·G entries (``KLDivLoss(reduction="mean")``), so the gradient is that of (1) divided by G.
 
 The teacher is slow, and the groups are a function of the step, so it scores every pair that training will need once, before it
-begins. The scores are a file beside the retriever (``teacher.jsonl.gz``), gzip'd text, one JSON object a line:
+begins. The scores are a file next to the retriever (``teacher.jsonl.gz``), gzip'd text, one JSON object a line:
 
 1. the header ``{"teacher_scores": 1, "directory": …, "sha256": {file: …}, "query_length": …, "passage_length": …}``;
 2. ``{"query": id, "documents": [ids], "scores": [as long]}`` for each query, in the order of the task's rows.
@@ -74,7 +74,7 @@ class TeacherScores:
         return queries.astype(np.int64) * len(self._data.document_ids) + documents
 
     def places(self, queries: np.ndarray, documents: np.ndarray) -> np.ndarray:
-        """Where pairs (...,) stand among ours; -1 for those that are not there."""
+        """The places of pairs (...,) among ours; -1 for those that are missing."""
         keys = self._key(queries, documents)
         places = np.minimum(np.searchsorted(self._keys, keys), max(len(self._keys) - 1, 0))
         return np.where(self._keys[places] == keys, places, -1) if len(self._keys) else np.full(keys.shape, -1)

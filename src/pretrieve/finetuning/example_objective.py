@@ -33,7 +33,7 @@ def one_tower(model: DualEncoder, what: str) -> nn.Module:
     """
     if model.sharing != "sde":
         raise ConfigError(
-            f"{what} compares texts of equal standing: sharing {model.sharing!r} has two towers; use 'sde'."
+            f"{what} compares two texts of one kind, but sharing {model.sharing!r} has two towers; use 'sde'."
         )
     return model.query
 
@@ -75,8 +75,8 @@ class ExampleObjective:
         self._budget = budget or TOKEN_BUDGET[self.device.type]
 
     def prepare(self) -> None:
-        """Check that model, task and options go together, and keep what the loss needs; called before the examples are looked
-        at. A subclass that needs nothing has none."""
+        """Check that model, task and options go together, and keep what the loss needs; called before the examples are
+        read. A subclass that needs nothing has none."""
 
     def __len__(self) -> int:
         """What an epoch has: examples, or what the objective makes of them."""
@@ -89,7 +89,7 @@ class ExampleObjective:
 
     def packs(self, items: np.ndarray, draw: int) -> tuple[Packed, ...]:
         """Packed texts of items (m, …); each has a whole number of texts for every item: all first ones, then all
-        second ones, … ``draw``: a number that is another one in each step, to draw from."""
+        second ones, … ``draw``: a number that differs in each step, to draw from."""
         raise NotImplementedError
 
     def loss(self, packs: tuple[Packed, ...], items: np.ndarray) -> torch.Tensor:

@@ -1,4 +1,4 @@
-"""From an encoder to a retriever: one fine-tuning run for one training-set size, whichever recipe."""
+"""From an encoder to a retriever: one fine-tuning run for one training-set size, of any recipe."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from pretrieve.base.errors import DataError
-from pretrieve.base.files import write_json
+from pretrieve.base.files import sha256_of, write_json
 from pretrieve.base.finished_work import leaves_checkpoints
 from pretrieve.finetuning.fine_tuning import FineTuning
-from pretrieve.finetuning.finished_model import begin_anew, is_finished, note_finished
 from pretrieve.finetuning.trainers import prepare
 from pretrieve.training.checkpoint import Checkpoints, code_word
 from pretrieve.training.curve import write_curve
@@ -20,6 +19,34 @@ from pretrieve.training.loop import Outcome, train
 from pretrieve.training.optimiser import OptimiserConfig
 from pretrieve.training.processes import Processes
 from pretrieve.training.run_settings import RunSettings
+
+#: Beside a finished model: what it was made of. A job that runs again because its scoring has changed finds the model there
+#: (``update`` of the rule's outputs), and trains nothing.
+NOTE = "made_of.json"
+#: The note itself, and files with times in them.
+_NOT_OF_THE_MODEL = (NOTE, "cost.json", "curve.csv")
+
+
+def note_finished(directory: Path, key: str) -> None:
+    """Note that all files of a model's directory come from the run ``key`` and from the code of this job."""
+    files = [file for file in sorted(directory.rglob("*")) if file.is_file() and file.name not in _NOT_OF_THE_MODEL]
+    sums = {str(file.relative_to(directory)): sha256_of(file) for file in files}
+    write_json(directory / NOTE, {"key": key, "code": code_word(), "files": sums})
+
+
+def is_finished(directory: Path, key: str) -> bool:
+    """Whether a directory has the model of the run ``key``, made by the code of this job, with every file as it was written."""
+    try:
+        note = json.loads((directory / NOTE).read_text(encoding="utf-8"))
+        same = (note["key"], note["code"]) == (key, code_word())
+        return same and all(sha256_of(directory / name) == digest for name, digest in note["files"].items())
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return False
+
+
+def begin_anew(directory: Path) -> None:
+    """Remove what another run has left in the place of a model."""
+    shutil.rmtree(directory, ignore_errors=True)
 
 
 def optimiser_config(options: dict, steps: int) -> OptimiserConfig:
@@ -96,7 +123,7 @@ def _kept(out: Path) -> Outcome:
 
 def _best_epochs(run: FineTuning, out: Path, seconds: float, stop: Callable[[], bool] | None) -> Outcome:
     """Train once for each number of epochs, each with a schedule of its own, and keep the one with the lowest validation loss
-    (condenser A.1, which searches so with few training examples); of equal ones the first. A killed search goes on with the
+    (condenser A.1, which searches so with few training examples); of equal ones the first. A killed search continues with the
     first number that is not done."""
     processes, found = run.processes or Processes(), {}
     key = run.key({}, [code_word()])

@@ -12,7 +12,7 @@ build_train_hn.py:23-25 make it. ``sources: union``: a query's *pool* is the uni
 ``separate``: each list makes examples of its own, with a pool of its own, as tevatron has one training file for each.
 
 A query that no list has a document for ("???", a word that stands in its relevant document only) draws its negatives from all
-documents, as RetroMAE fills its groups. One that every document is relevant to has none and is left out of groups; where that is
+documents, as RetroMAE fills its groups. One that every document is relevant to is excluded from groups; where that is
 true of all queries, each is trained against the others of its batch. Both are counted (``random``, ``left_out``).
 
 A pool is shuffled once by (seed, query, list). Its examples read it like a tape that begins again at its end: in epoch e,
@@ -72,7 +72,7 @@ def refuse_unanswered(data: Dataset, rows: np.ndarray) -> None:
     if lost:
         raise DataError(
             f"{data.directory}/qrels.parquet: {len(lost)} training questions have no answer, e.g. {lost[0]!r}; give "
-            "each a relevant document, or leave it out of the splits."
+            "each a relevant document, or remove it from the splits."
         )
 
 
@@ -143,7 +143,7 @@ class Groups:
 
     @property
     def counts(self) -> dict[str, int]:
-        """For ``pretrieve.json``: queries with random negatives and those left out, where there are any."""
+        """For ``pretrieve.json``: queries with random negatives and those omitted, where there are any."""
         numbers = {"random_negatives": self.random, "left_out_without_negatives": self.left_out}
         return {name: number for name, number in numbers.items() if number}
 

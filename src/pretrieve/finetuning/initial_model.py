@@ -25,7 +25,7 @@ from pretrieve.models.joint import JointEncoder, JointShape
 from pretrieve.models.retriever_files import is_retriever, load_retriever
 
 REPRESENTATIONS = ("dense", "joint")
-#: Options of a joint representation that a recipe may leave out, and their defaults.
+#: Options of a joint representation that a recipe may omit, and their defaults.
 _JOINT = {"activation": "none", "sep": True, "zeroed": ()}
 
 
@@ -33,7 +33,7 @@ def make_retriever(encoder_dir: Path, options: Mapping[str, Any], seed: int) -> 
     """The retriever that ``options`` of a recipe describe, and what ``pretrieve.json`` of ``encoder_dir`` says.
 
     Options: sharing, representation, head, dim (``hidden``: the body's), pooling, similarity; joint: parts, cls_dim, top, and
-    if wanted lexical_head, activation, sep, zeroed. From a retriever's directory its training goes on: it must be what the
+    if wanted lexical_head, activation, sep, zeroed. From a retriever's directory training continues: it must be what the
     options describe.
 
     Raises
@@ -165,7 +165,7 @@ def _check(dual: DualEncoder, options: Mapping[str, Any], directory: Path) -> No
     wrong = [name for name in has if _given(asked, name, has[name]) != has[name]]
     if wrong:
         raise ConfigError(
-            f"{directory}: has {', '.join(f'{name}: {has[name]}' for name in wrong)}; the recipe that goes on from it asks "
+            f"{directory}: has {', '.join(f'{name}: {has[name]}' for name in wrong)}; the recipe that continues from it asks "
             f"for {', '.join(f'{name}: {asked[name]}' for name in wrong)}. A retriever keeps its shape: give both recipes the "
             "same values, or set start: encoder."
         )

@@ -25,7 +25,7 @@ from torch.nn import functional
 
 def softmax_loss(scores: torch.Tensor, target: torch.Tensor, excluded: torch.Tensor | None = None) -> torch.Tensor:
     """Loss 1. scores (B, N); target (B,) columns of the relevant documents; excluded (B, N) bool: entries that are
-    left out of the sum (other documents that are relevant too); never the target's own.
+    excluded from the sum (other documents that are relevant too); never the target's own.
 
     >>> scores = torch.tensor([[1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
     >>> round(float(softmax_loss(scores, torch.tensor([0, 2]))), 4)  # 2·log(1 + 2/e)
@@ -41,7 +41,7 @@ def softmax_loss(scores: torch.Tensor, target: torch.Tensor, excluded: torch.Ten
 
 def both_directions(scores: torch.Tensor, target: torch.Tensor, excluded: torch.Tensor | None = None) -> torch.Tensor:
     """Loss 2: :func:`softmax_loss` of the rows, and of the columns ``target``, each over all B queries. Arguments as
-    there; where a relevant document is excluded from a query's row, that query is left out of the document's column as
+    there; where a relevant document is excluded from a query's row, that query is excluded from the document's column as
     well.
 
     >>> scores = torch.tensor([[1.0, 0.0], [0.0, 0.0]])
@@ -89,7 +89,7 @@ def kl_mean(student: torch.Tensor, teacher: torch.Tensor, temperature: float) ->
     """Loss 6; shapes as in :func:`distillation_loss`.
 
     The released code takes ``KLDivLoss(reduction="mean")``, which divides by all B·G entries; divided by the count of
-    queries, this is that. So the weight of this loss falls with the size of a group (65 there, beside 1e-4 of loss 1).
+    queries, this is that. So the weight of this loss falls with the size of a group (65 there, plus 1e-4 of loss 1).
 
     >>> student, teacher = torch.tensor([[1.0, 0.0]]), torch.zeros(1, 2)
     >>> round(float(kl_mean(student, teacher, 0.5)), 4)  # (1.1269 − log 2) / 2

@@ -1,6 +1,6 @@
 """Training with long documents: the score of a document is that of its best window (MaxP; Dai & Callan 2019, ANCE).
 
-``windows`` above 1 cuts a candidate into so many windows at most (:mod:`pretrieve.text.windows`); for query q and the windows
+``windows`` above 1 cuts a candidate into at most that many windows (:mod:`pretrieve.text.windows`); for query q and the windows
 w_1 … w_m of document d::
 
     s(q, d) = max_k q·w_k / τ                                                 (1)

@@ -1,6 +1,6 @@
 """Searching the whole corpus with the weights that a model has at this moment of its training.
 
-Who asks: :mod:`pretrieve.finetuning.ance` for negatives, :mod:`pretrieve.finetuning.step_curve` for runs on the way. A document
+Who asks: :mod:`pretrieve.finetuning.ance` for negatives, :mod:`pretrieve.finetuning.train_curve` for runs on the way. A document
 is what ``passage_length`` tokens of it hold (FirstP), or the best of ``windows`` windows (MaxP,
 :mod:`pretrieve.finetuning.maxp`): a model is searched with as it is trained.
 
@@ -20,7 +20,8 @@ import torch
 from pretrieve.models.dual_encoder import DualEncoder
 from pretrieve.retrieval.embed import Job, encode, run_jobs, shard_rows
 from pretrieve.retrieval.embeddings import EmbeddingReader, EmbeddingWriter
-from pretrieve.retrieval.search import search
+from pretrieve.retrieval.search import DenseScorer, ranked_run
+from pretrieve.retrieval.shards import Shards
 from pretrieve.retrieval.trec_run import Run
 from pretrieve.retrieval.window_search import search_maxp
 from pretrieve.tasks.dataset import Dataset
@@ -66,12 +67,12 @@ class PresentSearch:
         queries = encode(self._model.query, pack, rows, self._device)
         reader = EmbeddingReader(self._store, "corpus")
         query_ids = [data.query_ids[row] for row in rows]
-        common = {"query_ids": query_ids, "threads": torch.get_num_threads()}  # faiss sets it for torch too
+        scorer = DenseScorer(reader, queries, torch.get_num_threads())  # faiss sets it for torch too
         if windows is None:
-            found = search(reader, queries, data.document_ids, depth, **common)
+            found = ranked_run(scorer, data.document_ids, depth, query_ids=query_ids)
         else:
-            found = search_maxp(reader, windows.windows.documents, queries, data.document_ids, depth, **common)
-        del reader  # its files are mapped
+            found = search_maxp(scorer, windows.windows.documents, data.document_ids, depth, query_ids=query_ids)
+        del reader, scorer  # its files are mapped
         shutil.rmtree(self._store)
         return found
 
@@ -89,8 +90,8 @@ class PresentSearch:
         def make(owner: bool) -> list[Job]:
             if owner:  # what a search that was killed has left is perhaps not of these weights
                 shutil.rmtree(self._store, ignore_errors=True)
-            shard = shard_rows(rows, 4 * tower.width)
-            writer = EmbeddingWriter(self._store, "corpus", rows, tower.width, moment, shard, owner)
+            shards = Shards(shard_rows(rows, 4 * tower.width), owner)
+            writer = EmbeddingWriter(self._store, "corpus", rows, tower.width, moment, shards)
             return [Job("corpus", tower, lambda batch: [tower(batch)], pack, rows, [writer])]
 
         run_jobs(make, self._device, self.processes)

@@ -10,7 +10,7 @@ softmax, not in_batch      each query over its own G documents
 pairwise, hinge            each query's relevant document against its own negatives; SEED-Encoder, ANCE
 =========================  ============================================================================================
 
-``false_negatives: masked``: a document of the batch that is relevant to a query, but is not the one of its group, is left out
+``false_negatives: masked``: a document of the batch that is relevant to a query, but is not the one of its group, is omitted
 of that query's sum: a document that stands in the batch twice is not its own negative, and neither is another answer.
 ``kept``: it is a negative like all others, as in tevatron, DPR, RetroMAE and T5X.
 
@@ -57,9 +57,13 @@ def check_loss(options: Mapping[str, Any], losses: tuple[str, ...] = LOSSES) -> 
         if value not in allowed:
             raise ConfigError(f"{what} {value!r} is not allowed; choose from {list(allowed)}{nearest(value, allowed)}")
     if options["temperature"] <= 0:
-        raise ConfigError(f"temperature {options['temperature']} is not allowed; scores are divided by it: above 0.")
+        raise ConfigError(
+            f"temperature {options['temperature']} is not allowed; expected above 0, for scores are divided by it."
+        )
     if loss in ("pairwise", "hinge") and options["in_batch"]:
-        raise ConfigError(f"loss {loss!r} is of a query's own negatives; set in_batch: false, or loss: softmax.")
+        raise ConfigError(
+            f"loss {loss!r} compares a query with its own negatives only; set in_batch: false, or loss: softmax."
+        )
     if not options["in_batch"] and group < 2:
         raise ConfigError(f"group {group} without in_batch leaves a query no negative; set group: 2 or more.")
     if direction == "both" and not options["in_batch"]:
@@ -178,7 +182,7 @@ def all_scores(queries: torch.Tensor, documents: torch.Tensor) -> torch.Tensor:
 
 def in_batch_loss(scores: torch.Tensor, group: Group, data: Dataset, options: Mapping[str, Any]) -> torch.Tensor:
     """Summed softmax loss of scores (B, B·G), each query with all documents of the batch; other documents that are relevant to
-    a query are left out of its sum, unless ``false_negatives: kept``. ``direction: both`` of the options adds the columns."""
+    a query are excluded from its sum, unless ``false_negatives: kept``. ``direction: both`` of the options adds the columns."""
     count, size = group.documents.shape
     target = np.arange(count) * size
     loss = both_directions if options["direction"] == "both" else softmax_loss

@@ -11,7 +11,7 @@ from typing import Annotated, Any, NamedTuple
 
 from pretrieve.base.options import FLAG, WEIGHT, Between, ByPreset, Given, OneOf, Option, Part, Sourced
 
-#: Steps or epochs that are no limit, for a source that states the other one.
+#: No limit of steps or epochs, for a source that states the other one.
 NO_LIMIT, NO_END = 1 << 30, 1e6
 
 
@@ -144,7 +144,7 @@ class Classes(Part):
 
 @dataclass(frozen=True, kw_only=True)
 class Clicks(Part):
-    """What was read above what was shown beside it: ``group`` in all."""
+    """A clicked candidate above others of its impression: ``group`` in all."""
 
     group: Annotated[Given[int], Between(2, 4096, True)] = 2
 
@@ -155,7 +155,7 @@ class Run(Part):
 
     ``steps`` and ``epochs`` are both limits; a source that states one of them leaves the other out of reach. With ``steps: 0``
     nothing is trained: the retriever is the encoder as it is.
-    ``schedule_steps``: where the schedule of the learning rate would end if training went on; 0: with the training.
+    ``schedule_steps``: where the schedule of the learning rate would end if training continued; 0: with the training.
     ``few_epochs``: what ``epochs`` is chosen from by validation loss, for all training-set sizes but ``full``; []: no search.
     """
 

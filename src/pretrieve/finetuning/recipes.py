@@ -4,7 +4,7 @@ A recipe turns an encoder into a retriever (or another scorer). How options are 
 :mod:`pretrieve.base.options` and :mod:`pretrieve.finetuning.recipe_parts`, whose fields have the values that most recipes share.
 No torch here: the workflow reads this file.
 
-``start``: ``encoder``, or a recipe whose retriever this one goes on from. ``negatives``: a list of ``bm25``, ``mined:RECIPE``
+``start``: ``encoder``, or a recipe whose retriever this one continues from. ``negatives``: a list of ``bm25``, ``mined:RECIPE``
 (lists that the retriever of another recipe found) and ``published`` (those that the data set ships). ``teacher``: a recipe that
 trains a cross-encoder. A recipe's retriever is made once for each encoder, training-set size and seed, whoever asks for it.
 
@@ -224,7 +224,7 @@ _OPEN_QA = {
     "few_epochs": [],  # "low data share the same setting"
 }
 
-#: What papers do otherwise on some data sets (``variant`` of a data set in config.yaml).
+#: What papers do differently on some data sets (``variant`` of a data set in config.yaml).
 VARIANTS: dict[str, dict[str, dict[str, Any]]] = {
     # condenser A.1, DPR: 128 questions, one BM25 negative each, 40 epochs, 1e-5; tevatron examples/coCondenser-nq/README.md:
     # 40 and 20 epochs, 5e-6; DPR: titles, 256 tokens. Two towers, as in DPR, tevatron (--untie_encoder) and SEED-Encoder's
@@ -265,7 +265,7 @@ DEFAULT_PRESET = {"seed-pairwise": "official_code", "ance": "official_code", "du
 
 
 def trainer_of(options: Mapping[str, Any]) -> str:
-    """Who prepares a run with these options (:mod:`pretrieve.finetuning.trainers`)."""
+    """The trainer that prepares a run with these options (:mod:`pretrieve.finetuning.trainers`)."""
     if options["kind"] != "ranking":
         return "cross-encoder" if options["kind"] == "cross-encoder" else "examples"
     if options["loss"] == "distillation":

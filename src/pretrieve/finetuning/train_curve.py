@@ -1,20 +1,81 @@
-"""Preparing a retriever's training that is looked at on the way (:mod:`pretrieve.finetuning.step_curve`)."""
+"""Looking at a retriever's training on the way, how well it ranks: figure 6 (a) and (b) of paper ``seed_encoder``.
+
+At ``curve`` evenly spaced steps, and before the first, the whole corpus is searched with the test queries
+(:mod:`pretrieve.finetuning.model_search`), and the run is kept: ``steps/{steps done}.trec.gz`` beside the retriever. Runs
+are scored like any other, later; nothing is chosen by them.
+"""
 
 from __future__ import annotations
 
+import shutil
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from pretrieve.finetuning.fine_tuning import FineTuning, Trainable
 from pretrieve.finetuning.model_search import PresentSearch
 from pretrieve.finetuning.ranking import RankingObjective
-from pretrieve.finetuning.step_curve import StepCurve
 from pretrieve.finetuning.train_ranking import Parts, ranking_parts
+from pretrieve.retrieval.trec_run import write_trec
+from pretrieve.training.loop import Watcher
+
+#: Hits of a run.
+DEPTH = 100
+
+
+class StepCurve:
+    """Looks on beside another watcher, whose calls it passes on.
+
+    Parameters
+    ----------
+    search:
+        with what is trained; its folder gets the runs, until the training has ended.
+    rows:
+        of the queries that are searched with.
+    options:
+        of the recipe: ``curve``.
+    steps:
+        of the run.
+    """
+
+    def __init__(self, search: PresentSearch, rows: np.ndarray, options: Mapping[str, Any], steps: int) -> None:
+        self._rows, self._directory, self._present = rows, search.directory, search
+        self._at = {round(steps * (i + 1) / options["curve"]) - 1 for i in range(options["curve"])}
+
+    def beside(self, watcher: Watcher) -> None:
+        """Look on at every step that ``watcher`` sees."""
+        own = watcher.after_step
+
+        def both(step: int) -> None:
+            own(step)
+            if step in self._at:
+                self.look(step + 1)
+
+        watcher.after_step = both
+
+    def look(self, done: int) -> None:
+        """Write the run of the present weights, after ``done`` steps."""
+        run = self._present.run(self._rows, DEPTH, f"step {done}")
+        if run is not None:
+            write_trec(self._directory / f"{done}.trec.gz", run, "dense")
+
+    def keep(self, directory: Path) -> None:
+        """Move the runs of a finished training to the retriever's directory."""
+        shutil.rmtree(directory, ignore_errors=True)
+        directory.mkdir(parents=True)
+        for file in sorted(self._directory.glob("*.trec.gz")):
+            shutil.copyfile(file, directory / file.name)
+
+    def clear(self) -> None:
+        """Remove what stands beside the checkpoints."""
+        shutil.rmtree(self._directory, ignore_errors=True)
 
 
 def prepare(run: FineTuning) -> Trainable:
-    """As :func:`~pretrieve.finetuning.train_ranking.prepare`, with the runs of ``curve`` steps beside the retriever."""
+    """As :func:`~pretrieve.finetuning.train_ranking.prepare`, with the runs of ``curve`` steps next to the retriever."""
     parts = ranking_parts(run)
     data = parts.data
     objective = RankingObjective(parts.model, data.task, data.groups, run.options, run.device.device)
@@ -22,7 +83,7 @@ def prepare(run: FineTuning) -> Trainable:
 
 
 def with_curve(run: FineTuning, parts: Parts, trained: Trainable) -> Trainable:
-    """The same training, looked at if the recipe's option ``curve`` says so."""
+    """The same training, with such runs if the recipe's option ``curve`` asks for them."""
     if not run.options["curve"]:
         return trained
     test = parts.data.task.split(run.size, "test")

@@ -15,7 +15,7 @@ from pretrieve.models.retriever_files import load_cross_encoder
 
 
 def prepare(run: FineTuning) -> Trainable:
-    """The teacher scores every pair that training will see, before it begins; its scores are kept beside the retriever.
+    """The teacher scores every pair that training will see, before it begins; its scores are kept next to the retriever.
 
     Raises
     ------

@@ -1,6 +1,6 @@
 """Preparing the training on a task of examples: similarity, sections, classification, clicks.
 
-These recipes take the last weights; validation examples are there for who wants to choose (``snapshots`` above 0).
+These recipes take the last weights; validation examples choose others only with ``snapshots`` above 0.
 """
 
 from __future__ import annotations

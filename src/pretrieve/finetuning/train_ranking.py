@@ -1,7 +1,8 @@
 """Preparing a retriever's training: model, groups of documents, objective and validation of one recipe.
 
-What a recipe adds to that stands in files of their own: :mod:`pretrieve.finetuning.train_ance` (negatives of the current model),
-:mod:`pretrieve.finetuning.train_distillation` (a teacher's scores), :mod:`pretrieve.finetuning.train_curve` (runs on the way).
+What a recipe adds to that is in files of its own: :mod:`pretrieve.finetuning.train_ance` (negatives of the current model),
+:mod:`pretrieve.finetuning.train_distillation` (a teacher's scores), :mod:`pretrieve.finetuning.train_curve` (runs during
+training).
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ EXAMPLES = {
 
 
 def modules_of(options: Mapping[str, Any]) -> tuple[str, ...]:
-    """The modules that train with a recipe's options, beside what all have in common.
+    """The modules that train with a recipe's options, besides what all have in common.
 
     >>> modules_of({"kind": "clicks"})
     ('pretrieve.finetuning.train_examples', 'pretrieve.finetuning.clicks')

@@ -1,10 +1,10 @@
 """Which weights of a fine-tuning run become the retriever: those of the snapshot with the best validation loss.
 
-Part of the training questions is held out (paper ``pretraining_tasks`` §4.1: 10 %). A few snapshots are looked at on
-the way, and the start is one of them. The validation loss is the negative log-likelihood of a held-out query's
+Part of the training questions is held out (paper ``pretraining_tasks`` §4.1: 10 %). It is used at a few snapshots, of
+which the start is one. The validation loss is the negative log-likelihood of a held-out query's
 relevant document among those of all validation and training queries (at most :data:`MAX_VALIDATION`): ``mean_i (−s_ii⁺
 + log Σ_n exp s_in)`` with scores divided by the recipe's temperature. Other documents that are relevant to query i are
-left out of its sum, as in training. It is this for every ranking loss.
+excluded from its sum, as in training. It is this for every ranking loss.
 """
 
 from __future__ import annotations

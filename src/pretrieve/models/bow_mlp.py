@@ -13,7 +13,7 @@ class BowMlp(nn.Module):
     """Mean of word embeddings → tanh layer of width ``feed_forward`` → tanh layer of width ``hidden``; (n, hidden).
 
     The paper gives "a shallow two-layer MLP network with tanh activation"; the projection to the embedding's dimension
-    behind it is the same linear layer as for the Transformer. Special tokens are words like any other.
+    after it is the same linear layer as for the Transformer. Special tokens are words like any other.
     """
 
     def __init__(self, config: BodyConfig) -> None:

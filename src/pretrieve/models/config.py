@@ -65,7 +65,7 @@ class BodyConfig:
 
     ``positions='sinusoid'`` fills the learned position table with sinusoids of amplitude ``position_std`` to start with
     (Vaswani et al. 2017, §3.5) instead of noise: with it, and with a wider ``word_std`` than BERT's 0.02, a model of a
-    few layers leaves the unigram plateau within minutes; with BERT's initialisation it does not (docs/fidelity.md).
+    few layers learns more than word frequencies within minutes; with BERT's initialisation it does not (docs/fidelity.md).
     """
 
     kind: str = "transformer"

@@ -57,7 +57,7 @@ class CrossEncoder(nn.Module):
             nn.init.zeros_(linear.bias)
 
     def heads(self) -> dict[str, nn.Module]:
-        """What stands in heads.safetensors, by name."""
+        """What heads.safetensors holds, by name."""
         return {"pooler": self.pooler, "classifier": self.classifier}
 
     def forward(self, batch: Batch) -> torch.Tensor:

@@ -12,7 +12,7 @@ From h (n, d), one vector for each sequence, and the words before, ``L = −Σ_t
   of the query change nothing and get no gradient (in the released code, one of exactly 0); they are here so that a published
   decoder fits in whole.
 - Word embeddings are the encoder's, in and out, and not scaled by √d; positions are its own (from 0: a published table
-  begins with two rows that are never read); LayerNorm behind the embeddings, in front of each block, and at the end; the
+  begins with two rows that are never read); LayerNorm after the embeddings, in front of each block, and at the end; the
   output has no bias and no transform.
 
 A fresh decoder favours the word that it has just read, since that word's embedding runs through all residuals to an output
@@ -93,7 +93,7 @@ class CausalAttention(nn.Module):
         for (first, last, begin, end, longest, full), part in zip(batch.groups, parts, strict=True):
             n, place = last - first, None
             if not full:
-                # Padding stands behind its sequence, where no row of the sequence looks: it needs no mask of its own.
+                # Padding follows its sequence, where no row of the sequence looks: it needs no mask of its own.
                 place = (batch.sequence[begin:end] - first) * longest + batch.positions[begin:end]
                 part = part.new_zeros(n * longest, part.shape[1]).index_copy(0, place, part)
             streams = part.view(n, longest, 3, self.heads, hidden // self.heads).permute(2, 0, 3, 1, 4).unbind(0)
@@ -171,7 +171,7 @@ class Decoder(nn.Module):
         return self.final_norm(x)
 
     def loss(self, vectors: torch.Tensor, packed: Packed, tokens: np.ndarray, words: torch.Tensor) -> torch.Tensor:
-        """Summed cross-entropy of the T − n tokens behind [CLS]; ``packed`` and ``tokens`` as in :func:`next_words`."""
+        """Summed cross-entropy of the T − n tokens after [CLS]; ``packed`` and ``tokens`` as in :func:`next_words`."""
         inputs, targets = next_words(packed, tokens)
         states = self(Batch.of(inputs, vectors.device), vectors, words)
         return word_loss(states, words, None, torch.from_numpy(targets.astype(np.int64)).to(vectors.device))

@@ -1,4 +1,4 @@
-"""Encoder directories: what other tools load, and beside it what pre-training needs to go on.
+"""Encoder directories: what other tools load, and beside it what pre-training needs to continue.
 
 ===================  =================================================================================================
 config.json          of ``transformers``, by family: BERT, RoBERTa, ELECTRA, ERNIE, T5 (or ``bow-mlp``, our own)
@@ -36,7 +36,7 @@ def to_bert_names(state: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
 
 
 def from_bert_names(state: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-    """The reverse of :func:`to_bert_names`; a pooler and position ids are left out.
+    """The reverse of :func:`to_bert_names`; a pooler and position ids are omitted.
 
     Raises
     ------
@@ -114,7 +114,7 @@ def shown_config(config: BodyConfig) -> dict:
 
 def to_saved_names(state: dict[str, torch.Tensor], config: BodyConfig) -> dict[str, torch.Tensor]:
     """A body's state → what ``model.safetensors`` holds. Who has no segments gets one of zeros, which adds nothing:
-    transformers knows no BERT or RoBERTa without."""
+    transformers has no BERT or RoBERTa without them."""
     if config.kind == "transformer":
         more = {} if config.segments else {"segments.weight": torch.zeros(1, config.hidden)}
         return to_bert_names(state | more)
@@ -171,7 +171,7 @@ def save_encoder(
 ) -> None:
     """Write an encoder directory (files in the module's table); ``about`` goes into ``pretrieve.json``.
 
-    heads: name → what was trained beside the body; with them pre-training can go on.
+    heads: name → what was trained beside the body; with them pre-training can continue.
     """
     directory = Path(directory)
     directory.mkdir(parents=True, exist_ok=True)

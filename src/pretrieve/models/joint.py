@@ -33,7 +33,7 @@ option             default           reason
 
 Query and document share W_c, b_c and the word head unless the sharing of the dual encoder says otherwise. Documents are
 made sparse in training too, with the gradient through the chosen entries: the score that is trained is the one that is
-searched with. No mask is applied to the texts, so no position is left out for being masked.
+searched with. No mask is applied to the texts, so no position is omitted for being masked.
 
 Ties: of equal entries the word with the lower id is chosen, so a document's words do not depend on the machine.
 """
@@ -79,7 +79,7 @@ def largest(values: torch.Tensor, top: int) -> torch.Tensor:
 @dataclass(frozen=True)
 class JointShape:
     """``cls_dim``: of h_0's part; ``top``: words of μ that are kept; ``parts``: one of :data:`PARTS`; ``lexical_head``: what
-    makes μ; ``sep``: whether [SEP] counts as a token; ``zeroed``: words that are left out."""
+    makes μ; ``sep``: whether [SEP] counts as a token; ``zeroed``: words that are omitted."""
 
     cls_dim: int
     top: int
@@ -155,7 +155,7 @@ class JointEncoder(nn.Module):
         return 0 if self.parts == "cls" else self.config.vocabulary_size
 
     def heads(self) -> dict[str, nn.Module]:
-        """What stands in heads.safetensors beside the projection, by name."""
+        """What heads.safetensors holds beside the projection, by name."""
         return {} if self.words is None else {self.lexical_head: self.words}
 
     def options(self) -> dict:
@@ -183,7 +183,7 @@ class JointEncoder(nn.Module):
         rows, lengths = self._rows(batch)
         states = states.index_select(0, rows)
         if isinstance(self.words, MaskedWordHead):
-            # The bias is the same for all states of a word, so it can be added behind the maximum.
+            # The bias is the same for all states of a word, so it can be added after the maximum.
             words = max_logits(self.words.states(states), self.body.words.weight, lengths) + self.words.bias
         else:
             words = max_logits(states, self.words.weight, lengths)

@@ -94,7 +94,7 @@ class NoBiasProjection(nn.Linear):
 def make_projection(head: str, config: BodyConfig, dim: int, seed: int, tower: int = 0) -> nn.Module:
     """The head of the module's table with fresh weights; (n, hidden) → (n, dim).
 
-    tower: 0, or 1 for the query's where it has one of its own: other weights from the same seed.
+    tower: 0, or 1 for the query's where it has its own: other weights from the same seed.
 
     Raises
     ------

@@ -46,7 +46,7 @@ def _checked(ours: str, theirs: str, value: Any, least: float = 0) -> Any:
 
 
 def _said(shown: Mapping[str, Any], ours: str, theirs: str, default: float) -> Any:
-    """The same of a value that a file may leave out."""
+    """The same of a value that a file may omit."""
     return _checked(ours, theirs, shown.get(theirs, default))
 
 

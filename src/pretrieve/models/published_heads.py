@@ -1,7 +1,7 @@
 """What stands beside the encoder in published files: word heads, Condenser's head, decoders; under our names.
 
 Output matrices are not kept, for they are the word embeddings. Where a file has one that is *not*, our head would
-compute something else, so that head is left out, and pre-training begins with a fresh one.
+compute something else, so that head is omitted, and pre-training begins with a fresh one.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ FINE_TUNED = ("classifier.", "qa_outputs.", "classification_heads.", "embeddingH
 def sort_heads(
     rest: dict[str, torch.Tensor], words: torch.Tensor, config: BodyConfig
 ) -> tuple[dict[str, torch.Tensor], list[str], list[str]]:
-    """Tensors of the heads as ``{head}.{our name}``; what is left out and worth telling; and names that are not known.
+    """Tensors of the heads as ``{head}.{our name}``; what is omitted and worth telling; and names that are not known.
 
     rest: published names without the encoder's; words (V, d): its word embeddings.
     """

@@ -1,4 +1,4 @@
-"""Retrievers in the layout of sentence-transformers, read without it: ``modules.json`` says what stands behind the body.
+"""Retrievers in the layout of sentence-transformers, read without it: ``modules.json`` says what follows the body.
 
 The reverse of :mod:`pretrieve.retrieval.export`. A directory without ``modules.json`` is a plain encoder of transformers: its
 vector is the state of the first token, or the mean for T5.

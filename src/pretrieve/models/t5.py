@@ -4,7 +4,7 @@ from it).
 The same function as ``transformers.T5EncoderModel`` on packed batches (:mod:`pretrieve.text.packing`). Against BERT's
 encoder:
 
-* norm first: ``x ← x + f(norm(x))`` in both halves of a layer, and one norm behind the last layer;
+* norm first: ``x ← x + f(norm(x))`` in both halves of a layer, and one norm after the last layer;
 * RMSNorm, ``norm(x) = w · x / √(mean(x²) + ε)``: no mean is taken off and no bias added (Zhang & Sennrich 2019);
 * gated feed-forward, ``down(gelu(gate(x)) · up(x))``, with the tanh approximation of GELU; no linear layer has a bias;
 * no position embeddings: a head adds b[head, bucket(j − i)] to the score of key j for query i. The b are shared by all
@@ -12,7 +12,7 @@ encoder:
 * no segments, and no [CLS]: a text is ``x1 .. xn </s>``, and its vector is the mean over all n + 1 states
   (``dual_encoders`` §4).
 
-Buckets: half of them for keys behind the query, half for keys at or before it; in each half, the first half of the
+Buckets: half of them for keys after the query, half for keys at or before it; in each half, the first half of the
 buckets stand for one distance each, the others for logarithmically growing ranges up to ``max_distance``, and the last
 one for everything beyond (§2.1).
 """
@@ -96,7 +96,7 @@ class T5Attention(nn.Module):
 
 
 class T5Layer(nn.Module):
-    """Attention and gated feed-forward, each behind a norm and added to what came in."""
+    """Attention and gated feed-forward, each after a norm and added to what came in."""
 
     def __init__(self, config: BodyConfig) -> None:
         super().__init__()
@@ -153,7 +153,7 @@ class T5Encoder(nn.Module):
         return self.distances(buckets.to(batch.tokens.device)).permute(2, 0, 1)
 
     def forward(self, batch: Batch, first_only: bool = False) -> torch.Tensor:
-        """Hidden states behind the last norm, (T, d) in packed order; ``first_only``: of each sequence's first token,
+        """Hidden states after the last norm, (T, d) in packed order; ``first_only``: of each sequence's first token,
         (n, d)."""
         x, bias = self.dropout(self.words(batch.tokens)), self.bias(batch)
         for index, layer in enumerate(self.layers):

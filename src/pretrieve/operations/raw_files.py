@@ -1,6 +1,6 @@
-"""What a table needs of raw files, what of it is there, and what must still come: ``make fetch TABLE=condenser/table5``.
+"""The raw files that a table needs, those that are there, and those to fetch: ``make fetch TABLE=condenser/table5``.
 
-The plan of the scale says it: the data sets that play the table's roles, the corpus, and the published checkpoints that its
+The plan of the scale says it: the data sets that have the table's roles, the corpus, and the published checkpoints that its
 encoders start from.
 """
 
@@ -44,7 +44,7 @@ class Wanted:
 
 
 def table_files(plan: Plan, table: str) -> tuple[list[str], list[str]]:
-    """Names of the sources behind a table at the plan's scale, and the other files behind it, which are the user's own."""
+    """Names of the sources that a table needs at the plan's scale, and other files that it needs, which are the user's own."""
     name_of = {plan.source_file(name): name for name in plan.sources}
     files = plan.table_sources(*table.split("/"))
     return [name_of[file] for file in files if file in name_of], [file for file in files if file not in name_of]
@@ -69,7 +69,7 @@ def table_starts(plan: Plan, table: str) -> list[str]:
 def survey(
     names: Iterable[str], sources: Mapping[str, Source], mirror: Path | None, folder: Path = SOURCES
 ) -> list[Wanted]:
-    """The state of each file, and of the archives that must come for them: an archive stands before its members.
+    """The state of each file, and of the archives that must come for them: an archive comes before its members.
 
     A file in place is read and checked; one in the mirror is checked when it is copied.
     """
@@ -104,8 +104,8 @@ def _state(source: Source, folder: Path, mirror: Path | None) -> tuple[str, int]
 
 
 def report(wanted: Iterable[Wanted]) -> str:
-    """One line a state with its files and GB, and one line a file that must be downloaded or is nowhere to be had; members are
-    counted behind their archive."""
+    """One line a state with its files and GB, and one line a file that must be downloaded or is not available; members are
+    counted after their archive."""
     wanted = list(wanted)
     lines = []
     for state, words in STATES.items():
@@ -127,7 +127,7 @@ def report(wanted: Iterable[Wanted]) -> str:
 
 
 def check_room(wanted: Iterable[Wanted], folder: Path = SOURCES) -> None:
-    """Check that everything is to be had, and that there is room for what must come.
+    """Check that everything is available, and that there is room for what must be fetched.
 
     Raises DataError, before anything is fetched.
     """
@@ -135,18 +135,18 @@ def check_room(wanted: Iterable[Wanted], folder: Path = SOURCES) -> None:
     missing = [one.source.file for one in wanted if one.state == "missing"]
     if missing:
         raise DataError(
-            f"{len(missing)} file{'s' if len(missing) > 1 else ''} nowhere to be had: {', '.join(missing)}; expected in a mirror "
-            f"folder: make fetch … MIRROR=DIR."
+            f"{len(missing)} file{'s' if len(missing) > 1 else ''} not available: {', '.join(missing)}; put them into a "
+            f"mirror folder: make fetch … MIRROR=DIR."
         )
     coming = sum(one.bytes for one in wanted if one.state != "there")
     place = next(parent for parent in (folder, *folder.absolute().parents) if parent.exists())
     free = shutil.disk_usage(place).free
     if coming > free:
-        raise DataError(f"{folder}: {coming / GB:.1f} GB to come; {free / GB:.1f} GB are free: make room.")
+        raise DataError(f"{folder}: {coming / GB:.1f} GB to fetch, but {free / GB:.1f} GB are free; make room.")
 
 
 def checkpoint_state(start: str, mirror: Path | None) -> str:
-    """Where a published checkpoint is or would come from, in words."""
+    """Where a published checkpoint is or would be fetched from, in words."""
     place = Path(hub.place_of(start))
     if (place / hub.ORIGIN).is_file():
         return "in place"

@@ -12,14 +12,14 @@ span i::
 Raw dot products, no temperature; a span is not compared with itself (modeling.py:239-243). The negatives are those of
 the *global* batch, which has to be large (the README: about 2048 documents): the gradient cache of
 :mod:`pretrieve.training.step` makes it as large as one likes. A document that is drawn twice in a step, where one
-epoch ends and the next begins, is no negative of itself, unless ``false_negatives: kept``, as in the released code.
+epoch ends and the next begins, is not a negative of itself, unless ``false_negatives: kept``, as in the released code.
 
 With gradient caching, the released code weighs the word losses of a micro-batch by its spans over the *documents* of
 the step, which adds up to 2 (modeling.py:227); without, by 1. Here the weight is an option, and does not depend on
 the cache. It also takes the mean of the chunks' means, a chunk being the spans that are computed at once
 (trainer.py:161-184), in place of the mean over all masked words of the step: ``chunk`` spans, or 0 for the step's
 mean. The same code keeps the targets in a buffer of the model, of the size of the batch, so that a checkpoint fits no
-other batch; here they are no part of it.
+other batch; here they are not part of it.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from pretrieve.training.objective import MicroBatch
 class MaskedSpans(MaskedExamples):
     """Two different spans of each of ``documents`` articles a step, of at most ``length`` tokens with [CLS] and [SEP].
 
-    Articles come without replacement within an epoch; those with fewer than two spans are left out. Spans 2i and 2i +
+    Articles come without replacement within an epoch; those with fewer than two spans are omitted. Spans 2i and 2i +
     1 of a step are siblings, in random order. Ids are those of the articles.
 
     Raises

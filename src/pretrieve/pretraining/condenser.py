@@ -60,7 +60,7 @@ class CondenserHead(nn.Module):
         return early.index_copy(0, batch.starts, late[batch.starts].to(early.dtype))
 
     def forward(self, states: list[torch.Tensor], batch: Batch, asking: Asking | None = None) -> torch.Tensor:
-        """States (T, d) behind the head; states: embeddings and every layer's output, (T, d) each. ``asking``: where they
+        """States (T, d) after the head; states: embeddings and every layer's output, (T, d) each. ``asking``: where they
         are wanted; they are NaN elsewhere."""
         x = self.join(states[self.skip_layer], states[-1], batch)
         for layer in self.layers[:-1]:
@@ -94,7 +94,7 @@ class Condenser:
         )
 
     def losses(self, batch: MicroBatch) -> dict[str, torch.Tensor]:
-        """Summed cross-entropy of the masked words, behind the head and, if wanted, behind the late layers."""
+        """Summed cross-entropy of the masked words, after the head and, if wanted, after the late layers."""
         packed = batch.data.batch(self.device)
         return self.word_losses(self.body.all_states(packed, self.read(packed, batch.data)), packed, batch.data)
 

@@ -3,7 +3,7 @@
 Equation 3 with the documents of the batch in place of all documents: for queries q_i and documents d_j,
 ``s_ij = φ(q_i)·ψ(d_j) / τ`` and ``L = mean_i (−s_ii + log Σ_j exp s_ij)``. φ and ψ are one tower, or two
 (``towers: separate``); for ``similarity: cosine`` their vectors have norm 1. A document that stands in the batch twice is
-not its own negative: such entries are left out of the sum (``false_negatives: masked``). ORQA keeps them (``kept``).
+not its own negative: such entries are excluded from the sum (``false_negatives: masked``). ORQA keeps them (``kept``).
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def pair_loss(
     vectors: list[torch.Tensor], documents: list[np.ndarray], temperature: float, masked: bool = True
 ) -> torch.Tensor:
     """:func:`in_batch_loss` over all parts of a batch; vectors[i] (2n_i, k) has n_i queries, then their documents, whose ids
-    are documents[i] (n_i,). masked: whether a document's repetitions are left out."""
+    are documents[i] (n_i,). masked: whether a document's repetitions are omitted."""
     halves = [part.chunk(2) for part in vectors]
     ids = torch.from_numpy(np.concatenate(documents)).to(vectors[0].device) if masked else None
     return in_batch_loss(torch.cat([q for q, _ in halves]), torch.cat([d for _, d in halves]), temperature, ids)

@@ -16,7 +16,7 @@ option                  paper                                      released code
 ======================  =========================================  ====================================================
 
 Two choices. [SEP] takes part in the maximum, for ``unmasked`` too: the paper's tokens are all "besides [CLS]", the
-code has it in, and a text of one word has nothing else left when that is masked. And ``unmasked`` leaves out every
+code has it in, and a text of one word has nothing else left when that is masked. And ``unmasked`` omits every
 position that the encoder has to predict, also where options put a random word or the word itself in place of [MASK].
 """
 
@@ -78,7 +78,7 @@ class BagOfWords:
         if self.projection is not None:
             logits = max_logits(states, self.projection.weight, lengths)
         else:
-            # The bias is the same for all states of a word, so it can be added behind the maximum.
+            # The bias is the same for all states of a word, so it can be added after the maximum.
             logits = max_logits(head.states(states), body.words.weight, lengths) + head.bias
         return bag_of_words_loss(logits, *(torch.from_numpy(array).to(states.device) for array in self.bags(masked)))
 

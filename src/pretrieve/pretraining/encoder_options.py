@@ -67,7 +67,7 @@ class Budget:
 @dataclass(frozen=True)
 class EncoderOptions:
     """``body``: fields of :class:`~pretrieve.models.config.BodyConfig`; ``objective``: its ``name`` and every option of it
-    (:mod:`pretrieve.pretraining.presets`), with the lengths of its texts; ``start``: what the encoder goes on from;
+    (:mod:`pretrieve.pretraining.presets`), with the lengths of its texts; ``start``: what the encoder continues from;
     ``layers_of_start``: n takes every n-th layer of it, None all; ``budget``: None where nothing is trained."""
 
     body: Mapping[str, Any]

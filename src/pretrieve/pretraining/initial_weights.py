@@ -55,7 +55,7 @@ def body_config(options: EncoderOptions, store: TokenStore, start: Checkpoint | 
         wanted = body.get("kind", "transformer")
         shape = start.config.to_dict()
         if (wanted == "bow-mlp") != (shape["kind"] == "bow-mlp"):
-            raise DataError(f"{start.path}: is a {shape['kind']}; the encoder's body is to be a {wanted}.")
+            raise DataError(f"{start.path}: is a {shape['kind']}; the encoder's body must be a {wanted}.")
         body = shape | {"dropout": body.get("dropout", shape["dropout"])}
     config = BodyConfig.from_dict(body)
     _check_special(options, store, config)

@@ -85,7 +85,7 @@ def choose_words(sizes: torch.Tensor, keys: torch.Tensor, wanted: torch.Tensor) 
         over = active & (covered > wanted[:, None])
         if not bool(over.any()):
             return torch.zeros_like(active).scatter_(1, order, active)
-        # What does not fit behind the first word that overshoots will not fit later either: room only shrinks.
+        # What does not fit after the first word that overshoots will not fit later either: room only shrinks.
         first = over.to(torch.int8).argmax(1, keepdim=True)
         room = wanted[:, None] - (covered - size).gather(1, first)
         active &= ~((column >= first) & (size > room) & over.any(1, keepdim=True))
@@ -94,7 +94,7 @@ def choose_words(sizes: torch.Tensor, keys: torch.Tensor, wanted: torch.Tensor) 
 def word_numbers(packed: Packed, store: TokenStore, unit: str) -> np.ndarray:
     """(T,) number of each ordinary token's word within its sequence, from 0; −1 for [CLS], [SEP] and padding.
 
-    ``unit='token'``: every token is a word. The first ordinary token of a sequence, or behind a [SEP], begins a word
+    ``unit='token'``: every token is a word. The first ordinary token of a sequence, or after a [SEP], begins a word
     whatever it is: a text that was cut can begin in the middle of one.
     """
     ordinary = ordinary_tokens(packed.tokens, store.special)

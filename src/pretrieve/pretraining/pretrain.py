@@ -112,7 +112,7 @@ def pretrain(
 ) -> Outcome:
     """Pre-train (or only initialise) an encoder and write its directory and learning curve.
 
-    ``start_dir`` is the directory of the options' ``start``. A killed run goes on from ``checkpoint_dir``, which is emptied when
+    ``start_dir`` is the directory of the options' ``start``. A killed run continues from ``checkpoint_dir``, emptied when
     the encoder is written (under Snakemake somewhat later: :mod:`pretrieve.base.finished_work`). Of several processes
     the first writes. snapshots: encoder directory → share of the steps, above 0 and below 1, whose weights it gets; the encoder
     itself is the same with and without.

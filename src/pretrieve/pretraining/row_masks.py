@@ -12,8 +12,11 @@ most so many for a text, and each row takes any of them, with replacement: the r
 FlagEmbedding's version 128). There a row can lack one word more than ``round(rate · L)``, its own, and so it can here
 in both; the paper samples among the other words.
 
-All draws are hashed from (seed, number of the sequence, mask, word), see :mod:`pretrieve.pretraining.hashed`: the
-same masks on every device, in every process, and however the batch is cut or padded.
+All draws are hashed from (seed, number of the sequence, mask, word): the same masks on every device, in every process, and
+however the batch is cut or padded. A stateful generator gives what comes next, so a draw depends on all draws before it. Here
+draw number c of seed s is ``mix(s + (c + 1)·γ)`` of splitmix64 (Steele, Lea & Flood 2014), whatever else was drawn. Several
+numbers are taken one after the other: the value for the first is the seed for the second. int64 products wrap in the same way
+on every device; ``>>`` of an int64 copies its sign, so what it shifts in is masked off.
 """
 
 from __future__ import annotations
@@ -24,10 +27,52 @@ import numpy as np
 import torch
 
 from pretrieve.models.batch import Batch
-from pretrieve.pretraining.hashed import below, hashed
 from pretrieve.pretraining.masking import Masking, choose_words, word_numbers, word_sizes
 from pretrieve.text.packing import Packed
 from pretrieve.text.token_store import TokenStore
+
+
+def _signed(value: int) -> int:
+    return (value + 2**63) % 2**64 - 2**63
+
+
+_GAMMA = _signed(0x9E3779B97F4A7C15)
+#: (shift, factor) of each round, and the last shift.
+_ROUNDS = ((30, _signed(0xBF58476D1CE4E5B9)), (27, _signed(0x94D049BB133111EB)))
+_LAST_SHIFT = 31
+
+
+def _fold(values: torch.Tensor, shift: int) -> torch.Tensor:
+    return values.bitwise_xor_((values >> shift).bitwise_and_((1 << (64 - shift)) - 1))
+
+
+def hashed(seed: int, *numbers: torch.Tensor | int) -> torch.Tensor:
+    """64 random bits (int64, negative for half of them) for each combination of ``numbers``, int64 tensors that
+    broadcast.
+
+    With one tensor it is the output of splitmix64 at these places of its sequence:
+
+    >>> [value % 2**64 for value in hashed(1234567, torch.arange(3)).tolist()]
+    [6457827717110365317, 3203168211198807973, 9817491932198370423]
+    """
+    values = torch.tensor(_signed(seed))
+    for number in numbers:
+        step = _signed((number + 1) * _GAMMA) if isinstance(number, int) else (number + 1) * _GAMMA
+        values = values + step
+        for shift, factor in _ROUNDS:
+            values = _fold(values, shift).mul_(factor)
+        values = _fold(values, _LAST_SHIFT)
+    return values
+
+
+def below(bits: torch.Tensor, limit: torch.Tensor) -> torch.Tensor:
+    """Whole numbers from 0 to ``limit`` − 1 (int64, broadcasts, at least 1), equally likely but for ``limit`` in 2⁶³.
+
+    >>> below(hashed(7, torch.arange(8)), torch.tensor(3)).tolist()
+    [1, 0, 0, 1, 2, 1, 2, 0]
+    """
+    return ((bits >> 1) & (2**63 - 1)) % limit
+
 
 #: Two kinds of draws of one sequence: which words a mask hides, which mask a row takes.
 _WORDS, _ROWS = 0, 1

@@ -29,7 +29,7 @@ from pretrieve.training.objective import MicroBatch
 
 
 class SeedEncoder:
-    """Encoder and decoder trained together. A term of weight 0 is left out, and so is the word head if that is ``mlm``.
+    """Encoder and decoder trained together. A term of weight 0 is omitted, and so is the word head if that is ``mlm``.
 
     ``word_terms`` leaves the decoder out: where its loss begins depends on more than the vocabulary (see its module).
     """
@@ -59,7 +59,7 @@ class SeedEncoder:
         self.module = nn.ModuleDict(parts | ({"mlm": head} if "mlm" in self.terms else {}))
 
     def counts(self, masked: Masked) -> dict[str, int]:
-        """What each term is a mean over: masked words; words behind [CLS]."""
+        """What each term is a mean over: masked words; words after [CLS]."""
         return {"mlm": len(masked.positions), "decoder": len(masked.original) - len(masked.corrupted.lengths)}
 
     def micro_batches(self, step: int, parts: int = 1) -> list[MicroBatch]:
@@ -71,7 +71,7 @@ class SeedEncoder:
         return cls, {}
 
     def losses(self, batch: MicroBatch) -> dict[str, torch.Tensor]:
-        """Summed cross-entropy of the masked words, and of all words behind [CLS]."""
+        """Summed cross-entropy of the masked words, and of all words after [CLS]."""
         masked: Masked = batch.data
         packed = masked.batch(self.device)
         words = self.body.words.weight

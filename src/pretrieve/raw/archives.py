@@ -46,7 +46,7 @@ def extract_member(archive: Path, member: str, target: Path, size: int = 0) -> N
 
     ``member`` is the name in the archive, or a pattern with ``*`` that fits exactly one; ``size`` its bytes, 0 where not known.
 
-    Raises DataError when there is no such member, or more than one, it is no plain file or too large, or the archive is
+    Raises DataError when there is no such member, or more than one, it is not a plain file or too large, or the archive is
     damaged or unsafe.
     """
     found: list[str] = []

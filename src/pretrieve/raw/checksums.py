@@ -102,7 +102,7 @@ def read_records(path: Path) -> dict[str, str]:
         fields = line.split("\t")
         if len(fields) != 4 or not re.fullmatch("[0-9a-f]{64}", fields[1]):
             raise DataError(
-                f"{path}: line {number}: found {line!r}; expected {_HEADER!r}. Take the line out: its file is then recorded anew."
+                f"{path}: line {number}: found {line!r}; expected {_HEADER!r}. Remove the line: its file is then recorded again."
             )
         records[fields[0]] = fields[1]
     return records

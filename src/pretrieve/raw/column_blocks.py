@@ -75,7 +75,7 @@ def read_column_blocks(
         while some := list(islice(lines, 4096)):
             start = 0
             for place in range(1, len(some) + 1):
-                # A blank line between two others is left out: numbers are consecutive within a block only.
+                # A blank line between two others is omitted: numbers are consecutive within a block only.
                 if place == len(some) or some[place][0] != some[place - 1][0] + 1:
                     part = some[start:place]
                     yield (

@@ -1,4 +1,4 @@
-"""Downloads over HTTP that go on where they were cut, are checked, and never replace a good file by a bad one.
+"""Downloads over HTTP that continue where they were cut, are checked, and never replace a good file by a bad one.
 
 The bytes are collected in ``.NAME.part`` beside the target. A second file, ``.NAME.part.json``, says which version they belong
 to: the URL and the server's ``ETag`` or ``Last-Modified``. The rest is asked for with ``Range: bytes=N-`` and ``If-Range``
@@ -66,7 +66,7 @@ class Download:
         """Put the content of ``url`` at ``target`` and return its checksums. ``size`` in bytes (0: not known); ``check`` raises
         DataError for a whole file that is not wanted.
 
-        Raises DataError when it cannot be had, is too large, or is not what it should be; what stood at ``target`` stays, and
+        Raises DataError when it cannot be fetched, is too large, or is not what it should be; what stood at ``target`` stays, and
         the bytes that came stay beside it for the next time, unless they are wrong.
         """
         if not re.match(r"https?://", url):
@@ -78,13 +78,13 @@ class Download:
             self._collect(url, part, checksum, size, label or target.name)
             digests = digests_of(part.path, checksum)
             if not digests.right(size) and resumed:
-                # Perhaps the end of one version behind the beginning of another.
+                # Perhaps the end of one version after the beginning of another.
                 part.forget()
                 self._collect(url, part, checksum, size, label or target.name)
                 digests = digests_of(part.path, checksum)
         except _Cut as error:
             raise DataError(
-                f"{url}: cannot be had: {error}; {part.size:,} bytes are kept in {part.path}, and the next try goes on there."
+                f"{url}: cannot be fetched: {error}; {part.size:,} bytes are kept in {part.path}; the next try continues there."
             ) from None
         if not digests.right(size):
             part.forget()
@@ -209,7 +209,7 @@ class _Part:
         return {"Range": f"bytes={self.size}-", **({"If-Range": validator} if validator else {})}
 
     def writing(self, start: int, headers: Any) -> Any:
-        """The file, open behind its first ``start`` bytes; the version is written down first."""
+        """The file, open after its first ``start`` bytes; the version is written down first."""
         if start > self.size:
             raise _Cut(f"the server goes on at byte {start:,}, {self.size:,} are there")
         version = {"url": self._url, "etag": headers.get("ETag"), "modified": headers.get("Last-Modified")}
@@ -233,7 +233,7 @@ class _Part:
             if number is None:
                 raise
             said = refusal(self.path, number, left if left > 0 else None, self.size)
-            raise DataError(f"{said} ({self.size:,} bytes are kept, and the next try goes on there.)") from None
+            raise DataError(f"{said} ({self.size:,} bytes are kept, and the next try continues there.)") from None
 
     def forget(self) -> None:
         """Remove what there is."""

@@ -88,7 +88,7 @@ def place_of(start: str) -> str:
 
 
 def files_of(start: str) -> list[str]:
-    """What goes on from a start depends on: the copy's ``origin.txt``, or all files of a ``package:`` or a ``dir:``."""
+    """What training from a start depends on: the copy's ``origin.txt``, or all files of a ``package:`` or a ``dir:``."""
     if start.startswith("dir:"):
         return [str(file) for file in find_checkpoint(Path(place_of(start))).all()]
     if start.startswith("package:"):
@@ -264,7 +264,7 @@ def check_recorded(directory: Path) -> None:
     if wrong:
         raise DataError(
             f"{directory}: {', '.join(wrong)} missing or changed since first use ({MANIFEST}). Delete {directory / ORIGIN} and "
-            "run snakemake again: what is wrong is fetched anew."
+            "run snakemake again: what is wrong is fetched again."
         )
 
 
@@ -279,7 +279,7 @@ def _from_hub(
         looked = f"looked in {local} and at huggingface.co" if local is not None else "looked at huggingface.co"
         why = f"{type(error).__name__}: {next(iter(str(error).splitlines()), '')}"
         raise DataError(
-            f"hub:{repository}: cannot be had, {looked} ({why}). Without a network, put its files into a folder "
+            f"hub:{repository}: cannot be fetched, {looked} ({why}). Without a network, put its files into a folder "
             f"DIR/hub/{repository} and run snakemake with --config mirror=DIR, or set start: dir:PATH."
         ) from error
 

@@ -59,7 +59,7 @@ def read_json(path: Path | str, expected: str, most: int = 0) -> Any:
         ) from None
     except RecursionError:
         raise DataError(f"{path}: not valid JSON: too many values within each other; {advice}") from None
-    except ValueError:  # the only one that is no JSONDecodeError: a number longer than Python reads
+    except ValueError:  # the only one that is not a JSONDecodeError: a number longer than Python reads
         most = sys.get_int_max_str_digits()
         number = re.compile(rf'"(?:[^"\\]|\\.)*+"|(\d{{{most + 1},}})')
         found = next(match for match in number.finditer(text) if match[1])
@@ -72,7 +72,7 @@ def read_json(path: Path | str, expected: str, most: int = 0) -> Any:
         if half is not None:
             raise DataError(
                 f"{path}: {_place(text, half.start())}: {half[0]} without the other half of its surrogate pair; expected "
-                "whole characters: mend the file, or fetch it again."
+                "whole characters: fix the file, or fetch it again."
             )
     return value
 
@@ -144,7 +144,7 @@ class _Text:
 
 
 def starts_json_array(path: Path | str) -> bool:
-    """Whether the first character of a file, packed or not, that is no blank is ``[``."""
+    """Whether the first character of a file, packed or not, that is not a blank is ``[``."""
     with open_raw(path) as stream:
         begin = stream.read(4096).removeprefix(codecs.BOM_UTF8).lstrip(_BLANK.encode())
     return begin.startswith(b"[")
@@ -155,7 +155,7 @@ def read_json_array(
 ) -> Iterator[tuple[int, Any]]:
     """Number (from 0) and value of each element of the array that a file is, packed with gzip or bzip2 or not.
 
-    Raises DataError when the file is no JSON array, ends within it, has something behind it, an element is no JSON or longer
+    Raises DataError when the file is not a JSON array, ends within it, has something after it, an element is not JSON or longer
     than ``longest`` characters, or bytes are not UTF-8; the message names the file, the element and its line.
     """
     text = _Text(Path(path), block, label)
@@ -186,7 +186,7 @@ def _elements(text: _Text, longest: int) -> Iterator[tuple[int, Any]]:
         number += 1
     text.place += 1
     if rest := text.skip_blanks():
-        raise DataError(f"{text.path}: line {text.line}: {rest!r} behind the end of the array; expected nothing there.")
+        raise DataError(f"{text.path}: line {text.line}: {rest!r} after the end of the array; expected nothing there.")
 
 
 def _element(text: _Text, number: int, longest: int) -> Any:
@@ -205,10 +205,10 @@ def _element(text: _Text, number: int, longest: int) -> Any:
                 reason = "the file ends within it" if cut else f"not JSON ({error.msg})"
                 raise _fault(text, number, reason) from None
             continue
-        except ValueError:  # the only one that is no JSONDecodeError
+        except ValueError:  # the only one that is not a JSONDecodeError
             most = sys.get_int_max_str_digits()
             raise _fault(text, number, f"a number of more than {most:,} digits") from None
-        # A number at the end of what was read may go on in the next block ("-0" and ".5"): what ends it must be seen.
+        # A number at the end of what was read may continue in the next block ("-0" and ".5"): what ends it must be seen.
         behind = end
         while text.text[behind : behind + 1] in (" ", "\t", "\n", "\r"):
             behind += 1

@@ -1,11 +1,11 @@
 """The bytes of a raw file, unpacked as they are read: plain, gzip or bzip2.
 
 What a file is packed with is told by its first bytes, not by its name: ``1f 8b`` is gzip (RFC 1952), ``BZh`` bzip2. Both
-formats allow several streams one after another, which Wikipedia's multistream dumps consist of. Bytes behind the last stream
+formats allow several streams one after another, which Wikipedia's multistream dumps consist of. Bytes after the last stream
 that are no stream are an error: Python's own ``bz2.open`` ends there in silence, and the rest of the file is lost.
 
 The checksum of a bzip2 block stands for all of it. What a damaged block unpacks to would be read before the damage is known, and
-its reader would complain of a bad line; so nothing is given out until a block's length is unpacked behind it (:data:`HELD`).
+its reader would complain of a bad line; so nothing is given out until a block's length is unpacked after it (:data:`HELD`).
 gzip has one checksum for a whole stream, which is too long to be waited for.
 
 What unpacks to more than :func:`pretrieve.base.sizes.unpacked_limit` is refused while it is read.
@@ -51,7 +51,7 @@ class _Unpacked(io.RawIOBase):
         self._decoder: Any = None
         self._input = b""
         self._streams = self._unpacked = 0
-        # Unpacked, not given out yet; so many bytes of it are known to be whole; what came behind them.
+        # Unpacked, not given out yet; so many bytes of it are known to be whole; what came after them.
         self._held, self._whole, self._fault = bytearray(), 0, None
 
     def readable(self) -> bool:

@@ -163,7 +163,7 @@ def read_json_lines(
 ) -> Iterator[tuple[int, dict[str, Any]]]:
     """Line number and object of each line. Blank lines are skipped and counted: in ``warnings``, or on standard error.
 
-    Raises DataError for a line that is no JSON, no object, lacks one of ``keys``, or has half of a surrogate pair, which no
+    Raises DataError for a line that is not JSON, no object, lacks one of ``keys``, or has half of a surrogate pair, which no
     text can have; and what :func:`read_lines` raises.
     """
     path = Path(path)
@@ -202,7 +202,7 @@ def read_json_lines(
 
 class Form(NamedTuple):
     """``separator`` None: any run of white space, as in TREC files. ``header``: the first line must have the columns' names, and
-    is no record. ``quoted``: RFC 4180 quoting with ``"``; a field may then go over several lines, the number is of the first."""
+    is not a record. ``quoted``: RFC 4180 quoting with ``"``; a field may then span lines, the number is of the first."""
 
     separator: str | None = "\t"
     header: bool = False

@@ -32,7 +32,7 @@ def check_readable(path: Path, name: str, member: str = "") -> None:
         begin = stream.read(1024)
     if _PAGE.match(begin.removeprefix(codecs.BOM_UTF8)) and not name.lower().endswith((".html", ".htm", ".xml")):
         raise DataError(
-            f"{path}: a web page; expected the file {name}. Is there a form to sign in or to agree to before it?"
+            f"{path}: a web page; expected the file {name}. Does the site ask to sign in or to accept terms first?"
         )
     if _ARCHIVE.search(name.lower()):
         read_through(path, member)
@@ -64,7 +64,7 @@ def _read(path: Path, name: str) -> None:
 
 
 def _check_header(path: Path, begin: bytes) -> None:
-    """Of safetensors: eight bytes that say how long the JSON behind them is, and how many bytes the tensors have in all."""
+    """Of safetensors: eight bytes that say how long the JSON after them is, and how many bytes the tensors have in all."""
     size = path.stat().st_size
     length = int.from_bytes(begin[:8], "little")
     try:

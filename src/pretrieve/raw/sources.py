@@ -99,7 +99,7 @@ def read_sources(table: Path) -> dict[str, Source]:
     for source in sources.values():
         if source.archive and source.archive not in sources:
             raise DataError(
-                f"{table}: source {source.name!r}: archive {source.archive!r} is no source{nearest(source.archive, sources)}"
+                f"{table}: source {source.name!r}: archive {source.archive!r} is not a source{nearest(source.archive, sources)}"
             )
     return sources
 

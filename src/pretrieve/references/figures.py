@@ -6,7 +6,7 @@ A figure has panels, a panel has axes and series, a series has points. A series 
 ``scores``      metrics of systems, one for each x; ``relative_to`` takes the change against another system
 ``analysis``    two columns of an analysis's CSV, for one encoder before or after fine-tuning
 ``change``      the absolute difference of two series of the panel
-``steps``       runs that were kept while a system was trained (:mod:`pretrieve.finetuning.step_curve`)
+``steps``       runs that were kept while a system was trained (:mod:`pretrieve.finetuning.train_curve`)
 ``map``         t-SNE of a system's vectors
 ``separation``  share of points whose nearest neighbour is of the same kind
 ``tokens``      metrics of systems by the tokens that their encoders were trained on, with intervals
@@ -28,8 +28,8 @@ from typing import Any, NamedTuple
 import jsonschema
 import yaml
 
+from pretrieve.base.code_folder import package_file
 from pretrieve.base.errors import ConfigError, nearest
-from pretrieve.base.package_files import package_file
 from pretrieve.references.palette import METHODS
 
 #: The project's own tables and figures, which no paper has: a folder of ``references/``.
@@ -52,11 +52,16 @@ class Measure(NamedTuple):
 
 @dataclass(frozen=True)
 class Axis:
-    """``scale``: ``category`` (each x is a name), ``linear`` or ``log2``; of a y axis always linear."""
+    """``scale``: ``category`` (each x is a name), ``ordered`` (names that have an order), ``linear`` or ``log2``; a y axis is
+    linear."""
 
     label: str
     unit: str
     scale: str = "linear"
+
+    @property
+    def is_names(self) -> bool:
+        return self.scale in ("category", "ordered")
 
     @property
     def text(self) -> str:
@@ -111,7 +116,6 @@ class Panel:
     x: Axis
     y: Axis
     series: tuple[Series, ...]
-    published_panel: bool = False
 
 
 @dataclass(frozen=True)
@@ -240,7 +244,6 @@ def _panel(name: str, entry: Mapping[str, Any], path: Path) -> Panel:
         x=Axis(entry["x"]["label"], entry["x"].get("unit", ""), entry["x"]["scale"]),
         y=Axis(entry["y"]["label"], entry["y"]["unit"]),
         series=series,
-        published_panel=entry.get("published_panel", False),
     )
 
 

@@ -14,8 +14,8 @@ from typing import Any
 import jsonschema
 import yaml
 
+from pretrieve.base.code_folder import package_file
 from pretrieve.base.errors import ConfigError, DataError
-from pretrieve.base.package_files import package_file
 from pretrieve.base.paths import parse_system
 from pretrieve.references.cases import is_case
 
@@ -92,6 +92,7 @@ class Table:
     baseline: str
     tolerance: Mapping[str, float]
     cells: tuple[Cell, ...]
+    url: str = ""
 
     @cached_property
     def rows(self) -> list[str]:
@@ -239,6 +240,7 @@ def load_table(paper_file: Path | str, csv_file: Path | str) -> Table:
         baseline=entry["baseline"] or "",
         tolerance=entry["tolerance"],
         cells=tuple(_read_cells(Path(csv_file), len(entry["row_columns"]))),
+        url=paper.get("url", ""),
     )
     _check_whole(table, paper_file)
     return table

@@ -2,7 +2,7 @@
 
 An IVF, HNSW or PQ index (:mod:`pretrieve.retrieval.index`) gives *candidates*: ``depth + MARGIN`` of them or more. Their
 scores are computed again from the store, as in :mod:`pretrieve.retrieval.search`; so a document that is found has its exact
-score, a quantised index only decides who is looked at, and ties are settled among the candidates. What it misses is
+score, a quantised index only chooses the candidates, and ties are settled among these. What it misses is
 measured, never assumed::
 
     recall@k = mean over queries of |{found, rank <= k, score >= s_k}| / k        s_k: score number k of exact search
@@ -20,32 +20,31 @@ import numpy as np
 
 from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.base.files import write_json
-from pretrieve.retrieval.embeddings import EmbeddingReader
 from pretrieve.retrieval.index import load_faiss
 from pretrieve.retrieval.rerank import Windows, score_rows
-from pretrieve.retrieval.search import MARGIN, DenseScorer, Hits, as_run, check_queries, search
+from pretrieve.retrieval.search import MARGIN, DenseScorer, Hits, as_run
 from pretrieve.retrieval.trec_run import Run
-from pretrieve.retrieval.window_search import check_documents, search_maxp
+from pretrieve.retrieval.window_search import check_documents
 
-#: Ranks at which recall is measured where nothing else is asked for, as far as the depth reaches.
+#: Ranks at which recall is measured, as far as the depth reaches.
 CUTS = (1, 10, 100, 1000)
+
+#: Queries that an index is asked at a time; the result does not depend on it.
+BATCH = 1024
 
 
 def search_index(
     index,
-    reader: EmbeddingReader,
-    query_embeddings: np.ndarray,
+    scorer: DenseScorer,
     doc_ids: Sequence[str],
     depth: int,
-    batch: int = 1024,
     query_ids: Sequence[str] | None = None,
-    threads: int = 1,
     candidates: int | None = None,
     documents: np.ndarray | None = None,
 ) -> Run:
-    """Rank what ``index`` finds in the store ``reader`` it was built from, by exact scores.
+    """Rank what ``index`` finds for the queries of ``scorer``, whose store it was built from, by exact scores.
 
-    ``candidates``: rows asked of the index, ``depth + MARGIN`` or more; more of them mend a coarse quantisation.
+    ``candidates``: rows asked of the index, ``depth + MARGIN`` or more; more of them correct a coarse quantisation.
     ``documents``: rows are windows (:mod:`pretrieve.retrieval.window_search`); a document that is found is scored by all its
     windows. Otherwise as :func:`pretrieve.retrieval.search.search`. A query may have fewer than ``depth`` hits: IVF sees
     only the cells it looks into.
@@ -55,32 +54,29 @@ def search_index(
     DataError
         when index, store, queries and ids do not fit together.
     ConfigError
-        when ``depth`` or ``batch`` is below 1, or ``candidates`` below ``depth``.
+        when ``depth`` is below 1, or ``candidates`` below ``depth``.
     """
-    if depth < 1 or batch < 1 or (candidates is not None and candidates < depth):
+    if depth < 1 or (candidates is not None and candidates < depth):
         raise ConfigError(
-            f"index search: depth={depth}, batch={batch}, candidates={candidates}; expected 1 or more, and as many "
-            "candidates as hits."
+            f"index search: depth={depth}, candidates={candidates}; expected 1 or more, and as many candidates as hits."
         )
-    if (index.ntotal, index.d) != (reader.rows, reader.dim):
+    if (index.ntotal, index.d) != (scorer.rows, scorer.dim):
         raise DataError(
-            f"{reader.path}: {reader.rows} rows of {reader.dim}, but the index has {index.ntotal} of {index.d}; "
+            f"index search: {scorer.rows} rows of {scorer.dim}, but the index has {index.ntotal} of {index.d}; "
             "build the index again."
         )
-    scorer = DenseScorer(reader, query_embeddings, threads)
     windows = None
     share = 1.0  # windows for each document
     if documents is not None:
-        windows = Windows(check_documents(documents, reader.rows, doc_ids))
-        share = reader.rows / max(1, len(doc_ids))
-    elif len(doc_ids) != reader.rows:
-        raise DataError(f"{reader.path}: {reader.rows} rows, expected {len(doc_ids)} as there are ids; encode again.")
-    wanted = min(candidates or int(np.ceil(depth * share)) + MARGIN, reader.rows)
-    queries = check_queries(query_embeddings, reader.dim)
+        windows = Windows(check_documents(documents, scorer.rows, doc_ids))
+        share = scorer.rows / max(1, len(doc_ids))
+    elif len(doc_ids) != scorer.rows:
+        raise DataError(f"index search: {scorer.rows} rows, expected {len(doc_ids)} as there are ids; encode again.")
+    wanted = min(candidates or int(np.ceil(depth * share)) + MARGIN, scorer.rows)
     hits: list[Hits] = []
-    for start in range(0, len(queries), batch):
-        load_faiss(threads, reader.dim)
-        _, rows = index.search(queries[start : start + batch], max(1, wanted))
+    for start in range(0, scorer.queries, BATCH):
+        load_faiss(scorer.threads, scorer.dim)
+        _, rows = index.search(scorer.vectors[start : start + BATCH], max(1, wanted))
         for query, found in enumerate(rows, start):
             found = found[found >= 0].astype(np.int64)
             found = np.unique(documents[found]) if documents is not None else found
@@ -108,40 +104,39 @@ def recall_at(found: Run, exact: Run, k: int) -> np.ndarray:
 
 
 def measure(
-    find: Callable[[np.ndarray], Run],
+    found: Run,
     exact: Callable[[np.ndarray], Run],
-    queries: int,
     depth: int,
     sample: int = 200,
     seed: int = 0,
-    cuts: Sequence[int] = CUTS,
     about: dict | None = None,
     path: Path | str | None = None,
 ) -> dict:
-    """Recall of one search against another on ``sample`` of ``queries`` queries; printed, written, returned.
+    """Recall of a run against exact search, on ``sample`` of its queries; printed, written, returned.
 
     Parameters
     ----------
-    find, exact : called with numbers of queries (n,), ascending; return the run of these, ``depth`` hits each
-    cuts : ranks; those beyond ``depth`` are left out, ``depth`` itself is always there
+    found : ``depth`` hits of each query
+    exact : called with numbers of the run's queries (n,), ascending; returns the exact run of these, ``depth`` hits each
     about : what was measured, for the file and the line that is printed
     path : of the JSON file; None: none is written
 
     Returns
     -------
     ``{queries, of, seed, depth, recall: {k: mean}, worst: {k: least of a query}, short: queries with fewer hits than
-    exact search has, **about}``; a function of its inputs: nothing is timed.
+    exact search has, **about}``, with ``k`` those of :data:`CUTS` that are below ``depth``, and ``depth``; a function of its
+    inputs: nothing is timed.
     """
-    if sample < 1 or queries < 1:
-        raise ConfigError(f"recall: sample={sample} of {queries} queries, expected 1 or more.")
-    chosen = np.sort(np.random.default_rng(seed).choice(queries, min(sample, queries), replace=False))
-    found, best = find(chosen), exact(chosen)
-    shares = {str(k): recall_at(found, best, k) for k in sorted({*(k for k in cuts if k < depth), depth})}
-    short = sum(len(mine) < len(theirs) for mine, theirs in zip(found.doc_ids, best.doc_ids, strict=True))
+    if sample < 1 or not len(found):
+        raise ConfigError(f"recall: sample={sample} of {len(found)} queries, expected 1 or more.")
+    chosen = np.sort(np.random.default_rng(seed).choice(len(found), min(sample, len(found)), replace=False))
+    mine, best = found.restrict([found.query_ids[row] for row in chosen]), exact(chosen)
+    shares = {str(k): recall_at(mine, best, k) for k in sorted({*(k for k in CUTS if k < depth), depth})}
+    short = sum(len(some) < len(theirs) for some, theirs in zip(mine.doc_ids, best.doc_ids, strict=True))
     result = {
         **(about or {}),
         "queries": len(chosen),
-        "of": queries,
+        "of": len(found),
         "seed": seed,
         "depth": depth,
         "recall": {k: round(float(values.mean()), 6) for k, values in shares.items()},
@@ -150,43 +145,7 @@ def measure(
     }
     text = " · ".join(f"@{k} {value:.4f}" for k, value in result["recall"].items())
     what = ", ".join(f"{name}: {value}" for name, value in (about or {}).items())
-    print(f"recall against exact search ({len(chosen)} of {queries} queries{', ' + what if what else ''}): {text}")
+    print(f"recall against exact search ({len(chosen)} of {len(found)} queries{', ' + what if what else ''}): {text}")
     if path is not None:
         write_json(path, result)
     return result
-
-
-def measure_index(
-    index,
-    reader: EmbeddingReader,
-    query_embeddings: np.ndarray,
-    doc_ids: Sequence[str],
-    depth: int,
-    sample: int = 200,
-    seed: int = 0,
-    threads: int = 1,
-    candidates: int | None = None,
-    documents: np.ndarray | None = None,
-    about: dict | None = None,
-    path: Path | str | None = None,
-) -> dict:
-    """:func:`measure` for :func:`search_index` against exact search of the same store."""
-
-    def find(rows: np.ndarray) -> Run:
-        return search_index(
-            index,
-            reader,
-            query_embeddings[rows],
-            doc_ids,
-            depth,
-            threads=threads,
-            candidates=candidates,
-            documents=documents,
-        )
-
-    def exact(rows: np.ndarray) -> Run:
-        if documents is not None:
-            return search_maxp(reader, documents, query_embeddings[rows], doc_ids, depth, threads=threads)
-        return search(reader, query_embeddings[rows], doc_ids, depth, threads=threads)
-
-    return measure(find, exact, len(query_embeddings), depth, sample, seed, about=about, path=path)

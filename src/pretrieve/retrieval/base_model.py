@@ -1,4 +1,4 @@
-"""What a published encoder says of itself: name, licence and data, from the card that lies beside its weights.
+"""What a published encoder says of itself: name, licence and data, from the card next to its weights.
 
 Of ``README.md`` the front matter is read (YAML, https://huggingface.co/docs/hub/model-cards), and the first heading.
 """
@@ -11,7 +11,7 @@ from typing import Any
 
 from pretrieve.base.errors import ConfigError
 
-#: Characters of a card that are read; the front matter stands at its beginning.
+#: Characters of a card that are read; the front matter is at its beginning.
 _LONGEST = 1 << 16
 
 

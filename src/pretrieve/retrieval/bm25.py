@@ -9,7 +9,7 @@ internal document number, and an index that is sorted by document id (Lucene's `
 segment has these numbers in id order. So Lucene's own top-k is exactly the order of :mod:`pretrieve.retrieval.trec_run`,
 for any number of threads, and its skipping of low-scoring documents stays on, from hit number ``depth``.
 
-As number n of the index is id n in ascending order, a list of the ids (``ids.json`` beside Lucene's files) is all that
+As number n of the index is id n in ascending order, a list of the ids (``ids.json`` next to Lucene's files) is all that
 turns hits into ids: reading them from the index would take as long as the search. Hits come over as one JSON string
 for each query; a Java call for each hit would take longer still.
 
@@ -19,9 +19,9 @@ Scoring (``k1`` and ``b`` apply at search time; an index serves all of them)::
     idf = ln(1 + (N - df + 0.5) / (df + 0.5))
 
 with ``|d|`` stored in one byte: exact below 40 terms, then rounded down. N and avgdl count the documents that have at least one
-term. What is a term, the analyser of the language says: Anserini's own one, in English Porter stems without stop words; in a
-language without one (:data:`~pretrieve.corpora.language.NONE`) Lucene's ``StandardAnalyzer``, which only cuts and lowers. An
-index remembers its language (``language.json``), so that queries are read as its documents were.
+term. The analyser of the language decides what a term is: Anserini's own one, in English Porter stems without stop words; in a
+language without one (:data:`~pretrieve.corpora.language.NONE`) Lucene's ``StandardAnalyzer``, which only splits and lower-cases.
+An index stores its language (``language.json``), so that queries are analysed as its documents were.
 """
 
 from __future__ import annotations
@@ -67,8 +67,8 @@ _LANGUAGE = "language.json"
 
 
 def _heap() -> list[str]:
-    """Java's bound on its heap: a share of what the job has asked for. Without it Java takes up to a quarter of the machine,
-    which is not the job's where a cluster gives it a part."""
+    """Java's bound on its heap: a share of the job's memory. Without it Java takes up to a quarter of the machine, of which a
+    cluster's job has only a part."""
     asked = int(os.environ.get("PRETRIEVE_MEMORY_MB") or 0)
     return [f"-Xmx{max(_LEAST_HEAP_MB, int(asked * _HEAP_SHARE))}m"] if asked else []
 
@@ -88,7 +88,7 @@ def _java() -> SimpleNamespace:
         wheel = importlib.util.find_spec("pyserini").submodule_search_locations[0]
         jnius_config.set_classpath(*glob.glob(os.path.join(wheel, "resources", "jars", "anserini-*-fatjar.jar")))
         # -Xrs: Java leaves the signals alone, so that Ctrl-C and SIGTERM keep their Python meaning. The serial collector
-        # takes a quarter less processor time than the default one, whose threads work beside the search.
+        # takes a quarter less processor time than the default one, whose threads work during the search.
         jnius_config.set_options("-Xrs", "-XX:+UseSerialGC", *_heap())
     from jnius import JavaException, autoclass, cast, detach
 
@@ -143,7 +143,7 @@ def build_index(
 ) -> int:
     """Index ``(doc_id, text)`` pairs with the analyser of ``language`` and return their number.
 
-    The index is built beside ``index_dir`` and takes its place when it is whole; what stood there is replaced, never
+    The index is built next to ``index_dir`` and takes its place when it is complete; what was there is replaced, never
     added to. No document at all gives an empty index. A document without indexable words is kept, is never
     found and changes no score. pyserini's ``LuceneSearcher`` can open the index too.
 

@@ -1,6 +1,6 @@
 """Contrastive entropy: how well a dense retriever tells a relevant document from sampled others.
 
-At small sizes ``mrr@10`` is a handful of hits, and most queries say nothing. Fang et al. (2024, arXiv 2403.18684, section 3.2)
+With small models ``mrr@10`` is a handful of hits, and most queries have none. Fang et al. (2024, arXiv 2403.18684, section 3.2)
 measure a dense retriever by what it is trained on instead: for query q, relevant document d and 256 others N(q),
 
     −log( e^{s(q, d)/τ} / (e^{s(q, d)/τ} + Σ_{n ∈ N(q)} e^{s(q, n)/τ}) )
@@ -41,7 +41,7 @@ def contrastive_entropy(
     documents: np.ndarray | None = None,
     temperature: float = 1.0,
 ) -> dict[str, tuple[float, float]]:
-    """Query → (its entropy, that of a retriever that scores all alike); queries without a relevant document are left out.
+    """Query → (its entropy, that of a retriever that scores all alike); queries without a relevant document are omitted.
 
     Parameters
     ----------

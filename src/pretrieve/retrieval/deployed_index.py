@@ -57,14 +57,14 @@ class DeployedIndex:
     def rank(self, questions: Sequence[str], depth: int = 100, ids: Sequence[str] | None = None) -> Run:
         """The run of the questions, at most ``depth`` hits each; ids: of the questions, by default '0', '1', ….
 
-        A hybrid fuses the best ``depth`` hits of each side that its ``search.json`` says, or more where more are asked for.
+        A hybrid fuses the best ``depth`` hits of each side of ``search.json``, or more where more are requested.
 
         Raises
         ------
         ConfigError
             when ``depth`` < 1, or a package is missing.
         DataError
-            when a part is missing or damaged, a question's id comes twice, or a question is not UTF-8.
+            when a part is missing or damaged, a question's id appears twice, or a question is not UTF-8.
         """
         if depth < 1:
             raise ConfigError(f"search: depth={depth}; expected 1 or more.")
@@ -99,7 +99,7 @@ class DeployedIndex:
 
         retriever, index = self._encoder
         if index.ntotal != len(self):
-            raise DataError(f"{self.directory}: {index.ntotal:,} vectors of {len(self):,} documents; make it anew.")
+            raise DataError(f"{self.directory}: {index.ntotal:,} vectors for {len(self):,} documents; make it again.")
         vectors = retriever.encode_queries(list(questions))
         return search.search(index, vectors, self._documents.ids, depth, query_ids=names, threads=self._threads)
 

@@ -44,7 +44,7 @@ from pretrieve.retrieval.index import load_faiss, write_index
 KINDS = ("bm25", "dense", "hybrid")
 SETTINGS, DENSE, BM25 = "search.json", "dense", "bm25"
 FORMAT = 1
-#: What a directory has beside its encoder.
+#: What a directory has besides its encoder.
 PARTS = (SETTINGS, DENSE, BM25, FILE)
 
 
@@ -142,7 +142,7 @@ def deploying(out: Path, settings: SearchSettings) -> Iterator[Path]:
     """
     out = Path(out)
     if out.exists() and not (out.is_dir() and (is_deployed(out) or not any(out.iterdir()))):
-        raise ConfigError(f"{out}: exists and is no earlier index, so it is not replaced; give a new directory.")
+        raise ConfigError(f"{out}: exists and is not an earlier index, so it is not replaced; give a new directory.")
     building = unfinished(out)
     with room_for(out, remove=[building]):
         building.mkdir(parents=True)

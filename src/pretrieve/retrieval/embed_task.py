@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -31,53 +32,63 @@ from pretrieve.models.retriever_files import load_retriever
 from pretrieve.retrieval.embed import Compute, Job, Pack, run_jobs, shard_rows
 from pretrieve.retrieval.embeddings import DOCUMENTS, EmbeddingWriter
 from pretrieve.retrieval.lexical import LexicalWriter
-from pretrieve.retrieval.shards import ShardWriter, remove_store
+from pretrieve.retrieval.shards import Shards, ShardWriter, remove_store
 from pretrieve.tasks.dataset import Dataset
 from pretrieve.training.device import Device
 from pretrieve.training.loop import content_key
 from pretrieve.training.processes import Processes
 
 
+@dataclass(frozen=True)
+class TaskTexts:
+    """What a retriever reads of a task: ``query_length`` tokens of a query; of a candidate's passage ``passage_length`` tokens
+    (FirstP), or up to ``windows`` windows of as many.
+
+    Raises
+    ------
+    ConfigError
+        when ``windows`` is below 1.
+    """
+
+    data: Dataset
+    query_length: int
+    passage_length: int
+    windows: int = 1
+
+    def __post_init__(self) -> None:
+        if self.windows < 1:
+            raise ConfigError(f"windows={self.windows}: expected 1 (FirstP) or more (MaxP).")
+
+
 def embed_task(
-    data: Dataset,
+    texts: TaskTexts,
     retriever: Path,
     out: Path,
-    query_length: int,
-    passage_length: int,
     device: Device,
-    windows: int = 1,
     processes: Processes | None = None,
     code: str = "",
     queries: Mapping[str, np.ndarray] | None = None,
 ) -> int:
     """Write the stores of the module's table into ``out``, rows as in the task's Parquet files; returns the number of tokens
-    encoded. Shards that an earlier run has finished are kept if retriever, task, lengths, windows and ``code`` are the same.
+    encoded. Shards that an earlier run has finished are kept if retriever, texts and ``code`` are the same.
 
     queries: name of a store → rows of the task's queries that it has, in this order; by default ``queries`` has all.
-    windows: a candidate's passage is cut into that many of ``passage_length`` tokens at most (1: FirstP). processes: all of
-    them call this with the same arguments. code: what stands for the source files that vectors are made by.
+    processes: all of them call this with the same arguments. code: what stands for the source files that vectors are made by.
 
     Raises
     ------
     DataError
         when the retriever is damaged, or was made with another vocabulary than the task.
-    ConfigError
-        when ``windows`` is below 1.
     """
-    if windows < 1:
-        raise ConfigError(f"windows={windows}: expected 1 (FirstP) or more (MaxP).")
-    dual, about = load_retriever(retriever)
-    data.check_vocabulary(about, retriever)
-    dual.to(device.device)
-    data = data.read_by(dual.config.kind)
+    dual, about = _load(texts.data, retriever, device)
+    data, passage_length = texts.data.read_by(dual.config.kind), texts.passage_length
     corpus_rows, pack_corpus, documents = len(data.candidate_passage), None, None
-    if windows > 1:
-        cut = data.windows(passage_length, windows)
+    if texts.windows > 1:
+        cut = data.windows(passage_length, texts.windows)
         corpus_rows, pack_corpus, documents = len(cut), cut.pack, cut.windows.documents
-    key = _key(data, retriever, about, query_length, passage_length, windows, code)
-    sides = _query_sides(
-        data, {"queries": np.arange(len(data.query_ids))} if queries is None else queries, query_length, key
-    )
+    key = _key(replace(texts, data=data), retriever, about, code)
+    queries = {"queries": np.arange(len(data.query_ids))} if queries is None else queries
+    sides = _query_sides(data, queries, texts.query_length, key)
     pack_corpus = pack_corpus or (lambda rows: data.pack_candidates(rows, passage_length))
     sides.append(("corpus", pack_corpus, corpus_rows, key))
 
@@ -89,7 +100,7 @@ def embed_task(
         if not (isinstance(dual.document, JointTower) and dual.document.core.lexical_width):
             for name, *_ in sides:
                 remove_store(Path(out), f"{name}-lexical")
-        # A meta file of other windows is gone by now, and that of these is not there yet.
+        # The meta file of other windows is removed by now, and that of these is not written yet.
         if documents is None:
             (Path(out) / DOCUMENTS).unlink(missing_ok=True)
             return
@@ -109,12 +120,17 @@ def embed_queries(
     code: str = "",
 ) -> int:
     """Write stores of queries alone, as :func:`embed_task` does; returns the tokens encoded."""
+    dual, about = _load(data, retriever, device)
+    data = data.read_by(dual.config.kind)
+    sides = _query_sides(data, queries, query_length, _key(TaskTexts(data, query_length, 0), retriever, about, code))
+    return run_jobs(lambda owner: [_job(dual, out, *side, owner) for side in sides], device)
+
+
+def _load(data: Dataset, retriever: Path, device: Device) -> tuple[DualEncoder, dict]:
     dual, about = load_retriever(retriever)
     data.check_vocabulary(about, retriever)
     dual.to(device.device)
-    data = data.read_by(dual.config.kind)
-    sides = _query_sides(data, queries, query_length, _key(data, retriever, about, query_length, 0, 1, code))
-    return run_jobs(lambda owner: [_job(dual, out, *side, owner) for side in sides], device)
+    return dual, about
 
 
 #: Name of a store, what lays out its rows, their number, and its key.
@@ -128,38 +144,31 @@ def _query_sides(data: Dataset, queries: Mapping[str, np.ndarray], length: int, 
     return [(name, pack_rows(rows), len(rows), content_key(key, rows.tolist())) for name, rows in queries.items()]
 
 
-def _key(
-    data: Dataset,
-    retriever: Path,
-    about: dict,
-    query_length: int,
-    passage_length: int,
-    windows: int,
-    code: str = "",
-) -> str:
+def _key(texts: TaskTexts, retriever: Path, about: dict, code: str) -> str:
     """What the vectors depend on. With one tower and one window it is what it was before there were others; a query
     tower's files are among those that ``about`` lists."""
+    data, lengths = texts.data, (texts.query_length, texts.passage_length)
     digests = [sha256_of(Path(retriever) / name) for name in ("model.safetensors", "heads.safetensors")]
     rows = hashlib.sha256(data.candidate_sentence.tobytes() + data.candidate_passage.tobytes()).hexdigest()
-    more = [*([windows] if windows > 1 else []), *data.form, *([code] if code else [])]
-    return content_key(about, digests, data.passages.key, data.queries.key, rows, query_length, passage_length, *more)
+    more = [*([texts.windows] if texts.windows > 1 else []), *data.form, *([code] if code else [])]
+    return content_key(about, digests, data.passages.key, data.queries.key, rows, *lengths, *more)
 
 
 def _job(dual: DualEncoder, out: Path, name: str, pack: Pack, rows: int, key: str, owner: bool) -> Job:
     """One side's texts and stores; what is computed of them follows from the kind of tower."""
     tower = dual.document if name == "corpus" else dual.query
     if not (isinstance(tower, JointTower) and tower.core.lexical_width):
-        store = EmbeddingWriter(out, name, rows, tower.width, key, shard_rows(rows, 4 * tower.width), owner)
+        store = EmbeddingWriter(out, name, rows, tower.width, key, Shards(shard_rows(rows, 4 * tower.width), owner))
         return Job(name, tower, lambda batch: [tower(batch)], pack, rows, [store])
     core = tower.core
     dense, words = core.cls_width, core.lexical_width
     lexical: ShardWriter
     compute: Compute
     if name != "corpus":
-        size, compute = shard_rows(rows, 4 * (dense + words)), core.represent
-        lexical = EmbeddingWriter(out, f"{name}-lexical", rows, words, key, size, owner)
+        shards, compute = Shards(shard_rows(rows, 4 * (dense + words)), owner), core.represent
+        lexical = EmbeddingWriter(out, f"{name}-lexical", rows, words, key, shards)
     else:
-        size, compute = shard_rows(rows, 4 * dense + 8 * core.top), core.sparse
-        lexical = LexicalWriter(out, f"{name}-lexical", rows, core.top, words, key, size, owner)
-    store = EmbeddingWriter(out, name, rows, dense, key, size, owner, empty=dense == 0)
+        shards, compute = Shards(shard_rows(rows, 4 * dense + 8 * core.top), owner), core.sparse
+        lexical = LexicalWriter(out, f"{name}-lexical", rows, core.top, words, key, shards)
+    store = EmbeddingWriter(out, name, rows, dense, key, shards, empty=dense == 0)
     return Job(name, core, compute, pack, rows, [store, lexical])

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from pretrieve.base.errors import ConfigError
-from pretrieve.retrieval.shards import Part, ShardWriter, open_store
+from pretrieve.retrieval.shards import ALONE, Part, Shards, ShardWriter, open_store
 
 DTYPE = np.dtype("<f4")
 
@@ -43,17 +43,13 @@ class EmbeddingWriter(ShardWriter):
         rows: int,
         dim: int,
         key: str,
-        shard_rows: int = 262_144,
-        owner: bool = True,
+        shards: Shards = ALONE,
         empty: bool = False,
     ) -> None:
-        if rows < 0 or dim < (0 if empty else 1) or shard_rows < 1:
-            raise ConfigError(
-                f"embedding store '{name}': rows={rows}, dim={dim}, shard_rows={shard_rows}; "
-                "expected rows >= 0, dim >= 1, shard_rows >= 1."
-            )
-        plan = {"rows": rows, "dim": dim, "dtype": "float32", "key": key, "shard_rows": shard_rows}
-        super().__init__(directory, name, plan, [Part("", dim, DTYPE)], owner)
+        if dim < (0 if empty else 1):
+            raise ConfigError(f"embedding store '{name}': dim={dim}, expected dim >= 1.")
+        plan = {"rows": rows, "dim": dim, "dtype": "float32", "key": key}
+        super().__init__(directory, name, plan, [Part("", dim, DTYPE)], shards)
 
 
 class EmbeddingReader:

@@ -88,7 +88,7 @@ def export(
     ----------
     tokenizer : ``tokenizer.json`` (or ``vocab.txt``) that the retriever was trained with
     reading : tokens of a query and a passage that are read, special ones included, and the text in front of each
-    facts : what the card says beside what the retriever's own files say
+    facts : what the card says in addition to the retriever's own files
     part : ``cls``: of a joint representation, export that part alone
 
     Raises
@@ -140,7 +140,7 @@ def _check(retriever: Path, encoder: Encoder | JointEncoder, part: str, length: 
         if encoder.parts == "both" and part != "cls":
             raise ConfigError(
                 f"{retriever}: half of its joint score is lexical, and sentence-transformers has no module for that. Ask for "
-                "--part cls to export the [CLS] part alone; its scores are then others than those that were measured."
+                "--part cls to export the [CLS] part alone; its scores then differ from the measured ones."
             )
     elif part:
         raise ConfigError(f"{retriever}: has no parts; --part is for joint representations.")
@@ -156,7 +156,7 @@ def projection_modules(projection: nn.Module) -> list[Module]:
     Raises
     ------
     ConfigError
-        for a module that is none of the heads.
+        for a module that is not one of the heads.
     """
     if isinstance(projection, nn.Identity):
         return []

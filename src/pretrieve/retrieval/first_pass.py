@@ -1,6 +1,6 @@
-"""Who makes the first pass of exact search: faiss, or torch where faiss is not installed.
+"""The first pass of exact search: by faiss, or by torch where faiss is not installed.
 
-The result of a search is the same (:mod:`pretrieve.retrieval.torch_search` says why), so nothing depends on the choice but time.
+The result of a search is the same (:mod:`pretrieve.retrieval.torch_search` says why), so the choice affects only the time.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
 
     s(d) = w · n₁(d) + (1 − w) · n₂(d),   n(d) = (s(d) − min) / (max − min) over the hits of the query
 
-A document that a run has not found gets 0 from it, and where all hits of a query score alike each has 1. Without a weight::
+A document that a run has not found gets 0 from it; if all hits of a query have equal scores, each gets 1. Without a weight::
 
     s(d) = 1 / (60 + rank₁(d)) + 1 / (60 + rank₂(d))
 

@@ -5,7 +5,7 @@ they are and takes them for a Prescott unless ``OPENBLAS_CORETYPE`` names a core
 multiplies matrices only above ``queries x dim`` = 128,000, which small searches never reach. So faiss is imported
 through :func:`load_faiss` everywhere in this project.
 
-**Kinds** (all by inner product; what is left out of the dict takes the value of :data:`DEFAULTS`)::
+**Kinds** (all by inner product; what is excluded from the dict takes the value of :data:`DEFAULTS`)::
 
     {kind: Flat}                                  every vector as it is, exact
     {kind: IVF, lists: 256, probes: 16}           k-means cells; a query looks into the nearest `probes` cells
@@ -56,9 +56,6 @@ DEFAULTS: dict[str, dict[str, int | bool]] = {
 
 #: Index kinds that :func:`build_index` knows.
 KINDS = tuple(DEFAULTS)
-
-#: Options that act while searching; all others are fixed when the index is built.
-SEARCH_OPTIONS = ("probes", "search")
 
 #: Smallest value of an option where it is not 1. faiss's graph needs two links.
 _LEAST = {"seed": 0, "links": 2}
@@ -306,7 +303,7 @@ def read_index(directory: Path | str, key: str | None = None, threads: int = 1):
     if key is not None and found_key != key:
         raise DataError(f"{meta}: found key '{found_key}', expected '{key}': made from other embeddings; {advice}.")
     if not path.is_file() or path.stat().st_size != size:
-        raise DataError(f"{path}: missing or not of {size} bytes, as {meta.name} says; {advice}.")
+        raise DataError(f"{path}: missing, or not {size} bytes long as {meta.name} says; {advice}.")
     faiss = load_faiss(threads)
     try:
         index = faiss.read_index(str(path))

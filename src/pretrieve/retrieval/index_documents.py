@@ -56,9 +56,9 @@ def index_documents(
     Raises
     ------
     ConfigError
-        when the options do not fit together, or ``out`` holds something that is no earlier index.
+        when the options do not fit together, or ``out`` holds something that is not an earlier index.
     DataError
-        when there is no document, an id comes twice, or the model cannot be read.
+        when there is no document, an id appears twice, or the model cannot be read.
     """
     out, model = Path(out), None if model is None else Path(model)
     if model is not None and out.resolve() == model.resolve():
@@ -95,7 +95,7 @@ def _settings(model: Path | None, kind: str | None) -> SearchSettings:
 
 
 def _copy_model(model: Path, out: Path) -> None:
-    """The encoder's files, without what a search needs beside it."""
+    """The encoder's files, without the others that a search needs."""
     hidden = shutil.ignore_patterns(".*", *PARTS)
     left_out = lambda folder, names: hidden(folder, names) if Path(folder) == model else set()
     shutil.copytree(model, out, ignore=left_out, dirs_exist_ok=True)

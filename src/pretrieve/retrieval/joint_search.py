@@ -10,11 +10,11 @@ query q has a short dense vector and its whole μ_q::
 Only documents are made sparse. So the score is the inner product of (ĥ_q, μ_q) with (ĥ_d, μ_d zeroed outside I_d), and
 it is computed here without ever writing these zeros.
 
-* :func:`joint_search` scores everything. A block of documents at a time goes through ``embedding_bag`` (a sum of rows of
+* :class:`JointScorer` scores everything. A block of documents at a time goes through ``embedding_bag`` (a sum of rows of
   the table μ_q^T (V, queries) with weights μ_d), 2-4 times as fast as a product with a sparse matrix of scipy. Candidates
   and ties are settled in float64 by :func:`pretrieve.retrieval.search.rank_rows`. Memory does not grow with the corpus;
   time is 2 x N x top operations for each query.
-* :func:`two_step_search` takes candidates by ĥ alone and scores these exactly. What it misses is measured by
+* :meth:`JointScorer.two_step_run` takes candidates by ĥ alone and scores these exactly. What it misses is measured by
   :mod:`pretrieve.retrieval.approximation`.
 """
 
@@ -22,7 +22,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Protocol
 
 import numpy as np
@@ -31,7 +30,6 @@ from torch.nn import functional
 
 from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.retrieval import search as dense_search
-from pretrieve.retrieval.approximation import measure
 from pretrieve.retrieval.embeddings import EmbeddingReader
 from pretrieve.retrieval.search import (
     DenseScorer,
@@ -41,13 +39,15 @@ from pretrieve.retrieval.search import (
     check_queries,
     exact_products,
     rank_rows,
-    ranked_run,
     rounding,
 )
 from pretrieve.retrieval.trec_run import Run
 
 #: Documents that the first pass scores at a time: 25 MB of indices when they keep 384 words.
 BLOCK = 16_384
+
+#: Queries that :meth:`JointScorer.two_step_run` handles at a time; the result does not depend on it.
+BATCH = 256
 
 #: Queries for which a table of their μ (V, 64) stays in the processor's cache.
 _TABLE = 64
@@ -146,6 +146,35 @@ class JointScorer:
                 scores = vectors @ torch.from_numpy(dense.astype(np.float64)).T
                 yield first, (scores + _bags(indices, values.astype(np.float64), table).T).float().numpy()
 
+    def two_step_run(
+        self, doc_ids: Sequence[str], depth: int, candidates: int = 1000, query_ids: Sequence[str] | None = None
+    ) -> Run:
+        """Rank, by equation 12, the ``candidates`` documents with the largest ĥ_q·ĥ_d; both steps are exact.
+
+        Raises
+        ------
+        ConfigError
+            when there are fewer candidates than ``depth``, or no dense part to take them by.
+        """
+        if not 1 <= depth <= candidates:
+            raise ConfigError(
+                f"two-step search: candidates={candidates} for depth={depth}, expected 1 <= depth <= candidates."
+            )
+        if self.dim == 0:
+            raise ConfigError(
+                f"two-step search: {self._reader.path} has no dense part to find candidates by; search exactly."
+            )
+        dense = DenseScorer(self._reader, self._vectors, self._threads)
+        self.slack(np.arange(0))  # looks at every document: numbers that are not finite, words that do not exist
+        hits: list[Hits] = []
+        for start in range(0, self.queries, BATCH):
+            part = np.arange(start, min(start + BATCH, self.queries))
+            rows = np.stack([found for found, _ in rank_rows(dense, candidates, doc_ids, BATCH, part)])
+            for mine, scores in zip(rows, self.exact(part, rows), strict=True):
+                order = best_first(scores, mine, doc_ids)[:depth]
+                hits.append((mine[order], scores[order]))
+        return as_run(hits, doc_ids, query_ids)
+
     def _blocks(self, size: int) -> Iterator[tuple[int, np.ndarray, np.ndarray, np.ndarray]]:
         """Yield (first row, dense (n, c), indices (n, top), values (n, top)), copies of at most ``size`` rows."""
         for first in range(0, self.rows, size):
@@ -155,7 +184,7 @@ class JointScorer:
             yield first, self._reader.take(np.arange(first, stop)), indices, values
 
     def _longest(self) -> tuple[float, float]:
-        """Lengths of the longest dense vector and of the longest row of values; every document is looked at once."""
+        """Lengths of the longest dense vector and of the longest row of values; every document is read once."""
         squares: list[tuple[float, float]] = [(0.0, 0.0)]
         vocabulary = self._words.shape[1]
         for first, dense, indices, values in self._blocks(BLOCK):
@@ -187,80 +216,3 @@ def _threads(count: int) -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(before)
-
-
-def joint_search(
-    reader: EmbeddingReader,
-    lexical: Lexical,
-    query_embeddings: np.ndarray,
-    query_lexical: np.ndarray,
-    doc_ids: Sequence[str],
-    depth: int,
-    batch: int = 256,
-    query_ids: Sequence[str] | None = None,
-    threads: int = 1,
-) -> Run:
-    """Rank all documents by equation 12, exactly; arguments as for :class:`JointScorer` and
-    :func:`pretrieve.retrieval.search.search`."""
-    scorer = JointScorer(reader, lexical, query_embeddings, query_lexical, threads)
-    return ranked_run(scorer, doc_ids, depth, batch, query_ids)
-
-
-def two_step_search(
-    reader: EmbeddingReader,
-    lexical: Lexical,
-    query_embeddings: np.ndarray,
-    query_lexical: np.ndarray,
-    doc_ids: Sequence[str],
-    depth: int,
-    candidates: int = 1000,
-    batch: int = 256,
-    query_ids: Sequence[str] | None = None,
-    threads: int = 1,
-    sample: int = 200,
-    seed: int = 0,
-    path: Path | str | None = None,
-) -> tuple[Run, dict | None]:
-    """Rank, by equation 12, the ``candidates`` documents with the largest ĥ_q·ĥ_d; both steps are exact.
-
-    Also returns what :func:`pretrieve.retrieval.approximation.measure` found on ``sample`` queries against
-    :func:`joint_search`, and writes it to ``path``; None for ``sample`` 0. That scores the whole corpus for so many
-    queries.
-
-    Raises
-    ------
-    ConfigError
-        when there are fewer candidates than ``depth``, or no dense part to take them by.
-    """
-    if not 1 <= depth <= candidates:
-        raise ConfigError(
-            f"two-step search: candidates={candidates} for depth={depth}, expected 1 <= depth <= candidates."
-        )
-    if reader.dim == 0:
-        raise ConfigError(f"two-step search: {reader.path} has no dense part to find candidates by; search exactly.")
-    if len(doc_ids) != reader.rows:
-        raise DataError(f"{reader.path}: {reader.rows} rows, expected {len(doc_ids)} as there are ids; encode again.")
-    dense = DenseScorer(reader, query_embeddings, threads)
-    joint = JointScorer(reader, lexical, query_embeddings, query_lexical, threads)
-    joint.slack(np.arange(0))  # looks at every document: numbers that are not finite, words that do not exist
-    hits: list[Hits] = []
-    for start in range(0, dense.queries, batch):
-        part = np.arange(start, min(start + batch, dense.queries))
-        rows = np.stack([found for found, _ in rank_rows(dense, candidates, doc_ids, batch, part)])
-        for mine, scores in zip(rows, joint.exact(part, rows), strict=True):
-            order = best_first(scores, mine, doc_ids)[:depth]
-            hits.append((mine[order], scores[order]))
-    run = as_run(hits, doc_ids, query_ids)
-    if not sample or not len(run):
-        return run, None
-
-    def found(chosen: np.ndarray) -> Run:
-        return run.restrict([run.query_ids[i] for i in chosen])
-
-    def everything(chosen: np.ndarray) -> Run:
-        names = [run.query_ids[i] for i in chosen]
-        best = rank_rows(joint, depth, doc_ids, batch, chosen)
-        return as_run(best, doc_ids, names)
-
-    about = {"search": "two-step", "candidates": candidates}
-    return run, measure(found, everything, len(run), depth, sample, seed, about=about, path=path)

@@ -1,7 +1,7 @@
 """The lexical part of a joint representation on disk (paper ``dupmae`` §3.2; :mod:`pretrieve.models.joint`).
 
-A document keeps the ``top`` words with the largest entries of its vector μ (V,): their ids and their values. Beside
-the dense store ``corpus`` stands ``corpus-lexical``, row for row::
+A document keeps the ``top`` words with the largest entries of its vector μ (V,): their ids and their values. Next to
+the dense store ``corpus`` is ``corpus-lexical``, with the same rows::
 
     corpus-lexical-00000.indices.npy ...   (shard_rows, top) int32: word ids, ascending in each row
     corpus-lexical-00000.values.npy ...    (shard_rows, top) float32: their entries of μ
@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 
 from pretrieve.base.errors import ConfigError, DataError
-from pretrieve.retrieval.shards import Part, ShardWriter, open_store
+from pretrieve.retrieval.shards import ALONE, Part, Shards, ShardWriter, open_store
 
 INDEX, VALUE = np.dtype("<i4"), np.dtype("<f4")
 
@@ -40,16 +40,14 @@ class LexicalWriter(ShardWriter):
         top: int,
         vocabulary: int,
         key: str,
-        shard_rows: int = 262_144,
-        owner: bool = True,
+        shards: Shards = ALONE,
     ) -> None:
-        if rows < 0 or not 1 <= top <= vocabulary or shard_rows < 1:
+        if not 1 <= top <= vocabulary:
             raise ConfigError(
-                f"lexical store '{name}': rows={rows}, top={top}, vocabulary={vocabulary}, shard_rows={shard_rows}; "
-                "expected rows >= 0, 1 <= top <= vocabulary, shard_rows >= 1."
+                f"lexical store '{name}': top={top}, vocabulary={vocabulary}; expected 1 <= top <= vocabulary."
             )
-        plan = {"rows": rows, "top": top, "vocabulary": vocabulary, "key": key, "shard_rows": shard_rows}
-        super().__init__(directory, name, plan, [Part(".indices", top, INDEX), Part(".values", top, VALUE)], owner)
+        plan = {"rows": rows, "top": top, "vocabulary": vocabulary, "key": key}
+        super().__init__(directory, name, plan, [Part(".indices", top, INDEX), Part(".values", top, VALUE)], shards)
 
     def write(self, shard: int, indices: np.ndarray, values: np.ndarray) -> None:
         """Write one shard: indices and values (rows of the shard, top).
@@ -57,7 +55,7 @@ class LexicalWriter(ShardWriter):
         Raises
         ------
         DataError
-            when a shape is wrong, a value is not finite, or an index is no word; the message names the row.
+            when a shape is wrong, a value is not finite, or an index is not a word; the message names the row.
         """
         bad = (indices < 0) | (indices >= self._plan["vocabulary"])
         if bad.any():

@@ -1,4 +1,4 @@
-"""The model card of an exported retriever: recipe, data, scores, how to use; from what the files say and nothing else.
+"""The model card of an exported retriever: recipe, data, scores, how to use; from the files alone.
 
 The recipe, the encoder's pre-training and the counts are those of ``pretrieve.json``; scores are those of metrics files
 (docs/architecture.md, Metrics), each with the run it was computed from.
@@ -18,13 +18,13 @@ from pretrieve.models.encoder import Encoder
 from pretrieve.models.joint import JointEncoder
 from pretrieve.retrieval.base_model import BaseModel
 
-#: Of ``pretrieve.json``: what other sections of the card say, or what is long and says little.
+#: Keys of ``pretrieve.json`` that other sections of the card have, or that are long and say little.
 _ELSEWHERE = ("encoder", "finetuning", "body", "files", "joint", "validation")
 
 
 @dataclass(frozen=True)
 class CardFacts:
-    """What a card says beside what the retriever's own files say.
+    """What a card says in addition to the retriever's own files.
 
     metrics: metrics files of this retriever; licences: lines about the training data; base: the published encoder that its
     training began with; search: how ``pretrieve search`` uses the directory (:mod:`pretrieve.retrieval.deployment`).

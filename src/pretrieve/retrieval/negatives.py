@@ -57,7 +57,7 @@ class Negatives:
         seen: set[str] = set()
         for query_id, doc_ids, scores in zip(self.query_ids, self.doc_ids, self.scores, strict=True):
             if query_id in seen:
-                raise DataError(f"{self.name}: query '{query_id}' stands twice; give each query once.")
+                raise DataError(f"{self.name}: query '{query_id}' appears twice; give each query once.")
             seen.add(query_id)
             if len(doc_ids) != len(scores):
                 raise DataError(
@@ -67,7 +67,7 @@ class Negatives:
             if len(set(doc_ids)) < len(doc_ids):
                 twice = next(doc_id for place, doc_id in enumerate(doc_ids) if doc_id in doc_ids[:place])
                 raise DataError(
-                    f"{self.name}: document '{twice}' stands twice for query '{query_id}'; give each document once."
+                    f"{self.name}: document '{twice}' appears twice for query '{query_id}'; give each document once."
                 )
             if not np.isfinite(scores).all():
                 raise DataError(
@@ -170,7 +170,7 @@ def _header(path: Path, text: str) -> dict[str, Any]:
     except (ValueError, KeyError, TypeError, AttributeError):
         raise DataError(
             f'{path}, line 1: found {text.rstrip()[:120]!r}, expected the header {{"negatives": {FORMAT}, …}}; this '
-            "is no file of negatives. Mine them again."
+            "is not a file of negatives. Mine them again."
         ) from None
     if version != FORMAT:
         raise DataError(f"{path}, line 1: format {version!r}, expected {FORMAT}; mine the negatives again.")

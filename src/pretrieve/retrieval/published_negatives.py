@@ -47,7 +47,7 @@ def published_negatives(
     documents: list[str] = read_table(Path(task) / "corpus.parquet", ["doc_id"])["doc_id"].to_pylist()
     row_of = {doc_id: row for row, doc_id in enumerate(documents)}
     kept = {query_id: array("i") for query_id in queries}
-    # One query's rows stand together in both publishers' files, so a set is held for the query that comes now.
+    # One query's rows are together in both publishers' files, so a set is held for the current query only.
     current, seen = "", set[int]()
     skipped = {"unknown": 0, "relevant": 0}
     for batch in source.batches("negatives", 65_536):

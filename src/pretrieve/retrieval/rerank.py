@@ -1,6 +1,6 @@
 """The rerank setting: only the candidates that a first stage gave for a query are scored and ranked.
 
-This is how the paper ``seed_encoder`` reports MS MARCO beside full retrieval (tables 1-3): the official top 1,000 of
+This is how the paper ``seed_encoder`` reports MS MARCO besides full retrieval (tables 1-3): the official top 1,000 of
 BM25 are ordered by the model. Scores are those of :mod:`pretrieve.retrieval.search`, bit for bit, so a document has the
 same score in both settings; only which documents take part differs.
 
@@ -33,7 +33,7 @@ def rerank(
     Parameters
     ----------
     scorer : :class:`~pretrieve.retrieval.search.DenseScorer` or a joint one, made with the vectors of ``query_ids``
-    candidates : ids of the documents of each query; queries that are not in ``query_ids`` are left out
+    candidates : ids of the documents of each query; queries that are not in ``query_ids`` are omitted
     doc_ids : N ids in row order of the store, or of the documents when its rows are windows
     query_ids : Q ids in the order of the scorer's queries, which is that of the run
     documents : (rows,) document of each window (:mod:`pretrieve.retrieval.window_search`); the best window counts
@@ -55,7 +55,7 @@ def rerank(
     for query, query_id in enumerate(query_ids):
         if query_id not in candidates and not allow_missing:
             raise DataError(
-                f"rerank: query '{query_id}' has no candidates, expected some; leave it out of the split, or search "
+                f"rerank: query '{query_id}' has no candidates, expected some; remove it from the split, or search "
                 "for candidates again."
             )
         chosen = _numbers(query_id, candidates.get(query_id, ()), number)

@@ -17,7 +17,7 @@ vectors, in :mod:`pretrieve.retrieval.joint_search` DupMAE's score of two vector
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Protocol
 from weakref import WeakKeyDictionary
 
@@ -97,11 +97,6 @@ def ranked_run(
     scorer: Scorer, doc_ids: Sequence[str], depth: int, batch: int = 1024, query_ids: Sequence[str] | None = None
 ) -> Run:
     """The run of a scorer whose rows are documents; arguments as in :func:`search`."""
-    if len(doc_ids) != scorer.rows:
-        raise DataError(
-            f"dense search: {len(doc_ids)} document ids for {scorer.rows} embeddings; "
-            "expected one each, so encode this corpus again."
-        )
     return as_run(rank_rows(scorer, depth, doc_ids, batch), doc_ids, query_ids)
 
 
@@ -111,31 +106,11 @@ def as_run(hits: Sequence[Hits], doc_ids: Sequence[str], query_ids: Sequence[str
     return Run(names, [[doc_ids[row] for row in rows.tolist()] for rows, _ in hits], [scores for _, scores in hits])
 
 
-def select_queries(
-    reader: EmbeddingReader, query_ids: Sequence[str], wanted: Collection[str]
-) -> tuple[list[str], np.ndarray]:
-    """Ids and vectors (n, dim) of the ``wanted`` queries, in row order; ``query_ids`` are those of the reader's rows.
-
-    Raises
-    ------
-    DataError
-        when the store has another number of rows, or a wanted query is not in it.
-    """
-    if len(query_ids) != reader.rows:
-        raise DataError(f"{reader.path}: {reader.rows} rows, expected {len(query_ids)} queries; encode them again.")
-    wanted = set(wanted)
-    missing = sorted(wanted.difference(query_ids))
-    if missing:
-        raise DataError(f"{reader.path}: {len(missing)} queries are not among its rows, the first is '{missing[0]}'.")
-    rows = [row for row, query_id in enumerate(query_ids) if query_id in wanted]
-    return [query_ids[row] for row in rows], reader.take(np.array(rows, dtype=np.int64))
-
-
 class DenseScorer:
     """Inner products of queries (Q, dim) with a reader or a flat faiss index; arguments as in :func:`search`."""
 
     def __init__(self, index_or_reader, query_embeddings: np.ndarray, threads: int = 1) -> None:
-        self._threads = threads
+        self.threads = threads
         if isinstance(index_or_reader, EmbeddingReader):
             self._reader, self._index = index_or_reader, None
             self.rows, self.dim = index_or_reader.rows, index_or_reader.dim
@@ -147,29 +122,29 @@ class DenseScorer:
                 f"dense search: found an approximate index ({type(index_or_reader).__name__}), expected a reader or a "
                 "Flat index; search it with pretrieve.retrieval.approximation.search_index."
             )
-        self._vectors = check_queries(query_embeddings, self.dim)
-        self.queries = len(self._vectors)
+        self.vectors = check_queries(query_embeddings, self.dim)
+        self.queries = len(self.vectors)
 
     def candidates(self, part: np.ndarray, k: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        queries = self._vectors[part]
+        queries = self.vectors[part]
         if self._index is not None:
-            load_faiss(self._threads, self.dim)
+            load_faiss(self.threads, self.dim)
             yield self._index.search(queries, k)
             return
         for first, shard in self._reader.shards():
-            scores, rows = top_k(queries, shard, min(k, len(shard)), self._threads)
+            scores, rows = top_k(queries, shard, min(k, len(shard)), self.threads)
             yield scores, rows + first
 
     def slack(self, part: np.ndarray) -> np.ndarray:
         source = self._reader if self._index is None else self._index
-        return rounding(self.dim, self._vectors[part]) * _longest(source, self.rows, self.blocks)
+        return rounding(self.dim, self.vectors[part]) * _longest(source, self.rows, self.blocks)
 
     def exact(self, part: np.ndarray, rows: np.ndarray) -> np.ndarray:
         take = self._reader.take if self._index is None else self._index.reconstruct_batch
-        return exact_products(self._vectors[part], rows, take).astype(np.float32)
+        return exact_products(self.vectors[part], rows, take).astype(np.float32)
 
     def exact_blocks(self, part: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
-        wide = self._vectors[part].astype(np.float64)
+        wide = self.vectors[part].astype(np.float64)
         for first, block in self.blocks():
             yield first, (wide @ block.astype(np.float64).T).astype(np.float32)
 
@@ -247,9 +222,16 @@ def rank_rows(
     ------
     ConfigError
         when ``depth`` or ``batch`` is below 1.
+    DataError
+        when there is not one name for each row.
     """
     if depth < 1 or batch < 1:
         raise ConfigError(f"dense search: depth={depth}, batch={batch}; expected 1 or more.")
+    if names is not None and len(names) != scorer.rows:
+        raise DataError(
+            f"dense search: {len(names)} document ids for {scorer.rows} embeddings; "
+            "expected one each, so encode this corpus again."
+        )
     chosen = np.arange(scorer.queries) if chosen is None else chosen
     hits: list[Hits] = []
     for start in range(0, len(chosen), batch):

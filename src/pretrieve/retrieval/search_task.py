@@ -1,7 +1,8 @@
 """A task's queries searched in its embedding stores: dense or joint, exact or approximate, passages or documents of windows.
 
-What is searched how follows from the files that :mod:`pretrieve.retrieval.embed_task` wrote: a store of vocabulary weights beside
-vectors makes the score DupMAE's joint one, a list of documents beside them makes a document's score that of its best window.
+How a task is searched follows from the files that :mod:`pretrieve.retrieval.embed_task` wrote: a store of vocabulary weights
+beside vectors makes the score DupMAE's joint one, a list of documents beside them makes a document's score that of its best
+window.
 """
 
 from __future__ import annotations
@@ -9,21 +10,24 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.corpora.tables import read_table
-from pretrieve.retrieval.approximation import measure_index, search_index
+from pretrieve.retrieval.approximation import measure, search_index
 from pretrieve.retrieval.contrastive_entropy import contrastive_entropy
 from pretrieve.retrieval.embeddings import EmbeddingReader
 from pretrieve.retrieval.index import build_index, check_index, read_index, write_index
 from pretrieve.retrieval.lexical import LexicalReader
 from pretrieve.retrieval.rerank import rerank
-from pretrieve.retrieval.search import DenseScorer, Scorer, as_run, search, select_queries
+from pretrieve.retrieval.search import DenseScorer, as_run, rank_rows
 from pretrieve.retrieval.trec_run import Run
-from pretrieve.retrieval.window_search import rank_documents, read_documents, search_maxp
+from pretrieve.retrieval.window_search import rank_documents, read_documents
+
+if TYPE_CHECKING:
+    from pretrieve.retrieval.joint_search import JointScorer
 
 
 @dataclass(frozen=True)
@@ -52,27 +56,22 @@ class TaskIds:
         return TaskIds(self.document_ids, [self.query_ids[row] for row in self.rows_of(wanted)], name)
 
 
-#: Queries on which an approximate search is compared with the exact one.
-SAMPLE = 200
-
-
 def search_task(
     ids: TaskIds,
     stores: Path,
-    wanted: Collection[str],
     depth: int,
     options: Mapping[str, Any] | None = None,
     threads: int = 1,
     candidates: Mapping[str, Sequence[str]] | None = None,
     recall_path: Path | None = None,
 ) -> Run:
-    """Rank documents for the ``wanted`` queries: at most ``depth`` hits each.
+    """Rank documents for all queries of a store: at most ``depth`` hits each.
 
     Parameters
     ----------
     options:
         ``index``: of :mod:`pretrieve.retrieval.index`, by default exact search of the shards on disk, in memory that does not
-        grow with the corpus; ``joint_candidates``: joint scores of so many documents that the dense part finds, and 0, the
+        grow with the corpus; ``joint_candidates``: joint scores of this many documents that the dense part finds, and 0, the
         default, of all.
     candidates:
         query id → documents: only these are ranked (rerank setting).
@@ -87,84 +86,76 @@ def search_task(
         when an index cannot be built, or does not go with the representation.
     """
     options = dict(options or {})
-    query_ids, vectors = select_queries(EmbeddingReader(stores, ids.name), ids.query_ids, wanted)
-    corpus, documents = EmbeddingReader(stores, "corpus"), read_documents(stores)
-    joint = _is_joint(stores)
-    if joint:  # torch takes two seconds to load, and nothing else here needs it
-        from pretrieve.retrieval.joint_search import JointScorer, joint_search, two_step_search
-    kind = check_index(options.get("index", "Flat"))["kind"]
-    if joint and kind != "Flat":
-        raise ConfigError(f"index kind {kind!r} holds vectors, not the joint score; set joint_candidates instead.")
-    common = {"query_ids": query_ids, "threads": threads}
-    if joint:
-        _, words = select_queries(EmbeddingReader(stores, f"{ids.name}-lexical"), ids.query_ids, wanted)
-        lexical = LexicalReader(stores, "corpus-lexical")
-        scorer = JointScorer(corpus, lexical, vectors, words, threads)
-        if candidates is not None:
-            return rerank(scorer, candidates, ids.document_ids, query_ids, documents, allow_missing=True).cut(depth)
-        if documents is not None:
-            return as_run(rank_documents(scorer, documents, ids.document_ids, depth), ids.document_ids, query_ids)
-        if number := options.get("joint_candidates", 0):
-            found, _ = two_step_search(
-                corpus, lexical, vectors, words, ids.document_ids, depth, max(number, depth), path=recall_path, **common
-            )
-            return found
-        return joint_search(corpus, lexical, vectors, words, ids.document_ids, depth, **common)
-    if candidates is not None:
-        scorer = DenseScorer(corpus, vectors, threads)
-        return rerank(scorer, candidates, ids.document_ids, query_ids, documents, allow_missing=True).cut(depth)
-    if kind != "Flat":
-        index = _kept_index(corpus, Path(stores), options["index"], threads)
-        about = {"index": check_index(options["index"])}
-        measure_index(
-            index,
-            corpus,
-            vectors,
-            ids.document_ids,
-            depth,
-            SAMPLE,
-            threads=threads,
-            documents=documents,
-            about=about,
-            path=recall_path,
+    documents, names = read_documents(stores), ids.query_ids
+    index, number = check_index(options.get("index", "Flat")), options.get("joint_candidates", 0)
+    if index["kind"] != "Flat" and _is_joint(stores):
+        raise ConfigError(
+            f"index kind {index['kind']!r} holds vectors, not the joint score; set joint_candidates instead."
         )
-        return search_index(index, corpus, vectors, ids.document_ids, depth, documents=documents, **common)
-    if documents is not None:
-        return search_maxp(corpus, documents, vectors, ids.document_ids, depth, **common)
-    return search(corpus, vectors, ids.document_ids, depth, **common)
+    scorer = _scorer(ids, stores, threads)
+    if candidates is not None:
+        return rerank(scorer, candidates, ids.document_ids, names, documents, allow_missing=True).cut(depth)
+
+    def exact(chosen: np.ndarray) -> Run:
+        if documents is not None:
+            hits = rank_documents(scorer, documents, ids.document_ids, depth, chosen=chosen)
+        else:
+            hits = rank_rows(scorer, depth, ids.document_ids, chosen=chosen)
+        return as_run(hits, ids.document_ids, [names[row] for row in chosen])
+
+    about: dict[str, Any]
+    if isinstance(scorer, DenseScorer) and index["kind"] != "Flat":
+        kept = _kept_index(Path(stores), options["index"], threads)
+        found, about = search_index(kept, scorer, ids.document_ids, depth, names, None, documents), {"index": index}
+    elif not isinstance(scorer, DenseScorer) and number and documents is None:
+        number = max(number, depth)
+        found = scorer.two_step_run(ids.document_ids, depth, number, names)
+        about = {"search": "two-step", "candidates": number}
+    else:
+        return exact(np.arange(scorer.queries))
+    if names:
+        measure(found, exact, depth, about=about, path=recall_path)
+    return found
 
 
 def recall_file(run: Path) -> Path:
-    """Where the recall of an approximate search against the exact one goes: beside its run."""
+    """The file for the recall of an approximate search against the exact one, next to its run."""
     return run.with_name(run.name.replace(".trec.gz", ".recall.json"))
 
 
 def entropy_of(
-    ids: TaskIds,
-    stores: Path,
-    wanted: Collection[str],
-    qrels: Mapping[str, Mapping[str, int]],
-    temperature: float,
-    threads: int = 1,
+    ids: TaskIds, stores: Path, qrels: Mapping[str, Mapping[str, int]], temperature: float, threads: int = 1
 ) -> dict[str, tuple[float, float]]:
-    """:func:`~pretrieve.retrieval.contrastive_entropy.contrastive_entropy` of the ``wanted`` queries, by the exact scores."""
-    query_ids, vectors = select_queries(EmbeddingReader(stores, ids.name), ids.query_ids, wanted)
-    scorer: Scorer = DenseScorer(EmbeddingReader(stores, "corpus"), vectors, threads)
-    if _is_joint(stores):
-        from pretrieve.retrieval.joint_search import JointScorer
+    """:func:`~pretrieve.retrieval.contrastive_entropy.contrastive_entropy` of a store's queries, by the exact scores."""
+    scorer, documents = _scorer(ids, stores, threads), read_documents(stores)
+    return contrastive_entropy(scorer, ids.query_ids, ids.document_ids, qrels, documents, temperature)
 
-        _, words = select_queries(EmbeddingReader(stores, f"{ids.name}-lexical"), ids.query_ids, wanted)
-        lexical = LexicalReader(stores, "corpus-lexical")
-        scorer = JointScorer(EmbeddingReader(stores, "corpus"), lexical, vectors, words, threads)
-    return contrastive_entropy(scorer, query_ids, ids.document_ids, qrels, read_documents(stores), temperature)
+
+def _scorer(ids: TaskIds, stores: Path, threads: int) -> DenseScorer | JointScorer:
+    """The exact scores of a store's queries with the corpus."""
+    corpus, vectors = EmbeddingReader(stores, "corpus"), _queries(ids, stores, ids.name)
+    if not _is_joint(stores):
+        return DenseScorer(corpus, vectors, threads)
+    from pretrieve.retrieval.joint_search import JointScorer  # torch takes two seconds to load
+
+    words = _queries(ids, stores, f"{ids.name}-lexical")
+    return JointScorer(corpus, LexicalReader(stores, "corpus-lexical"), vectors, words, threads)
+
+
+def _queries(ids: TaskIds, stores: Path, name: str) -> np.ndarray:
+    reader = EmbeddingReader(stores, name)
+    if reader.rows != len(ids.query_ids):
+        raise DataError(f"{reader.path}: {reader.rows} rows, expected {len(ids.query_ids)} queries; encode them again.")
+    return reader.read()
 
 
 def _is_joint(stores: Path) -> bool:
     return (Path(stores) / "corpus-lexical.json").is_file()
 
 
-def _kept_index(corpus: EmbeddingReader, stores: Path, options: Mapping[str, Any], threads: int):
+def _kept_index(stores: Path, options: Mapping[str, Any], threads: int):
     """The index beside the stores, if it was made of these vectors with these options; else a new one, which is kept there."""
+    corpus = EmbeddingReader(stores, "corpus")
     try:
         index, about = read_index(stores, corpus.key, threads)
         if about["options"] == check_index(options):

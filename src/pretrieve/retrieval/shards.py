@@ -7,7 +7,7 @@ A store ``corpus`` in a directory is::
     corpus.plan.json                                     the plan alone; written first
 
 A plan has ``rows``, ``shard_rows``, what the kind of store adds, and ``key``: the caller's name for the content (a hash of
-model, texts and settings). A restart with the same plan keeps the shards that are there, also when somebody has removed the meta
+model, texts and settings). A restart with the same plan keeps the shards that are there, also if somebody has removed the meta
 file, as Snakemake does before it runs a job again; any other plan removes them. A shard
 is moved to its name only when it is whole, so a shard that exists is complete.
 
@@ -39,25 +39,36 @@ class Part:
     dtype: np.dtype
 
 
+@dataclass(frozen=True)
+class Shards:
+    """How a store is cut and who writes it: rows of a shard; ``owner``: see the module's docstring."""
+
+    rows: int = 262_144
+    owner: bool = True
+
+
+ALONE = Shards()
+
+
 class ShardWriter:
     """Write the matrices of a store shard by shard, in any order.
 
-    plan: what must be equal for shards of an earlier run to be kept; parts: the matrices, all of ``plan["rows"]`` rows.
-    owner: see the module's docstring; alone in a run, a writer owns its store.
+    plan: what else than the rows of a shard must be equal for shards of an earlier run to be kept; parts: the matrices, all of
+    ``plan["rows"]`` rows. Alone in a run, a writer owns its store.
     """
 
-    def __init__(self, directory: Path | str, name: str, plan: dict, parts: Sequence[Part], owner: bool = True) -> None:
+    def __init__(self, directory: Path | str, name: str, plan: dict, parts: Sequence[Part], shards: Shards) -> None:
         self.directory, self.name, self.parts = Path(directory), name, tuple(parts)
-        rows, shard_rows = plan["rows"], plan["shard_rows"]
+        rows, shard_rows = plan["rows"], shards.rows
         if rows < 0 or shard_rows < 1:
             raise ConfigError(
                 f"store '{name}': rows={rows}, shard_rows={shard_rows}; expected rows >= 0, shard_rows >= 1."
             )
-        self._plan = {"name": name, **plan}
+        self._plan = {"name": name, **plan, "shard_rows": shard_rows}
         self._meta = self.directory / f"{name}.json"
         self._plan_file = self.directory / f"{name}.plan.json"
         self._shards = [(start, min(start + shard_rows, rows)) for start in range(0, rows, shard_rows)]
-        if owner:
+        if shards.owner:
             self._resume()
 
     def _resume(self) -> None:
@@ -123,7 +134,7 @@ class ShardWriter:
 
 def remove_store(directory: Path, name: str) -> None:
     """Remove a store, finished or not, if there is one."""
-    # The meta file goes first, so that no reader sees it beside shards that are gone.
+    # The meta file is removed first, so that no reader sees it without its shards.
     for suffix in (".json", ".plan.json"):
         (directory / f"{name}{suffix}").unlink(missing_ok=True)
     for shard in directory.glob(f"{name}-{'[0-9]' * 5}*.npy"):

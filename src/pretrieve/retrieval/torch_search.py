@@ -1,8 +1,8 @@
 """The first pass of exact search in torch, for machines that have no faiss.
 
 :mod:`pretrieve.retrieval.search` takes candidates from a first pass in float32, scores them again in float64, and settles every
-query that the rounding of the first pass could have changed. So its result does not depend on who makes the first pass, as long
-as that is float32 with products of whole precision: a run made here is the run that faiss gives, byte for byte.
+query that the rounding of the first pass could have changed. So its result does not depend on the library of the first pass, as
+long as that is float32 with products of full precision: a run made here is the run that faiss gives, byte for byte.
 
 TF32 would round the factors to 10 bits, which the bound of :func:`pretrieve.retrieval.search.rounding` does not cover; it is
 switched off for the product (https://docs.pytorch.org/docs/stable/notes/cuda.html#tf32-on-ampere).

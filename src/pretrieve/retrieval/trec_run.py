@@ -6,7 +6,7 @@ ranking is a function of its scores alone: never of thread count, shard size or 
 
 A TREC file separates by white space, so white space within an id is percent-encoded there, and only there: ``my note.md`` is
 ``my%20note.md`` in the file. An id that would be decoded to another one when it is read (``a%20b``) has its ``%`` encoded
-(``a%2520b``); every other id stands in the file as it is.
+(``a%2520b``); every other id is written as it is.
 """
 
 from __future__ import annotations
@@ -198,7 +198,7 @@ def _read_columns(path: Path) -> Run | None:
             return None
         query_ids, doc_ids[:] = list(map(decoded, query_ids)), list(map(decoded, doc_ids))
         numbers = query.indices.to_numpy()
-        order = np.argsort(numbers, kind="stable")  # a query's lines need not stand together
+        order = np.argsort(numbers, kind="stable")  # a query's lines need not be adjacent
         ends = np.cumsum(np.bincount(numbers, minlength=len(query_ids)))[:-1]
         ranked = np.split(doc_ids[document.indices.to_numpy()[order]], ends)
         with np.errstate(over="ignore"):  # then it is infinite, which Run refuses

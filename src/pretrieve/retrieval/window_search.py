@@ -22,7 +22,7 @@ import numpy as np
 
 from pretrieve.base.errors import DataError
 from pretrieve.retrieval.embeddings import DOCUMENTS
-from pretrieve.retrieval.search import MARGIN, DenseScorer, Hits, Scorer, as_run, best_first, rank_rows
+from pretrieve.retrieval.search import MARGIN, Hits, Scorer, as_run, best_first, rank_rows
 from pretrieve.retrieval.trec_run import Run
 
 #: Rounds of step 2.
@@ -38,7 +38,7 @@ def read_documents(directory: Path | str) -> np.ndarray | None:
     Raises
     ------
     DataError
-        when the file is damaged or is no list of whole numbers.
+        when the file is damaged or is not a list of whole numbers.
     """
     path = Path(directory) / DOCUMENTS
     if not path.exists():
@@ -55,18 +55,16 @@ def read_documents(directory: Path | str) -> np.ndarray | None:
 
 
 def search_maxp(
-    index_or_reader,
+    scorer: Scorer,
     documents: np.ndarray,
-    query_embeddings: np.ndarray,
     doc_ids: Sequence[str],
     depth: int,
     batch: int = 1024,
     query_ids: Sequence[str] | None = None,
-    threads: int = 1,
 ) -> Run:
     """Rank documents by their best window.
 
-    ``documents`` (rows,): the document, 0..N-1, of each window; ``doc_ids``: N ids. Otherwise as
+    ``documents`` (rows,): the document, 0..N-1, of each of the scorer's rows; ``doc_ids``: N ids. Otherwise as
     :func:`pretrieve.retrieval.search.search`.
 
     Raises
@@ -74,17 +72,24 @@ def search_maxp(
     DataError
         when a document has no window, or counts do not fit together.
     """
-    scorer = DenseScorer(index_or_reader, query_embeddings, threads)
     return as_run(rank_documents(scorer, documents, doc_ids, depth, batch), doc_ids, query_ids)
 
 
 def rank_documents(
-    scorer: Scorer, documents: np.ndarray, doc_ids: Sequence[str], depth: int, batch: int = 1024
+    scorer: Scorer,
+    documents: np.ndarray,
+    doc_ids: Sequence[str],
+    depth: int,
+    batch: int = 1024,
+    chosen: np.ndarray | None = None,
 ) -> list[Hits]:
-    """The best ``depth`` documents (numbers) of every query of any scorer, by the steps of this module."""
+    """The best ``depth`` documents (numbers) of every query of any scorer, by the steps of this module.
+
+    chosen: numbers of the queries wanted, by default all."""
     documents = check_documents(documents, scorer.rows, doc_ids)
-    hits: list[Hits | None] = [None] * scorer.queries
-    still_open = np.arange(scorer.queries)
+    chosen = np.arange(scorer.queries) if chosen is None else chosen
+    hits: dict[int, Hits | None] = dict.fromkeys(chosen.tolist())
+    still_open = chosen
     count = -(-depth * scorer.rows // max(1, len(doc_ids))) + MARGIN
     for _ in range(TRIES):
         found = rank_rows(scorer, count, None, batch, still_open)
@@ -99,7 +104,7 @@ def rank_documents(
         part = still_open[start : start + at_once]
         for query, hit in zip(part.tolist(), _exhaustive(scorer, part, documents, doc_ids, depth), strict=True):
             hits[query] = hit
-    return hits  # type: ignore[return-value]  # no query is open any more
+    return list(hits.values())  # type: ignore[arg-type]  # no query is open any more
 
 
 def check_documents(documents: np.ndarray, rows: int, doc_ids: Sequence[str]) -> np.ndarray:

@@ -142,7 +142,7 @@ def contains(passages: Passages, doc_id: str, answers: Answers) -> bool:
 def write_answers(path: Path | str, answers: Iterable[tuple[str, Answers]]) -> None:
     """Write ``answers.parquet`` from (query_id, answers); equal input gives equal bytes.
 
-    Raises DataError when a question comes twice or has no answer, or an answer is no text; nothing is written then.
+    Raises DataError when a question appears twice or has no answer, or an answer is not text; nothing is written then.
     """
     rows: dict[str, Answers] = {}
     for query_id, accepted in answers:
@@ -156,7 +156,7 @@ def write_answers(path: Path | str, answers: Iterable[tuple[str, Answers]]) -> N
 def read_answers(path: Path | str) -> dict[str, Answers]:
     """Read ``answers.parquet``, in file order.
 
-    Raises DataError when the file is missing or damaged, a question comes twice or has no answer, or an answer is no text;
+    Raises DataError when the file is missing or damaged, a question appears twice or has no answer, or an answer is not text;
     file and question are named.
     """
     table = read_table(Path(path), list(SCHEMA.names))
@@ -172,9 +172,9 @@ def read_answers(path: Path | str) -> dict[str, Answers]:
 
 def _check(path: Path | str, query_id: str, texts: list[str] | None, known: bool) -> None:
     if known:
-        raise DataError(f"{path}: question '{query_id}' comes twice; join its answers in one row.")
+        raise DataError(f"{path}: question '{query_id}' appears twice; join its answers in one row.")
     if not texts:
-        raise DataError(f"{path}: question '{query_id}' has no answer; expected one or more texts. Leave it out.")
+        raise DataError(f"{path}: question '{query_id}' has no answer; expected one or more texts. Remove it.")
     wrong = [text for text in texts if not isinstance(text, str)]
     if wrong:
         raise DataError(f"{path}: question '{query_id}' has the answer {wrong[0]!r}; expected text.")

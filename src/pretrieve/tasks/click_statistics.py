@@ -3,7 +3,7 @@
 =================  ==================================================================================
 ``users``          distinct users with at least one impression
 ``news``           articles of the part: lines of MIND's ``news.tsv``
-``impressions``    all that were read, with those that a task leaves out since all or none was clicked
+``impressions``    all that were read, with those that a task omits since all or none was clicked
 ``title_length``   mean word pieces of a title, without special tokens
 ``clicks``         mean clicked candidates of an impression
 ``candidates``     mean candidates of an impression

@@ -33,17 +33,17 @@ BLOCK_ROWS, BLOCK_BYTES = 20_000, 16 << 20
 
 class CollectionWriter:
     """Takes documents, queries and judgements in any order; a context manager. All files of ``directory`` appear when
-    the block ends well, and none of them when it does not: what stood there before then stays.
+    the block ends well, and none of them when it does not: what was there before stays.
 
     directory: to be written. Files of an older collection are replaced.
     reader, variant: who wrote it, and what was done to the texts ('' for nothing); for ``stats.json``.
-    expected: counts that must be read, before anything is left out: ``documents``, ``queries``, ``judgements``, ``answers``,
+    expected: counts that must be read, before anything is omitted: ``documents``, ``queries``, ``judgements``, ``answers``,
     ``negatives``, and of one split ``queries.test``, ``judgements.train``, ….
     licence: of the data; for ``stats.json``.
 
-    ``warnings`` counts what was left out; it ends up in ``stats.json`` and its summary on the screen.
+    ``warnings`` counts what was omitted; it ends up in ``stats.json`` and its summary on the screen.
 
-    Raises DataError for an id that stands twice, a judgement, answer or negative of an unknown id, a query without text, a
+    Raises DataError for an id that appears twice, a judgement, answer or negative of an unknown id, a query without text, a
     relevance below zero, two judgements of one pair that differ, documents none of which has a text or a title, or counts
     that are not the expected ones. The message names the file and line given to :meth:`at`. What can only be known at the
     end, such as an unknown id, is raised when the block ends.
@@ -87,7 +87,7 @@ class CollectionWriter:
         self._given, self._line = path, line
 
     def add_document(self, doc_id: str, title: str, text: str) -> None:
-        """One document. One without any text and title is left out and counted."""
+        """One document. One without any text and title is omitted and counted."""
         self._rows["collection"].append((doc_id, title, text))
         self._row_lines["collection"].append(self._line)
         self._bytes += len(text)
@@ -116,7 +116,7 @@ class CollectionWriter:
     def add_judgement(self, query_id: str, doc_id: str, relevance: int, split: str) -> None:
         """How relevant a document is to a query: 0 judged and not relevant, 1 and more relevant.
 
-        The same judgement again is left out and counted.
+        The same judgement again is omitted and counted.
         """
         if split not in SPLITS:
             raise ValueError(f"split {split!r}; expected one of {SPLITS}")
@@ -251,7 +251,7 @@ class CollectionWriter:
         self._failed = False
 
     def _id_of(self, kind: str, row: int) -> str:
-        """The id of a row, read back; '' where rows were left out, so that numbers do not fit."""
+        """The id of a row, read back; '' where rows were omitted, so that numbers do not fit."""
         name = "collection" if kind == "document" else "queries"
         if self._empty and kind == "document":
             return ""
@@ -260,7 +260,7 @@ class CollectionWriter:
         return column[row].as_py()
 
     def _leave_out_empty(self) -> None:
-        """Write judgements and negatives once more without those of documents that were left out."""
+        """Write judgements and negatives once more without those of documents that were omitted."""
         empty = np.array(sorted(self._empty), dtype=np.uint64)
         for name in ("qrels", "negatives") if self._empty else ():
             old = self._tables[name]

@@ -110,7 +110,7 @@ class HashedIds:
         return count, Repeated(first, row, int(lines[first]), int(lines[row]))
 
 
-#: Of references to ids that did not come yet, so many are remembered.
+#: Of references to ids that did not come yet, this many are remembered.
 _PENDING = 1_000_000
 
 
@@ -163,7 +163,7 @@ class CollectionIds:
     def check(self, id_of: Callable[[int], str]) -> None:
         """Check all of it once everything is read; ``id_of`` gives the id of a row for a message, '' where it is not known.
 
-        Raises DataError for an id that stands twice, or a reference to an id that never came.
+        Raises DataError for an id that appears twice, or a reference to an id that never came.
         """
         self._check_unique(id_of)
         self._check_known()
@@ -201,7 +201,7 @@ def check_query(where: Callable[[], str], query_id: str, text: str) -> None:
     if not query_id or not text.strip():
         raise DataError(
             f"{where()}query {query_id!r} has the text {text!r}; expected an id and words to search for: "
-            "correct it or leave the query out."
+            "correct it or remove the query."
         )
 
 

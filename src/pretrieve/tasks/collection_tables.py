@@ -42,7 +42,7 @@ ALWAYS = ("collection", "queries", "qrels")
 
 
 def with_title(title: str, text: str) -> str:
-    """A document as it is read: its title, a blank and its text; what is empty is left out.
+    """A document as it is read: its title, a blank and its text; what is empty is omitted.
 
     >>> with_title("A boat", "It floats."), with_title(" ", "It floats.")
     ('A boat It floats.', 'It floats.')

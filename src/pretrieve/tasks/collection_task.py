@@ -5,11 +5,11 @@ is decided here, and written into ``stats.json`` under ``collection``:
 
 * **Splits.** The official test queries test (or, with ``test="dev"``, the dev queries, as MS MARCO is reported). Sizes are
   shares, numbers or all of the official train queries; a tenth of what is drawn validates. The official dev queries are
-  ``dev``; where there are none, or they play test, a tenth of the train queries, drawn by the seed, is. A size lists only the
+  ``dev``; without these, or if they are used as test, a tenth of the train queries, drawn by the seed. A size lists only the
   queries that it uses. Without train queries everything is test, for retrievers of another data set.
-* **Titles.** ``none``: left out. ``prefix``: in front of the text, with a blank. ``separate``: a text of their own in front,
+* **Titles.** ``none``: omitted. ``prefix``: in front of the text, with a blank. ``separate``: a text of their own in front,
   ``[CLS] title [SEP] passage [SEP]``. A document that has only a title is read as that.
-* **Judgements.** Grades are kept; 0, judged and not relevant, is the same as not judged for every metric, and left out.
+* **Judgements.** Grades are kept; 0, judged and not relevant, is the same as not judged for every metric, and omitted.
 * **Size of the corpus.** ``max_documents`` keeps every judged document of the task's queries and draws the others.
 
 Texts stream through four times (ids, tokens, titles, table) and are never held. What stays in memory is queries, judgements
@@ -55,8 +55,8 @@ def build_collection_task(
 
     collection: a collection directory (:mod:`pretrieve.tasks.collection_tables`); target, valid_share: see
     :func:`pretrieve.tasks.splits.make_splits`, shares are of the train queries, and the seed draws the dev queries too where
-    there are none, and the documents; title: ``none``, ``prefix`` or ``separate``; max_documents: keep so many, None: all; test:
-    the official split that plays test, None: ``test``, or ``dev`` where there is none.
+    there are none, and the documents; title: ``none``, ``prefix`` or ``separate``; max_documents: None: all; test:
+    the official split that is used as test, None: ``test``, or ``dev`` where there is none.
 
     Raises ConfigError for an option that is not allowed, a split without queries, sizes that cannot be drawn, or a
     ``max_documents`` below the number of judged documents, and DataError when the collection is damaged.
@@ -149,8 +149,8 @@ class _Contents:
         if self.test not in ("test", "dev") or not groups[self.test]:
             counts = ", ".join(f"{split} {len(ids):,}" for split, ids in groups.items())
             raise ConfigError(
-                f"{self.source.directory}: split {self.test!r} is to play test and has no queries with a relevant document "
-                f"(there are: {counts}); name another one, or add its judgements."
+                f"{self.source.directory}: split {self.test!r} cannot be tested; expected test or dev, and queries with a "
+                f"relevant document (found: {counts}): name another split, or add its judgements."
             )
         self.splits = self._splits(groups, sizes, seed, valid_share)
         used = {row.query_id for row in self.splits}
@@ -231,7 +231,7 @@ class _Contents:
         if limit < max(1, len(self.found)):
             raise ConfigError(
                 f"max_documents is {limit}, but {len(self.found):,} documents are judged for the queries of this task; give "
-                "at least so many, or train on fewer queries."
+                "at least this many, or train on fewer queries."
             )
         others = (
             (draw_key(seed, doc_id), doc_id)

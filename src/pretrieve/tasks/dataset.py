@@ -27,7 +27,7 @@ class Dataset(TaskData):
     A query without a judgement (it has only answers) has ``positive`` -1 and no ``relevant``; it can be searched with, and
     training refuses it (:func:`pretrieve.finetuning.groups.refuse_unanswered`).
 
-    Raises DataError when a file is missing, an id or a judgement stands twice, or a judgement names something that the task
+    Raises DataError when a file is missing, an id or a judgement appears twice, or a judgement names something that the task
     does not have.
     """
 
@@ -82,13 +82,13 @@ class Dataset(TaskData):
         if len(rows) < len(ids):
             twice = next(name for row, name in enumerate(ids) if rows[name] != row)
             raise DataError(
-                f"{self.directory}/{what} {twice!r} stands twice; every one must be unique. Rebuild the task."
+                f"{self.directory}/{what} {twice!r} appears twice; every one must be unique. Rebuild the task."
             )
         return rows
 
     @property
     def form(self) -> list[str]:
-        """What the key of a run or of vectors must name besides the texts: how they are laid out, where it is not as ever."""
+        """What the key of a run or of vectors must name besides the texts: how they are laid out, where it is not the default."""
         return ["titled"] if self.titled else []
 
     def query_row(self, query_id: str) -> int:

@@ -33,7 +33,7 @@ def pack_singles(store: TokenStore, texts: np.ndarray, length: int) -> Packed:
 
 
 def pair_lengths(first: np.ndarray, second: np.ndarray, room: np.ndarray | int) -> tuple[np.ndarray, np.ndarray]:
-    """Tokens (n,) kept of each of two texts of so many tokens (n,) when there is room for ``room`` in all.
+    """Tokens (n,) kept of each of two texts of this many tokens (n,) when there is room for ``room`` in all.
 
     >>> pair_lengths(np.array([9, 9, 2, 3]), np.array([9, 1, 9, 4]), 7)
     (array([4, 6, 2, 3]), array([3, 1, 5, 4]))
@@ -78,7 +78,7 @@ def pack_histories(store: TokenStore, texts: np.ndarray, starts: np.ndarray, cou
     owner = np.repeat(np.arange(n), counts)
     clicked = texts[np.repeat(starts, counts) + ragged_arange(counts)]
     token_start, token_length = passage_spans(store, clicked)
-    cost = token_length + 1  # a title and the [SEP] behind it
+    cost = token_length + 1  # a title and the [SEP] after it
     # What a title and everything newer cost: the user's total but for what is older.
     before = np.cumsum(cost) - cost
     first = np.cumsum(counts) - counts

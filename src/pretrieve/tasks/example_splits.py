@@ -93,7 +93,7 @@ def _drawn(size: str, value: Size, train: int, valid: int) -> tuple[int, int]:
     if value == "all":
         count, held_out = train, valid
     elif isinstance(value, str) or value <= 0 or (value >= 1 and value != int(value)):
-        raise ConfigError(f"size '{size}': {value!r} is no share below 1, whole number of examples, or 'all'.")
+        raise ConfigError(f"size '{size}': {value!r}; expected a share below 1, a whole number of examples, or 'all'.")
     elif value < 1:
         count, held_out = rounded(value * train), max(1, rounded(value * valid))
     else:

@@ -160,9 +160,9 @@ def _checked_texts(texts: Iterable[Text], directory: Path, writer: TableWriter) 
     seen: set[str] = set()
     for row, (text_id, text) in enumerate(texts):
         if text_id in seen:
-            raise DataError(f"{directory}: text_id '{text_id}' stands twice; every one must be unique.")
+            raise DataError(f"{directory}: text_id '{text_id}' appears twice; every one must be unique.")
         if not text.strip():
-            raise DataError(f"{directory}: text '{text_id}' is empty; leave out the examples that need it.")
+            raise DataError(f"{directory}: text '{text_id}' is empty; remove the examples that need it.")
         seen.add(text_id)
         writer.append((text_id, text))
         yield PassageText([text], row, row)
@@ -187,7 +187,7 @@ def _write_splits(splits: Iterable[SplitRow], known: set[str], directory: Path) 
         first, *others = members
         for size in others:
             if tested[size] != tested[first]:
-                raise DataError(f"{directory}: sizes '{first}' and '{size}' have not the same test and dev examples.")
+                raise DataError(f"{directory}: sizes '{first}' and '{size}' have different test or dev examples.")
         counts = {size: {part: list(of.values()).count(part) for part in PARTS} for size, of in members.items()}
         for size, count in counts.items():
             if not count["test"]:

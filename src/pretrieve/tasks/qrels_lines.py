@@ -42,7 +42,7 @@ class Judged(NamedTuple):
 def read_qrels(path: Path, layout: str, warnings: Warnings | None = None, label: str | None = "") -> Iterator[Judged]:
     """The judgements of a file in the layout ``beir`` or ``trec``, in file order; ``label``: of the progress, None for none.
 
-    Raises DataError for another number of columns, a relevance that is no whole number or above :data:`LARGEST`, an empty id,
+    Raises DataError for another number of columns, a relevance that is not a whole number or above :data:`LARGEST`, an empty id,
     or a file without judgements.
     """
     trec = layout == "trec"

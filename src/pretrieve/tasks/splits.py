@@ -16,7 +16,7 @@ from pretrieve.base.errors import ConfigError
 
 #: Share of the training part that is held out for validation (paper ``pretraining_tasks`` §4.1).
 VALID_SHARE = 0.1
-#: Where one file plays every part: the share of its questions that is dev, and the share of the rest that training
+#: Where one file serves for every part: the share of its questions that is dev, and the share of the rest that training
 #: questions may come from: a little above the largest size of the paper, 80 %.
 DEV_SHARE = 0.1
 POOL_TRAIN_SHARE = 0.815
@@ -106,7 +106,7 @@ def is_share(wanted: float | str) -> bool:
 
 
 def draw_pools(query_ids: Iterable[str], seed: int) -> tuple[list[str], list[str], list[str]]:
-    """``(dev, pool_train, pool_test)`` for :func:`make_splits` where one file plays every part.
+    """``(dev, pool_train, pool_test)`` for :func:`make_splits` where one file serves for every part.
 
     A tenth, rounded, is dev; of the rest 81.5 %, rounded up, may train, and the others are always test. The draw depends
     on the ids and the seed, not on the order.
@@ -128,7 +128,7 @@ def _training_part(size: str, wanted: float | str, available: int, pool: int, va
         wanted = available
     if not isinstance(wanted, (int, float)) or not (0 < wanted < 1 or (wanted >= 1 and wanted == int(wanted))):
         raise ConfigError(
-            f"size '{size}': {wanted!r} is no share between 0 and 1 (1 % is 0.01), no number of questions and not 'all'."
+            f"size '{size}': {wanted!r}; expected a share between 0 and 1 (1 % is 0.01), a number of questions, or 'all'."
         )
     share = wanted < 1
     drawn = rounded(wanted * pool) if share else int(wanted)
@@ -162,7 +162,7 @@ def parse_sizes(entries: Iterable[str]) -> dict[str, float | str]:
     >>> parse_sizes(["1pct=0.01", "1k=1000", "full=all"])
     {'1pct': 0.01, '1k': 1000.0, 'full': 'all'}
 
-    Raises ConfigError for an entry that is not NAME=SIZE, or a name that comes twice.
+    Raises ConfigError for an entry that is not NAME=SIZE, or a name that appears twice.
     """
     sizes: dict[str, float | str] = {}
     for entry in entries:

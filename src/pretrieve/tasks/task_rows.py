@@ -125,16 +125,16 @@ def _check_judged(
     if trained:
         raise DataError(
             f"{len(trained)} queries that train or validate have answers but no relevant candidate, such as "
-            f"'{min(trained)}'; leave them out, or let them test."
+            f"'{min(trained)}'; remove them, or use them as test queries."
         )
 
 
 def unique_ids(ids: list[str], what: str) -> set[str]:
-    """The ids as a set; DataError when one stands twice."""
+    """The ids as a set; DataError when one appears twice."""
     seen: set[str] = set()
     for name in ids:
         if name in seen:
-            raise DataError(f"{what} '{name}' stands twice; every one must be unique.")
+            raise DataError(f"{what} '{name}' appears twice; every one must be unique.")
         seen.add(name)
     return seen
 

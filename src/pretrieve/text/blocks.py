@@ -2,7 +2,7 @@
 
 BERT, RoBERTa, SEED-Encoder, Condenser and RetroMAE train on texts that fill the model's length: sentences are taken
 in order as long as they fit, then the next block begins (luyug/Condenser, helper/create_train.py). coCondenser draws
-its two spans of a document from such blocks. Within an article (titles are no part of it), with ``packing='whole'``::
+its two spans of a document from such blocks. Within an article (titles are not part of it), with ``packing='whole'``::
 
     block 1           block 2     block 3: a sentence longer than a block is cut, its rest begins the next one
     [s1    s2   s3  ] [s4       ] [s5 ... ][... s5  s6 ]
@@ -64,7 +64,7 @@ def build_blocks(store: TokenStore, length: int, short: float = 0.0, seed: int =
     The next block of *all* articles is found at once, by a binary search among the ends of sentences: the cost is
     O(log sentences) for each block, and no step is taken for each sentence.
 
-    Raises ConfigError when ``length`` is less than one token, ``short`` is no share, or ``packing`` another word.
+    Raises ConfigError when ``length`` is less than one token, ``short`` is not a share, or ``packing`` another word.
     """
     if length < 1 or not 0 <= short <= 1 or packing not in PACKINGS:
         raise ConfigError(
@@ -86,9 +86,7 @@ def build_blocks(store: TokenStore, length: int, short: float = 0.0, seed: int =
         if packing == "fill":
             stop = sentences[np.searchsorted(sentences, target)]  # the end of the sentence that reaches the target
         else:
-            behind = np.searchsorted(
-                sentences, target, side="right"
-            )  # the first sentence that begins behind the target
+            behind = np.searchsorted(sentences, target, side="right")  # the first sentence that begins after the target
             stop = sentences[behind - 1]
             # The end of the first sentence, where that alone is longer than the target.
             first = np.minimum(sentences[np.minimum(behind, len(sentences) - 1)], longest)

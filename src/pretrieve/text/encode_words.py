@@ -7,7 +7,7 @@ of a text are those of its words, one after another, and
 * blanks around an ASCII punctuation mark change nothing: the mark is a word of its own anyway;
 * A-Z can be made small beforehand: no later step looks at case;
 * what stands between two blanks has the same ids in any text, because no step looks past a blank. Accents are taken off after
-  canonical decomposition, which reorders marks behind a letter, and a blank ends such a run of marks.
+  canonical decomposition, which reorders marks after a letter, and a blank ends such a run of marks.
 
 A text is therefore cut at blanks and ASCII punctuation, and each piece, whatever characters it has, gets its ids from a table.
 Pieces that are not in the table go through the library, all those of a batch as one text ``piece . piece . piece``,

@@ -91,7 +91,7 @@ class Part:
 def constant(token: int, n: int, segment: int = 0, where: np.ndarray | None = None) -> Part:
     """The same special token in every example (or only in those where ``where`` is true).
 
-    A vocabulary without that token (:data:`~pretrieve.text.vocabulary.NO_TOKEN`, as T5's without [CLS]) leaves it out.
+    A vocabulary without that token (:data:`~pretrieve.text.vocabulary.NO_TOKEN`, as T5's without [CLS]) omits it.
     """
     lengths = np.ones(n, dtype=np.int64) if where is None else where.astype(np.int64)
     if token == NO_TOKEN:
@@ -100,7 +100,7 @@ def constant(token: int, n: int, segment: int = 0, where: np.ndarray | None = No
 
 
 def pack(parts: list[Part], max_length: int | None = None) -> Packed:
-    """Lay the parts of each example behind one another, cut to ``max_length``, and sort the examples by length.
+    """Lay the parts of each example one after another, cut to ``max_length``, and sort the examples by length.
 
     The last part is kept whole when an example is cut (it is the closing ``[SEP]``).
 
@@ -155,7 +155,7 @@ def pack_passages(
 ) -> Packed:
     """``[CLS] (title [SEP])? passage-without-a-sentence [SEP]``.
 
-    passages (n,); dropped (n,) sentence id to leave out or -1; titled (n,) bool: put the title of ``articles`` (n,) and a
+    passages (n,); dropped (n,) sentence id to omit or -1; titled (n,) bool: put the title of ``articles`` (n,) and a
     ``[SEP]`` in front, in segment 0, with the passage in segment 1 (paper ``pretraining_tasks`` §4.1; segments as in
     the ORQA code, BERT's habit for two texts). Without a title everything is segment 0.
     """

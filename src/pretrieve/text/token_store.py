@@ -12,7 +12,7 @@ more than the pages it touches. A store is a directory of flat little-endian arr
     title_starts     int64  (A+1,)
     link_passages    int64  (L,)    distinct (passage, other article it links to), sorted
     link_articles    int64  (L,)
-    word_starts      uint8  (V,)    1: the vocabulary's entry begins a word, 0: it goes on with one (``##ing``)
+    word_starts      uint8  (V,)    1: the vocabulary's entry begins a word, 0: it continues with one (``##ing``)
 """
 
 from __future__ import annotations
@@ -202,7 +202,7 @@ def _write_arrays(
 class TokenStore:
     """Read access to a store; every array is a read-only memory map (see the module's table for shapes).
 
-    Raises DataError when a file is missing or has not the length that ``meta.json`` states.
+    Raises DataError when a file is missing or does not have the length that ``meta.json`` states.
     """
 
     tokens: np.ndarray

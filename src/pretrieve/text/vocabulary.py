@@ -134,7 +134,7 @@ def from_vocab_file(path: Path) -> Tokenizer:
     SEED-Encoder's.
 
     SEED-Encoder's (SEED-Encoder tokenization_seed_encoder.py) is told by its first entries. It keeps accents and
-    control characters, and ``<mask>`` stands behind the last line of the file, as fairseq appends it: 32,768 lines,
+    control characters, and ``<mask>`` follows the last line of the file, as fairseq appends it: 32,768 lines,
     32,769 entries. A cased vocabulary has to be given as ``tokenizer.json``, which says so.
     """
     entries = Path(path).read_text(encoding="utf-8").split("\n")
@@ -142,7 +142,7 @@ def from_vocab_file(path: Path) -> Tokenizer:
         entries.pop()
     vocabulary = {entry: index for index, entry in enumerate(entries)}
     if len(vocabulary) != len(entries):
-        raise DataError(f"{path}: {len(entries) - len(vocabulary)} entries stand twice; a vocabulary lists each once.")
+        raise DataError(f"{path}: {len(entries) - len(vocabulary)} entries appear twice; a vocabulary lists each once.")
     missing = [token for token in SPECIAL_TOKENS if token not in vocabulary]
     if missing:
         raise DataError(f"{path}: the special tokens {missing} are missing; expected a BERT vocab.txt.")
@@ -184,7 +184,7 @@ def vocabulary_sha256(tokenizer: Tokenizer) -> str:
 
 
 def word_starts(tokenizer: Tokenizer) -> np.ndarray:
-    """(V,) bool: whether an entry begins a word. In a WordPiece vocabulary an entry with ``##`` goes on with one.
+    """(V,) bool: whether an entry begins a word. In a WordPiece vocabulary an entry with ``##`` continues with one.
 
     Byte-level BPE (RoBERTa) and sentencepiece (T5) mark the *beginning* instead, with ``Ġ`` and ``▁``: there an entry
     without the mark goes on. (The Condenser code applies the ``##`` rule to RoBERTa as well, where no entry has it.)

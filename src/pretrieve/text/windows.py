@@ -94,9 +94,7 @@ class PassageWindows:
         # [CLS], front and [SEP], then the window, then [SEP]
         room = max_length - 1 - np.where(self._fronted, self._first, self._first - 1)
         if len(room) and room.min() < 1:
-            raise ConfigError(
-                f"passage_length {max_length} leaves no room for a passage behind what is in front of it."
-            )
+            raise ConfigError(f"passage_length {max_length} leaves no room for a passage after its title or sentence.")
         self.windows = cut_windows(lengths, room, limit)
 
     def __len__(self) -> int:

@@ -1,6 +1,6 @@
 """Training checkpoints: safetensors files, written whole, two kept, found again after a kill.
 
-A checkpoint holds every number a run needs to go on bit for bit: weights, optimiser moments, the step, what it has cost
+A checkpoint holds every number a run needs to continue bit for bit: weights, optimiser moments, the step, what it has cost
 so far and the learning curve. Batches and dropout are functions of (seed, step), so there is no generator state to keep.
 """
 

@@ -1,7 +1,7 @@
 """One lock for each GPU of a machine, so that no two jobs take the same one.
 
 A lock is the system's, on an empty file (flock): it ends with the process that holds it whatever way that dies, so a killed job
-leaves no GPU behind that nobody can have. The files stand in the machine's folder for temporary files, by user, so all runs of
+leaves no GPU locked. The files stand in the machine's folder for temporary files, by user, so all runs of
 one user on one machine see the same locks, in whatever checkout; other users' jobs are not seen.
 
 With ``share`` n a device has n locks, and n jobs may have it at the same time. Standard library only.
@@ -91,7 +91,7 @@ def _told(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise ConfigError(
-            f"{path}: locks of the GPUs cannot stand there ({error}); set TMPDIR to a folder of yours."
+            f"{path}: GPU locks cannot be kept there ({error}); set TMPDIR to a folder of yours."
         ) from None
 
 

@@ -6,7 +6,7 @@ the body belong to the body. An own choice, equal for all objectives that are co
 
 The two phases have one optimiser each, with moments and a schedule of its own: in the first one the rate rises over its first
 tenth and stays, in the second one it is that of :func:`~pretrieve.training.optimiser.learning_rate_at` over the other steps.
-Which phase a step is in follows from its number, so a killed run goes on in the right one.
+Which phase a step is in follows from its number, so a killed run continues in the right one.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ class TrainingError(PretrieveError):
 
 
 class Stopped(Exception):
-    """Training was asked to stop before its last step; what it did is saved, and the same call goes on from there."""
+    """Training was asked to stop before its last step; what it did is saved, and the same call continues from there."""
 
 
 @dataclass
@@ -113,8 +113,8 @@ def train(
     begins = processes.every(saved.step if saved else 0)  # and all have read before one writes
     if len(set(begins)) > 1:
         raise TrainingError(
-            f"{label}: the processes would go on from steps {[int(step) for step in begins]}; they need one folder of "
-            "checkpoints that all of them see."
+            f"{label}: the processes would continue from steps {[int(step) for step in begins]}; they need one folder of "
+            "checkpoints that all can read."
         )
     phases = Phases(module, config, saved.step if saved else 0)
     if saved:

@@ -22,7 +22,7 @@ class Prefetch:
         self._waiting: tuple[int, Future] | None = None
 
     def __call__(self, step: int, last: int) -> list[MicroBatch]:
-        """Batches of ``step``; nothing is begun behind step ``last``."""
+        """Batches of ``step``; nothing is begun after step ``last``."""
         if self._pool is None:
             return self._make(step)
         ready = self._waiting

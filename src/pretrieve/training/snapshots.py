@@ -1,6 +1,6 @@
-"""Weights of single steps of a training run, kept beside its checkpoints until the run ends: what they are, not how to go on.
+"""Weights of single steps of a training run, kept beside its checkpoints until the run ends: what they are, not how to continue.
 
-A run that is killed behind such a step does not come by it again, so they outlive the process; and the results of a job that
+A run that is killed after such a step does not reach it again, so they outlive the process; and the results of a job that
 failed are removed by the workflow, so they are no results until the run has ended.
 """
 
@@ -31,7 +31,7 @@ class Snapshots:
         return self._places[step].latest()
 
     def lost(self, step: int) -> list[int]:
-        """The steps up to ``step`` whose weights are not there: who goes on from it does not make them any more."""
+        """The steps up to ``step`` whose weights are not there: who continues from it does not make them any more."""
         return [own for own in self._places if own <= step and self.read(own) is None]
 
     def clear(self) -> None:

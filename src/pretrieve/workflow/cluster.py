@@ -2,10 +2,10 @@
 
 ``profiles/slurm/site.yaml`` and ``profiles/gpu/site.yaml`` are read as a part of the configuration, under the key ``site``. They
 hold what differs from place to place and nothing that a result depends on. A cluster answers a wrong account or partition after
-minutes in a queue, once for every job; here the mistake ends with one line before the first submission.
+minutes in a queue, once for every job; here the mistake is an error of one line before the first submission.
 
-Where Slurm's own lists can be had (``sinfo``, ``sacctmgr``), names are looked up in them; where they cannot, Slurm says what is
-wrong. The workflow reads this file: standard library only.
+Names are looked up in Slurm's own lists (``sinfo``, ``sacctmgr``) where these exist; elsewhere Slurm reports the error. The
+workflow reads this file: standard library only.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ _FEATURES = r"[A-Za-z0-9_.(\[][A-Za-z0-9_.,:&|*()\[\]-]*"
 
 
 def site_error(what: str) -> ConfigError:
-    """What is wrong with the key ``site``, and where it stands."""
-    return ConfigError(f"site: {what} The key stands in site.yaml of the profile, such as profiles/slurm/site.yaml.")
+    """What is wrong with the key ``site``, and which file has it."""
+    return ConfigError(f"site: {what} The key is in site.yaml of the profile, such as profiles/slurm/site.yaml.")
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ class Site:
                     f"{nearest(getattr(site, name), allowed)}"
                 )
         if site.gpus_by == "none" and site.gpu_model:
-            raise site_error(f"gpu_model: {site.gpu_model!r} beside gpus_by: none; leave one of them out.")
+            raise site_error(f"gpu_model: {site.gpu_model!r} with gpus_by: none; remove one of them.")
         if site.max_mem_mb and site.max_mem_mb < 500:
             raise site_error(f"max_mem_mb: {site.max_mem_mb} is less than the 500 MB that every job takes.")
         return site
@@ -117,7 +117,7 @@ class Site:
         Raises
         ------
         ConfigError
-            for a name that a list is there for and does not have. A command that is missing, or fails, has no list.
+            for a name that is missing from a list. A command that is missing or fails gives no list.
         """
         if self.scheduler != "slurm":
             return
@@ -126,7 +126,7 @@ class Site:
             for name in filter(None, getattr(self, key).split(",")):
                 if partitions and name not in partitions:
                     raise site_error(
-                        f"{key}: {name!r} is no partition of this cluster; it has {', '.join(sorted(partitions))}"
+                        f"{key}: {name!r} is not a partition of this cluster; it has {', '.join(sorted(partitions))}"
                         f"{nearest(name, partitions)}"
                     )
         user = getpass.getuser()
@@ -134,7 +134,7 @@ class Site:
         accounts = _listed(["sacctmgr", "-n", "-P", "list", "associations", f"user={user}", "format=account"])
         if self.account and accounts and self.account.lower() not in {name.lower() for name in accounts}:
             raise site_error(
-                f"account: {self.account!r} is no account of user {user}; allowed: {', '.join(sorted(accounts))}"
+                f"account: {self.account!r} is not an account of user {user}; allowed: {', '.join(sorted(accounts))}"
                 f"{nearest(self.account, accounts)}"
             )
 

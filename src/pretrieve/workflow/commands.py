@@ -19,7 +19,7 @@ def command(
     mirror: bool = False,
 ) -> str:
     """Snakemake's command line for some files of a scale; ``seeds`` where they are not the scale's own. ``mirror``: it needs a
-    folder with source files, DIR, whose place is not the same on any two machines.
+    folder with source files, DIR, which differs between machines.
 
     >>> command(["a.csv"], "demo")
     'snakemake a.csv'

@@ -1,9 +1,9 @@
-"""What a configuration's values may be, beyond their shape in the schema: known before any job, and said in one sentence.
+"""What a configuration's values may be, beyond their shape in the schema: checked before any job, with an error of one sentence.
 
 * :func:`check_size`: how many values, how deep. YAML's aliases make exponentially many of a few lines, and whatever walks over
   them, Snakemake and this project alike, would not come back.
-* :class:`Validator`: JSON Schema takes 3.0 for a whole number, and everything that is given one here does not.
-* :func:`check_numbers`: every number is finite and not beyond what programs, files and this kind of work have a use for.
+* :class:`Validator`: JSON Schema accepts 3.0 as a whole number; the programs here do not.
+* :func:`check_numbers`: every number is finite and within sensible bounds.
 * :func:`check_search`: the kind and the options of the index that is searched.
 
 Standard library, yaml and jsonschema only: the workflow reads it in every job.
@@ -21,7 +21,7 @@ from jsonschema import Draft202012Validator, validators
 
 from pretrieve.base.errors import ConfigError
 
-#: The project's own configuration has some 7,000 values, ten deep.
+#: The project's own configuration has about 7,000 values in ten levels.
 MOST_VALUES, MOST_LEVELS, MOST_DIGITS = 200_000, 40, 400
 #: How many of them Snakemake can plan depends on what is asked for (pretrieve/operations/estimate/run_size.py).
 MOST_SEEDS = 1000
@@ -143,7 +143,7 @@ def _refuse_size(where: str, values: int, levels: int) -> None:
     if values > MOST_VALUES or levels > MOST_LEVELS:
         what = f"{values:,} values" if values > MOST_VALUES else f"{levels:,} levels of keys and lists"
         raise ConfigError(
-            f"{where}: has {what}, aliases (*) counted as often as they stand; expected at most {MOST_VALUES:,} values in "
+            f"{where}: has {what}, counting aliases (*) each time they occur; expected at most {MOST_VALUES:,} values in "
             f"{MOST_LEVELS} levels: write out what is needed"
         )
 

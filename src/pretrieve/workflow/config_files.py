@@ -3,12 +3,12 @@
 ``config/*.yaml`` and ``config/scales/*.yaml`` of the code's folder hold scales, corpora, data sets, encoders, recipes and
 analyses, and its ``config.yaml`` what a user edits. Each is a part of one configuration, written with the same keys. Over these
 goes what Snakemake was given: ``config.yaml`` of the working directory, ``--configfile`` and ``--config``. So a user's file says
-only what is new or other:
+only what is new or different:
 
 * keys are laid over keys at every depth, so ``encoders: {mine: {…}}`` adds an encoder, and ``scales: {demo: {dims: {full: 64}}}``
   changes one number; lists and single values are replaced as a whole;
-* ``null`` takes away what stands under a key, an entry of a list of encoders as well as one option of it. In the entries that a
-  scale lays over the general ones it is kept, for there it takes the general entry away (:mod:`pretrieve.workflow.scales`).
+* ``null`` removes what is under a key, be it an encoder or one of its options. In the entries that a scale lays over the general
+  ones it is kept, for there it removes the general entry (:mod:`pretrieve.workflow.scales`).
 
 An entry of ``datasets`` with ``each: {NAME: WORD, …}`` stands for as many entries as it has names, which differ in a word:
 ``{word}`` in any of its texts becomes the WORD, ``{file}`` the WORD with ``-`` for ``/``.
@@ -37,7 +37,7 @@ def complete(config: Mapping[str, Any], code_folder: Path = CODE) -> dict[str, A
     Raises
     ------
     ConfigError
-        for a file that is no YAML of keys and values, and for an ``each`` that is none of names and words.
+        for a file that is not YAML of keys and values, and for an ``each`` without names and words.
     """
     whole: dict[str, Any] = {}
     for file in [*sorted((code_folder / "config").rglob("*.yaml")), code_folder / "config.yaml"]:
@@ -53,7 +53,7 @@ def read_config(file: Path | None = None, words: Iterable[str] = (), code_folder
     Raises
     ------
     ConfigError
-        as :func:`complete` and :func:`~pretrieve.workflow.config_checks.check_file`, and for a word that is none.
+        as :func:`complete` and :func:`~pretrieve.workflow.config_checks.check_file`, and for a word that is not KEY=VALUE.
     """
     if file is None and not (file := Path("config.yaml")).exists():
         file = code_folder / "config.yaml"

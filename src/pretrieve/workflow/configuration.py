@@ -16,8 +16,8 @@ import yaml
 from jsonschema.exceptions import ValidationError, best_match
 
 from pretrieve.analysis.plan import check_analyses
+from pretrieve.base.code_folder import package_file
 from pretrieve.base.errors import ConfigError, nearest
-from pretrieve.base.package_files import package_file
 from pretrieve.benchmarks.readers import READERS, check_dataset
 from pretrieve.finetuning.recipe_parts import NO_LIMIT
 from pretrieve.finetuning.recipes import RECIPES, VARIANTS, resolve_recipe
@@ -81,7 +81,7 @@ def _explain(error: ValidationError) -> ConfigError:
     if "propertyNames" in error.absolute_schema_path:
         return ConfigError(
             f"config: {path}: the name {error.instance!r} is not allowed: names become parts of paths and commands; allowed are "
-            "letters, digits and, behind the first, '-', '_' and '.' (sizes: small letters and digits alone)"
+            "letters, digits and, after the first, '-', '_' and '.' (sizes: small letters and digits alone)"
         )
     if error.validator == "oneOf":
         return _refuse_objective(path, error.instance)
@@ -182,8 +182,8 @@ def _check_paths(config: Mapping[str, Any]) -> None:
     for where, value in named.items():
         if isinstance(value, str) and re.search("[{}]", value):
             raise ConfigError(
-                f"config: {where}: {value!r} has a brace, which Snakemake takes for a wildcard; expected a path without: rename "
-                "it, or make a link with another name"
+                f"config: {where}: {value!r} has a brace, which Snakemake takes for a wildcard; expected a path without one: "
+                "rename it, or link to it"
             )
 
 
@@ -196,7 +196,7 @@ def _check_means(config: Mapping[str, Any]) -> None:
         for section in ("datasets", "corpora"):
             if name in config[section]:
                 raise ConfigError(
-                    f"config: {where}: {name!r} stands in {section} too, and results of both would have one path; expected "
+                    f"config: {where}: {name!r} is in {section} too, so both would write to one path; expected "
                     "another name for the mean"
                 )
         for part in parts:
@@ -245,21 +245,22 @@ def _check_encoder(name: str, encoder: Mapping[str, Any], config: Mapping[str, A
     where, objective = f"config: encoders.{name}", encoder["objective"]
     check_snapshots(name, encoder, config["encoders"])
     contrastive = not isinstance(objective, str)
+    scale = config["scales"][config["scale"]]
     if encoder["body"] == "t5":
-        sizes = config["scales"][config["scale"]].get("t5", {})
+        sizes = scale.get("t5", {})
         if "start" not in encoder and encoder.get("layers") not in sizes:
             raise _refuse(f"encoders.{name}.layers", encoder.get("layers"), sizes)
-    elif encoder.get("layers", "deep") not in ("deep", "shallow"):
-        raise _refuse(f"encoders.{name}.layers", encoder["layers"], ("deep", "shallow"))
+    elif encoder.get("layers", "deep") not in scale["layers"]:
+        raise _refuse(f"encoders.{name}.layers", encoder["layers"], scale["layers"])
     if not set(objective) <= set(PAIR_TASKS) if contrastive else objective not in OBJECTIVES:
         raise _refuse_objective(f"encoders.{name}.objective", objective)
     if "." in name or (encoder["body"] == "transformer" and "layers" not in encoder and "start" not in encoder):
         raise ConfigError(
-            f"{where}: a transformer needs layers (deep or shallow), or a start to take them from, and a name has no dot"
+            f"{where}: a transformer needs layers (deep, shallow), or a start to take them from, and a name has no dot"
         )
     if contrastive != ("dim" in encoder):
         raise ConfigError(f"{where}.dim: a pair objective needs it, and only a pair objective has it")
-    room = config["scales"][config["scale"]]["body"]["max_positions"]
+    room = scale["body"]["max_positions"]
     span = 0 if contrastive else objective_options(config, name).get("span_length", 0)
     if span > room:
         raise ConfigError(
@@ -272,7 +273,7 @@ def _check_encoder(name: str, encoder: Mapping[str, Any], config: Mapping[str, A
         )
     if encoder["body"] == "bow-mlp" and not contrastive and objective != "none":
         raise ConfigError(f"{where}.objective: a bow-mlp has no states to predict words from; not {objective}")
-    budgets = config["scales"][config["scale"]]["pretraining"]["budgets"]
+    budgets = scale["pretraining"]["budgets"]
     if objective == "none":
         if "budget" in encoder:
             raise ConfigError(f"{where}.budget: objective none trains nothing and has no budget")
@@ -285,7 +286,7 @@ def _check_encoder(name: str, encoder: Mapping[str, Any], config: Mapping[str, A
             raise _refuse(f"encoders.{seen[-1]}.start", start, allowed)
         if start in seen:
             raise ConfigError(
-                f"{where}.start: {' → '.join([*seen, start])} goes in a circle; one of them must start fresh"
+                f"{where}.start: {' → '.join([*seen, start])} is a circle; one of them must have no start"
             )
         for key in ("body", "layers"):
             if config["encoders"][start].get(key) != encoder.get(key):
@@ -324,7 +325,7 @@ def _check_dataset(name: str, dataset: Mapping[str, Any], datasets: Mapping[str,
 
 
 def _check_recipes(config: Mapping[str, Any]) -> None:
-    """Every recipe's options, and that what it goes on from, learns from or is mined with exists and comes before it."""
+    """Check every recipe's options, and that its start, its teacher and the recipe of its negatives exist and come before it."""
     scale, name_of = config["scales"][config["scale"]], config["recipes"]
     for base, options in scale["finetuning"].items():
         if base != "all" and base not in RECIPES:
@@ -348,7 +349,7 @@ def _check_recipes(config: Mapping[str, Any]) -> None:
                     raise _refuse(f"recipes.{where}.options (start, negatives, teacher)", step, name_of)
                 if step == name:
                     raise ConfigError(
-                        f"config: recipes.{name}: goes in a circle through {', '.join(seen[1:]) or 'itself'}."
+                        f"config: recipes.{name}: depends on itself{' through ' if seen[1:] else ''}{', '.join(seen[1:])}."
                     )
                 if step not in seen:
                     seen.append(step)
@@ -367,7 +368,7 @@ def _chain(config: Mapping[str, Any], recipe: str, variant: str | None) -> list[
 
 
 def _check_shape(config: Mapping[str, Any], recipe: str, variant: str | None) -> None:
-    """A retriever keeps its shape when another recipe goes on from it; better said now than after hours of training."""
+    """A retriever keeps its shape when another recipe starts from it; this is checked now and not after hours of training."""
     asked = _resolved(config, recipe, variant)
     start = asked.get("start", "encoder")
     if start == "encoder":
@@ -396,7 +397,7 @@ def _origin(config: Mapping[str, Any], recipe: str, variant: str | None, option:
 
 
 def _check_lengths(config: Mapping[str, Any], recipe: str, variant: str | None) -> None:
-    """No text may be longer than what a body reads: better said now than in the first long batch."""
+    """No text may be longer than what a body reads; this is checked now and not in the first long batch."""
     room, options = config["scales"][config["scale"]]["body"]["max_positions"], _resolved(config, recipe, variant)
     for key in ("query_length", "passage_length"):
         if options.get(key, 0) > room:
@@ -423,7 +424,7 @@ def _check_pools(config: Mapping[str, Any], recipe: str, variant: str | None) ->
         if needed > config["mining_depth"]:
             raise ConfigError(
                 f"config: {_origin(config, recipe, variant, key)}: {needed} documents of each list of negatives, but "
-                f"mining_depth is {config['mining_depth']}; expected at most so many: set it lower, or mining_depth higher"
+                f"mining_depth is {config['mining_depth']}; expected at most that many: lower it, or raise mining_depth"
             )
 
 

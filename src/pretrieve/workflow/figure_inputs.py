@@ -1,4 +1,4 @@
-"""The files that a figure is made from, at the configured scale: what its rule waits for. As light as the workflow itself."""
+"""The files that a figure is made from at the configured scale: its rule's inputs. Standard library only, as the workflow."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _of_series(plan: Plan, series: Series, paper: str) -> list[str]:
             if series.kind in ("scores", "tokens", "level"):
                 files.append(paths.metrics_file(plan.root, measure.system, dataset, seed))
             elif series.kind == "steps" and plan.trained_on(dataset) == dataset:
-                # The runs on the way stand beside it; which there are depends on the recipe.
+                # The runs during training are next to it; the recipe decides which there are.
                 files.append(f"{paths.retriever_dir(plan.root, measure.system, dataset, seed)}/pretrieve.json")
                 files += [f"{task}/splits.parquet", f"{task}/qrels.parquet"]
             elif series.kind in ("map", "separation"):
@@ -68,13 +68,13 @@ def setting_of(plan: Plan, paper: str | None = None) -> dict[str, Any]:
 
 
 def starts_of(plan: Plan) -> dict[str, str]:
-    """Encoder → the encoder of the configuration that it goes on from, for those that have one."""
+    """Encoder → the encoder of the configuration that it starts from, for those that have one."""
     starts = {name: entry.get("start") for name, entry in plan.config["encoders"].items()}
     return {name: start for name, start in starts.items() if start in plan.config["encoders"]}
 
 
 def trained_since(starts: Mapping[str, str], encoder: str, first: str) -> list[str]:
-    """The encoders whose training stands between ``first`` and ``encoder``, the last one first.
+    """The encoders whose training lies between ``first`` and ``encoder``, the last one first.
 
     >>> trained_since({"bert": "base", "co": "condenser", "condenser": "base"}, "co", "base")
     ['co', 'condenser']

@@ -1,4 +1,4 @@
-"""What the configuration says of one encoder or one recipe: the options of the jobs that train it, and what it goes on from.
+"""What the configuration says of one encoder or one recipe: the options of the jobs that train it, and what it starts from.
 
 What a job gets is as small as its work: an encoder's options hold no seed, no label and no table, so that adding one of these
 trains nothing again. The names in it are checked by :mod:`pretrieve.workflow.configuration`.
@@ -78,7 +78,7 @@ def from_outside(start: str) -> bool:
 
 
 def started_from(config: Mapping[str, Any], encoder: str) -> str | None:
-    """The encoder of this configuration that an encoder goes on from, or None."""
+    """The encoder of this configuration that an encoder starts from, or None."""
     start = config["encoders"][encoder].get("start")
     return None if start is None or from_outside(start) else start
 

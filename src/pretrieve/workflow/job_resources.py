@@ -1,10 +1,10 @@
 """What a job asks for: threads, memory, time and GPUs, as functions of stage, scale and attempt.
 
-A laptop ignores these numbers; a cluster kills a job that goes beyond them, and lets one wait that asks for too much. So they
-are generous: about twice what was measured, and a job that failed asks for more on its next attempt (memory half as much
-again, time as much again). Training goes on from its last checkpoint then, so a limit that is too short costs a minute and no
-result. No number here changes what is computed: resources are no parameters of a job, and moving to another machine, or to
-more GPUs, runs nothing again.
+A laptop ignores these numbers; a cluster kills a job that exceeds them, and one that asks for too much waits longer. So they
+are generous, about twice what was measured, and a job that failed asks for more on its next attempt: half as much memory again,
+as much time again. Training then continues from its last checkpoint, so a limit that is too short costs a minute and no
+result. No number here changes what is computed: resources are not parameters of a job, so another machine or more GPUs run
+nothing again.
 
 ==========  =====================================================================================================
 scale       where the numbers come from
@@ -16,7 +16,7 @@ small       written from the demo's, by the number of tokens and the size of the
 paper       not measured: 8.8 million passages of 768 dimensions are 27 GB, 21 million 65 GB; Wikipedia has 4 · 10⁹ tokens
 ==========  =====================================================================================================
 
-A scale of another name takes the column of the nearest size of model. The workflow reads this file: standard library only.
+A scale of another name has the column whose models are nearest in size. The workflow reads this file: standard library only.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ def _check_stages(site: Site) -> None:
             allowed = [name for name, needs in STAGES.items() if needs[0].gpus]
             if stage not in allowed:
                 raise site_error(
-                    f"{key}.{stage}: no stage that uses a GPU; allowed: {', '.join(allowed)}{nearest(stage, allowed)}"
+                    f"{key}.{stage}: not a stage that uses a GPU; allowed: {', '.join(allowed)}{nearest(stage, allowed)}"
                 )
             if stage not in SHARED_BY_GPUS and number > 1:
                 raise site_error(

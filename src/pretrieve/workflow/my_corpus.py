@@ -6,14 +6,14 @@ configuration one in which
 
 * the corpus that is pre-trained on is ``corpus.jsonl``, and the only data set is the folder: ``my-corpus``;
 * the scale has the vocabulary and the body of one published encoder, ``my_corpus_options.start``. The encoder ``published``
-  is that one; those of ``my_corpus_options.objectives`` go on from it on the folder's texts, with equal steps each;
+  is that one; those of ``my_corpus_options.objectives`` are trained further from it on the folder's texts, with equal steps each;
 * all are fine-tuned by one recipe on the train split. Without one, the training set is ``my-corpus-pairs``, pairs made of
   the corpus (:mod:`pretrieve.benchmarks.made.inverse_cloze`, or :mod:`~pretrieve.benchmarks.made.random_crops` where it has
   no sentences), and ``my-corpus`` only tests; where no pairs can be made, nothing is trained;
 * which rows the table has of them: :mod:`pretrieve.workflow.my_corpus_rows`;
-* results stand in ``results/{scale}/my_corpus``, so that the scale's own are left alone.
+* results are in ``results/{scale}/my_corpus``, so that the scale's own are not touched.
 
-The rules are those of the papers' tables. The folder is looked at first (:mod:`pretrieve.benchmarks.official.beir_folder`).
+The rules are those of the papers' tables. The folder is checked first (:mod:`pretrieve.benchmarks.official.beir_folder`).
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def with_my_corpus(config: dict[str, Any]) -> dict[str, Any]:
     Raises
     ------
     ConfigError, DataError
-        in one sentence, for an option, file, id or split that is wrong or missing.
+        with one sentence, for an option, file, id or split that is wrong or missing.
     """
     if not config.get("my_corpus"):
         return config
@@ -84,14 +84,14 @@ def looked_at(config: Mapping[str, Any]) -> Folder:
 
 
 def refuse_report() -> NoReturn:
-    """What is said where a comparison is asked for, and no corpus is named."""
+    """Raise the error of a comparison without a corpus."""
     raise ConfigError(
         f"{TARGET} needs a corpus: snakemake {TARGET} --config my_corpus=path/to/dir (docs/your-own-corpus.md)."
     )
 
 
 def configured(config: Mapping[str, Any], folder: Folder) -> dict[str, Any]:
-    """The same for a folder that was looked at before."""
+    """The same for a folder that was already checked."""
     options = config["my_corpus_options"]
     config = at_scale(config)  # the scale's own entries go with the general ones
     made = copy.deepcopy(dict(config))
@@ -142,7 +142,7 @@ def configured(config: Mapping[str, Any], folder: Folder) -> dict[str, Any]:
 
 
 def _with_what_it_needs(recipe: str, recipes: Mapping[str, Any], finetuning: Mapping[str, Any]) -> dict[str, Any]:
-    """A recipe, and those whose retrievers it goes on from, learns from or is mined with."""
+    """A recipe, and those whose retrievers are its start or teacher, or mine its negatives."""
     needed, waiting = dict[str, Any](), [recipe]
     while waiting:
         name = waiting.pop()
@@ -209,7 +209,7 @@ def timetable_of(config: Mapping[str, Any]) -> dict[str, str]:
 
 
 def say_what_is_left_out(config: Mapping[str, Any]) -> None:
-    """One line on standard error for what the folder has or lacks, and for each objective that this corpus has nothing for."""
+    """One line on standard error for what the folder has or lacks, and for each objective that its texts do not allow."""
     lines = list(config["my_corpus_found"]["notes"])
     for name in config["my_corpus_options"]["objectives"] if config["my_corpus_found"]["trains"] else ():
         if name not in config["encoders"]:

@@ -1,8 +1,8 @@
 """Your own corpus: the rows of the table, and the files that they are made of.
 
-A row is one way to search, from the cheapest to the dearest to build and to run: BM25, the published encoder as it is, the same
-fine-tuned, continued on the folder's texts and then fine-tuned, each of these together with BM25, and BM25 with a cross-encoder
-behind it. The rules and the table get them as plain values, for they go through JSON.
+A row is one way to search, from the cheapest to the most expensive to build and run: BM25, the published encoder as it is, the
+same fine-tuned, continued on the folder's texts and then fine-tuned, each of these together with BM25, and BM25 with a
+cross-encoder behind it. The rules and the table get them as plain values, for they go through JSON.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pretrieve.workflow.job_options import recipe_options
 from pretrieve.workflow.my_corpus import AS_IS, METRICS, NAME, PAIRS, PUBLISHED, RERANKER, SCRATCH, SIZE
 
 BM25 = f"bm25.reqa-{SIZE}"
-#: What comes before the dense system in the name of a hybrid, and before the cross-encoder in that of its ranking.
+#: Prefixes of the names of a hybrid (before the dense system) and of a reranked row (before the cross-encoder).
 HYBRID, RERANKED = "hybrid-", "rerank-"
 _LABELS = {
     "bert": "masked words",

@@ -25,6 +25,7 @@ from pretrieve.workflow.commands import REHEARSAL
 from pretrieve.workflow.configuration import check_config
 from pretrieve.workflow.figure_inputs import cells_of
 from pretrieve.workflow.job_options import EXAMPLE_READERS, chain_of, fits, recipe_kind, recipe_options
+from pretrieve.workflow.joined_jobs import Families, Joined, joined_families
 from pretrieve.workflow.patterns import alternation, family_pattern
 from pretrieve.workflow.plan_files import PlanFiles
 from pretrieve.workflow.scales import (
@@ -89,7 +90,8 @@ class Plan(PlanFiles):
             for key, file in own.items():
                 if file and file not in entries and not is_path(file):
                     raise ConfigError(
-                        f"config: corpora.{corpus}.{key}: {file!r} is no file, and no name in {sources}{nearest(file, entries)}"
+                        f"config: corpora.{corpus}.{key}: {file!r} is neither a file nor a name in {sources}"
+                        f"{nearest(file, entries)}"
                     )
         every = [*cells.values(), *map(cells_of, plan.figures.values())]
         roles = {cell["dataset"] for rows in every for cell in rows}
@@ -97,7 +99,7 @@ class Plan(PlanFiles):
         for role in plan.scale["roles"]:
             if role not in roles | of_paper:
                 raise ConfigError(
-                    f"config: scales.{config['scale']}.roles: {role!r} is a role of no table and no figure; allowed: "
+                    f"config: scales.{config['scale']}.roles: {role!r} is not a role of any table or figure; allowed: "
                     f"{', '.join(sorted(roles))}{nearest(role, roles)}"
                 )
         return plan
@@ -113,7 +115,7 @@ class Plan(PlanFiles):
 
     @property
     def scale_name(self) -> str:
-        """The scale's name; of a rehearsal another one, for its numbers are those of no scale."""
+        """The scale's name; a rehearsal has a name of its own, for its numbers belong to no scale."""
         return f"{self.config['scale']}{REHEARSAL if self.config.get('rehearsal') else ''}"
 
     @property
@@ -132,7 +134,7 @@ class Plan(PlanFiles):
         return alternation(size for options in self.config["datasets"].values() for size in options["sizes"])
 
     def dataset_of(self, role: str, paper: str | None = None) -> str | None:
-        """The data set, or mean of data sets, that plays a role at this scale in the tables of a paper, or None."""
+        """The data set, or mean of data sets, that has a role at this scale in the tables of a paper, or None."""
         return roles_of(self.config, paper).get(role)
 
     @property
@@ -141,7 +143,7 @@ class Plan(PlanFiles):
         return means_of(self.config)
 
     def parts(self, name: str) -> tuple[str, ...]:
-        """The data sets behind what plays a role: itself, or those of a mean. They have training data, sizes, metrics and
+        """The data sets behind what has a role: itself, or those of a mean. They have training data, sizes, metrics and
         vocabulary in common (:func:`pretrieve.workflow.configuration.check_config`), so that the first stands for all."""
         return datasets_behind(self.config, name)
 
@@ -151,7 +153,7 @@ class Plan(PlanFiles):
         return self.config["datasets"][first].get("trained_on", first)
 
     def seeds_of(self, system: str) -> list[int]:
-        """Seeds a system is run with; BM25 draws nothing, so one run is all there is."""
+        """Seeds that a system is run with; BM25 draws nothing and has one run."""
         return [0] if paths.parse_system(system).encoder == "bm25" else self.seeds
 
     def left_out(self, family: str) -> bool:
@@ -160,7 +162,7 @@ class Plan(PlanFiles):
 
     def measured(self, cell: Mapping[str, str]) -> str | None:
         """The data set or mean that a cell is measured on, or None when it is quoted, this scale cannot measure it, or its
-        rows are left out of this run."""
+        rows are not part of this run."""
         of_encoder = cell["system"] and cell["system"] != "statistics"
         if of_encoder and self.left_out(paths.parse_system(cell["system"]).family):
             return None
@@ -229,8 +231,8 @@ class Plan(PlanFiles):
 
     @cached_property
     def watched_sizes(self) -> dict[tuple[str, str], set[str]]:
-        """(family, task) → the training-set sizes of which a figure shows steps on the way. Looking at a step embeds the whole
-        corpus, so nothing else is looked at, whatever ``curve`` its recipe has."""
+        """(family, task) → the training-set sizes whose scores during training a figure shows. Scoring a step embeds the
+        whole corpus, so no other is scored, whatever ``curve`` its recipe has."""
         watched: dict[tuple[str, str], set[str]] = {}
         for figure in self.figures.values():
             for _, series in figure.all_series():
@@ -274,7 +276,7 @@ class Plan(PlanFiles):
 
     def families(self, dataset: str, scored: bool = True) -> dict[tuple[str, ...], list[str]]:
         """Sizes → the families whose retrievers are ``scored`` on a data set with exactly these sizes, or else trained on it.
-        A family that shares no size with the data set is left out; teachers are trained and not scored."""
+        A family that shares no size with the data set is skipped; teachers are trained and not scored."""
         groups: dict[tuple[str, ...], list[str]] = {}
         for family, sizes in self._trained_on_task.get(self.trained_on(dataset), {}).items():
             if common := self._in_order(dataset, sizes):
@@ -313,27 +315,47 @@ class Plan(PlanFiles):
             if self.trained_on(part) == part
         }
 
-    def trainings(self, task: str) -> dict[tuple[tuple[str, ...], str], list[str]]:
-        """(sizes, what follows in the same job) → the families that are trained on a task in this way. What follows: ``""``,
-        ``scored``, or ``mined``: scored, and negatives."""
-        groups: dict[tuple[tuple[str, ...], str], list[str]] = {}
+    @cached_property
+    def _joined(self) -> tuple[Joined, Joined]:
+        return joined_families(self)
+
+    def joined(self, family: str, dataset: str, trained: bool) -> tuple[str, ...]:
+        """The families that one job trains on a data set, or only scores on it, with this one; () where it is alone."""
+        return self._joined[0 if trained else 1].get((family, dataset), ())
+
+    def trainings(self, task: str) -> list[Families]:
+        """The fine-tunings on a task, by rule."""
+        groups: dict[tuple[Any, ...], list[str]] = {}
         for sizes, families in self.families(task, scored=False).items():
             for family in families:
-                groups.setdefault((sizes, self._follows(family, task)), []).append(family)
-        return groups
+                joined = self.joined(family, task, trained=True)
+                groups.setdefault((sizes, self._follows(family, task), joined), []).append(family)
+        return [Families(key[0], tuple(families), bool(key[2]), key[1]) for key, families in groups.items()]
 
     def _follows(self, family: str, task: str) -> str:
         if (family, task) not in self.scored_at_once:
             return ""
         return "mined" if (family, task) in self.mined else "scored"
 
-    def searches(self, dataset: str) -> dict[tuple[str, ...], list[str]]:
-        """Sizes → the families that jobs of their own score on a data set."""
-        groups: dict[tuple[str, ...], list[str]] = {}
-        for sizes, families in self.families(dataset).items():
-            if alone := [family for family in families if (family, dataset) not in self.scored_at_once]:
-                groups[sizes] = alone
-        return groups
+    def searches(self, dataset: str) -> list[Families]:
+        """The families that jobs of their own score on a data set, by rule."""
+        groups: dict[tuple[Any, ...], list[str]] = {}
+        for family, sizes in self.scored_sizes(dataset).items():
+            if (family, dataset) not in self.scored_at_once:
+                groups.setdefault((sizes, self.joined(family, dataset, trained=False)), []).append(family)
+        return [Families(sizes, tuple(families), bool(joined)) for (sizes, joined), families in groups.items()]
+
+    def scored_sizes(self, dataset: str) -> dict[str, tuple[str, ...]]:
+        """Family → the training-set sizes that it is scored with on a data set."""
+        return self._scored_sizes[dataset]
+
+    @cached_property
+    def _scored_sizes(self) -> dict[str, dict[str, tuple[str, ...]]]:
+        groups = {dataset: self.families(dataset) for dataset in self.config["datasets"]}
+        return {
+            dataset: {family: sizes for sizes, families in of_sizes.items() for family in families}
+            for dataset, of_sizes in groups.items()
+        }
 
     @cached_property
     def _bm25_rows(self) -> dict[str, list[str]]:

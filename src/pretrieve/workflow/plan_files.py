@@ -1,4 +1,4 @@
-"""Which files stand behind what the configuration and the tables name: what a retriever is made of, what a table is made from,
+"""Which files belong to what the configuration and the tables name: what a retriever is made of, what a table is made from,
 and the raw files behind all of it. The half of :class:`pretrieve.workflow.plan.Plan` that knows paths."""
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class PlanFiles:
         )
 
     def made_of(self, family: str, task: str, size: str, seed: int | str) -> dict[str, Any]:
-        """What a retriever is made of beside its encoder, as finetune.py takes it: the directories of its start and of its
+        """What a retriever is made of besides its encoder, as finetune.py takes it: the directories of its start and of its
         teacher (or None), and negatives, source → file."""
         encoder, _, recipe = family.partition(".")
         options = recipe_options(self.config, recipe, task)
@@ -134,8 +134,8 @@ class PlanFiles:
         return list(files)
 
     def overlaps(self) -> dict[str, str]:
-        """Data set → the file with what its test texts share with the pre-training corpus, of every data set that plays a role
-        or is part of a mean that does; none unless the scale asks for it (``overlap: true``)."""
+        """Data set → the file with what its test texts share with the pre-training corpus, of every data set that has a role
+        or is part of a mean that has one; none unless the scale asks for it (``overlap: true``)."""
         if not self.scale.get("overlap"):
             return {}
         parts = (part for name in self.scale["roles"].values() for part in self.parts(name))
@@ -181,7 +181,7 @@ class PlanFiles:
 
     def corpora_behind(self, system: str, dataset: str) -> set[str]:
         """The corpora behind a cell: the one whose vocabulary its data set has, and those that its encoder, and every encoder
-        that this one goes on from, are pre-trained on. Of statistics of pairs, the corpus that is counted."""
+        that it starts from, are pre-trained on. Of statistics of pairs, the corpus that is counted."""
         if dataset in self.config["corpora"]:
             return {dataset}
         parts = self.parts(dataset)
@@ -194,7 +194,7 @@ class PlanFiles:
         return names
 
     def published_start(self, encoder: str) -> str:
-        """The published checkpoint that an encoder goes on from, at once or through other encoders; '' for none."""
+        """The published checkpoint that an encoder starts from, directly or through other encoders; '' for none."""
         while encoder in self.config["encoders"]:
             encoder = self.config["encoders"][encoder].get("start") or ""
         return encoder if hub.is_published(encoder) else ""
@@ -253,7 +253,7 @@ class PlanFiles:
 
     @property
     def source_folder(self) -> str:
-        """Where raw files stand once they are checked."""
+        """Where raw files are once they are checked."""
         return f"{overrides.FOLDER}/sources" if self.config.get("rehearsal") else "data/sources"
 
     def source_file(self, name: str) -> str:

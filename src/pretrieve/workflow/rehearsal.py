@@ -17,8 +17,8 @@ raw files      of ``data/rehearsal/``, made by ``pretrieve make-rehearsal-data``
 starts         published checkpoints become made ones, of the same family and number of layers
 =============  =====================================================================================================
 
-Results stand under ``results/{scale}-rehearsal`` and mean nothing. Downloads are not rehearsed: ``make fetch … DRY=1`` says
-what would come. Standard library only, for the workflow reads it.
+Results are in ``results/{scale}-rehearsal`` and mean nothing. Downloads are not rehearsed: ``make fetch … DRY=1`` lists
+them. Standard library only, for the workflow reads it.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from typing import Any
 from pretrieve.finetuning.recipes import RECIPES, resolve_recipe
 from pretrieve.raw.hub import is_published
 
-#: Where the made files stand; as ``data/sources`` has the real ones.
+#: Where the made files are; ``data/sources`` has the real ones.
 FOLDER = "data/rehearsal"
-#: The owner that made checkpoints have in place of their publisher, so that the two are never taken for each other.
+#: The owner that made checkpoints have in place of their publisher, so that nobody confuses the two.
 OWNER = "rehearsal"
 BATCH, STEPS, WIDTH = 4, 2, 32
 QUERY_LENGTH, PASSAGE_LENGTH = 16, 48
@@ -99,7 +99,7 @@ def rehearsed(config: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def made_start(start: str) -> str:
-    """The made checkpoint that plays a published one.
+    """The made checkpoint that substitutes for a published one.
 
     >>> made_start("hub:google/t5-v1_1-small"), made_start("hub:rehearsal/google--t5-v1_1-small")
     ('hub:rehearsal/google--t5-v1_1-small', 'hub:rehearsal/google--t5-v1_1-small')

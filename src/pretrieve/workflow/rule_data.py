@@ -34,7 +34,7 @@ class DataRules:
         self.plan, self.config, self.root = plan, plan.config, plan.root
 
     def source_name(self, file: str) -> str:
-        """The source that a raw file is."""
+        """The source of a raw file."""
         return self.plan.source_at[f"{self.plan.source_folder}/{file}"]
 
     def source_checksum(self, file: str) -> str:

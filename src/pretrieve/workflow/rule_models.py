@@ -83,7 +83,7 @@ class ModelRules:
         return f"{self.store_of(encoder)}/meta.json"
 
     def start_of(self, encoder: str, seed: int | str) -> list[str]:
-        """Files of what an encoder goes on from; none for a fresh one."""
+        """Files of what an encoder starts from; none for a fresh one."""
         if self.outside(encoder):
             return hub.files_of(self.outside(encoder))
         start = started_from(self.config, encoder)
@@ -136,6 +136,16 @@ class ModelRules:
     def finetuning_code(self, task: str, wildcards: Any) -> str:
         """The code that trains ``{family}`` on a task: of the trainers, its own only."""
         return stage_code("finetune.py", *trainers.modules_of(self.options_of(task, wildcards)))
+
+    def training_words(self, task: str, sizes: Sequence[str], wildcards: Any) -> str:
+        """The command line of finetune.py, without log and threads."""
+        out = [folder.format(**vars(wildcards)) for folder in self.of_sizes("retrievers", task, sizes)]
+        place = f"{self.root}/checkpoints/retrievers/{wildcards.family}/{task}/seed{wildcards.seed}"
+        words = ["--encoder", self.encoder_of(wildcards), "--task", paths.task_dir(self.root, task)]
+        words += ["--sizes", *sizes, "--watched", *self.watched_sizes(task, wildcards), "--out", *out]
+        words += ["--seed", str(wildcards.seed), "--checkpoints", place]
+        made_of = self.made_of_argument(task, sizes, wildcards)
+        return f"{shlex.join(words)} --options {self.family_options(task, wildcards)} --made-of {made_of}"
 
     def length_arguments(self, family: str, dataset: str) -> str:
         """Tokens of a query and of a document of a family, as options."""

@@ -1,7 +1,7 @@
 """What the rules say of scores: a family (encoder and recipe) on a data set, by search or by prediction.
 
-The same words stand in a rule of their own and, where a data set also trains the family, behind its fine-tuning. Loaded by every
-call of Snakemake: standard library only.
+The same words are used in a rule of their own and, where a data set also trains the family, after its fine-tuning. Loaded by
+every call of Snakemake: standard library only.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pretrieve.base import paths
+from pretrieve.base.program import THEN
 from pretrieve.workflow.plan import Plan
 from pretrieve.workflow.rule_data import DataRules
 from pretrieve.workflow.rule_models import RETRIEVER_FILES, STORE_FILES, ModelRules
@@ -72,11 +73,12 @@ class ScoreRules:
         words += [word for option, files in lists.items() if files for word in (option, *files)]
         return shlex.join(words)
 
-    def afterwards(self, task: str, sizes: Sequence[str], follows: str, wildcards: Any) -> str:
-        """What a job does after it has fine-tuned on ``task`` (:meth:`Plan.trainings`), as more words of its command line."""
+    def training_words(self, task: str, sizes: Sequence[str], follows: str, wildcards: Any) -> str:
+        """The command line of finetune.py, without log and threads, and of what ``follows`` it (:meth:`Plan.trainings`)."""
+        words = self.models.training_words(task, sizes, wildcards)
         if not follows:
-            return ""
-        return f"--then {self.stage(task)} {self.words(task, sizes, follows == 'mined', wildcards)}"
+            return words
+        return f"{words} {THEN} {self.stage(task)} {self.words(task, sizes, follows == 'mined', wildcards)}"
 
     def _files(self, kind: str, dataset: str, sizes: Sequence[str], wildcards: Any, *ending: str) -> list[str]:
         patterns = self.models.of_sizes(kind, dataset, sizes, *ending)

@@ -1,15 +1,15 @@
 """What a scale has of its own: entries laid over the general ones, corpora of single encoders, vocabularies, roles of a paper.
 
-``demo`` and ``small`` play five papers with one corpus, one vocabulary and one list of encoders. The papers differ in all three.
-So a scale of ``config.yaml`` may have
+``demo`` and ``small`` measure five papers with one corpus, one vocabulary and one list of encoders. The papers differ in all
+three. So a scale of ``config.yaml`` may have
 
 * ``corpora``, ``datasets``, ``encoders`` and ``recipes``: each entry is laid over the general entry of its name, key by key;
-  ``null`` takes a key, or a whole entry, away. A scale with ``datasets`` has those, and of the general ones only what plays a
-  role there or is trained on for one: a rule is made for each data set, and reading rules takes time in every job.
+  ``null`` removes a key or a whole entry. A scale with ``datasets`` has those, and of the general ones only what has a role
+  there or trains retrievers for one: a rule is made for each data set, and reading rules takes time in every job.
 * ``roles`` of one paper, ``PAPER/ROLE: DATASET``, which go before the role's own: SEED-Encoder reads MS MARCO's passages without
   titles, Condenser with them, and scores on the two are not to be compared.
-* ``seeds`` and ``figures``, which it has unless those of the configuration itself, as ``--config`` gives them, say others.
-* ``means``, ``NAME: [DATASET, …]``, which play roles as data sets do: the score on one is the mean of the scores on its parts,
+* ``seeds`` and ``figures``, unless the configuration itself (``--config``) has others.
+* ``means``, ``NAME: [DATASET, …]``, which have roles as data sets do: the score on one is the mean of the scores on its parts,
   each with equal weight, as BEIR counts CQADupStack's twelve forums. A part may be another mean.
 
 An encoder is pre-trained on its ``corpus``, by default the scale's. A corpus has its vocabulary, by default the scale's; the
@@ -56,7 +56,7 @@ def at_scale(config: Mapping[str, Any]) -> Mapping[str, Any]:
         config = {**given, **config}
     own = {section: scale[section] for section in OWN if section in scale} if isinstance(scale, Mapping) else {}
     if not own or not all(isinstance(config.get(section), Mapping) for section in own):
-        return config  # what else is wrong, the schema's check says
+        return config  # the schema's check reports what else is wrong
     merged = dict(config)
     for section, entries in own.items():
         where = f"config: scales.{name}.{section}"
@@ -79,8 +79,8 @@ def at_scale(config: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def of_one_scale(config: Mapping[str, Any]) -> dict[str, Any]:
-    """A configuration :func:`at_scale`, without other scales' entries and what changes no result: all that a program needs which
-    reads results, in a third of the words. Of a mirror it has that there is one, for the commands that are shown."""
+    """A configuration :func:`at_scale`, without other scales' entries and what changes no result: all that a program needs
+    that reads results, in a third of the size. It says whether there is a mirror, for the commands that are shown."""
     name = config["scale"]
     kept = {key: value for key, value in config.items() if key not in ("mirror", "checkpoint_seconds")}
     kept |= {"mirror": "DIR"} if config.get("mirror") else {}
@@ -91,9 +91,7 @@ def of_one_scale(config: Mapping[str, Any]) -> dict[str, Any]:
 
 def _mapping(where: str, value: object) -> None:
     if not isinstance(value, Mapping):
-        raise ConfigError(
-            f"{where}: {value!r} is not allowed; expected keys with values, or null to take an entry away."
-        )
+        raise ConfigError(f"{where}: {value!r} is not allowed; expected keys with values, or null to remove an entry.")
 
 
 def _laid_over(general: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
@@ -107,7 +105,7 @@ def _listed(means: object) -> list[str]:
 
 
 def _needed(datasets: Mapping[str, Any], named: Iterable[str]) -> dict[str, Any]:
-    """The data sets of the scale's own list, those that play a role or are part of a mean (all of them ``named``), and those
+    """The data sets of the scale's own list, those that have a role or are part of a mean (all of them ``named``), and those
     that one of these is trained on."""
     wanted, waiting = set[str](), list(named)
     while waiting:
@@ -147,7 +145,7 @@ def means_of(config: Mapping[str, Any]) -> Mapping[str, list[str]]:
 
 
 def datasets_behind(config: Mapping[str, Any], name: str) -> tuple[str, ...]:
-    """The data sets behind what plays a role: those of a mean and of the means in it, each once; else itself alone.
+    """The data sets behind what has a role: those of a mean and of the means in it, each once; else itself alone.
 
     >>> scale = {"means": {"all": ["a", "forums"], "forums": ["b", "c"]}}
     >>> config = {"scale": "paper", "scales": {"paper": scale}}
@@ -220,7 +218,7 @@ def check_scale(config: Mapping[str, Any]) -> None:
         if "corpus" in entry and not wants_corpus(config, name):
             raise ConfigError(
                 f"config: datasets.{name}.corpus: the reader {entry['reader']!r} takes nothing from a corpus; expected one of "
-                f"{', '.join(OF_CORPUS)}, or open: true; leave corpus out"
+                f"{', '.join(OF_CORPUS)}, or open: true; remove corpus"
             )
     for name, entry in config["encoders"].items():
         start = entry.get("start")

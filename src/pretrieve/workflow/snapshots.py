@@ -1,4 +1,4 @@
-"""Encoders that are the weights of another one on its way: ``snapshots`` of an encoder of the configuration.
+"""Encoders that are intermediate weights of another one's training: ``snapshots`` of an encoder of the configuration.
 
 ``retromae: {…, snapshots: {at25: 0.25}}`` makes an encoder ``retromae-at25`` as well: the weights of the same training after a
 quarter of its steps, at the learning rate that its schedule has there. It is an encoder like any other, and can be fine-tuned,
@@ -60,7 +60,7 @@ def check_snapshots(name: str, entry: Mapping[str, Any], encoders: Mapping[str, 
         in one line.
     """
     if "snapshots" in entry and "budget" not in entry:
-        raise ConfigError(f"config: encoders.{name}.snapshots: it trains nothing, and has no weights on the way")
+        raise ConfigError(f"config: encoders.{name}.snapshots: it trains nothing, so it has no snapshots")
     parent = entry.get("snapshot_of")
     shares = (encoders.get(parent) or {}).get("snapshots", {})
     if parent is not None and shares.get(name.removeprefix(f"{parent}-")) != entry.get("at"):

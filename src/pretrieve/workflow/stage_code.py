@@ -1,9 +1,9 @@
 """What code a stage's results depend on, as one short word that its rule has among its parameters.
 
 Snakemake runs a job again when a parameter changed. The word is a hash of the program and of all modules that it imports,
-directly or through others, as Python reads them: comments, docstrings, line breaks, the texts of errors and of ``--help`` are
-left out, for they decide no result. So are the modules of :data:`NO_RESULT`. A registry, which imports one of many modules by
-its name, is not looked into: the rule names the modules that its job uses. Standard library only, for every call of Snakemake
+directly or through others, as Python reads them: comments, docstrings, line breaks, the texts of errors and of ``--help`` do
+not count, for no result depends on them. So are the modules of :data:`NO_RESULT`. A registry, which imports one of many modules
+by its name, is not followed: the rule names the modules that its job uses. Standard library only, for every call of Snakemake
 reads it.
 """
 

@@ -68,7 +68,7 @@ def articles_of(corpus: Path, sources: tuple[str, ...] = ("page",)) -> Iterator[
     """Articles in corpus order, one in memory at a time, with those of their sentences that are usable and stand in a
     passage of one of ``sources`` ('page': full text, 'lead': an encyclopaedia's introduction).
 
-    A sentence that stood in an earlier article word for word is left out: two parts of a task must not share it.
+    A sentence that stood in an earlier article word for word is omitted: two parts of a task must not share it.
     """
     corpus = Path(corpus)
     owner, levels = _top_level(corpus)

@@ -9,7 +9,7 @@ and a system would be scored for what nobody could find. This reader makes a col
   counted in ``warnings``.
 
 Nobody judged a passage, so ``qrels.parquet`` is empty: test questions are scored by hits@k, and retrievers come from another
-data set. hits@k on such a collection is no number of DPR's paper: the questions that are left are those with frequent
+data set. hits@k on such a collection cannot be compared with DPR's paper: the questions that are left are those with frequent
 answers ("1", "England"), and there are fewer passages to tell apart.
 
 **Passages.** Karpukhin et al. 2020, §4.1: from each article the plain text is taken, without headings, tables and lists, and cut
@@ -137,7 +137,7 @@ def read_corpus(
 
 
 def _questions(paths: Mapping[str, Path], warnings: Warnings) -> dict[str, tuple[int, OpenQuestion]]:
-    """``{split}-{number in its file}`` → line and question; the number is that of the whole file, whatever is left out."""
+    """``{split}-{number in its file}`` → line and question; the number is that of the whole file, whatever is omitted."""
     return {
         f"{split}-{number}": entry
         for split, path in paths.items()

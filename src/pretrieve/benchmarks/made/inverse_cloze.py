@@ -23,10 +23,10 @@ from pretrieve.tasks.splits import draw_key
 if TYPE_CHECKING:
     from pretrieve.tasks.collection import CollectionWriter
 
-#: Words of a sentence that is a query: a shorter one says too little, a longer one is no sentence.
+#: Words of a sentence that is a query: a shorter one says too little, a longer one is not a sentence.
 SHORTEST, LONGEST = 4, 64
 _LETTER = re.compile(f"[{UNSPACED}]")
-#: Where a sentence ends besides: behind the marks of Indian scripts, Tibetan, Burmese and Khmer; at a blank of Thai and Lao,
+#: Where a sentence ends besides: after the marks of Indian scripts, Tibetan, Burmese and Khmer; at a blank of Thai and Lao,
 #: which have no mark.
 _END = re.compile(r"(?<=[।॥།။។])\s*|(?<=[\u0e01-\u0eff])\s+(?=[\u0e01-\u0eff])")
 
@@ -36,7 +36,7 @@ def read_inverse_cloze(
 ) -> None:
     """Write the collection.
 
-    files: ``corpus``: ``corpus.jsonl``; pairs: at most so many pairs are drawn, one from a document; a tenth of them is dev,
+    files: ``corpus``: ``corpus.jsonl``; pairs: at most this many pairs are drawn, one from a document; a tenth of them is dev,
     a tenth test; keep: share of the pairs whose document keeps the sentence; seed: decides documents, sentences and splits.
 
     Raises as :func:`~pretrieve.benchmarks.made.corpus_pairs.draw` does; a document needs two sentences, one of them of 4 to 64

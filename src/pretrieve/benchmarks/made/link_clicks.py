@@ -1,4 +1,4 @@
-"""Reading paths along hyperlinks, in the form of news clicks. They play MIND where that data set is not at hand.
+"""Reading paths along hyperlinks, in the form of news clicks. They substitute for MIND where it is not available.
 
 This is **link prediction, not clicks**: nobody read anything. A 'user' is an article; what it links to, in the order
 of its text, is their reading path. An impression has MIND's form (Wu et al. 2020, *MIND: A Large-scale Dataset for
@@ -70,7 +70,7 @@ def build_link_clicks(
     """Write the task and return its statistics. Ids are ``{article id}-{titles in the history}``.
 
     candidates: of each impression (fewer where a part links to fewer articles); first: titles in a user's first
-    history; lead_words: words of a lead that are its snippet; max_examples: at most so many impressions, drawn from
+    history; lead_words: words of a lead that are its snippet; max_examples: at most this many impressions, drawn from
     all; None: all.
 
     Raises DataError when the corpus is damaged, or a part has no impression, and ConfigError when ``candidates`` is below 3,

@@ -4,7 +4,7 @@ Wang et al. 2019 (*GLUE*, §2.3) turn SQuAD into sentence pairs: a question with
 the pairs of little lexical overlap; the label says whether the sentence holds the answer, and the set is balanced. Here
 each question gives two pairs: the sentence with its (first) answer, and of the paragraph's other sentences the one that
 shares most content words with the question (:mod:`pretrieve.benchmarks.made.word_overlap`), the earlier one when several do. A
-sentence in which an answer's words stand too is no negative. A question without a negative is left out and counted.
+sentence in which an answer's words stand too is not a negative. A question without a negative is omitted and counted.
 
 The files' own split is kept; a tenth of the training file's articles (by examples) validates.
 """

@@ -4,7 +4,7 @@ Contriever, Izacard et al. 2022 (https://openreview.net/forum?id=jKN1pXi7b0), §
 words are drawn from a document, each without regard to the other; one is the query, the other is what it has to find.
 Lengths as in their appendix A.1: a piece of 256 words (theirs: tokens), and 5 % to 50 % of it for a crop, here at least two
 words. Every other document is a crop of itself as well, so that nothing can be told by length. Their deletion of words is
-left out.
+omitted.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def read_random_crops(files: Mapping[str, Path], writer: CollectionWriter, pairs
     files:
         ``corpus``: ``corpus.jsonl``.
     pairs:
-        at most so many pairs are drawn, one from a document; a tenth of them is dev, a tenth test.
+        at most this many pairs are drawn, one from a document; a tenth of them is dev, a tenth test.
     seed:
         decides documents, crops and splits.
 

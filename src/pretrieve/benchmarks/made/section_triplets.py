@@ -4,7 +4,7 @@ Ein Dor et al. 2018 (*Learning Thematic Similarity Metric from Article Sections 
 sentence as pivot, another sentence of its section as positive and a sentence of another section of the same article as
 negative; Reimers & Gurevych 2019 (§4.4) and paper ``condenser`` §4.2 train and test on their triplets. Here every
 usable sentence is an anchor once; positive and negative are drawn at random. Our own choices, where the rule leaves
-them open: a section is what stands under a top-level heading, subsections included; the introduction is no section,
+them open: a section is what stands under a top-level heading, subsections included; the introduction is not a section,
 because it sums up all others; at most ``per_article`` anchors come from one article. Whole articles train, validate or
 test.
 """
@@ -58,7 +58,7 @@ def build_section_triplets(
 ) -> dict[str, Any]:
     """Write the task and return its statistics. An example's id is that of its anchor, ``{passage id}-{sentence}``.
 
-    max_examples: at most so many triplets, drawn from all; None: all.
+    max_examples: at most this many triplets, drawn from all; None: all.
 
     Raises DataError when the corpus is damaged, or no article has two sections, and ConfigError when ``per_article`` or
     ``max_examples`` is below 1, or a size cannot be drawn.

@@ -1,4 +1,4 @@
-"""Graded relatedness of two sentences, from where they stand. It plays STS-B where no such data set is at hand.
+"""Graded relatedness of two sentences, from where they stand. It substitutes for STS-B where that is not available.
 
 This is **not** STS-B: no person judged the pairs, and what is graded is topical nearness, not equal meaning. It has
 STS-B's form (two sentences, a score from 0 to 5), so the same recipe and metric apply. The grades:
@@ -114,7 +114,7 @@ def _unique(pairs: list[Pair], seed: int, value: int) -> list[Pair]:
 def build_structure_sts(corpus: Path, target: Target, max_examples: int | None = None) -> dict[str, Any]:
     """Write the task and return its statistics; the sentences of the corpus are held in memory.
 
-    max_examples: at most about so many examples in all parts together; None: as many as the rarest grade of each part
+    max_examples: at most about this many examples in all parts together; None: as many as the rarest grade of each part
     allows. Ids are ``{grade}:{sentence id}:{sentence id}``.
 
     Raises DataError when the corpus is damaged, or a part has no pair of some grade, and ConfigError when ``max_examples`` is

@@ -6,7 +6,7 @@ word is therefore a statistic of the project's own question set.
 
 Definition: a *content word* is a token of letters or digits that is not a stop word (gensim's list of 337), compared
 by its Porter stem. A *name* is a word that is written with a capital letter wherever it stands in the passage
-(at least once inside a sentence, where a capital is not owed to its first place); names are left out, because a
+(at least once inside a sentence, where a capital is not owed to its first place); names are omitted, because a
 question must name what it asks about. Words of the answer itself count like any other.
 """
 
@@ -47,7 +47,7 @@ def content_words(text: str) -> set[str]:
 
 
 def shared_content_words(question: str, sentence: str, passage: str) -> set[str]:
-    """Content words that the question and the answer's sentence have in common, names left out.
+    """Content words that the question and the answer's sentence have in common, names omitted.
 
     A name is found in the passage, or in the question where a word is capitalised after the first place.
 

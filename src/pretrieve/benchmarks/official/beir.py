@@ -8,7 +8,7 @@ https://github.com/beir-cellar/beir/wiki/Load-your-custom-dataset (Thakur et al.
 
 ``title`` and ``metadata`` may be missing; ids are strings (a number is read as one, and counted). ``queries.jsonl`` has
 the queries of all splits; which split one belongs to is where it is judged, and one without judgements, or without text, is
-left out.
+omitted.
 The three files may be packed. CQADupStack is twelve such directories, twelve collections, and one number: the mean of
 the twelve (:func:`pretrieve.evaluation.conventions.mean_of_means`).
 """

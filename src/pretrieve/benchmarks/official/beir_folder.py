@@ -2,8 +2,8 @@
 trained on it.
 
 The layout is that of :mod:`pretrieve.benchmarks.official.beir`. Here is found, within seconds, what would otherwise stop a run
-after minutes: a missing file, a line that is no JSON, an id that stands twice, a judgement of an unknown id, a test split of
-which nothing is left. What is lacking and can be done without is no fault: it is noted, in one line each. The functions that
+after minutes: a missing file, a line that is not JSON, an id that appears twice, a judgement of an unknown id, a test split of
+which nothing is left. What is lacking and can be done without is not a fault: it is noted, in one line each. The functions that
 say what a document, a query or a judgement must be are those of the jobs' readers. Files up to :data:`LOOKED_AT` bytes are
 read as a whole; of larger ones the first documents decide what can be trained, and the first jobs check the rest.
 """
@@ -32,7 +32,7 @@ from pretrieve.tasks.splits import draw_key
 
 #: Ids of files up to this size are compared.
 LOOKED_AT = 64 << 20
-#: So many documents decide what can be trained, and the first characters of so many of them which language it is.
+#: How many documents decide what can be trained; how many of them, and of their first characters, which language it is.
 SAMPLE, READ, CHARACTERS = 2000, 500, 400
 #: Two queries train and one validates; without a dev split, one more is taken for it.
 LEAST_TRAIN = 3
@@ -77,7 +77,7 @@ def look_at(directory: Path, corpus: Path | None = None, language: str = "auto")
     ------
     DataError
         for a folder or file that is missing, a file that is there packed and unpacked, a line that is not in the layout, an id
-        that stands twice, a judgement of an unknown id or below zero, two that differ, documents that all lack a text, or test
+        that appears twice, a judgement of an unknown id or below zero, two that differ, documents that all lack a text, or test
         queries that all have no text, or no relevant document with a text; and for what may not be read.
     """
     try:
@@ -92,7 +92,7 @@ def look_at(directory: Path, corpus: Path | None = None, language: str = "auto")
 def _look_at(directory: Path, corpus: Path | None, language: str) -> Folder:
     if not directory.is_dir():
         raise DataError(
-            f"my_corpus: {directory} is no directory; expected one with corpus.jsonl (docs/your-own-corpus.md)."
+            f"my_corpus: {directory} is not a directory; expected one with corpus.jsonl (docs/your-own-corpus.md)."
         )
     corpus = corpus or packed_file(directory, "corpus.jsonl")
     if corpus is None:
@@ -175,7 +175,7 @@ def _lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 class _Ids(dict[str, int]):
-    """Id → line of a file. Raises DataError for one that stands twice."""
+    """Id → line of a file. Raises DataError for one that appears twice."""
 
     def __init__(self, kind: str, path: Path) -> None:
         self.kind, self.path = kind, path
@@ -185,19 +185,19 @@ class _Ids(dict[str, int]):
         if first != line:
             raise DataError(
                 f"{self.path}: line {line}: _id {name!r} was used before, in line {first}; expected each id once: "
-                "give one of them another, or leave it out."
+                "give one of them another, or remove it."
             )
 
     def expect(self, name: str, place: Callable[[], str]) -> None:
         if name not in self:
             raise DataError(
-                f"{place()}{name!r} is no _id of a {self.kind} in {self.path}; correct it or leave the line out."
+                f"{place()}{name!r} is not an _id of a {self.kind} in {self.path}; correct it or remove the line."
             )
 
 
 @dataclass
 class _Documents:
-    """empty: ids of those without a text and a title, which a collection leaves out; begins: (order of a draw, first characters);
+    """empty: ids of those without a text and a title, which a collection omits; begins: (order of a draw, first characters);
     sentence_pairs, crop_pairs: documents with a text of their own that a pair can be made of; repeated: those without one."""
 
     ids: _Ids
@@ -255,9 +255,9 @@ def _check_queries(documents: _Documents, path: Path, qrels: dict[str, Path], no
         ids.take(name, line)
         try:
             if not text_of(record, "text", path, line).strip():
-                empty.add(name)  # the reader leaves it out
+                empty.add(name)  # the reader omits it
         except DataError as error:
-            faults[name] = error  # no fault of a query that nobody judged: it is left out
+            faults[name] = error  # no fault of a query that nobody judged: it is omitted
     split_of, known = dict[str, str](), dict[int, int]()
     left = 0
     for split in (split for split in PRECEDENCE if split in qrels):
@@ -269,7 +269,7 @@ def _check_queries(documents: _Documents, path: Path, qrels: dict[str, Path], no
             if query_id in faults:
                 raise faults[query_id]
             kept = split_of.setdefault(query_id, split) == split
-            # Of a query that belongs to another split, two judgements may differ: this one is left out.
+            # Of a query that belongs to another split, two judgements may differ: this one is omitted.
             is_new_judgement(place, known if kept else {}, query_id, doc_id, relevance)
             if relevance > 0:
                 relevant.add(query_id)

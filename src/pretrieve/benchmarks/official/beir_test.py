@@ -1,7 +1,7 @@
 """The test questions of a folder in BEIR's layout, in memory: for evaluating a model that is there already.
 
 The files and their checks are those of :mod:`pretrieve.benchmarks.official.beir`, and so is what counts: documents without a text
-and a title are left out, and so are queries without a text or without a relevant document.
+and a title are omitted, and so are queries without a text or without a relevant document.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def read_beir_test(folder: Path) -> BeirTest:
     qrels: dict[str, dict[str, int]] = {}
     for line, query_id, doc_id, grade in read_qrels(files[split], "beir", warnings, label=None):
         if grade > 0 and query_id in texts and doc_id not in documents:
-            raise DataError(f"{files[split]}: line {line}: {doc_id!r} is no document of {files['corpus']}.")
+            raise DataError(f"{files[split]}: line {line}: {doc_id!r} is not a document of {files['corpus']}.")
         if grade > 0 and query_id in texts and doc_id not in empty:
             qrels.setdefault(query_id, {})[doc_id] = grade
     if not qrels:

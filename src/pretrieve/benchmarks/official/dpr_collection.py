@@ -167,7 +167,7 @@ class _Training:
                 self.writer.add_answers(query_id, question.answers, self.regular_expressions)
 
     def _ids(self, passages: list[TrainingPassage], where: str) -> dict[str, None]:
-        """The document ids of passages, each once, in order; a passage without one is counted and left out."""
+        """The document ids of passages, each once, in order; a passage without one is counted and omitted."""
         found: dict[str, None] = {}
         for passage in passages:
             if name := self.document_id(passage):

@@ -12,7 +12,7 @@ called ``passage_id`` (Natural Questions) or ``psg_id`` (TriviaQA, SQuAD):
 ``negative_ctxs``
     random passages; the official training leaves them unused by default (facebookresearch/DPR#91).
 
-Questions without a positive are left out, as there. The file of Natural Questions has 6,515 of the 8,757 development
+Questions without a positive are omitted, as there. The file of Natural Questions has 6,515 of the 8,757 development
 questions, because the gold paragraph of the others was not found in the passages (facebookresearch/DPR#157).
 """
 
@@ -26,8 +26,6 @@ from pretrieve.base.errors import DataError
 from pretrieve.raw.json_file import read_json_array
 from pretrieve.raw.raw_text import Warnings
 
-#: Elements of the files, by the authors (facebookresearch/DPR#157).
-OFFICIAL_COUNTS = {"nq-train": 58_880, "nq-dev": 6_515, "nq-adv-hn-train": 69_639}
 _ID_KEYS = ("passage_id", "psg_id")
 
 
@@ -52,7 +50,7 @@ class TrainingQuestion(NamedTuple):
 def read_training(path: Path | str, warnings: Warnings | None = None) -> Iterator[tuple[int, TrainingQuestion]]:
     """Number in the file (from 0) and content of each training question that has a positive, streaming.
 
-    Raises DataError for an element without a question or with passages that are none, and what
+    Raises DataError for an element without a question or with invalid passages, and what
     :func:`pretrieve.raw.json_file.read_json_array` raises; file and element are named.
     """
     warnings = Warnings() if warnings is None else warnings

@@ -6,7 +6,7 @@ ids and labels only. A text is a row of the task as often as it stands in the fi
 
 * An example's id is ``{file}-{id of the publisher}``, or the record's number from 0 where the publisher gives none:
   ``train-17``.
-* Texts stay as they are, blanks at their ends included. A record with a blank text is left out and counted, for an
+* Texts stay as they are, blanks at their ends included. A record with a blank text is omitted and counted, for an
   encoder has nothing to read in it.
 * The publisher's counts are checked against what was read, the left-out records included.
 """
@@ -111,9 +111,9 @@ def read_named(
     """Line number and the columns ``names`` of every record; the file's first line names its columns.
 
     header: the first line's fields, if the caller has them. skip_broken: records with fewer fields than the header are
-    left out and counted; else they end the reading.
+    omitted and counted; else they end the reading.
 
-    Raises DataError when a column is missing or stands twice; and what :func:`pretrieve.raw.raw_text.read_columns` raises.
+    Raises DataError when a column is missing or appears twice; and what :func:`pretrieve.raw.raw_text.read_columns` raises.
     """
     header = list(header or header_of(path))
     for name in names:
@@ -147,7 +147,7 @@ def _longer(path: Path, width: int, warnings: Warnings) -> Iterator[tuple[int, l
 def class_of(path: Path, line: int, label: str, labels: Sequence[str]) -> float:
     """The number of a label.
 
-    Raises DataError for a label that is none of ``labels``.
+    Raises DataError for a label that is not one of ``labels``.
     """
     if label not in labels:
         raise DataError(f"{path}: line {line}: label {label!r}; expected one of {', '.join(map(repr, labels))}.")
@@ -159,7 +159,7 @@ def write_records(
 ) -> dict[str, Any]:
     """Write the task and return its statistics; ``width``: texts of each record.
 
-    Raises DataError for an id that stands twice in a file, a file without a usable record, or another number of records than
+    Raises DataError for an id that appears twice in a file, a file without a usable record, or another number of records than
     the publisher's; and what the records' iterators and :func:`pretrieve.tasks.example_task.write_example_task` raise;
     ConfigError when a size cannot be drawn.
     """
@@ -175,7 +175,7 @@ def write_records(
                 example_id = f"{part.name}-{record.record_id}"
                 if example_id in split_of:
                     raise DataError(
-                        f"{part.path}: line {record.line}: id {record.record_id!r} stands twice; expected one record "
+                        f"{part.path}: line {record.line}: id {record.record_id!r} appears twice; expected one record "
                         "for each id."
                     )
                 if not all(text.strip() for text in record.texts):

@@ -6,7 +6,7 @@ FanOutQA (Zhu et al. 2024, CC BY-SA 4.0; the data come with the package ``fanout
   ``decomposition``) is a simple question with the page that answers it, ``"evidence": {"title", ...}``;
 * test: ``{"id", "question", "necessary_evidence": [{"title", ...}, ...]}``, all pages that the question needs.
 
-Leaves give one relevant page each, test questions several. Pages that the corpus lacks are left out, and so are
+Leaves give one relevant page each, test questions several. Pages that the corpus lacks are omitted, and so are
 questions that keep none. No question is for training: every one is ``test``.
 """
 

@@ -19,8 +19,8 @@ Columns are separated by tabs, found by their names in the header, and not quote
 * Of the training file a share validates and an equal share is dev (``held_out_share``, 1 % each), drawn by the first
   text, so that the hypotheses of one premise stay together. With a labelled ``test`` file (SST-2's labels are public)
   that file tests, the official dev is dev, and only validation is held out.
-* A few records of QQP are broken: line breaks within a question cut them in two. They are left out and counted, as
-  Hugging Face's loader of GLUE leaves them out (datasets, glue.py: "Filter out corrupted rows").
+* A few records of QQP are broken: line breaks within a question cut them in two. They are omitted and counted, as
+  Hugging Face's loader of GLUE omits them (datasets, glue.py: "Filter out corrupted rows").
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ the published test set has no labels. Of the training impressions those of a sha
 as many are dev (``held_out_share``, 1 % each).
 
 Behaviours are read once; article ids and rows are what memory holds. An impression in which everything or nothing was
-clicked has neither a loss nor a value of AUC; it is left out and counted.
+clicked has neither a loss nor a value of AUC; it is omitted and counted.
 """
 
 from __future__ import annotations
@@ -60,14 +60,14 @@ class NewsTable:
     def texts(self, name: str, path: Path) -> Iterator[Text]:
         """The texts of one file in its order: of each article as a candidate, and its title where that is another text.
 
-        Raises DataError when an id stands twice, a line has another number of fields, or their number is not the publisher's.
+        Raises DataError when an id appears twice, a line has another number of fields, or their number is not the publisher's.
         """
         own = self.of[name] = {}
         for line, fields in read_columns(path, NEWS, warnings=self._job.warnings):
             news_id, title, abstract = fields[0], fields[3].strip(), fields[4].strip()
             if news_id in own:
                 raise DataError(
-                    f"{path}: line {line}: news id {news_id!r} stands twice; expected one line for each article."
+                    f"{path}: line {line}: news id {news_id!r} appears twice; expected one line for each article."
                 )
             if len(news_id.split()) != 1:
                 raise DataError(f"{path}: line {line}: news id {news_id!r}; expected an id without blanks.")
@@ -104,7 +104,7 @@ def _clicked(path: Path, line: int, impressions: str) -> list[tuple[str, int]]:
         news_id, _, label = shown.rpartition("-")
         if label not in ("0", "1") or not news_id:
             raise DataError(
-                f"{path}: line {line}: impression {shown!r}; expected a news id with -1 (clicked) or -0 behind it. "
+                f"{path}: line {line}: impression {shown!r}; expected a news id that ends in -1 (clicked) or -0. "
                 "Without them this is MIND's test set, which has no labels: give the dev set, which tests here."
             )
         found.append((news_id, int(label)))
@@ -148,7 +148,7 @@ def build_mind(
 ) -> dict[str, Any]:
     """Write the task from ``train``, ``train_news``, ``dev`` and ``dev_news``, and return its statistics.
 
-    Raises DataError as :meth:`NewsTable.texts` and :func:`read_impressions`, or when an impression id stands twice in a file,
+    Raises DataError as :meth:`NewsTable.texts` and :func:`read_impressions`, or when an impression id appears twice in a file,
     and ConfigError for a size that cannot be drawn.
     """
     counted = ClickStatistics(job.tokenizer)
@@ -167,7 +167,7 @@ def build_mind(
                 if example.example_id in split_of:
                     raise DataError(
                         f"{files[name]}: line {line}: impression id {example.example_id.removeprefix(f'{name}-')!r} "
-                        "stands twice; expected one line for each impression."
+                        "appears twice; expected one line for each impression."
                     )
                 split_of[example.example_id] = user_split(user) if name == "train" else "test"
                 ids.append(example.example_id)

@@ -86,7 +86,7 @@ def read_msmarco_documents(
     """Read MS MARCO's documents: the body is the text.
 
     files: ``docs``; optional ``{train,dev,test}_queries`` with ``{train,dev,test}_qrels``, and ``negatives``; official: as
-    for passages; url: put the address in front of the title, as ANCE does (url, title, body); max_chars: keep so many
+    for passages; url: put the address in front of the title, as ANCE does (url, title, body); max_chars: keep this many
     characters of each body (10,000 in ANCE's code); None: all.
     """
     if official:
@@ -142,7 +142,7 @@ class _Titles:
     def _disorder(self, place: int) -> DataError:
         name = self._ids[place].as_py() if place < len(self._ids) else "?"
         return DataError(
-            f"{self._path}: line {self._line + place}: passage {name!r} does not come, or not at this place, in "
+            f"{self._path}: line {self._line + place}: passage {name!r} is not in this place in "
             f"{self._passages}; expected titles in the order of the passages: sort both files by id."
         )
 

@@ -11,7 +11,7 @@ MultiReQA (Guo et al. 2021) redistributes no texts. A task needs two files of on
     end is **inclusive**, unlike that of the candidates.
 
 A candidate is the pair (sentence, context). Relevant are the candidates in which a detected answer begins; a question that is
-blank, or none of whose answers begins in a candidate, is left out and counted. What of a context is in no candidate stays part
+blank, or none of whose answers begins in a candidate, is omitted and counted. What of a context is in no candidate stays part
 of its passage: an encoder reads the whole context.
 
 Counts of candidates in the README there agree with the dev files; ``train/SQuAD`` has 95,659, the README says 87,133.
@@ -58,7 +58,7 @@ class MrqaQuestion(NamedTuple):
 def read_candidates(path: Path | str) -> Iterator[SentenceCandidate]:
     """The candidates of a file, in file order.
 
-    Raises DataError for an id or offsets that are none, and what :func:`pretrieve.raw.raw_text.read_json_lines` raises.
+    Raises DataError for an invalid id or offsets, and what :func:`pretrieve.raw.raw_text.read_json_lines` raises.
     """
     for line, record in read_json_lines(path, ["candidate_id", "response_start", "response_end"]):
         name, start, end = record["candidate_id"], record["response_start"], record["response_end"]
@@ -77,7 +77,7 @@ def read_candidates(path: Path | str) -> Iterator[SentenceCandidate]:
 def read_mrqa(path: Path | str) -> Iterator[tuple[int, str, list[MrqaQuestion]]]:
     """Line, context and questions of each line of an MRQA file but the header; a question's text may be blank.
 
-    Raises DataError for a context, question or answer that lacks a part, an answer that is no text, or one outside of its
+    Raises DataError for a context, question or answer that lacks a part, an answer that is not text, or one outside of its
     context.
     """
     for line, record in read_json_lines(path):
@@ -151,7 +151,7 @@ def build_multireqa(
     """Write the task of one split of one data set and return its statistics; answers go to ``answers.parquet``.
 
     role: ``test`` makes every question test, as the benchmark's dev files are used; ``train`` lets every question
-    train, as its train files; ``draw`` lets one split play train, dev and test by a draw (:func:`draw_pools`).
+    train, as its train files; ``draw`` draws train, dev and test from one split (:func:`draw_pools`).
     ``doc_id`` is the candidate's id. Questions in the same words are one query.
 
     Raises DataError when a file is damaged, or the two do not belong together, and ConfigError when a size cannot be drawn.

@@ -9,7 +9,7 @@ original (``nq-train-??.jsonl.gz``, ``nq-dev-??.jsonl.gz``)
     ``document_html`` and ``document_tokens`` (``token``, ``html_token``, offsets in bytes), ``document_title``.
 
 Both have ``example_id``, ``question_text``, ``long_answer_candidates`` and ``annotations`` (one in train, five in dev):
-``long_answer`` and ``short_answers`` with ``start_token`` and ``end_token``, the end exclusive; -1 is no answer.
+``long_answer`` and ``short_answers`` with ``start_token`` and ``end_token``, the end exclusive; -1 is not an answer.
 
 **As ReQA** (paper ``pretraining_tasks`` §4.1). The paper does not say how; it follows Ahmad et al. 2019, whose conversion
 is public (google/retrieval-qa-eval, ``nq_to_squad.py``). From each record it makes one question with one paragraph, if the
@@ -19,7 +19,7 @@ tokens are joined by a blank ("strings , and"), so counts of sentences and words
 where the white space of the page is kept.
 
 **As open QA** (Lee et al. 2019; google-research/language, ``orqa/preprocessing/convert_to_nq_open.py``): a question with
-every short answer of at most **five tokens** of all annotations; one without such an answer is left out.
+every short answer of at most **five tokens** of all annotations; one without such an answer is omitted.
 """
 
 from __future__ import annotations
@@ -37,8 +37,6 @@ from pretrieve.benchmarks.official.squad_reqa import DRAWN, Source, build_reqa
 from pretrieve.raw.raw_text import Warnings, read_json_lines
 from pretrieve.tasks.target import Target
 
-#: Records of the publisher's README; of the original form. 152,148 of train have a long answer.
-OFFICIAL_COUNTS = {"train": 307_373, "dev": 7_830}
 #: Tokens of the longest short answer of NQ-open.
 OPEN_ANSWER_TOKENS = 5
 #: Bytes of the longest line: one is a whole page.
@@ -165,7 +163,7 @@ def page_title(record: dict[str, Any]) -> str:
 def read_paragraphs(path: Path | str, warnings: Warnings | None = None) -> Iterator[Paragraph]:
     """The paragraphs of the ReQA task, one question each, in file order and constant memory.
 
-    Records that the conversion leaves out are counted in ``warnings`` by their reason.
+    Records that the conversion omits are counted in ``warnings`` by their reason.
 
     Raises DataError for a record without question, page or annotations, a span outside of the page, and what
     :func:`pretrieve.raw.raw_text.read_json_lines` raises; file and line are named.

@@ -17,7 +17,7 @@ JSON lines with ``question_text`` and ``annotations``
 The questions of CuratedTREC have one regular expression each, which nothing in the file says: the caller does.
 A question has no id; it gets ``{split}-{number}``, counted from 0 in file order.
 In questions ’ becomes ', as in DPR (:func:`pretrieve.tasks.answers.normalise_question`). Blank edges of questions and
-repeated answers are left out.
+repeated answers are omitted.
 """
 
 from __future__ import annotations
@@ -65,9 +65,9 @@ def read_questions(
     """Line number and question of each record of a file in one of the layouts above, streaming.
 
     ``normalise``: ’ in questions becomes '. ``warnings`` counts answers and lines that are blank, and questions of Natural
-    Questions without a short answer, all of which are left out.
+    Questions without a short answer, all of which are omitted.
 
-    Raises DataError for a question that is blank or has no answer, an answer that is no text or no list, half of a surrogate
+    Raises DataError for a question that is blank or has no answer, an answer that is not text or not a list, half of a surrogate
     pair, and what :mod:`pretrieve.raw.raw_text` raises; file, line and value are named.
     """
     path = Path(path)
@@ -76,7 +76,7 @@ def read_questions(
     for number, text, answers in records:
         where = f"{path}: line {number}"
         if not isinstance(text, str) or not text.strip():
-            raise DataError(f"{where}: question {text!r}; expected text. Leave the line out.")
+            raise DataError(f"{where}: question {text!r}; expected text. Remove the line.")
         kept = _answers(where, answers, warnings)
         text = text.strip()
         yield number, OpenQuestion(normalise_question(text) if normalise else text, kept)
@@ -134,7 +134,7 @@ def _answers(where: str, answers: Any, warnings: Warnings) -> list[str]:
         else:
             warnings.add("blank answer", where)
     if not kept:
-        raise DataError(f"{where}: every answer is blank; expected text. Leave the line out.")
+        raise DataError(f"{where}: every answer is blank; expected text. Remove the line.")
     return list(kept)
 
 

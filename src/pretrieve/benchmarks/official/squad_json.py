@@ -125,7 +125,7 @@ class _Reader:
 def read_squad(path: Path) -> tuple[list[Paragraph], list[str]]:
     """All paragraphs of a SQuAD v1.1 file in file order, and a line for every fault found in it.
 
-    What is faulty is left out of the paragraphs. Nothing is raised: a check wants every fault; a task is made of
+    What is faulty is excluded from the paragraphs. Nothing is raised: a check wants every fault; a task is made of
     :func:`squad_paragraphs`, which raises the first.
     """
     reader = _Reader(Path(path))

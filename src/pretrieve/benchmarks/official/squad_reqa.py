@@ -50,7 +50,7 @@ def build_squad(
 ) -> dict[str, Any]:
     """Write the task of SQuAD v1.1 files, packed or not, and return its statistics. See :func:`build_reqa`.
 
-    files: ``train``, ``test`` and, where there is one, ``dev``; or ``file`` alone, which plays all three: questions are
+    files: ``train``, ``test`` and, where there is one, ``dev``; or ``file`` alone, which serves as all three: questions are
     drawn, not articles (paper ``pretraining_tasks`` §4.1; :func:`pretrieve.tasks.splits.draw_pools`), so paragraphs of
     test questions may be seen in training.
 
@@ -184,7 +184,7 @@ def join_articles(contents: TaskContents) -> None:
 
 def add_corpus_articles(contents: TaskContents, corpus: Path, limit: int | None, seed: int) -> None:
     """Add the articles of a corpus with a title that no passage of the task has, compared as MediaWiki normalises titles; or
-    ``limit`` that are drawn of them. ``doc_id`` is ``a{article_id}``, in corpus order. One without a passage is no article.
+    ``limit`` that are drawn of them. ``doc_id`` is ``a{article_id}``, in corpus order. One without a passage is not an article.
     """
     titles = read_table(Path(corpus) / "articles.parquet", ["title"])["title"].to_pylist()
     written = set(read_table(Path(corpus) / "passages.parquet", ["article_id"])["article_id"].to_pylist())

@@ -48,7 +48,7 @@ GLUE = ("index", "sentence1", "sentence2", "score")
 def score_of(path: Path, line: int, text: str) -> float:
     """A score.
 
-    Raises DataError when it is no number from 0 to 5.
+    Raises DataError when it is not a number from 0 to 5.
     """
     try:
         score = float(text)
@@ -80,8 +80,8 @@ def layout_of(path: Path) -> str:
 def read_stsb(path: Path, warnings: Warnings) -> Iterator[Record]:
     """The pairs of one file in any of the three layouts, numbered from 0.
 
-    Raises DataError for another layout, a file without scores, another number of fields, a score that is none, or an official
-    id (genre, file, year and number) that stands twice.
+    Raises DataError for another layout, a file without scores, another number of fields, an invalid score, or an official
+    id (genre, file, year and number) that appears twice.
     """
     layout = layout_of(path)
     if layout == "GLUE":
@@ -108,7 +108,7 @@ def _official(path: Path, warnings: Warnings) -> Iterator[tuple[int, list[str]]]
             )
         key = tuple(fields[:4])
         if key in seen:
-            raise DataError(f"{path}: line {line}: id '{' '.join(key)}' stands twice; expected one pair for each id.")
+            raise DataError(f"{path}: line {line}: id '{' '.join(key)}' appears twice; expected one pair for each id.")
         seen.add(key)
         yield line, [fields[5], fields[6], fields[4]]
 
@@ -123,7 +123,7 @@ def _glue(path: Path, warnings: Warnings) -> Iterator[tuple[int, list[str]]]:
     seen: set[str] = set()
     for line, (index, first, second, score) in read_named(path, GLUE, warnings, header):
         if index in seen:
-            raise DataError(f"{path}: line {line}: index {index!r} stands twice; expected one pair for each.")
+            raise DataError(f"{path}: line {line}: index {index!r} appears twice; expected one pair for each.")
         seen.add(index)
         yield line, [first, second, score]
 

@@ -1,7 +1,7 @@
 """Archives whose bytes follow from their content: tar, compressed with xz from the standard library.
 
-Members are sorted by name and belong to nobody, their time is 1970, their mode 644; so two bundles of the same files
-are equal. Reading refuses what leaves the directory and everything that is no plain file or not what the manifest says.
+Members are sorted by name, without owner, with the time 1970 and mode 644; so two bundles of the same files are equal.
+Reading refuses what leaves the directory, what is not a plain file, and what the manifest does not list.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from pretrieve.base.inside import inside
 from pretrieve.raw.archives import damage_told, tar_members
 from pretrieve.raw.raw_bytes import open_xz
 
-#: xz level: 6 is the tool's own; token ids do not get smaller by more.
+#: xz level: 6 is the tool's default; a higher one does not make token ids smaller.
 LEVEL = 6
-#: How far back xz sees that bytes were there before, where level 6 has 8 MiB. Data sets that ask the same questions have files in
-#: common: those of one bundle lie within this, so that the second copy of a file takes no room.
+#: How far back xz finds repeated bytes; level 6 has 8 MiB. Data sets with the same questions have files in common: in one bundle
+#: they are within this distance, so that the second copy of a file takes no room.
 WINDOW = 64 << 20
 
-#: What stands behind a name: a file, or the bytes themselves.
+#: The content of a name: a file, or the bytes themselves.
 Content = Path | bytes
 
 
 def write_archive(path: Path, members: Mapping[str, Content], level: int = LEVEL) -> int:
-    """Write ``path`` (.tar.xz) with members name → content, and return its size in bytes. It appears whole."""
+    """Write ``path`` (.tar.xz) with members name → content, and return its size in bytes. It appears when it is complete."""
     packing = [{"id": lzma.FILTER_LZMA2, "preset": level, "dict_size": WINDOW}]
     with (
         whole_file(path) as raw,
@@ -66,7 +66,7 @@ def check_sum(path: Path, expected: Mapping[str, Any]) -> None:
         raise DataError(f"{path}: missing, and the manifest lists it; copy it again.")
     if path.stat().st_size != expected["bytes"] or sha256_of(path) != expected["sha256"]:
         raise DataError(
-            f"{path}: {path.stat().st_size:,} bytes that are not those of the manifest ({expected['bytes']:,} bytes, sha256 "
+            f"{path}: {path.stat().st_size:,} bytes, not those of the manifest ({expected['bytes']:,} bytes, sha256 "
             f"{expected['sha256']}); damaged or changed: copy it again."
         )
 
@@ -75,7 +75,7 @@ def read_archive(path: Path, directory: Path, expected: Mapping[str, Mapping[str
     """Unpack into ``directory`` and return the names of the members, which are plain files and those of ``expected``: name →
     sha256 and bytes.
 
-    Raises DataError when the archive is damaged, also behind its last member, a member leaves the directory, is no plain file
+    Raises DataError when the archive is damaged (also after its last member), a member leaves the directory, is not a plain file
     or not the expected one, or one is missing; it is named. Also when there is no room.
     """
     taken: dict[str, str] = {}
@@ -85,12 +85,12 @@ def read_archive(path: Path, directory: Path, expected: Mapping[str, Mapping[str
             place = inside(directory, info.name, f"{path}: member", taken=taken)
             if content is None or info.name not in expected or info.name in names:
                 raise DataError(
-                    f"{path}: member {info.name!r} is no plain file, comes twice, or is not in the manifest; take an archive "
+                    f"{path}: member {info.name!r} is not a plain file, occurs twice, or is not in the manifest; take an archive "
                     "that this project made."
                 )
             if info.size != expected[info.name]["bytes"]:
                 raise DataError(
-                    f"{path}: member {info.name!r} has {info.size:,} bytes, and other ones in the manifest."
+                    f"{path}: member {info.name!r} has {info.size:,} bytes, but {expected[info.name]['bytes']:,} in the manifest."
                 )
             with whole_file(place) as stream:
                 shutil.copyfileobj(content, stream, 1 << 20)

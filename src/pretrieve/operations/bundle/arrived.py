@@ -1,9 +1,9 @@
-"""A slice that came home: its manifest checked, its files compared with it, unpacked beside the results.
+"""A slice that was brought here: its manifest is checked, its files are compared with it and unpacked next to the results.
 
-A slice was on other machines, so nothing in it is believed that can be checked. The manifest has its own form
+A slice was on other machines, so everything in it that can be checked is checked. The manifest has its own form
 (``schemas/slice.schema.yaml`` of the package) and checksum; the id of each job must be the key of its arguments; every file and
 every member of an archive must have its sha256 and belong to a job; names are resolved by :func:`pretrieve.base.inside.inside`.
-What a job writes where is taken from the plan here, never from a slice (:mod:`pretrieve.operations.bundle.unpack`).
+Where a job writes is taken from the plan here, never from a slice (:mod:`pretrieve.operations.bundle.unpack`).
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ import yaml
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import best_match
 
+from pretrieve.base.code_folder import package_file
 from pretrieve.base.disk import refusal
 from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.base.inside import inside, plain_name
-from pretrieve.base.package_files import package_file
 from pretrieve.operations.bundle.archive import check_sum, read_archive
 from pretrieve.operations.bundle.contents import Asked
 from pretrieve.operations.bundle.jobs import SIDE_BY_SIDE, Call, Job
@@ -32,7 +32,7 @@ from pretrieve.operations.bundle.weights import INDEX, unpack_weights, write_unp
 from pretrieve.raw.json_file import read_json
 
 SCHEMA = package_file("schemas/slice.schema.yaml")
-#: Bytes; one of a thousand jobs has some three millions.
+#: Bytes; that of a thousand jobs has about three million.
 LARGEST = 64 << 20
 _SEEDS = re.compile(r"seeds=\[[0-9]{1,9}(, ?[0-9]{1,9})*\]")
 
@@ -55,7 +55,7 @@ def arrived(folder: Path) -> tuple[dict[str, Any], list[Job]]:
         raise DataError(f"{path}: has the checksum {found}, and says {manifest['checksum']}; damaged: copy it again.")
     jobs = [_job(path, key, entry["job"]) for key, entry in manifest["jobs"].items()]
     if set(manifest["members"]) != {part for part in manifest["parts"] if part.startswith("results-")}:
-        raise DataError(f"{path}: parts and members name other archives; expected the same ones: copy the slice again.")
+        raise DataError(f"{path}: parts and members name different archives: copy the slice again.")
     for archive, members in manifest["members"].items():
         for name in members:
             _check_owner(f"{path}: {archive}: member", name, jobs)
@@ -79,8 +79,7 @@ def _job(path: Path, key: str, given: Mapping[str, Any]) -> Job:
         ) from None
     if not own == key == given["id"]:
         raise DataError(
-            f"{path}: job {key}: its arguments have the id {own}; expected those that the bundle gave it: changed since then, "
-            "not taken."
+            f"{path}: job {key}: its arguments have the id {own}, so they are not those of the bundle; the job is refused."
         )
     return Job(own, "", call, code=given["code"])
 
@@ -88,12 +87,12 @@ def _job(path: Path, key: str, given: Mapping[str, Any]) -> Job:
 def _check_owner(what: str, name: str, jobs: Sequence[Job]) -> None:
     plain_name(name, what)
     if not any(is_of(name, job) for job in jobs):
-        raise DataError(f"{what} {name[:120]!r} is made by none of the slice's jobs; expected what they make.")
+        raise DataError(f"{what} {name[:120]!r} is not made by any job of the slice.")
 
 
 def asked_by(about: Mapping[str, Any], given: Sequence[str] = ()) -> Asked:
-    """What a bundle was asked for. Of words for ``--config`` seeds are taken, and others that are ``given`` here, too; where raw
-    files are at home (``mirror=``) is not for a slice to say.
+    """What a bundle was made for. Of its words for ``--config``, seeds are accepted, and those that are also ``given`` here; a
+    slice does not decide where raw files are (``mirror=``).
 
     Raises ConfigError for any other word.
     """
@@ -101,8 +100,8 @@ def asked_by(about: Mapping[str, Any], given: Sequence[str] = ()) -> Asked:
     for word in words:
         if word not in given and not _SEEDS.fullmatch(word):
             raise ConfigError(
-                f"the bundle says --config {word[:120]!r}; expected seeds=[…] alone. If you made it with that word, say it here "
-                "too: pretrieve unbundle --config WORD."
+                f"the bundle says --config {word[:120]!r}; expected seeds=[…] alone. If you made the bundle with it, "
+                "repeat it: pretrieve unbundle --config WORD."
             )
     for name in about["files"]:
         plain_name(name, "the bundle: metrics file")

@@ -1,10 +1,10 @@
 """What a bundle holds: the jobs that some tables still need, and the files that these read.
 
-The workflow is asked, not copied: its plan names the metrics files behind the tables, and a dry run of Snakemake the
+The workflow is queried, not copied: its plan names the metrics files of the tables, and a dry run of Snakemake the
 calls that make them. What a job reads and no job of the bundle makes is data: token stores, tasks, BM25's negatives
 and candidates, and encoders or retrievers that are finished. These are built first, up to pre-training.
 
-Texts stay at home: training and embedding read token ids. Of ``corpus.parquet`` and ``queries.parquet`` only the
+Texts are not packed: training and embedding read token ids. Of ``corpus.parquet`` and ``queries.parquet`` only the
 columns of :data:`COLUMNS` go along, ``texts.parquet`` and ``answers.parquet`` do not; of a corpus's token store, only what
 pre-training reads (:mod:`pretrieve.operations.bundle.reading`).
 """
@@ -35,9 +35,9 @@ from pretrieve.workflow.job_options import from_outside
 from pretrieve.workflow.plan import Plan
 from pretrieve.workflow.stage_code import stage_code
 
-#: Columns that are read on the way from token ids to runs.
+#: Columns that are read between token ids and runs.
 COLUMNS = {"corpus.parquet": ["doc_id", "sentence_index", "passage_index"], "queries.parquet": ["query_id"]}
-#: Files that only what comes before or after reads.
+#: Files that only earlier or later stages read.
 LEFT_AT_HOME = ("texts.parquet", "answers.parquet", "curve.csv")
 #: Folders of a retriever that nothing is trained from.
 _RECORDS = ("steps", "negatives")
@@ -62,7 +62,7 @@ class Asked:
         return Plan.load(read_config(words=self.words))
 
     def cells(self, plan: Plan) -> Counter[str]:
-        """Metrics file → how many cells of the tables it is behind; those of trained systems only, and of a mean its parts'.
+        """Metrics file → how many cells of the tables need it; those of trained systems only, and of a mean its parts'.
 
         Raises ConfigError for an unknown table, and where no cell of the tables has to be trained at this scale.
         """
@@ -95,8 +95,8 @@ class Asked:
 
 
 def _parts(file: str, plan: Plan) -> list[str]:
-    """The metrics files that a bundle's searches make for one that is asked for: itself, or those of a mean's data sets; the mean
-    is taken at home."""
+    """The metrics files that a bundle's searches make for a requested one: itself, or those of a mean's data sets; the mean
+    is computed here."""
     path = Path(file)
     if path.parent.name not in plan.means:
         return [file]
@@ -154,7 +154,7 @@ def code_of(call: Call) -> str:
 
 
 def data_places(jobs: Sequence[Job]) -> list[str]:
-    """What jobs read and none of them makes."""
+    """What jobs read and no job makes."""
     made = makers(jobs)
     return sorted({place for job in jobs for place in job.call.needs if place not in made})
 
@@ -183,7 +183,7 @@ def build(asked: Asked, plan: Plan, places: Sequence[str], cores: int) -> None:
 
 
 def data_files(place: str) -> dict[str, Path]:
-    """The files behind a place: name in the bundle → file.
+    """The files of a place: name in the bundle → file.
 
     Raises DataError when there is nothing.
     """
@@ -195,12 +195,12 @@ def data_files(place: str) -> dict[str, Path]:
         beside = [path, Path(cost_beside(place))]
         files = [file for file in dict.fromkeys(beside) if file.is_file()]
     if not files:
-        raise DataError(f"{place}: nothing is there, and jobs of the bundle need it; build it with snakemake.")
+        raise DataError(f"{place}: missing, and jobs of the bundle need it; build it with snakemake.")
     return {str(file): file for file in files}
 
 
 def content_of(file: Path) -> Content:
-    """What of a file goes along: its columns of :data:`COLUMNS`, or all of it."""
+    """What is packed of a file: its columns of :data:`COLUMNS`, or all of it."""
     columns = COLUMNS.get(file.name)
     if columns is None or "tasks" not in file.parts:
         return file

@@ -1,11 +1,11 @@
 """What a bundle does, one job at a time: program calls, what they need and make, and in which order they run.
 
 Snakemake says which calls are left: a dry run prints the shell command of every job (``snakemake -n -p``,
-https://snakemake.readthedocs.io/en/stable/executing/cli.html). So a bundle's jobs have exactly the arguments that the workflow's
-have. A job of the workflow serves all training-set sizes of a family; here it is cut into one for each size, the smallest part
-that can be finished, and that a result can be taken from.
+https://snakemake.readthedocs.io/en/stable/executing/cli.html). So a bundle's jobs have exactly the arguments of the
+workflow's. A job of the workflow serves all training-set sizes of a family; here it is cut into one for each size, the smallest
+part that can be finished and give a result.
 
-What depends on what follows from the paths: a job needs what another one makes. Standard library only.
+Dependencies follow from the paths: a job needs what another one makes. Standard library only.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _COMMAND = re.compile(r"(?:^|\s)python workflow_scripts/(\w+)\.py (.*)$")
 
 @dataclass(frozen=True)
 class Call:
-    """One program and its options: name without dashes → words, in the order they stood in."""
+    """One program and its options: name without dashes → words, in their order."""
 
     program: str
     options: Mapping[str, Sequence[str]]
@@ -118,8 +118,9 @@ class Call:
 
 @dataclass(frozen=True)
 class Job:
-    """A call for one training-set size. id: of the call; group: of the workflow's job that it is a part of; cells: of the asked
-    tables that are measured by it or by what is made of it; code: hash of the source files that its result depends on."""
+    """A call for one training-set size. id: of the call; group: of the workflow's job that it is a part of; cells: of the
+    requested tables that are measured by it or by what is made of it; code: hash of the source files that its result depends
+    on."""
 
     id: str
     group: str
@@ -187,10 +188,10 @@ def dependents(lost: Collection[str], jobs: Sequence[Job]) -> list[Job]:
 def in_order(jobs: Sequence[Job], cells: Mapping[str, int]) -> list[Job]:
     """Jobs in the order that a bundle runs them, with their number of cells.
 
-    cells: metrics file → how many cells of the asked tables it is behind.
+    cells: metrics file → how many cells of the requested tables need it.
 
-    A job is worth the cells that need it. Scores are taken from the most valuable encoder first, of that from the most valuable
-    fine-tuning, and a first seed of everything before the second; what a score needs stands right before it. The sizes of one
+    A job is worth the cells that need it. The most-needed encoder comes first, and of its scores those of the most-needed
+    fine-tuning; all first seeds come before the second ones; what a score needs comes right before it. The sizes of one
     job of the workflow follow each other, since Snakemake takes only whole jobs as done.
     """
     made_by = makers(jobs)

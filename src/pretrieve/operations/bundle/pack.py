@@ -8,13 +8,13 @@
     src/pretrieve/…
     results/{scale}/…   data, where the workflow has them
 
-The archive is a tar with xz and a function of its content. What would be too large waits or stays at home, and the manifest and a
+The archive is a tar with xz and a function of its content. What would be too large waits or is left out, and the manifest and a
 line for each piece say so:
 
-1. *Later seeds wait.* As long as there are several, the jobs of the last seed go out. Nothing is lost: a cell with fewer seeds
-   is a cell, and the next bundle, made when this one has come home, begins with the seeds that waited.
-2. *Then data stay at home*, a piece at a time, with all jobs that need it: the piece that takes the most room for each cell
-   that it serves. So a token store that hundreds of cells begin with stays, and a large task of ten cells goes.
+1. *Later seeds wait.* As long as there are several, the jobs of the last seed are dropped. Nothing is lost: a cell with fewer
+   seeds is still a cell, and the next bundle, made when this one is unpacked, begins with the seeds that waited.
+2. *Then data are left out*, a piece at a time, with all jobs that need it: the piece that takes the most room for each cell
+   that it serves. So a token store that hundreds of cells need is packed, and a large task of ten cells is not.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from pretrieve.operations.bundle.contents import (
 from pretrieve.operations.bundle.jobs import Job, dependents, in_order
 from pretrieve.operations.bundle.reading import thin_stores
 
-#: Largest bundle, unless said otherwise.
+#: Default size of the largest bundle.
 LIMIT_MIB = 60.0
 #: Sizes are first taken by a quick level of xz; packed, token ids of encyclopaedia text take this share of them.
 QUICK = 0.93
@@ -145,7 +145,7 @@ def members(
     left_out: Sequence[Mapping[str, Any]],
     thin: Mapping[str, bytes],
 ) -> dict[str, Content]:
-    """Name → content of everything in a bundle. thin: of files that do not go along as they are."""
+    """Name → content of everything in a bundle. thin: of files that are packed in part."""
     data = {name: file for of_place in files.values() for name, file in of_place.items()}
     groups: dict[str, list[str]] = {}
     for job in jobs:
@@ -204,7 +204,7 @@ def fit(
 ) -> tuple[list[Job], list[dict[str, Any]]]:
     """The jobs whose data take at most ``room`` bytes, and a record for all that is not among them.
 
-    cells: metrics file → how many cells of the asked tables it is behind.
+    cells: metrics file → how many cells of the requested tables need it.
 
     Raises ConfigError when no job is left.
     """

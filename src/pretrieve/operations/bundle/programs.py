@@ -1,20 +1,20 @@
 """The commands (:mod:`pretrieve.commands`) as a bundle runs them, with the same arguments.
 
 Pre-training and fine-tuning stop when the slice ends. ``retrieve`` writes its run and no metrics file: that needs ranx, and
-is made when the results are unpacked, so that one evaluator makes all of them; what it would have is shown
-(:func:`preview`). All others run as they are.
+is made when the results are unpacked, so that one evaluator makes all of them; a preview is shown (:func:`preview`). All others
+run as they are.
 
 Imports torch, numpy, pyarrow, tokenizers, safetensors and what these bring; ``predict`` also scipy, which comes with
 scikit-learn.
 
 **The end of a slice.** Training asks after every step whether it is to stop (:func:`pretrieve.training.loop.train`):
-:func:`after` answers. The next slice goes on from what was saved. What has no state to save, such as an embedding or a search, is
-ended by :func:`alarm`, wherever it is: its files appear whole or not at all, and it begins again. A moment is of
-``time.monotonic``; infinity is never.
+:func:`after` answers. The next slice continues from what was saved. What has no state to save, such as an embedding or a search,
+is ended by :func:`alarm`, wherever it is: its files appear whole or not at all, and it begins again. A moment is a value
+of ``time.monotonic``; infinity means never.
 
 **Scores at a glance** (:func:`preview`) are what a slice shows, and sends home in its manifest, by the definitions of
 :mod:`pretrieve.evaluation.metrics`, over the judgements that a bundle has with each task. The scores that count are made of the
-runs at home, by the one evaluator that scores all runs; a test compares the two.
+runs here, by the one evaluator that scores all runs; a test compares the two.
 """
 
 from __future__ import annotations

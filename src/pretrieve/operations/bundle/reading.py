@@ -1,8 +1,8 @@
-"""Which tokens of a corpus the pre-training jobs of a bundle read, and a copy of its store that has no others.
+"""Which tokens of a corpus the pre-training jobs of a bundle read, and a copy of its store with only those.
 
 A token store is the largest piece of a bundle, and training for some thousand steps reads a part of it: a passage is drawn or
-not, and of a long one only the first tokens are read. What is read follows from the options and the seed alone, so it is found
-before, by drawing the batches of every step without training on them: :class:`Watched` notes every item that is asked for.
+not, and of a long one only the first tokens are read. What is read follows from the options and the seed alone, so it is found in
+advance, by drawing the batches of every step without training on them: :class:`Watched` notes every item that is read.
 
 In the copy, the tokens that no job reads are 0, which takes next to no room when it is packed. Everything else is as in the whole
 store: lengths, numbers of passages, draws; and its name (:attr:`pretrieve.text.token_store.TokenStore.key`), which ``meta.json``
@@ -61,7 +61,7 @@ def tokens_read(directory: Path, calls: Sequence[dict[str, Any]]) -> np.ndarray:
 def _draw(store: TokenStore, options: EncoderOptions, seed: int) -> None:
     if options.budget is None:
         return
-    # Which start it has decides its weights, and no draw.
+    # Its start decides its weights, but no draw.
     encoder = make_encoder(options, store, seed)
     read, budget = store.read_by(encoder.config.kind), options.budget
     setting = Setting(options.objective, budget.batch, encoder, read, seed, torch.device("cpu"))

@@ -7,9 +7,9 @@
         results-01.tar.xz, …      runs, predictions, curves, negatives, configurations, costs, logs
         weights-00001.safetensors, …, weights.index.json
 
-``parts`` of the manifest has the sha256 of every file beside it, ``members`` of what is in each archive, ``checksum`` the
+``parts`` of the manifest has the sha256 of every file next to it, ``members`` of what is in each archive, ``checksum`` the
 manifest's own: of its JSON without that key, keys sorted. A job is in one slice only, the one in which it ended. Vectors stay
-behind: they are made again from the weights if ever they are wanted. The folder gets its name when it is complete.
+there: they are made again from the weights if they are needed. The folder gets its name when it is complete.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def files_of(job: Job, root: Path) -> list[str]:
 
 
 def beside(place: Path) -> list[Path]:
-    """What may stand beside a file that a job makes."""
+    """What may be next to a file that a job makes."""
     stem = place.name
     for suffix in (".trec.gz", ".jsonl.gz", ".tsv.gz", ".json"):
         stem = stem.removesuffix(suffix)

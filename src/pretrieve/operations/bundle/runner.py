@@ -1,10 +1,10 @@
-"""Run a bundle for so many minutes: ``python -m pretrieve.operations.bundle.runner --bundle DIR --minutes 9``.
+"""Run a bundle for some minutes: ``python -m pretrieve.operations.bundle.runner --bundle DIR --minutes 9``.
 
-Call it again until nothing is left: each call goes on from the last one, a training run from its checkpoint. It needs torch,
+Call it again until nothing is left: each call continues the last one, a training run from its checkpoint. It needs torch,
 transformers, tokenizers, numpy, pyarrow, scikit-learn and safetensors, and what these bring; no network. Each call first compares
 all files of the bundle with its manifest.
 
-Everything stands below the bundle's directory: the workflow's paths (``results/…``), ``logs/``, ``done/`` (one file for each job:
+Everything is in the bundle's directory: the workflow's paths (``results/…``), ``logs/``, ``done/`` (one file for each job:
 when, how long, where), and ``out/``, which is what goes home (:mod:`pretrieve.operations.bundle.results`).
 """
 
@@ -44,13 +44,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--bundle", type=Path, default=Path(), help="the unpacked bundle")
     parser.add_argument(
-        "--minutes", type=float, default=9.0, help="begin nothing and save what runs after so many minutes"
+        "--minutes", type=float, default=9.0, help="after so many minutes, save the running job and start no other"
     )
     parser.add_argument("--device", choices=("auto", "cuda", "cpu"), default="auto")
     parser.add_argument("--precision", choices=("auto", "fp32", "bf16"), default="auto")
-    parser.add_argument("--threads", type=int, help="on a CPU; what the workflow has, unless given")
-    parser.add_argument("--weights", choices=("bf16", "fp32", "none"), default="bf16", help="how weights go home")
-    parser.add_argument("--out", type=Path, help="where what goes home is put; DIR/out, unless given")
+    parser.add_argument("--threads", type=int, help="on a CPU; default: as in the workflow")
+    parser.add_argument(
+        "--weights", choices=("bf16", "fp32", "none"), default="bf16", help="format of the weights that go home"
+    )
+    parser.add_argument("--out", type=Path, help="folder for what goes home; default: DIR/out")
     parser.add_argument("--checkpoint-seconds", type=float, default=60.0)
     arguments = parser.parse_args()
     begun = time.monotonic()
@@ -67,7 +69,7 @@ def main() -> None:
     failed = run_slice(until, out or Path("out"), arguments)
     if failed:
         raise DataError(
-            f"{len(failed)} jobs failed, the first is {failed[0]}; see logs/. All others that could be done are done."
+            f"{len(failed)} jobs failed, the first is {failed[0]}; see logs/. All jobs that do not need them are done."
         )
 
 
@@ -106,7 +108,7 @@ def run_slice(until: float, out: Path, arguments: argparse.Namespace) -> list[st
             failed.append(job.name)
             lost = dependents(job.call.makes, jobs)
             blocked |= {one.id for one in lost}
-            print(f"  failed; {len(lost)} jobs need it and are passed over; see logs/{job.id}.log", flush=True)
+            print(f"  failed; {len(lost)} jobs need it and are skipped; see logs/{job.id}.log", flush=True)
     records, sent = _done(), packed_jobs(out)
     finished = [job for job in jobs if job.id in records and job.id not in sent]
     about = {"bundle": manifest, "machine": machine}

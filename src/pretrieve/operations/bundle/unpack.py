@@ -1,9 +1,9 @@
 """From a slice's folder back into the workflow: ``make unbundle FILE=…``.
 
-A result is taken only where Snakemake would make the same one: the workflow still asks for the call, with the same
+A result is accepted only where Snakemake would make the same one: the workflow still needs the call, with the same
 arguments, whose key is the job's id; the source files behind it are those of the bundle; so are the data that it was made from;
 and all training-set sizes of its job are there, since Snakemake takes only whole jobs as done. Everything else is named, with
-the reason, and left where it is.
+the reason, and not placed.
 
 Files are put in their places in the order of the jobs, so that none is older than what it was made from. Runs are
 then scored by the project's evaluation. Last, ``snakemake --touch`` notes for each job the arguments and inputs that
@@ -42,11 +42,11 @@ class Taken:
 def unbundle(folder: Path, any_code: bool = False, given: Sequence[str] = ()) -> Taken:
     """Take home the slices in ``folder`` (or the one that it is).
 
-    any_code: take results of other source files, too; Snakemake then sees nothing of the difference. given: words for
+    any_code: accept results of other source files, too; Snakemake then does not see the difference. given: words for
     ``--config`` that the bundle was made with.
 
     Raises DataError when there is no slice, slices of several bundles are mixed, one is damaged or was changed, or there is
-    no room; nothing is in place then that was not before; ConfigError when the bundle was made with other words than are
+    no room; nothing is in place then that was not before; ConfigError when the bundle was made with words that are not
     given.
     """
     folder = folder.parent if folder.is_file() else folder
@@ -63,7 +63,7 @@ def unbundle(folder: Path, any_code: bool = False, given: Sequence[str] = ()) ->
     taken = choose([job for _, jobs in came for job in jobs], wanted, about, any_code)
     if not taken.jobs:
         return taken
-    # Beside the results, for then they are moved at once. What a call that was killed has left there goes.
+    # Next to the results, so that they can be moved at once. What a killed call has left there is removed.
     place = unfinished(Path(plan.root) / "unbundle")
     try:
         place.mkdir(parents=True)
@@ -98,8 +98,8 @@ def unbundle(folder: Path, any_code: bool = False, given: Sequence[str] = ()) ->
 
 
 def choose(jobs: Sequence[Job], wanted: Sequence[Job], about: Mapping[str, Any], any_code: bool = False) -> Taken:
-    """Which results are those that the workflow asks for now; ``about``: the bundle's manifest. Jobs are told by their ids, and
-    taken are the workflow's own: what a slice says of them decides no path."""
+    """Which results are those that the workflow asks for now; ``about``: the bundle's manifest. Jobs are matched by their ids,
+    and the workflow's own are used: no path comes from a slice."""
     own = {job.id: job for job in wanted}
     came = {job.id: job for job in jobs}
     here = [own.get(job.id, job) for job in came.values()]
@@ -115,7 +115,7 @@ def choose(jobs: Sequence[Job], wanted: Sequence[Job], about: Mapping[str, Any],
             refused[job.id] = f"was made from other data than {', '.join(places)} now"
         elif not any_code and code_of(job.call) != came[job.id].code:
             refused[job.id] = "was made by other source files (see --any-code)"
-    # Which jobs are sizes of one is the plan's word; that some of them were not asked for is the bundle's.
+    # The plan says which jobs are sizes of one; the bundle says which of them were not requested.
     packed = {one for ids in about["groups"].values() for one in ids}
     groups: dict[str, list[str]] = {}
     for job in wanted:
@@ -139,7 +139,7 @@ def choose(jobs: Sequence[Job], wanted: Sequence[Job], about: Mapping[str, Any],
 
 
 def _stale(places: Iterable[str], data: Mapping[str, Mapping[str, str]]) -> list[str]:
-    """The places whose files are not, or no longer, those that the bundle had."""
+    """The places whose files differ from those that the bundle had."""
     stale = []
     for place in sorted(set(places) & set(data)):
         try:

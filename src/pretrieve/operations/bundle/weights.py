@@ -13,8 +13,8 @@ into pieces of its flat values. ``weights.index.json`` says where everything is:
 **What bf16 loses.** A float32 number has a sign, 8 bits of exponent and 23 of fraction; bf16 keeps sign and exponent,
 and 7 bits of fraction, rounded to nearest, ties to even. So a weight comes back within 2^-8 of itself (0.4 %; numbers
 below 2^-126 within 2^-134), and the way back to float32, zeros for the 16 bits that were dropped, is exact: packing
-what was unpacked changes nothing. Runs and predictions are made before, with the float32 weights; who trains on from
-unpacked weights begins from the rounded ones. ``fp32`` keeps every bit, for twice the size. Numbers that are not
+what was unpacked changes nothing. Runs and predictions are made before, with the float32 weights; training
+from unpacked weights begins from the rounded ones. ``fp32`` keeps every bit, for twice the size. Numbers that are not
 float32 are kept as they are.
 """
 
@@ -37,7 +37,7 @@ from pretrieve.raw.json_file import read_json
 KINDS = ("bf16", "fp32")
 PART_BYTES = 16 << 20
 INDEX = "weights.index.json"
-#: Bytes of the largest index: one of a thousand models has some fifty millions.
+#: Bytes of the largest index: that of a thousand models has about fifty million.
 LARGEST_INDEX = 256 << 20
 _DTYPES = {
     name: getattr(torch, name)
@@ -101,7 +101,7 @@ def unpack_weights(folder: Path, parts: Sequence[str] | None = None) -> Iterator
     path = folder / INDEX
     index = read_json(path, "the index of weights", most=LARGEST_INDEX)
     if not isinstance(index, dict) or not isinstance(index.get("files"), dict):
-        raise DataError(f"{path}: no object with files; expected the index of weights. Copy it again.")
+        raise DataError(f"{path}: not an index of weights: it has no files. Copy it again.")
     held: tuple[str, dict[str, torch.Tensor]] = ("", {})
     used: set[tuple[str, str]] = set()
     for file, about in index["files"].items():
@@ -144,7 +144,7 @@ def _check_index(where: str, about: Any) -> None:
         good = False
     if not good:
         raise DataError(
-            f"{where}: no entry of an index of weights; expected metadata, and dtype, shape and pieces of tensors."
+            f"{where}: not an entry of an index of weights; expected metadata, and dtype, shape and pieces of tensors."
         )
 
 

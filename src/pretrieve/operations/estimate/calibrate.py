@@ -1,9 +1,9 @@
-"""A machine's rates, measured by a short run of the very things that are estimated: steps of a masked language model with the
+"""A machine's rates, measured by a short run of the same operations that are estimated: steps of a masked language model with the
 scale's body, encoding, an optimiser's updates, inner products.
 
 Texts are random tokens: never zeros, which some processors multiply faster. Each part is repeated until it has taken long enough,
 and its fastest repetition counts, since other work on the machine can only slow it down. For the same reason a core's seconds
-are those that the process had it (processor time); a GPU's are by the clock. No rate is above that of a plain matrix product,
+are processor time; a GPU's are by the clock. No rate is above that of a plain matrix product,
 measured in the same run: on a busy machine the difference of two passes can come out far too small.
 """
 

@@ -1,4 +1,4 @@
-"""An estimate against a run that is finished: what its jobs were expected to take, and what their ``cost.json`` say."""
+"""An estimate compared with a finished run: the expected seconds of its jobs, and those of their ``cost.json``."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def compare(estimate: Estimate, root: str) -> list[Stage]:
         work = estimate.workload.of(job)
         rates = estimate.machines.cpu if not work.gpu or estimate.machines.gpu is None else estimate.machines.gpu
         stage.jobs += 1
-        # A cost begins behind the imports.
+        # A cost is counted after the imports.
         stage.expected_s += rates.seconds(work) - (rates.start_s if work.runs else rates.light_s)
         stage.expected_tokens += work.tokens
         for cost in costs:

@@ -1,9 +1,9 @@
 """FLOPs of a text encoder: the matrix products of its parts, from sizes alone.
 
 A product of (m, k) and (k, n) is ``2·m·k·n``, a multiplication and an addition for each term. Nothing else is counted: not
-norms, softmax, GELU, nor gathers. So do Kaplan et al. 2020 (*Scaling Laws for Neural Language Models*, §2.1, table 1) and
+norms, softmax, GELU, nor gathers. So count Kaplan et al. 2020 (*Scaling Laws for Neural Language Models*, §2.1, table 1) and
 ``torch.utils.flop_counter``, which a test compares. With T tokens in all, Σ l² over the lengths of the texts, and for the rows
-that are asked for (R of them, S = Σ over these of the length of their text), a layer of width d and feed-forward width f has
+whose states are read (R of them, S = Σ over these of the length of their text), a layer of width d and feed-forward width f has
 
     keys, values         2·T·2d²
     queries, output      2·R·2d²
@@ -11,7 +11,7 @@ that are asked for (R of them, S = Σ over these of the length of their text), a
     feed-forward         2·R·2df        (T5: 3 matrices)
 
 R = T and S = Σ l² in every layer but perhaps the last, which is computed where it is read (:mod:`pretrieve.models.read_rows`).
-Twice as much is spent on the way back, for each product has two factors (Kaplan et al.: backward = 2 × forward).
+The backward pass costs twice as much, for each product has two factors (Kaplan et al.: backward = 2 × forward).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Texts(NamedTuple):
         return cls(number, number * length, number * length**2)
 
     def times(self, factor: float) -> Texts:
-        """So many times as many texts."""
+        """That many times as many texts."""
         return Texts(*(factor * value for value in self))
 
 
@@ -118,7 +118,7 @@ def encode(body: BodyConfig, texts: Texts, pooling: str, dim: float, head: bool 
 
 
 def parameters(body: BodyConfig) -> int:
-    """Numbers in a body's matrices and tables; biases and norms, about one in a thousand, are left out."""
+    """Numbers in a body's matrices and tables; biases and norms, about one in a thousand, are not counted."""
     words = body.vocabulary_size * body.hidden
     if body.kind == "bow-mlp":
         return words + 2 * body.hidden * body.feed_forward

@@ -1,8 +1,8 @@
-"""The jobs behind tables and figures, and which of them need which: the workflow's graph, from its plan alone.
+"""The jobs of tables and figures, and which of them need which: the workflow's graph, from its plan alone.
 
 A file under ``results/`` names the job that makes it (:mod:`pretrieve.base.paths`). So the files that a table is made from
-lead to their jobs, these to what they read, and so on. A job that several tables need is one job. That this graph is
-Snakemake's, a test asks Snakemake.
+lead to their jobs, these to what they read, and so on. A job that several tables need is one job. A test compares
+this graph with Snakemake's.
 """
 
 from __future__ import annotations
@@ -56,7 +56,6 @@ class Graph:
     def __init__(self, plan: Plan) -> None:
         self.plan, self._prefix = plan, f"{plan.root}/"
         self._needs: dict[Job, tuple[Job, ...]] = {}
-        self._scored: dict[str, dict[str, tuple[str, ...]]] = {}
 
     def needs(self, job: Job) -> tuple[Job, ...]:
         """The jobs whose files a job reads."""
@@ -91,10 +90,10 @@ class Graph:
         return Job("table", "", name)
 
     def everything(self) -> list[Job]:
-        """What plain ``snakemake`` asks for: the configuration's tables and figures, the claims and the report."""
+        """What plain ``snakemake`` asks for: the configuration's tables and figures, the claims, the league and the report."""
         tables = [self.table(name) for name in self.plan.config["tables"]]
         figures = [Job("figure", "", name) for name in self.plan.config.get("figures", ())]
-        return [*tables, *figures, Job("claims"), Job("report")]
+        return [*tables, *figures, Job("claims"), Job("league"), Job("report")]
 
     def making(self, file: str) -> Job | None:
         """The job that makes a file; None for a file that is there from the start."""
@@ -133,24 +132,25 @@ class Graph:
         family = paths.parse_system(system).family
         mined_alone = kind == "negatives" and (family, dataset) not in self.plan.mined
         if kind == "retrievers" or ((family, dataset) in self.plan.scored_at_once and not mined_alone):
-            return Job("finetune", family, dataset, seed, self.plan.trained_sizes[family, dataset])
-        stage = "mine" if mined_alone else self._scoring(dataset)
-        return Job(stage, family, dataset, seed, self._scored_sizes(dataset)[family])
+            first, *_ = *self.plan.joined(family, dataset, trained=True), family
+            return Job("finetune", first, dataset, seed, self.plan.trained_sizes[family, dataset])
+        if mined_alone:
+            return Job("mine", family, dataset, seed, self.plan.scored_sizes(dataset)[family])
+        first, *_ = *self.plan.joined(family, dataset, trained=False), family
+        return Job(self._scoring(dataset), first, dataset, seed, self.plan.scored_sizes(dataset)[family])
 
     def _scoring(self, dataset: str) -> str:
         return "predict" if self.plan.is_examples(dataset) else "retrieve"
 
     def parts(self, job: Job) -> tuple[Job, ...]:
-        """What a job does, one after the other: a fine-tuning and its scores on the same data set, or itself alone."""
-        if job.stage == "finetune" and (job.subject, job.place) in self.plan.scored_at_once:
-            return (job, replace(job, stage=self._scoring(job.place)))
-        return (job,)
-
-    def _scored_sizes(self, dataset: str) -> dict[str, tuple[str, ...]]:
-        if dataset not in self._scored:
-            groups = self.plan.families(dataset)
-            self._scored[dataset] = {family: sizes for sizes, families in groups.items() for family in families}
-        return self._scored[dataset]
+        """What a job does, one after the other: fine-tunings, each with its scores on the same data set, or scores alone."""
+        if job.stage not in ("finetune", "retrieve", "predict"):
+            return (job,)
+        joined = self.plan.joined(job.subject, job.place, job.stage == "finetune")
+        alone = [replace(job, subject=family) for family in joined or (job.subject,)]
+        if job.stage != "finetune" or (job.subject, job.place) not in self.plan.scored_at_once:
+            return tuple(alone)
+        return tuple(part for one in alone for part in (one, replace(one, stage=self._scoring(job.place))))
 
     def _inputs(self, job: Job) -> Iterator[str]:
         """The files that a job reads, of each other job at least one."""
@@ -161,7 +161,7 @@ class Graph:
                 yield from (*plan.table_inputs(*name), *plan.table_overlaps(*name), *plan.table_sources(*name))
             case "figure":
                 yield from (*figure_inputs(plan, job.place), *plan.figure_sources(*job.place.split("/")))
-            case "claims" | "report":
+            case "claims" | "league" | "report":
                 yield from (*plan.table_files(), *plan.figure_files())
             case "corpus":
                 for part in plan.corpus_parts(job.place):
@@ -200,9 +200,11 @@ class Graph:
             case "finetune":
                 encoder = job.subject.partition(".")[0]
                 yield from (f"{paths.encoder_dir(root, encoder, job.seed)}/model.safetensors", self._task(job.place))
-                for size in job.sizes:
-                    yield from plan.made_of_files(job.subject, job.place, size, job.seed)
-                if len(self.parts(job)) > 1:
+                parts = self.parts(job)
+                for one in parts:
+                    for size in job.sizes if one.stage == "finetune" else ():
+                        yield from plan.made_of_files(one.subject, job.place, size, job.seed)
+                if parts[-1].stage != "finetune":
                     yield from self._candidates(job)
             case "mine":
                 yield self._task(job.place)
@@ -211,7 +213,8 @@ class Graph:
                     yield f"{paths.embedding_dir(root, f'{job.subject}-{size}', job.place, job.seed)}/corpus.json"
             case "retrieve" | "predict":
                 yield self._task(job.place)
-                yield from self._retrievers(job, plan.trained_on(job.place))
+                for one in self.parts(job):
+                    yield from self._retrievers(one, plan.trained_on(job.place))
                 yield from self._candidates(job)
             case "bm25":
                 yield self._task(job.place)

@@ -1,8 +1,8 @@
 """Your own corpus within the minutes that its user sets: which rows, how many steps and seeds.
 
-A run has rungs, from the least that answers anything to all that is asked for: BM25, the published encoder as it is and
-fine-tuned; then the objectives of ``my_corpus_options`` in their order; the cross-encoder; further seeds. The highest rung is
-taken that fits with the configuration's own steps, and what is left makes all steps longer by one factor, up to
+A run has rungs, from the fewest rows that give an answer to all of them: BM25, the published encoder as it is and
+fine-tuned; then the objectives of ``my_corpus_options`` in their order; the cross-encoder; further seeds. The highest rung that
+fits with the configuration's own steps is chosen, and the remaining time multiplies all steps by one factor, at most
 :data:`LONGEST`. How long a rung takes is the estimate of its jobs at this machine's measured rates
 (:mod:`pretrieve.operations.estimate.work`), of tasks that are built and counted by then.
 """
@@ -28,7 +28,7 @@ from pretrieve.workflow.plan import Plan
 
 #: Steps are made longer by this factor at most.
 LONGEST = 8.0
-#: Of the minutes, what is planned with: estimates are a little off.
+#: Share of the minutes that is planned: estimates are not exact.
 PLANNED = 0.95
 #: Stages that are finished when a plan is made.
 BUILT = ("fetch", "fetch_checkpoint", "corpus", "vocabulary", "token_store", "collection", "task", "bm25")
@@ -48,7 +48,7 @@ class Amount:
     factor: float = 1.0
 
     def of(self, options: Mapping[str, Any]) -> dict[str, Any]:
-        """``my_corpus_options`` with so much of them."""
+        """``my_corpus_options`` reduced to these."""
         made = copy.deepcopy(dict(options))
         made |= {"objectives": options["objectives"][: self.objectives], "seeds": options["seeds"][: self.seeds]}
         made["rerank"] = options["rerank"] if self.rerank else 0
@@ -102,7 +102,7 @@ def choose(ladder: list[Amount], forecast: Callable[[Amount], Forecast], seconds
 
 
 def forecast_of(plan: Plan, machines: Machines) -> Forecast:
-    """How long what is left of a run takes, when its data is built."""
+    """How long the rest of a run takes, once its data is built."""
     graph, config = Graph(plan), plan.config
     train, encode = BUDGETS["cuda" if machines.gpu is not None else "cpu"]
     workload = Workload(graph, Sizes(plan, {}, {}, plan.root), train, encode)

@@ -21,7 +21,7 @@ from pretrieve.operations.estimate.work import Work
 @dataclass(frozen=True)
 class Rates:
     """machine: in words; device: cpu or cuda; origin: measured or assumed. FLOPs a second: products (large matrices alone),
-    train, encode, search (inner products with a collection, on a CPU core). Seconds: pass_s of a micro-batch beside its FLOPs,
+    train, encode, search (inner products with a collection, on a CPU core). Seconds: pass_s of a micro-batch besides its FLOPs,
     gathered_s of a number picked from the vocabulary, update_s of one parameter's update, load_s of a model, start_s of a job
     that computes, light_s of one that does not."""
 

@@ -43,7 +43,7 @@ class Machines:
 def needs_of(config: Mapping[str, Any]) -> Callable[[str], Need]:
     """What jobs ask for at the configuration's scale (:mod:`pretrieve.workflow.job_resources`), by stage."""
     column = COLUMNS.index(column_of(config))
-    other = {"claims": "report", "published_negatives": "collection"}
+    other = {"claims": "report", "league": "report", "published_negatives": "collection"}
 
     def of(stage: str) -> Need:
         name = other.get(stage, stage.removesuffix("_checkpoint"))
@@ -80,7 +80,7 @@ class Estimate:
         return self.machines.timing(job.stage, self.workload.of(job)).seconds
 
     def line(self, name: str, targets: Iterable[Job]) -> Line:
-        """Targets and what is behind them."""
+        """Targets and the jobs that they need."""
         jobs = self.graph.behind(targets)
         tasks = {job: self.workload.of(job) for job in jobs}
         machines = self.machines
@@ -181,7 +181,7 @@ def assumptions(machines: Machines, sizes: Sizes, budgets: tuple[int, int]) -> l
     if sizes.guessed:
         said.append(
             f"GUESSED from the bytes of their files, for lack of counts: {', '.join(sorted(sizes.guessed))}. "
-            "A line in resources/counts.tsv mends it."
+            "Add their counts to resources/counts.tsv."
         )
     return said
 

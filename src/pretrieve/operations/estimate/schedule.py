@@ -1,6 +1,6 @@
 """How long jobs take on N GPUs and C cores, when each starts as soon as what it needs is done and its places are free.
 
-List scheduling, the longest chain first (Graham 1969): a ready job waits for its places, and those behind it wait with it. With
+List scheduling, the longest chain first (Graham 1969): a ready job waits for its places, and later ones wait with it. With
 more places such a schedule can be a little slower; then fewer are used, so that N GPUs are never slower than N − 1. A job on
 several GPUs is faster by :data:`EFFICIENCY` of a GPU's work for each further one.
 """
@@ -27,7 +27,7 @@ class Timing:
 
 
 def speed_up(gpus: int) -> float:
-    """Of a job on so many GPUs.
+    """Of a job on a number of GPUs.
 
     >>> speed_up(1), speed_up(8)
     (1.0, 7.3)
@@ -45,7 +45,7 @@ def wall_seconds(jobs: Sequence[Job], graph: Graph, timings: Mapping[Job, Timing
 
 
 class _Line:
-    """The jobs of a schedule, what waits for what, and who goes first."""
+    """The jobs of a schedule, their dependencies, and their priorities."""
 
     def __init__(self, jobs: Sequence[Job], graph: Graph, timings: Mapping[Job, Timing]) -> None:
         place = {job: number for number, job in enumerate(jobs)}
@@ -62,7 +62,7 @@ class _Line:
             self._tails[number] += behind
 
     def seconds(self, gpus: int, cores: int) -> float:
-        """Of the schedule with so many places."""
+        """Of the schedule with these places."""
         free = {True: gpus, False: max(1, cores)}
         most = dict(free)
         waiting = [len(needs) for needs in self._needs]

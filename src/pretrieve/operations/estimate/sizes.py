@@ -1,4 +1,4 @@
-"""How large tasks and corpora are, as far as it is known before they are built.
+"""How large tasks and corpora are, as far as this is known before they are built.
 
 For each of them, the first that there is:
 
@@ -95,9 +95,9 @@ class CorpusSize:
 
 
 def read_counts(path: Path = COUNTS) -> Counts:
-    """Name of a data set, a corpus or a source → its numbers; an empty field is left out.
+    """Name of a data set, a corpus or a source → its numbers; an empty field is skipped.
 
-    Raises DataError for a line without a name, a name that stands there twice, or a field that is no number.
+    Raises DataError for a line without a name, a name that occurs twice, or a field that is not a number.
     """
     found: dict[str, dict[str, float]] = {}
     with open(path, encoding="utf-8") as stream:
@@ -107,7 +107,7 @@ def read_counts(path: Path = COUNTS) -> Counts:
         row = dict(zip(header, line.rstrip("\n").split("\t"), strict=False))
         name = row.get("name", "")
         if not name or name in found:
-            raise DataError(f"{path}, line {number}: name {name!r}: expected a name that stands there once.")
+            raise DataError(f"{path}, line {number}: name {name!r}: expected each name once.")
         try:
             found[name] = {key: float(row[key]) for key in NUMBERS if row.get(key)}
         except ValueError as error:
@@ -117,7 +117,7 @@ def read_counts(path: Path = COUNTS) -> Counts:
 
 @dataclass
 class Sizes:
-    """The sizes of everything a plan works with. root: ``results/SCALE``, where finished jobs are looked for."""
+    """The sizes of everything a plan works with. root: ``results/SCALE``, which may have finished jobs."""
 
     plan: Plan
     sources: Mapping[str, Source]
@@ -311,10 +311,10 @@ _PUBLISHED: Mapping[str, tuple[str, ...]] = {
 
 
 def body_of(plan: Plan, encoder: str) -> BodyConfig:
-    """The shape of an encoder; where it goes on from a published one, what that one's ``config.json`` says, once it is there."""
+    """The shape of an encoder; where it starts from a published one, that of its ``config.json``, once it is there."""
     encoders, options = plan.config["encoders"], encoder_options(plan.config, encoder).body
     start, every = encoders[encoder].get("start"), encoders[encoder].get("layers_of_start", 1)
-    while start in encoders:  # the configuration is checked: it does not go in a circle
+    while start in encoders:  # the configuration is checked: it has no circle
         start = encoders[start].get("start")
     if start and from_outside(start):
         options = options | _published(start, options["kind"])

@@ -1,6 +1,6 @@
 """FLOPs of one training step: of every pre-training objective and every fine-tuning recipe.
 
-What is computed where is read off the objectives themselves: logits at masked words only, the last layer where it is read, the
+What is computed follows from the objectives: logits at masked words only, the last layer where it is read, the
 gradient cache's second pass over all micro-batches but one (:mod:`pretrieve.training.step`). Lengths are means.
 """
 
@@ -172,7 +172,7 @@ _FORWARD = {
 
 
 def extra_parameters(options: Mapping[str, Any], body: BodyConfig) -> float:
-    """What is trained beside the body, by and large: layers of the objective's own, counted by its name."""
+    """What is trained besides the body, roughly: layers of the objective's own, counted by its name."""
     one = 4 * body.hidden**2 + 2 * body.hidden * body.feed_forward
     name = options["name"]
     if name in ("condenser", "cocondenser"):
@@ -211,7 +211,7 @@ def embedding(options: Mapping[str, Any], body: BodyConfig, texts: Texts) -> flo
 def finetuning_step(
     options: Mapping[str, Any], body: BodyConfig, lengths: TaskLengths, examples: float, budget: float = 65_536
 ) -> Step:
-    """A step of a recipe (:func:`pretrieve.workflow.job_options.recipe_options`) on a task with so many training examples."""
+    """A step of a recipe (:func:`pretrieve.workflow.job_options.recipe_options`) on a task with a number of training examples."""
     batch, kind = min(options["batch"], max(1.0, examples)), options["kind"]
     if kind == "cross-encoder" or kind == "classification":
         return _cross_encoder(options, body, lengths, batch)
@@ -235,7 +235,7 @@ def finetuning_step(
 
 
 def _windows(texts: Texts, length: float, document: float, windows: int) -> Texts:
-    """The windows of so many documents: as many as their words fill, at most ``windows``."""
+    """The windows of a number of documents: as many as their words fill, at most ``windows`` each."""
     filled = max(1.0, min(windows, document / length))
     return Texts.of(texts.number * filled, min(length, document))
 

@@ -1,4 +1,4 @@
-"""What one job has to do, whatever the machine: FLOPs, passes, seconds of a core, and bytes that it leaves on the disk.
+"""What one job has to do, on any machine: FLOPs, passes, seconds of a core, and bytes that it leaves on the disk.
 
 FLOPs of training and encoding follow from the options that the job gets (:mod:`pretrieve.workflow.job_options`). What is not
 matrix products is taken at rates of one CPU core that this project measured, each with its source below; they are a small part
@@ -48,7 +48,7 @@ HIT_BYTES = 14
 class Work:
     """train, encode: FLOPs of training and of forward passes alone; search: of inner products with a collection, on a CPU;
     gathered: numbers picked out of the vocabulary; train_passes, encode_passes: micro-batches; updates: parameters times steps;
-    cpu_s: seconds of one core beside that; shared_s: the same, where a job's threads share it; runs: models that are trained or
+    cpu_s: other seconds of one core; shared_s: the same, where a job's threads share it; runs: models that are trained or
     loaded; disk, download: bytes; tokens, steps: for people."""
 
     gpu: bool = False

@@ -4,26 +4,26 @@
 
 =============  =====================================================================================================
 ``equal``      the same number, as printed
-``within``     another one, on another processor or with other packages, and no further away than noise (below)
-``off``        further away: the code computes something else now. One such cell makes the comparison fail
-``changed``    not compared: the system's options, its data or its reference are others than in the published configuration,
-               or it is a case of an example table, whose query is chosen anew
+``within``     different, on another processor or with other packages, but within noise (below)
+``off``        beyond noise: the code computes something else now. One such cell makes the comparison fail
+``changed``    not compared: the system's options, its data or its reference differ from the published configuration,
+               or it is a case of an example table, whose query is chosen again
 ``absent``     not compared: the fresh run has not made it
 =============  =====================================================================================================
 
 On the processor and with the packages of the published run nothing is random: every draw is a function of seed and step, and
 sums have one order. So the tolerance is zero there; and everywhere for BM25 and for counts, in which no matrix product is
-rounded. Elsewhere a training ends in another place. With several seeds the tolerance is twice the published deviation over
-seeds; with one it is twice the standard error of the difference of two runs, that of the test of two proportions: the variance
-of one run is p (1 − p) / n over its n test queries, which no score between 0 and 1 with mean p exceeds (Bhatia & Davis 2000, *A
-better bound on the variance*), p is the mean of both, and the difference has the noise of both.
+rounded. Elsewhere results vary slightly between processors. With several seeds the tolerance is twice the published deviation
+over seeds; with one it is twice the standard error of the difference of two runs, that of the test of two proportions: the
+variance of one run is p (1 − p) / n over its n test queries, which no score between 0 and 1 with mean p exceeds (Bhatia & Davis
+2000, *A better bound on the variance*), p is the mean of both, and the difference has the noise of both.
 
 Another processor stays within it (at most 1.7 such errors, 0.45 in the root of the mean square, over the demo's cells); another
 seed does not (``benchmarks/run_noise.py``).
 
 **Reproduction**: fresh against the paper, loosely. At paper scale a cell is off when it is further than :data:`LOOSELY` times
-its table's tolerance from the printed value. Below paper scale numbers are not compared with the paper's; what is shown is
-whether systems stand in the paper's order (Spearman's correlation of a column's cells, mean over columns), and nothing fails.
+its table's tolerance from the printed value. Below paper scale numbers are not compared with the paper's; it shows
+whether systems are in the paper's order (Spearman's correlation of a column's cells, mean over columns), and nothing fails.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ def open_published(folder: Path, scale: str) -> Published:
 
 
 def compare_run(published: Published, plan: Plan, references: Path = REFERENCES) -> dict[str, list[Compared]]:
-    """Every measured cell of a published run beside what ``plan.root`` has now; table → cells. The seeds are the published run's.
+    """Every measured cell of a published run with what ``plan.root`` has now; table → cells. The seeds are the published run's.
 
     Raises DataError when a file of either run is damaged.
     """
@@ -186,12 +186,12 @@ def _compare(
 
 
 def is_trained(cell: Cell) -> bool:
-    """Whether a training stands behind a cell; a count, a case's text and BM25 are the same on every machine."""
+    """Whether a cell depends on training; a count, a case's text and BM25 are the same on every machine."""
     return not cell.is_statistic and not cell.is_case and parse_system(cell.system).encoder != "bm25"
 
 
 def _made(config: Mapping[str, Any], line: Line) -> Any:
-    """What a cell's value follows from; something that equals nothing where a configuration cannot say it any more."""
+    """What a cell's value follows from; or a value that equals nothing, where a configuration no longer says it."""
     try:
         return ingredients(config, line.system, line.dataset)
     except (PretrieveError, KeyError, TypeError, AttributeError):

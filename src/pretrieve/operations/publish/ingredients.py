@@ -1,7 +1,7 @@
 """What a cell's value follows from, as far as the configuration says it: for telling a change of options from a change of code.
 
-Two configurations with equal ingredients ask for the same computation. What only decides what else is computed (other metrics,
-other training-set sizes, other encoders) is no part of them.
+Two configurations with equal ingredients ask for the same computation. What only adds other computations (other metrics,
+other training-set sizes, other encoders) does not belong to them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pretrieve.workflow.scales import corpus_of, means_of, vocabulary_corpus, vo
 
 
 def ingredients(config: Mapping[str, Any], system: str, dataset: str) -> dict[str, Any]:
-    """Every option behind one system on one data set or mean, or behind counts of it (``statistics``). ``config``: of one scale
+    """Every option of one system on one data set or mean, or of counts of it (``statistics``). ``config``: of one scale
     (:func:`pretrieve.workflow.scales.at_scale`).
 
     Raises KeyError when the configuration lacks one of them, and ConfigError when an option is not allowed any more.

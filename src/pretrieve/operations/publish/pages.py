@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from pretrieve.base.paths import table_file
+from pretrieve.operations.publish.headlines import Headline, headline_sentence, headline_table
 from pretrieve.reporting.claims.ledger import Finding, count_verdicts, what_it_shows
+from pretrieve.reporting.claims.verdicts import CONTRADICTED, FAILS, HOLDS, SUPPORTED
 from pretrieve.reporting.report.status import split_name
 from pretrieve.reporting.tables.filling import count_statuses, read_lines
 from pretrieve.reporting.tables.rows import read_rows
@@ -17,6 +18,8 @@ from pretrieve.reporting.tables.rows import read_rows
 EXTENSIONS = ("csv", "md", "html", "tex", "manifest.json")
 #: Files of a figure.
 FIGURE_EXTENSIONS = ("svg", "csv", "manifest.json")
+#: The picture of the headlines, in a published folder.
+HEADLINES_FILE = "headlines.svg"
 
 
 def index_page(
@@ -29,8 +32,9 @@ def index_page(
         "table is here as CSV (one line per cell), Markdown and HTML; its manifest names the code, software, data, hardware\n"
         "and cost behind it. The configuration is [config.yaml](config.yaml).",
         f"{claims_sentence(root)} [All claims](claims.md), as [CSV](claims.csv), and"
-        " [what each was compared on](claims.groups.csv).",
-        "\n".join(_table_of_tables(root, tables, "")),
+        " [what each was compared on](claims.groups.csv). Encoders beside each other: [league table](league.csv) and\n"
+        "[the difference of every two](league.pairs.csv). [The papers' order of rows beside ours](order.csv).",
+        "\n".join(_table_of_tables(root, tables)),
         "A stage that tables share counts in the wall seconds of each.",
     ]
     if figures:
@@ -45,8 +49,8 @@ def index_page(
     return "\n\n".join(blocks) + "\n"
 
 
-def _table_of_tables(root: Path, tables: Sequence[str], folder: str) -> list[str]:
-    """Lines of a Markdown table: counts, commit, cost and links (below ``folder``) of every table."""
+def _table_of_tables(root: Path, tables: Sequence[str]) -> list[str]:
+    """Lines of a Markdown table: counts, commit, cost and links of every table."""
     lines = [
         "| Table | Cells | Measured | Quoted | Not run | Made at commit | Wall s | Files |",
         "|:--|--:|--:|--:|--:|:--|--:|:--|",
@@ -57,11 +61,21 @@ def _table_of_tables(root: Path, tables: Sequence[str], folder: str) -> list[str
             Path(table_file(str(root), *split_name(name), "manifest.json")).read_text(encoding="utf-8")
         )
         made = manifest["git"]["commit"][:7]  # publish refuses what no commit made
-        links = ", ".join(f"[{extension.split('.')[0]}]({folder}{name}.{extension})" for extension in EXTENSIONS)
+        links = ", ".join(f"[{extension.split('.')[0]}]({name}.{extension})" for extension in EXTENSIONS)
         lines.append(
             f"| {name} | {sum(counts.values())} | {counts['measured']} | {counts['quoted']} | {counts['not-run']} | "
             f"{made} | {manifest['cost']['wall_s']:,.0f} | {links} |"
         )
+    return lines
+
+
+def _cells_of_tables(root: Path, tables: Sequence[str], folder: str) -> list[str]:
+    """Lines of a Markdown table: each table, a link, with its cells measured, quoted and not run."""
+    lines = ["| Table | Cells measured/quoted/not run |", "|:--|--:|"]
+    for name in tables:
+        counts = count_statuses(read_lines(table_file(str(root), *split_name(name))))
+        numbers = "/".join(str(counts[status]) for status in ("measured", "quoted", "not-run"))
+        lines.append(f"| [{name}]({folder}{name}.md) | {numbers} |")
     return lines
 
 
@@ -99,10 +113,10 @@ def results_page(
     blocks = [
         "# Results",
         f"The newest published run: {root.name} scale, {date}, commit `{commit[:7]}`. This page is made by `make publish`;"
-        f" edits are lost. Everything in one file: [report.html]({place}report.html), to be downloaded and opened.",
+        f" edits are lost. Download and open [report.html]({place}report.html) to see everything in one file.",
         "## Tables",
-        "How to read them: [read-a-table.md](read-a-table.md).",
-        "\n".join(_table_of_tables(root, tables, place)),
+        f"How to read them: [read-a-table.md](read-a-table.md). All files, costs and commits: [README.md]({place}README.md).",
+        "\n".join(_cells_of_tables(root, tables, place)),
     ]
     if earlier:
         lines = [
@@ -114,24 +128,32 @@ def results_page(
         " ".join(what_it_shows(root.name, findings)),
         f"{claims_sentence(root)} With effects, p-values and reasons: [claims.md]({place}claims.md).",
     ]
-    tested = [finding for finding in findings if finding.verdict != "not tested"]
-    if tested:
-        lines = ["| Verdict | Finding | Where | For / measured / all |", "|:--|:--|:--|--:|"]
-        for f in tested:
-            cells = (f.verdict, f.claim, f"{f.paper} {f.section}, {f.table}", f.groups.replace("/", " / "))
-            lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
-        blocks.append("\n".join(lines))
+    for verdict in (SUPPORTED, CONTRADICTED, HOLDS, FAILS):
+        lines = [f"- {f.claim} ({f.paper} {f.table}, {f.groups})" for f in findings if f.verdict == verdict]
+        if lines:
+            blocks += [f"**{verdict.capitalize()}** (comparisons for / measured / all):", "\n".join(lines)]
     if figures:
         blocks.append("## Figures")
         blocks += [f"![{name}]({place}figures/{name}.svg)" for name in figures]
     return "\n\n".join(blocks) + "\n"
 
 
-def readme_section(root: Path, shown: str, folder: str) -> str:
-    """The results section of README.md: one table, what became of the claims, and where everything is."""
-    text = Path(table_file(str(root), *split_name(shown), "md")).read_text(encoding="utf-8")
-    text = re.sub(r"\A# ", "### ", text)  # the table's own heading becomes one below the section's
+def readme_section(root: Path, headlines: Sequence[Headline], folder: str, page: str) -> str:
+    """The results section of README.md: a sentence, a picture and a table of the headlines, the verdicts on all
+    claims, and where everything is. ``page``: of the run, under docs/."""
+    data = (
+        ""
+        if root.name == "paper"
+        else ", with small models and stand-in data sets: it says nothing of a paper's numbers"
+    )
     return (
-        f"{text.strip()}\n\n{claims_sentence(root)} See [docs/results.md](docs/results.md).\n\n"
-        f"All tables, figures and claims of this run, with their manifests: [{folder}]({folder}/README.md)."
+        f"{headline_sentence(headlines)}\n\n"
+        f"![What each paper's method adds, in points: the numbers of the table below]({folder}/{HEADLINES_FILE})\n\n"
+        f"{headline_table(headlines, folder)}\n\n"
+        f"Measured at the `{root.name}` scale{data}. One claim of each paper: what its method adds to what the paper first"
+        " compares it with. A claim compares several cells; the row shows the comparison whose effect is the median. The"
+        " interval covers the choice of test queries and, with several seeds, of seeds. *This seed only*: one training was"
+        " run, and others may differ. *≈ chance*: no better than guessing.\n\n"
+        f"{claims_sentence(root)} All of them, with tables and figures: [docs/{page}](docs/{page}). The whole"
+        f" run in one page: [report.html]({folder}/report.html); its files: [{folder}]({folder}/README.md)."
     )

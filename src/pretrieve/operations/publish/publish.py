@@ -1,5 +1,5 @@
 """Publish a finished run: a committed copy of its tables, figures, claims and report with an index, ``docs/results.md``, and
-the section of README.md that shows one table. A run at another scale than config.yaml's own gets a page beside that,
+the section of README.md with one claim of each paper. A run at another scale than config.yaml's own gets a page beside that,
 ``docs/results-{scale}.md``, and leaves README.md as it is.
 
 Rule outputs are never committed (a fresh clone would have "nothing to be done"), so results are published by an
@@ -21,9 +21,11 @@ from pretrieve.base.errors import DataError, PretrieveError
 from pretrieve.base.files import whole_file
 from pretrieve.base.paths import figure_file, table_file
 from pretrieve.base.repository import changed_files, version_of
+from pretrieve.operations.publish.headlines import HEADLINES, headline_picture, read_headlines
 from pretrieve.operations.publish.pages import (
     EXTENSIONS,
     FIGURE_EXTENSIONS,
+    HEADLINES_FILE,
     earlier_tables,
     index_page,
     readme_section,
@@ -37,7 +39,7 @@ from pretrieve.workflow.commands import DEFAULT_SCALE, make_it
 
 BEGIN, END = "<!-- results:begin -->", "<!-- results:end -->"
 #: What a run has once.
-LEDGER = ("claims.csv", "claims.groups.csv", "claims.md", "report.html")
+LEDGER = ("claims.csv", "claims.groups.csv", "claims.md", "league.csv", "league.pairs.csv", "order.csv", "report.html")
 
 
 def publish(
@@ -46,13 +48,13 @@ def publish(
     config: Mapping[str, Any],
     repository: Path,
     date: str,
-    shown: str = "pretraining_tasks/table3",
     figures: Sequence[str] = (),
+    claims: Sequence[str] | None = None,
 ) -> Path:
     """Copy ``tables`` (PAPER/TABLE), ``figures`` (PAPER/FIGURE), claims and report of ``root`` (``results/{scale}``), and
-    the whole ``config``, to ``repository/results/published/{date}-{scale}-{commit}``; write ``repository/docs/results.md``, and
-    show the table ``shown`` in ``repository/README.md``. Of another scale than the configuration's, write the page
-    ``docs/results-{scale}.md`` only.
+    the whole ``config``, to ``repository/results/published/{date}-{scale}-{commit}``; write ``repository/docs/results.md``
+    (``results-{scale}.md`` of another scale than the configuration's), and show ``claims`` in ``repository/README.md``: by
+    default the headlines of the configuration's scale, and nothing of another.
 
     Nothing is written unless everything is in order. Returns the new folder.
 
@@ -67,8 +69,14 @@ def publish(
         _there(Path(figure_file(str(root), *split_name(name), kind)) for kind in FIGURE_EXTENSIONS)
     _check_ledger(root, tables)
     main = root.name == DEFAULT_SCALE
-    if main and shown not in tables:
-        raise DataError(f"README.md shows {shown}, which is not among the tables to publish: {', '.join(tables)}.")
+    if claims is None:
+        claims = HEADLINES if main else ()
+    headlines = read_headlines(root, claims)
+    if missing := {f"{one.finding.paper}/{one.finding.table}" for one in headlines} - set(tables):
+        raise DataError(
+            f"README.md shows cells of {', '.join(sorted(missing))}, which is not published with them. Publish it "
+            "too, or leave README.md as it is: pretrieve publish --no-readme"
+        )
     target = repository / "results" / "published" / f"{date}-{root.name}-{commit[:7]}"
     if target.exists():
         raise PretrieveError(f"{target}: exists already; this run is published. Remove the folder to publish it again.")
@@ -77,10 +85,10 @@ def publish(
     docs = repository / "docs"
     earlier = earlier_tables(target.parent, root.name, tables)
     results = results_page(root, tables, figures, folder, date, commit, earlier)
-    if main:
-        pages = {docs / "results.md": results, readme: _replace_section(readme, readme_section(root, shown, folder))}
-    else:
-        pages = {docs / f"results-{root.name}.md": results}
+    page = docs / ("results.md" if main else f"results-{root.name}.md")
+    pages = {page: results}
+    if headlines:
+        pages[readme] = _replace_section(readme, readme_section(root, headlines, folder, page.name))
 
     part = target.with_name(f".{target.name}.part")
     shutil.rmtree(part, ignore_errors=True)  # left by a publication that was killed
@@ -99,6 +107,8 @@ def publish(
     # All of it, for config/ changes.
     text = yaml.safe_dump(config, sort_keys=False, allow_unicode=True, width=130)
     (part / "config.yaml").write_text(text, encoding="utf-8")
+    if headlines:
+        (part / HEADLINES_FILE).write_bytes(headline_picture(headlines, root.name))
     curves = _copy_curves(root, part / "curves")
     (part / "README.md").write_text(index_page(root, tables, figures, curves, date, commit), encoding="utf-8")
     os.replace(part, target)

@@ -35,7 +35,7 @@ def make_checkpoint(start: str, out: Path) -> str:
     """
     name = start.removeprefix(f"hub:{OWNER}/").lower()
     if name == start.lower():
-        raise ConfigError(f"start {start!r}: not of a rehearsal; expected hub:{OWNER}/NAME.")
+        raise ConfigError(f"start {start!r}: not one of a rehearsal; expected hub:{OWNER}/NAME.")
     folder = out.parent
     folder.mkdir(parents=True, exist_ok=True)
     t5 = re.search(r"t5[-_.0-9a-z]*?-(small|base|large)", name)

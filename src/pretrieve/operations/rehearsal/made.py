@@ -1,5 +1,5 @@
-"""Made files by the names of the sources that they play, packed as their publishers pack them; here are the pre-training texts
-and vocabularies: a dump of Wikipedia, BookCorpus, BERT's ``vocab.txt``."""
+"""Made files by the names of the sources that they substitute for, packed as their publishers pack them; here are the
+pre-training texts and vocabularies: a dump of Wikipedia, BookCorpus, BERT's ``vocab.txt``."""
 
 from __future__ import annotations
 
@@ -75,13 +75,13 @@ FORMS: dict[str, Callable[[], bytes]] = {
 def make(name: str, out: Path) -> int:
     """Write the made file of a source, packed by the ending of ``out``; returns its size in bytes.
 
-    The same file comes out every time.
+    Equal calls write equal files.
 
-    Raises ConfigError for a source that no made file plays.
+    Raises ConfigError for a source without a made substitute.
     """
     if name not in FORMS:
         raise ConfigError(
-            f"source {name!r}: no made file plays it in a rehearsal{nearest(name, FORMS)}; rehearse a scale whose data sets "
+            f"source {name!r}: a rehearsal makes no substitute for it{nearest(name, FORMS)}; rehearse a scale whose data sets "
             f"have one (src/pretrieve/operations/rehearsal), or write its layout there. There are {len(FORMS)}."
         )
     content = FORMS[name]()

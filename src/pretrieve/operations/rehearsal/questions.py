@@ -72,7 +72,7 @@ def mrqa(split: str) -> bytes:
 
 
 def candidates(split: str, name: str) -> bytes:
-    """``candidates.json``: where each sentence of a context stands; ends are exclusive."""
+    """``candidates.json``: where each sentence of a context is; ends are exclusive."""
     lines = []
     for b in asked(split):
         begin = 0

@@ -1,8 +1,8 @@
-"""The little world that all made files tell of: sixty buildings, what stands about each on its page, and questions.
+"""The little world of all made files: sixty buildings, a page about each, and questions.
 
 Every made file is a view of it, so that files which belong together fit: a question of MS MARCO's made queries is answered by
 the passage that its made judgements name, and FanOutQA's made pages are pages of the made dump. Everything follows from the
-number of a building; nothing is drawn anew. The words mean nothing, and so do scores on them.
+number of a building. The words mean nothing, and so do scores on them.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ def asked(split: str) -> tuple[Building, ...]:
 
 
 def others(building: Building, count: int) -> list[Building]:
-    """Other buildings: what plays negatives."""
+    """Other buildings: the negatives."""
     return [BUILDINGS[(building.number + 7 * step + 5) % COUNT] for step in range(count)]
 
 

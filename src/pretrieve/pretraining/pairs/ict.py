@@ -13,7 +13,7 @@ class InverseClozeTask:
     """Query: a random sentence of a passage. Document: title [SEP] the passage's other sentences.
 
     In a share ``keep`` of the pairs the sentence stays in the document, so that a model also learns to match words (the
-    ORQA code's ``mask_rate`` of 0.9; the paper does not state it). Passages of a single sentence are left out: without
+    ORQA code's ``mask_rate`` of 0.9; the paper does not state it). Passages of a single sentence are omitted: without
     it nothing would remain.
     """
 

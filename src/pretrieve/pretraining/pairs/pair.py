@@ -1,6 +1,6 @@
 """What every pair sampler gives: index triples over the token store, no text.
 
-A pre-training pair is a query sentence and a document passage, of which one sentence may be left out. Three integers and
+A pre-training pair is a query sentence and a document passage, of which one sentence may be omitted. Three integers and
 a flag say it, so that a million pairs cost milliseconds and nothing is ever written to disk.
 """
 
@@ -17,7 +17,7 @@ from pretrieve.text.token_store import TokenStore
 
 @dataclass(frozen=True)
 class Pairs:
-    """n pairs: query sentence ids, document passage ids, sentence ids left out of the document (-1: none), whether the
+    """n pairs: query sentence ids, document passage ids, sentence ids excluded from the document (-1: none), whether the
     document carries its article's title; all (n,)."""
 
     query: np.ndarray
@@ -33,7 +33,7 @@ class Pairs:
 
     @staticmethod
     def concatenate(parts: list[Pairs]) -> Pairs:
-        """All pairs of several batches behind one another."""
+        """All pairs of several batches one after another."""
         return Pairs(*(np.concatenate(column) for column in zip(*(vars(part).values() for part in parts), strict=True)))
 
 

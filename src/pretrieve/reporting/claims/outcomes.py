@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 
 import numpy as np
-from scipy.stats import rankdata
+import scipy
 
 from pretrieve.evaluation.significance import Estimate, crossed_draws, crossed_estimate, independent_estimate
 from pretrieve.reporting.claims.claims import Claim, Place
@@ -119,7 +119,7 @@ def _correlation(outcome: Outcome, claim: Claim, draws: np.ndarray | None) -> Ou
 
 def _spearman(rows: np.ndarray, against: Sequence[float]) -> np.ndarray:
     """Spearman's correlation of each row (r, k) with k numbers; 0 where all are equal."""
-    ranks, given = rankdata(rows, axis=1), rankdata(against)
+    ranks, given = scipy.stats.rankdata(rows, axis=1), scipy.stats.rankdata(against)
     ranks, given = ranks - ranks.mean(1, keepdims=True), given - given.mean()
     sizes = np.sqrt((ranks**2).sum(1) * (given**2).sum())
     return np.divide(ranks @ given, sizes, out=np.zeros(len(rows)), where=sizes > 0)

@@ -10,8 +10,8 @@ from pretrieve.references.figures import Measure
 
 class Found(NamedTuple):
     """What there is for one x: a value for each seed, or the reason (``status`` not-run or failed) why there is none.
-    ``beyond``, ``ahead_from``: as :class:`~pretrieve.reporting.figures.points.Point` has them; ``interval``: low and high, in
-    the unit of the values."""
+    ``beyond``, ``ahead_from``: as :class:`~pretrieve.reporting.figures.points.Point` has them; ``interval``: low and high, and
+    ``chance``: what guessing scores, as fractions like the values."""
 
     values: tuple[float, ...]
     measure: Measure = Measure("", "", "")
@@ -20,6 +20,7 @@ class Found(NamedTuple):
     beyond: str = ""
     interval: tuple[float, float] | None = None
     ahead_from: str = ""
+    chance: float | None = None
 
 
 class NotMeasured(Exception):

@@ -1,14 +1,13 @@
-"""Marks on the axes of a figure: lines with error bars, bars, the dots of maps, and what the paper published.
+"""Marks on the axes of a figure: lines and points with their intervals, bars, the dots of maps.
 
-A method looks the same everywhere (:mod:`pretrieve.references.palette`). What has no value is said and not left
-blank; bars have their value beside them, for one near 0 cannot be seen beside what the paper published.
+A method looks the same everywhere (:mod:`pretrieve.references.palette`). Lines join numbers, and names that have an order; names
+without one have points side by side. What has no value is said and not left blank; bars have their value above them.
 """
 
 from __future__ import annotations
 
-import math
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from matplotlib.axes import Axes
@@ -16,24 +15,28 @@ from matplotlib.lines import Line2D
 
 from pretrieve.references.figures import Panel, Series
 from pretrieve.references.palette import METHODS, Look
+from pretrieve.reporting.figures.ground import (
+    CHANCE_LEVEL,
+    chance_lines,
+    is_far,
+    is_relative,
+    levels_of,
+    set_limits,
+)
 from pretrieve.reporting.figures.points import AS_PUBLISHED, Point, is_measured
-from pretrieve.reporting.figures.stars import PUBLISHED, draw_stars, star
 
-#: From so many points on a line has no markers, and a band in place of error bars.
+#: From so many points on a line has few markers.
 MANY_POINTS = 20
 #: Up to so many points each x has a tick.
 FEW_POINTS = 8
 GREY = "#555555"
-#: A level so many times the range of the lines away from them is not drawn to scale.
-FAR = 2
 #: The legend's word for values that guessing has too; they are grey and hollow.
-CHANCE, AT_CHANCE = "≈ chance", {"linestyle": "none", "marker": "o", "markersize": 9, "zorder": 5}
+CHANCE, AT_CHANCE = "≈ chance", {"linestyle": "none", "marker": "o", "markersize": 9, "zorder": 5, "clip_on": False}
 AT_CHANCE |= {"markerfacecolor": "#DDDDDD", "markeredgecolor": "#888888"}
-#: An axis of relative changes is logarithmic beyond ± so many per cent where the largest is more than ``TOO_FAR`` and the
-#: smallest less than a twentieth of it: on a linear one the small changes would all lie on 0.
-LINEAR, TOO_FAR, FLATTENED = 10, 100, 20
-#: Up to so many bars there is room for a number across each.
-FEW_BARS = 6
+#: Up to so many bars with so many letters there is room for a number across each.
+FEW_BARS, FEW_LETTERS = 6, 5
+#: Room for what stands side by side at a name, at most this much for each series, less where lines join it, and for all.
+BESIDE, JOINED_BESIDE, ALL_BESIDE = 0.12, 0.07, 0.7
 
 
 @dataclass
@@ -46,49 +49,72 @@ class Legend:
         self.handles.setdefault(label, handle)
 
 
-def draw_panel(
-    axes: Axes, panel: Panel, points: Sequence[Point], published: bool, shown: Legend, lettered: bool
-) -> None:
-    """Draw the ``points`` of a panel, measured or (``published``) as the paper has them, and note in ``shown`` what a legend
-    needs. ``lettered``: the panel's letter stands in its title."""
+@dataclass(frozen=True)
+class View:
+    """What one pair of axes shows: the series of ``panel``, measured or as ``published``. ``names``: x of a category → what its
+    tick says, where that is not x."""
+
+    panel: Panel
+    published: bool = False
+    names: Mapping[str, str] = field(default_factory=dict)
+
+
+def draw_view(axes: Axes, view: View, points: Sequence[Point], shown: Legend, lettered: bool) -> None:
+    """Draw the ``points`` of a panel, and note in ``shown`` what a legend needs. ``lettered``: the panel's letter stands in its
+    title."""
+    panel, published = view.panel, view.published
     letter = f"({panel.name}) " if lettered and len(panel.name) == 1 else ""
-    # The published values stand beside the measured ones, so their axes need not say again of what.
-    axes.set_title(textwrap.fill("As published" if published else f"{letter}{panel.title}", 46), loc="left")
+    title = f"{letter}{panel.title}{', as published' if published else ''}"
+    axes.set_title(textwrap.fill(title, 30), loc="left")
     axes.set_xlabel(panel.x.text)
     axes.set_ylabel(textwrap.fill(panel.y.text, 26))
     if panel.draw == "scatter":
         _scatter(axes, panel, points, shown)
         return
     axes.grid(axis="y")
-    names = _categories(panel, points)
+    places = _places(view, points)
+    if is_relative(panel) and not published:
+        points = _without_chance(axes, points, places)
+    set_limits(axes, panel, points, published)
     if panel.draw == "bar":
-        _bars(axes, panel, points, names, shown)
+        _bars(axes, view, points, places, shown)
     else:
-        stars = _lines(axes, panel, points, names, published, shown)
-    if panel.x.scale == "category":
-        axes.set_xticks(range(len(names)), names)
-        axes.set_xlim(-0.5, len(names) - 0.5)
-        if sum(map(len, names)) > 24:
+        _lines(axes, view, points, places, shown)
+    _name_x(axes, view, points, places)
+    if not any(_has_value(point, published) for point in points):
+        axes.set_yticks([])
+        axes.text(0.5, 0.5, _instead(points), transform=axes.transAxes, ha="center", va="center", color=GREY)
+
+
+def _places(view: View, points: Sequence[Point]) -> dict[str, float]:
+    """x → where it lies: of every name, and of numbers that have a value."""
+    names = view.panel.x.is_names
+    xs = dict.fromkeys(point.x for point in points if point.x and (names or _has_value(point, view.published)))
+    return {x: float(i if names else x) for i, x in enumerate(xs)}
+
+
+def _name_x(axes: Axes, view: View, points: Sequence[Point], places: Mapping[str, float]) -> None:
+    """Ticks of the axis of x."""
+    panel = view.panel
+    if panel.x.is_names:
+        words = [view.names.get(x, x) for x in places]
+        axes.set_xticks(list(places.values()), words)
+        axes.set_xlim(-0.5, len(places) - 0.5)
+        if sum(map(len, words)) > 24:
             axes.tick_params(axis="x", rotation=28)
             for label in axes.get_xticklabels():
                 label.set_horizontalalignment("right")
                 label.set_rotation_mode("anchor")
-        _mark_missing(axes, panel, points, names, published)
-    else:
-        ticks = sorted({float(point.x) for point in points if point.x})  # of a level there is none
-        if panel.x.scale == "log2":
-            axes.set_xscale("log", base=2)
-            axes.minorticks_off()
-        counted = any(series.kind in ("tokens", "gain") for series in panel.series)  # at no round numbers
-        if panel.x.scale == "log2" or (len(ticks) <= FEW_POINTS and not counted):
-            axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
-        axes.margins(x=0.08)
-    if panel.draw == "line" and stars:
-        draw_stars(axes, stars, points)  # at the edge by where x lies on the axes, so these are ready
-        shown.add(PUBLISHED, Line2D([], [], **star(Look(GREY, "*"))))
-    if not any(_shown(point, published) for point in points):
-        axes.set_yticks([])
-        axes.text(0.5, 0.5, _instead(points), transform=axes.transAxes, ha="center", va="center", color=GREY)
+        _mark_missing(axes, points, places, view.published)
+        return
+    ticks = sorted(set(places.values()))
+    if panel.x.scale == "log2":
+        axes.set_xscale("log", base=2)
+        axes.minorticks_off()
+    counted = any(series.kind in ("tokens", "gain", "steps") for series in panel.series)  # at no round numbers
+    if panel.x.scale == "log2" or (len(ticks) <= FEW_POINTS and not counted):
+        axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+    axes.margins(x=0.08)
 
 
 def _instead(points: Sequence[Point]) -> str:
@@ -96,83 +122,108 @@ def _instead(points: Sequence[Point]) -> str:
     return "failed" if any(point.status == "failed" for point in points) else "not run at this scale"
 
 
-def _shown(point: Point, published: bool) -> bool:
-    return bool(point.published) if published else is_measured(point) or bool(point.published)
-
-
-def _categories(panel: Panel, points: Sequence[Point]) -> list[str]:
-    return list(dict.fromkeys(point.x for point in points if point.x)) if panel.x.scale == "category" else []
-
-
-def _at(x: str, names: Sequence[str]) -> float:
-    return float(names.index(x)) if names else float(x)
+def _has_value(point: Point, published: bool) -> bool:
+    return bool(point.published) if published else is_measured(point)
 
 
 def _of(series: Series, points: Sequence[Point]) -> list[Point]:
     return [point for point in points if point.series in (series.name, series.name + AS_PUBLISHED)]
 
 
-def _lines(
-    axes: Axes, panel: Panel, points: Sequence[Point], names: Sequence[str], published: bool, shown: Legend
-) -> list[tuple[float, Point, Look]]:
-    """Draw the lines. Returns the published values that are to stand among them."""
-    if panel.y.unit == "%" and any(series.relative_to for series in panel.series):
-        axes.axhline(0, color=GREY, linewidth=1)
-        if not published:
-            _spread(axes, [float(point.y) for point in points if is_measured(point)])
-    if any(series.kind == "gain" for series in panel.series):
-        axes.axhline(0, color=GREY, linewidth=1)
-    stars: list[tuple[float, Point, Look]] = []
-    for order, series in enumerate(panel.series):
-        look, own = METHODS[series.method], _of(series, points)
-        stated = [(_at(point.x, names), float(point.published)) for point in own if point.published]
-        line = _style(series, look)
-        if series.kind == "level":
-            _level(axes, series, [float(point.y) for point in own if is_measured(point)], points, shown)
-            continue
-        if published:
-            if stated:
-                shown.add(series.label, axes.plot(*zip(*stated, strict=True), **line)[0])
-            continue
-        there = sorted((point for point in own if is_measured(point)), key=lambda point: _at(point.x, names))
-        if there:
-            xs, ys = [_at(point.x, names) for point in there], [float(point.y) for point in there]
-            sds = [float(point.sd or 0) for point in there]
-            if all(point.low for point in there):
-                ends = ([float(getattr(point, end)) for point in there] for end in ("low", "high"))
-                axes.fill_between(xs, *ends, color=line["color"], alpha=0.12, linewidth=0)
-                sds = []
-            if len(there) > MANY_POINTS:
-                line |= {"markevery": max(1, len(there) // 8)}
-            if any(sds) and len(there) > MANY_POINTS:
-                low, high = ([y + sign * sd for y, sd in zip(ys, sds, strict=True)] for sign in (-1, 1))
-                axes.fill_between(xs, low, high, color=line["color"], alpha=0.2, linewidth=0)
-            elif any(sds):
-                # Bars of neighbours stand side by side, or they would be read as one.
-                shift = 0.0 if not names else 0.06 * (order - (len(panel.series) - 1) / 2)
-                xs = [x + shift for x in xs]
-                axes.errorbar(xs, ys, sds, fmt="none", ecolor=line["color"], elinewidth=1.2, capsize=3)
-            shown.add(series.label, axes.plot(xs, ys, **line)[0])
-            _at_chance(axes, xs, there, shown)
-        if not panel.published_panel:
-            stars += [(_at(point.x, names), point, look) for point in own if point.published]
-    return stars
+def _without_chance(axes: Axes, points: Sequence[Point], places: Mapping[str, float]) -> list[Point]:
+    """The points without those that are relative to a score that guessing has, which a word stands for: such a ratio says
+    nothing, however large it is."""
+    guessed = []
+    for x, place in places.items():
+        there = [point for point in points if point.x == x and is_measured(point)]
+        if there and all(point.beyond_chance == "no" for point in there):
+            guessed += there
+            _say(axes, place, CHANCE)
+    return [point for point in points if point not in guessed]
 
 
-def _level(axes: Axes, series: Series, levels: Sequence[float], points: Sequence[Point], shown: Legend) -> None:
-    """A line across the axes; one far from all lines is a number at their edge, for it would press these together."""
-    look = METHODS[series.method]
-    drawn = [float(point.y) for point in points if point.x and is_measured(point)]
-    for y in levels:
-        room = FAR * (max(drawn) - min(drawn)) if drawn else math.inf
-        if drawn and not min(drawn) - room <= y <= max(drawn) + room:
-            up = y > max(drawn)
-            place = {"xy": (0.98, 0.95 if up else 0.05), "ha": "right", "va": "top" if up else "bottom"}
-            text = f"{series.label} {y:.3g} {'↑' if up else '↓'}"
-            axes.annotate(text, xycoords="axes fraction", color=look.colour, fontsize=10, **place)
+def _say(axes: Axes, place: float, word: str) -> None:
+    """A word in place of the values of a category."""
+    across = axes.get_xaxis_transform()
+    axes.text(place, 0.04, word, transform=across, rotation=90, ha="center", va="bottom", color=GREY, fontsize=10)
+
+
+def _lines(axes: Axes, view: View, points: Sequence[Point], places: Mapping[str, float], shown: Legend) -> None:
+    panel = view.panel
+    if is_relative(panel) or any(series.kind == "gain" for series in panel.series):
+        axes.axhline(0, color=GREY, linewidth=1)
+    plain = [series for series in panel.series if series.kind != "level"]
+    step = {"category": min(BESIDE, ALL_BESIDE / len(plain)), "ordered": JOINED_BESIDE}.get(panel.x.scale, 0.0)
+    for order, series in enumerate(plain):
+        there = [point for point in _of(series, points) if _has_value(point, view.published) and point.x]
+        there.sort(key=lambda point: places[point.x])
+        if not there:
+            continue
+        shift = step * (order - (len(plain) - 1) / 2)
+        xs = [places[point.x] + shift for point in there]
+        line = _style(series, METHODS[series.method])
+        if panel.x.scale == "category":  # nothing lies between two tasks
+            line |= {"linestyle": "none"}
+        if view.published:
+            ys = [float(point.published) for point in there]
+            line |= {"markerfacecolor": "white", "markeredgewidth": 1.8}
         else:
-            line = axes.axhline(y, color=look.colour, linestyle=(0, look.dash), linewidth=1.5)
-            shown.add(series.label, line)
+            ys = [float(point.y) for point in there]
+            _intervals(axes, panel, xs, there, line["color"])
+        if len(there) > MANY_POINTS:
+            line |= {"markevery": max(1, len(there) // 8)}
+        shown.add(series.label, axes.plot(xs, ys, **line, clip_on=False)[0])
+        if not view.published:
+            _at_chance(axes, xs, there, shown)
+    if not view.published:
+        _levels(axes, panel, points, shown)
+        _chance(axes, panel, points, places, shown)
+
+
+def _ends(point: Point) -> tuple[float, float] | None:
+    """The interval of a point; where none is known, ± its deviation over seeds."""
+    if point.low:
+        return float(point.low), float(point.high)
+    return (float(point.y) - float(point.sd), float(point.y) + float(point.sd)) if point.sd else None
+
+
+def _intervals(axes: Axes, panel: Panel, xs: Sequence[float], points: Sequence[Point], colour: str) -> None:
+    """A band along numbers, a bar at each name."""
+    with_ends = [(x, float(point.y), ends) for x, point in zip(xs, points, strict=True) if (ends := _ends(point))]
+    if not with_ends:
+        return
+    xs, ys, ends = zip(*with_ends, strict=True)
+    lows, highs = zip(*ends, strict=True)
+    if panel.x.is_names:
+        # The rounded value may lie a last digit outside.
+        sizes = [[max(0.0, y - low) for y, low in zip(ys, lows, strict=True)]]
+        sizes.append([max(0.0, high - y) for y, high in zip(ys, highs, strict=True)])
+        axes.errorbar(xs, ys, sizes, fmt="none", ecolor=colour, elinewidth=1.2, capsize=3)
+    else:
+        axes.fill_between(xs, lows, highs, color=colour, alpha=0.14, linewidth=0)
+
+
+def _levels(axes: Axes, panel: Panel, points: Sequence[Point], shown: Legend) -> None:
+    """Lines across the axes; one far from all values is a number at their edge, for it would press these together."""
+    drawn = [float(point.y) for point in points if point.x and is_measured(point)]
+    levels = levels_of(panel, points)
+    for series in (series for series in panel.series if series.name in levels):
+        look, y = METHODS[series.method], levels[series.name]
+        if is_far(y, drawn):
+            place = {"xy": (0.98, 0.95), "ha": "right", "va": "top"}
+            axes.annotate(
+                f"{series.label} {y:.3g} ↑", xycoords="axes fraction", color=look.colour, fontsize=10, **place
+            )
+        else:
+            shown.add(series.label, axes.axhline(y, color=look.colour, linestyle=(0, look.dash), linewidth=1.5))
+
+
+def _chance(axes: Axes, panel: Panel, points: Sequence[Point], places: Mapping[str, float], shown: Legend) -> None:
+    if any(series.value == "chance" for series in panel.series):
+        return  # the figure has a series for it
+    handle = chance_lines(axes, panel, points, places)
+    if handle is not None:
+        shown.add(CHANCE_LEVEL, handle)
 
 
 def _at_chance(axes: Axes, xs: Sequence[float], points: Sequence[Point], shown: Legend) -> None:
@@ -180,19 +231,6 @@ def _at_chance(axes: Axes, xs: Sequence[float], points: Sequence[Point], shown: 
     guessed = [(x, float(point.y)) for x, point in zip(xs, points, strict=True) if point.beyond_chance == "no"]
     if guessed:
         shown.add(CHANCE, axes.plot(*zip(*guessed, strict=True), **AT_CHANCE)[0])
-
-
-def _spread(axes: Axes, values: Sequence[float]) -> None:
-    """Make y logarithmic beyond ± ``LINEAR`` where few large values would flatten the rest, and say so."""
-    sizes = [abs(value) for value in values if value]
-    if not sizes or max(sizes) <= TOO_FAR or min(sizes) * FLATTENED >= max(sizes):
-        return
-    axes.set_yscale("symlog", linthresh=LINEAR)
-    powers = [10.0**n for n in range(1, len(f"{max(sizes):.0f}") + 1)]
-    ticks = [*(-power for power in reversed(powers)), 0.0, *powers]
-    axes.set_yticks(ticks, [f"{tick:,.0f}".replace("-", "−") for tick in ticks])
-    axes.set_ylim(min([0.0, *values]) * 2 - LINEAR / 2, max([0.0, *values]) * 2 + LINEAR / 2)
-    axes.set_ylabel(f"{axes.get_ylabel()},\nlogarithmic beyond ±{LINEAR}")
 
 
 def _style(series: Series, look: Look) -> dict:
@@ -208,61 +246,42 @@ def _style(series: Series, look: Look) -> dict:
     return line
 
 
-def _bars(axes: Axes, panel: Panel, points: Sequence[Point], names: Sequence[str], shown: Legend) -> None:
+def _bars(axes: Axes, view: View, points: Sequence[Point], places: Mapping[str, float], shown: Legend) -> None:
+    panel = view.panel
     wide = 0.88 / len(panel.series)
-    tops: list[tuple[float, Point, list[float]]] = []  # place, point, what must not lie under its number
+    tops: list[tuple[float, float, str]] = []  # place, height with its interval, number
     for order, series in enumerate(panel.series):
-        look, own = METHODS[series.method], _of(series, points)
-        shift = wide * (order - (len(panel.series) - 1) / 2)
-        there = [point for point in own if is_measured(point)]
-        if there:
-            xs = [_at(point.x, names) + shift for point in there]
-            bars = axes.bar(
-                xs,
-                [float(point.y) for point in there],
-                wide * 0.92,
-                color=look.colour,
-                hatch=look.hatch,
-                edgecolor="white",
-                linewidth=0,
-            )
-            shown.add(series.label, bars)
+        look = METHODS[series.method]
+        there = [point for point in _of(series, points) if _has_value(point, view.published)]
+        if not there:
+            continue
+        xs = [places[point.x] + wide * (order - (len(panel.series) - 1) / 2) for point in there]
+        numbers = [point.published if view.published else point.y for point in there]
+        fill = {"facecolor": "white", "edgecolor": look.colour, "linewidth": 1.4} if view.published else {}
+        fill = fill or {"color": look.colour, "edgecolor": "white", "linewidth": 0}
+        bars = axes.bar(xs, list(map(float, numbers)), wide * 0.92, hatch=look.hatch, **fill)
+        shown.add(series.label, bars)
+        if not view.published:
+            _intervals(axes, panel, xs, there, "black")
             _at_chance(axes, xs, there, shown)
-            sds = [float(point.sd or 0) for point in there]
-            if any(sds):
-                axes.errorbar(
-                    xs,
-                    [float(p.y) for p in there],
-                    sds,
-                    fmt="none",
-                    ecolor="black",
-                    elinewidth=1.2,
-                    capsize=4,
-                )
-            for x, point in zip(xs, there, strict=True):
-                tops.append((x, point, [float(point.published)] if point.published else []))
-        stated = [(_at(point.x, names) + shift, float(point.published)) for point in own if point.published]
-        if stated:
-            axes.plot(*zip(*stated, strict=True), **(star(look) | {"markersize": 12}))
-            shown.add(PUBLISHED, Line2D([], [], **star(Look(GREY, "*"))))
+        for x, point, number in zip(xs, there, numbers, strict=True):
+            ends = None if view.published else _ends(point)
+            tops.append((x, max(0.0, float(number), *(ends or ())), number))
+    if not view.published:
+        _chance(axes, panel, points, places, shown)
     _numbers(axes, tops)
 
 
-def _numbers(axes: Axes, tops: Sequence[tuple[float, Point, list[float]]]) -> None:
-    """The value of each bar above it, or above the star that would lie on it. ``tops``: place, point, its stars."""
-    axes.margins(y=0.2)
-    low, high = axes.get_ylim()
-    upright = len(tops) > FEW_BARS
-    need = (0.26 if upright else 0.13) * (high - low)
-    for x, point, stars in tops:
-        y = max(0.0, float(point.y) + float(point.sd or 0))
-        for at in stars:
-            y = at + 0.03 * (high - low) if y - 0.05 * (high - low) < at < y + need else y
-        text = point.y if abs(float(point.y)) < 0.1 else f"{float(point.y):.3g}"
+def _numbers(axes: Axes, tops: Sequence[tuple[float, float, str]]) -> None:
+    """The value of each bar above it and its interval."""
+    texts = [number if abs(float(number)) < 0.1 else f"{float(number):.3g}" for *_, number in tops]
+    upright = len(tops) > FEW_BARS or any(len(text) > FEW_LETTERS for text in texts)
+    top = axes.get_ylim()[1]
+    for (x, y, _), text in zip(tops, texts, strict=True):
         axes.annotate(
             text.replace("-", "−"),
-            (x, y),
-            xytext=(0, 3),
+            (x, min(y, 0.82 * top)),
+            xytext=(0, 6),
             textcoords="offset points",
             ha="center",
             va="bottom",
@@ -271,18 +290,14 @@ def _numbers(axes: Axes, tops: Sequence[tuple[float, Point, list[float]]]) -> No
         )
 
 
-def _mark_missing(axes: Axes, panel: Panel, points: Sequence[Point], names: Sequence[str], published: bool) -> None:
+def _mark_missing(axes: Axes, points: Sequence[Point], places: Mapping[str, float], published: bool) -> None:
     """Say at a category for which nothing was run that it was not forgotten."""
     if published or not any(is_measured(point) for point in points):
         return
-    for place, name in enumerate(names):
-        words = {point.status for point in points if point.x == name}
+    for x, place in places.items():
+        words = {point.status for point in points if point.x == x}
         if words and words <= {"not-run", "failed"}:
-            transform = axes.get_xaxis_transform()
-            word = " and ".join(sorted(words))
-            axes.text(
-                place, 0.04, word, transform=transform, rotation=90, ha="center", va="bottom", color=GREY, fontsize=10
-            )
+            _say(axes, place, " and ".join(sorted(words)))
 
 
 def _scatter(axes: Axes, panel: Panel, points: Sequence[Point], shown: Legend) -> None:

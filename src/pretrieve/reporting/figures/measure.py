@@ -17,14 +17,17 @@ from typing import Any
 from pretrieve.analysis.plan import PRETRAINED
 from pretrieve.base import paths
 from pretrieve.base.errors import ConfigError, DataError
-from pretrieve.evaluation.metrics import Scores, evaluate, read_qrels
+from pretrieve.evaluation.metrics import Scores as StepScores
+from pretrieve.evaluation.metrics import evaluate, read_qrels
+from pretrieve.evaluation.significance import Estimate
 from pretrieve.references.figures import UNITS, Figure, Measure, Panel, Series
 from pretrieve.references.tables import Cell, Table, parse_number
 from pretrieve.reporting.claims.measured import bases_of
 from pretrieve.reporting.figures import maps
 from pretrieve.reporting.figures.found import Found, NotMeasured, there
-from pretrieve.reporting.figures.guesses import cell_of, level_of_steps, scores_beyond, step_beyond
+from pretrieve.reporting.figures.guesses import cell_of, level_of_steps, step_beyond
 from pretrieve.reporting.figures.points import AS_PUBLISHED, Point
+from pretrieve.reporting.figures.scores import Scores, interval_of
 from pretrieve.reporting.figures.token_curves import TokenCurves
 from pretrieve.reporting.tables.filling import judge
 from pretrieve.reporting.tables.results import ResultFiles, Setting
@@ -73,6 +76,7 @@ class _Measurer:
         bases = bases_of(
             {name: {"start": setting.starts.get(name)} for name in {*setting.starts, *setting.starts.values()}}
         )
+        self._scores = Scores(setting.tables, self._files, bases)
         self._curves = TokenCurves(setting.tables, setting.starts, bases)
 
     def panel(self, panel: Panel) -> list[Point]:
@@ -92,7 +96,7 @@ class _Measurer:
 
     def _series(self, panel: Panel, series: Series) -> dict[str, Found]:
         of_kind: Mapping[str, Callable[[Panel, Series], dict[str, Found]]] = {
-            "scores": self._scores,
+            "scores": self._scores.of_series,
             "analysis": self._analysis,
             "steps": self._steps,
             "map": lambda panel, series: {"": self._try(series.points[""], lambda seed: 0.0)},
@@ -119,54 +123,13 @@ class _Measurer:
         except NotMeasured as why:
             return Found((), measure, *why.args)
 
-    def _metrics_file(self, measure: Measure, seed: int) -> str:
-        return there(paths.metrics_file(self._tables.root, measure.system, self._dataset(measure), seed))
-
     def _dataset(self, measure: Measure) -> str:
         return self._tables.roles.get(measure.role, "")
-
-    def _scores(self, panel: Panel, series: Series) -> dict[str, Found]:
-        common = self._common_queries(panel) if series.common_queries else None
-
-        def score(measure: Measure, seed: int) -> float:
-            path = self._metrics_file(measure, seed)
-            if common is None:
-                return self._files.number(path, "metrics", measure.metric)
-            values = self._files.per_query(path, measure.metric)
-            if not values or not common:
-                raise NotMeasured("not-run", "its points have no test query in common that has a value of its own")
-            return fmean(values[query] for query in common)
-
-        def value(measure: Measure, seed: int) -> float:
-            own = score(measure, seed)
-            if not series.relative_to:
-                return own
-            base = score(measure._replace(system=series.relative_to), seed)
-            if base == 0:
-                raise NotMeasured("not-run", f"{series.relative_to} scores 0, to which nothing has a ratio")
-            return (own - base) / base
-
-        found = {x: self._try(measure, lambda seed, m=measure: value(m, seed)) for x, measure in series.points.items()}
-        beyond = {x: scores_beyond(self._tables, self._files, series, point.measure) for x, point in found.items()}
-        return {x: point._replace(beyond=beyond[x]) for x, point in found.items()}
-
-    def _common_queries(self, panel: Panel) -> list[str]:
-        """Queries with a value in every metrics file of the panel that is there, sorted."""
-        shared: set[str] | None = None
-        for series in panel.series:
-            for measure in series.points.values():
-                if not series.common_queries or self._tables.why_not_run(cell_of(measure)):
-                    continue
-                for seed in self._tables.seeds_of(cell_of(measure)):
-                    path = paths.metrics_file(self._tables.root, measure.system, self._dataset(measure), seed)
-                    if Path(path).is_file():
-                        queries = set(self._files.per_query(path, measure.metric) or ())
-                        shared = queries if shared is None else shared & queries
-        return sorted(shared or ())
 
     def _analysis(self, panel: Panel, series: Series) -> dict[str, Found]:
         path = there(analysis_file(series, self._setting))
         by_x: dict[str, dict[int, float]] = {}
+        spread: dict[str, list[tuple[float, float]]] = {}  # x → (variance of the mean over texts, degrees of freedom)
         with open(path, newline="", encoding="utf-8") as stream:
             reader = csv.DictReader(stream)
             wanted = ("encoder", "seed", "stage", series.x, series.y)
@@ -177,6 +140,9 @@ class _Measurer:
                 finetuned = row["stage"] != PRETRAINED
                 if row["encoder"] == series.encoder and finetuned == (series.stage != PRETRAINED):
                     by_x.setdefault(row[series.x], {})[int(row["seed"])] = float(row[series.y])
+                    if row.get("sd"):
+                        n = int(row["n"])
+                        spread.setdefault(row[series.x], []).append((float(row["sd"]) ** 2 / n, n - 1))
         seeds = self._tables.seeds
         for x, values in by_x.items():
             if missing := [seed for seed in seeds if seed not in values]:
@@ -184,7 +150,8 @@ class _Measurer:
         if not by_x:
             raise DataError(f"{path}: no row of {series.encoder}, {series.stage}. Delete the file and make it again.")
         measure = Measure("", "", series.y)
-        return {x: Found(tuple(values[seed] for seed in seeds), measure) for x, values in by_x.items()}
+        found = {x: Found(tuple(values[seed] for seed in seeds), measure) for x, values in by_x.items()}
+        return {x: point._replace(interval=_of_texts(point.values, spread.get(x, []))) for x, point in found.items()}
 
     def _steps(self, panel: Panel, series: Series) -> dict[str, Found]:
         """Scores of the runs in ``steps/`` of the retriever's directory, on the test queries of its size."""
@@ -197,7 +164,7 @@ class _Measurer:
         task = Path(paths.task_dir(self._tables.root, dataset))
         queries, qrels = SplitTable(task / "splits.parquet").needed(system.size), read_qrels(task / "qrels.parquet")
         judged = {query: qrels.get(query, {}) for query in queries}
-        by_step: dict[str, list[Scores]] = {}
+        by_step: dict[str, list[StepScores]] = {}
         depth = 0
         for seed in self._tables.seeds:
             folder = Path(paths.retriever_dir(self._tables.root, measure.system, dataset, seed))
@@ -213,8 +180,10 @@ class _Measurer:
             raise DataError(f"{measure.system} on {dataset}: its seeds have runs of different steps. Train it again.")
         level, points = level_of_steps(task, self._files, judged, measure.metric, depth), {}
         for step, found in by_step.items():
+            values = tuple(scores.mean[measure.metric] for scores in found)
+            interval = interval_of(values, [scores.per_query[measure.metric] for scores in found])
             beyond = step_beyond(measure.metric, found, level)
-            points[step] = Found(tuple(scores.mean[measure.metric] for scores in found), measure, beyond=beyond)
+            points[step] = Found(values, measure, beyond=beyond, interval=interval, chance=level)
         return points
 
     # -- maps
@@ -241,7 +210,11 @@ class _Measurer:
         def of_seed(measure: Measure, seed: int) -> float:
             return maps.separation(*self._map(measure, seed, series.space))
 
-        return {x: self._try(measure, lambda seed, m=measure: of_seed(m, seed)) for x, measure in series.points.items()}
+        found = {
+            x: self._try(measure, lambda seed, m=measure: of_seed(m, seed)) for x, measure in series.points.items()
+        }
+        # With as many answers as questions, half of the neighbours of a point that lies anywhere are of its kind.
+        return {x: point._replace(chance=0.5) for x, point in found.items()}
 
     def _map_points(self, panel: Panel, series: Series, found: Found) -> list[Point]:
         if not found.values:
@@ -304,6 +277,7 @@ class _Measurer:
             n_seeds=str(len(values)),
             status=judge(delta, tolerance, self._tables.scale),
             beyond_chance=found.beyond,
+            chance="" if found.chance is None else f"{found.chance * factor:.{digits}f}",
         )
 
     def _published_at(self, panel: Panel, series: Series, x: str) -> tuple[str, float | None]:
@@ -316,6 +290,16 @@ class _Measurer:
             return cell.published, table.tolerance_of(cell)
         own, base = cell.published_value, _cell(table, measure._replace(system=series.relative_to)).published_value
         return ("" if own is None or not base else f"{100 * (own - base) / base:.{UNITS['%']}f}"), series.tolerance
+
+
+def _of_texts(values: Sequence[float], spread: Sequence[tuple[float, float]]) -> tuple[float, float] | None:
+    """The 95 % interval of a mean over texts; ``spread`` for each seed: variance of its mean, degrees of freedom."""
+    if len(spread) < len(values):
+        return None
+    parts = [(fmean(variance for variance, _ in spread), spread[0][1])]  # seeds see the same texts
+    if len(values) > 1:
+        parts.append((stdev(values) ** 2 / len(values), len(values) - 1))
+    return Estimate(fmean(values), tuple(parts)).interval()
 
 
 def _named(panel: Panel, names: Sequence[str]) -> list[Series]:

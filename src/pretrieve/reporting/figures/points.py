@@ -21,8 +21,8 @@ class Point(NamedTuple):
     run and whose x are therefore unknown. ``encoder`` is the encoder of ``system``, or the one that an analysis looked at;
     ``dataset`` played the part of ``role``. ``status`` as in tables. ``beyond_chance``: ``no`` of a score that guessing has
     too (of a change, when one of its two scores is), ``yes`` of a better one, '' where no level is known. ``low``, ``high``:
-    95 % interval over queries and seeds, where tokens are x. ``ahead_from``, of a gain: the x from which on all its intervals
-    are above 0, or :data:`NOT_AHEAD`."""
+    95 % interval over queries (of an analysis, over texts) and seeds, '' where it is not known. ``ahead_from``, of a gain: the x
+    from which on all its intervals are above 0, or :data:`NOT_AHEAD`. ``chance``: what guessing scores, in ``unit``."""
 
     figure: str
     panel: str
@@ -44,6 +44,7 @@ class Point(NamedTuple):
     low: str = ""
     high: str = ""
     ahead_from: str = ""
+    chance: str = ""
 
 
 def is_measured(point: Point) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +22,13 @@ from pretrieve.references.figures import OWN
 from pretrieve.references.palette import look_of
 from pretrieve.references.tables import STATISTICS, Table, load_paper, load_table, titled
 from pretrieve.reporting.claims.ledger import Comparison, Finding, count_verdicts, what_it_shows
-from pretrieve.reporting.figures.points import is_measured, read_points
+from pretrieve.reporting.figures.points import read_points
+from pretrieve.reporting.figures.words import measured_here
+from pretrieve.reporting.report.boards import Board, boards_of
 from pretrieve.reporting.report.fidelity import Choices, encoder_choices, recipe_choices
+from pretrieve.reporting.report.findings import Found, Sentence, claim_counts, sentences
+from pretrieve.reporting.report.league import Pair, Standing
+from pretrieve.reporting.report.paper_order import OrderColumn, Rank, columns_of
 from pretrieve.reporting.report.pictures import Curve, draw_curves, inline_svg, read_curve
 from pretrieve.reporting.report.tables import TableView, anchor_of, cell_anchors, view_table
 from pretrieve.reporting.report.timing import Stage, read_stages
@@ -67,13 +73,16 @@ class ClaimView:
 
 @dataclass(frozen=True)
 class PaperView:
+    """``absent``: (name, topic) of what was not built; ``topics``: address of a table or figure → its caption in the paper."""
+
     name: str
     short: str
     title: str
     source: str
     tables: list[TableView]
     figures: list[FigureView]
-    absent: list[str]
+    absent: list[tuple[str, str]]
+    topics: dict[str, str]
     claims: list[ClaimView]
     pretraining: str
     finetuning: str
@@ -82,10 +91,18 @@ class PaperView:
 
 @dataclass(frozen=True)
 class Report:
-    """All that the template shows. ``hardware``, ``versions``: distinct (term, text) of the tables' manifests."""
+    """All that the template shows. ``day``: of the newest table; ``in_place``: data that was measured in place of the papers';
+    ``counts``: of :func:`~pretrieve.reporting.report.findings.claim_counts`; ``made``: distinct (term, text) of the tables'
+    manifests."""
 
     scale: str
     seeds: Sequence[int]
+    day: str
+    in_place: list[str]
+    found: list[Sentence]
+    counts: list[tuple[str, int, str]]
+    boards: list[Board]
+    orders: list[OrderColumn]
     papers: list[PaperView]
     verdicts: dict[str, int]
     meaning: list[str]
@@ -99,7 +116,7 @@ def collect(plan: Plan, root: Path, references: Path = REFERENCES) -> Report:
 
     Tables and figures are those of the configuration; a paper's others are named as not built.
 
-    Raises DataError when a configured table, its manifest, or the claims are missing or damaged.
+    Raises DataError when a configured table, its manifest, the claims or the league are missing or damaged.
     """
     config, seeds = plan.config, tuple(plan.seeds)
     findings = read_rows(root / "claims.csv", Finding)
@@ -118,18 +135,25 @@ def collect(plan: Plan, root: Path, references: Path = REFERENCES) -> Report:
     }
     drawn = list(config.get("figures", ()))
     figure_addresses = {name: anchor_of(*name.split("/")) for name in drawn}
+    places: dict[str, Line] = {}
+    in_place: dict[str, None] = {}
     for paper in names:
         views, lines, setting = [], [], Setting.of(plan.setting(paper))
         for table in sorted(tables[paper], key=lambda table: table.name):
             path = Path(paths.table_file(str(root), paper, table.name))
             some = read_lines(path)
             lines += some
+            places |= {f"{paper}/{table.name}: {line.row}, {line.column}": line for line in some}
             views.append(view_table(table, some, setting, _manifest(path)))
+        if here := setting.in_place_of(line.role for line in lines if line.status in MEASURED):
+            in_place |= dict.fromkeys(here.split("; "))
         about = load_paper(references / paper / "paper.yaml")
         figures = [_figure(root, plan, name, setting) for name in sorted(drawn) if name.startswith(f"{paper}/")]
         of_paper = [finding for finding in findings if finding.paper == paper]
         known = {name for name in (*plan.all_tables, *plan.figures) if name.split("/")[0] == paper}
         built = {*config["tables"], *drawn}
+        topics = {name: plan.figures[name].caption for name in known & {*plan.figures}}
+        topics |= {name: about["tables"][name.split("/")[1]]["caption"] for name in known & {*plan.all_tables}}
         encoders, families = _systems(lines, config, setting)
         papers.append(
             PaperView(
@@ -139,7 +163,8 @@ def collect(plan: Plan, root: Path, references: Path = REFERENCES) -> Report:
                 source=f"{', '.join(about['authors'])}. {about['venue']} {about['year']}.",
                 tables=views,
                 figures=figures,
-                absent=[_short(name) for name in sorted(known - built)],
+                absent=[(_short(name), topics[name]) for name in sorted(known - built)],
+                topics={anchor_of(*name.split("/")): topic for name, topic in topics.items()},
                 claims=[_claim(finding, comparisons, addresses, figure_addresses) for finding in of_paper],
                 pretraining=_pretraining_curves(root, paper, encoders, seeds),
                 finetuning=_finetuning_curves(root, paper, families, setting),
@@ -153,9 +178,20 @@ def collect(plan: Plan, root: Path, references: Path = REFERENCES) -> Report:
                 ],
             )
         )
+    standings, pairs = read_rows(root / "league.csv", Standing), read_rows(root / "league.pairs.csv", Pair)
+    ranks, words = read_rows(root / "order.csv", Rank), config.get("descriptions", {})
+    boards = boards_of(standings, pairs, config["encoders"], words, addresses)
+    parts = (standings, pairs, boards, findings, comparisons, ranks, places, addresses, config["encoders"], words)
+    newest = max(Path(paths.table_file(str(root), *name.split("/"))).stat().st_mtime for name in config["tables"])
     return Report(
         scale=plan.scale_name,
         seeds=seeds,
+        day=datetime.fromtimestamp(newest, UTC).date().isoformat(),
+        in_place=list(in_place),
+        found=sentences(Found(*parts)),
+        counts=claim_counts(findings),
+        boards=boards,
+        orders=columns_of(ranks),
         papers=papers,
         verdicts=count_verdicts(findings),
         meaning=what_it_shows(plan.scale_name, findings),
@@ -199,7 +235,7 @@ def _figure(root: Path, plan: Plan, name: str, setting: Setting) -> FigureView:
     if not path.is_file():
         raise DataError(f"{path}: no such file. {make_it(path)}")
     heading, anchor = _short(name).capitalize(), anchor_of(paper, figure)
-    here = setting.in_place_of(point.role for point in read_points(path.with_suffix(".csv")) if is_measured(point))
+    here = measured_here(plan.figures[name], read_points(path.with_suffix(".csv")), setting)
     caption = titled(plan.figures[name].caption, here, paper == OWN)
     svg = inline_svg(path.read_text(encoding="utf-8"), anchor, f"{heading}. {caption}")
     return FigureView(anchor, heading, caption, svg, setting.command(str(path)))

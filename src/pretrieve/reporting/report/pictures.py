@@ -123,7 +123,8 @@ _DANGEROUS = {"script", "foreignObject", "iframe", "object", "embed"}
 def inline_svg(text: str, prefix: str, label: str) -> str:
     """The ``<svg>`` element of an SVG file. ``prefix`` goes before every id, ``label`` is read out for the picture.
 
-    On a narrow screen it keeps a least width, so what it stands in has to scroll sideways.
+    On a narrow screen it keeps a least width, so what it stands in has to scroll sideways. The title of a figure is left out
+    (``data-title``: its height), for the page has it as text.
 
     Raises DataError when the text is no SVG, or has a script or an address outside of itself in it.
     """
@@ -133,10 +134,14 @@ def inline_svg(text: str, prefix: str, label: str) -> str:
         raise DataError(f"figure {prefix}: not readable as SVG: {error}. Make it again.") from None
     if root.tag != f"{{{_SVG}}}svg":
         raise DataError(f"figure {prefix}: the root is {root.tag}; expected svg. Make it again.")
+    title = root.attrib.pop("data-title", "")
     for parent in list(root.iter()):
         for child in list(parent):
-            if child.tag in _DROPPED:
+            if child.tag in _DROPPED or (title and child.get("id", "").startswith("title-")):
                 parent.remove(child)
+    if title:
+        left, top, across, down = map(float, root.get("viewBox").split())
+        root.set("viewBox", f"{left:g} {top + float(title):g} {across:g} {down - float(title):g}")
     for element in root.iter():
         if element.tag.partition("}")[2] in _DANGEROUS:
             raise DataError(

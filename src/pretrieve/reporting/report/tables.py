@@ -1,4 +1,4 @@
-"""A table as the report shows it: every cell with an address, its difference to the paper as a shade, and all its facts."""
+"""A table as the report shows it: every cell with an address and all its facts, rows without a measured value last."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pretrieve.references.tables import Table, parse_number
+from pretrieve.references.tables import TEXT, Table, parse_number
 from pretrieve.reporting.tables.filling import MEASURED, Line, count_statuses
+from pretrieve.reporting.tables.head_rows import Head, head_rows
 from pretrieve.reporting.tables.layout import Page, Shown, make_page
+from pretrieve.reporting.tables.render import is_aside
 from pretrieve.reporting.tables.results import Setting
+from pretrieve.reporting.tables.shading import explain_cells, interval_of
 
-#: Percentage points (of other units: per cent) from which a difference has the next darker shade.
-SHADES = (2.0, 10.0, 25.0)
 #: Fields of a line that the details of a cell show, beside what is in its place already.
 DETAILS = (
     "system",
@@ -36,8 +37,6 @@ DETAILS = (
     "chance",
     "beyond_chance",
     "train_examples",
-    "low",
-    "high",
     "queries",
     "candidates",
     "wall_s",
@@ -49,18 +48,17 @@ DETAILS = (
 
 @dataclass(frozen=True)
 class CellView:
-    """One cell. ``shade``: ``above-1`` … ``below-3`` or ''; ``difference``: with its sign; ``order``: what a column sorts by."""
+    """One cell. ``order``: what a column sorts by, '' of a cell whose number is of another kind than its row's."""
 
     anchor: str
     shown: Shown
-    shade: str
-    difference: str
     order: str
 
 
 @dataclass(frozen=True)
 class RowView:
-    """``again``: which heads repeat those of the row above. ``command``: builds what the row measures, '' for quoted rows."""
+    """``again``: which heads repeat those of the row above. ``command``: builds what the row measures, '' for quoted rows.
+    ``aside``: nothing of it is measured, in a table that has measured rows."""
 
     anchor: str
     heads: list[str]
@@ -68,20 +66,25 @@ class RowView:
     cells: list[CellView | None]
     wall: str
     command: str
+    aside: bool
 
 
 @dataclass(frozen=True)
 class TableView:
-    """``details``: row → column → facts, for the page's script. ``status``: the word that all measured cells share, if any."""
+    """``rows``: as shown, those aside last. ``head``: rows of heads of the columns. ``reading``: (term, sentence) pairs that
+    explain the cells. ``facts``: what the page's script shows of a cell, in the reference's order of rows and columns, which
+    addresses count. ``status``: the word that all measured cells share, if any."""
 
     anchor: str
     page: Page
+    head: list[list[Head]]
     rows: list[RowView]
     counts: dict[str, int]
     status: str
     words: list[str]
     manifest: Mapping[str, Any]
-    details: list[list[dict[str, str] | None]]
+    reading: list[tuple[str, str]]
+    facts: dict[str, Any]
 
 
 def anchor_of(paper: str, table: str) -> str:
@@ -103,57 +106,50 @@ def view_table(table: Table, lines: Sequence[Line], setting: Setting, manifest: 
     at = {(line.row, line.column): line for line in lines}
     anchors = cell_anchors(table)
     commands = manifest["commands"]["rows"]
+    aside = [is_aside(row, page) for row in page.rows]
+    nothing = not any(line.status in MEASURED for line in lines)
     rows, before = [], [""] * len(table.row_columns)
-    for i, (name, row) in enumerate(zip(table.rows, page.rows, strict=True)):
+    for i in sorted(range(len(page.rows)), key=aside.__getitem__):
+        name, row = table.rows[i], page.rows[i]
         cells = [
-            _cell(at[name, column], shown, anchors[name, column]) if shown else None
+            shown and CellView(anchors[name, column], shown, _order(at[name, column], aside[i] or nothing))
             for column, shown in zip(table.columns, row.cells, strict=True)
         ]
+        if rows and aside[i] != rows[-1].aside:
+            before = [""] * len(table.row_columns)
         again = [head == above for head, above in zip(row.heads, before, strict=True)]
         again = [all(again[: j + 1]) and j < len(again) - 1 for j in range(len(again))]
         anchor = f"{anchor_of(table.paper, table.name)}-r{i + 1}"
-        rows.append(RowView(anchor, row.heads, again, cells, row.wall, commands.get(name, "")))
+        rows.append(RowView(anchor, row.heads, again, cells, row.wall, commands.get(name, ""), aside[i]))
         before = row.heads
     words = list(dict.fromkeys(line.status for line in lines))
     measured = [word for word in words if word in MEASURED]
     return TableView(
         anchor=anchor_of(table.paper, table.name),
         page=page,
+        head=head_rows(page.columns, page.column_group),
         rows=rows,
         counts=count_statuses(lines),
         status=measured[0] if len(measured) == 1 else "",
         words=words,
         manifest=manifest,
-        details=[[_details(at.get((row, column))) for column in table.columns] for row in table.rows],
+        reading=explain_cells(lines, page.columns),
+        facts={
+            "rows": [row.heads for row in page.rows],
+            "columns": page.columns,
+            "cells": [[_details(at.get((row, column))) for column in table.columns] for row in table.rows],
+            "commands": [commands.get(row, "") for row in table.rows],
+            "table": f"{table.paper}/{table.name}",
+            "paper": table.url,
+        },
     )
 
 
-def _cell(line: Line, shown: Shown, anchor: str) -> CellView:
-    difference = float(line.delta) if line.delta else None
-    return CellView(
-        anchor=anchor,
-        shown=shown,
-        shade="" if shown.guessed else shade_of(line),
-        difference=f"{difference:+g}".replace("-", "−") if difference is not None else "",
-        order=line.measured or _plain_number(line.published),
-    )
-
-
-def shade_of(line: Line) -> str:
-    """How far a measured value is from the published one, in three steps above and below; '' within the first.
-
-    Percentages and fractions are compared in percentage points, everything else in per cent of the published value.
-    """
-    if not line.delta:
-        return ""
-    delta = float(line.delta)
-    if line.unit in ("%", "fraction"):
-        points = delta * (100 if line.unit == "fraction" else 1)
-    else:
-        published = abs(parse_number(line.published))
-        points = 100 * delta / published if published else 100.0
-    level = sum(abs(points) >= bound for bound in SHADES)
-    return f"{'above' if delta > 0 else 'below'}-{level}" if level else ""
+def _order(line: Line, published: bool) -> str:
+    """A measured number; or the ``published`` one, of rows that are sorted among themselves."""
+    if not published:
+        return "" if line.unit == TEXT else line.measured
+    return _plain_number(line.published)
 
 
 def _plain_number(text: str) -> str:
@@ -164,4 +160,7 @@ def _plain_number(text: str) -> str:
 
 
 def _details(line: Line | None) -> dict[str, str] | None:
-    return line and {name: value for name in DETAILS if (value := getattr(line, name))}
+    if line is None:
+        return None
+    facts = {name: value for name in DETAILS if (value := getattr(line, name))}
+    return facts | ({"interval": interval_of(line)} if line.low else {})

@@ -8,7 +8,7 @@ from pathlib import Path
 from statistics import fmean, stdev
 from typing import NamedTuple
 
-from scipy.special import stdtrit
+import scipy
 
 from pretrieve.base.errors import DataError
 from pretrieve.evaluation.significance import holm
@@ -181,7 +181,7 @@ def _fill(table: Table, cell: Cell, setting: Setting, files: ResultFiles, cases:
     if (
         scores and len(scores) > 1 and abs(fmean(scores.values()) - fmean(values) / factor) < 1e-9
     ):  # a mean of sets has weights
-        half = stdtrit(len(scores) - 1, 0.975) * stdev(scores.values()) / len(scores) ** 0.5
+        half = scipy.special.stdtrit(len(scores) - 1, 0.975) * stdev(scores.values()) / len(scores) ** 0.5
         low, high = (factor * (fmean(scores.values()) + sign * half) for sign in (-1, 1))
         line = line._replace(low=f"{max(low, 0):.{digits}f}", high=f"{min(high, factor):.{digits}f}")
     trained_on = setting.trained_on.get(line.dataset, line.dataset)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -11,29 +12,50 @@ from pretrieve.reporting.tables.filling import MEASURED, Line
 from pretrieve.reporting.tables.results import Setting
 
 
-def _head(name: str, shown: Sequence[Line], setting: Setting, sized: bool) -> str:
-    """A column or row as the paper has it; first what was measured, where that is something else or has a size of its own."""
+def _here(shown: Sequence[Line], setting: Setting, sized: bool) -> list[str]:
+    """Data that was measured in place of the paper's, and how many examples it was trained on."""
     shown = [line for line in shown if line.status in MEASURED]
     here = list(dict.fromkeys(line.dataset for line in shown if line.role in setting.stand_ins))
     counts = {line.train_examples for line in shown if line.train_examples}
     if sized and len(counts) == 1:
         here.append(f"trained on {int(counts.pop()):,}")
+    return here
+
+
+def _head(name: str, shown: Sequence[Line], here: Sequence[str]) -> str:
+    """A column or row as the paper has it; first what was measured, where that is something else or has a size of its own."""
     if not here:
         return name
-    published = any(line.published for line in shown)
+    published = any(line.published for line in shown if line.status in MEASURED)
     return f"here {', '.join(here)}; published: {name}" if published else f"{name}: here {', '.join(here)}"
+
+
+def split_head(head: str) -> tuple[str, str]:
+    """The paper's name in a head, and what was measured in its place ('' where nothing was).
+
+    >>> split_head("here questions, trained on 12; published: R@1"), split_head("R@1: here questions"), split_head("R@1")
+    (('R@1', 'questions, trained on 12'), ('R@1', 'questions'), ('R@1', ''))
+    """
+    found = re.fullmatch(r"here (?P<here>.+?); published: (?P<name>.+)|(?P<own>.+): here (?P<there>.+)", head)
+    return ((found["name"] or found["own"]), (found["here"] or found["there"])) if found else (head, "")
 
 
 def column_heads(table: Table, lines: Sequence[Line], setting: Setting) -> list[str]:
     """Heads of the columns. Where rows name the data, those heads do (:func:`row_heads`)."""
-    by_row = _data_in_rows(table, lines)
-    heads = []
+    here = zip(table.columns, columns_here(table, lines, setting), strict=True)
+    return [_head(column, [line for line in lines if line.column == column], data) for column, data in here]
+
+
+def columns_here(table: Table, lines: Sequence[Line], setting: Setting) -> list[list[str]]:
+    """For each column the data that was measured in place of the paper's, and its training examples where columns differ in them;
+    [] where that is the paper's data, or rows name it."""
+    setting = replace(setting, stand_ins=frozenset()) if _data_in_rows(table, lines) else setting
+    found = []
     for column in table.columns:
         shown = [line for line in lines if line.column == column]
         sizes = {parse_system(line.system).size for line in shown if line.train_examples}
-        sized = len(sizes) == 1 and len(_sizes(lines)) > 1
-        heads.append(_head(column, shown, replace(setting, stand_ins=frozenset()) if by_row else setting, sized))
-    return heads
+        found.append(_here(shown, setting, len(sizes) == 1 and len(_sizes(lines)) > 1))
+    return found
 
 
 def _sizes(lines: Sequence[Line]) -> set[str]:
@@ -61,5 +83,6 @@ def row_heads(table: Table, lines: Sequence[Line], setting: Setting) -> list[lis
                 head[0] = f"{first} ({int(max(counts)):,} train)" if head[0] == first else head[0]
     if _data_in_rows(table, lines):
         for head, row in zip(heads, table.rows, strict=True):
-            head[-1] = _head(head[-1], [line for line in lines if line.row == row], setting, False)
+            own = [line for line in lines if line.row == row]
+            head[-1] = _head(head[-1], own, _here(own, setting, False))
     return heads

@@ -1,16 +1,22 @@
-"""A filled table as a LaTeX fragment: a ``tabular`` for somebody's own ``table``, in the layout of its paper.
+"""A filled table as a LaTeX fragment for somebody's own ``table``, in the layout of its paper and no wider than the line.
 
-It wants the packages ``booktabs`` and ``multirow``, and for the texts of case studies an engine that reads UTF-8. What a reader
-must know beside the numbers (scale, what marks and brackets mean) stands above it as comments; to be said in the caption.
+It wants the packages ``booktabs``, ``adjustbox``, ``array``, ``amssymb`` and ``xcolor``, and an engine that reads UTF-8. As it
+comes it has what was measured alone; rows and columns without a measured value are left out. Where ``\\withpublished`` is defined
+before the fragment is read, it has all rows and columns, and the published values below the measured ones. What a reader must
+know beside the numbers (scale, what marks mean) stands above it as comments, for the caption.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from itertools import groupby
 
 from pretrieve.references.tables import Table
-from pretrieve.reporting.tables.filling import Line
-from pretrieve.reporting.tables.layout import CHANCE, Page, Row, Shown, make_page
+from pretrieve.reporting.tables.filling import MEASURED, Line
+from pretrieve.reporting.tables.heads import columns_here
+from pretrieve.reporting.tables.latex_heads import ROW_HEAD, head_lines, stacked
+from pretrieve.reporting.tables.layout import NOTHING, Page, Row, Shown, make_page
 from pretrieve.reporting.tables.results import Setting
 
 #: What LaTeX reads as something else than itself, and the signs of a page.
@@ -41,27 +47,29 @@ _ESCAPES = {
 _TABLE = str.maketrans(_ESCAPES)
 #: Width of a column of texts, as a share of the line.
 _TEXT_WIDTH = 0.3
+#: A value that guessing has: grey, and with this letter, for grey is lost in print.
+_CHANCE = "c"
+#: No larger than the page. What fits is not scaled.
+_BOX = r"\begin{adjustbox}{max width=\linewidth,max totalheight=0.85\textheight}"
+_HOW = (
+    r"As it is: what was measured. With \def\withpublished{} before \input: all rows and columns, and published values in "
+    "italics below the measured ones",
+    rf"Grey with {_CHANCE}: no better than guessing",
+    r"Packages: \usepackage{adjustbox,amssymb,array,booktabs,xcolor}",
+)
 
 
 def to_latex(table: Table, lines: Sequence[Line], setting: Setting) -> str:
-    """The fragment. Row heads that repeat are printed once, with a rule above each block, as papers do."""
+    """The fragment: the measured values, and where the paper has values a second form with these."""
     page = make_page(table, lines, setting)
-    body = []
-    for before, row in zip([None, *page.rows], page.rows, strict=False):
-        if before and row.spans[0] and len(row.heads) > 1 and (row.spans[0] > 1 or not before.spans[0]):
-            body.append(r"\midrule")
-        body.append(_row(row, page))
-    parts = [
-        *_comments(page),
-        _begin(page),
-        r"\toprule",
-        *_heads(page),
-        r"\midrule",
-        *body,
-        r"\bottomrule",
-        r"\end{tabular}",
-    ]
-    return "\n".join(parts) + "\n"
+    here = columns_here(table, lines, setting)
+    measured = _measured_only(page, here) or [rf"\emph{{Not measured at the {escaped(setting.scale)} scale.}}"]
+    parts = measured
+    if any(line.published for line in lines):
+        whole = _tabular(page, here, range(len(page.columns)), page.rows, published=True)
+        parts = [r"\ifdefined\withpublished", *whole, r"\else", *measured, r"\fi"]
+    begin, end = [r"\begingroup\footnotesize\setlength{\tabcolsep}{3pt}\noindent"], [r"\endgroup"]
+    return "\n".join([*_comments(page), *begin, *parts, *end]) + "\n"
 
 
 def escaped(text: str) -> str:
@@ -76,45 +84,89 @@ def escaped(text: str) -> str:
 def _comments(page: Page) -> list[str]:
     said = [f"{page.heading}: {page.caption}", f"{page.title}. {page.source}", page.measured_on, page.warning]
     said += [*page.notes, *(f"{term}: {sentence}" for term, sentence in page.legend), f"Make it again: {page.command}"]
-    packages = r"\usepackage{booktabs,multirow}, amssymb for signs, and xcolor for values at chance"
-    return [f"% {' '.join(text.split())}" for text in (*said, f"Packages: {packages}") if text]
+    return [f"% {' '.join(text.split())}" for text in (*said, *_HOW) if text]
 
 
-def _begin(page: Page) -> str:
+def _measured_only(page: Page, here: Sequence[Sequence[str]]) -> list[str]:
+    """Without the rows and columns that have no measured value; [] where nothing was measured."""
+    rows = [row for row in page.rows if any(map(_is_measured, row.cells))]
+    places = [i for i in range(len(page.columns)) if any(_is_measured(row.cells[i]) for row in rows)]
+    return _tabular(page, here, places, rows, published=False) if rows else []
+
+
+def _tabular(
+    page: Page, here: Sequence[Sequence[str]], places: Sequence[int], rows: Sequence[Row], published: bool
+) -> list[str]:
+    """The lines of a table of some rows and of the columns at ``places``. A first head that repeats is printed once, with a rule
+    above each such block, as papers do."""
+    body: list[str] = []
+    blocks = [list(block) for _, block in groupby(rows, key=lambda row: row.heads[:-1] and row.heads[0])]
+    for before, block in zip([[], *blocks], blocks, strict=False):
+        if before and max(len(before), len(block)) > 1 and len(page.row_columns) > 1:
+            body.append(r"\midrule")
+        for i, row in enumerate(block):
+            body += _row(row, page, places, i > 0 and len(page.row_columns) > 1, published)
+    data = [[text if text.startswith("trained") else f"here {text}" for text in here[i]] for i in places]
+    heads = head_lines(
+        [escaped(head) for head in page.row_columns],
+        [escaped(page.names[i]) for i in places],
+        [[escaped(text) for text in own] for own in data],
+        escaped(page.column_group),
+        ["Wall s"] if page.has_wall else [],
+    )
+    begin = _begin(page, places)
+    return [_BOX, begin, r"\toprule", *heads, r"\midrule", *body, r"\bottomrule", r"\end{tabular}", r"\end{adjustbox}"]
+
+
+def _begin(page: Page, places: Sequence[int]) -> str:
     texts = {i for row in page.rows for i, cell in enumerate(row.cells) if cell and cell.text}
-    columns = "".join(rf"p{{{_TEXT_WIDTH}\linewidth}}" if i in texts else "r" for i in range(len(page.columns)))
+    wide = rf">{{\raggedright\arraybackslash}}p{{{_TEXT_WIDTH}\linewidth}}"
+    columns = "".join(wide if i in texts else "r" for i in places)
     return rf"\begin{{tabular}}{{{'l' * len(page.row_columns)}{columns}{'r' if page.has_wall else ''}}}"
 
 
-def _heads(page: Page) -> list[str]:
-    heads = [*page.row_columns, *page.columns, *(["Wall s"] if page.has_wall else [])]
-    lines = [" & ".join(map(escaped, heads)) + r" \\"]
-    if page.column_group:
-        left, wide = len(page.row_columns), len(page.columns)
-        above = (
-            f"{'& ' * left}\\multicolumn{{{wide}}}{{c}}{{{escaped(page.column_group)}}}{' &' if page.has_wall else ''}"
+def _row(row: Row, page: Page, places: Sequence[int], repeats: bool, published: bool) -> list[str]:
+    """A row as its measured values, and below them the published ones where these are shown."""
+    heads = [stacked(escaped(head), ROW_HEAD, "l") for head in row.heads]
+    if repeats:
+        heads[0] = ""
+    cells = [row.cells[i] for i in places]
+    wall = [escaped(row.wall)] if page.has_wall else []
+    below = [_published(cell) for cell in cells] if published else []
+    if any(below) and not any(map(_is_measured, cells)):
+        return [" & ".join([*heads, *below, *wall]) + r" \\"]
+    lines = [" & ".join([*heads, *map(_measured, cells), *wall]) + r" \\"]
+    if any(below):
+        lines.append(
+            " & ".join([*[""] * (len(heads) - 1), r"\quad\itshape published", *below, *[""] * len(wall)]) + r" \\"
         )
-        lines = [rf"{above} \\", rf"\cmidrule{{{left + 1}-{left + wide}}}", *lines]
     return lines
 
 
-def _row(row: Row, page: Page) -> str:
-    heads = []
-    for head, span in zip(row.heads, row.spans, strict=True):
-        text = escaped(head) if span else ""
-        heads.append(rf"\multirow{{{span}}}{{*}}{{{text}}}" if span > 1 else text)
-    cells = [*heads, *map(_cell, row.cells), *([escaped(row.wall)] if page.has_wall else [])]
-    return " & ".join(cells) + r" \\"
+def _is_measured(cell: Shown | None) -> bool:
+    return cell is not None and cell.status in MEASURED
 
 
-def _cell(cell: Shown | None) -> str:
+def _measured(cell: Shown | None) -> str:
     if cell is None:
         return ""
-    value = escaped(cell.value)
+    if not _is_measured(cell):
+        return "failed" if cell.status == "failed" else escaped(NOTHING)
+    value = _broken(escaped(cell.value)) if cell.text else escaped(cell.value)
     value = rf"\textbf{{{value}}}" if cell.best else value
-    mark = rf"\textsuperscript{{{escaped(cell.mark)}}}" if cell.mark else ""
-    sd = rf" $\pm$ {escaped(cell.sd)}" if cell.sd else ""
-    published = rf" ({escaped(cell.published)})" if cell.published else ""
+    sd = rf"{{\scriptsize$\pm$\,{escaped(cell.sd)}}}" if cell.sd else ""
     if cell.guessed:
-        value, sd = rf"\textcolor{{gray}}{{{value}", rf"{sd} {escaped(CHANCE)}}}"
-    return f"{value}{mark}{sd}{published}{' ' + escaped(cell.sign) if cell.sign else ''}"
+        return rf"\textcolor{{gray}}{{{value}\textsuperscript{{{_CHANCE}}}{sd}}}"
+    mark = rf"\textsuperscript{{{escaped(cell.mark)}}}" if cell.mark else ""
+    return f"{value}{mark}{sd}{' ' + escaped(cell.sign) if cell.sign else ''}"
+
+
+def _published(cell: Shown | None) -> str:
+    if cell is None or not cell.published:
+        return ""
+    return rf"\textit{{{_broken(escaped(cell.published)) if cell.text else escaped(cell.published)}}}"
+
+
+def _broken(text: str) -> str:
+    """Escaped text that may end a line within an address."""
+    return re.sub(r"(?<=[/.?=-])(?=\S)|(?<=\\_)(?=\S)", r"\\allowbreak{}", text)

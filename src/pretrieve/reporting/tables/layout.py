@@ -16,6 +16,7 @@ from pretrieve.reporting.tables.contamination_notes import overlap_lines
 from pretrieve.reporting.tables.filling import MEASURED, Line, count_statuses, tests_of
 from pretrieve.reporting.tables.heads import column_heads, row_heads
 from pretrieve.reporting.tables.results import Setting
+from pretrieve.reporting.tables.shading import interval_of, shade_of
 
 #: (largest corrected p-value, mark), the strictest first.
 MARKS = ((0.01, "‡"), (0.05, "†"))
@@ -31,9 +32,10 @@ NOTHING = "–"
 
 @dataclass(frozen=True)
 class Shown:
-    """One value as shown. ``value`` is a number or a text, or the status where there is none; ``percent`` draws the bar.
+    """One value as shown. ``value`` is a number or a text, or the status where there is none.
 
     ``published`` has the paper's own mark behind it, which is not ``mark``, ours. ``guessed``: not beyond chance.
+    ``interval`` and ``shade``: :mod:`pretrieve.reporting.tables.shading`, for HTML alone.
     """
 
     value: str
@@ -43,10 +45,11 @@ class Shown:
     sign: str
     status: str
     best: bool
-    percent: tuple[str, str] | None
     details: str
     text: bool = False
     guessed: bool = False
+    interval: str = ""
+    shade: str = ""
 
 
 @dataclass(frozen=True)
@@ -61,7 +64,8 @@ class Row:
 
 @dataclass(frozen=True)
 class Page:
-    """What Markdown and HTML both show. ``legend`` and ``provenance`` are (term, sentence) pairs."""
+    """What Markdown, HTML and LaTeX show. ``names`` are the columns as the paper has them; ``legend`` and ``provenance`` are
+    (term, sentence) pairs."""
 
     heading: str
     title: str
@@ -71,6 +75,7 @@ class Page:
     warning: str
     row_columns: tuple[str, ...]
     column_group: str
+    names: tuple[str, ...]
     columns: list[str]
     has_wall: bool
     rows: list[Row]
@@ -92,6 +97,7 @@ def make_page(table: Table, lines: Sequence[Line], setting: Setting) -> Page:
         warning=_warning(table, lines, setting),
         row_columns=table.row_columns,
         column_group=table.column_group,
+        names=table.columns,
         columns=column_heads(table, lines, setting),
         has_wall=any(line.wall_s for line in lines),
         rows=_rows(table, lines, setting),
@@ -145,7 +151,7 @@ def _rows(table: Table, lines: Sequence[Line], setting: Setting) -> list[Row]:
         rows.append(
             Row(
                 heads=heads[i],
-                spans=_spans(heads, i),
+                spans=head_spans(heads, i),
                 cells=[line and _shown(line, best) for line in found],
                 wall="–".join(f"{wall:,}" for wall in dict.fromkeys((walls[0], walls[-1]))) if walls else "",
             )
@@ -153,7 +159,7 @@ def _rows(table: Table, lines: Sequence[Line], setting: Setting) -> list[Row]:
     return rows
 
 
-def _spans(heads: list[list[str]], i: int) -> list[int]:
+def head_spans(heads: Sequence[list[str]], i: int) -> list[int]:
     """Rows that each head of row i covers: a first head that repeats is printed once, as papers do; others always."""
     spans = [1] * len(heads[i])
     if len(spans) > 1:
@@ -220,10 +226,11 @@ def _shown(line: Line, best: dict[tuple[str, str, str], float]) -> Shown:
         sign=SIGNS.get(line.status, ""),
         status=line.status,
         best=scored and not _guessed(line) and float(line.measured) == best[_comparable(line)],
-        percent=(line.measured, line.published) if line.unit == "%" and line.measured else None,
         details="; ".join(f"{name} {text}" for name, text in facts if text),
         text=line.unit == TEXT,
         guessed=_guessed(line),
+        interval=interval_of(line),
+        shade=shade_of(line),
     )
 
 

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import jinja2
 
-from pretrieve.base.package_files import package_file
+from pretrieve.base.code_folder import package_file
 from pretrieve.references.tables import Table
 from pretrieve.reporting.tables.filling import Line
-from pretrieve.reporting.tables.layout import CHANCE, Page, Row, Shown, make_page
+from pretrieve.reporting.tables.head_rows import head_rows
+from pretrieve.reporting.tables.layout import CHANCE, Page, Row, Shown, head_spans, make_page
 from pretrieve.reporting.tables.outside_text import to_markdown_text
 from pretrieve.reporting.tables.results import Setting
+from pretrieve.reporting.tables.shading import explain_cells
 
 TEMPLATES = package_file("reporting/templates")
 
@@ -37,7 +40,9 @@ def to_markdown(table: Table, lines: Sequence[Line], setting: Setting) -> str:
 
 
 def to_html(table: Table, lines: Sequence[Line], setting: Setting) -> str:
-    """The table as an HTML page that loads nothing, follows the reader's light or dark setting, and can be printed."""
+    """The table as an HTML page that loads nothing, follows the reader's light or dark setting, and can be printed.
+
+    Rows without a measured value come last, which the paper may have first. The CSV and the manifest lie beside the page."""
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(TEMPLATES),
         autoescape=True,
@@ -46,7 +51,35 @@ def to_html(table: Table, lines: Sequence[Line], setting: Setting) -> str:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    return environment.get_template("table.html.j2").render(page=make_page(table, lines, setting))
+    page = make_page(table, lines, setting)
+    return environment.get_template("table.html.j2").render(
+        page=page,
+        head=head_rows(page.columns, page.column_group),
+        parts=_parts(page),
+        reading=explain_cells(lines, page.columns),
+        name=table.name,
+        url=table.url,
+    )
+
+
+def is_aside(row: Row, page: Page) -> bool:
+    """Whether nothing of a row is measured, in a table that has measured rows: HTML pages show such rows last. A failed cell
+    keeps its row in sight."""
+
+    def unmeasured(row: Row) -> bool:
+        return all(cell.status in ("quoted", "not-run") for cell in row.cells if cell)
+
+    return unmeasured(row) and not all(map(unmeasured, page.rows))
+
+
+def _parts(page: Page) -> list[list[Row]]:
+    """The rows with measured values and those without, each with spans of its own."""
+    parts = []
+    for aside in (False, True):
+        rows = [row for row in page.rows if is_aside(row, page) == aside]
+        heads = [row.heads for row in rows]
+        parts.append([replace(row, spans=head_spans(heads, i)) for i, row in enumerate(rows)])
+    return parts
 
 
 def _markdown_table(page: Page) -> list[str]:

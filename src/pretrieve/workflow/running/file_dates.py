@@ -22,7 +22,7 @@ _CODE = ("resources", "references", "schemas", "envs", "src", "workflow_scripts"
 
 
 def redate(folders: Iterable[Path | str], now: float | None = None) -> list[Path]:
-    """Date what is dated in the future now, and keep the order of these files; returns them, the oldest first.
+    """Set dates in the future to now, and keep the order of these files; returns them, the oldest first.
 
     Their order decides what is newer than what. They come a microsecond after each other, the last one now, so they stay newer
     than all that was there before, unless that was written within as many microseconds.
@@ -42,7 +42,7 @@ def redate(folders: Iterable[Path | str], now: float | None = None) -> list[Path
 
 
 def redate_for_run(root: str) -> None:
-    """The same for all that the rules read: ``root`` (``results/{scale}``), raw files and code. Says what was dated anew."""
+    """The same for all that the rules read: ``root`` (``results/{scale}``), raw files and code. Reports which dates were set."""
     if not (files := redate([root, "data", *map(code_file, _CODE)])):
         return
     which = f"{files[-1]}" if len(files) == 1 else f"{len(files)} files, such as {files[-1]},"

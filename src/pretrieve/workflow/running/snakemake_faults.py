@@ -1,4 +1,4 @@
-"""What has to be done because Snakemake has a fault: its timers pile up (8.19.1 to 9.27.1, the newest one looked at).
+"""What has to be done because Snakemake has a fault: its timers pile up (8.19.1 to 9.27.1, the newest one examined).
 
 Snakemake limits the rate at which jobs start (``max-jobs-per-timespan``). After every look at the ready jobs it sets a timer for
 the next, so that jobs which the limit held back are not forgotten. But the end of each job is such a look too, and each look sets

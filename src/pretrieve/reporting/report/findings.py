@@ -1,0 +1,318 @@
+"""What a run found, in five to seven sentences made from its measured values by fixed rules; nothing is written by hand.
+
+Each rule looks at one question and says the largest answer of all that were measured, with its interval, queries, seeds, cost and
+its cells. It says so when nothing is beyond chance. A rule without data gives no sentence.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median_low
+from typing import Any, NamedTuple
+
+from pretrieve.references.tables import ROW_SEPARATOR
+from pretrieve.reporting.claims.ledger import Comparison, Finding
+from pretrieve.reporting.claims.verdicts import (
+    CONTRADICTED,
+    FAILS,
+    HOLDS,
+    INCONCLUSIVE,
+    NOT_TESTABLE,
+    NOT_TESTED,
+    SUPPORTED,
+)
+from pretrieve.reporting.report.boards import (
+    AHEAD,
+    BEHIND,
+    UNDECIDED,
+    Board,
+    metric_in_words,
+    objective_in_words,
+    recipe_in_words,
+    verdict_of,
+)
+from pretrieve.reporting.report.league import BM25, Pair, Standing, turned
+from pretrieve.reporting.report.paper_order import Rank
+from pretrieve.reporting.tables.filling import MEASURED, Line
+
+#: How the verdicts on claims are put together in the small picture: (its word, verdicts, the one that says less last).
+GROUPS = (
+    ("supported", (SUPPORTED, HOLDS)),
+    ("contradicted", (CONTRADICTED, FAILS)),
+    ("undecided", (INCONCLUSIVE,)),
+    ("not testable", (NOT_TESTABLE, NOT_TESTED)),
+)
+_LESS = {HOLDS: "for this seed only", FAILS: "for this seed only", NOT_TESTED: "not measured in this run"}
+
+
+class Sentence(NamedTuple):
+    """``effect`` with its interval and unit, ``queries``, ``seeds`` and ``cost`` as text, '' where there is none; ``links``:
+    (text, address)."""
+
+    text: str
+    effect: str = ""
+    queries: str = ""
+    seeds: str = ""
+    cost: str = ""
+    links: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True)
+class Found:
+    """All that the rules read. ``boards``: the one that most is compared on comes first. ``lines``: of every table, by place;
+    ``anchors``: place → address in the page; ``encoders``: of the configuration; ``datasets``: name → in words."""
+
+    standings: Sequence[Standing]
+    pairs: Sequence[Pair]
+    boards: Sequence[Board]
+    findings: Sequence[Finding]
+    comparisons: Sequence[Comparison]
+    ranks: Sequence[Rank]
+    lines: Mapping[str, Line]
+    anchors: Mapping[str, str]
+    encoders: Mapping[str, Mapping[str, Any]]
+    datasets: Mapping[str, str]
+
+
+def sentences(found: Found) -> list[Sentence]:
+    """What was found, the most general first."""
+    rules = (_objectives, _bm25, _pretraining, _claim_for, _claim_against, _order, _chance)
+    return [sentence for rule in rules if (sentence := rule(found))]
+
+
+def claim_counts(findings: Sequence[Finding]) -> list[tuple[str, int, str]]:
+    """(word, claims, how many of them for one seed only, or not measured at all) of each group, in the order of the picture."""
+    counts = Counter(finding.verdict for finding in findings)
+    rows = []
+    for word, (sure, *others) in GROUPS:
+        n = sum(counts[name] for name in (sure, *others))
+        less = sum(counts[name] for name in others)
+        rows.append((word, n, f"{'all' if less == n else less} {_LESS[others[0]]}" if less else ""))
+    return rows
+
+
+def _objectives(found: Found) -> Sentence | None:
+    """Which objective gains most on plain masked words, on the first board."""
+    cells = [cell for board in found.boards[:1] for row in board.rows for cell in row.cells if cell and cell.verdict]
+    tested = [cell for cell in cells if cell.standing.q]
+    if not cells or not (tested or all(cell.standing.beyond_chance == "no" for cell in cells)):
+        return None
+    if not tested:
+        text = f"No objective can be compared with plain masked words: of {len(cells)} pairs none has a score beyond guessing."
+        return Sentence(text, links=(("league table", "#league"),))
+    best = max(tested, key=lambda cell: (cell.verdict == AHEAD, float(cell.standing.effect)))
+    one, counts = best.standing, Counter(cell.verdict for cell in tested)
+    name, base = (objective_in_words(encoder, found.encoders) for encoder in (one.encoder, one.baseline))
+    beyond = (
+        f"{name} gains the most on plain masked words"
+        if best.verdict == AHEAD
+        else f"No objective is ahead of plain masked words beyond chance; the largest difference is that of {name}"
+    )
+    text = (
+        f"{beyond}: {_scores(found, one, one.baseline)} of {base} on {_data(found, one.dataset)}. Of {len(tested)} "
+        f"differences, {counts[AHEAD]} {_are(counts[AHEAD])} ahead, {counts[BEHIND]} behind, {counts[UNDECIDED]} within chance."
+    )
+    pair = f"#league?recipe={one.recipe}&metric={one.metric}&a={one.encoder}&b={one.baseline}"
+    return _of_pair(found, text, _pair(found, one, one.baseline), (("compare", pair),))
+
+
+def _bm25(found: Found) -> Sentence | None:
+    """BM25 against the best encoder of the first board that has both."""
+    for board in found.boards:
+        here = [one for one in found.standings if (one.recipe, one.metric) == (board.recipe, board.metric)]
+        lexical = next((one for one in here if one.encoder == BM25), None)
+        trained = [one for one in here if lexical and one.encoder != BM25 and one.dataset == lexical.dataset]
+        if trained:
+            best = max(trained, key=lambda one: float(one.score))
+            pair = _pair(found, lexical, best.encoder)
+            if not pair.q:
+                continue
+            said = {AHEAD: "is ahead of the best encoder", BEHIND: "is behind the best encoder"}
+            text = (
+                f"BM25 {said.get(verdict_of(pair.effect, pair.q), 'and the best encoder do not differ beyond chance')}: "
+                f"{_scores(found, lexical, best.encoder)} of {objective_in_words(best.encoder, found.encoders)} on "
+                f"{_data(found, lexical.dataset)} ({recipe_in_words(board.recipe)})."
+            )
+            return _of_pair(found, text, pair)
+    return None
+
+
+def _pretraining(found: Found) -> Sentence | None:
+    """The largest difference between an encoder and the same body from random weights."""
+    bare = {
+        name
+        for name, options in found.encoders.items()
+        if options.get("objective") == "none" and "start" not in options
+    }
+    pairs = []
+    for pair in found.pairs:
+        for one in (pair, turned(pair)):
+            body = [
+                tuple(found.encoders.get(name, {}).get(key) for key in ("body", "layers")) for name in (one.a, one.b)
+            ]
+            if one.b in bare and one.a != BM25 and one.a not in bare and one.q and body[0] == body[1]:
+                pairs.append(one)
+    if not pairs:
+        return None
+    best = max(pairs, key=lambda pair: (verdict_of(pair.effect, pair.q) == AHEAD, float(pair.effect)))
+    ahead = sum(verdict_of(pair.effect, pair.q) == AHEAD for pair in pairs)
+    behind = sum(verdict_of(pair.effect, pair.q) == BEHIND for pair in pairs)
+    one = next(s for s in found.standings if (s.recipe, s.dataset, s.metric, s.encoder) == (*_key(best), best.a))
+    text = (
+        f"Against random weights, {objective_in_words(best.a, found.encoders)} gains the most: "
+        f"{_scores(found, one, best.b)} on {_data(found, best.dataset)} ({recipe_in_words(best.recipe)}). Of {len(pairs)} such "
+        f"differences {ahead} {_are(ahead)} ahead and {behind} behind."
+    )
+    return _of_pair(found, text, best)
+
+
+def _claim_for(found: Found) -> Sentence | None:
+    return _claim(found, (SUPPORTED, HOLDS), "Best supported of the papers' claims")
+
+
+def _claim_against(found: Found) -> Sentence | None:
+    return _claim(found, (CONTRADICTED, FAILS), "Most clearly contradicted of the papers' claims")
+
+
+def _claim(found: Found, verdicts: tuple[str, str], what: str) -> Sentence | None:
+    """The claim with such a verdict whose effect is the largest in units of its interval, on the verdict's side of zero; one for
+    all seeds goes before."""
+    side = 1 if verdicts[0] == SUPPORTED else -1
+    bounded = [f for f in found.findings if f.verdict in verdicts and f.low and f.high]
+    some = [f for f in bounded if min(side * float(f.low), side * float(f.high)) > 0]
+    if not some:
+        return None
+    best = max(
+        some, key=lambda f: (f.verdict == verdicts[0], abs(float(f.effect)) / max(float(f.high) - float(f.low), 1e-9))
+    )
+    places = [place for c in found.comparisons if c.id == best.id and c.values for place in json.loads(c.cells)]
+    lines = [line for place in places if (line := found.lines.get(place))]
+    only = " (for this seed only)" if best.verdict == verdicts[1] else ""
+    return Sentence(
+        text=f"{what}{only}: “{best.claim}”",
+        effect=_effect(best.effect, best.low, best.high, best.unit),
+        queries=_range(line.queries for line in lines),
+        seeds=best.seeds,
+        cost=_seconds(line.wall_s for line in lines),
+        links=((f"claim, {best.groups.replace('/', ' / ')} comparisons", f"#claim-{best.id}"), *_links(found, places)),
+    )
+
+
+def _order(found: Found) -> Sentence | None:
+    """How far the rows that the papers measured, too, stand in their order."""
+    columns = {(r.paper, r.table, r.column, r.size): r for r in found.ranks if r.rho and r.low}
+    if not columns:
+        return None
+    middle = median_low(float(r.rho) for r in columns.values())
+    one = next(r for r in columns.values() if float(r.rho) == middle)
+    kept = sum(float(r.low) > 0 for r in columns.values())
+    pairs, flips, shown = (
+        sum(int(getattr(r, key)) for r in columns.values()) for key in ("pairs", "flips", "flips_shown")
+    )
+    text = (
+        f"The papers' order of rows is found again, beyond chance, in {kept} of {len(columns)} columns. Of {pairs} pairs of rows "
+        f"{flips} are the other way round here, {shown} of them beyond chance."
+    )
+    return Sentence(
+        text,
+        f"Spearman's rho {one.rho} [{one.low}, {one.high}] in the middle column".replace("-", "−"),
+        links=(("both orders", "#order"),),
+    )
+
+
+def _chance(found: Found) -> Sentence | None:
+    """How many scores say nothing."""
+    scores = {
+        (line.system, line.dataset, line.metric): line
+        for line in found.lines.values()
+        if line.status in MEASURED and line.beyond_chance
+    }
+    guessed = [line for line in scores.values() if line.beyond_chance == "no"]
+    if not guessed:
+        return None
+    text = (
+        f"{len(guessed)} of {len(scores)} scores are no better than guessing. They are marked ≈ chance, and two of them are "
+        "never compared with each other."
+    )
+    seeds = sorted({line.n_seeds for line in guessed if line.n_seeds})
+    return Sentence(
+        text, queries=_range(line.queries for line in guessed), seeds=" or ".join(seeds), links=(("tables", "#build"),)
+    )
+
+
+def _of_pair(found: Found, text: str, pair: Pair, links: tuple[tuple[str, str], ...] = ()) -> Sentence:
+    """A sentence about a difference of two encoders, with the facts of both."""
+    both = [
+        s for s in found.standings if (s.recipe, s.dataset, s.metric) == _key(pair) and s.encoder in (pair.a, pair.b)
+    ]
+    both.sort(key=lambda one: one.encoder != pair.a)
+    return Sentence(
+        text=text,
+        effect=_effect(pair.effect, pair.low, pair.high, pair.unit),
+        queries=_range([pair.queries]),
+        seeds=pair.n_seeds,
+        cost=" against ".join(f"{float(one.wall_s):,.0f} s" for one in both if one.wall_s),
+        links=(*links, *_links(found, [one.cell for one in both])),
+    )
+
+
+def _pair(found: Found, one: Standing, other: str) -> Pair:
+    """The difference of a standing to another encoder on the same data."""
+    key = (one.recipe, one.dataset, one.metric)
+    for pair in found.pairs:
+        if _key(pair) == key and {pair.a, pair.b} == {one.encoder, other}:
+            return pair if pair.a == one.encoder else turned(pair)
+    raise KeyError((*key, one.encoder, other))
+
+
+def _key(pair: Pair) -> tuple[str, str, str]:
+    return pair.recipe, pair.dataset, pair.metric
+
+
+def _scores(found: Found, one: Standing, other: str) -> str:
+    """``R@100 35.1 against 30.2``."""
+    key = (one.recipe, one.dataset, one.metric, other)
+    theirs = next(s for s in found.standings if (s.recipe, s.dataset, s.metric, s.encoder) == key)
+    mine, other = (f"{s.score}{' (≈ chance)' if s.beyond_chance == 'no' else ''}" for s in (one, theirs))
+    return f"{metric_in_words(one.metric)} {mine} against {other}"
+
+
+def _data(found: Found, dataset: str) -> str:
+    return found.datasets.get(dataset, dataset)
+
+
+def _are(n: int) -> str:
+    return "is" if n == 1 else "are"
+
+
+def _effect(effect: str, low: str, high: str, unit: str) -> str:
+    """``+1.2 [0.3, 2.1] points``, at most two digits behind the point of percentages and three of others."""
+    digits = 2 if unit == "%" else 3
+    numbers = [f"{float(x):.{digits}f}" for x in (effect, low, high) if x]
+    interval = f" [{numbers[1]}, {numbers[2]}]" if len(numbers) == 3 else ""
+    sign = "+" if float(effect) > 0 else ""
+    return f"{sign}{numbers[0]}{interval} {'points' if unit == '%' else unit}".strip().replace("-", "−")
+
+
+def _range(texts: Any) -> str:
+    numbers = sorted({int(text) for text in texts if text})
+    return " to ".join(f"{n:,}" for n in dict.fromkeys((numbers[0], numbers[-1]))) if numbers else ""
+
+
+def _seconds(texts: Any) -> str:
+    numbers = sorted({round(float(text)) for text in texts if text})
+    return f"{' to '.join(f'{n:,}' for n in dict.fromkeys((numbers[0], numbers[-1])))} s a row" if numbers else ""
+
+
+def _links(found: Found, places: Sequence[str]) -> tuple[tuple[str, str], ...]:
+    """The first two cells that have an address: ``pretraining_tasks table3: 1%/99%, Transformer, MLM``."""
+    there = [place for place in dict.fromkeys(places) if found.anchors.get(place)]
+    return tuple((_row_of(place), f"#{found.anchors[place]}") for place in there[:2])
+
+
+def _row_of(place: str) -> str:
+    table, _, where = place.partition(": ")
+    return f"{table.replace('/', ' ')}: {where.rpartition(', ')[0].replace(ROW_SEPARATOR, ', ')}"

@@ -1,0 +1,197 @@
+"""Do the rows of a table stand in the paper's order? Ranks of the rows that the paper and this run both measured: ``order.csv``.
+
+Ranks are within a column of a table, one data set, one metric and one training-set size: only there are scores comparable.
+Spearman's rho has the interval of the ledger (:func:`pretrieve.reporting.claims.outcomes.compared`, type ``correlation``): other
+seeds and other queries. A flip is a pair of rows that the paper has in one order and this run in the other; it is shown where our
+difference is beyond chance, at p < 0.05 alone: with many pairs some flips are by chance.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from itertools import combinations
+from typing import NamedTuple
+
+from scipy.stats import rankdata
+
+from pretrieve.base.paths import parse_system
+from pretrieve.references.cases import is_case
+from pretrieve.references.tables import ROW_SEPARATOR, STATISTICS, TEXT
+from pretrieve.reporting.claims.claims import Claim, Margin, Place
+from pretrieve.reporting.claims.measured import Measurements, Value
+from pretrieve.reporting.claims.outcomes import LEVEL, Outcome, compared
+from pretrieve.reporting.report.league import ANY_DIFFERENCE, Kept
+from pretrieve.reporting.tables.filling import MEASURED, Line
+from pretrieve.reporting.tables.results import LOWER_IS_BETTER
+
+#: Fewer rows have no order to speak of.
+LEAST = 3
+
+
+class Rank(NamedTuple):
+    """One line of ``order.csv``: a row of a table in one column, every field as text.
+
+    ``rank_published`` and ``rank_here`` count from 1, the best; equal values share the mean of their ranks. Of the whole column:
+    ``rho`` with its interval (empty where no uncertainty is known), ``flips`` of ``pairs`` pairs of rows, ``flips_shown`` of them
+    beyond chance, ``guessed`` rows at the level of guessing. ``flipped``: the rows that this one has changed places with, those
+    beyond chance with a ``*`` behind, separated by ``; ``.
+    """
+
+    paper: str
+    table: str
+    column: str
+    size: str
+    row: str
+    published: str
+    measured: str
+    rank_published: str
+    rank_here: str
+    rho: str
+    low: str
+    high: str
+    pairs: str
+    flips: str
+    flips_shown: str
+    guessed: str
+    flipped: str
+
+
+def orders(tables: Mapping[str, Sequence[Line]], measurements: Kept) -> list[Rank]:
+    """The lines of ``order.csv`` for tables (PAPER/TABLE → lines), in their order."""
+    ranks = []
+    for name, lines in tables.items():
+        groups: dict[tuple[str, str, str, str], list[Line]] = {}
+        for line in lines:
+            scored = line.status in MEASURED and line.system not in ("", STATISTICS) and line.unit != TEXT
+            if scored and line.published_value and not is_case(line.metric):
+                key = (line.column, line.role, line.metric, parse_system(line.system).size)
+                groups.setdefault(key, []).append(line)
+        measurements.forget()
+        for (*_, size), some in groups.items():
+            distinct = {line.system: line for line in some}  # a system that is printed twice counts once
+            values = {
+                line: value
+                for line in distinct.values()
+                if isinstance(value := measurements.find(Place(*name.split("/"), (line.row, line.column))), Value)
+            }
+            if len(values) >= LEAST and len({line.published_value for line in values}) > 1:
+                ranks += _column(name, size, values, measurements)
+    return ranks
+
+
+def _column(name: str, size: str, values: Mapping[Line, Value], measurements: Measurements) -> list[Rank]:
+    lines, found = list(values), list(values.values())
+    sign = -1 if lines[0].metric in LOWER_IS_BETTER else 1
+    printed = [sign * float(line.published_value) for line in lines]
+    here = [sign * float(value.number) for value in found]
+    claim = Claim(
+        *([""] * 6), Margin(Decimal()), "correlation", (), against=tuple(float(line.published_value) for line in lines)
+    )
+    outcome = compared(Outcome((), tuple(found)), claim, measurements)
+    if len(set(here)) == 1:  # equal values have no order
+        outcome = replace(outcome, effect=None, low=None, high=None)
+    flipped: dict[int, list[str]] = {i: [] for i in range(len(lines))}
+    flips = shown = 0
+    for i, j in combinations(range(len(lines)), 2):
+        if (printed[i] - printed[j]) * (here[i] - here[j]) < 0:
+            beyond = _differ(found[i], found[j], measurements)
+            flips, shown = flips + 1, shown + beyond
+            flipped[i].append(lines[j].row + "*" * beyond)
+            flipped[j].append(lines[i].row + "*" * beyond)
+    ranks = (rankdata([-value for value in some]) for some in (printed, here))
+    paper, table = name.split("/")
+    return [
+        Rank(
+            paper=paper,
+            table=table,
+            column=line.column,
+            size=size,
+            row=line.row,
+            published=line.published,
+            measured=line.measured,
+            rank_published=f"{of_paper:g}",
+            rank_here=f"{of_run:g}",
+            rho=_number(outcome.effect),
+            low=_number(outcome.low),
+            high=_number(outcome.high),
+            pairs=str(len(lines) * (len(lines) - 1) // 2),
+            flips=str(flips),
+            flips_shown=str(shown),
+            guessed=str(sum(map(measurements.at_chance, found))),
+            flipped="; ".join(flipped[i]),
+        )
+        for i, (line, of_paper, of_run) in enumerate(zip(lines, *ranks, strict=True))
+    ]
+
+
+def _differ(a: Value, b: Value, measurements: Measurements) -> bool:
+    """Whether two values differ beyond chance; never when guessing would have both."""
+    if measurements.at_chance(a) and measurements.at_chance(b):
+        return False
+    outcome = compared(Outcome((), (a, b)), ANY_DIFFERENCE, measurements)
+    return min(outcome.p_for, outcome.p_against) < LEVEL / 2
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.2f}".replace("-0.00", "0.00")
+
+
+@dataclass(frozen=True)
+class OrderColumn:
+    """A column as the report draws it: ``left`` has its rows in the paper's order, ``right`` in ours, ``lines`` the places (from
+    0) of each row on both sides, and whether it has changed places with another beyond chance. ``names``: row → the parts of
+    its name that not all rows have."""
+
+    paper: str
+    table: str
+    title: str
+    left: list[Rank]
+    right: list[Rank]
+    lines: list[tuple[int, int, str]]
+    names: dict[str, str]
+
+    @property
+    def whisker(self) -> dict[str, float] | None:
+        """Rho and its interval on an axis from −1 to 1, as 2 to 98; None where no uncertainty is known."""
+        rank = self.left[0]
+        if not rank.low:
+            return None
+        places = {"left": rank.low, "middle": rank.rho, "right": rank.high}
+        return {name: round(50 + 48 * float(text), 1) for name, text in places.items()}
+
+
+def columns_of(ranks: Sequence[Rank]) -> list[OrderColumn]:
+    """The columns of ``order.csv``, in its order. A line's word is ``shown``, ``flip`` or ''."""
+    groups: dict[tuple[str, str, str, str], list[Rank]] = {}
+    for rank in ranks:
+        groups.setdefault((rank.paper, rank.table, rank.column, rank.size), []).append(rank)
+    sizes = Counter(key[:3] for key in groups)
+    columns = []
+    for (paper, table, column, size), some in groups.items():
+        left = sorted(some, key=lambda rank: float(rank.rank_published))
+        right = sorted(left, key=lambda rank: float(rank.rank_here))
+        lines = [
+            (i, right.index(rank), "shown" if "*" in rank.flipped else "flip" * bool(rank.flipped))
+            for i, rank in enumerate(left)
+        ]
+        parts = [rank.row.split(ROW_SEPARATOR) for rank in left]
+        common = set.intersection(*map(set, parts))
+        names = {
+            rank.row: ", ".join(part for part in mine if part not in common) or ", ".join(mine)
+            for rank, mine in zip(left, parts, strict=True)
+        }
+        columns.append(
+            OrderColumn(
+                paper,
+                table,
+                f"{column}, {size}" if sizes[paper, table, column] > 1 else column,
+                left,
+                right,
+                lines,
+                names,
+            )
+        )
+    return columns

@@ -1,0 +1,101 @@
+"""The headlines of a publication: effects in points, what is at the level of guessing, and claims without a measurement.
+
+Seen to fail when: a fraction is shown as it is; a value at the level of guessing is not counted; HEADLINES has two claims of
+a paper; another comparison than the ledger's is taken.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from pretrieve.base.errors import DataError
+from pretrieve.operations.publish.headlines import (
+    HEADLINES,
+    Headline,
+    headline_picture,
+    headline_sentence,
+    headline_table,
+    read_headlines,
+)
+from pretrieve.reporting.claims.claims import load_claims
+from pretrieve.reporting.claims.ledger import Comparison, Finding
+from pretrieve.reporting.tables.filling import Line, write_lines
+from pretrieve.reporting.tables.rows import write_rows
+
+ROOT = Path(__file__).parents[2]
+CLAIM = {"id": "a", "paper": "p", "table": "table1", "estimand": "A minus B.", "verdict": "inconclusive", "seeds": "1"}
+EFFECT = {"effect": "0.015", "low": "-0.0049", "high": "0.035", "unit": "fraction"}
+
+
+def filled(kind: type, **fields: str):
+    return kind(**dict.fromkeys(kind._fields, "") | fields)
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A run with a claim of two comparisons, the second of which has the ledger's effect, and a claim without any."""
+    cells = [json.dumps([f"p/table1: A, {x}", f"p/table1: B, {x}"]) for x in ("R@1", "R@5")]
+    write_rows(
+        tmp_path / "claims.csv",
+        [filled(Finding, **CLAIM, **EFFECT), filled(Finding, **CLAIM | {"id": "b", "verdict": "not tested"})],
+        Finding,
+    )
+    groups = [
+        filled(Comparison, id="a", number="1", cells=cells[0], values="0.9; 0.4", effect="0.5", low="0.4", high="0.6"),
+        filled(Comparison, id="a", number="2", cells=cells[1], values="0.02; 0.005", **EFFECT),
+    ]
+    write_rows(tmp_path / "claims.groups.csv", groups, Comparison)
+    lines = [
+        filled(
+            Line, row=row, column=column, dataset=f"data-{column}", metric=column, queries="40", beyond_chance=beyond
+        )
+        for row, beyond in (("A", "yes"), ("B", "no"))
+        for column in ("R@1", "R@5")
+    ]
+    (tmp_path / "tables/p").mkdir(parents=True)
+    write_lines(tmp_path / "tables/p/table1.csv", lines)
+    return tmp_path
+
+
+def test_the_table_has_points_data_and_what_is_at_chance(root: Path) -> None:
+    table = headline_table(read_headlines(root, ["a", "b"]), "runs/x").splitlines()
+    link = "[table1](runs/x/p/table1.md)"
+    assert table[2:] == [
+        "| p | A minus B. | 2.0 against 0.5 | +1.5 [−0.5, 3.5] | 40 of `data-R@5`, R@5 | 1 | inconclusive; 1 of 2 values ≈ chance"
+        f" | {link} |",
+        f"| p | A minus B. | – | – | – | 1 | not tested | {link} |",
+    ]
+
+
+def test_the_sentence_counts_what_is_shown() -> None:
+    verdicts = {"p": "supported", "q": "fails for this seed only", "r": "not tested", "s": "holds for this seed only"}
+    findings = [filled(Finding, **CLAIM | {"paper": name, "verdict": word}) for name, word in verdicts.items()]
+    headlines = [Headline(finding, [], []) for finding in findings]
+    assert headline_sentence(headlines).endswith("this run shows 2 (p, s), contradicts 1 (q) and leaves open 1 (r).")
+    assert headline_sentence(headlines[:1]).endswith("shows 1 (p), contradicts 0 and leaves open 0.")
+
+
+def test_the_picture_says_what_the_table_says(root: Path) -> None:
+    headlines = read_headlines(root, ["a", "b"])
+    picture = headline_picture(headlines, "demo").decode()
+    assert all(
+        text in picture for text in (">+1.5, inconclusive<", ">1 of 2 values ≈ chance<", ">not tested<", "demo scale")
+    )
+    assert headline_picture(headlines, "demo").decode() == picture
+
+
+def test_what_the_ledger_does_not_have_is_named(root: Path) -> None:
+    with pytest.raises(DataError, match="claims.csv: no claim c, which README.md shows"):
+        read_headlines(root, ["c"])
+    write_lines(root / "tables/p/table1.csv", [])
+    with pytest.raises(DataError, match="p/table1 has no cell 'A, R@5'"):
+        read_headlines(root, ["a"])
+
+
+def test_one_claim_of_each_paper_is_shown() -> None:
+    claims = {claim.name: claim.paper for claim in load_claims(ROOT / "references/claims.yaml")}
+    papers = [claims[name] for name in HEADLINES]
+    assert len(papers) == len(set(papers)) and set(papers) == set(claims.values())
