@@ -1,6 +1,7 @@
 """A directory to search in that is damaged or was changed, questions and names of files that cannot be: a sentence each.
 
-Seen to fail when: see the end of docs/faults.md.
+Seen to fail when: settings have no bounds; ids and columns are not looked at; Java's errors pass; a snippet compares all
+places with each other.
 """
 
 from __future__ import annotations

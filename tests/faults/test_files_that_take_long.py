@@ -1,6 +1,7 @@
 """Files of one's own corpus that a parser gives up on, or does not come back from for hours: left out and counted.
 
-Seen to fail when: see the end of docs/faults.md.
+Seen to fail when: files have no limit of time; html.parser's own errors pass; patterns of Markdown look for the same
+end again and again.
 """
 
 from __future__ import annotations

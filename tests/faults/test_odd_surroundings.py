@@ -1,6 +1,6 @@
 """What a program is started in: a reader of its output that ends, a user without a name.
 
-Seen to fail when: see the end of docs/faults.md.
+Seen to fail when: a reader that has ended is a traceback, also of argparse; a home that is not there is expanded.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Tables of one's own corpus that are far larger, or have far more in them, than their files say.
 
-Seen to fail when: see the end of docs/faults.md.
+Seen to fail when: what rows come to is not counted, or in batches of a thousand; Parquet's values are not caught; a message
+lists all columns.
 """
 
 from __future__ import annotations
