@@ -40,7 +40,7 @@ def test_what_leaves_the_directory_is_refused(tmp_path: Path, kind: str) -> None
         if kind == "link":
             info.type, info.linkname = tarfile.SYMTYPE, "/etc/passwd"
         tar.addfile(info, io.BytesIO())
-    with pytest.raises(DataError, match=r"bad.tar.xz: member .*(would leave its folder|no plain file)"):
+    with pytest.raises(DataError, match=r"bad.tar.xz: member .*(would leave its folder|not a plain file)"):
         read_archive(path, tmp_path / "here", sums_of({kind: b""}))
     assert not (tmp_path / "out").exists()
 
