@@ -21,8 +21,8 @@ from pretrieve.base.inside import inside
 KINDS = {
     "..": "would leave its folder",
     "absolute": "would leave its folder",
-    "link": "by a link|is a link or a device|no plain file|\\(Permission denied\\)",
-    "device": "a device|no plain file|missing",
+    "link": "by a link|is a link or a device|not a plain file|\\(Permission denied\\)",
+    "device": "a device|not a plain file|missing",
     "NUL": "has a control character",
     "long": "is too long",
     "case": "in case alone",
