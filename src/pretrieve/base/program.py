@@ -19,7 +19,7 @@ from pretrieve.base.job_lock import hold_job
 
 #: Between the words of two commands that one process runs: a start takes as long as a small job.
 THEN = "--then"
-#: Behind it stand options of each of these commands.
+#: What follows it are options of each of these commands.
 EACH = "--each"
 #: How the first line of a log begins: what the interpreter's start and a program's imports took; report-time adds it up.
 STARTED_IN = "started in "
@@ -104,7 +104,7 @@ def make_parser(command: ModuleType, program: str | None = None) -> argparse.Arg
 def run_command(command: ModuleType, words: list[str] | None = None, program: str | None = None) -> NoReturn:
     """Run a module of :mod:`pretrieve.commands` with the words of a command line, by default this process's.
 
-    ``FIRST OPTIONS --then SECOND OPTIONS --each OPTIONS`` runs a second command when the first has ended; what stands behind
+    ``FIRST OPTIONS --then SECOND OPTIONS --each OPTIONS`` runs a second command when the first has ended; what follows
     ``--each`` are options of both. All are parsed before."""
     words = sys.argv[1:] if words is None else words
     run_program(lambda: _run(command, words, program), words)

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
-
-import jinja2
 
 from pretrieve.base import paths
 from pretrieve.base.arguments import add_outputs, json_object, required
 from pretrieve.base.files import whole_file, write_json
+from pretrieve.reporting.fill_template import fill_template
 from pretrieve.reporting.tables.my_corpus_answer import answer, choice
 from pretrieve.reporting.tables.my_corpus_read import read_rows
 from pretrieve.reporting.tables.my_corpus_table import make_page, to_csv, to_markdown
 from pretrieve.reporting.tables.results import ResultFiles
-
-TEMPLATES = Path("src/pretrieve/reporting/templates")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -36,17 +32,10 @@ def main(args: argparse.Namespace) -> None:
     rows = read_rows(request, weights, files.read(args.speed))
     advice = answer(rows, request, stats["tested"]["candidates"])
     page = make_page(request, rows, stats, advice, weights)
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(TEMPLATES),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
     texts = {
         args.csv: to_csv(rows),
         args.md: to_markdown(page),
-        args.html: environment.get_template("my_corpus.html.j2").render(page=page),
+        args.html: fill_template("my_corpus.html.j2", page=page),
     }
     for path, text in texts.items():
         with whole_file(path) as stream:

@@ -120,7 +120,7 @@ def sections_of(lines: Iterable[str], target: Target = lambda address: None) -> 
 
 
 def _without_marks(heading: str) -> str:
-    """Without the ``#`` that may stand behind a heading, after a blank."""
+    """Without the ``#`` that may follow a heading, after a blank."""
     text = heading.rstrip(" \t")
     short = text.rstrip("#")
     return text if short[-1:] not in (" ", "\t", "") else short

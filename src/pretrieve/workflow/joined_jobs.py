@@ -92,7 +92,7 @@ def joined_families(plan: Plan) -> tuple[Joined, Joined]:
     }
     for (family, place), pages in _asked_by(plan).items():
         encoder, _, recipe = family.partition(".")
-        sizes = plan.scored_sizes(place).get(family)
+        sizes = plan.scored_sizes[place].get(family)
         if plan.left_out(family) or sizes is None:
             continue
         if plan.trained_on(place) != place:

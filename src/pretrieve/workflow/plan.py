@@ -340,17 +340,14 @@ class Plan(PlanFiles):
     def searches(self, dataset: str) -> list[Families]:
         """The families that jobs of their own score on a data set, by rule."""
         groups: dict[tuple[Any, ...], list[str]] = {}
-        for family, sizes in self.scored_sizes(dataset).items():
+        for family, sizes in self.scored_sizes[dataset].items():
             if (family, dataset) not in self.scored_at_once:
                 groups.setdefault((sizes, self.joined(family, dataset, trained=False)), []).append(family)
         return [Families(sizes, tuple(families), bool(joined)) for (sizes, joined), families in groups.items()]
 
-    def scored_sizes(self, dataset: str) -> dict[str, tuple[str, ...]]:
-        """Family → the training-set sizes that it is scored with on a data set."""
-        return self._scored_sizes[dataset]
-
     @cached_property
-    def _scored_sizes(self) -> dict[str, dict[str, tuple[str, ...]]]:
+    def scored_sizes(self) -> dict[str, dict[str, tuple[str, ...]]]:
+        """Data set → family → the training-set sizes that it is scored with there."""
         groups = {dataset: self.families(dataset) for dataset in self.config["datasets"]}
         return {
             dataset: {family: sizes for sizes, families in of_sizes.items() for family in families}

@@ -135,9 +135,9 @@ class Graph:
             first, *_ = *self.plan.joined(family, dataset, trained=True), family
             return Job("finetune", first, dataset, seed, self.plan.trained_sizes[family, dataset])
         if mined_alone:
-            return Job("mine", family, dataset, seed, self.plan.scored_sizes(dataset)[family])
+            return Job("mine", family, dataset, seed, self.plan.scored_sizes[dataset][family])
         first, *_ = *self.plan.joined(family, dataset, trained=False), family
-        return Job(self._scoring(dataset), first, dataset, seed, self.plan.scored_sizes(dataset)[family])
+        return Job(self._scoring(dataset), first, dataset, seed, self.plan.scored_sizes[dataset][family])
 
     def _scoring(self, dataset: str) -> str:
         return "predict" if self.plan.is_examples(dataset) else "retrieve"

@@ -83,7 +83,7 @@ def _on_data(panel: Panel, points: Sequence[Point], setting: Setting) -> Panel:
 
 
 def tick_names(points: Sequence[Point], setting: Setting) -> dict[tuple[str, str], str]:
-    """(panel, x) → the data that was measured there, and the paper's name behind it: of those x that are names of other data."""
+    """(panel, x) → the data that was measured there, followed by the paper's name: of those x that are names of other data."""
     found = {}
     for panel in dict.fromkeys(point.panel for point in points):
         measured = [point for point in points if point.panel == panel and is_measured(point)]
@@ -138,7 +138,7 @@ def draw(
     for i, line in enumerate(below):
         canvas.text(0.12 / width, (0.2 * (len(below) - i) - 0.08) / height, line, va="center", color=GREY, fontsize=10)
     if len(shown.handles) > 1:
-        for label in (CHANCE_LEVEL, CHANCE):  # behind the methods, wherever it was met
+        for label in (CHANCE_LEVEL, CHANCE):  # after the methods, wherever it was met
             if label in shown.handles:
                 shown.handles[label] = shown.handles.pop(label)
         canvas.legend(
@@ -156,7 +156,7 @@ def draw(
 
 def _views(figure: Figure, points: Sequence[Point], names: Mapping[tuple[str, str], str]) -> list[View]:
     """What every axes shows. Published values have axes beside the measured ones, for they are of other data and other models.
-    Changes and gains have axes behind all others: they are far smaller than what they are the difference of."""
+    Changes and gains have the last axes: they are far smaller than what they are the difference of."""
     views, changes = [], []
     for panel in figure.panels:
         own = {x: name for (of, x), name in names.items() if of == panel.name}

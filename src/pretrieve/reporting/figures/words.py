@@ -24,7 +24,7 @@ def measured_here(figure: Figure, points: Sequence[Point], setting: Setting) -> 
         here += [f"{text} as texts" for text in texts]
     encoders = dict.fromkeys(point.encoder for point in measured)
     starts = dict.fromkeys(setting.starts[name][0] for name in encoders if name in setting.starts)
-    # Behind the first semicolon stands what it lacks, which is no part of a title.
+    # What it lacks follows the first semicolon and is not part of a title.
     here += [f"encoders continued from {setting.described(start).partition(';')[0]}" for start in starts]
     return "; ".join(filter(None, here))
 

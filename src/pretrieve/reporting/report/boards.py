@@ -102,7 +102,7 @@ def verdict_of(effect: str, q: str) -> str:
 
 
 def objective_in_words(encoder: str, encoders: Mapping[str, Mapping[str, Any]]) -> str:
-    """``retromae`` → ``RetroMAE``; one that is not the only one of its objective has its own name behind.
+    """``retromae`` → ``RetroMAE``; followed by its own name where that is another word.
 
     >>> bodies = {"bert": {"objective": "mlm"}, "x": {"objective": ["ict", "bfs"]}}
     >>> [objective_in_words(name, bodies) for name in ("bert", "x", "bm25")]

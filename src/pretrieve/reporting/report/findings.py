@@ -289,7 +289,7 @@ def _are(n: int) -> str:
 
 
 def _effect(effect: str, low: str, high: str, unit: str) -> str:
-    """``+1.2 [0.3, 2.1] points``, at most two digits behind the point of percentages and three of others."""
+    """``+1.2 [0.3, 2.1] points``, with two decimals of percentages and three of others."""
     digits = 2 if unit == "%" else 3
     numbers = [f"{float(x):.{digits}f}" for x in (effect, low, high) if x]
     interval = f" [{numbers[1]}, {numbers[2]}]" if len(numbers) == 3 else ""

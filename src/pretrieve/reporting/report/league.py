@@ -38,8 +38,8 @@ ANY_DIFFERENCE = Claim("", "", "", "", "", "", Margin(Decimal()), "greater", ())
 
 class Standing(NamedTuple):
     """One line of ``league.csv``, every field as text. ``score``, ``effect`` and their bounds are in ``unit``; ``effect`` is
-    ``score`` minus that of ``baseline``; ``wall_s`` and ``gpu_h`` are of all stages behind the score, mean over seeds; ``cell``
-    is where the score stands (PAPER/TABLE: ROW, COLUMN)."""
+    ``score`` minus that of ``baseline``; ``wall_s`` and ``gpu_h`` are of all stages that the score needs, mean over seeds;
+    ``cell`` is where the score stands (PAPER/TABLE: ROW, COLUMN)."""
 
     recipe: str
     encoder: str
@@ -209,9 +209,9 @@ def _pair(a: Entry, b: Entry, measurements: Measurements) -> Pair:
         unit=a.value.unit,
         a=a.encoder,
         b=b.encoder,
-        effect=_number(outcome.effect),
-        low=_number(outcome.low),
-        high=_number(outcome.high),
+        effect=two_digits(outcome.effect),
+        low=two_digits(outcome.low),
+        high=two_digits(outcome.high),
         p=f"{min(1.0, 2 * min(outcome.p_for, outcome.p_against)):.4f}" if tested else "",
         q="",
         n_seeds=str(min(seeds)) if seeds else "",
@@ -237,8 +237,8 @@ def _standing(
         metric=line.metric,
         unit=value.unit,
         score=str(value.number),
-        low=_number(low),
-        high=_number(high),
+        low=two_digits(low),
+        high=two_digits(high),
         n_seeds=value.n_seeds if value.encoder else "",
         queries=line.queries,
         beyond_chance=line.beyond_chance,
@@ -256,7 +256,7 @@ def _standing(
 
 def turned(pair: Pair) -> Pair:
     """The same comparison the other way round: ``b`` minus ``a``."""
-    effect, low, high = (_number(-float(x)) if x else "" for x in (pair.effect, pair.high, pair.low))
+    effect, low, high = (two_digits(-float(x)) if x else "" for x in (pair.effect, pair.high, pair.low))
     return pair._replace(a=pair.b, b=pair.a, effect=effect, low=low, high=high)
 
 
@@ -270,5 +270,6 @@ def interval(value: Value, measurements: Measurements) -> tuple[float, float] | 
     return (None, None) if spread is None else independent_estimate([float(value.number)], [1.0], [spread]).interval()
 
 
-def _number(value: float | None) -> str:
+def two_digits(value: float | None) -> str:
+    """A number of the league's files; '' for None."""
     return "" if value is None else f"{value:.2f}".replace("-0.00", "0.00")

@@ -13,8 +13,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import jinja2
-
 from pretrieve.base import paths
 from pretrieve.base.code_folder import REFERENCES
 from pretrieve.base.errors import DataError
@@ -24,6 +22,7 @@ from pretrieve.references.tables import STATISTICS, Table, load_paper, load_tabl
 from pretrieve.reporting.claims.ledger import Comparison, Finding, count_verdicts, what_it_shows
 from pretrieve.reporting.figures.points import read_points
 from pretrieve.reporting.figures.words import measured_here
+from pretrieve.reporting.fill_template import fill_template
 from pretrieve.reporting.report.boards import Board, boards_of
 from pretrieve.reporting.report.fidelity import Choices, encoder_choices, recipe_choices
 from pretrieve.reporting.report.findings import Found, Sentence, claim_counts, sentences
@@ -33,7 +32,6 @@ from pretrieve.reporting.report.pictures import Curve, draw_curves, inline_svg, 
 from pretrieve.reporting.report.tables import TableView, anchor_of, cell_anchors, view_table
 from pretrieve.reporting.report.timing import Stage, read_stages
 from pretrieve.reporting.tables.filling import MEASURED, Line, read_lines
-from pretrieve.reporting.tables.render import TEMPLATES
 from pretrieve.reporting.tables.results import Setting
 from pretrieve.reporting.tables.rows import read_rows
 from pretrieve.workflow.commands import make_it
@@ -203,15 +201,7 @@ def collect(plan: Plan, root: Path, references: Path = REFERENCES) -> Report:
 
 def render(report: Report) -> str:
     """The report as HTML."""
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(TEMPLATES),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
-    return environment.get_template("report.html.j2").render(report=report)
+    return fill_template("report.html.j2", report=report)
 
 
 def _manifest(table: Path) -> Mapping[str, Any]:

@@ -23,7 +23,7 @@ from pretrieve.references.tables import ROW_SEPARATOR, STATISTICS, TEXT
 from pretrieve.reporting.claims.claims import Claim, Margin, Place
 from pretrieve.reporting.claims.measured import Measurements, Value
 from pretrieve.reporting.claims.outcomes import LEVEL, Outcome, compared
-from pretrieve.reporting.report.league import ANY_DIFFERENCE, Kept
+from pretrieve.reporting.report.league import ANY_DIFFERENCE, Kept, two_digits
 from pretrieve.reporting.tables.filling import MEASURED, Line
 from pretrieve.reporting.tables.results import LOWER_IS_BETTER
 
@@ -37,7 +37,7 @@ class Rank(NamedTuple):
     ``rank_published`` and ``rank_here`` count from 1, the best; equal values share the mean of their ranks. Of the whole column:
     ``rho`` with its interval (empty where no uncertainty is known), ``flips`` of ``pairs`` pairs of rows, ``flips_shown`` of them
     beyond chance, ``guessed`` rows at the level of guessing. ``flipped``: the rows that this one has changed places with, those
-    beyond chance with a ``*`` behind, separated by ``; ``.
+    beyond chance with a ``*`` after the name, separated by ``; ``.
     """
 
     paper: str
@@ -114,9 +114,9 @@ def _column(name: str, size: str, values: Mapping[Line, Value], measurements: Me
             measured=line.measured,
             rank_published=f"{of_paper:g}",
             rank_here=f"{of_run:g}",
-            rho=_number(outcome.effect),
-            low=_number(outcome.low),
-            high=_number(outcome.high),
+            rho=two_digits(outcome.effect),
+            low=two_digits(outcome.low),
+            high=two_digits(outcome.high),
             pairs=str(len(lines) * (len(lines) - 1) // 2),
             flips=str(flips),
             flips_shown=str(shown),
@@ -133,10 +133,6 @@ def _differ(a: Value, b: Value, measurements: Measurements) -> bool:
         return False
     outcome = compared(Outcome((), (a, b)), ANY_DIFFERENCE, measurements)
     return min(outcome.p_for, outcome.p_against) < LEVEL / 2
-
-
-def _number(value: float | None) -> str:
-    return "" if value is None else f"{value:.2f}".replace("-0.00", "0.00")
 
 
 @dataclass(frozen=True)

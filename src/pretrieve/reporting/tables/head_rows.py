@@ -44,11 +44,11 @@ class _Node:
 def head_rows(columns: Sequence[str], over: str = "") -> list[list[Head]]:
     """Rows of heads, from above. ``columns``: heads as :func:`pretrieve.reporting.tables.heads.column_heads` gives them;
     ``over``: what the paper prints above all columns."""
+    heads = [split_head(column) for column in columns]
     leaves = []
-    for i, column in enumerate(columns):
-        name, here = split_head(column)
+    for i, (parts, (_, here)) in enumerate(zip(split_names([name for name, _ in heads]), heads, strict=True)):
         data, _, size = here.partition(_SIZE)
-        leaves.append((name.split(), _Node("", data.removesuffix(", "), size and _SIZE + size, i)))
+        leaves.append((parts, _Node("", data.removesuffix(", "), size and _SIZE + size, i)))
     root = _Node(over, below=_gather(leaves))
     _raise_data(root)
     rows: list[list[Head]] = []
@@ -66,21 +66,37 @@ def _head(node: _Node, depth: int) -> Head:
     return Head(node.text, here, node.span(), depth, node.column)
 
 
-def _gather(leaves: Sequence[tuple[list[str], _Node]]) -> list[_Node]:
-    """Nodes for neighbours whose names begin with equal words, each with a word left of its own."""
-    nodes = []
-    for (_, single), group in groupby(leaves, key=lambda leaf: (leaf[0][0], len(leaf[0]) == 1)):
-        some = list(group)
-        if single or len(some) == 1:
-            for words, node in some:
-                node.text = " ".join(words)
-                nodes.append(node)
-            continue
+def split_names(names: Sequence[str]) -> list[tuple[str, ...]]:
+    """Names by what neighbours have in common.
+
+    >>> split_names(["NQ Top-20", "NQ Top-100", "AUC"]), split_names(["Dev MRR 1K", "Dev MRR 10K", "Dev R@1 1K"])
+    ([('NQ', 'Top-20'), ('NQ', 'Top-100'), ('AUC',)], [('Dev', 'MRR', '1K'), ('Dev', 'MRR', '10K'), ('Dev', 'R@1 1K')])
+    """
+    found: list[tuple[str, ...]] = []
+    for _, some in groupby(names, key=lambda name: (name.partition(" ")[0], " " in name)):
+        run = [name.split(" ") for name in some]
         shared = 0
-        while all(len(words) > shared + 1 and words[shared] == some[0][0][shared] for words, _ in some):
+        while len(run) > 1 and all(len(words) > shared + 1 and words[shared] == run[0][shared] for words in run):
             shared += 1
-        below = _gather([(words[shared:], node) for words, node in some])
-        nodes.append(_Node(" ".join(some[0][0][:shared]), below=below))
+        rest = [" ".join(words[shared:]) for words in run]
+        if shared:
+            common = " ".join(run[0][:shared])
+            found += [(common, *name) for name in split_names(rest)]
+        else:
+            found += [(name,) for name in rest]
+    return found
+
+
+def _gather(leaves: Sequence[tuple[tuple[str, ...], _Node]]) -> list[_Node]:
+    """Nodes for neighbours whose names (:func:`split_names`) have a first part in common."""
+    nodes = []
+    for (first, single), group in groupby(leaves, key=lambda leaf: (leaf[0][0], len(leaf[0]) == 1)):
+        if single:
+            for _, node in group:
+                node.text = first
+                nodes.append(node)
+        else:
+            nodes.append(_Node(first, below=_gather([(names[1:], node) for names, node in group])))
     return nodes
 
 

@@ -6,6 +6,8 @@ import textwrap
 from collections.abc import Sequence
 from itertools import groupby
 
+from pretrieve.reporting.tables.head_rows import split_names
+
 #: Letters of a row's head on a line, of a group of one column, and of each further column that a group has.
 ROW_HEAD, ONE, MORE = 26, 11, 8
 
@@ -47,27 +49,6 @@ def _group_line(level: Sequence[str], parents: Sequence[Sequence[str]], left: in
             cells += [""] * wide
         at += wide
     return [" & ".join([*cells, *[""] * right]) + r" \\", " ".join(rules)]
-
-
-def split_names(names: Sequence[str]) -> list[tuple[str, ...]]:
-    """Names by what neighbours have in common.
-
-    >>> split_names(["NQ Top-20", "NQ Top-100", "AUC"]), split_names(["Dev MRR 1K", "Dev MRR 10K", "Dev R@1 1K"])
-    ([('NQ', 'Top-20'), ('NQ', 'Top-100'), ('AUC',)], [('Dev', 'MRR', '1K'), ('Dev', 'MRR', '10K'), ('Dev', 'R@1 1K')])
-    """
-    found: list[tuple[str, ...]] = []
-    for _, some in groupby(names, key=lambda name: name.partition(" ")[0]):
-        run = [name.split(" ") for name in some]
-        shared = 0
-        while len(run) > 1 and all(len(words) > shared + 1 and words[shared] == run[0][shared] for words in run):
-            shared += 1
-        rest = [" ".join(words[shared:]) for words in run]
-        if shared:
-            common = " ".join(run[0][:shared])
-            found += [(common, *name) for name in split_names(rest)]
-        else:
-            found += [(name,) for name in rest]
-    return found
 
 
 def stacked(text: str, width: int, align: str) -> str:

@@ -5,18 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-import jinja2
-
-from pretrieve.base.code_folder import package_file
 from pretrieve.references.tables import Table
+from pretrieve.reporting.fill_template import fill_template
 from pretrieve.reporting.tables.filling import Line
 from pretrieve.reporting.tables.head_rows import head_rows
 from pretrieve.reporting.tables.layout import CHANCE, Page, Row, Shown, head_spans, make_page
 from pretrieve.reporting.tables.outside_text import to_markdown_text
 from pretrieve.reporting.tables.results import Setting
 from pretrieve.reporting.tables.shading import explain_cells
-
-TEMPLATES = package_file("reporting/templates")
 
 
 def to_markdown(table: Table, lines: Sequence[Line], setting: Setting) -> str:
@@ -43,16 +39,9 @@ def to_html(table: Table, lines: Sequence[Line], setting: Setting) -> str:
     """The table as an HTML page that loads nothing, follows the reader's light or dark setting, and can be printed.
 
     Rows without a measured value come last, which the paper may have first. The CSV and the manifest lie beside the page."""
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(TEMPLATES),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
     page = make_page(table, lines, setting)
-    return environment.get_template("table.html.j2").render(
+    return fill_template(
+        "table.html.j2",
         page=page,
         head=head_rows(page.columns, page.column_group),
         parts=_parts(page),
