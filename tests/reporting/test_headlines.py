@@ -14,9 +14,7 @@ import pytest
 from pretrieve.base.errors import DataError
 from pretrieve.operations.publish.headlines import (
     HEADLINES,
-    Headline,
     headline_picture,
-    headline_sentence,
     headline_table,
     read_headlines,
 )
@@ -68,14 +66,6 @@ def test_the_table_has_points_data_and_what_is_at_chance(root: Path) -> None:
         f" | {link} |",
         f"| p | A minus B. | – | – | – | 1 | not tested | {link} |",
     ]
-
-
-def test_the_sentence_counts_what_is_shown() -> None:
-    verdicts = {"p": "supported", "q": "fails for this seed only", "r": "not tested", "s": "holds for this seed only"}
-    findings = [filled(Finding, **CLAIM | {"paper": name, "verdict": word}) for name, word in verdicts.items()]
-    headlines = [Headline(finding, [], []) for finding in findings]
-    assert headline_sentence(headlines).endswith("this run shows 2 (p, s), contradicts 1 (q) and leaves open 1 (r).")
-    assert headline_sentence(headlines[:1]).endswith("shows 1 (p), contradicts 0 and leaves open 0.")
 
 
 def test_the_picture_says_what_the_table_says(root: Path) -> None:

@@ -19,7 +19,6 @@ from matplotlib.figure import Figure as Canvas
 from pretrieve.base.errors import DataError
 from pretrieve.base.paths import table_file
 from pretrieve.reporting.claims.ledger import Comparison, Finding
-from pretrieve.reporting.claims.verdicts import CONTRADICTED, FAILS, HOLDS, SUPPORTED
 from pretrieve.reporting.figures.draw import STYLE
 from pretrieve.reporting.report.status import split_name
 from pretrieve.reporting.tables.filling import Line, read_lines
@@ -103,16 +102,6 @@ def _cells_of(root: Path, comparison: Comparison) -> list[Line]:
             )
         cells += found
     return cells
-
-
-def headline_sentence(headlines: Sequence[Headline]) -> str:
-    """Which of the papers' claims the run shows, which it contradicts, and which it leaves open."""
-    papers = {"shows": [], "contradicts": [], "leaves open": []}
-    for finding in (headline.finding for headline in headlines):
-        shown, against = finding.verdict in (SUPPORTED, HOLDS), finding.verdict in (CONTRADICTED, FAILS)
-        papers["shows" if shown else "contradicts" if against else "leaves open"].append(finding.paper)
-    said = [f"{word} {len(names)}" + (f" ({', '.join(names)})" if names else "") for word, names in papers.items()]
-    return f"Of one claim of each paper, this run {said[0]}, {said[1]} and {said[2]}."
 
 
 def headline_table(headlines: Sequence[Headline], folder: str) -> str:

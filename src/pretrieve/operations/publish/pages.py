@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from pretrieve.base.paths import table_file
-from pretrieve.operations.publish.headlines import Headline, headline_sentence, headline_table
+from pretrieve.operations.publish.headlines import Headline, headline_table
 from pretrieve.reporting.claims.ledger import Finding, count_verdicts, what_it_shows
 from pretrieve.reporting.claims.verdicts import CONTRADICTED, FAILS, HOLDS, SUPPORTED
 from pretrieve.reporting.report.status import split_name
@@ -139,7 +139,7 @@ def results_page(
 
 
 def readme_section(root: Path, headlines: Sequence[Headline], folder: str, page: str) -> str:
-    """The results section of README.md: a sentence, a picture and a table of the headlines, the verdicts on all
+    """The results section of README.md: a picture and a table of the headlines, the verdicts on all
     claims, and where everything is. ``page``: of the run, under docs/."""
     data = (
         ""
@@ -147,7 +147,6 @@ def readme_section(root: Path, headlines: Sequence[Headline], folder: str, page:
         else ", with small models and stand-in data sets: it says nothing of a paper's numbers"
     )
     return (
-        f"{headline_sentence(headlines)}\n\n"
         f"![What each paper's method adds, in points: the numbers of the table below]({folder}/{HEADLINES_FILE})\n\n"
         f"{headline_table(headlines, folder)}\n\n"
         f"Measured at the `{root.name}` scale{data}. One claim of each paper: what its method adds to what the paper first"
