@@ -160,8 +160,8 @@ def test_the_clearest_claim_on_each_side_is_named_with_its_cells():
 
 
 def test_the_order_is_summed_up_over_columns():
-    def rank(column: str, rho: str, low: str, flips: str, shown: str) -> Rank:
-        of = {"pairs": "6", "flips": flips, "flips_shown": shown}
+    def rank(column: str, rho: str, low: str, flips: str, shown: str, p: str = "0.0400") -> Rank:
+        of = {"pairs": "6", "flips": flips, "flips_shown": shown, "p": p}
         return blank(Rank, paper="tiny", table="table1", column=column, rho=rho, low=low, high="1.00", **of)
 
     ranks = [
@@ -171,8 +171,15 @@ def test_the_order_is_summed_up_over_columns():
     ]
     assert said(ranks=[one._replace(low="", high="") for one in ranks]) == [], "no uncertainty is known"
     one = said(ranks=[*ranks, *ranks])[0]
-    assert "in 1 of 3 columns. Of 18 pairs of rows 7 are the other way round here, 3 of them beyond chance." in one.text
-    assert one.effect == "Spearman's rho 0.30 [−0.40, 1.00] in the middle column"
+    assert one.text.startswith(
+        "In 1 of 3 columns the rows stand nearer to the paper's order than 95 % of random orders do."
+    )
+    assert "Of 18 pairs of rows 7 are the other way round here, 3 of them beyond chance." in one.text
+    assert one.effect == "Spearman's rho 0.30 [−0.40, 1.00] in the middle column, for these rows"
+    few = [rank("x", "0.90", "0.20", "1", "0", p="0.0500"), *ranks[1:]]
+    assert said(ranks=few)[0].text.startswith("In 0 of 3 columns"), (
+        "as near as one in twenty random orders is not enough"
+    )
 
 
 def test_guesses_are_counted_once():

@@ -47,6 +47,8 @@ def test_ranks_rho_and_flips_by_hand():
     one = ranks[0]
     assert (one.rho, one.pairs, one.flips, one.flips_shown) == ("0.80", "6", "1", "0")
     assert -1 <= float(one.low) <= 0.8 <= float(one.high) <= 1
+    # Of the 24 orders of four rows, that of the paper and three with one exchange of neighbours have rho 0.8 or more.
+    assert float(one.p) == pytest.approx(4 / 24, abs=0.02)
     assert (found["b"].flipped, found["c"].flipped, found["a"].flipped) == ("c", "b", "")
     column = columns_of(ranks)[0]
     assert [rank.row for rank in column.left] == ["a", "b", "c", "d"]
@@ -86,4 +88,4 @@ def test_names_leave_out_what_all_rows_share():
     lines = [printed(f"{name}.r-full", published, 0.3, 1) for name, published in (("a", "3"), ("b", "2"), ("c", "1"))]
     ranks = ranked(*(line._replace(row=f"Transformer | {line.row}") for line in lines))
     assert columns_of(ranks)[0].names == {f"Transformer | {name}": name for name in "abc"}
-    assert ranks[0].rho == "" and ranks[0].flips == "0", "equal values have no order"
+    assert ranks[0].rho == ranks[0].p == "" and ranks[0].flips == "0", "equal values have no order"

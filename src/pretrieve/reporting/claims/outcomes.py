@@ -105,7 +105,7 @@ def _differences(outcome: Outcome, claim: Claim, estimate: Callable[[Sequence[De
 def _correlation(outcome: Outcome, claim: Claim, draws: np.ndarray | None) -> Outcome:
     numbers = np.array([[float(value.number) for value in outcome.values]])
     margin = float(claim.smallest_effect.size)
-    effect = float(_spearman(numbers, claim.against)[0])
+    effect = float(spearman(numbers, claim.against)[0])
     sign = -1 if margin < 0 else 1
     outcome = replace(
         outcome, effect=effect, points=sign * effect >= abs(margin) - 1e-12
@@ -113,11 +113,11 @@ def _correlation(outcome: Outcome, claim: Claim, draws: np.ndarray | None) -> Ou
     if draws is None:
         return outcome
     return _from_draws(
-        outcome, _spearman(draws, claim.against), lambda rho: sign * rho > 0, lambda rho: sign * rho < abs(margin)
+        outcome, spearman(draws, claim.against), lambda rho: sign * rho > 0, lambda rho: sign * rho < abs(margin)
     )
 
 
-def _spearman(rows: np.ndarray, against: Sequence[float]) -> np.ndarray:
+def spearman(rows: np.ndarray, against: Sequence[float]) -> np.ndarray:
     """Spearman's correlation of each row (r, k) with k numbers; 0 where all are equal."""
     ranks, given = scipy.stats.rankdata(rows, axis=1), scipy.stats.rankdata(against)
     ranks, given = ranks - ranks.mean(1, keepdims=True), given - given.mean()

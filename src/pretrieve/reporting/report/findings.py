@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from pretrieve.references.tables import ROW_SEPARATOR
 from pretrieve.reporting.claims.ledger import Comparison, Finding
+from pretrieve.reporting.claims.outcomes import LEVEL
 from pretrieve.reporting.claims.verdicts import (
     CONTRADICTED,
     FAILS,
@@ -208,17 +209,17 @@ def _order(found: Found) -> Sentence | None:
         return None
     middle = median_low(float(r.rho) for r in columns.values())
     one = next(r for r in columns.values() if float(r.rho) == middle)
-    kept = sum(float(r.low) > 0 for r in columns.values())
+    kept = sum(float(r.low) > 0 and float(r.p) < LEVEL for r in columns.values())
     pairs, flips, shown = (
         sum(int(getattr(r, key)) for r in columns.values()) for key in ("pairs", "flips", "flips_shown")
     )
     text = (
-        f"The papers' order of rows is found again, beyond chance, in {kept} of {len(columns)} columns. Of {pairs} pairs of rows "
-        f"{flips} are the other way round here, {shown} of them beyond chance."
+        f"In {kept} of {len(columns)} columns the rows stand nearer to the paper's order than {100 * (1 - LEVEL):g} % of random "
+        f"orders do. Of {pairs} pairs of rows {flips} are the other way round here, {shown} of them beyond chance."
     )
     return Sentence(
         text,
-        f"Spearman's rho {one.rho} [{one.low}, {one.high}] in the middle column".replace("-", "−"),
+        f"Spearman's rho {one.rho} [{one.low}, {one.high}] in the middle column, for these rows".replace("-", "−"),
         links=(("both orders", "#order"),),
     )
 

@@ -2,8 +2,9 @@
 
 Ranks are within a column of a table, one data set, one metric and one training-set size: only there are scores comparable.
 Spearman's rho has the interval of the ledger (:func:`pretrieve.reporting.claims.outcomes.compared`, type ``correlation``): other
-seeds and other queries. A flip is a pair of rows that the paper has in one order and this run in the other; it is shown where our
-difference is beyond chance, at p < 0.05 alone: with many pairs some flips are by chance.
+seeds and other queries; it says nothing of how few the rows are. So ``p`` is the share of random orders of the same rows that
+are at least as near the paper's. A flip is a pair of rows that the paper has in one order and this run in the other; it is shown
+where our difference is beyond chance, at p < 0.05 alone: with many pairs some flips are by chance.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from decimal import Decimal
 from itertools import combinations
 from typing import NamedTuple
 
+import numpy as np
 from scipy.stats import rankdata
 
 from pretrieve.base.paths import parse_system
@@ -22,22 +24,24 @@ from pretrieve.references.cases import is_case
 from pretrieve.references.tables import ROW_SEPARATOR, STATISTICS, TEXT
 from pretrieve.reporting.claims.claims import Claim, Margin, Place
 from pretrieve.reporting.claims.measured import Measurements, Value
-from pretrieve.reporting.claims.outcomes import LEVEL, Outcome, compared
+from pretrieve.reporting.claims.outcomes import LEVEL, Outcome, compared, spearman
 from pretrieve.reporting.report.league import ANY_DIFFERENCE, Kept, two_digits
 from pretrieve.reporting.tables.filling import MEASURED, Line
 from pretrieve.reporting.tables.results import LOWER_IS_BETTER
 
 #: Fewer rows have no order to speak of.
 LEAST = 3
+#: Random orders that an order is compared with, itself among them.
+ORDERS = 10_000
 
 
 class Rank(NamedTuple):
     """One line of ``order.csv``: a row of a table in one column, every field as text.
 
     ``rank_published`` and ``rank_here`` count from 1, the best; equal values share the mean of their ranks. Of the whole column:
-    ``rho`` with its interval (empty where no uncertainty is known), ``flips`` of ``pairs`` pairs of rows, ``flips_shown`` of them
-    beyond chance, ``guessed`` rows at the level of guessing. ``flipped``: the rows that this one has changed places with, those
-    beyond chance with a ``*`` after the name, separated by ``; ``.
+    ``rho`` with its interval (empty where no uncertainty is known), ``p`` of a random order, ``flips`` of ``pairs`` pairs of
+    rows, ``flips_shown`` of them beyond chance, ``guessed`` rows at the level of guessing. ``flipped``: the rows that this one
+    has changed places with, those beyond chance with a ``*`` after the name, separated by ``; ``.
     """
 
     paper: str
@@ -52,6 +56,7 @@ class Rank(NamedTuple):
     rho: str
     low: str
     high: str
+    p: str
     pairs: str
     flips: str
     flips_shown: str
@@ -93,6 +98,7 @@ def _column(name: str, size: str, values: Mapping[Line, Value], measurements: Me
     outcome = compared(Outcome((), tuple(found)), claim, measurements)
     if len(set(here)) == 1:  # equal values have no order
         outcome = replace(outcome, effect=None, low=None, high=None)
+    p = "" if outcome.effect is None else f"{_share_as_near(here, printed, outcome.effect):.4f}"
     flipped: dict[int, list[str]] = {i: [] for i in range(len(lines))}
     flips = shown = 0
     for i, j in combinations(range(len(lines)), 2):
@@ -117,6 +123,7 @@ def _column(name: str, size: str, values: Mapping[Line, Value], measurements: Me
             rho=two_digits(outcome.effect),
             low=two_digits(outcome.low),
             high=two_digits(outcome.high),
+            p=p,
             pairs=str(len(lines) * (len(lines) - 1) // 2),
             flips=str(flips),
             flips_shown=str(shown),
@@ -125,6 +132,12 @@ def _column(name: str, size: str, values: Mapping[Line, Value], measurements: Me
         )
         for i, (line, of_paper, of_run) in enumerate(zip(lines, *ranks, strict=True))
     ]
+
+
+def _share_as_near(here: Sequence[float], printed: Sequence[float], rho: float) -> float:
+    """The share of random orders of ``here`` whose Spearman's rho with ``printed`` is ``rho`` or more; this one counts, too."""
+    shuffled = np.random.default_rng(0).permuted(np.tile(here, (ORDERS - 1, 1)), axis=1)
+    return float((1 + np.sum(spearman(shuffled, printed) >= rho - 1e-9)) / ORDERS)
 
 
 def _differ(a: Value, b: Value, measurements: Measurements) -> bool:
