@@ -117,7 +117,7 @@ def test_markdown_shows_what_was_there(text: str) -> None:
 @pytest.mark.parametrize("text", HOSTILE)
 def test_tables_of_texts(text: str) -> None:
     """A cell of a case study, and the page of a comparison on a folder with such a name."""
-    cell = Shown(*[""] * 6, best=False, percent=None, details="", text=True)
+    cell = Shown(*[""] * 6, best=False, details="", text=True)
     row = Row([text], [1], [replace(cell, value=text)], "5")
     page = SimpleNamespace(row_columns=["row"], columns=[text], has_wall=False, rows=[row])
     lines = _markdown_table(page)
