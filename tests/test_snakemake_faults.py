@@ -32,7 +32,7 @@ onsuccess:
 """
 WATCHED = """
 from pretrieve.workflow.running.snakemake_faults import watch_timers
-watch_timers(0.1)
+watch_timers(0.01)
 """
 
 
@@ -50,7 +50,7 @@ def timers_at_the_end(folder: Path, watched: str) -> int:
 def test_snakemake_still_has_the_fault(tmp_path):
     """When this fails, Snakemake sets one timer at a time: snakemake_faults.py, its page in docs/ and this file may go."""
     assert timers_at_the_end(tmp_path / "as it is", "") > 10
-    assert timers_at_the_end(tmp_path / "watched", WATCHED) <= 5  # those of the last tenth of a second
+    assert timers_at_the_end(tmp_path / "watched", WATCHED) <= 5  # those of the last hundredth of a second
 
 
 @pytest.fixture

@@ -121,7 +121,7 @@ def test_the_first_window_is_the_candidate(tmp_path: Path, tokenizer: Tokenizer,
     [
         (lambda c: c.answers.pop("e"), "1 queries have no relevant candidate and no answers, such as 'e'"),
         (lambda c: c.answers.clear(), "2 queries have no relevant candidate, such as 'e'"),
-        (lambda c: c.judgements.pop(0), "1 queries that train or validate have answers but no .*'t'; leave them out"),
+        (lambda c: c.judgements.pop(0), "1 queries that train or validate have answers but no .*'t'; remove them"),
         (lambda c: c.answers.update(v=Answers(["x"])) or c.judgements.pop(), "1 queries that train or validate .*'v'"),
         (lambda c: c.answers.update(x=Answers(["x"])), "answers of 1 unknown queries, such as 'x'"),
         (lambda c: c.answers.update(e=Answers([])), "question 'e' has no answer"),
