@@ -263,7 +263,7 @@ def test_paper_has_whole_tables_and_their_legends(opened):
     texts, right = printed(browser)
     text = "\n".join(texts)
     assert "SimLM" in text and "RetroMAE Xiao" in text, "rows aside are printed"
-    assert "half widths of the cell" in text and "Student" in text, "the legend is printed"
+    assert "half widths of the difference" in text and "Student" in text, "the legend is printed"
     assert "copy the command" not in text and "Condenser: a Pre-training" not in text, "no panel, no other page"
     assert right < 0.97
     assert not browser.run("document.querySelector('.reading').open"), "closed again"
@@ -276,4 +276,4 @@ def test_a_page_of_its_own_has_quoted_rows_last_and_fits_paper(opened, report):
     rows = browser.run("[...document.querySelectorAll('tbody tr')].map(row => row.cells[0].textContent)")
     assert rows[0].startswith("RetroMAE") and rows[3] == "Not measured here: 13 rows" and len(rows) == 17
     texts, right = printed(opened(page=report.parent / "tables/condenser/table5.html"))
-    assert texts[0].count("FULL") == 3 and "half widths of the cell" in "\n".join(texts) and right < 0.97
+    assert texts[0].count("FULL") == 3 and "half widths of the difference" in "\n".join(texts) and right < 0.97

@@ -1,7 +1,7 @@
 """What a cell of an HTML page shows beside its value, and heads that stand once above all columns that share them.
 
-Seen to fail when: the published value decides on the shade; a bound cut at 0 halves the interval; a cell at chance or without a
-baseline is shaded; a step is missed by its own bound; the legend explains what the table has not; a group takes a word that one
+Seen to fail when: the published value or the cell's own interval decides on the shade; a cell at chance or without a baseline is
+shaded; a step is missed by its own bound; the legend explains what the table has not; a group takes a word that one
 of its columns needs; a head that a column has alone is not as deep as the others; data stands above a column of other data.
 """
 
@@ -11,7 +11,7 @@ import pytest
 
 from pretrieve.reporting.tables.filling import Line
 from pretrieve.reporting.tables.head_rows import head_rows
-from pretrieve.reporting.tables.shading import explain_cells, half_width, interval_of, shade_of
+from pretrieve.reporting.tables.shading import explain_cells, interval_of, shade_of
 
 FIELDS = dict.fromkeys(Line._fields, "") | {"measured": "0.5000", "low": "0.2500", "high": "0.7500", "n_seeds": "1"}
 #: What a paper printed is far off, and has no part in a shade.
@@ -25,22 +25,23 @@ def line(**fields: str) -> Line:
 @pytest.mark.parametrize(
     ("effect", "shade"),
     [
-        *(("", ""), ("0.0000", ""), ("0.2499", ""), ("-0.2499", "")),
+        *(("0.0000", ""), ("0.2499", ""), ("-0.2499", "")),
         *(("0.2500", "above-1"), ("0.5000", "above-2"), ("0.9999", "above-2"), ("1.0000", "above-3")),
         *(("-0.2600", "below-1"), ("-0.5000", "below-2"), ("-1.5000", "below-3")),
     ],
 )
-def test_a_shade_is_the_difference_to_the_baseline_in_half_widths(effect, shade):
-    assert shade_of(line(effect=effect)) == shade
-    assert shade_of(line(effect=effect, beyond_chance="no")) == "", "at chance"
-    assert shade_of(line(effect=effect, low="", high="")) == "", "no interval"
-    assert shade_of(line(effect=effect, low="0.5000", high="0.5000")) == "", "all queries alike"
+def test_a_shade_is_the_difference_to_the_baseline_in_half_widths_of_its_interval(effect, shade):
+    bounds = {"effect_low": f"{float(effect) - 0.25:.4f}", "effect_high": f"{float(effect) + 0.25:.4f}"}
+    assert shade_of(line(effect=effect, **bounds)) == shade
+    assert shade_of(line(effect=effect, **bounds, low="0.4999", high="0.5001")) == shade, (
+        "not by the cell's own interval"
+    )
+    assert shade_of(line(effect=effect, **bounds, beyond_chance="no")) == "", "at chance"
+    assert shade_of(line(effect=effect)) == "", "no interval"
+    assert shade_of(line(effect=effect, effect_low=effect, effect_high=effect)) == "", "all queries alike"
 
 
-def test_a_bound_that_is_cut_is_not_half_of_an_interval():
-    assert half_width(line(measured="0.0100", low="0.0000", high="0.0900")) == pytest.approx(0.08)
-    assert half_width(line(measured="0.9900", low="0.9000", high="1.0000")) == pytest.approx(0.09)
-    assert half_width(line(measured="", low="0.1")) == 0
+def test_an_interval_is_shown_where_there_is_one():
     assert (interval_of(line()), interval_of(line(low="", high=""))) == ("[0.2500, 0.7500]", "")
 
 
@@ -48,11 +49,16 @@ def test_a_legend_explains_what_the_table_has():
     def terms(*lines: Line, columns: tuple[str, ...] = ("R@1",)) -> list[str]:
         return [term for term, _ in explain_cells(lines, columns)]
 
-    assert terms(line(effect="0.1")) == ["[low, high]", "Shade"]
+    assert terms(line(effect="0.1", effect_low="0.0", effect_high="0.2")) == ["[low, high]", "Shade"]
     assert terms(line(), columns=("here questions; published: R@1",)) == ["here …", "[low, high]"]
     assert terms(line(low="", high="", metric="spearman")) == ["No interval"]
     assert terms(line(low="", high="", n_seeds="")) == [], "a count"
-    assert dict(explain_cells([line(effect="0.1")], ()))["Shade"].count("1, 2 and 4 half widths") == 1
+    assert (
+        dict(explain_cells([line(effect="0.1", effect_low="0.0", effect_high="0.2")], ()))["Shade"].count(
+            "1, 2 and 4 half widths"
+        )
+        == 1
+    )
 
 
 def heads(*columns: str, over: str = "") -> list[list[tuple]]:

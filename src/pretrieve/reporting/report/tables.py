@@ -163,4 +163,10 @@ def _details(line: Line | None) -> dict[str, str] | None:
     if line is None:
         return None
     facts = {name: value for name in DETAILS if (value := getattr(line, name))}
+    for name, low, high in (
+        ("effect", line.effect_low, line.effect_high),
+        ("bm25_effect", line.bm25_low, line.bm25_high),
+    ):
+        if low:
+            facts[name] += f" [{low}, {high}]"
     return facts | ({"interval": interval_of(line)} if line.low else {})

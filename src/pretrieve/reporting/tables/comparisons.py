@@ -6,10 +6,12 @@ marked by a Transformer with masked words. BM25 is the row of the same data in t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
-from statistics import fmean
+from statistics import fmean, stdev
 from typing import NamedTuple
+
+import scipy
 
 from pretrieve.base.errors import DataError
 from pretrieve.base.paths import parse_system
@@ -22,12 +24,15 @@ ROUNDS = 10_000
 
 
 class Comparison(NamedTuple):
-    """``effect``: what a cell has more than ``system``, in its unit; ``reason``: why there is no ``p``."""
+    """``effect``: what a cell has more than ``system``, in its unit, with its 95 % interval over the paired queries, other seeds
+    left aside; ``reason``: why there is no ``p``."""
 
     system: str = ""
     effect: str = ""
     p: str = ""
     reason: str = ""
+    low: str = ""
+    high: str = ""
 
 
 def against_baseline(table: Table, cell: Cell, setting: Setting, files: ResultFiles) -> Comparison:
@@ -68,10 +73,27 @@ def _compare(table: Table, cell: Cell, other: Cell, setting: Setting, files: Res
         )
     ids = sorted(a)
     p = paired_randomisation_test([a[i] for i in ids], [b[i] for i in ids], rounds=ROUNDS, seed=0)
-    factor = 100 if cell.unit == "%" else 1
-    means = (fmean(files.number(path, "metrics", cell.metric) for path in paths) for paths in (ours, theirs))
-    effect = round(factor * (next(means) - next(means)), UNITS[cell.unit]) + 0.0
-    return Comparison(other.system, f"{effect:.{UNITS[cell.unit]}f}", f"{p:.4f}")
+    factor, digits = 100 if cell.unit == "%" else 1, UNITS[cell.unit]
+    first, second = (fmean(files.number(path, "metrics", cell.metric) for path in paths) for paths in (ours, theirs))
+    differences = [a[i] - b[i] for i in ids]
+    found = [first - second]
+    # The mean of several data sets has weights that its queries have not.
+    if len(ids) > 1 and abs(fmean(differences) - found[0]) < 1e-9:
+        found += query_interval(differences)
+    return Comparison(
+        other.system, *_texts(found[:1], factor, digits), f"{p:.4f}", "", *_texts(found[1:], factor, digits)
+    )
+
+
+def _texts(numbers: Sequence[float], factor: int, digits: int) -> list[str]:
+    return [f"{round(factor * number, digits) + 0.0:.{digits}f}" for number in numbers]
+
+
+def query_interval(values: Collection[float]) -> tuple[float, float]:
+    """95 % interval of the mean of at least two values, one for each query (Student's t)."""
+    mean = fmean(values)
+    half = scipy.special.stdtrit(len(values) - 1, 0.975) * stdev(values) / len(values) ** 0.5
+    return mean - half, mean + half
 
 
 def per_query_mean(paths: Sequence[str], metric: str, files: ResultFiles) -> dict[str, float] | None:

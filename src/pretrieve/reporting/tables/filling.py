@@ -8,14 +8,12 @@ from pathlib import Path
 from statistics import fmean, stdev
 from typing import NamedTuple
 
-import scipy
-
 from pretrieve.base.errors import DataError
 from pretrieve.evaluation.significance import holm
 from pretrieve.references.cases import RECIPROCAL_RANK
 from pretrieve.references.tables import ROW_SEPARATOR, UNITS, Cell, Table
 from pretrieve.reporting.tables.case_studies import CaseStudies
-from pretrieve.reporting.tables.comparisons import against_baseline, against_bm25, per_query_mean
+from pretrieve.reporting.tables.comparisons import against_baseline, against_bm25, per_query_mean, query_interval
 from pretrieve.reporting.tables.results import Cost, ResultFiles, Setting
 from pretrieve.reporting.tables.rows import read_rows, write_rows
 from pretrieve.reporting.tables.training_sizes import negatives_note, training_examples
@@ -32,7 +30,8 @@ class Line(NamedTuple):
     ``published``, ``measured``, ``sd``, ``delta`` and ``tolerance`` are in ``unit``; ``dataset`` is the data set that
     played the part of ``role``; ``p_value`` is of one test, ``p_holm`` corrected for all tests of the table.
     ``effect`` is what the row has more than ``baseline``, the system that it is tested against; ``bm25_effect``, ``bm25_p`` and
-    ``bm25_p_holm`` are of the comparison with BM25, corrected for all such comparisons of the table. ``chance`` is what guessing
+    ``bm25_p_holm`` are of the comparison with BM25, corrected for all such comparisons of the table. ``effect_low`` to
+    ``bm25_high``: 95 % intervals of both effects over paired queries, other seeds left aside. ``chance`` is what guessing
     scores; ``beyond_chance`` is yes or no. ``train_examples``: labelled examples that the system was given. ``low`` and
     ``high``: the 95 % interval of the mean over queries, other seeds left aside. ``published_value``: the published value as a
     number. Effects, levels and bounds are in ``unit``, and the published number is in ``published_unit``.
@@ -75,6 +74,10 @@ class Line(NamedTuple):
     bm25_effect: str = ""
     bm25_p: str = ""
     bm25_p_holm: str = ""
+    effect_low: str = ""
+    effect_high: str = ""
+    bm25_low: str = ""
+    bm25_high: str = ""
 
 
 def fill_table(table: Table, setting: Setting) -> list[Line]:
@@ -168,8 +171,12 @@ def _fill(table: Table, cell: Cell, setting: Setting, files: ResultFiles, cases:
         p_value=ours.p,
         baseline=ours.system,
         effect=ours.effect,
+        effect_low=ours.low,
+        effect_high=ours.high,
         bm25_p=bm25.p,
         bm25_effect=bm25.effect,
+        bm25_low=bm25.low,
+        bm25_high=bm25.high,
     )
     factor = 100 if cell.unit == "%" else 1
     if (level := files.chance(paths[0], cell.metric)) is not None:
@@ -178,11 +185,9 @@ def _fill(table: Table, cell: Cell, setting: Setting, files: ResultFiles, cases:
             beyond_chance="no" if files.guessed(paths, cell.metric) else "yes",
         )
     scores = per_query_mean(paths, cell.metric, files)
-    if (
-        scores and len(scores) > 1 and abs(fmean(scores.values()) - fmean(values) / factor) < 1e-9
-    ):  # a mean of sets has weights
-        half = scipy.special.stdtrit(len(scores) - 1, 0.975) * stdev(scores.values()) / len(scores) ** 0.5
-        low, high = (factor * (fmean(scores.values()) + sign * half) for sign in (-1, 1))
+    # The mean of several data sets has weights that its queries have not.
+    if scores and len(scores) > 1 and abs(fmean(scores.values()) - fmean(values) / factor) < 1e-9:
+        low, high = (factor * bound for bound in query_interval(scores.values()))
         line = line._replace(low=f"{max(low, 0):.{digits}f}", high=f"{min(high, factor):.{digits}f}")
     trained_on = setting.trained_on.get(line.dataset, line.dataset)
     examples = training_examples(setting.root, trained_on, cell.system)

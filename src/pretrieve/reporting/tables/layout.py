@@ -210,6 +210,7 @@ def _shown(line: Line, best: dict[tuple[str, str, str], float]) -> Shown:
         ("p", line.p_value),
         ("corrected p", line.p_holm),
         ("against", line.baseline and f"{line.baseline}, {float(line.effect):+g}"),
+        ("95 % over paired queries", line.effect_low and f"{line.effect_low} to {line.effect_high}"),
         ("against BM25", line.bm25_effect and f"{float(line.bm25_effect):+g}, corrected p {line.bm25_p_holm}"),
         ("95 % over queries", line.low and f"{line.low} to {line.high}"),
         ("chance", line.chance),
