@@ -96,8 +96,8 @@ SMALL: dict[str, Group] = {
 GROUPS = {"demo": DEMO, "small": SMALL}
 
 
-def dev_recall(retriever: Path, task: Path, size: str, options: dict, device: Device) -> float:
-    """Recall@DEPTH of the dev questions over all candidates."""
+def dev_ranks(retriever: Path, task: Path, size: str, options: dict, device: Device) -> np.ndarray:
+    """(dev questions,) ranks of the right candidate among all, from 0."""
     dual, _ = load_retriever(retriever)
     dual.to(device.device)
     data = Dataset(task).read_by(dual.config.kind)
@@ -106,7 +106,7 @@ def dev_recall(retriever: Path, task: Path, size: str, options: dict, device: De
     documents = encode(dual.document, lambda r: data.pack_candidates(r, options["passage_length"]), everything, device)
     scores = queries @ documents.T
     right = scores[np.arange(len(rows)), data.positive[rows]]
-    return float(((scores > right[:, None]).sum(axis=1) < DEPTH).mean())
+    return (scores > right[:, None]).sum(axis=1)
 
 
 def negatives_of(encoder: str, source: str, task: str, root: Path) -> Path:
@@ -116,8 +116,10 @@ def negatives_of(encoder: str, source: str, task: str, root: Path) -> Path:
     return Path(paths.negatives_file(str(root), system, task, 1 if mined else 0))
 
 
-def score(config: Mapping[str, Any], row: str, changes: dict, root: Path, seed: int, device: Device) -> float:
-    """Fine-tune one row with some options changed; its dev recall."""
+def tuned_ranks(
+    config: Mapping[str, Any], row: str, changes: dict, root: Path, seed: int, device: Device
+) -> np.ndarray:
+    """Fine-tune one row with some options changed; its :func:`dev_ranks`."""
     encoder, recipe = row.split(".")
     name = TASKS[config["scale"]]
     options = recipe_options(config, recipe, name) | changes | {"curve": 0}
@@ -132,7 +134,7 @@ def score(config: Mapping[str, Any], row: str, changes: dict, root: Path, seed: 
         work = Path(scratch) / "work"
         run = FineTuning(options, begin, task, "full", seed, device, work, negatives=negatives, **made)
         finetune(run, Path(scratch) / row / name / "seed")
-        return dev_recall(Path(scratch) / row / name / "seed", task, "full", options, device)
+        return dev_ranks(Path(scratch) / row / name / "seed", task, "full", options, device)
 
 
 def main() -> None:
@@ -157,7 +159,8 @@ def main() -> None:
         for name, changes in settings.items():
             if name in results.get(group, {}):  # delete the file to measure anew
                 continue
-            recalls = {row: score(config, row, changes, root, arguments.seed, device) for row in rows}
+            ranks = {row: tuned_ranks(config, row, changes, root, arguments.seed, device) for row in rows}
+            recalls = {row: float((some < DEPTH).mean()) for row, some in ranks.items()}
             mean = float(np.mean(list(recalls.values())))
             results.setdefault(group, {})[name] = {"changes": changes, "recall@100": recalls, "mean": mean}
             out.parent.mkdir(parents=True, exist_ok=True)

@@ -1,24 +1,26 @@
-"""A search for settings of the scale ``small``, where encoders go on from one published checkpoint. What was run of it so far:
-benchmarks/results/start_settings.md; the configuration does not follow it yet.
+"""A search for settings of the scale ``small``, where encoders go on from one published checkpoint. What was run of it:
+benchmarks/results/start_settings.md.
 
 One rule for each group, never one setting for one method:
 
 ``base``       masked words from the start: learning rate × ``heads_steps`` (the first steps, with the body frozen). Chosen by the
                development loss: that of the texts which the same epoch would come to next, so none of them was trained on
-``continued``  objectives that go on from the best base found so far: learning rate. The mean over them of the development loss
-``recipes``    fine-tuning of a run's encoders: learning rate. The mean recall@100 of the development questions of
-               ``squad-passages``, which no table uses (:mod:`recipe_settings`)
+``continued``  objectives that are continued from the best base found so far: learning rate. The mean of their development losses
+``recipes``    fine-tuning: learning rate × steps, of the start itself, which is none of the objectives that are compared.
+               MRR@10 of the development questions of ``squad-passages``, which no table uses
 
     snakemake results/small/corpora/wikipedia-small/tokens/meta.json --cores all --config scale=small mirror=DIR
+    snakemake results/small/tables/pretrieve/controls.csv --cores all --config scale=small mirror=DIR 'only=[minilm]'
     PYTHONPATH=src python benchmarks/start_settings.py [--only GROUP ...] [--steps N]
-    snakemake retrievers --cores all --config scale=small mirror=DIR       # for the group recipes
 
 Writes benchmarks/results/start_settings.json, and a table in Markdown beside it. ``--steps``: shorter runs, whose results stand
-beside those of the whole length and are not compared with them. A killed search goes on where it was.
+beside those of the whole length and are not compared with them. A killed search continues where it was, and two searches of
+different settings can run at the same time.
 """
 
 import argparse
 import json
+import time
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -26,7 +28,7 @@ from typing import Any
 import numpy as np
 import torch
 from demo_settings import with_changes
-from recipe_settings import score
+from recipe_settings import tuned_ranks
 
 from pretrieve.models.hf_format import Checkpoint, read_encoder, save_encoder
 from pretrieve.models.published import read_start
@@ -51,8 +53,9 @@ DEV_STEPS = 40
 RATES = (1e-4, 3e-4, 6e-4, 1e-3)
 HEADS = (0, 0.1, 0.2)  # shares of the steps
 CONTINUED = ("bert", "condenser", "retromae", "seed-3-2")
-RECIPES = ("bert.dpr-bm25", "condenser.dpr-bm25", "seed-3-2.seed-pairwise")
-FINE_RATES = (1e-5, 2e-5, 5e-5, 1e-4, 2e-4)
+RECIPE = "minilm.dpr-bm25"
+FINE_RATES = (1e-5, 2e-5, 5e-5, 1e-4)
+FINE_STEPS = (100, 300)
 
 
 def dev_loss(objective: Objective, first: int, device: Device) -> dict[str, float]:
@@ -126,12 +129,13 @@ def continued(search: Search, results: dict, save, bases: dict) -> None:
 
 
 def recipes(search: Search, results: dict, save) -> None:
-    for rate in FINE_RATES:
-        name = f"rate {rate:g}"
+    for steps, rate in product(FINE_STEPS, FINE_RATES):
+        name = f"rate {rate:g}, {steps} steps"
         if name not in results:
-            change = {"learning_rate": rate}
-            rows = {row: score(search.config, row, change, search.root, SEED, search.device) for row in RECIPES}
-            save(name, {"rows": rows, "value": float(np.mean(list(rows.values())))})
+            change, begin = {"learning_rate": rate, "steps": steps}, time.time()
+            ranks = tuned_ranks(search.config, RECIPE, change, search.root, SEED, search.device)
+            value = float(np.where(ranks < 10, 1 / (ranks + 1), 0).mean())
+            save(name, {"value": value, "wall_s": round(time.time() - begin)})
 
 
 def table(results: dict[str, dict]) -> str:
@@ -139,7 +143,7 @@ def table(results: dict[str, dict]) -> str:
     lines = []
     for group, settings in results.items():
         better = -1 if group.startswith("recipes") else 1
-        lines += [f"| {group} | {'recall@100' if better < 0 else 'development loss'} | minutes |", "|---|---:|---:|"]
+        lines += [f"| {group} | {'MRR@10' if better < 0 else 'development loss'} | minutes |", "|---|---:|---:|"]
         for name, one in sorted(settings.items(), key=lambda item: better * item[1]["value"]):
             lines.append(f"| {name} | {one['value']:.3f} | {_minutes(one)} |")
         lines.append("")
@@ -147,8 +151,7 @@ def table(results: dict[str, dict]) -> str:
 
 
 def _minutes(one: dict) -> str:
-    parts = [part for part in one.get("rows", {"": one}).values() if isinstance(part, dict)]
-    return f"{sum(part['wall_s'] for part in parts) / 60:.1f}" if parts else "–"
+    return f"{sum(part['wall_s'] for part in one.get('rows', {'': one}).values()) / 60:.1f}"
 
 
 def main() -> None:
@@ -167,6 +170,9 @@ def main() -> None:
 
     def saving(group: str):
         def save(name: str, found: dict) -> None:
+            if arguments.out.exists():  # what another search has written in the meantime
+                for other, settings in json.loads(arguments.out.read_text()).items():
+                    results.setdefault(other, {}).update(settings)
             results[group][name] = found
             arguments.out.write_text(json.dumps(results, indent=1) + "\n")
             arguments.out.with_suffix(".md").write_text(table(results))
