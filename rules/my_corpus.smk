@@ -7,7 +7,7 @@ MY_CORPUS = (
 )
 
 if config.get("my_corpus") and FIRST:
-    my_corpus.say_what_is_left_out(config)
+    my_corpus.print_remarks(config)
 
 
 if MY_CORPUS:

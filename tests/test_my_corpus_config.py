@@ -124,7 +124,8 @@ def test_where_no_pairs_can_be_made_bm25_is_measured(
     check_config(made, made["tables"])
     assert set(made["datasets"]) == {"my-corpus"} and "trained_on" not in made["datasets"]["my-corpus"]
     assert [row["kind"] for row in table_request(made, "results")["rows"]] == ["bm25", "as-is", "hybrid"]
-    my_corpus.say_what_is_left_out(made)
+    my_corpus.print_remarks(made)
+    assert table_request(made, "results")["remarks"] == my_corpus.remarks(made), "the table says it again"
     lines = capsys.readouterr().err.splitlines()
     assert all(line.startswith("my_corpus: ") for line in lines) and len(lines) == 3
     assert "nothing is trained" in lines[0] and "29 documents" in lines[1] and "language: en" in lines[2]

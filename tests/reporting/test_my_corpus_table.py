@@ -30,6 +30,7 @@ REQUEST = {
     "metrics": ["ndcg@10"],
     "folder": "mine",
     "generated": False,
+    "remarks": ["language: en", "ict-bfs is skipped: no sections"],
     "start": "package:x",
     "depth": 100,
     "rerank": 20,
@@ -182,6 +183,7 @@ def notes_of(**values: np.ndarray) -> str:
 def test_notes_speak_of_the_rows_that_are_there() -> None:
     given = {"bm25": around(0.5), "as_is": around(0.5, seed=1), "hybrid": around(0.6, seed=3)}
     notes = notes_of(**given)
+    assert "The folder: language: en; ict-bfs is skipped: no sections." in notes
     assert "; nothing is trained;" in notes and "One seed" not in notes and "random weights" not in notes
     notes = notes_of(**given, tuned=around(0.6, seed=4), scratch=around(0.4, seed=5))
     assert (

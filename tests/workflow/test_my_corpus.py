@@ -213,7 +213,7 @@ def test_with_a_train_split_and_sections(project: Workflow, tmp_path: Path) -> N
 def test_without_sections_there_is_no_bfs(project: Workflow, tmp_path: Path) -> None:
     folder = write_folder(tmp_path / "flat", ("train", "test"))
     plan = project.plan(TARGET, "--config", f"my_corpus={folder}")
-    assert plan.count("pretrain") == 3 and "ict-bfs is left out: no sections" in plan.stderr
+    assert plan.count("pretrain") == 3 and "ict-bfs is skipped: no sections" in plan.stderr
 
 
 def test_without_questions_the_documents_can_be_searched(project: Workflow, tmp_path: Path) -> None:

@@ -208,12 +208,17 @@ def timetable_of(config: Mapping[str, Any]) -> dict[str, str]:
     return {VARIABLE: timetable} if timetable else {}
 
 
-def say_what_is_left_out(config: Mapping[str, Any]) -> None:
-    """One line on standard error for what the folder has or lacks, and for each objective that its texts do not allow."""
+def remarks(config: Mapping[str, Any]) -> list[str]:
+    """What the folder has or lacks, and each objective that its texts do not allow; for one line each."""
     lines = list(config["my_corpus_found"]["notes"])
     for name in config["my_corpus_options"]["objectives"] if config["my_corpus_found"]["trains"] else ():
         if name not in config["encoders"]:
             lacks = "no sections (lines '# …')" if name != "ict" else "hardly two sentences in a document"
-            lines.append(f"{name} is left out: {lacks}")
-    for line in lines:
+            lines.append(f"{name} is skipped: {lacks}")
+    return lines
+
+
+def print_remarks(config: Mapping[str, Any]) -> None:
+    """On standard error, before the first job."""
+    for line in remarks(config):
         print(f"my_corpus: {line}.", file=sys.stderr)

@@ -12,7 +12,7 @@ from typing import Any
 
 from pretrieve.base import paths
 from pretrieve.workflow.job_options import recipe_options
-from pretrieve.workflow.my_corpus import AS_IS, METRICS, NAME, PAIRS, PUBLISHED, RERANKER, SCRATCH, SIZE
+from pretrieve.workflow.my_corpus import AS_IS, METRICS, NAME, PAIRS, PUBLISHED, RERANKER, SCRATCH, SIZE, remarks
 
 BM25 = f"bm25.reqa-{SIZE}"
 #: Prefixes of the names of a hybrid (before the dense system) and of a reranked row (before the cross-encoder).
@@ -99,6 +99,7 @@ def table_request(config: Mapping[str, Any], root: str) -> dict[str, Any]:
         "start": options["start"],
         "folder": str(config["my_corpus"]),
         "generated": trained_on == PAIRS,
+        "remarks": remarks(config),
         "rerank": options["rerank"],
         "depth": options["depth"],
         "lengths": {key: recipe[key] for key in ("query_length", "passage_length")},

@@ -93,6 +93,8 @@ def _notes(
     ]
     if "rerank" in kinds:
         notes.append(f"Reranked: the first {request['rerank']} hits of BM25, by a cross-encoder with the start's body.")
+    if request["remarks"]:
+        notes.append(f"The folder: {'; '.join(request['remarks'])}.")
     skipped = stats["collection"]["warnings"]
     notes += [f"{kind[0].upper()}{kind[1:]}: {skipped[kind]['count']:,}." for kind in skipped if "left out" in kind]
     said = dict[str, list[str]]()
