@@ -38,12 +38,12 @@ def rows(column: str = "test") -> Iterator[tuple[int, str]]:
 
 
 def test_every_difference_of_the_presets_has_its_source() -> None:
-    """The last column of the two tables of options says where both values stand, in the words of presets.py and recipes.py."""
-    shown = {
-        option: source
-        for options, source in re.findall(r"^\| (`[^|]+) \|.* \| ([^|]+) \|$", PAGE, re.MULTILINE)
-        for option in re.findall(r"`([a-z0-9-]+\.[a-z_]+)`", options)
-    }
+    """The last column of the two tables of options says where both values stand, in the words of presets.py and recipes.py;
+    ″: as the row above."""
+    shown, above = {}, ""
+    for options, source in re.findall(r"^\| (`[^|]+) \|.* \| ([^|]+) \|$", PAGE, re.MULTILINE):
+        above = above if source == "″" else source
+        shown |= dict.fromkeys(re.findall(r"`([a-z0-9-]+\.[a-z_]+)`", options), above)
     different = {
         f"{name}.{option}": entry.source
         for name, options in (OPTIONS | RECIPES).items()
@@ -72,7 +72,7 @@ def test_every_choice_has_its_place() -> None:
 
 def test_every_row_names_a_test_that_exists() -> None:
     named = {number: re.findall(r"`(tests/[\w/]+\.py)(?:::(\w+))?`", cell) for number, cell in rows()}
-    assert len(named) > 100
+    assert len(named) > 95
     for number, tests in named.items():
         assert tests, f"docs/fidelity.md, line {number}: names no test"
         for file, test in tests:
