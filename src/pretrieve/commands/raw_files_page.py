@@ -44,6 +44,7 @@ def _place(folder: str, origin: str, some: list[Source]) -> str:
     own = [source for source in some if not source.archive]
     size = sum(source.bytes for source in own) / 1e9
     kinds = sorted({source.checksum.partition(":")[0] for source in own or some})
+    kinds = [] if kinds == ["sha256"] else kinds
     facts = [f"{len(some)} file{'s' if len(some) > 1 else ''}"]
     if size >= 0.0005:
         facts.append(f"{size:,.3f}{'+' if any(not source.bytes for source in own) else ''} GB")
