@@ -172,7 +172,11 @@ def test_the_page_is_as_old_as_the_list() -> None:
     page = (ROOT / "docs/raw-files.md").read_text(encoding="utf-8")
     table = licence_list(read_sources(LIST).values())
     assert with_table(page, table) == page, "run: pretrieve raw-files-page"
-    assert "`msmarco/` " in table and "* **CC BY-SA 4.0**: " in table
-    assert "`squad/` rajpurkar.github.io (2 files, 0.035 GB)" in table
+    assert (
+        "`msmarco/` " in table
+        and "* **CC BY-SA 4.0**: " in table
+        and "`enwiki/` archive.org (1 file, 15.7 GB, md5)" in table
+    )
+    assert "`squad/` rajpurkar.github.io (2 files)" in table
     with pytest.raises(DataError, match="marks of the table"):
         with_table("no marks", table)

@@ -46,8 +46,8 @@ def _place(folder: str, origin: str, some: list[Source]) -> str:
     kinds = sorted({source.checksum.partition(":")[0] for source in own or some})
     kinds = [] if kinds == ["sha256"] else kinds
     facts = [f"{len(some)} file{'s' if len(some) > 1 else ''}"]
-    if size >= 0.0005:
-        facts.append(f"{size:,.3f}{'+' if any(not source.bytes for source in own) else ''} GB")
+    if size >= 0.05:
+        facts.append(f"{size:,.1f}{'+' if any(not source.bytes for source in own) else ''} GB")
     return (
         f"`{folder}` {origin} ({', '.join([*facts, *kinds])})"
         if folder
