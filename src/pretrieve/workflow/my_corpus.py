@@ -214,6 +214,6 @@ def say_what_is_left_out(config: Mapping[str, Any]) -> None:
     for name in config["my_corpus_options"]["objectives"] if config["my_corpus_found"]["trains"] else ():
         if name not in config["encoders"]:
             lacks = "no sections (lines '# …')" if name != "ict" else "hardly two sentences in a document"
-            lines.append(f"{name} is left out: {lacks}")
+            lines.append(f"{name} is skipped: {lacks}")
     for line in lines:
         print(f"my_corpus: {line}.", file=sys.stderr)

@@ -31,7 +31,7 @@ def index_page(
         "table is here as CSV (one line per cell), Markdown and HTML; its manifest names the code, software, data, hardware\n"
         "and cost behind it. The configuration is [config.yaml](config.yaml).",
         f"{claims_sentence(root)} [All claims](claims.md), as [CSV](claims.csv), and"
-        " [what each was compared on](claims.groups.csv). Encoders beside each other: [league table](league.csv) and\n"
+        " [what each was compared on](claims.groups.csv). Encoders compared: [league table](league.csv) and\n"
         "[the difference of every two](league.pairs.csv). [The papers' order of rows beside ours](order.csv).",
         "\n".join(_table_of_tables(root, tables)),
         "A stage that tables share counts in the wall seconds of each.",

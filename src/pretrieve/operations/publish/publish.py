@@ -77,7 +77,7 @@ def publish(
     if missing := {f"{one.finding.paper}/{one.finding.table}" for one in headlines} - set(tables):
         raise DataError(
             f"README.md shows cells of {', '.join(sorted(missing))}, which is not published with them. Publish it "
-            "too, or leave README.md as it is: pretrieve publish --no-readme"
+            "too, or leave README.md unchanged: pretrieve publish --no-readme"
         )
     target = repository / "results" / "published" / f"{date}-{root.name}-{commit[:7]}"
     if target.exists():
