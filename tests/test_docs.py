@@ -14,7 +14,10 @@ from pathlib import Path
 import pytest
 import yaml
 
+from pretrieve.operations.publish.publish import publish_again
 from pretrieve.reporting.claims.verdicts import VERDICTS
+from pretrieve.workflow.config_files import read_config
+from pretrieve.workflow.scales import at_scale
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [
@@ -106,6 +109,18 @@ def test_verdicts_are_those_of_the_published_run(page: Path) -> None:
 
 def test_published_verdicts_are_shown() -> None:
     assert {page.name for page in JUDGED} >= {"README.md", "results.md"}
+
+
+def test_the_pages_of_results_are_those_of_the_newest_demo(tmp_path: Path) -> None:
+    """If not: pretrieve publish --scale demo --again."""
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "README.md").write_text(README, encoding="utf-8")
+    for name in ("references", "results"):
+        (tmp_path / name).symlink_to(ROOT / name)
+    config = read_config(ROOT / "config.yaml")
+    publish_again(tmp_path, "demo", at_scale({**config, "scale": "demo"})["figures"])
+    assert (tmp_path / "README.md").read_text(encoding="utf-8") == README
+    assert (tmp_path / "docs/results.md").read_text(encoding="utf-8") == (ROOT / "docs/results.md").read_text("utf-8")
 
 
 def test_the_glossary_is_short_and_its_terms_are_linked() -> None:

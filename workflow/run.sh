@@ -44,7 +44,7 @@ cancel_left_jobs() {
     return 0
   fi
   scancel "${jobs[@]}" || return 0
-  say "A run was killed here and left ${#jobs[@]} Slurm jobs (${jobs[*]}); they are cancelled, and training goes on from its last checkpoint."
+  say "A run was killed here and left ${#jobs[@]} Slurm jobs (${jobs[*]}); they are cancelled, and training continues from its last checkpoint."
   for _ in $(seq 120); do  # Slurm's KillWait is 30 seconds, and file systems lag
     left_jobs 2> /dev/null | grep -Fxqf <(printf '%s\n' "${jobs[@]}") || return 0
     sleep 1

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from pretrieve.base.errors import DataError
-from pretrieve.commands.raw_files_page import licence_table, with_table
+from pretrieve.commands.raw_files_page import licence_list, with_table
 from pretrieve.operations import raw_files as wanted
 from pretrieve.raw.sources import Source, fetch, read_sources
 from pretrieve.workflow.config_files import read_config
@@ -170,8 +170,13 @@ def test_the_program(tmp_path: Path) -> None:
 
 def test_the_page_is_as_old_as_the_list() -> None:
     page = (ROOT / "docs/raw-files.md").read_text(encoding="utf-8")
-    table = licence_table(read_sources(LIST).values())
+    table = licence_list(read_sources(LIST).values())
     assert with_table(page, table) == page, "run: pretrieve raw-files-page"
-    assert "| msmarco/ |" in table and "| squad/ | rajpurkar.github.io | CC BY-SA 4.0 | 2 | 0.035 | sha256 |" in table
+    assert (
+        "`msmarco/` " in table
+        and "* **CC BY-SA 4.0**: " in table
+        and "`enwiki/` archive.org (1 file, 15.7 GB, md5)" in table
+    )
+    assert "`squad/` rajpurkar.github.io (2 files)" in table
     with pytest.raises(DataError, match="marks of the table"):
         with_table("no marks", table)

@@ -1,7 +1,7 @@
 """The headlines of a publication: effects in points, what is at the level of guessing, and claims without a measurement.
 
-Seen to fail when: a fraction is shown as it is; a value at the level of guessing is not counted; HEADLINES has two claims of
-a paper; another comparison than the ledger's is taken.
+Seen to fail when: a fraction is shown as a fraction; BM25 of another data set or of other queries is shown; a value at the
+level of guessing is not counted; HEADLINES has two claims of a paper; another comparison than the ledger's is taken.
 """
 
 from __future__ import annotations
@@ -16,11 +16,12 @@ from pretrieve.operations.publish.headlines import (
     HEADLINES,
     headline_picture,
     headline_table,
+    in_a_sentence,
     read_headlines,
 )
 from pretrieve.reporting.claims.claims import load_claims
 from pretrieve.reporting.claims.ledger import Comparison, Finding
-from pretrieve.reporting.tables.filling import Line, write_lines
+from pretrieve.reporting.tables.filling import Line, read_lines, write_lines
 from pretrieve.reporting.tables.rows import write_rows
 
 ROOT = Path(__file__).parents[2]
@@ -53,19 +54,56 @@ def root(tmp_path: Path) -> Path:
         for row, beyond in (("A", "yes"), ("B", "no"))
         for column in ("R@1", "R@5")
     ]
+    papers = {("A", "R@5"): "0.7", ("B", "R@5"): "0.65"}
+    lines = [
+        line._replace(published_value=papers.get((line.row, line.column), ""), published_unit="fraction")
+        for line in lines
+    ]
     (tmp_path / "tables/p").mkdir(parents=True)
     write_lines(tmp_path / "tables/p/table1.csv", lines)
+    bm25 = filled(Line, row="BM25", system="bm25.x-full", dataset="data-R@5", queries="40", unit="%")
+    write_lines(
+        tmp_path / "tables/p/table2.csv",
+        [
+            bm25._replace(metric="R@5", measured="31.25"),
+            bm25._replace(metric="R@5", measured="99", dataset="other"),
+            bm25._replace(metric="R@5", measured="98", queries="41"),
+            bm25._replace(metric="mrr@10", measured="20"),
+            bm25._replace(metric="mrr@5", measured="18"),
+        ],
+    )
+    for name in ("table1", "table2"):
+        (tmp_path / f"tables/p/{name}.tex").touch()
     return tmp_path
 
 
-def test_the_table_has_points_data_and_what_is_at_chance(root: Path) -> None:
+def test_the_table_has_points_both_sides_bm25_and_what_is_at_chance(root: Path) -> None:
     table = headline_table(read_headlines(root, ["a", "b"]), "runs/x").splitlines()
     link = "[table1](runs/x/p/table1.md)"
     assert table[2:] == [
-        "| p | A minus B. | 2.0 against 0.5 | +1.5 [−0.5, 3.5] | 40 of `data-R@5`, R@5 | 1 | inconclusive; 1 of 2 values ≈ chance"
-        f" | {link} |",
-        f"| p | A minus B. | – | – | – | 1 | not tested | {link} |",
+        "| p | A minus B. | 2.0 against 0.5 | 31.2 | 70.0 against 65.0 | +1.5 [−0.5, 3.5] | 40 queries of `data-R@5`, R@5 | 1"
+        f" | inconclusive; 1 of 2 values ≈ chance | {link} |",
+        f"| p | A minus B. | – | – | – | – | – | 1 | not tested | {link} |",
     ]
+
+
+def test_bm25_at_a_smaller_depth_is_a_bound(root: Path) -> None:
+    """Of mean reciprocal ranks alone, and the deepest of them."""
+    path = root / "tables/p/table1.csv"
+    lines = read_lines(path)
+    for metric, said in (("mrr", "≥ 20.0"), ("mrr@7", "≥ 18.0"), ("mrr@10", "20.0"), ("recall@100", "")):
+        write_lines(path, [line._replace(metric=metric) for line in lines])
+        assert read_headlines(root, ["a"])[0].bm25 == said
+
+
+def test_the_sentence_counts_rows(root: Path) -> None:
+    one, other = read_headlines(root, ["a", "b"])
+    assert in_a_sentence([one, other]) == (
+        "In 0 of 1 rows the method is ahead of what it is compared with, in 0 it is behind, and in 1 the interval includes 0. "
+        "BM25 scores above both sides in 1 of the 1 rows where it was measured."
+    )
+    ahead = one._replace(finding=one.finding._replace(low="0.001"), bm25="1.0")
+    assert in_a_sentence([ahead]).startswith("In 1 of 1 rows") and "in 0 of the 1 rows" in in_a_sentence([ahead])
 
 
 def test_the_picture_says_what_the_table_says(root: Path) -> None:

@@ -38,10 +38,10 @@ REQUEST = {
 }
 SYSTEMS = {
     "bm25": ("bm25", "bm25.reqa-full", "BM25", 1.0),
-    "as_is": ("as-is", "published.as-it-is-full", "published encoder as it is", 60.0),
+    "as_is": ("as-is", "published.as-it-is-full", "published encoder, not trained further", 60.0),
     "tuned": ("fine-tuned", "published.dpr-bm25-full", "fine-tuned", 300.0),
     "retromae": ("continued", "retromae.dpr-bm25-full", "RetroMAE, fine-tuned", 900.0),
-    "hybrid": ("hybrid", "hybrid-published.as-it-is-full", "BM25 + published encoder as it is", 61.0),
+    "hybrid": ("hybrid", "hybrid-published.as-it-is-full", "BM25 + published encoder, not trained further", 61.0),
     "rerank": ("rerank", "rerank-published.reranker-full", "BM25, reranked", 400.0),
     "scratch": ("scratch", "scratch.dpr-bm25-full", "from random weights, fine-tuned", 400.0),
 }
@@ -197,7 +197,7 @@ def test_a_cross_encoder_is_no_alternative() -> None:
     given = {"bm25": around(0.5), "as_is": around(0.52, seed=1), "tuned": around(0.7, seed=2)}
     said = answer(compared(**given, rerank=around(0.8, seed=3)), REQUEST, 1000)
     assert "BM25, reranked has 0.800" in said.sentences[0] and "but no search here runs" in said.sentences[0]
-    assert "between it and published encoder as it is from chance" in said.sentences[2]
+    assert "between it and published encoder, not trained further from chance" in said.sentences[2]
 
 
 def test_rows_are_read_with_all_their_seeds(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ NUMBERS = {
 }  # fmt: skip
 SENTENCE = (
     "1,150 of 2,067 passages that answer a test question (56%) are in the pre-training corpus wiki: 1,144 by the title of the "
-    "article, 366 by text; 35 of its 16,436 articles, not left out"
+    "article, 366 by text; 35 of its 16,436 articles, which are not excluded"
 )
 
 

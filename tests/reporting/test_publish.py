@@ -18,7 +18,7 @@ import yaml
 
 from pretrieve.base.errors import ConfigError, DataError, PretrieveError
 from pretrieve.base.files import write_json
-from pretrieve.operations.publish.publish import BEGIN, END, EXTENSIONS, LEDGER, publish
+from pretrieve.operations.publish.publish import BEGIN, END, EXTENSIONS, LEDGER, publish, publish_again
 from pretrieve.reporting.claims.ledger import Comparison, Finding
 from pretrieve.reporting.report.status import configured, format_status
 from pretrieve.reporting.tables.filling import fill_table, write_lines
@@ -31,6 +31,16 @@ README = f"# Project\n\nBefore.\n\n{BEGIN}\nold results\n{END}\n\nAfter.\n"
 TABLES = ["tiny/table9"]
 CONFIG = {"scale": "demo", "bm25": {"k1": 0.9, "b": 0.4}}
 FOLDER = Path("results/demo/tables/tiny")
+OTHER_WORDS = {
+    "id": "a",
+    "paper": "tiny",
+    "section": "§1",
+    "table": "table9",
+    "claim": "A | b.",
+    "estimand": "Other words.",
+    "smallest_effect": "1%",
+    "check": {"type": "greater", "cells": [{"row": "A", "column": "x"}, {"row": "B", "column": "x"}]},
+}
 
 
 def git(*arguments: str) -> str:
@@ -119,8 +129,9 @@ def test_copies_everything_and_shows_the_headlines(finished):
     assert "old results" not in text and f"[{target}]({target}/README.md)" in text
     link = f"[table9]({target}/tiny/table9.md)"
     assert (
-        "| tiny | BM-25 minus \\| ours. | 20.0 against 15.0 | +5.0 [−2.5, 12.5] | 10 of `questions`, recall@5 | 2 | supported"
-        f" | {link} |" in text
+        "| +5.0 [−2.5, 12.5] | 10 queries of `questions`, recall@5 | 2 | supported | " in text
+        and "| tiny | BM-25 minus \\| ours. | 20.0 against 15.0 | " in text
+        and f"| {link} |" in text
     )
     picture = re.search(r"!\[.+\]\((.+)\)", text)[1]
     assert b"BM-25 minus" in Path(picture).read_bytes()
@@ -134,13 +145,35 @@ def test_the_results_page_links_what_is_there(finished):
     target = run()
     page = Path("docs/results.md").read_text()
     links = re.findall(r"\]\(([^)]+)\)", page)
-    assert (
-        len(links) == 6
-        and [link for link in links if link != "read-a-table.md" and not Path("docs", link).is_file()] == []
-    )
+    assert len(links) == 7 and {link for link in links if not Path("docs", link).is_file()} == {
+        "read-a-table.md",
+        "claims-and-report.md#claims",
+    }
     assert f"../{target.as_posix()}/figures/tiny/figure1.svg" in links
-    assert "**Supported**" in page and "- A | b. (tiny " in page and "Undecided" not in page
-    assert f"| [tiny/table9](../{target.as_posix()}/tiny/table9.md) | 5/1/4 |" in page
+    assert "**Supported**" in page and "- A | b. (tiny table9 )" in page and "Undecided" not in page
+    assert f"- tiny: [table9](../{target.as_posix()}/tiny/table9.md) 5/1/4\n" in page
+
+
+def test_pages_are_written_again_from_a_publication(finished):
+    """The same pages without the run; what is compared in the words of today's claims."""
+    target = run()
+    pages = {name: Path(name).read_text() for name in ("README.md", "docs/results.md")}
+    for name in pages:
+        Path(name).write_text(f"{BEGIN}\n{END}\n")
+    shutil.rmtree("results/demo")
+    (target / "config.yaml").write_text(yaml.safe_dump({"tables": [*TABLES, "tiny/table8"]}))
+    Path("references").mkdir(exist_ok=True)
+    Path("references/claims.yaml").write_text(yaml.safe_dump({"claims": [OTHER_WORDS]}))
+    before = {path: path.read_bytes() for path in target.rglob("*") if path.is_file()}
+    assert publish_again(Path("."), "demo", ["tiny/figure1", "tiny/figure2"], ("a", "b")) == target
+    assert Path("docs/results.md").read_text() == pages["docs/results.md"]
+    section = (
+        pages["README.md"].partition(BEGIN)[2].partition(END)[0].replace("BM-25 minus \\| ours.", "Other words.", 1)
+    )
+    assert section in Path("README.md").read_text() and "Other words." in section
+    assert {path: path.read_bytes() for path in target.rglob("*") if path.is_file()} == before
+    with pytest.raises(DataError, match="no publication of the scale small"):
+        publish_again(Path("."), "small", [])
 
 
 def test_another_scale_has_a_page_of_its_own(finished):

@@ -312,7 +312,7 @@ def test_every_table_is_shown_when_nothing_is_measured(name, tmp_path):
         assert line.note == "; ".join(note for note in (cell.note, reason if cell.system else "") if note)
     text = to_markdown(table, lines, setting)
     n = sum(bool(cell.system) for cell in table.cells)
-    assert f"| not-run | {n} cells: no data set at the demo scale plays the role |" in text
+    assert f"| not-run | {n} cells: no data set at the demo scale takes the place of the paper's |" in text
     assert text.count("\n| not-run |") == 1
     assert ("**–** The paper prints no value there." in text) == any(
         not (cell.system or cell.published) for cell in table.cells

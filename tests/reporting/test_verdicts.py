@@ -290,7 +290,7 @@ def test_stand_ins_and_few_examples_are_not_testable(folder):
     needs = {"needs_original": ["nq"], "because": "questions were written from the passage"}
     found = judge(lines, cells, needs=needs)
     assert found.verdict == "not testable here"
-    assert found.note == "stand-in data for nq: questions were written from the passage"
+    assert found.note == "substitute data for nq: questions were written from the passage"
     assert judge(lines, cells, needs=needs | {"needs_original": ["squad"]}).verdict == "supported"
     assert judge(lines, cells, needs=needs, facts=Facts(original=lambda *_: True)).verdict == "supported"
     facts = Facts(trained=lambda value: {"a": 90, "b": 1015}[value.encoder])

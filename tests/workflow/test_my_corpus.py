@@ -97,7 +97,7 @@ def test_without_a_train_split_it_runs_to_the_exported_retriever(project: Workfl
     assert "> **Deploy " in page and "for there is no train split (zero-shot)" in page and "16 test queries" in page
     with open(root / "table.csv", newline="") as stream:
         rows = {row["row"]: row for row in csv.DictReader(stream) if row["metric"] == "ndcg@10"}
-    dense = ["published encoder as it is", "fine-tuned", "masked words, fine-tuned"]
+    dense = ["published encoder, not trained further", "fine-tuned", "masked words, fine-tuned"]
     assert list(rows) == ["BM25", *dense, *(f"BM25 + {name}" for name in dense)], (
         "no pairs to train a cross-encoder with"
     )
@@ -163,7 +163,7 @@ def test_where_nothing_can_be_trained_the_rest_is_measured(project: Workflow, te
     with open(project.folder / "results/demo/my_corpus/table.csv", newline="") as stream:
         rows = [row for row in csv.DictReader(stream) if row["metric"] == "recall@100"]
     # The questions were all of the same words, and so every document is a hit.
-    published = "published encoder as it is"
+    published = "published encoder, not trained further"
     assert [row["row"] for row in rows] == ["BM25", published, f"BM25 + {published}"]
     assert [float(row["mean"]) for row in rows] == [1.0] * 3
 

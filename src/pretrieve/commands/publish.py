@@ -11,7 +11,7 @@ from pathlib import Path
 
 from pretrieve.base.arguments import add_config_file, required
 from pretrieve.operations.publish.headlines import HEADLINES
-from pretrieve.operations.publish.publish import publish
+from pretrieve.operations.publish.publish import publish, publish_again
 from pretrieve.reporting.report.status import configured
 from pretrieve.workflow.config_files import read_config
 from pretrieve.workflow.scales import at_scale
@@ -29,17 +29,29 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action=argparse.BooleanOptionalAction,
         help="show this run in README.md, or not (default: only the demo)",
     )
+    parser.add_argument(
+        "--again",
+        action="store_true",
+        help="publish nothing: only write the pages about the newest publication of this scale again",
+    )
 
 
 def main(options: argparse.Namespace) -> None:
     config = read_config(options.config)
+    figures = options.figures
+    if figures is None:
+        figures = at_scale({**config, "scale": options.scale}).get("figures", [])
+    claims = None if options.readme is None else HEADLINES if options.readme else ()
+    if options.again:
+        print(f"pages of {publish_again(options.repository, options.scale, figures, claims)} are written again.")
+        return
     target = publish(
         Path("results", options.scale),
         options.tables or configured(config, "tables"),
         config,
         options.repository,
         options.date.isoformat(),
-        at_scale({**config, "scale": options.scale}).get("figures", []) if options.figures is None else options.figures,
-        None if options.readme is None else HEADLINES if options.readme else (),
+        figures,
+        claims,
     )
     print(f"published to {target}. `git status` shows the pages that were written. All of it is yours to commit.")

@@ -1,4 +1,4 @@
-"""Write the table of sources and licences in docs/raw-files.md anew from resources/sources.tsv."""
+"""Write the list of sources and licences in docs/raw-files.md again, from resources/sources.tsv."""
 
 import argparse
 from collections.abc import Iterable
@@ -15,7 +15,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(arguments: argparse.Namespace) -> None:
-    table = licence_table(read_sources(arguments.sources).values())
+    table = licence_list(read_sources(arguments.sources).values())
     arguments.page.write_text(with_table(arguments.page.read_text(encoding="utf-8"), table), encoding="utf-8")
 
 
@@ -23,24 +23,36 @@ BEGIN = "<!-- sources: begin (pretrieve raw-files-page) -->"
 END = "<!-- sources: end -->"
 
 
-def licence_table(sources: Iterable[Source]) -> str:
-    """A Markdown table: a row for each folder, licence and place they come from; members are counted with their archive."""
-    groups: dict[tuple[str, str, str], list[Source]] = {}
+def licence_list(sources: Iterable[Source]) -> str:
+    """A Markdown list: for each licence the folders, where they come from, files, GB, kinds of checksum. Members are counted with
+    their archive."""
     listed = list(sources)
     host_of = {source.name: _origin(source) for source in listed}
+    groups: dict[str, dict[tuple[str, str], list[Source]]] = {}
     for source in listed:
-        folder = source.file.partition("/")[0] + "/" if "/" in source.file else "–"
-        origin = host_of[source.archive or source.name]
-        groups.setdefault((folder, origin, source.licence), []).append(source)
-    lines = ["| folder | from | licence or terms | files | GB | checksum |", "|---|---|---|---:|---:|---|"]
-    for (folder, origin, licence), some in groups.items():
-        own = [source for source in some if not source.archive]
-        size = sum(source.bytes for source in own) / 1e9
-        unknown = any(not source.bytes for source in own)
-        kinds = sorted({source.checksum.partition(":")[0] for source in own or some})
-        shown = f"{size:,.3f}" + ("+" if unknown else "") if own else "–"
-        lines.append(f"| {folder} | {origin} | {licence} | {len(some)} | {shown} | {', '.join(kinds)} |")
-    return "\n".join(lines) + "\n"
+        folder = source.file.partition("/")[0] + "/" if "/" in source.file else ""
+        place = (folder, host_of[source.archive or source.name])
+        groups.setdefault(source.licence, {}).setdefault(place, []).append(source)
+    lines = []
+    for licence, places in groups.items():
+        said = "; ".join(_place(*place, some) for place, some in places.items())
+        lines.append(f"* **{licence}**: {said}\n")
+    return "".join(lines)
+
+
+def _place(folder: str, origin: str, some: list[Source]) -> str:
+    own = [source for source in some if not source.archive]
+    size = sum(source.bytes for source in own) / 1e9
+    kinds = sorted({source.checksum.partition(":")[0] for source in own or some})
+    kinds = [] if kinds == ["sha256"] else kinds
+    facts = [f"{len(some)} file{'s' if len(some) > 1 else ''}"]
+    if size >= 0.05:
+        facts.append(f"{size:,.1f}{'+' if any(not source.bytes for source in own) else ''} GB")
+    return (
+        f"`{folder}` {origin} ({', '.join([*facts, *kinds])})"
+        if folder
+        else f"{origin} ({', '.join([*facts, *kinds])})"
+    )
 
 
 def with_table(page: str, table: str) -> str:
@@ -58,4 +70,4 @@ def with_table(page: str, table: str) -> str:
 def _origin(source: Source) -> str:
     if source.package:
         return f"package {source.package}"
-    return urlsplit(source.url).hostname or "a mirror alone"
+    return urlsplit(source.url).hostname or "mirror only"

@@ -222,7 +222,7 @@ def read_manifest(directory: Path) -> dict[str, Any] | None:
     path = Path(directory) / MANIFEST
     if not path.is_file():
         return None
-    damaged = DataError(f"{path}: damaged record of a checkpoint. Delete {directory} to fetch it anew.")
+    damaged = DataError(f"{path}: damaged record of a checkpoint. Delete {directory} to fetch it again.")
     try:
         record = read_json(path, "the record of a checkpoint", most=_LARGEST_RECORD)
         revision = record.get("revision")

@@ -176,7 +176,7 @@ def _finish(directory: Path, settings: SearchSettings) -> None:
         counts[BM25] = _counted(directory / BM25 / "ids.json", len)
     if len(set(counts.values())) > 1:
         said = ", ".join(f"{name} has {count:,}" for name, count in counts.items())
-        raise DataError(f"{directory}: its parts are of different documents: {said}; make all of them anew.")
+        raise DataError(f"{directory}: its parts are of different documents: {said}; make all of them again.")
     about: dict[str, Any] = {"format": FORMAT, "kind": settings.kind, "depth": settings.depth}
     about |= {"weights": settings.weights} if settings.kind == "hybrid" else {}
     about |= {"bm25": {"k1": settings.k1, "b": settings.b}} if settings.uses_bm25 else {}
@@ -187,7 +187,7 @@ def _counted(path: Path, count: Any) -> int:
     try:
         return count(json.loads(path.read_text(encoding="utf-8")))
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise DataError(f"{path}: missing or damaged ({error}); make the directory anew.") from None
+        raise DataError(f"{path}: missing or damaged ({error}); make the directory again.") from None
 
 
 def is_deployed(directory: Path) -> bool:
@@ -217,9 +217,11 @@ def read_settings(directory: Path) -> SearchSettings:
     try:
         said = json.loads(path.read_text(encoding="utf-8"))
         if said["format"] != FORMAT:
-            raise DataError(f"{path}: format {said['format']!r}; this version reads {FORMAT}: make the directory anew.")
+            raise DataError(
+                f"{path}: format {said['format']!r}; this version reads {FORMAT}: make the directory again."
+            )
         return SearchSettings(said["kind"], said.get("weights"), said["depth"], **said.get("bm25", {}))
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise DataError(f"{path}: damaged ({type(error).__name__} {error}); make the directory anew.") from None
+        raise DataError(f"{path}: damaged ({type(error).__name__} {error}); make the directory again.") from None
     except ConfigError as error:
         raise DataError(f"{path}: {error}") from None

@@ -67,7 +67,7 @@ class DocumentTable:
         if (found := pq.read_schema(self.path)) != _SCHEMA:
             said = ", ".join(f"{field.name}: {field.type}" for field in found)[:200]
             raise DataError(
-                f"{self.path}: columns {said}; expected {', '.join(_SCHEMA.names)}, texts; make the directory anew."
+                f"{self.path}: columns {said}; expected {', '.join(_SCHEMA.names)}, texts; make the directory again."
             )
 
     def __len__(self) -> int:
@@ -97,7 +97,7 @@ class DocumentTable:
             for doc_id in doc_ids:
                 if doc_id not in self._row_of:
                     raise DataError(
-                        f"{self.path}: has no document {doc_id[:60]!r}, which an index beside it has; make the directory anew."
+                        f"{self.path}: has no document {doc_id[:60]!r}, which an index beside it has; make the directory again."
                     )
                 row = self._row_of[doc_id]
                 block = int(np.searchsorted(ends, row, side="right"))

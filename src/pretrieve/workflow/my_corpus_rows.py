@@ -50,7 +50,7 @@ def rows_of(config: Mapping[str, Any]) -> list[dict[str, Any]]:
     ``cross``: of the reranked row, the cross-encoder."""
     options = config["my_corpus_options"]
     seeds, recipe = list(config["seeds"]), options["recipe"]
-    dense = [_row("as-is", "published encoder as it is", f"{PUBLISHED}.{AS_IS}-{SIZE}", seeds[:1], {})]
+    dense = [_row("as-is", "published encoder, not trained further", f"{PUBLISHED}.{AS_IS}-{SIZE}", seeds[:1], {})]
     order = list(_KINDS) + list(_LABELS)
     encoders = sorted(config["encoders"], key=lambda name: order.index(name) if name in order else len(order))
     encoders.sort(key=lambda name: (name != PUBLISHED, name == SCRATCH))

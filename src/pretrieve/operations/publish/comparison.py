@@ -251,7 +251,7 @@ def format_comparison(compared: Mapping[str, Sequence[Compared]], published: Pub
         below += [f"off: {_in_words(one)}" for one in cells if one.outcome == OFF]
         below += [
             f"off the paper: {_place(one)}: {one.line.published} printed, {one.fresh} measured; the table's tolerance is "
-            f"{one.line.tolerance}, and {LOOSELY} times as much is let through"
+            f"{one.line.tolerance}, and {LOOSELY} times as much is tolerated"
             for one in off_the_paper(cells, published.scale)
         ]
     return "\n".join([f"against {published.folder}", *text_table(rows), *below]) + "\n"

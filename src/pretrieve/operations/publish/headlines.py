@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,10 +18,9 @@ import matplotlib
 from matplotlib.figure import Figure as Canvas
 
 from pretrieve.base.errors import DataError
-from pretrieve.base.paths import table_file
+from pretrieve.operations.publish.places import table_of, tables_of
 from pretrieve.reporting.claims.ledger import Comparison, Finding
 from pretrieve.reporting.figures.draw import STYLE
-from pretrieve.reporting.report.status import split_name
 from pretrieve.reporting.tables.filling import Line, read_lines
 from pretrieve.reporting.tables.rows import read_rows
 from pretrieve.workflow.commands import make_it
@@ -39,11 +39,12 @@ _POINTS = {"%": 1, "fraction": 100}
 
 class Headline(NamedTuple):
     """A claim's ``finding``, and of its middle comparison the cells and their ``values`` in the ledger's unit; [] where
-    nothing was measured."""
+    nothing was measured. ``bm25``: BM25's score on the same test, in percent; '' where the run has none."""
 
     finding: Finding
     cells: list[Line]
     values: list[float]
+    bm25: str = ""
 
     @property
     def points(self) -> tuple[float, float, float] | None:
@@ -57,7 +58,15 @@ class Headline(NamedTuple):
     def scores(self) -> str:
         """What is compared, in percent."""
         factor = _POINTS[self.finding.unit] if self.values else 1
-        return " against ".join(f"{factor * value:.1f}" for value in self.values) or "–"
+        return _against(factor * value for value in self.values)
+
+    @property
+    def published(self) -> str:
+        """The paper's scores in the same cells, in percent."""
+        known = [cell for cell in self.cells if cell.published_value and cell.published_unit in _POINTS]
+        if len(known) < len(self.cells):
+            return "–"
+        return _against(_POINTS[cell.published_unit] * float(cell.published_value) for cell in known)
 
     @property
     def verdict(self) -> str:
@@ -66,13 +75,23 @@ class Headline(NamedTuple):
         return self.finding.verdict + (f"; {chance} of {len(self.cells)} values ≈ chance" if chance else "")
 
 
+def _against(scores: Iterable[float]) -> str:
+    return " against ".join(f"{score:.1f}" for score in scores) or "–"
+
+
 def read_headlines(root: Path, claims: Sequence[str] = HEADLINES) -> list[Headline]:
-    """The headlines of the run ``root`` (``results/{scale}``), in the order of ``claims``.
+    """The headlines of the run ``root`` (``results/{scale}``, or a publication), in the order of ``claims``.
 
     Raises DataError when a claim is not in the run's ledger, or a file is missing or damaged.
     """
     findings = {finding.id: finding for finding in read_rows(root / "claims.csv", Finding)}
     comparisons = read_rows(root / "claims.groups.csv", Comparison)
+    lexical = [
+        line
+        for table in tables_of(root)
+        for line in read_lines(table)
+        if line.system.startswith("bm25.") and line.measured and line.unit in _POINTS
+    ]
     headlines = []
     for name in claims:
         if name not in findings:
@@ -84,7 +103,8 @@ def read_headlines(root: Path, claims: Sequence[str] = HEADLINES) -> list[Headli
         middle = [one for one in comparisons if one.id == name and (one.effect, one.low, one.high) == effect]
         if all(effect) and middle:
             values = [float(value) for value in middle[0].values.split("; ")]
-            headlines.append(Headline(finding, _cells_of(root, middle[0]), values))
+            cells = _cells_of(root, middle[0])
+            headlines.append(Headline(finding, cells, values, _bm25(cells[0], lexical)))
         else:
             headlines.append(Headline(finding, [], []))
     return headlines
@@ -94,8 +114,7 @@ def _cells_of(root: Path, comparison: Comparison) -> list[Line]:
     cells = []
     for name in json.loads(comparison.cells):
         table, _, place = name.partition(": ")
-        lines = read_lines(table_file(str(root), *split_name(table)))
-        found = [line for line in lines if f"{line.row}, {line.column}" == place]
+        found = [line for line in read_lines(table_of(root, table)) if f"{line.row}, {line.column}" == place]
         if not found:
             raise DataError(
                 f"{root / 'claims.groups.csv'}: {table} has no cell '{place}'. {make_it(root / 'claims.csv')}"
@@ -104,29 +123,86 @@ def _cells_of(root: Path, comparison: Comparison) -> list[Line]:
     return cells
 
 
+def _bm25(cell: Line, lexical: Sequence[Line]) -> str:
+    """BM25's score on the cell's test queries by its metric. MRR at a greater depth is at least MRR at a smaller one, so that
+    one stands for it, as a bound."""
+    same = [line for line in lexical if (line.dataset, line.queries) == (cell.dataset, cell.queries)]
+    scores = {line.metric: _POINTS[line.unit] * float(line.measured) for line in same}
+    if cell.metric in scores:
+        return f"{scores[cell.metric]:.1f}"
+    depth = _depth(cell.metric)
+    bounds = {_depth(metric): score for metric, score in scores.items() if 0 < _depth(metric) < depth}
+    return f"≥ {bounds[max(bounds)]:.1f}" if bounds else ""
+
+
+def _depth(metric: str) -> float:
+    """The depth of a mean reciprocal rank, infinite where it has none; 0 of other metrics.
+
+    >>> _depth("mrr@10"), _depth("mrr"), _depth("recall@5")
+    (10.0, inf, 0.0)
+    """
+    found = re.fullmatch(r"mrr(?:@(\d+))?", metric)
+    return float(found[1] or "inf") if found else 0.0
+
+
 def headline_table(headlines: Sequence[Headline], folder: str) -> str:
     """A Markdown table with one row for each headline. ``folder``: of the publication, from the page that shows the table."""
-    rows = ["| Paper | Difference | Scores, % | Points [95 % interval] | Test queries | Seeds | Verdict | Cells |"]
-    rows.append("|:--|:--|--:|--:|:--|--:|:--|:--|")
+    heads = (
+        "Paper",
+        "What is compared",
+        "Here, %",
+        "BM25 here, %",
+        "In the paper, %",
+        "Points here [95 % interval]",
+        "Test here",
+        "Seeds",
+        "Verdict",
+        "Cells",
+    )
+    rows = [heads, (":--", ":--", "--:", "--:", "--:", "--:", ":--", "--:", ":--", ":--")]
     for headline in headlines:
         finding, points, effect, data = headline.finding, headline.points, "–", "–"
         if points:
             effect = "{:+.1f} [{:.1f}, {:.1f}]".format(*points).replace("-", "−")
             cell = headline.cells[0]
-            data = f"{cell.queries} of `{cell.dataset}`, {cell.metric}"
-        link = f"[{finding.table}]({folder}/{finding.paper}/{finding.table}.md)"
-        fields = (
-            finding.paper,
-            finding.estimand,
-            headline.scores,
-            effect,
-            data,
-            finding.seeds or "–",
-            headline.verdict,
-            link,
+            data = f"{cell.queries} queries of `{cell.dataset}`, {cell.metric}"
+        rows.append(
+            (
+                finding.paper,
+                finding.estimand,
+                headline.scores,
+                headline.bm25 or "–",
+                headline.published,
+                effect,
+                data,
+                finding.seeds or "–",
+                headline.verdict,
+                f"[{finding.table}]({folder}/{finding.paper}/{finding.table}.md)",
+            )
         )
-        rows.append("| " + " | ".join(field.replace("|", "\\|") for field in fields) + " |")
-    return "\n".join(rows)
+    lines = ["| " + " | ".join(field.replace("|", "\\|") for field in row) + " |" for row in rows]
+    return "\n".join([lines[0], lines[1].replace(" ", ""), *lines[2:]])
+
+
+def in_a_sentence(headlines: Sequence[Headline]) -> str:
+    """What the table says in sum: where the method is ahead, and where BM25 is."""
+    measured = [headline for headline in headlines if headline.points]
+    ahead = sum(headline.points[1] > 0 for headline in measured)
+    behind = sum(headline.points[2] < 0 for headline in measured)
+    said = (
+        f"In {ahead} of {len(measured)} rows the method is ahead of what it is compared with, in {behind} it is behind, and in "
+        f"{len(measured) - ahead - behind} the interval includes 0."
+    )
+    known = [headline for headline in measured if headline.bm25]
+    above = sum(
+        float(headline.bm25.removeprefix("≥ ")) > _POINTS[headline.finding.unit] * max(headline.values)
+        for headline in known
+    )
+    return (
+        f"{said} BM25 scores above both sides in {above} of the {len(known)} rows where it was measured."
+        if known
+        else said
+    )
 
 
 def headline_picture(headlines: Sequence[Headline], scale: str) -> bytes:

@@ -6,11 +6,10 @@ import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from pretrieve.base.paths import table_file
-from pretrieve.operations.publish.headlines import Headline, headline_table
-from pretrieve.reporting.claims.ledger import Finding, count_verdicts, what_it_shows
+from pretrieve.operations.publish.headlines import Headline, headline_table, in_a_sentence
+from pretrieve.operations.publish.places import scale_of, table_of
+from pretrieve.reporting.claims.ledger import Finding, count_verdicts
 from pretrieve.reporting.claims.verdicts import CONTRADICTED, FAILS, HOLDS, SUPPORTED
-from pretrieve.reporting.report.status import split_name
 from pretrieve.reporting.tables.filling import count_statuses, read_lines
 from pretrieve.reporting.tables.rows import read_rows
 
@@ -27,12 +26,12 @@ def index_page(
 ) -> str:
     """The README of a published folder. ``curves``: file names of learning curves, under ``curves/``."""
     blocks = [
-        f"# Results at the {root.name} scale, {date}",
+        f"# Results at the {scale_of(root)} scale, {date}",
         f"Published from commit `{commit}`. [report.html](report.html) shows all of it in one file that loads nothing. Each\n"
         "table is here as CSV (one line per cell), Markdown and HTML; its manifest names the code, software, data, hardware\n"
         "and cost behind it. The configuration is [config.yaml](config.yaml).",
         f"{claims_sentence(root)} [All claims](claims.md), as [CSV](claims.csv), and"
-        " [what each was compared on](claims.groups.csv). Encoders beside each other: [league table](league.csv) and\n"
+        " [what each was compared on](claims.groups.csv). Encoders compared: [league table](league.csv) and\n"
         "[the difference of every two](league.pairs.csv). [The papers' order of rows beside ours](order.csv).",
         "\n".join(_table_of_tables(root, tables)),
         "A stage that tables share counts in the wall seconds of each.",
@@ -56,10 +55,8 @@ def _table_of_tables(root: Path, tables: Sequence[str]) -> list[str]:
         "|:--|--:|--:|--:|--:|:--|--:|:--|",
     ]
     for name in tables:
-        counts = count_statuses(read_lines(table_file(str(root), *split_name(name))))
-        manifest = json.loads(
-            Path(table_file(str(root), *split_name(name), "manifest.json")).read_text(encoding="utf-8")
-        )
+        counts = count_statuses(read_lines(table_of(root, name)))
+        manifest = json.loads(table_of(root, name, "manifest.json").read_text(encoding="utf-8"))
         made = manifest["git"]["commit"][:7]  # publish refuses what no commit made
         links = ", ".join(f"[{extension.split('.')[0]}]({name}.{extension})" for extension in EXTENSIONS)
         lines.append(
@@ -70,13 +67,14 @@ def _table_of_tables(root: Path, tables: Sequence[str]) -> list[str]:
 
 
 def _cells_of_tables(root: Path, tables: Sequence[str], folder: str) -> list[str]:
-    """Lines of a Markdown table: each table, a link, with its cells measured, quoted and not run."""
-    lines = ["| Table | Cells measured/quoted/not run |", "|:--|--:|"]
+    """A line for each paper: its tables, links, with their cells measured/quoted/not run."""
+    papers: dict[str, list[str]] = {}
     for name in tables:
-        counts = count_statuses(read_lines(table_file(str(root), *split_name(name))))
+        paper, _, table = name.partition("/")
+        counts = count_statuses(read_lines(table_of(root, name)))
         numbers = "/".join(str(counts[status]) for status in ("measured", "quoted", "not-run"))
-        lines.append(f"| [{name}]({folder}{name}.md) | {numbers} |")
-    return lines
+        papers.setdefault(paper, []).append(f"[{table}]({folder}{name}.md) {numbers}")
+    return [f"- {paper}: {', '.join(links)}" for paper, links in papers.items()]
 
 
 def claims_sentence(root: Path) -> str:
@@ -112,10 +110,25 @@ def results_page(
     findings = read_rows(root / "claims.csv", Finding)
     blocks = [
         "# Results",
-        f"The newest published run: {root.name} scale, {date}, commit `{commit[:7]}`. This page is made by `make publish`;"
-        f" edits are lost. Download and open [report.html]({place}report.html) to see everything in one file.",
+        f"The newest published run: {scale_of(root)} scale, {date}, commit `{commit[:7]}`. `make publish` writes this page."
+        f" Everything in one file: [report.html]({place}report.html), to be downloaded and opened.",
+        "## Claims",
+        f"{claims_sentence(root)} With effects, p-values and reasons: [claims.md]({place}claims.md). What a verdict says:"
+        " [claims-and-report.md](claims-and-report.md#claims). In brackets: table, and comparisons for the claim / measured /"
+        " all.",
+    ]
+    for verdict in (SUPPORTED, CONTRADICTED, HOLDS, FAILS):
+        claims: dict[tuple[str, str], list[str]] = {}
+        for f in findings:
+            if f.verdict == verdict:
+                claims.setdefault((f.paper, f.claim), []).append(f"{f.table} {f.groups}")
+        lines = [f"- {claim} ({paper} {', '.join(where)})" for (paper, claim), where in claims.items()]
+        if lines:
+            blocks += [f"**{verdict.capitalize()}**:", "\n".join(lines)]
+    blocks += [
         "## Tables",
-        f"How to read them: [read-a-table.md](read-a-table.md). All files, costs and commits: [README.md]({place}README.md).",
+        f"With their numbers of cells measured/quoted/not run ([how to read them](read-a-table.md)). All files, costs and"
+        f" commits: [README.md]({place}README.md).",
         "\n".join(_cells_of_tables(root, tables, place)),
     ]
     if earlier:
@@ -123,15 +136,6 @@ def results_page(
             f"- [{run}](../results/published/{run}/README.md): {', '.join(names)}" for run, names in earlier.items()
         ]
         blocks += ["Tables of earlier runs, which this one does not have:", "\n".join(lines)]
-    blocks += [
-        "## Claims",
-        " ".join(what_it_shows(root.name, findings)),
-        f"{claims_sentence(root)} With effects, p-values and reasons: [claims.md]({place}claims.md).",
-    ]
-    for verdict in (SUPPORTED, CONTRADICTED, HOLDS, FAILS):
-        lines = [f"- {f.claim} ({f.paper} {f.table}, {f.groups})" for f in findings if f.verdict == verdict]
-        if lines:
-            blocks += [f"**{verdict.capitalize()}** (comparisons for / measured / all):", "\n".join(lines)]
     if figures:
         blocks.append("## Figures")
         blocks += [f"![{name}]({place}figures/{name}.svg)" for name in figures]
@@ -141,18 +145,21 @@ def results_page(
 def readme_section(root: Path, headlines: Sequence[Headline], folder: str, page: str) -> str:
     """The results section of README.md: a picture and a table of the headlines, the verdicts on all
     claims, and where everything is. ``page``: of the run, under docs/."""
+    scale = scale_of(root)
     data = (
         ""
-        if root.name == "paper"
-        else ", with small models and stand-in data sets: it says nothing of a paper's numbers"
+        if scale == "paper"
+        else ", with small models and substitute data sets: this says nothing about the paper's numbers, which are of the"
+        " paper's own data"
     )
     return (
         f"![What each paper's method adds, in points: the numbers of the table below]({folder}/{HEADLINES_FILE})\n\n"
+        f"{in_a_sentence(headlines)} *Here* is the `{scale}` scale{data}.\n\n"
         f"{headline_table(headlines, folder)}\n\n"
-        f"Measured at the `{root.name}` scale{data}. One claim of each paper: what its method adds to what the paper first"
-        " compares it with. A claim compares several cells; the row shows the comparison whose effect is the median. The"
-        " interval covers the choice of test queries and, with several seeds, of seeds. *This seed only*: one training was"
-        " run, and others may differ. *≈ chance*: no better than guessing.\n\n"
+        "Each row is one claim: what a paper's method adds to what the paper first compares it with. Of the claim's several"
+        " comparisons it shows the one with the median effect. The interval covers other test queries and, with several"
+        " seeds, other seeds. *This seed only*: one training was run, and others may differ. *≈ chance*: no better than"
+        " guessing. *≥*: BM25's MRR@10, which its MRR at a greater depth cannot be below.\n\n"
         f"{claims_sentence(root)} All of them, with tables and figures: [docs/{page}](docs/{page}). The whole"
         f" run in one page: [report.html]({folder}/report.html); its files: [{folder}]({folder}/README.md)."
     )

@@ -21,7 +21,7 @@ from pretrieve.base.errors import DataError, PretrieveError
 from pretrieve.base.files import whole_file
 from pretrieve.base.paths import figure_file, table_file
 from pretrieve.base.repository import changed_files, version_of
-from pretrieve.operations.publish.headlines import HEADLINES, headline_picture, read_headlines
+from pretrieve.operations.publish.headlines import HEADLINES, Headline, headline_picture, read_headlines
 from pretrieve.operations.publish.pages import (
     EXTENSIONS,
     FIGURE_EXTENSIONS,
@@ -31,8 +31,10 @@ from pretrieve.operations.publish.pages import (
     readme_section,
     results_page,
 )
+from pretrieve.operations.publish.places import PUBLICATION, newest, scale_of, table_of
+from pretrieve.reporting.claims.claims import load_claims
 from pretrieve.reporting.claims.ledger import Finding
-from pretrieve.reporting.report.status import split_name
+from pretrieve.reporting.report.status import configured, split_name
 from pretrieve.reporting.tables.filling import read_lines
 from pretrieve.reporting.tables.rows import read_rows
 from pretrieve.workflow.commands import DEFAULT_SCALE, make_it
@@ -75,20 +77,12 @@ def publish(
     if missing := {f"{one.finding.paper}/{one.finding.table}" for one in headlines} - set(tables):
         raise DataError(
             f"README.md shows cells of {', '.join(sorted(missing))}, which is not published with them. Publish it "
-            "too, or leave README.md as it is: pretrieve publish --no-readme"
+            "too, or leave README.md unchanged: pretrieve publish --no-readme"
         )
     target = repository / "results" / "published" / f"{date}-{root.name}-{commit[:7]}"
     if target.exists():
         raise PretrieveError(f"{target}: exists already; this run is published. Remove the folder to publish it again.")
-    readme = repository / "README.md"
-    folder = target.relative_to(repository).as_posix()
-    docs = repository / "docs"
-    earlier = earlier_tables(target.parent, root.name, tables)
-    results = results_page(root, tables, figures, folder, date, commit, earlier)
-    page = docs / ("results.md" if main else f"results-{root.name}.md")
-    pages = {page: results}
-    if headlines:
-        pages[readme] = _replace_section(readme, readme_section(root, headlines, folder, page.name))
+    pages = _pages(root, repository, tables, figures, headlines, target.relative_to(repository), (date, commit))
 
     part = target.with_name(f".{target.name}.part")
     shutil.rmtree(part, ignore_errors=True)  # left by a publication that was killed
@@ -112,10 +106,58 @@ def publish(
     curves = _copy_curves(root, part / "curves")
     (part / "README.md").write_text(index_page(root, tables, figures, curves, date, commit), encoding="utf-8")
     os.replace(part, target)
+    _write_pages(pages)
+    return target
+
+
+def _pages(
+    root: Path,
+    repository: Path,
+    tables: Sequence[str],
+    figures: Sequence[str],
+    headlines: Sequence[Headline],
+    target: Path,
+    made: tuple[str, str],
+) -> dict[Path, str]:
+    """Page → its text, from the files of ``root``. ``target``: the publication; ``made``: its date and commit."""
+    scale, readme = scale_of(root), repository / "README.md"
+    published = repository / target.parent
+    earlier = earlier_tables(published, scale, tables)
+    page = repository / "docs" / ("results.md" if scale == DEFAULT_SCALE else f"results-{scale}.md")
+    pages = {page: results_page(root, tables, figures, target.as_posix(), *made, earlier)}
+    if headlines:
+        pages[readme] = _replace_section(readme, readme_section(root, headlines, target.as_posix(), page.name))
+    return pages
+
+
+def _write_pages(pages: Mapping[Path, str]) -> None:
     for page, content in pages.items():
         with whole_file(page) as stream:
             stream.write(content.encode())
-    return target
+
+
+def publish_again(repository: Path, scale: str, figures: Sequence[str], claims: Sequence[str] | None = None) -> Path:
+    """Write the pages about the newest publication of ``scale`` again, from its files: for words that have changed since. The
+    publication stays as it is. What is compared is said in the words that ``references/claims.yaml`` has now. ``figures`` that
+    it does not have are not shown; ``claims`` as for :func:`publish`. Returns the publication.
+
+    Raises DataError when there is none, or one of its files is missing or has another form than today's.
+    """
+    root = newest(repository / "results" / "published", scale)
+    if root is None:
+        raise DataError(f"{repository / 'results/published'}: no publication of the scale {scale}.")
+    date, _, commit = PUBLICATION.fullmatch(root.name).groups()
+    config = yaml.safe_load((root / "config.yaml").read_text(encoding="utf-8"))
+    tables = [name for name in configured(config, "tables") if table_of(root, name).is_file()]
+    figures = [name for name in figures if (root / f"figures/{name}.svg").is_file()]
+    words = {claim.name: claim.estimand for claim in load_claims(repository / "references/claims.yaml")}
+    main = scale == DEFAULT_SCALE
+    headlines = [
+        one._replace(finding=one.finding._replace(estimand=words.get(one.finding.id, one.finding.estimand)))
+        for one in read_headlines(root, (HEADLINES if main else ()) if claims is None else claims)
+    ]
+    _write_pages(_pages(root, repository, tables, figures, headlines, root.relative_to(repository), (date, commit)))
+    return root
 
 
 def _clean_commit(repository: Path) -> str:

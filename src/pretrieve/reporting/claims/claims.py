@@ -219,7 +219,7 @@ def _claim(entry: Any, where: str) -> Claim:
             raise ConfigError(f"{where}: {key} is {value!r}; expected a whole number.")
     if ("needs_original" in entry) != ("because" in entry):
         raise ConfigError(
-            f"{where}: needs_original and because belong together: roles, and why stand-ins cannot show it."
+            f"{where}: needs_original and because belong together: roles, and why substitute data cannot show it."
         )
     groups = _groups(check["cells"], kind, entry, f"{where}: check.cells")
     if (kind == "correlation") != (against is not None):

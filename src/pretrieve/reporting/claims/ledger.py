@@ -65,13 +65,13 @@ def load_reproductions(path: Path | str, claims: Sequence[Claim]) -> list[Reprod
 
 #: What a claim's check asks for, in words; {m} is the smallest effect of interest.
 CHECKS = {
-    "greater": "the first exceeds the second; a difference below {m} is none",
+    "greater": "the first exceeds the second; a difference below {m} does not count",
     "at-least": "the first exceeds the second by more than {m}",
     "not-worse": "the first is behind the second by less than {m}",
     "near": "the two differ by less than {m}",
-    "gap": "the first advantage exceeds the second; a difference below {m} is none",
-    "order": "each exceeds the next; a difference below {m} is none",
-    "correlation": "the rank correlation is {sign} 0, and one that does not reach {m} is none",
+    "gap": "the first advantage exceeds the second; a difference below {m} does not count",
+    "order": "each exceeds the next; a difference below {m} does not count",
+    "correlation": "the rank correlation is {sign} 0, and one that does not reach {m} does not count",
     "reach": "the first needs at most {m} of the steps in which the second comes to its best",
 }
 SIGNS = dict.fromkeys(CHECKS, " > ") | {
@@ -286,7 +286,7 @@ def to_markdown(findings: Sequence[Finding], scale: str) -> str:
         ", ".join(f"**{n}** {word}" for word, n in counts.items()) + f", of {len(findings)}.",
         " ".join(what_it_shows(scale, findings)),
         "*For* is a comparison of cells that shows what the claim says, over other seeds and other queries together (each p < "
-        f"{LEVEL / 2}). Values that guessing would have speak neither for nor against a claim. *Groups* is: for / measured / "
+        f"{LEVEL / 2}). Values no better than guessing count neither for nor against a claim. *Groups* is: for / measured / "
         "all. *Effect* is that of the middle comparison, with its 95 % interval. *q* is the claim's p, adjusted to a "
         f"false-discovery rate of {LEVEL:.0%} over all claims. What each comparison gave is in claims.groups.csv.",
     ]

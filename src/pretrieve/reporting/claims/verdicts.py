@@ -185,7 +185,7 @@ def _not_testable(claim: Claim, values: Sequence[Value], trained: Sequence[int],
         if ("all" in claim.needs_original or role in claim.needs_original) and not measurements.facts.original(role)
     ]
     if stand_ins:
-        return f"stand-in data for {', '.join(stand_ins)}: {claim.because}"
+        return f"substitute data for {', '.join(stand_ins)}: {claim.because}"
     if claim.needs_train and trained and min(trained) < 0.95 * claim.needs_train:
         return f"trained on {min(trained):,} examples where the sentence is about {claim.needs_train:,}"
     return ""

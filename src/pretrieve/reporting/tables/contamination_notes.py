@@ -51,5 +51,5 @@ def overlap_sentence(numbers: dict[str, Any]) -> str:
     how = f"{numbers['paragraphs_by_title']:,} by the title of the article, {numbers['paragraphs_by_text']:,} by text"
     return (
         f"{found:,} of {total:,} {numbers['of']} ({found / total:.0%}) are {where}: {how}; "
-        f"{numbers['articles']:,} of its {numbers['corpus_articles']:,} articles, not left out"
+        f"{numbers['articles']:,} of its {numbers['corpus_articles']:,} articles, which are not excluded"
     )

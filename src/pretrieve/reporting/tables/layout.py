@@ -294,7 +294,7 @@ def _legend(table: Table, lines: Sequence[Line]) -> list[tuple[str, str]]:
         legend.append(
             (
                 "Wall s",
-                "Seconds of all stages behind a row (pre-training, fine-tuning, embedding; or the search of BM25), "
+                "Seconds of all stages that a row needs (pre-training, fine-tuning, embedding; or the search of BM25), "
                 "mean over seeds; a range where its cells differ. A stage that rows share counts in full for each.",
             )
         )
@@ -340,7 +340,7 @@ def _no_data_set(setting: Setting) -> str:
 def _reason(line: Line, note: str, setting: Setting) -> str:
     """Why a cell has no value, without the reference's own note and in one wording for all roles."""
     if line.status == "not-run" and line.role not in setting.roles:
-        return f"{_no_data_set(setting)} plays the role"
+        return f"{_no_data_set(setting)} takes the place of the paper's"
     return line.note.removeprefix(note).removeprefix("; ")
 
 

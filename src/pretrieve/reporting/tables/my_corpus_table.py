@@ -87,8 +87,8 @@ def _notes(
         "training may have had texts like these.",
         "Mean over seeds ± standard deviation. BM25 and the published encoder draw nothing and have one run.",
         f"Gain: of {metric_name(found.metric)} over BM25 [95 % interval over queries and seeds, for all rows at once].",
-        "To build: wall time of all stages behind a score for one seed, shared ones in full for each; GB: the largest memory of "
-        "a stage. Queries are timed one after the other on one core, BM25's with the opening of its index.",
+        "To build: wall time of all stages that a score needs for one seed, shared ones in full for each; GB: the largest memory "
+        "of a stage. Queries are timed one after the other on one core, BM25's with the opening of its index.",
         _weights_note(found, weights),
     ]
     if "rerank" in kinds:

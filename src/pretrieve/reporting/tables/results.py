@@ -147,7 +147,7 @@ class Setting:
         if self.only is not None and self.only.isdisjoint({system.encoder, system.family}):
             partly = any(name.startswith(f"{system.encoder}.") for name in self.only)
             what = f"{system.family}" if partly else f"encoder {system.encoder}"
-            return f"{what} was left out of this run (only)"
+            return f"{what} is not among those that this run makes (only)"
         return "a text, not a number: metrics files have none" if cell.is_text and not cell.is_case else ""
 
     def why_not_measured(self, table: Table, cell: Cell) -> str:

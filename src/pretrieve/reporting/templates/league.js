@@ -75,7 +75,7 @@
       row.append(element("td", low ? `${minus(low)} to ${minus(high)}` : ""), element("td", q), element("td", note || verdict, "name"));
     }
     scroll.append(table);
-    box.append(scroll, element("p", `Cost: ${a.label} ${a.cost}, ${b.label} ${b.cost}, all stages behind a score.${facts.one_seed ? " One seed: another training may give another answer." : ""}`, "soft"));
+    box.append(scroll, element("p", `Cost: ${a.label} ${a.cost}, ${b.label} ${b.cost}, all stages that a score needs.${facts.one_seed ? " One seed: another training may give another answer." : ""}`, "soft"));
   }
 
   function write() {

@@ -1,0 +1,43 @@
+"""Where a run has its tables: in ``results/{scale}/tables``, or beside everything else in a published copy."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from pretrieve.base.paths import table_file
+from pretrieve.reporting.report.status import split_name
+
+#: The name of a publication: date, scale, commit.
+PUBLICATION = re.compile(r"(\d{4}-\d\d-\d\d)-(.+)-([0-9a-f]{7})")
+
+
+def scale_of(root: Path) -> str:
+    """Of ``results/{scale}`` or of a publication.
+
+    >>> scale_of(Path("results/demo")), scale_of(Path("results/published/2026-01-02-small-0123abc"))
+    ('demo', 'small')
+    """
+    found = PUBLICATION.fullmatch(root.name)
+    return found[2] if found else root.name
+
+
+def table_of(root: Path, name: str, extension: str = "csv") -> Path:
+    """The file of a table (PAPER/TABLE)."""
+    paper, table = split_name(name)
+    if PUBLICATION.fullmatch(root.name):
+        return root / paper / f"{table}.{extension}"
+    return Path(table_file(str(root), paper, table, extension))
+
+
+def tables_of(root: Path) -> list[Path]:
+    """The CSV files of all tables that are there."""
+    return sorted(file.with_suffix(".csv") for file in table_of(root, "*/*").parents[1].glob("*/*.tex"))
+
+
+def newest(published: Path, scale: str) -> Path | None:
+    """The newest publication of a scale, by the date in its name."""
+    found = [
+        one for one in published.glob(f"*-{scale}-*") if PUBLICATION.fullmatch(one.name) and scale_of(one) == scale
+    ]
+    return max(found, key=lambda one: one.name, default=None)

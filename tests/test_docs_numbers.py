@@ -1,0 +1,163 @@
+"""Numbers in README.md and docs/ are those of the files that they come from.
+
+Seen to fail when: a count of candidates in docs/data.md is changed; README's memory is below a stage's; an error rate is
+another than the benchmark's; the demo has other training sizes than docs/fine-tuning.md says.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from pretrieve.corpora.language import LANGUAGES, NONE
+from pretrieve.operations.publish.places import newest, tables_of
+from pretrieve.reporting.tables.filling import Line, read_lines
+from pretrieve.tasks.splits import POOL_TRAIN_SHARE
+from pretrieve.workflow.config_files import read_config
+
+ROOT = Path(__file__).resolve().parents[1]
+RESULTS = ROOT / "benchmarks/results"
+
+
+def page(name: str) -> str:
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def config() -> dict:
+    return read_config(ROOT / "config.yaml")
+
+
+@pytest.fixture(scope="module")
+def counts() -> dict[str, dict[str, str]]:
+    with open(ROOT / "resources/counts.tsv", encoding="utf-8") as stream:
+        lines = [line for line in stream if not line.startswith("#")]
+    return {line["name"]: line for line in csv.DictReader(lines, delimiter="\t")}
+
+
+@pytest.fixture(scope="module")
+def demo() -> list[Line]:
+    return [line for table in tables_of(newest(ROOT / "results/published", "demo")) for line in read_lines(table)]
+
+
+def test_data_sets_have_their_sizes(counts: dict[str, dict[str, str]]) -> None:
+    rows = re.findall(r"\| `([a-z-]+)` \| ([\d,]+) \| ([\d,]+) \|$", page("docs/data.md"), re.MULTILINE)
+    assert len(rows) == 6
+    for name, queries, candidates in rows:
+        known = counts[name.replace("questions-paragraphs", "questions-open")]
+        assert (queries, candidates) == (f"{int(known['queries']):,}", f"{int(known['documents']):,}"), name
+
+
+def test_the_demos_corpus(config: dict, counts: dict[str, dict[str, str]], demo: list[Line]) -> None:
+    said, expected = page("docs/data.md"), config["corpora"]["encyclopedia-demo"]["expect"]
+    known = counts["encyclopedia-demo"]
+    pairs = next(line.measured for line in demo if line.metric == "wlp.pairs")
+    for text in (
+        f"{expected['pages']} full pages of the dump and {expected['leads']:,} leads",
+        f"{int(known['articles']):,} articles, {int(known['documents']):,} passages, {int(known['sentences']):,} sentences",
+        f"{int(float(pairs)):,} documents",
+    ):
+        assert text in said
+    assert f"{int(known['documents']):,} passages" in page("README.md")
+    assert f"run on {expected['pages']} pages" in page("docs/limits.md")
+
+
+def test_training_sizes_of_the_demo(config: dict, counts: dict[str, dict[str, str]], demo: list[Line]) -> None:
+    sizes = config["datasets"]["questions"]["sizes"]
+    assert f"{sizes['1k']}, {sizes['10k']} and {int(counts['questions']['train']):,}." in page("docs/fine-tuning.md")
+    trained = {
+        name: next(
+            line.train_examples
+            for line in demo
+            if line.dataset == name and line.system.endswith("-1pct") and line.train_examples not in ("", "0")
+        )
+        for name in ("questions", "descriptions")
+    }
+    assert f"{trained['questions']} training questions of `questions`, {trained['descriptions']} of `descr" in page(
+        "docs/limits.md"
+    )
+    steps = config["scales"]["demo"]["pretraining"]["budgets"]["continued"]["steps"]
+    assert f"get {steps} steps" in page("docs/limits.md")
+
+
+def test_the_largest_process(demo: list[Line]) -> None:
+    assert f"memory: {max(float(line.peak_gb) for line in demo if line.peak_gb):.1f} GB" in page("README.md")
+
+
+def test_data_sets_of_small(counts: dict[str, dict[str, str]]) -> None:
+    said = page("docs/small-scale.md")
+    paragraphs, articles = int(counts["squad-passages"]["documents"]), int(counts["squad-articles"]["documents"])
+    assert (
+        f"{counts['msmarco-mini-dl19']['test']} topics, {int(counts['msmarco-mini-dl19']['documents']):,} passages"
+        in said
+    )
+    assert f"{int(counts['vital-descriptions']['queries']):,} vital articles" in said
+    assert f"{articles - 1000} articles among 1,000 others" in said and paragraphs - 5000 > 0
+    assert f"{round(float(counts['squad-articles']['document_tokens']), -2):,.0f} word pieces" in said
+
+
+def test_how_settings_were_chosen() -> None:
+    said = page("docs/demo-settings.md")
+    settings = json.loads((RESULTS / "demo_settings.json").read_text())
+    rows = {
+        "`base`: no change": "base",
+        "fine-tuning rate 1e-3": "finetune-lr-1e-3",
+        "fine-tuning rate 2e-4": "finetune-lr-2e-4",
+        "three layers, fewer steps": "three-layers",
+        "pre-training rate 1e-3": "learning-rate-1e-3",
+        "temperature 0.1": "temperature-0.1",
+        "pre-training rate 2e-4": "learning-rate-2e-4",
+        "BERT's initialisation (deviation 0.02)": "bert-initialisation",
+    }
+    for text, name in rows.items():
+        scores = settings[name]["recall@100"]
+        means = [
+            sum(some) / len(some)
+            for row in ("", "transformer-none", "transformer-mlm", "transformer-ict")
+            if (some := [score for key, score in scores.items() if key.startswith(row)])
+        ]
+        assert f"| {text} | " + " | ".join(f"{mean:.3f}" for mean in means) + " |" in said, name
+    for rate in ("2e-3", "1e-3", "5e-4"):
+        scores = settings[f"continued-lr-{rate}"]["recall@100"].values()
+        assert f"{sum(scores) / len(scores):.3f}" in said
+    for group in json.loads((RESULTS / "recipe_settings.json").read_text()).values():
+        best, second = sorted((one["mean"] for one in group.values()), reverse=True)[:2]
+        assert f"| {best:.3f} | {second:.3f} |" in said
+
+
+def test_error_rates_and_noise() -> None:
+    rates = dict(
+        re.findall(r"^\| (\d seeds?[^|]*) \| (.+) \|$", (RESULTS / "verdict_errors.md").read_text(), re.MULTILINE)
+    )
+    rows = re.findall(r"^\| (\d seeds?[^|]*) \| (.+) \|$", page("docs/verdicts.md"), re.MULTILINE)
+    assert len(rows) == 5
+    for name, said in rows:
+        assert said in {
+            rates.get(name),
+            *(rate for key, rate in rates.items() if key.replace(", 200 queries", "") == name),
+        }
+    noise = json.loads((RESULTS / "run_noise.json").read_text())["tables"]["pretraining_tasks/table3"]
+    assert f"{max(one['furthest'] for one in noise.values()):.1f} standard errors" in page("docs/limits.md")
+
+
+def test_ratios_of_searches() -> None:
+    found = json.loads((RESULTS / "c4_search.json").read_text())["results"].values()
+    many = [
+        ratios["ratio_top_k"]["faiss default"]["median"]
+        for size in found
+        for queries, ratios in size.items()
+        if int(queries) >= 16
+    ]
+    whole = [ratios["ratio_search"]["faiss tuned"]["median"] for size in found for ratios in size.values()]
+    said = page("docs/benchmarks.md")
+    assert f"| faiss, default settings | {min(many):.1f} to {max(many):.0f} |" in said
+    assert f"| faiss, same settings | {min(whole):.1f} to {max(whole):.1f} |" in said
+
+
+def test_constants_of_the_code() -> None:
+    assert f"({len(LANGUAGES) - (NONE in LANGUAGES)} languages)" in page("docs/your-own-corpus.md")
+    assert f"{POOL_TRAIN_SHARE:.1%}".replace("%", " %") in page("docs/open-qa.md")
