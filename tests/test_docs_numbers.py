@@ -129,6 +129,19 @@ def test_how_settings_were_chosen() -> None:
         assert f"| {best:.3f} | {second:.3f} |" in said
 
 
+def test_the_example_of_an_own_corpus() -> None:
+    with open(RESULTS / "my_corpus_scifact.csv", encoding="utf-8") as stream:
+        rows = {row["row"]: row for row in csv.DictReader(stream) if row["metric"] == "ndcg@10"}
+    shown = re.findall(
+        r"^\| (\S[^|]*?)(?:: [^|]+)? \| (0\.\d{3}) \| ([^|]*)\|$", page("docs/your-own-corpus.md"), re.MULTILINE
+    )
+    assert len(shown) == 5
+    for name, mean, gain in shown:
+        row = rows[name]
+        bounds = [f"{float(row[key]):.3f}".replace("-", "−") for key in ("gain", "low", "high") if row[key]]
+        assert mean == f"{float(row['mean']):.3f}" and re.findall(r"−?[\d.]+", gain) == bounds, name
+
+
 def test_error_rates_and_noise() -> None:
     rates = dict(
         re.findall(r"^\| (\d seeds?[^|]*) \| (.+) \|$", (RESULTS / "verdict_errors.md").read_text(), re.MULTILINE)
