@@ -15,6 +15,7 @@ import pytest
 
 from pretrieve.corpora.language import LANGUAGES, NONE
 from pretrieve.operations.publish.places import newest, tables_of
+from pretrieve.raw.sources import read_sources
 from pretrieve.reporting.tables.filling import Line, read_lines
 from pretrieve.tasks.splits import POOL_TRAIN_SHARE
 from pretrieve.workflow.config_files import read_config
@@ -174,3 +175,8 @@ def test_ratios_of_searches() -> None:
 def test_constants_of_the_code() -> None:
     assert f"({len(LANGUAGES) - (NONE in LANGUAGES)} languages)" in page("docs/your-own-corpus.md")
     assert f"{POOL_TRAIN_SHARE:.1%}".replace("%", " %") in page("docs/open-qa.md")
+
+
+def test_downloads_of_the_papers_data() -> None:
+    sources = [one for one in read_sources(ROOT / "resources/sources.tsv").values() if one.url and not one.archive]
+    assert f"more than {sum(one.bytes for one in sources) // 10**9} GB of downloads" in page("docs/paper-scale.md")
