@@ -19,7 +19,9 @@ from pathlib import Path
 import pytest
 
 from pretrieve.base.errors import DataError
+from pretrieve.raw import sources as sources_module
 from pretrieve.raw.checksums import Checksum, Digests, digests_of
+from pretrieve.raw.mirror import mirror_folder
 from pretrieve.raw.sources import Source, fetch, read_sources, recorded, sha256_of
 
 ROOT = Path(__file__).parents[2]
@@ -243,6 +245,21 @@ def test_first_use_takes_no_namesake(tmp_path: Path, source: Source) -> None:
     unknown = replace(source, file="set/file.bin", package="", checksum="first-use", bytes=0)
     with pytest.raises(DataError, match=r"set/file\.bin: missing"):
         fetch(unknown, tmp_path / "t", mirror)
+
+
+def test_which_folder_is_asked_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One rule for all programs: what a program is given, the configuration, the environment."""
+    monkeypatch.setenv("PRETRIEVE_MIRROR", "c")
+    found = [mirror_folder({"mirror": "b"}, Path("a")), mirror_folder({"mirror": "b"}), mirror_folder({"mirror": None})]
+    assert found == [Path("a"), Path("b"), Path("c")]
+    monkeypatch.setenv("PRETRIEVE_MIRROR", "")
+    assert mirror_folder({}) is None
+    own = [
+        file.name
+        for file in Path(sources_module.__file__).parents[1].rglob("*.py")
+        if "PRETRIEVE_MIRROR" in file.read_text()
+    ]
+    assert own == ["mirror.py"]
 
 
 def make_archive(folder: Path, content: bytes) -> tuple[dict[str, Source], Path]:

@@ -188,6 +188,17 @@ def test_real_fragment(real_pages) -> None:
     assert len(paragraphs) > 4000 and links > 15_000
 
 
+def test_addresses_as_a_pattern_without_bounds_finds_them(real_pages) -> None:
+    """The shorter pattern needs days for a megabyte of ``[//`` (test_text_in_one_go.py)."""
+    slow = r"\[(?:https?:|ftp:|mailto:)?//[^\s\]]*\s*([^\[\]]*)\]|\[mailto:[^\s\]]*\s*([^\[\]]*)\]"
+    found = 0
+    for page in real_pages:
+        labels = [match[1] or match[2] or "" for match in re.finditer(slow, page.text, re.I)]
+        assert [(match[1] or "").lstrip() for match in wikitext._EXTERNAL.finditer(page.text)] == labels
+        found += len(labels)
+    assert found > 1000
+
+
 def test_words_agree_with_wikitextparser(real_pages) -> None:
     wikitextparser = pytest.importorskip("wikitextparser")
     word = re.compile(r"\w+")

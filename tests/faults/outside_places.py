@@ -19,6 +19,7 @@ from typing import Any
 
 from made_slices import ENCODER, changed, make_slice, summed_again, two_jobs
 
+from pretrieve.models.sentence_files import read_modules, read_router
 from pretrieve.operations.bundle.archive import read_archive, sums_of
 from pretrieve.operations.bundle.runner import run_slice
 from pretrieve.operations.bundle.unpack import unbundle
@@ -27,6 +28,7 @@ from pretrieve.raw.archives import extract_member, read_through
 from pretrieve.raw.checkpoint_files import find_checkpoint
 from pretrieve.raw.hub import check_recorded, fetch_checkpoint
 from pretrieve.raw.sources import fetch, read_sources
+from pretrieve.retrieval.retriever import load
 
 IN = Path("within")
 EVIL = {"sha256": "0" * 64, "bytes": 4}
@@ -194,7 +196,25 @@ def members_of_a_bundle(kind: str, names: list[str]) -> None:
     run_slice(0.0, Path("out"), SimpleNamespace())
 
 
-#: Place → how it is given names. Files that a server of checkpoints names: test_outside_hub.py.
+MODULE = "sentence_transformers.models.Pooling"
+
+
+def modules_of_a_model(kind: str, names: list[str]) -> None:
+    (IN / "modules.json").write_text(json.dumps([{"type": MODULE, "path": name} for name in names]))
+    read_modules(IN)
+
+
+def routes_of_a_model(kind: str, names: list[str]) -> None:
+    (IN / "router_config.json").write_text(json.dumps({"types": dict.fromkeys(names, MODULE), "structure": {}}))
+    read_router(IN)
+
+
+def files_of_a_retriever(kind: str, names: list[str]) -> None:
+    (IN / "pretrieve.json").write_text(json.dumps({"files": dict.fromkeys(names, "0" * 64)}))
+    load(IN)
+
+
+#: Place → how it is given names; docs/faults.md lists the same ones.
 PLACES: dict[str, Callable[[str, list[str]], None]] = {
     "members of an archive, read through": archive_member,
     "members of an archive, one taken out": one_member,
@@ -212,6 +232,17 @@ PLACES: dict[str, Callable[[str, list[str]], None]] = {
     "slice: model files": models_of_a_slice,
     "slice: parts of weights": parts_of_weights,
     "bundle: members": members_of_a_bundle,
+    "model of sentence-transformers: modules": modules_of_a_model,
+    "model of sentence-transformers: routes": routes_of_a_model,
+    "retriever: files": files_of_a_retriever,
+}
+#: Places whose names are those of files that are there, so that only some kinds of names can come, or a server's → their tests.
+ELSEWHERE = {
+    "files of a hub": "test_outside_hub.py",
+    "raw file in a package, first use": "test_outside_packages.py",
+    "model of sentence-transformers: all files": "test_outside_models.py",
+    "folder of questions to evaluate on": "test_outside_models.py",
+    "folder of texts or tables": "../corpora/test_any_corpus.py",
 }
 #: Told by another rule than that of names: an id that is no key, a form that admits no such name, no plain file.
 OTHERWISE = {

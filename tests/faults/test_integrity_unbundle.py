@@ -306,7 +306,8 @@ def test_a_full_disk_is_called_one(
     much = SimpleNamespace(disk_usage=lambda place: SimpleNamespace(free=1 << 40), rmtree=shutil.rmtree)
     monkeypatch.setattr("pretrieve.operations.bundle.arrived.shutil", much)
     text = refused(home, there)
-    assert "no space left on the disk" in text and "damaged" not in text and list((small_disk / "demo").iterdir()) == []
+    assert "no space left on the disk" in text and not list((small_disk / "demo").iterdir())
+    assert "damaged" not in text.replace(str(tmp_path), "").replace(str(small_disk), "")
     (small_disk / "ballast").unlink()
     assert len(unbundle(there).jobs) == 2
 

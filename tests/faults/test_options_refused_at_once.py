@@ -142,6 +142,55 @@ def test_a_value(path: str, value: Any, words: str) -> None:
     assert words in str(refused.value) and "\n" not in str(refused.value)
 
 
+WRONG_OPTIONS: list[dict[str, Any]] = [
+    {"batch": 8.0},
+    {"batch": "8"},
+    {"batch": 0},
+    {"group": True},
+    {"group": 5000},
+    {"steps": 2.5},
+    {"steps": -1},
+    {"epochs": None},
+    {"pool": 0},
+    {"pool": 10**9},
+    {"learning_rate": -1},
+    {"learning_rate": "1e-5"},
+    {"warmup": 2},
+    {"weight_decay": float("nan")},
+    {"loss": "x"},
+    {"negatives": "bm25"},
+    {"optimiser": [1]},
+    {"passage_length": 600},
+    {"teacher": "x"},
+]
+
+
+@pytest.mark.parametrize("wrong", WRONG_OPTIONS, ids=str)
+@pytest.mark.parametrize("of", ["finetuning", "reranker"])
+def test_options_of_what_is_trained_on_ones_own_corpus(wrong: dict[str, Any], of: str) -> None:
+    """By the key that was written, and before the documents are looked at, which can take minutes: there are none here."""
+    config = project_config() | {"my_corpus": "no such folder"}
+    config["my_corpus_options"] = copy.deepcopy(config["my_corpus_options"])
+    config["my_corpus_options"][of] |= wrong
+    with pytest.raises(ConfigError, match=rf"^config: my_corpus_options\.{of}\.{next(iter(wrong))}: ") as refused:
+        checked(my_corpus.with_my_corpus(config))
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("wrong", [{"start": "nope"}, {"negatives": ["mined:nope"]}], ids=str)
+@pytest.mark.parametrize("of", ["finetuning", "reranker"])
+def test_recipes_that_there_are_not(tmp_path: Path, wrong: dict[str, Any], of: str) -> None:
+    (tmp_path / "corpus.jsonl").write_text("".join(f'{{"_id": "{n}", "text": "One {n}. Two."}}\n' for n in range(30)))
+    (tmp_path / "queries.jsonl").write_text('{"_id": "q", "text": "One"}\n')
+    (tmp_path / "qrels").mkdir()
+    (tmp_path / "qrels/test.tsv").write_text("query-id\tcorpus-id\tscore\nq\t1\t1\n")
+    config = project_config() | {"my_corpus": str(tmp_path)}
+    config["my_corpus_options"] = copy.deepcopy(config["my_corpus_options"])
+    config["my_corpus_options"][of] |= wrong
+    with pytest.raises(ConfigError, match="'nope'.*allowed: "):
+        checked(my_corpus.with_my_corpus(config))
+
+
 def test_lengths_of_a_run_on_ones_own_corpus(tmp_path: Path) -> None:
     """Against the positions of the body, in both places that can say them."""
     (tmp_path / "corpus.jsonl").write_text("".join(f'{{"_id": "{n}", "text": "One {n}. Two."}}\n' for n in range(30)))

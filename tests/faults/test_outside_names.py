@@ -6,6 +6,8 @@ but the missing ones; links and devices in a mirror; NUL as a ValueError.
 
 from __future__ import annotations
 
+import ast
+import importlib
 import os
 import re
 import sys
@@ -13,7 +15,7 @@ from pathlib import Path
 
 import pytest
 from made_slices import listing, make_home, two_jobs
-from outside_places import OTHERWISE, PLACES, make_folder
+from outside_places import ELSEWHERE, OTHERWISE, PLACES, make_folder
 
 from pretrieve.base.errors import DataError, PretrieveError
 from pretrieve.base.inside import inside
@@ -63,6 +65,34 @@ def test_every_place_refuses_every_kind(tmp_path: Path, monkeypatch: pytest.Monk
     assert {name: now.get(name) for name in kept} == kept, "what was there is as it was"
     assert {Path(name).parts[0] for name in now} == {"home", "outside"} and len(listing(outside)) == 1
     assert not [name for name in now if name not in kept and name.startswith(("home/src", "home/docs", "home/results"))]
+
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def listed_places() -> dict[str, str]:
+    """Place → function, of the table in docs/faults.md."""
+    page = (ROOT / "docs/faults.md").read_text(encoding="utf-8")
+    lines = page.partition("| place | where the name is from | function |\n|---|---|---|\n")[2].partition("\n\n")[0]
+    return {cells[0]: cells[2].strip("`") for cells in (line.strip("| ").split(" | ") for line in lines.split("\n"))}
+
+
+def test_the_page_lists_every_place() -> None:
+    places = listed_places()
+    assert places.keys() == PLACES.keys() | ELSEWHERE.keys()
+    for file in ELSEWHERE.values():
+        assert (ROOT / "tests/faults" / file).is_file()
+    for function in places.values():
+        module, _, name = function.rpartition(".")
+        assert hasattr(importlib.import_module(f"pretrieve.{module}"), name), function
+    # What calls one of the three that resolve names is on the page.
+    called = {
+        str(file.relative_to(ROOT / "src/pretrieve").with_suffix("")).replace("/", ".")
+        for file in (ROOT / "src/pretrieve").rglob("*.py")
+        if {"inside", "plain_name", "leads_out"}
+        & {getattr(node.func, "id", "") for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.Call)}
+    }
+    assert called - {"base.inside"} == {function.rpartition(".")[0] for function in places.values()}
 
 
 GOOD = ["a", "a/b", "./a", "a.b/..c", "ä/日本", "x" * 255, "a\\b", "a b", "-rf", "..."]

@@ -69,8 +69,7 @@ def add_training(parser: argparse.ArgumentParser) -> None:
 
 
 def add_mirror(parser: argparse.ArgumentParser) -> None:
-    default = os.environ.get("PRETRIEVE_MIRROR") or None
-    parser.add_argument("--mirror", type=Path, default=default, help="folder with raw files, asked first")
+    parser.add_argument("--mirror", type=Path, help="folder with raw files, asked first")
 
 
 def add_config_file(parser: argparse.ArgumentParser, use: str) -> None:

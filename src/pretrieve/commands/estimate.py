@@ -5,7 +5,6 @@ that is not in this machine, --gpu names its kind. --measure writes the rates of
 """
 
 import argparse
-import os
 import sys
 from collections.abc import Callable, Mapping
 from functools import cache
@@ -20,7 +19,7 @@ from pretrieve.operations.estimate.jobs import Graph
 from pretrieve.operations.estimate.rates import MFU, Rates, assumed_gpu, read_rates, usable_cores
 from pretrieve.operations.estimate.sizes import Sizes, count_lines, read_counts
 from pretrieve.operations.estimate.work import Workload
-from pretrieve.raw.mirror import candidates
+from pretrieve.raw.mirror import candidates, is_in_place, mirror_folder
 from pretrieve.raw.sources import Source, read_sources
 from pretrieve.workflow.config_files import read_config
 from pretrieve.workflow.job_resources import MOST_GPUS, column_of
@@ -110,9 +109,7 @@ def in_place(plan: Plan, mirror: Path | None, sources: Mapping[str, Source]) -> 
     @cache
     def is_there(name: str) -> bool:
         source, target = sources[name], Path(plan.source_file(name))
-        if target.is_file() and source.bytes in (0, target.stat().st_size):
-            return True
-        return any(one.may_have(source.bytes) for one in candidates(source, mirror))
+        return is_in_place(source, target) or any(one.may_have(source.bytes) for one in candidates(source, mirror))
 
     return is_there
 
@@ -138,8 +135,7 @@ def main(arguments: argparse.Namespace) -> None:
     machines = machines_of(arguments, plan)
     on_gpu = machines.gpu is not None
     budgets = (65_536, 65_536) if on_gpu else (16_384, 4_096)
-    mirror = plan.config.get("mirror") or os.environ.get("PRETRIEVE_MIRROR")
-    is_there = in_place(plan, Path(mirror) if mirror else None, sources)
+    is_there = in_place(plan, mirror_folder(plan.config), sources)
     estimate = report.Estimate(Workload(graph, sizes, *budgets), machines, is_there)
     if arguments.compare:
         print(compare.report(compare.compare(estimate, root)))

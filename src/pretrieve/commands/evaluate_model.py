@@ -10,6 +10,7 @@ from pathlib import Path
 from pretrieve.base.arguments import add_threads, required, required_lists
 from pretrieve.base.errors import DataError
 from pretrieve.base.files import whole_file, write_json
+from pretrieve.reporting.tables.outside_text import to_markdown_text
 
 #: Largest difference between mteb's numbers and this project's.
 SAME = 1e-4
@@ -37,7 +38,7 @@ def main(options: argparse.Namespace) -> None:
     torch.set_num_threads(options.threads)
     device = "cuda" if torch.cuda.is_available() else "cpu"
     found = evaluate_by_mteb(options.model, options.tasks, options.check, device)
-    table = _table(found)
+    table = table_of(found)
     if is_deployed(options.model) and read_settings(options.model).kind == "hybrid":
         print(f"{options.model}: searches by BM25 and its encoder; these are the numbers of the encoder alone.")
     if options.out:
@@ -58,12 +59,13 @@ def main(options: argparse.Namespace) -> None:
                 )
 
 
-def _table(found) -> str:
+def table_of(found) -> str:
     """Markdown: a row for each task, and one more for the numbers that were computed here."""
     metrics = list(found[0].scores)
     lines = [f"| task | by | {' | '.join(metrics)} |", f"|---|---|{'---:|' * len(metrics)}"]
     for one in found:
         for by, scores in (("mteb", one.scores), ("pretrieve", one.own)):
             if scores:
-                lines.append(f"| {one.task} | {by} | {' | '.join(f'{scores[metric]:.4f}' for metric in metrics)} |")
+                task = to_markdown_text(one.task).replace("|", "\\|")
+                lines.append(f"| {task} | {by} | {' | '.join(f'{scores[metric]:.4f}' for metric in metrics)} |")
     return "\n".join(lines) + "\n"

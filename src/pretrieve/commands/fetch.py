@@ -4,6 +4,7 @@ import argparse
 from pathlib import Path
 
 from pretrieve.base.arguments import add_mirror, required
+from pretrieve.raw.mirror import mirror_folder
 from pretrieve.raw.sources import RECORDS, SOURCES, fetch, read_sources, recorded, source_of
 
 
@@ -18,6 +19,6 @@ def main(arguments: argparse.Namespace) -> None:
     sources = read_sources(arguments.sources)
     source = source_of(sources, arguments.name)
     records = SOURCES / RECORDS
-    origin = fetch(source, arguments.out, arguments.mirror, sources, records)
+    origin = fetch(source, arguments.out, mirror_folder({}, arguments.mirror), sources, records)
     size = arguments.out.stat().st_size
     print(f"{source.file}: {size:,} bytes from {origin}; {recorded(source, records)}; licence {source.licence}")

@@ -6,6 +6,7 @@ from pathlib import Path
 from pretrieve.base.arguments import add_mirror, required
 from pretrieve.base.files import whole_file
 from pretrieve.raw.hub import MANIFEST, fetch_checkpoint
+from pretrieve.raw.mirror import mirror_folder
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -15,7 +16,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(arguments: argparse.Namespace) -> None:
-    put_in_place(arguments.start, arguments.out, arguments.mirror)
+    put_in_place(arguments.start, arguments.out, mirror_folder({}, arguments.mirror))
 
 
 def put_in_place(start: str, out: Path, mirror: Path | None) -> None:

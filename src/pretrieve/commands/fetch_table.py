@@ -8,6 +8,7 @@ from pretrieve.base.errors import ConfigError, nearest
 from pretrieve.commands.fetch_checkpoint import put_in_place
 from pretrieve.operations import raw_files as wanted
 from pretrieve.raw import hub
+from pretrieve.raw.mirror import mirror_folder
 from pretrieve.raw.sources import RECORDS, SOURCES, fetch, read_sources
 from pretrieve.workflow.config_files import read_config
 from pretrieve.workflow.plan import Plan
@@ -25,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> None:
     config = read_config(arguments.config)
-    mirror = arguments.mirror or (Path(config["mirror"]) if config.get("mirror") else None)
+    mirror = mirror_folder(config, arguments.mirror)
     sources = read_sources(LIST)
     config["scale"] = arguments.scale
     plan = Plan.load(config, sources=LIST)

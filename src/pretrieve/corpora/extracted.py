@@ -45,8 +45,8 @@ from pretrieve.corpora.wikitext import (
 )
 from pretrieve.raw.raw_text import Warnings, read_lines
 
-_ATTRIBUTE = re.compile(r'(\w+)="(.*?)"(?=\s+\w+="|\s*>$)')
-_ANCHOR = re.compile(r'<a href="([^"]*)">(.*?)</a>', re.I)
+_NAME, _VALUE_END = re.compile(r'\b(\w+)="'), re.compile(r'"(?=\s+\w+="|\s*>$)')
+_ANCHOR, _ANCHOR_END = re.compile(r'<a href="([^"]*)">(.*?)</a>', re.I), re.compile("</a>", re.I)
 _TAG = re.compile(r"</?[a-zA-Z][^<>]*>")
 #: Numbers of this many digits are sure to fit the corpus's column; Wikipedia's have 8.
 _ID_DIGITS = 18
@@ -78,7 +78,9 @@ def is_heading(line: str) -> bool:
 
 def _attributes(path: Path, number: int, line: str) -> dict[str, str]:
     """``title="…"`` may hold quotation marks of its own: a value goes on to the mark in front of the next name."""
-    found = dict(_ATTRIBUTE.findall(line))
+    found, end = dict[str, str](), 0
+    while (name := _NAME.search(line, end)) and (value_end := _VALUE_END.search(line, name.end())):
+        found[name[1]], end = line[name.end() : value_end.start()], value_end.end()
     if not found.get("title", "").strip():
         raise DataError(
             f'{path}: line {number}: found {line[:80]!r}; expected <doc id="…" url="…" title="…">, as WikiExtractor '
@@ -91,8 +93,9 @@ def _paragraph(line: str) -> Paragraph:
     if "<" in line:
         # The links of a dump have a reader; what it reads differently is hidden from it.
         line = line.replace("[[", "[").replace("]]", "]")
-        line = _ANCHOR.sub(lambda m: f"[[{unquote(m[1]).replace('|', ' ')}|{m[2].replace('|', ' ')}]]", line)
-        return parse_paragraph(tidy(_TAG.sub("", line)))
+        end = max((match.end() for match in _ANCHOR_END.finditer(line)), default=0)  # what begins behind it has no end
+        links = _ANCHOR.sub(lambda m: f"[[{unquote(m[1]).replace('|', ' ')}|{m[2].replace('|', ' ')}]]", line[:end])
+        return parse_paragraph(tidy(_TAG.sub("", links + line[end:])))
     return Paragraph(tidy(line))
 
 

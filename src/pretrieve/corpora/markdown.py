@@ -31,13 +31,13 @@ _REFERENCE = re.compile(r"\[([^\[\]]+)\]\[[^\[\]]*\]")
 _EMPHASIS = re.compile(
     r"(?<![\w*])(\*{1,3})(?=\S)(.{1,2000}?)(?<=\S)\1(?![\w*])|(?<!\w)(_{1,3})(?=\S)(.{1,2000}?)(?<=\S)\3(?!\w)"
 )
-_CODE = re.compile(r"(`+)(.+?)\1")
+_TICKS = re.compile("`+")
 _TAG = re.compile(r"</?[a-zA-Z][^<>]*>")
 _ESCAPE = re.compile(r"\\([!-/:-@\[-`{-~])")
 #: What no file's text has: halves of surrogate pairs.
 _PRIVATE = 0xD800
 _ESCAPED = re.compile(f"[{chr(_PRIVATE + 33)}-{chr(_PRIVATE + 126)}]")
-_TITLE = re.compile(r"title:\s*(.+?)\s*$")
+_TITLE = re.compile("title:(.+)")
 
 #: A link's address → the title it leads to, or None for one that leads out of the corpus.
 Target = Callable[[str], str | None]
@@ -55,7 +55,7 @@ def plain(text: str, target: Target = lambda address: None) -> Paragraph:
     if "](" in text:
         text = _INLINE.sub(lambda m: _link(m[1], target(m[2])), text)
     text = _REFERENCE.sub(r"\1", text) if "][" in text else text
-    text = _CODE.sub(r"\2", text)
+    text = _without_ticks(text) if "`" in text else text
     text = _EMPHASIS.sub(lambda m: m[2] or m[4], text)
     text = unescaped(_TAG.sub("", text))
     text = _ESCAPED.sub(lambda m: chr(ord(m[0]) - _PRIVATE), text)
@@ -64,6 +64,28 @@ def plain(text: str, target: Target = lambda address: None) -> Paragraph:
 
 def _link(label: str, title: str | None) -> str:
     return label if title is None else f"[[{title}|{label}]]"
+
+
+def _without_ticks(text: str) -> str:
+    """Without the marks of code: as many backticks before it as behind it.
+
+    >>> _without_ticks("`two` of ``a `b` c``, and one ` more")
+    'two of a `b` c, and one ` more'
+    """
+    marks = list(_TICKS.finditer(text))
+    ends: list[int | None] = [None] * len(marks)
+    later: dict[int, int] = {}
+    for number in range(len(marks) - 1, -1, -1):
+        ends[number] = later.get(size := len(marks[number][0]))
+        later[size] = number
+    pieces, place, number = [], 0, 0
+    while number < len(marks):
+        end = ends[number]
+        if end is not None:
+            pieces += [text[place : marks[number].start()], text[marks[number].end() : marks[end].start()]]
+            place, number = marks[end].end(), end
+        number += 1
+    return "".join([*pieces, text[place:]])
 
 
 def sections_of(lines: Iterable[str], target: Target = lambda address: None) -> tuple[str, list[Section]]:
@@ -130,5 +152,5 @@ def _front_matter(lines: list[str]) -> tuple[str, list[str]]:
     if lines[0].rstrip() != "---" or "---" not in (line.rstrip() for line in lines[1:]):
         return "", lines
     end = next(place for place, line in enumerate(lines[1:], 1) if line.rstrip() == "---")
-    titles = [found[1].strip("\"'") for line in lines[1:end] if (found := _TITLE.match(line))]
+    titles = [found[1].strip().strip("\"'") for line in lines[1:end] if (found := _TITLE.match(line))]
     return (titles[0] if titles else ""), lines[end + 1 :]

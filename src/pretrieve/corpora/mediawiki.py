@@ -23,7 +23,7 @@ from pathlib import Path
 from pretrieve.base.errors import DataError
 from pretrieve.raw.raw_bytes import open_raw
 
-_REDIRECT = re.compile(r"\s*#REDIRECT\s*:?\s*\[\[", re.I)
+_REDIRECT = re.compile(r"\s*#REDIRECT\s*(?::\s*)?\[\[", re.I)
 _TARGET = re.compile(r"\[\[([^\[\]|\n]+)")
 #: Numbers of pages are a column of 64 bits.
 _LARGEST = (1 << 63) - 1

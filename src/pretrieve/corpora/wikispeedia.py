@@ -56,7 +56,7 @@ from pretrieve.raw.raw_text import Warnings, read_lines
 WIDTH, INDENT = 74, 3
 _ENLARGE = "Enlarge"
 _FOOTER = '   Retrieved from "'
-_BRACKET = re.compile(r"\s*\([^()]*\)$")
+_BRACKET = re.compile(r"(?<!\s)\s*\([^()]*\)$")
 _OPEN_BRACKET = re.compile(r"([(\[]) +")
 _PLURAL = ("", "s", "es")
 

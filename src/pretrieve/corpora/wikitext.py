@@ -1,8 +1,9 @@
 """Wikitext → sections of plain paragraphs with their links.
 
 A full parse (wikitextparser, mwparserfromhell) builds a tree of every template and tag; a corpus needs only
-the prose and the links in it. So the text is cleaned by passes of compiled regular expressions, each of which
-is linear in practice, and links are read last, paragraph by paragraph, so that their offsets are exact.
+the prose and the links in it. So the text is cleaned by passes of compiled regular expressions, and links are read
+last, paragraph by paragraph, so that their offsets are exact. The time of each pass grows with the text and not with
+its square, whatever is in it: what may repeat is never followed by what may begin alike.
 
 Order of the passes (each relies on the ones before it):
 
@@ -85,34 +86,35 @@ _DROPPED_ELEMENT = re.compile(
     re.S | re.I,
 )
 _NOWIKI = re.compile(r"</?nowiki\s*/?>", re.I)
-_BREAK = re.compile(r"<(?:br|hr)\s*/?\s*>|</?(?:p|div|blockquote|poem|center)\b[^<>]*>", re.I)
+_BREAK = re.compile(r"<(?:br|hr)\s*(?:/\s*)?>|</?(?:p|div|blockquote|poem|center)\b[^<>]*>", re.I)
 _TAG = re.compile(r"</?[a-zA-Z][^<>]*>")
 _INNERMOST_TEMPLATE = re.compile(r"\{\{([^{}]*)\}\}")
 _INNERMOST_TABLE = re.compile(r"^[ \t:*]*\{\|(?:(?!^[ \t:*]*\{\|).)*?^[ \t]*\|\}", re.S | re.M)
 _MEDIA = re.compile(
-    r"\[\[\s*:?\s*(?:(?:file|image|media|category|wikt|wiktionary|commons)\s*:|[a-z]{2,3}(?:-[a-z]+)?:(?!\s))"
+    r"\[\[\s*(?::\s*)?(?:(?:file|image|media|category|wikt|wiktionary|commons)\s*:|[a-z]{2,3}(?:-[a-z]+)?:(?!\s))"
     r"(?:[^\[\]]|\[\[[^\[\]]*\]\]|\[[^\[\]]*\])*\]\]",
     re.I,
 )
 #: A link in prose to another wiki (``[[:fr:Paris|Paris]]``): its label is part of the sentence.
 _INTERWIKI = re.compile(
-    r"\[\[\s*(?::\s*[a-z]{2,3}(?:-[a-z]+)?|:?\s*(?:wikt|wiktionary|commons)):(?!\s)[^\[\]|]*\|([^\[\]]*)\]\]", re.I
+    r"\[\[\s*(?::\s*[a-z]{2,3}(?:-[a-z]+)?|(?::\s*)?(?:wikt|wiktionary|commons)):(?!\s)[^\[\]|]*\|([^\[\]]*)\]\]",
+    re.I,
 )
-_EXTERNAL = re.compile(r"\[(?:https?:|ftp:|mailto:)?//[^\s\]]*\s*([^\[\]]*)\]|\[mailto:[^\s\]]*\s*([^\[\]]*)\]", re.I)
-_HEADING = re.compile(r"^(={2,6})[ \t]*(.+?)[ \t]*\1[ \t]*$", re.M)
+#: An address, and its label after blanks. Neither has a bracket, so that no second one is looked for the end of the first.
+_EXTERNAL = re.compile(r"\[(?:(?:https?:|ftp:|mailto:)?//|mailto:)[^\s\[\]]*(?:\s([^\[\]]*))?\]", re.I)
+_MAYBE_HEADING = re.compile(r"^==.+$", re.M)
 _LONG_NUMBER = re.compile(r"&#[0-9]{10,};?")
 _QUOTES = re.compile(r"''{1,4}")  # two to five; the first one as a literal, which is searched for seven times faster
 _OTHER_SPACES = "\t\u00a0\u2009\u200a\u202f"
 _SPACES = re.compile(r"  +")
 _MAGIC_WORD = re.compile(r"__[A-Z]+__")
 _LINK = re.compile(r"\[\[([^\[\]|]*)(?:\|([^\[\]]*))?\]\]([a-z]*)")
-_EMPTY_BRACKETS = re.compile(r"\s*\(\s*(?:[;,:.\s]|\bor\b|\band\b)*\s*\)")
+_EMPTY_BRACKETS = re.compile(r"\((?:[;,:.\s]|\bor\b|\band\b)*\)")
 _BRACKET_LEAD = re.compile(r"\(\s*[;,:][;,:\s]*")
 _BRACKET_TAIL = re.compile(r"(?<![\s;,:])[\s;,:]+\)")
-_SPACE_BEFORE_STOP = re.compile(r"\s+([,.;:!?])(?=\s|$)")
+_SPACE_BEFORE_STOP = re.compile(r"(?<!\s)\s+([,.;:!?])(?=\s|$)")
 # A substitution whose pattern starts with blanks is tried at every blank, so it runs only where one of these, which start
 # with a rare character, finds what it needs.
-_HAS_EMPTY_BRACKETS = re.compile(r"\(\s*(?:[;,:.\s]|\bor\b|\band\b)*\s*\)")
 _HAS_BRACKET_TAIL = re.compile(r"\)(?<=[\s;,:]\))")
 _HAS_SPACE_BEFORE_STOP = re.compile(r"[,.;:!?](?<=\s.)(?=\s|$)")
 _DOUBLE_STOP = re.compile(r"([,;])(?:\s*[,;])+")
@@ -137,7 +139,7 @@ def strip_markup(wikitext: str) -> str:
     text = _INTERWIKI.sub(r"\1", text)
     text = _MEDIA.sub("", text)
     text = _MEDIA.sub("", text)  # an image whose caption held an image
-    text = _EXTERNAL.sub(lambda m: m.group(1) or m.group(2) or "", text)
+    text = _EXTERNAL.sub(lambda m: (m.group(1) or "").lstrip(), text)
     text = _BREAK.sub("\n", text)
     text = _NOWIKI.sub("", text)
     text = _TAG.sub("", text)
@@ -177,8 +179,8 @@ def tidy(line: str) -> str:
         line = _SPACES.sub(" ", line)
     line = line.strip()
     if "(" in line:
-        if _HAS_EMPTY_BRACKETS.search(line):
-            line = _EMPTY_BRACKETS.sub("", line)
+        *before, rest = _EMPTY_BRACKETS.split(line)
+        line = "".join(part.rstrip() for part in before) + rest
         line = _BRACKET_LEAD.sub("(", line)
         if _HAS_BRACKET_TAIL.search(line):
             line = _BRACKET_TAIL.sub(")", line)
@@ -228,6 +230,18 @@ def _paragraphs(body: str) -> list[Paragraph]:
     return paragraphs
 
 
+def _heading(line: str) -> tuple[int, str] | None:
+    """Level and text of a heading; None for another line. The level is that of the side with fewer signs.
+
+    >>> _heading("=== Keels and ''ballast'' == "), _heading("====="), _heading("== 1 + 1 = 2")
+    ((2, "= Keels and ''ballast''"), (2, '='), None)
+    """
+    line = line.rstrip(" \t")
+    begin, end = len(line) - len(line.lstrip("=")), len(line) - len(line.rstrip("="))
+    level = min(begin, end, 6) if begin < len(line) else min((len(line) - 1) // 2, 6)
+    return (level, line[level : len(line) - level].strip(" \t")) if level > 1 else None
+
+
 def is_prose(text: str) -> bool:
     """Whether a paragraph of an article is prose: 60 characters or more, and an end that a sentence can have.
 
@@ -246,10 +260,11 @@ def parse_page(wikitext: str) -> list[Section]:
     text = strip_markup(wikitext)
     sections = [Section("", 1)]
     position = 0
-    for match in _HEADING.finditer(text):
-        sections[-1].paragraphs = _paragraphs(text[position : match.start()])
-        sections.append(Section(parse_paragraph(match.group(2)).text.strip(), len(match.group(1))))
-        position = match.end()
+    for match in _MAYBE_HEADING.finditer(text):
+        if heading := _heading(match.group()):
+            sections[-1].paragraphs = _paragraphs(text[position : match.start()])
+            sections.append(Section(parse_paragraph(heading[1]).text.strip(), heading[0]))
+            position = match.end()
     sections[-1].paragraphs = _paragraphs(text[position:])
     return [
         section

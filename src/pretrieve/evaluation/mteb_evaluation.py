@@ -15,6 +15,7 @@ from typing import Any
 from pretrieve.base.errors import ConfigError, DataError, nearest
 from pretrieve.benchmarks.official.beir_test import BeirTest, read_beir_test
 from pretrieve.evaluation.metrics import evaluate
+from pretrieve.models.sentence_files import check_directory
 from pretrieve.retrieval.in_memory import search
 from pretrieve.retrieval.retriever import load
 from pretrieve.tasks.collection_tables import with_title
@@ -51,14 +52,21 @@ def evaluate_by_mteb(model: Path, tasks: Sequence[str], check: bool = False, dev
     try:
         import mteb
         from sentence_transformers import SentenceTransformer
+        from transformers import CONFIG_MAPPING
     except ModuleNotFoundError as error:
         raise ConfigError(f"{error.name} is not installed: pip install mteb sentence-transformers.") from None
-    if not (Path(model) / "modules.json").is_file():
-        raise DataError(
-            f"{model}: has no modules.json; expected a directory of sentence-transformers, as an export is."
-        )
+    check_directory(Path(model), CONFIG_MAPPING)
     chosen = _tasks(mteb, tasks)  # all of them: a name that is wrong is found before hours of work
-    loaded = SentenceTransformer(str(model), device=device, local_files_only=True)
+    try:
+        loaded = SentenceTransformer(str(model), device=device, local_files_only=True)
+    except (
+        Exception
+    ) as error:  # of sentence-transformers, transformers, tokenizers and safetensors: each has its own types
+        said = next(iter(str(error).splitlines()), "")
+        raise DataError(
+            f"{model}: sentence-transformers cannot load it ({type(error).__name__}: {said[:300]}); expected a whole model: "
+            "take it anew."
+        ) from error
     found = []
     for data, task in chosen:
         options: Any = {"batch_size": 32, "show_progress_bar": False}

@@ -6,7 +6,6 @@ vector is the state of the first token, or the mean for T5.
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from pretrieve.models.dual_encoder import DualEncoder
 from pretrieve.models.encoder import Encoder
 from pretrieve.models.hf_format import load_tensors
 from pretrieve.models.published import read_published
+from pretrieve.models.sentence_files import ROUTER, Module, read_modules, read_object, read_router, read_said
 from pretrieve.models.weight_files import read_tensors
 from pretrieve.raw.checkpoint_files import WEIGHTS, find_checkpoint
 
@@ -54,7 +54,7 @@ def read_sentence_transformer(directory: Path) -> tuple[DualEncoder, Reading, Pa
     """
     routes = _routes(directory)
     towers = {route: _encoder(directory, modules) for route, modules in routes.items()}
-    files = [find_checkpoint(modules[0][1]) for modules in routes.values()]
+    files = [find_checkpoint(modules[0].place) for modules in routes.values()]
     reading = _reading(directory, files[0].path, towers["query"].config)
     if "document" not in towers:
         return DualEncoder(towers["query"], towers["query"], "sde"), reading, files[0].vocabulary
@@ -63,37 +63,24 @@ def read_sentence_transformer(directory: Path) -> tuple[DualEncoder, Reading, Pa
     return DualEncoder(towers["query"], towers["document"], "ade"), reading, files[0].vocabulary
 
 
-def _routes(directory: Path) -> dict[str, list[tuple[str, Path]]]:
-    """Route → (kind, place) of its modules; a single route is that of both sides, and is called ``query``."""
-    listed = _json(directory / "modules.json")
-    if listed is None:
-        return {"query": [("Transformer", directory)]}
-    modules = [(_kind(entry["type"]), directory / entry["path"]) for entry in listed]
-    if [kind for kind, _ in modules] != ["Router"]:
+def _routes(directory: Path) -> dict[str, list[Module]]:
+    """Route → its modules; a single route is that of both sides, and is called ``query``."""
+    modules = read_modules(directory) or [Module("", "Transformer", directory)]
+    if [module.kind for module in modules] != ["Router"]:
         return {"query": modules}
-    router = _json(modules[0][1] / "router_config.json") or {"types": {}, "structure": {}}
-    types, structure = router["types"], router["structure"]
-    if set(structure) != {"query", "document"}:
-        raise DataError(
-            f"{directory}/router_config.json: has the routes {sorted(structure)}; expected query and document."
-        )
-    return {
-        route: [(_kind(types[name]), modules[0][1] / name) for name in structure[route]]
-        for route in ("query", "document")
-    }
+    routes = read_router(modules[0].place)
+    if set(routes) != {"query", "document"}:
+        raise DataError(f"{directory}/{ROUTER}: has the routes {sorted(routes)}; expected query and document.")
+    return {route: routes[route] for route in ("query", "document")}
 
 
-def _kind(name: str) -> str:
-    return name.rpartition(".")[2]
-
-
-def _encoder(directory: Path, modules: list[tuple[str, Path]]) -> Encoder:
+def _encoder(directory: Path, modules: list[Module]) -> Encoder:
     pooling, dense, similarity = "", None, "dot"
-    for number, (kind, place) in enumerate(modules):
-        settings = _json(place / "config.json") or {}
+    for number, (kind, place) in enumerate((module.kind, module.place) for module in modules):
+        settings = read_object(place / "config.json")
         if kind == "Pooling" and not pooling:
             pooling = _pooling(place, settings)
-        elif kind == "Dense" and settings.get("activation_function", "").endswith("Identity") and dense is None:
+        elif kind == "Dense" and str(settings.get("activation_function")).endswith("Identity") and dense is None:
             dense = place
         elif kind == "Normalize" and number == len(modules) - 1:
             similarity = "cosine"
@@ -102,7 +89,7 @@ def _encoder(directory: Path, modules: list[tuple[str, Path]]) -> Encoder:
                 f"{directory}: found the module {kind} in place {number}; expected Transformer, Pooling, at most one Dense with "
                 "the activation Identity, and Normalize at the end."
             )
-    saved = read_published(find_checkpoint(modules[0][1]))
+    saved = read_published(find_checkpoint(modules[0].place))
     pooling = pooling or ("mean" if saved.config.kind == "t5" else "cls")
     tensors = _dense(dense) if dense else {}
     head = "none" if dense is None else "linear" if "bias" in tensors else "linear-no-bias"
@@ -112,14 +99,6 @@ def _encoder(directory: Path, modules: list[tuple[str, Path]]) -> Encoder:
     if dense:
         load_tensors(encoder.projection, tensors, dense)
     return encoder
-
-
-def _json(path: Path) -> Any:
-    """What a JSON file holds, None where there is none."""
-    try:
-        return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None
-    except ValueError as error:
-        raise DataError(f"{path}: not JSON ({error}).") from None
 
 
 def _pooling(place: Path, settings: dict[str, Any]) -> str:
@@ -140,9 +119,10 @@ def _dense(place: Path) -> dict[str, Any]:
 
 
 def _reading(folder: Path, body: Path, config: BodyConfig) -> Reading:
-    said = _json(body / "sentence_bert_config.json") or {}
-    prompts = (_json(folder / "config_sentence_transformers.json") or {}).get("prompts") or {}
-    whole = Reading.of(config).cut(said.get("max_seq_length"), said.get("max_seq_length"))
-    lengths = whole.cut(said.get("query_length"), said.get("document_length"))
-    passage = prompts.get("document") or prompts.get("passage") or ""
-    return replace(lengths, query_prompt=prompts.get("query") or "", passage_prompt=passage)
+    said = read_said(folder, body)
+    most = said.lengths.get("max_seq_length")
+    lengths = (
+        Reading.of(config).cut(most, most).cut(said.lengths.get("query_length"), said.lengths.get("document_length"))
+    )
+    passage = said.prompts.get("document") or said.prompts.get("passage") or ""
+    return replace(lengths, query_prompt=said.prompts.get("query") or "", passage_prompt=passage)

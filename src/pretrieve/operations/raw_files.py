@@ -15,7 +15,7 @@ from pretrieve.base import paths
 from pretrieve.base.errors import DataError
 from pretrieve.raw import hub
 from pretrieve.raw.checksums import digests_of
-from pretrieve.raw.mirror import candidates
+from pretrieve.raw.mirror import candidates, is_in_place
 from pretrieve.raw.sources import RECORDS, SOURCES, Source, recorded, source_of
 from pretrieve.workflow.job_options import started_from
 from pretrieve.workflow.plan import Plan
@@ -92,7 +92,7 @@ def survey(
 
 def _state(source: Source, folder: Path, mirror: Path | None) -> tuple[str, int]:
     target = folder / source.file
-    if target.is_file() and source.bytes in (0, target.stat().st_size):
+    if is_in_place(source, target):
         expected = recorded(source, folder / RECORDS)
         if expected and digests_of(target, expected).right(source.bytes):
             return "there", target.stat().st_size

@@ -1,12 +1,13 @@
-"""Where a raw file may be on this machine: in a mirror folder, or in the Python package that ships it."""
+"""Where a raw file may be on this machine: in its place, in a mirror folder, or in the Python package that ships it."""
 
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Iterator
+import os
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from pretrieve.base.inside import inside
 from pretrieve.raw.raw_bytes import open_raw
@@ -35,12 +36,23 @@ class Candidate:
             return int.from_bytes(stream.read(4), "little") == size % (1 << 32)
 
 
+def mirror_folder(config: Mapping[str, Any], given: Path | None = None) -> Path | None:
+    """The folder that is asked first: the one that a program was given, else the configuration's, else the environment's."""
+    found = given or config.get("mirror") or os.environ.get("PRETRIEVE_MIRROR")
+    return Path(found) if found else None
+
+
+def is_in_place(source: Source, target: Path) -> bool:
+    """Whether there is a file at ``target``, of the size that the list states: its checksum is not looked at."""
+    return target.is_file() and source.bytes in (0, target.stat().st_size)
+
+
 def candidates(source: Source, mirror: Path | None) -> Iterator[Candidate]:
     """Where the file may be on this machine, the likeliest first: in the mirror at its place, there under its name in any other
     folder, and in its package.
 
     A name like ``corpus.jsonl`` is that of many files. Where only the first use decides what is right, the place must be right,
-    and no link may lead out of the mirror: then nothing would say what the file is.
+    and no link may lead out of the mirror or the package: then nothing would say what the file is.
 
     Raises DataError for such a link.
     """
@@ -64,4 +76,6 @@ def candidates(source: Source, mirror: Path | None) -> Iterator[Candidate]:
     for place in (spec.submodule_search_locations or ()) if spec is not None else ():
         path = Path(place) / source.path
         if path.is_file():
+            if not source.expected:
+                inside(place, source.path, f"package {source.package}: {source.name}:")
             yield Candidate(path)

@@ -21,7 +21,7 @@ from pretrieve.base.sizes import stated_limit, too_large
 from pretrieve.raw.checksums import RECORDS as RECORDS
 from pretrieve.raw.checksums import Checksum, Digests, digests_of, locked, read_records, record
 from pretrieve.raw.download import Download
-from pretrieve.raw.mirror import Candidate, candidates
+from pretrieve.raw.mirror import Candidate, candidates, is_in_place
 from pretrieve.raw.readable import check_readable
 
 #: Where raw files are put.
@@ -190,7 +190,7 @@ def fetch(
         holder = source_of(sources or {}, source.archive)
         archive = below(target, source.file) / holder.file
         with locked(archive.with_name(f".{archive.name}.lock")):
-            if not archive.is_file() or holder.bytes not in (0, archive.stat().st_size):
+            if not is_in_place(holder, archive):
                 fetch(holder, archive, mirror, sources, records, download, source.path)
         from pretrieve.raw.archives import extract_member
 

@@ -12,10 +12,12 @@ from tokenizers import Tokenizer
 from torch import nn
 
 from pretrieve.base.errors import DataError
+from pretrieve.base.inside import inside
 from pretrieve.models.dual_encoder import DualEncoder
 from pretrieve.models.retriever_files import load_retriever
+from pretrieve.models.sentence_files import read_object
 from pretrieve.models.sentence_modules import Reading, read_sentence_transformer
-from pretrieve.raw.checkpoint_files import OWN
+from pretrieve.raw.checkpoint_files import OWN, room_of
 from pretrieve.retrieval.embed import encode
 from pretrieve.text.encode_words import encode_texts
 from pretrieve.text.packing import Packed, Part, constant, pack
@@ -92,6 +94,7 @@ def load(
     """
     directory, about = Path(directory), {}
     if (directory / OWN).is_file():
+        _check_names(directory)
         dual, about = load_retriever(directory)
         reading, vocabulary = Reading.of(dual.config), None
     else:
@@ -110,3 +113,11 @@ def load(
         )
     reading = reading.cut(query_length, passage_length)
     return Retriever(dual.to(device).eval(), words, reading, Device(torch.device(device), bf16=False))
+
+
+def _check_names(directory: Path) -> None:
+    """``pretrieve.json`` names the files beside it."""
+    path, taken = directory / OWN, dict[str, str]()
+    files = read_object(path).get("files")
+    for name in files if isinstance(files, dict) else ():
+        inside(directory, name, f"{path}: files", room_of(directory), taken)

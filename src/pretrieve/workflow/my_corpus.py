@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from pretrieve.base.errors import ConfigError, nearest
 from pretrieve.base.timetable import VARIABLE
-from pretrieve.finetuning.recipes import resolve_recipe
+from pretrieve.finetuning.recipes import RECIPES, resolve_recipe
 from pretrieve.pretraining.objectives import PAIR_TASKS
 from pretrieve.pretraining.presets import OPTIONS
 from pretrieve.workflow.configuration import check_config
@@ -46,6 +46,8 @@ METRICS = ["ndcg@10", "mrr@10", "recall@10", "recall@100"]
 PUBLISHED, SCRATCH = "published", "scratch"
 #: Recipes of a run: the start without any training, and a cross-encoder that ranks BM25's hits again.
 AS_IS, RERANKER = "as-it-is", "reranker"
+#: The recipe whose options a reranker has.
+_CROSS = "dupmae-teacher"
 
 
 def with_my_corpus(config: dict[str, Any]) -> dict[str, Any]:
@@ -61,7 +63,37 @@ def with_my_corpus(config: dict[str, Any]) -> dict[str, Any]:
     check_config(config, config["tables"])
     if "my_corpus_options" not in config:
         raise ConfigError("config: my_corpus_options is missing; config.yaml of the project has it.")
+    _check_options(config)
     return configured(config, looked_at(config))
+
+
+def _check_options(config: Mapping[str, Any]) -> None:
+    """The options of what is trained, by the keys that a user writes, before the documents are looked at.
+
+    Raises
+    ------
+    ConfigError
+        for the first that is unknown, or has a value that its recipe does not admit.
+    """
+    options, recipes = config["my_corpus_options"], at_scale(config)["recipes"]
+    if options["recipe"] not in recipes:
+        raise ConfigError(
+            f"config: my_corpus_options.recipe: {options['recipe']!r} is not allowed; allowed: {', '.join(recipes)}"
+        )
+    base = recipes[options["recipe"]].get("recipe", options["recipe"])
+    room = options["scale"]["body"]["max_positions"]
+    for where, name in (("finetuning", base), ("reranker", _CROSS)):
+        known = RECIPES.get(name, {})
+        for option, value in options[where].items():
+            key = f"config: my_corpus_options.{where}.{option}"
+            if option not in known:
+                raise ConfigError(
+                    f"{key}: unknown option of {name}; it has {', '.join(sorted(known))}{nearest(option, known)}"
+                )
+            if not known[option].allowed.admits(value):
+                raise ConfigError(f"{key}: {value!r} is not allowed; allowed: {known[option].allowed}")
+            if option in ("query_length", "passage_length") and value > room:
+                raise ConfigError(f"{key}: {value} is more than the body's {room} positions.")
 
 
 def looked_at(config: Mapping[str, Any]) -> Folder:
@@ -95,10 +127,6 @@ def configured(config: Mapping[str, Any], folder: Folder) -> dict[str, Any]:
     options = config["my_corpus_options"]
     config = at_scale(config)  # the scale's own entries go with the general ones
     made = copy.deepcopy(dict(config))
-    if options["recipe"] not in config["recipes"]:
-        raise ConfigError(
-            f"config: my_corpus_options.recipe: {options['recipe']!r} is not allowed; allowed: {', '.join(config['recipes'])}"
-        )
     scale = made["scales"][config["scale"]]
     scale |= copy.deepcopy(dict(options["scale"]))
     room = scale["body"]["max_positions"]
@@ -134,8 +162,8 @@ def configured(config: Mapping[str, Any], folder: Folder) -> dict[str, Any]:
     }
     made["recipes"] = _with_what_it_needs(options["recipe"], config["recipes"], scale["finetuning"])
     if made["datasets"]:
-        made["recipes"] |= {RERANKER: {"recipe": "dupmae-teacher", "options": {"negatives": ["bm25"]}}}
-        scale["finetuning"]["dupmae-teacher"] = dict(options["reranker"])
+        made["recipes"] |= {RERANKER: {"recipe": _CROSS, "options": {"negatives": ["bm25"]}}}
+        scale["finetuning"][_CROSS] = dict(options["reranker"])
         made["recipes"][AS_IS] = {}
         scale["finetuning"][AS_IS] = lengths
     return made
@@ -146,6 +174,11 @@ def _with_what_it_needs(recipe: str, recipes: Mapping[str, Any], finetuning: Map
     needed, waiting = dict[str, Any](), [recipe]
     while waiting:
         name = waiting.pop()
+        if name not in recipes:
+            raise ConfigError(
+                f"config: my_corpus_options.finetuning: {name!r}, which {recipe} starts from or takes negatives of, is not a "
+                f"recipe; allowed: {', '.join(recipes)}{nearest(name, recipes)}"
+            )
         if name not in needed:
             needed[name] = recipes[name]
             waiting += chain_of(resolve_recipe(name, recipes[name], finetuning))

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pretrieve.base.errors import DataError
+from pretrieve.base.inside import leads_out
 from pretrieve.benchmarks.official.beir import beir_files
 from pretrieve.corpora.beir_documents import document_fields, id_of, text_of
 from pretrieve.raw.raw_text import Warnings, read_json_lines
@@ -33,10 +34,14 @@ def read_beir_test(folder: Path) -> BeirTest:
     Raises
     ------
     DataError
-        when a file is missing or damaged, a judgement is of an unknown document, or there is nothing to test with.
+        when a file is missing, damaged or a link out of the folder, a judgement is of an unknown document, or there is nothing
+        to test with.
     """
     folder = Path(folder)
     files = beir_files(folder)
+    for path in files.values():
+        if why := leads_out(path, folder):
+            raise DataError(f"{path} {why}; expected a file in the folder: put a copy there, or remove the link.")
     split = "test" if "test" in files else "dev"
     if split not in files:
         raise DataError(f"{folder}/qrels: has no test.tsv and no dev.tsv; expected one of them to test with.")
