@@ -21,7 +21,6 @@ from pretrieve.pretraining import objectives
 from pretrieve.pretraining.presets import resolve
 from pretrieve.workflow import figure_inputs as figure_plan
 from pretrieve.workflow.job_resources import Needs
-from pretrieve.workflow.joined_jobs import alike, rules_of
 from pretrieve.workflow.rule_data import COLLECTION_FILES, TASK_KINDS, DataRules
 from pretrieve.workflow.running.caches import cache_places
 from pretrieve.workflow.running.file_dates import redate_for_run
