@@ -134,10 +134,11 @@ def test_what_snapshots_cost_is_counted_once(tmp_path: Path) -> None:
         cost.tokens = 7
     for name in ("whole", "at25"):
         (tmp_path / name).mkdir()
-    cost.write_with_parts(tmp_path / "whole", [tmp_path / "at25"])
+    cost.write_with_parts(tmp_path / "whole", [tmp_path / "at25"], ["start/cost.json"])
     part = json.loads((tmp_path / "at25/cost.json").read_text())
     assert part["behind"] == [f"{tmp_path}/whole/cost.json"] and part["wall_s"] == part["tokens"] == 0
-    assert json.loads((tmp_path / "whole/cost.json").read_text())["tokens"] == 7
+    whole = json.loads((tmp_path / "whole/cost.json").read_text())
+    assert whole["tokens"] == 7 and whole["behind"] == ["start/cost.json"]
 
 
 def test_entries_of_snapshots() -> None:

@@ -262,6 +262,8 @@ def test_an_encoder_that_goes_on_from_another(warm):
     assert ended.code == 0, ended.text
     folder = warm.folder / f"results/demo/encoders/{CONTINUED}/seed1"
     assert json.loads((folder / "pretrieve.json").read_text())["start"] == ENCODERS[0]
+    before = json.loads((folder / "cost.json").read_text())["behind"]
+    assert [path.split("/")[-3:] for path in before] == [[ENCODERS[0], "seed1", "cost.json"]], "its start counts, too"
     log = (warm.folder / f"results/demo/logs/pretrain/{CONTINUED}/seed1.log").read_text()
     assert "has no condenser head; it starts fresh" in log and "mlm head; it starts fresh" not in log
     assert NOTHING in warm.plan(target).text and NOTHING in warm.plan("encoders").text

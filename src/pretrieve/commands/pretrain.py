@@ -55,5 +55,6 @@ def main(arguments: argparse.Namespace, stop: Callable[[], bool] | None = None) 
         )
         cost.tokens = outcome.tokens
     if processes.first:
-        cost.write_with_parts(arguments.out, arguments.snapshots)
+        before = arguments.start and arguments.start / "cost.json"  # a published checkpoint has none
+        cost.write_with_parts(arguments.out, arguments.snapshots, [str(before)] if before and before.is_file() else [])
     processes.leave()

@@ -55,12 +55,12 @@ class Cost:
         """Write :meth:`as_dict` as JSON; ``behind``: cost files of what this stage was given, which its result cost too."""
         write_json(path, self.as_dict() | ({"behind": list(behind)} if behind else {}))
 
-    def write_with_parts(self, out: Path, parts: Sequence[Path]) -> None:
+    def write_with_parts(self, out: Path, parts: Sequence[Path], behind: Sequence[str] = ()) -> None:
         """Write ``cost.json`` of a directory, and of others that the same work has left: they cost nothing beside it, and stand
         on it. The first is written last (:mod:`pretrieve.base.finished_work`)."""
         for place in parts:
             Cost(self.stage, self.threads).write(place / "cost.json", [f"{out}/cost.json"])
-        self.write(out / "cost.json")
+        self.write(out / "cost.json", behind)
 
 
 def _cpu_seconds() -> float:
