@@ -148,7 +148,7 @@ def test_a_table_of_lines_without_sentences_runs_to_the_end(project: Workflow) -
     few = "my_corpus_options={objectives: [bert, ict]}"
     ended = project.run("--cores", "2", TARGET, "--config", "my_corpus=lines", few)
     assert ended.code == 0, ended.text
-    assert "pairs are two random crops of a document" in ended.text and "ict is left out" in ended.text
+    assert "pairs are two random crops of a document" in ended.text and "ict is skipped" in ended.text
     root = project.folder / "results/demo/my_corpus"
     assert json.loads((root / "collections/my-corpus-pairs/stats.json").read_text())["reader"] == "random-crops"
     assert "> **Deploy " in (root / "table.md").read_text() and (root / "retriever/search.json").is_file()
