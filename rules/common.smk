@@ -7,6 +7,7 @@ import shlex
 import sys
 import time
 from functools import partial
+from itertools import product
 
 from pretrieve.workflow import my_corpus, my_corpus_rows
 from pretrieve.base import code_folder, paths
@@ -38,7 +39,7 @@ from pretrieve.workflow.cluster import Site
 from pretrieve.workflow.scales import of_one_scale
 from pretrieve.workflow.stage_code import stage_code
 from pretrieve.benchmarks import readers as dataset_formats
-from pretrieve.operations.estimate.run_size import check_run_size
+from pretrieve.operations.estimate.run_size import SeedJobs, check_run_size
 from pretrieve.workflow.plan import Plan, as_argument
 
 
@@ -79,6 +80,7 @@ SCRIPTS = shlex.quote(code_file("workflow_scripts"))
 SCRIPTS = SCRIPTS.replace("{", "{{").replace("}", "}}")
 ROOT = PLAN.root
 SEEDS = PLAN.seeds
+SEED_JOBS = SeedJobs(PLAN)
 DATA, MODELS = DataRules(PLAN), ModelRules(PLAN)
 SCORES = ScoreRules(PLAN, DATA, MODELS)
 CORPUS = PLAN.scale["corpus"]

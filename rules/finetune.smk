@@ -5,7 +5,9 @@
 # Retrievers are `update`d: a job that runs again for its scores finds the models there, and trains none of them again
 # (pretrieve/finetuning/finetune.py).
 
-for training in rules_of(PLAN.tasks, PLAN.trainings, PLAN.is_examples):
+for training in SEED_JOBS.of(
+    ["finetune"], rules_of(PLAN.tasks, PLAN.trainings, PLAN.is_examples)
+):
     sizes, follows, task_name = training.sizes, training.follows, training.place
 
     rule:
@@ -17,6 +19,7 @@ for training in rules_of(PLAN.tasks, PLAN.trainings, PLAN.is_examples):
             made_of=training.each(partial(MODELS.made_of_files, sizes)),
             candidates=training.of(DATA.candidate_runs, sizes) if follows else [],
         output:
+            (training.files(SCORES.made(training)) if follows else []),
             update(
                 training.files(
                     MODELS.of_sizes(
@@ -28,19 +31,19 @@ for training in rules_of(PLAN.tasks, PLAN.trainings, PLAN.is_examples):
                     )
                 )
             ),
-            (training.files(SCORES.made(training)) if follows else []),
         log:
-            f"{ROOT}/logs/finetune/{task_name}/{training.label}/seed{{seed}}.log",
+            f"{ROOT}/logs/finetune/{task_name}/{training.label}/{training.seeds.label}.log",
         benchmark:
-            f"{ROOT}/benchmarks/finetune/{task_name}-{training.label}-seed{{seed}}.tsv"
+            f"{ROOT}/benchmarks/finetune/{task_name}-{training.label}-{training.seeds.label}.tsv"
         wildcard_constraints:
             dataset=PLAN.alternation(training.places),
             family=PLAN.family_pattern(training.families),
+            seed=PLAN.alternation(training.seeds.values),
         conda:
             "../envs/gpu.yaml"
         threads: NEEDS["finetune"].threads
         resources:
-            **NEEDS["finetune"].resources,
+            **NEEDS.of_seeds("finetune", training.seeds.number).resources,
         params:
             code=training.each(MODELS.finetuning_code),
             scoring_code=SCORES.code(training.places[0]) if follows else "",

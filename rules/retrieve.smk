@@ -57,7 +57,10 @@ for BM25, tested in alike(PLAN.ranked, PLAN.bm25_systems):
             " --negatives {output.negatives} --mining-depth {params.mined} --log {log}"
 
 
-for search in rules_of(config["datasets"], PLAN.searches, PLAN.is_examples):
+for search in SEED_JOBS.of(
+    ["retrieve", "predict"],
+    rules_of(config["datasets"], PLAN.searches, PLAN.is_examples),
+):
     STAGE, sizes = SCORES.stage(search.places[0]), search.sizes
 
     rule:
@@ -70,17 +73,18 @@ for search in rules_of(config["datasets"], PLAN.searches, PLAN.is_examples):
         output:
             search.files(SCORES.made(search)),
         log:
-            f"{ROOT}/logs/{STAGE}/{search.place}/{search.label}/seed{{seed}}.log",
+            f"{ROOT}/logs/{STAGE}/{search.place}/{search.label}/{search.seeds.label}.log",
         benchmark:
-            f"{ROOT}/benchmarks/{STAGE}/{search.place}-{search.label}-seed{{seed}}.tsv"
+            f"{ROOT}/benchmarks/{STAGE}/{search.place}-{search.label}-{search.seeds.label}.tsv"
         wildcard_constraints:
             dataset=PLAN.alternation(search.places),
             family=PLAN.family_pattern(search.families),
+            seed=PLAN.alternation(search.seeds.values),
         conda:
             "../envs/gpu.yaml"
         threads: NEEDS[STAGE].threads
         resources:
-            **NEEDS[STAGE].resources,
+            **NEEDS.of_seeds(STAGE, search.seeds.number).resources,
         params:
             code=SCORES.code(search.places[0]),
             program=STAGE,
@@ -93,8 +97,9 @@ for search in rules_of(config["datasets"], PLAN.searches, PLAN.is_examples):
 
 
 # Negatives that no training of this run uses: made only if they are named.
-for mining in rules_of(
-    sorted({*PLAN.tasks} & {*PLAN.ranked}), PLAN.minings, PLAN.is_examples
+for mining in SEED_JOBS.of(
+    ["mine"],
+    rules_of(sorted({*PLAN.tasks} & {*PLAN.ranked}), PLAN.minings, PLAN.is_examples),
 ):
     sizes = mining.sizes
 

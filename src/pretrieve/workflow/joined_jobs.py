@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -22,6 +22,7 @@ from pretrieve.base.program import THEN
 from pretrieve.finetuning import trainers
 from pretrieve.workflow.figure_inputs import cells_of
 from pretrieve.workflow.job_options import recipe_options
+from pretrieve.workflow.joined_seeds import Seeds
 
 if TYPE_CHECKING:
     from pretrieve.workflow.plan import Plan
@@ -64,6 +65,7 @@ class Families(Places):
     families: tuple[str, ...]
     together: bool = False
     follows: str = ""
+    seeds: Seeds = field(default=Seeds())
 
     @property
     def label(self) -> str:
@@ -77,35 +79,41 @@ class Families(Places):
     @property
     def message(self) -> str:
         """The job for people, as a rule's ``message``."""
-        return f"{self.label} on {self.place}, seed {{seed}}".replace("{", "{wildcards.")
+        return f"{self.label} on {self.place}, ".replace("{", "{wildcards.") + self.seeds.message
 
     @property
     def suffix(self) -> str:
         """The end of the rule's name, where families are together, or data sets."""
-        return (re.sub(r"\W", "_", f"_together_{self.families[0]}") if self.together else "") + self.others
+        together = re.sub(r"\W", "_", f"_together_{self.families[0]}") if self.together else ""
+        return together + self.others + self.seeds.suffix
 
     def files(self, patterns: Iterable[str]) -> list[str]:
-        """Paths with ``{family}``, of all families of a job."""
-        families = self.families if self.together else ("{family}",)
-        return [pattern.replace("{family}", family) for family in families for pattern in patterns]
+        """Paths with ``{family}`` and ``{seed}``, of all families and seeds of a job."""
+        families, patterns = self.families if self.together else ("{family}",), list(patterns)
+        return self.seeds.files(pattern.replace("{family}", family) for family in families for pattern in patterns)
 
     def each(self, function: Callable[[Any], Any]) -> Callable[[Any], list[str]]:
-        """An input or a parameter of the rule: what ``function`` says of ``family``, ``dataset`` and ``seed``, of all families of
+        """An input or a parameter of the rule: what ``function`` says of ``family``, ``dataset`` and ``seed``, for all of
         a job."""
+        return lambda wildcards: self._said(function, wildcards, self.seeds.of(wildcards))
 
-        def of_job(wildcards: Any) -> list[str]:
-            found: list[str] = []
+    def _said(self, function: Callable[[Any], Any], wildcards: Any, seeds: Iterable[str]) -> list[str]:
+        found: list[str] = []
+        for seed in seeds:
             for family in self.families if self.together else (wildcards.family,):
-                said = function(SimpleNamespace(family=family, dataset=self.place_of(wildcards), seed=wildcards.seed))
+                said = function(SimpleNamespace(family=family, dataset=self.place_of(wildcards), seed=seed))
                 found += said if isinstance(said, list) else [said]
-            return list(dict.fromkeys(found))
-
-        return of_job
+        return list(dict.fromkeys(found))
 
     def commands(self, program: str, words: Callable[[Any], str]) -> Callable[[Any], str]:
-        """A parameter: the words of ``program`` for each family of a job, as one process runs them."""
-        calls = self.each(words)
-        return lambda wildcards: f" {THEN} {program} ".join(calls(wildcards))
+        """A parameter: the words of ``program`` for each family of a job, as one process runs them; for each seed they are the
+        same."""
+
+        def of_job(wildcards: Any) -> str:
+            calls = self._said(words, wildcards, [self.seeds.in_words(wildcards)])
+            return f" {THEN} {program} ".join(calls) + self.seeds.repeat(program, wildcards.seed)
+
+        return of_job
 
 
 def rules_of(

@@ -103,6 +103,10 @@ class ModelRules:
         )
         return f"--start {shlex.quote(directory)}"
 
+    def checkpoints_of(self, encoder: str, seed: int | str) -> str:
+        """The folder of the checkpoints of an encoder's training."""
+        return f"{self.root}/checkpoints/encoders/{encoder}/seed{seed}"
+
     def base_argument(self, family: str) -> str:
         """The option of export.py that names the published encoder that training began with; nothing where there is none."""
         encoder = family.split(".")[0]
