@@ -160,6 +160,18 @@ def whole_run(wildcards):
     ]
 
 
+def every_encoder(wildcards):
+    return [
+        f"{paths.encoder_dir(ROOT, encoder, seed)}/config.json"
+        for encoder in config["encoders"]
+        for seed in SEEDS
+    ]
+
+
+def every_retriever(wildcards):
+    return [f"{directory}/pretrieve.json" for directory in PLAN.retrievers()]
+
+
 def time_report_options():
     """Options of report-time for what this call of snakemake did."""
     elapsed = f"{time.time() - STARTED:.0f}"
