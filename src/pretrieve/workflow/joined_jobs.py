@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 #: As many data sets whose jobs write the same files share their rules, so that a thousand of them are no thousand rules.
-MANY = 20
+MANY = 50
 
 
 @dataclass(frozen=True)
