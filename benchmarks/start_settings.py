@@ -1,4 +1,4 @@
-"""A search for settings of the scale ``small``, where encoders go on from one published checkpoint. What was run of it:
+"""A search for settings of the scale ``small``, where encoders are continued from one published checkpoint. What was run of it:
 benchmarks/results/start_settings.md.
 
 One rule for each group, never one setting for one method:

@@ -85,11 +85,11 @@ def test_the_page_lists_every_place() -> None:
     for function in places.values():
         module, _, name = function.rpartition(".")
         assert hasattr(importlib.import_module(f"pretrieve.{module}"), name), function
-    # What calls one of the three that resolve names is on the page.
+    # What calls one of those that resolve names is on the page.
     called = {
         str(file.relative_to(ROOT / "src/pretrieve").with_suffix("")).replace("/", ".")
         for file in (ROOT / "src/pretrieve").rglob("*.py")
-        if {"inside", "plain_name", "leads_out"}
+        if {"inside", "plain_name", "leads_out", "refuse_outside"}
         & {getattr(node.func, "id", "") for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.Call)}
     }
     assert called - {"base.inside"} == {function.rpartition(".")[0] for function in places.values()}

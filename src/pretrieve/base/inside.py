@@ -11,6 +11,7 @@ import os
 import re
 import stat
 import unicodedata
+from collections.abc import Iterable
 from pathlib import Path
 
 from pretrieve.base.errors import DataError
@@ -100,6 +101,14 @@ def leads_out(path: Path, room: Path) -> str | None:
     except OSError as error:
         return f"cannot be looked at ({error.strerror})"
     return None if stat.S_ISREG(kind) or stat.S_ISDIR(kind) else "is that of a device, a pipe or a socket"
+
+
+def refuse_outside(paths: Iterable[Path], room: Path) -> None:
+    """Raise DataError for the first path that :func:`leads_out` of ``room``: whoever made the folder would decide what is read of
+    this machine."""
+    for path in paths:
+        if why := leads_out(path, room):
+            raise DataError(f"{path} {why}; expected a file in the folder: put a copy there, or remove the link.")
 
 
 def _collides(name: str, taken: dict[str, str] | None) -> str | None:

@@ -128,16 +128,20 @@ def resolve_options(
         raise ConfigError(
             f"config: {where}.preset: {preset!r} is not allowed; allowed: {', '.join(PRESETS)}{nearest(preset, PRESETS)}"
         )
-    values = {option: getattr(entry, preset) for option, entry in known.items()}
-    for option, value in changes.items():
+    check_options(name, known, changes, f"{where}.options")
+    return {option: getattr(entry, preset) for option, entry in known.items()} | dict(changes)
+
+
+def check_options(name: str, known: Mapping[str, Option], given: Mapping[str, Any], where: str) -> None:
+    """That ``name`` has every option that is given, and admits its value. where: the key of the configuration above them.
+
+    Raises ConfigError for the first that is not so.
+    """
+    for option, value in given.items():
         if option not in known:
             raise ConfigError(
-                f"config: {where}.options.{option}: unknown option of {name}; it has {', '.join(sorted(known)) or 'none'}"
+                f"config: {where}.{option}: unknown option of {name}; it has {', '.join(sorted(known)) or 'none'}"
                 f"{nearest(option, known)}"
             )
         if not known[option].allowed.admits(value):
-            raise ConfigError(
-                f"config: {where}.options.{option}: {value!r} is not allowed; allowed: {known[option].allowed}"
-            )
-        values[option] = value
-    return values
+            raise ConfigError(f"config: {where}.{option}: {value!r} is not allowed; allowed: {known[option].allowed}")

@@ -48,11 +48,7 @@ def _place(folder: str, origin: str, some: list[Source]) -> str:
     facts = [f"{len(some)} file{'s' if len(some) > 1 else ''}"]
     if size >= 0.05:
         facts.append(f"{size:,.1f}{'+' if any(not source.bytes for source in own) else ''} GB")
-    return (
-        f"`{folder}` {origin} ({', '.join([*facts, *kinds])})"
-        if folder
-        else f"{origin} ({', '.join([*facts, *kinds])})"
-    )
+    return f"{f'`{folder}` ' if folder else ''}{origin} ({', '.join([*facts, *kinds])})"
 
 
 def with_table(page: str, table: str) -> str:

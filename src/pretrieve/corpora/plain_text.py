@@ -19,7 +19,7 @@ from itertools import chain
 from pathlib import Path
 
 from pretrieve.base.errors import DataError
-from pretrieve.base.inside import leads_out
+from pretrieve.base.inside import refuse_outside
 from pretrieve.corpora.builder import Article
 from pretrieve.corpora.wikitext import Paragraph, Section
 from pretrieve.raw.raw_text import Warnings, read_lines
@@ -42,13 +42,8 @@ def files_inside(folder: Path, suffixes: tuple[str, ...]) -> list[Path]:
 
 
 def refuse_links_out(folder: Path, files: Iterable[Path]) -> None:
-    """Raise DataError for a file of a folder that is a link to a place outside of it: whoever made the folder would decide what
-    is read of this machine."""
-    for file in files:
-        if (folder / file).is_symlink() and (why := leads_out(folder / file, folder)):
-            raise DataError(
-                f"{folder / file} {why}; expected a file in the folder: put a copy there, or remove the link."
-            )
+    """Raise DataError for a file of a folder that is a link to a place outside of it."""
+    refuse_outside((folder / file for file in files if (folder / file).is_symlink()), folder)
 
 
 def text_files(paths: Iterable[Path], suffixes: tuple[str, ...] = SUFFIXES) -> list[tuple[Path, Path]]:

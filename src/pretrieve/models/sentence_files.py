@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from pretrieve.base.errors import ConfigError, DataError
-from pretrieve.base.inside import inside, leads_out
+from pretrieve.base.inside import inside, refuse_outside
 from pretrieve.models.config import check_shape
 from pretrieve.raw.checkpoint_files import room_of
 from pretrieve.raw.json_file import read_json
@@ -150,7 +150,8 @@ def check_directory(directory: Path, known: Container[str]) -> None:
     DataError
         with the file, what it says and what was expected, for what the module's text names.
     """
-    _refuse_links_and_devices(directory)
+    for folder, folders, files in os.walk(directory):
+        refuse_outside((Path(folder, name) for name in (*folders, *files)), room_of(directory))
     modules = read_modules(directory)
     if not modules:
         raise DataError(
@@ -170,14 +171,6 @@ def check_directory(directory: Path, known: Container[str]) -> None:
             read_said(directory, module.place)
 
 
-def _refuse_links_and_devices(directory: Path) -> None:
-    for folder, folders, files in os.walk(directory):
-        for name in (*folders, *files):
-            path = Path(folder, name)
-            if why := leads_out(path, room_of(directory)):
-                raise DataError(f"{path} {why}; expected a file in the directory: put a copy there, or remove it.")
-
-
 def _check_body(place: Path, known: Container[str]) -> None:
     path = place / "config.json"
     if not path.exists():
@@ -192,7 +185,7 @@ def _check_body(place: Path, known: Container[str]) -> None:
         )
     sizes = dict(_sizes(path, shown))
     weights = sum(file.stat().st_size for file in place.iterdir() if file.suffix in (".safetensors", ".bin"))
-    width = min(sizes.get("hidden", {"": 0}).values(), default=0)
+    width = min(sizes.get("hidden", {}).values(), default=0)
     for ours, rows in (("vocabulary_size", 1), ("layers", width)):
         for theirs, value in sizes.get(ours, {}).items():
             if value * width * rows > 2 * weights:

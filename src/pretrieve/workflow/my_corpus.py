@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from pretrieve.base.errors import ConfigError, nearest
+from pretrieve.base.options import check_options
 from pretrieve.base.timetable import VARIABLE
 from pretrieve.finetuning.recipes import RECIPES, resolve_recipe
 from pretrieve.pretraining.objectives import PAIR_TASKS
@@ -83,17 +84,12 @@ def _check_options(config: Mapping[str, Any]) -> None:
     base = recipes[options["recipe"]].get("recipe", options["recipe"])
     room = options["scale"]["body"]["max_positions"]
     for where, name in (("finetuning", base), ("reranker", _CROSS)):
-        known = RECIPES.get(name, {})
-        for option, value in options[where].items():
-            key = f"config: my_corpus_options.{where}.{option}"
-            if option not in known:
+        check_options(name, RECIPES.get(name, {}), options[where], f"my_corpus_options.{where}")
+        for option in {"query_length", "passage_length"} & set(options[where]):
+            if (value := options[where][option]) > room:
                 raise ConfigError(
-                    f"{key}: unknown option of {name}; it has {', '.join(sorted(known))}{nearest(option, known)}"
+                    f"config: my_corpus_options.{where}.{option}: {value} is more than the body's {room} positions."
                 )
-            if not known[option].allowed.admits(value):
-                raise ConfigError(f"{key}: {value!r} is not allowed; allowed: {known[option].allowed}")
-            if option in ("query_length", "passage_length") and value > room:
-                raise ConfigError(f"{key}: {value} is more than the body's {room} positions.")
 
 
 def looked_at(config: Mapping[str, Any]) -> Folder:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pretrieve.base.errors import DataError
-from pretrieve.base.inside import leads_out
+from pretrieve.base.inside import refuse_outside
 from pretrieve.benchmarks.official.beir import beir_files
 from pretrieve.corpora.beir_documents import document_fields, id_of, text_of
 from pretrieve.raw.raw_text import Warnings, read_json_lines
@@ -39,9 +39,7 @@ def read_beir_test(folder: Path) -> BeirTest:
     """
     folder = Path(folder)
     files = beir_files(folder)
-    for path in files.values():
-        if why := leads_out(path, folder):
-            raise DataError(f"{path} {why}; expected a file in the folder: put a copy there, or remove the link.")
+    refuse_outside(files.values(), folder)
     split = "test" if "test" in files else "dev"
     if split not in files:
         raise DataError(f"{folder}/qrels: has no test.tsv and no dev.tsv; expected one of them to test with.")

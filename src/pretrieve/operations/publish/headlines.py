@@ -39,12 +39,14 @@ _POINTS = {"%": 1, "fraction": 100}
 
 class Headline(NamedTuple):
     """A claim's ``finding``, and of its middle comparison the cells and their ``values`` in the ledger's unit; [] where
-    nothing was measured. ``bm25``: BM25's score on the same test, in percent; '' where the run has none."""
+    nothing was measured. ``bm25``: BM25's score on the same test, in percent; None where the run has none. ``is_bound``: it is a
+    lower bound."""
 
     finding: Finding
     cells: list[Line]
     values: list[float]
-    bm25: str = ""
+    bm25: float | None = None
+    is_bound: bool = False
 
     @property
     def points(self) -> tuple[float, float, float] | None:
@@ -104,7 +106,7 @@ def read_headlines(root: Path, claims: Sequence[str] = HEADLINES) -> list[Headli
         if all(effect) and middle:
             values = [float(value) for value in middle[0].values.split("; ")]
             cells = _cells_of(root, middle[0])
-            headlines.append(Headline(finding, cells, values, _bm25(cells[0], lexical)))
+            headlines.append(Headline(finding, cells, values, *_bm25(cells[0], lexical)))
         else:
             headlines.append(Headline(finding, [], []))
     return headlines
@@ -123,16 +125,16 @@ def _cells_of(root: Path, comparison: Comparison) -> list[Line]:
     return cells
 
 
-def _bm25(cell: Line, lexical: Sequence[Line]) -> str:
-    """BM25's score on the cell's test queries by its metric. MRR at a greater depth is at least MRR at a smaller one, so that
-    one stands for it, as a bound."""
+def _bm25(cell: Line, lexical: Sequence[Line]) -> tuple[float | None, bool]:
+    """BM25's score on the cell's test queries by its metric, and whether it is a lower bound: MRR at a greater depth is at least
+    MRR at a smaller one."""
     same = [line for line in lexical if (line.dataset, line.queries) == (cell.dataset, cell.queries)]
     scores = {line.metric: _POINTS[line.unit] * float(line.measured) for line in same}
     if cell.metric in scores:
-        return f"{scores[cell.metric]:.1f}"
+        return scores[cell.metric], False
     depth = _depth(cell.metric)
     bounds = {_depth(metric): score for metric, score in scores.items() if 0 < _depth(metric) < depth}
-    return f"≥ {bounds[max(bounds)]:.1f}" if bounds else ""
+    return (bounds[max(bounds)], True) if bounds else (None, False)
 
 
 def _depth(metric: str) -> float:
@@ -171,7 +173,7 @@ def headline_table(headlines: Sequence[Headline], folder: str) -> str:
                 finding.paper,
                 finding.estimand,
                 headline.scores,
-                headline.bm25 or "–",
+                "–" if headline.bm25 is None else f"{'≥ ' if headline.is_bound else ''}{headline.bm25:.1f}",
                 headline.published,
                 effect,
                 data,
@@ -193,16 +195,14 @@ def in_a_sentence(headlines: Sequence[Headline]) -> str:
         f"In {ahead} of {len(measured)} rows the method is ahead of what it is compared with, in {behind} it is behind, and in "
         f"{len(measured) - ahead - behind} the interval includes 0."
     )
-    known = [headline for headline in measured if headline.bm25]
-    above = sum(
-        float(headline.bm25.removeprefix("≥ ")) > _POINTS[headline.finding.unit] * max(headline.values)
-        for headline in known
-    )
-    return (
-        f"{said} BM25 scores above both sides in {above} of the {len(known)} rows where it was measured."
-        if known
-        else said
-    )
+    known = [headline for headline in measured if headline.bm25 is not None]
+    above = sum(headline.bm25 > _POINTS[headline.finding.unit] * max(headline.values) for headline in known)
+    if known:
+        said += (
+            f" By the scores alone, without a test, BM25 is above both sides in {above} of the {len(known)} rows where it was "
+            "measured."
+        )
+    return said
 
 
 def headline_picture(headlines: Sequence[Headline], scale: str) -> bytes:

@@ -73,25 +73,24 @@ def _compare(table: Table, cell: Cell, other: Cell, setting: Setting, files: Res
         )
     ids = sorted(a)
     p = paired_randomisation_test([a[i] for i in ids], [b[i] for i in ids], rounds=ROUNDS, seed=0)
-    factor, digits = 100 if cell.unit == "%" else 1, UNITS[cell.unit]
     first, second = (fmean(files.number(path, "metrics", cell.metric) for path in paths) for paths in (ours, theirs))
-    differences = [a[i] - b[i] for i in ids]
-    found = [first - second]
-    # The mean of several data sets has weights that its queries have not.
-    if len(ids) > 1 and abs(fmean(differences) - found[0]) < 1e-9:
-        found += query_interval(differences)
-    return Comparison(
-        other.system, *_texts(found[:1], factor, digits), f"{p:.4f}", "", *_texts(found[1:], factor, digits)
-    )
+    bounds = query_interval([a[i] - b[i] for i in ids], first - second)
+    effect, *shown = (_shown(number, cell.unit) for number in (first - second, *bounds))
+    return Comparison(other.system, effect, f"{p:.4f}", "", *shown)
 
 
-def _texts(numbers: Sequence[float], factor: int, digits: int) -> list[str]:
-    return [f"{round(factor * number, digits) + 0.0:.{digits}f}" for number in numbers]
+def _shown(number: float, unit: str) -> str:
+    """Of 0..1, in the unit and with its digits; never -0."""
+    digits = UNITS[unit]
+    return f"{round(number * (100 if unit == '%' else 1), digits) + 0.0:.{digits}f}"
 
 
-def query_interval(values: Collection[float]) -> tuple[float, float]:
-    """95 % interval of the mean of at least two values, one for each query (Student's t)."""
+def query_interval(values: Collection[float], shown: float) -> tuple[float, ...]:
+    """95 % interval of the mean of values, one for each query (Student's t); () of fewer than two, and where the mean is not
+    ``shown``: that of several data sets has weights that its queries have not."""
     mean = fmean(values)
+    if len(values) < 2 or abs(mean - shown) > 1e-9:
+        return ()
     half = scipy.special.stdtrit(len(values) - 1, 0.975) * stdev(values) / len(values) ** 0.5
     return mean - half, mean + half
 

@@ -185,9 +185,8 @@ def _fill(table: Table, cell: Cell, setting: Setting, files: ResultFiles, cases:
             beyond_chance="no" if files.guessed(paths, cell.metric) else "yes",
         )
     scores = per_query_mean(paths, cell.metric, files)
-    # The mean of several data sets has weights that its queries have not.
-    if scores and len(scores) > 1 and abs(fmean(scores.values()) - fmean(values) / factor) < 1e-9:
-        low, high = (factor * bound for bound in query_interval(scores.values()))
+    if scores and (bounds := query_interval(scores.values(), fmean(values) / factor)):
+        low, high = (factor * bound for bound in bounds)
         line = line._replace(low=f"{max(low, 0):.{digits}f}", high=f"{min(high, factor):.{digits}f}")
     trained_on = setting.trained_on.get(line.dataset, line.dataset)
     examples = training_examples(setting.root, trained_on, cell.system)
