@@ -11,6 +11,7 @@ from __future__ import annotations
 import base64
 import io
 import math
+import unicodedata
 from pathlib import Path
 from urllib.parse import unquote, urlparse
 
@@ -254,7 +255,8 @@ def printed(browser: Browser) -> tuple[list[str], float]:
             if text.strip():
                 right.append((tm[4] * cm[0] + cm[4]) / width)
 
-        texts.append(page.extract_text(visitor_text=look))
+        # "ff" of a PDF is one letter, which this takes apart.
+        texts.append(unicodedata.normalize("NFKC", page.extract_text(visitor_text=look)))
     return texts, max(right)
 
 
