@@ -142,6 +142,26 @@ def test_a_value(path: str, value: Any, words: str) -> None:
     assert words in str(refused.value) and "\n" not in str(refused.value)
 
 
+@pytest.mark.parametrize(
+    ("recipe", "options", "words"),
+    [
+        ("dpr-bm25", {"in_batch": False, "group": 1}, "group 1 without in_batch leaves a query no negative"),
+        ("dpr-bm25", {"loss": "hinge", "in_batch": True}, "loss 'hinge' compares a query with its own negatives only"),
+        ("seed-pairwise", {"direction": "both"}, "direction 'both' has the queries of the batch compete"),
+        ("ance", {"refresh": 0}, "refresh 0 never searches for negatives"),
+        ("ance", {"group": 1}, "group 1 leaves a query no negative"),
+        ("dupmae-teacher", {"group": 1}, "group 1 leaves a query no negative"),
+        ("dupmae-3stage", {"group": 1}, "group 1 leaves a query no negative"),
+    ],
+)
+def test_options_that_do_not_go_together(recipe: str, options: dict[str, Any], words: str) -> None:
+    config = copy.deepcopy(project_config())
+    entry = config["recipes"][recipe]
+    entry["options"] = {**entry.get("options", {}), **options}
+    with pytest.raises(ConfigError, match=rf"^config: recipes\.{recipe}\.options: {words}"):
+        checked(config)
+
+
 WRONG_OPTIONS: list[dict[str, Any]] = [
     {"batch": 8.0},
     {"batch": "8"},
@@ -175,6 +195,15 @@ def test_options_of_what_is_trained_on_ones_own_corpus(wrong: dict[str, Any], of
     with pytest.raises(ConfigError, match=rf"^config: my_corpus_options\.{of}\.{next(iter(wrong))}: ") as refused:
         checked(my_corpus.with_my_corpus(config))
     assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("of", ["finetuning", "reranker"])
+def test_options_that_do_not_go_together_on_ones_own_corpus(of: str) -> None:
+    config = project_config() | {"my_corpus": "no such folder"}
+    config["my_corpus_options"] = copy.deepcopy(config["my_corpus_options"])
+    config["my_corpus_options"][of] |= {"group": 1, "in_batch": False}
+    with pytest.raises(ConfigError, match=rf"^config: my_corpus_options\.{of}: group 1 .*leaves a query no negative"):
+        checked(my_corpus.with_my_corpus(config))
 
 
 @pytest.mark.parametrize("wrong", [{"start": "nope"}, {"negatives": ["mined:nope"]}], ids=str)

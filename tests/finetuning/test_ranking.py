@@ -28,7 +28,8 @@ from safetensors.torch import load_file
 
 from pretrieve.base.errors import ConfigError
 from pretrieve.finetuning.groups import Group, Groups
-from pretrieve.finetuning.ranking import RankingObjective, check_loss
+from pretrieve.finetuning.ranking import RankingObjective
+from pretrieve.finetuning.recipe_checks import check_loss
 from pretrieve.models.batch import Batch
 from pretrieve.tasks.dataset import Dataset
 from pretrieve.training.loop import train

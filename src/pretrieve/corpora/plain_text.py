@@ -36,8 +36,17 @@ class UnreadableFile(DataError):
 def files_inside(folder: Path, suffixes: tuple[str, ...]) -> list[Path]:
     """The files below a folder that end in one of the suffixes, by their places in it, in the order of the names. Nothing hidden;
     links to folders and links to nothing are passed over."""
-    found = [file.relative_to(folder) for file in folder.rglob("*") if file.name.lower().endswith(suffixes)]
-    found = [file for file in found if (folder / file).is_file() and not any(part[0] == "." for part in file.parts)]
+    return [file for file in _walk(folder) if file.name.lower().endswith(suffixes) and (folder / file).is_file()]
+
+
+def _walk(folder: Path) -> list[Path]:
+    """Files and links in a folder and in those below it, in the order of the names. Hidden folders, which can be large (``.git``,
+    ``.venv``, caches), are not looked into."""
+    found = []
+    for place, folders, files in os.walk(folder):
+        folders[:] = [name for name in folders if name[0] != "."]
+        links = [name for name in folders if os.path.islink(os.path.join(place, name))]
+        found += [Path(place, name).relative_to(folder) for name in (*links, *files) if name[0] != "."]
     return sorted(found, key=lambda file: file.parts)
 
 
@@ -82,9 +91,7 @@ def passed_over(folder: Path, suffixes: tuple[str, ...] = SUFFIXES) -> list[Path
     """What :func:`text_files` omits of a folder, in the order of the names: files with other suffixes, links that lead
     nowhere or to folders; nothing hidden."""
     taken = {file for _, file in text_files([folder], suffixes)} if folder.is_dir() else set()
-    inside = [file.relative_to(folder) for file in folder.rglob("*") if file.is_symlink() or not file.is_dir()]
-    left = [file for file in inside if file not in taken and not any(part[0] == "." for part in file.parts)]
-    return sorted(left, key=lambda file: file.parts)
+    return [file for file in _walk(folder) if file not in taken]
 
 
 def stem(file: Path, suffixes: tuple[str, ...] = SUFFIXES) -> str:

@@ -26,9 +26,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from pretrieve.base.errors import ConfigError, nearest
 from pretrieve.finetuning.groups import Group, Groups
 from pretrieve.finetuning.losses import both_directions, hinge_loss, pairwise_loss, softmax_loss
+from pretrieve.finetuning.recipe_checks import LOSSES, check_loss
 from pretrieve.models.batch import Batch
 from pretrieve.models.dual_encoder import DualEncoder
 from pretrieve.pretraining.examples import TOKEN_BUDGET
@@ -37,9 +37,6 @@ from pretrieve.text.packing import Packed
 from pretrieve.training.cut import cut_evenly, tokens_of_each
 from pretrieve.training.objective import MicroBatch
 
-LOSSES = ("softmax", "pairwise", "hinge")
-DIRECTIONS = ("one", "both")
-
 
 class GroupTexts(NamedTuple):
     """The data of a micro-batch: n queries, their n·G documents (group after group), and the rows of both."""
@@ -47,27 +44,6 @@ class GroupTexts(NamedTuple):
     queries: Packed
     documents: Packed
     group: Group
-
-
-def check_loss(options: Mapping[str, Any], losses: tuple[str, ...] = LOSSES) -> None:
-    """Raise :class:`ConfigError` for a loss, a direction or a temperature that does not exist, or that does not go with
-    the rest of the recipe's options. losses: those that are allowed."""
-    loss, direction, group = options["loss"], options["direction"], options["group"]
-    for what, value, allowed in (("loss", loss, losses), ("direction", direction, DIRECTIONS)):
-        if value not in allowed:
-            raise ConfigError(f"{what} {value!r} is not allowed; choose from {list(allowed)}{nearest(value, allowed)}")
-    if options["temperature"] <= 0:
-        raise ConfigError(
-            f"temperature {options['temperature']} is not allowed; expected above 0, for scores are divided by it."
-        )
-    if loss in ("pairwise", "hinge") and options["in_batch"]:
-        raise ConfigError(
-            f"loss {loss!r} compares a query with its own negatives only; set in_batch: false, or loss: softmax."
-        )
-    if not options["in_batch"] and group < 2:
-        raise ConfigError(f"group {group} without in_batch leaves a query no negative; set group: 2 or more.")
-    if direction == "both" and not options["in_batch"]:
-        raise ConfigError("direction 'both' has the queries of the batch compete for a document; set in_batch: true.")
 
 
 class RankingObjective:

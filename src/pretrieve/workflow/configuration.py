@@ -19,6 +19,7 @@ from pretrieve.analysis.plan import check_analyses
 from pretrieve.base.code_folder import package_file
 from pretrieve.base.errors import ConfigError, nearest
 from pretrieve.benchmarks.readers import READERS, check_dataset
+from pretrieve.finetuning.recipe_checks import check_together
 from pretrieve.finetuning.recipe_parts import NO_LIMIT
 from pretrieve.finetuning.recipes import RECIPES, VARIANTS, resolve_recipe
 from pretrieve.pretraining.objectives import PAIR_TASKS
@@ -354,6 +355,8 @@ def _check_recipes(config: Mapping[str, Any]) -> None:
                 if step not in seen:
                     seen.append(step)
                     waiting += _chain(config, step, variant)
+            options = _resolved(config, name, variant)
+            check_together(name_of[name].get("recipe", name), options, f"recipes.{name}.options")
             _check_shape(config, name, variant)
             _check_lengths(config, name, variant)
             _check_pools(config, name, variant)

@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from pretrieve.base.errors import ConfigError, nearest
 from pretrieve.base.options import check_options
 from pretrieve.base.timetable import VARIABLE
+from pretrieve.finetuning.recipe_checks import check_together
 from pretrieve.finetuning.recipes import RECIPES, resolve_recipe
 from pretrieve.pretraining.objectives import PAIR_TASKS
 from pretrieve.pretraining.presets import OPTIONS
@@ -85,6 +86,7 @@ def _check_options(config: Mapping[str, Any]) -> None:
     room = options["scale"]["body"]["max_positions"]
     for where, name in (("finetuning", base), ("reranker", _CROSS)):
         check_options(name, RECIPES.get(name, {}), options[where], f"my_corpus_options.{where}")
+        check_together(name, resolve_recipe(name, {}, {name: options[where]}), f"my_corpus_options.{where}")
         for option in {"query_length", "passage_length"} & set(options[where]):
             if (value := options[where][option]) > room:
                 raise ConfigError(
