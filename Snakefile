@@ -66,18 +66,14 @@ rule all:
 
 rule encoders:
     input:
-        [
-            f"{paths.encoder_dir(ROOT, encoder, seed)}/config.json"
-            for encoder in config["encoders"]
-            for seed in SEEDS
-        ],
+        every_encoder,
     message:
         f"All encoders are there: {ROOT}/encoders"
 
 
 rule retrievers:
     input:
-        [f"{directory}/pretrieve.json" for directory in PLAN.retrievers()],
+        every_retriever,
     message:
         f"All that tables and figures have fine-tuned is there: {ROOT}/retrievers"
 

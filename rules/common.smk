@@ -7,6 +7,7 @@ import shlex
 import sys
 import time
 from functools import partial
+from itertools import product
 
 from pretrieve.workflow import my_corpus, my_corpus_rows
 from pretrieve.base import code_folder, paths
@@ -21,6 +22,7 @@ from pretrieve.pretraining import objectives
 from pretrieve.pretraining.presets import resolve
 from pretrieve.workflow import figure_inputs as figure_plan
 from pretrieve.workflow.job_resources import Needs
+from pretrieve.workflow.joined_jobs import alike, rules_of
 from pretrieve.workflow.rule_data import COLLECTION_FILES, TASK_KINDS, DataRules
 from pretrieve.workflow.running.caches import cache_places
 from pretrieve.workflow.running.file_dates import redate_for_run
@@ -37,7 +39,7 @@ from pretrieve.workflow.cluster import Site
 from pretrieve.workflow.scales import of_one_scale
 from pretrieve.workflow.stage_code import stage_code
 from pretrieve.benchmarks import readers as dataset_formats
-from pretrieve.operations.estimate.run_size import check_run_size
+from pretrieve.operations.estimate.run_size import SeedJobs, check_run_size
 from pretrieve.workflow.plan import Plan, as_argument
 
 
@@ -78,6 +80,7 @@ SCRIPTS = shlex.quote(code_file("workflow_scripts"))
 SCRIPTS = SCRIPTS.replace("{", "{{").replace("}", "}}")
 ROOT = PLAN.root
 SEEDS = PLAN.seeds
+SEED_JOBS = SeedJobs(PLAN)
 DATA, MODELS = DataRules(PLAN), ModelRules(PLAN)
 SCORES = ScoreRules(PLAN, DATA, MODELS)
 CORPUS = PLAN.scale["corpus"]
@@ -155,6 +158,18 @@ def whole_run(wildcards):
         f"{ROOT}/league.csv",
         f"{ROOT}/report.html",
     ]
+
+
+def every_encoder(wildcards):
+    return [
+        f"{paths.encoder_dir(ROOT, encoder, seed)}/config.json"
+        for encoder in config["encoders"]
+        for seed in SEEDS
+    ]
+
+
+def every_retriever(wildcards):
+    return [f"{directory}/pretrieve.json" for directory in PLAN.retrievers()]
 
 
 def time_report_options():

@@ -5,55 +5,54 @@
 # Retrievers are `update`d: a job that runs again for its scores finds the models there, and trains none of them again
 # (pretrieve/finetuning/finetune.py).
 
-for task_name in PLAN.tasks:
-    for training in PLAN.trainings(task_name):
-        sizes, follows = training.sizes, training.follows
+for training in SEED_JOBS.of(
+    ["finetune"], rules_of(PLAN.tasks, PLAN.trainings, PLAN.is_examples)
+):
+    sizes, follows, task_name = training.sizes, training.follows, training.place
 
-        rule:
-            name:
-                f"finetune_{rule_name(task_name, sizes, follows)}{training.suffix}"
-            input:
-                encoder=training.each(MODELS.encoder_weights),
-                task=DATA.task_files(task_name),
-                made_of=training.each(partial(MODELS.made_of_files, task_name, sizes)),
-                candidates=DATA.candidate_runs(task_name, sizes) if follows else [],
-            output:
-                update(
-                    training.files(
-                        MODELS.of_sizes(
-                            "retrievers",
-                            task_name,
-                            sizes,
-                            *RETRIEVER_FILES,
-                            "cost.json",
-                        )
+    rule:
+        name:
+            f"finetune_{rule_name(training.places[0], sizes, follows)}{training.suffix}"
+        input:
+            encoder=training.each(MODELS.encoder_weights),
+            task=training.of(DATA.task_files),
+            made_of=training.each(partial(MODELS.made_of_files, sizes)),
+            candidates=training.of(DATA.candidate_runs, sizes) if follows else [],
+        output:
+            (training.files(SCORES.made(training)) if follows else []),
+            update(
+                training.files(
+                    MODELS.of_sizes(
+                        "retrievers",
+                        task_name,
+                        sizes,
+                        *RETRIEVER_FILES,
+                        "cost.json",
                     )
-                ),
-                (
-                    training.files(SCORES.made(task_name, sizes, follows == "mined"))
-                    if follows
-                    else []
-                ),
-            log:
-                f"{ROOT}/logs/finetune/{task_name}/{training.label}/seed{{seed}}.log",
-            benchmark:
-                f"{ROOT}/benchmarks/finetune/{task_name}-{training.label}-seed{{seed}}.tsv"
-            wildcard_constraints:
-                family=PLAN.family_pattern(training.families),
-            conda:
-                "../envs/gpu.yaml"
-            threads: NEEDS["finetune"].threads
-            resources:
-                **NEEDS["finetune"].resources,
-            params:
-                code=training.each(partial(MODELS.finetuning_code, task_name)),
-                scoring_code=SCORES.code(task_name) if follows else "",
-                words=training.commands(
-                    "finetune",
-                    partial(SCORES.training_words, task_name, sizes, follows),
-                ),
-            message:
-                f"Fine-tuning {training.label.replace('{', '{wildcards.')} on {task_name}, seed {{wildcards.seed}}"
-            shell:
-                "PRETRIEVE_CODE={params.code} python -m pretrieve.training.launch --gpus {resources.gpu} --nodes {resources.nodes} --"
-                f" python {SCRIPTS}/finetune.py {{params.words}} --each --threads {{threads}} --log {{log}}"
+                )
+            ),
+        log:
+            f"{ROOT}/logs/finetune/{task_name}/{training.label}/{training.seeds.label}.log",
+        benchmark:
+            f"{ROOT}/benchmarks/finetune/{task_name}-{training.label}-{training.seeds.label}.tsv"
+        wildcard_constraints:
+            dataset=PLAN.alternation(training.places),
+            family=PLAN.family_pattern(training.families),
+            seed=PLAN.alternation(training.seeds.values),
+        conda:
+            "../envs/gpu.yaml"
+        threads: NEEDS["finetune"].threads
+        resources:
+            **NEEDS.of_seeds("finetune", training.seeds.number).resources,
+        params:
+            code=training.each(MODELS.finetuning_code),
+            scoring_code=SCORES.code(training.places[0]) if follows else "",
+            words=training.commands(
+                "finetune",
+                partial(SCORES.training_words, sizes, follows),
+            ),
+        message:
+            f"Fine-tuning {training.message}"
+        shell:
+            "PRETRIEVE_CODE={params.code} python -m pretrieve.training.launch --gpus {resources.gpu} --nodes {resources.nodes} --"
+            f" python {SCRIPTS}/finetune.py {{params.words}} --each --threads {{threads}} --log {{log}}"

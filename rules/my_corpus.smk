@@ -45,8 +45,8 @@ if MY_CORPUS:
             code=stage_code("my_corpus_hybrids.py"),
             request=as_text(MY_CORPUS.copy),
             index=MY_INDEX,
-            k1=DATA.bm25_of(my_corpus.NAME)["k1"],
-            b=DATA.bm25_of(my_corpus.NAME)["b"],
+            k1=DATA.bm25_of(my_corpus.NAME, "k1"),
+            b=DATA.bm25_of(my_corpus.NAME, "b"),
         message:
             "Fusing BM25 with the dense rows"
         shell:
@@ -137,8 +137,8 @@ if MY_CORPUS:
             depth=MY_CORPUS["depth"],
             query_length=MY_CORPUS["lengths"]["query_length"],
             passage_length=MY_CORPUS["lengths"]["passage_length"],
-            k1=DATA.bm25_of(my_corpus.NAME)["k1"],
-            b=DATA.bm25_of(my_corpus.NAME)["b"],
+            k1=DATA.bm25_of(my_corpus.NAME, "k1"),
+            b=DATA.bm25_of(my_corpus.NAME, "b"),
             size=my_corpus.SIZE,
         message:
             "Measuring how long a question takes"
@@ -237,8 +237,8 @@ if MY_CORPUS:
             root=ROOT,
             dataset=MY_CORPUS["dataset"],
             depth=config["my_corpus_options"]["depth"],
-            k1=DATA.bm25_of(MY_CORPUS["dataset"])["k1"],
-            b=DATA.bm25_of(MY_CORPUS["dataset"])["b"],
+            k1=DATA.bm25_of(MY_CORPUS["dataset"], "k1"),
+            b=DATA.bm25_of(MY_CORPUS["dataset"], "b"),
             licences=DATA.licences_of(MY_CORPUS["trained_on"]),
             # All that start from a published encoder start from the same one.
             base=next(filter(None, map(MODELS.base_argument, config["encoders"])), ""),

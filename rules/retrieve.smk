@@ -6,28 +6,29 @@
 SEED_OR_BM25 = PLAN.alternation([*map(str, SEEDS), "0"])
 
 
-for dataset_name in PLAN.ranked:
-    BM25 = PLAN.bm25_systems(dataset_name)
+for BM25, tested in alike(PLAN.ranked, PLAN.bm25_systems):
 
     rule:
         name:
-            f"bm25_{rule_name(dataset_name)}"
+            f"bm25_{rule_name(tested.places[0])}{tested.others}"
         input:
-            task=DATA.task_files(dataset_name),
+            task=tested.of(DATA.task_files),
         output:
-            runs=[paths.run_file(ROOT, system, dataset_name, 0) for system in BM25],
+            runs=[paths.run_file(ROOT, system, tested.place, 0) for system in BM25],
             costs=[
-                paths.cost_beside(paths.run_file(ROOT, system, dataset_name, 0))
+                paths.cost_beside(paths.run_file(ROOT, system, tested.place, 0))
                 for system in BM25
             ],
             metrics=[
-                paths.metrics_file(ROOT, system, dataset_name, 0) for system in BM25
+                paths.metrics_file(ROOT, system, tested.place, 0) for system in BM25
             ],
-            negatives=paths.negatives_file(ROOT, "bm25", dataset_name, 0),
+            negatives=paths.negatives_file(ROOT, "bm25", tested.place, 0),
         log:
-            f"{ROOT}/logs/bm25/{dataset_name}.log",
+            f"{ROOT}/logs/bm25/{tested.place}.log",
         benchmark:
-            f"{ROOT}/benchmarks/bm25/{dataset_name}.tsv"
+            f"{ROOT}/benchmarks/bm25/{tested.place}.tsv"
+        wildcard_constraints:
+            dataset=PLAN.alternation(tested.places),
         conda:
             "../envs/cpu.yaml"
         threads: NEEDS["bm25"].threads
@@ -35,16 +36,17 @@ for dataset_name in PLAN.ranked:
             **NEEDS["bm25"].resources,
         params:
             code=stage_code("bm25.py"),
-            scores=DATA.score_arguments(
-                dataset_name, [paths.parse_system(system).size for system in BM25]
+            scores=tested.of(
+                DATA.score_arguments,
+                [paths.parse_system(system).size for system in BM25],
             ),
-            index=f"{ROOT}/indexes/bm25/{dataset_name}",
-            k1=DATA.bm25_of(dataset_name)["k1"],
-            b=DATA.bm25_of(dataset_name)["b"],
-            language=DATA.bm25_of(dataset_name).get("language", "en"),
+            index=f"{ROOT}/indexes/bm25/{tested.place}",
+            k1=tested.of(DATA.bm25_of, "k1"),
+            b=tested.of(DATA.bm25_of, "b"),
+            language=tested.of(DATA.bm25_of, "language"),
             mined=config["mining_depth"],
         message:
-            f"BM25 on {dataset_name}"
+            f"BM25 on {tested.place.replace('{', '{wildcards.')}"
         shell:
             "PRETRIEVE_MEMORY_MB={resources.mem_mb}"
             f" python {SCRIPTS}/bm25.py"
@@ -55,85 +57,89 @@ for dataset_name in PLAN.ranked:
             " --negatives {output.negatives} --mining-depth {params.mined} --log {log}"
 
 
-for dataset_name in config["datasets"]:
-    STAGE = SCORES.stage(dataset_name)
-    for search in PLAN.searches(dataset_name):
-        sizes = search.sizes
+for search in SEED_JOBS.of(
+    ["retrieve", "predict"],
+    rules_of(config["datasets"], PLAN.searches, PLAN.is_examples),
+):
+    STAGE, sizes = SCORES.stage(search.places[0]), search.sizes
 
-        rule:
-            name:
-                f"{STAGE}_{rule_name(dataset_name, sizes)}{search.suffix}"
-            input:
-                task=DATA.task_files(dataset_name),
-                retrievers=search.files(SCORES.retrievers(dataset_name, sizes)),
-                candidates=DATA.candidate_runs(dataset_name, sizes),
-            output:
-                search.files(SCORES.made(dataset_name, sizes)),
-            log:
-                f"{ROOT}/logs/{STAGE}/{dataset_name}/{search.label}/seed{{seed}}.log",
-            benchmark:
-                f"{ROOT}/benchmarks/{STAGE}/{dataset_name}-{search.label}-seed{{seed}}.tsv"
-            wildcard_constraints:
-                family=PLAN.family_pattern(search.families),
-            conda:
-                "../envs/gpu.yaml"
-            threads: NEEDS[STAGE].threads
-            resources:
-                **NEEDS[STAGE].resources,
-            params:
-                code=SCORES.code(dataset_name),
-                program=STAGE,
-                words=search.commands(
-                    STAGE, partial(SCORES.words, dataset_name, sizes, False)
-                ),
-            message:
-                f"Scoring {search.label.replace('{', '{wildcards.')} on {dataset_name}, seed {{wildcards.seed}}"
-            shell:
-                "python -m pretrieve.training.launch --gpus {resources.gpu} --nodes {resources.nodes} --"
-                f" python {SCRIPTS}/{{params.program}}.py {{params.words}} --each --threads {{threads}} --log {{log}}"
+    rule:
+        name:
+            f"{STAGE}_{rule_name(search.places[0], sizes)}{search.suffix}"
+        input:
+            task=search.of(DATA.task_files),
+            retrievers=search.each(partial(SCORES.retrievers, sizes)),
+            candidates=search.of(DATA.candidate_runs, sizes),
+        output:
+            search.files(SCORES.made(search)),
+        log:
+            f"{ROOT}/logs/{STAGE}/{search.place}/{search.label}/{search.seeds.label}.log",
+        benchmark:
+            f"{ROOT}/benchmarks/{STAGE}/{search.place}-{search.label}-{search.seeds.label}.tsv"
+        wildcard_constraints:
+            dataset=PLAN.alternation(search.places),
+            family=PLAN.family_pattern(search.families),
+            seed=PLAN.alternation(search.seeds.values),
+        conda:
+            "../envs/gpu.yaml"
+        threads: NEEDS[STAGE].threads
+        resources:
+            **NEEDS.of_seeds(STAGE, search.seeds.number).resources,
+        params:
+            code=SCORES.code(search.places[0]),
+            program=STAGE,
+            words=search.commands(STAGE, partial(SCORES.words, sizes, False)),
+        message:
+            f"Scoring {search.message}"
+        shell:
+            "python -m pretrieve.training.launch --gpus {resources.gpu} --nodes {resources.nodes} --"
+            f" python {SCRIPTS}/{{params.program}}.py {{params.words}} --each --threads {{threads}} --log {{log}}"
 
 
 # Negatives that no training of this run uses: made only if they are named.
-for dataset_name in [name for name in PLAN.tasks if name in PLAN.ranked]:
-    for sizes, families in PLAN.families(dataset_name).items():
-        UNMINED = [one for one in families if (one, dataset_name) not in PLAN.mined]
+for mining in SEED_JOBS.of(
+    ["mine"],
+    rules_of(sorted({*PLAN.tasks} & {*PLAN.ranked}), PLAN.minings, PLAN.is_examples),
+):
+    sizes = mining.sizes
 
-        rule:
-            name:
-                f"mine_{rule_name(dataset_name, sizes)}"
-            input:
-                task=DATA.task_files(dataset_name),
-                retrievers=SCORES.retrievers(dataset_name, sizes),
-                stores=MODELS.of_sizes("embeddings", dataset_name, sizes, *STORE_FILES),
-            output:
-                MODELS.of_sizes("negatives", dataset_name, sizes, ".jsonl.gz"),
-            log:
-                f"{ROOT}/logs/mine/{dataset_name}/{{family}}/seed{{seed}}.log",
-            benchmark:
-                f"{ROOT}/benchmarks/mine/{dataset_name}-{{family}}-seed{{seed}}.tsv"
-            wildcard_constraints:
-                family=PLAN.family_pattern(UNMINED),
-            conda:
-                "../envs/gpu.yaml"
-            threads: NEEDS["mine"].threads
-            resources:
-                **NEEDS["mine"].resources,
-            params:
-                code=stage_code("mine.py"),
-                task=folder_of("task"),
-                retrievers=MODELS.of_sizes("retrievers", dataset_name, sizes),
-                stores=MODELS.of_sizes("embeddings", dataset_name, sizes),
-                sizes=sizes,
-                options=partial(MODELS.family_options, dataset_name),
-                depth=config["mining_depth"],
-            message:
-                f"Mining negatives with {{wildcards.family}} on {dataset_name}, seed {{wildcards.seed}}"
-            shell:
-                "python -m pretrieve.training.launch --gpus {resources.gpu} --nodes {resources.nodes} --"
-                f" python {SCRIPTS}/mine.py"
-                " --task {params.task} --stores {params.stores} --sizes {params.sizes}"
-                " --retrievers {params.retrievers} --options {params.options}"
-                " --depth {params.depth} --threads {threads} --out {output} --log {log}"
+    rule:
+        name:
+            f"mine_{rule_name(mining.places[0], sizes)}{mining.others}"
+        input:
+            task=mining.of(DATA.task_files),
+            retrievers=mining.each(partial(SCORES.retrievers, sizes)),
+            stores=MODELS.of_sizes("embeddings", mining.place, sizes, *STORE_FILES),
+        output:
+            MODELS.of_sizes("negatives", mining.place, sizes, ".jsonl.gz"),
+        log:
+            f"{ROOT}/logs/mine/{mining.place}/{{family}}/seed{{seed}}.log",
+        benchmark:
+            f"{ROOT}/benchmarks/mine/{mining.place}-{{family}}-seed{{seed}}.tsv"
+        wildcard_constraints:
+            dataset=PLAN.alternation(mining.places),
+            family=PLAN.family_pattern(mining.families),
+        conda:
+            "../envs/gpu.yaml"
+        threads: NEEDS["mine"].threads
+        resources:
+            **NEEDS["mine"].resources,
+        params:
+            code=stage_code("mine.py"),
+            task=folder_of("task"),
+            retrievers=MODELS.of_sizes("retrievers", mining.place, sizes),
+            stores=MODELS.of_sizes("embeddings", mining.place, sizes),
+            sizes=sizes,
+            options=mining.commands("mine", MODELS.family_options),
+            depth=config["mining_depth"],
+        message:
+            f"Mining negatives with {mining.message}"
+        shell:
+            "python -m pretrieve.training.launch --gpus {resources.gpu} --nodes {resources.nodes} --"
+            f" python {SCRIPTS}/mine.py"
+            " --task {params.task} --stores {params.stores} --sizes {params.sizes}"
+            " --retrievers {params.retrievers} --options {params.options}"
+            " --depth {params.depth} --threads {threads} --out {output} --log {log}"
 
 
 # A mean of data sets that stands in for one of a paper: the parts' metrics → one file, for every system.

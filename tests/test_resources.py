@@ -35,7 +35,8 @@ def test_every_rule_states_threads_and_resources_of_its_stage() -> None:
     """Rules that run a program; what only gathers files asks for nothing."""
     seen = set()
     for file in sorted((ROOT / "rules").glob("*.smk")):
-        text = file.read_text().replace("NEEDS[STAGE]", 'NEEDS["retrieve"]')  # or predict: one rule for both
+        text = re.sub(r"NEEDS\.of_seeds\((.+), .+\)", r"NEEDS[\1]", file.read_text())
+        text = text.replace("NEEDS[STAGE]", 'NEEDS["retrieve"]')  # or predict: one rule for both
         for block in re.split(r"(?m)^ *rule\b", text)[1:]:
             if "shell:" not in block:
                 continue
@@ -259,3 +260,9 @@ def test_profiles_explain_every_key(name: str) -> None:
 def test_the_sites_file_has_every_key() -> None:
     keys = yaml.safe_load((ROOT / "profiles/slurm/site.yaml").read_text())["site"].keys()
     assert keys == {entry.name for entry in fields(Site)} - {"share"}
+
+
+def test_a_job_of_ten_seeds_has_ten_times_the_minutes_and_no_more_memory() -> None:
+    one, ten = (Needs({"scale": "demo"}).of_seeds("finetune", seeds).resources for seeds in (1, 10))
+    assert ten["runtime"](None, 2) == 10 * one["runtime"](None, 2)
+    assert ten["mem_mb"](None, 2) == one["mem_mb"](None, 2)

@@ -21,6 +21,8 @@ from pretrieve.base.job_lock import hold_job
 THEN = "--then"
 #: What follows it are options of each of these commands.
 EACH = "--each"
+#: What follows it are the first command's name and seeds: all commands are run for each of them, which stands for :data:`SEED`.
+FOR_SEEDS, SEED = "--for-seeds", "{seed}"
 #: How the first line of a log begins: what the interpreter's start and a program's imports took; report-time adds it up.
 STARTED_IN = "started in "
 #: How a shell says that a program was ended by SIGPIPE, as other programs are.
@@ -105,7 +107,7 @@ def run_command(command: ModuleType, words: list[str] | None = None, program: st
     """Run a module of :mod:`pretrieve.commands` with the words of a command line, by default this process's.
 
     ``FIRST OPTIONS --then SECOND OPTIONS --each OPTIONS`` runs a second command when the first has ended; what follows
-    ``--each`` are options of both. All are parsed before."""
+    ``--each`` are options of both, and ``--for-seeds FIRST 1 2`` runs both for each seed. All are parsed before."""
     words = sys.argv[1:] if words is None else words
     run_program(lambda: _run(command, words, program), words)
 
@@ -126,14 +128,25 @@ def split_calls(words: Sequence[str]) -> list[list[str]]:
 
     >>> split_calls(["--out", "a", "--then", "retrieve", "--runs", "b", "--each", "--threads", "2"])
     [['--out', 'a', '--threads', '2'], ['retrieve', '--runs', 'b', '--threads', '2']]
+    >>> split_calls(["--out", "seed{seed}", "--for-seeds", "finetune", "1", "2"])
+    [['--out', 'seed1'], ['finetune', '--out', 'seed2']]
     """
+    words = list(words)
+    end = words.index(EACH) if EACH in words else len(words)
+    last = words.index(FOR_SEEDS) if FOR_SEEDS in words else end
     parts: list[list[str]] = [[]]
-    end = list(words).index(EACH) if EACH in words else len(words)
-    for word in words[:end]:
+    for word in words[:last]:
         if word == THEN:
             parts.append([])
         else:
             parts[-1].append(word)
+    if last < end:
+        count = next((at for at, word in enumerate(words[last + 1 : end]) if word.startswith("--")), end)
+        name, *seeds = words[last + 1 : end][:count]
+        parts[-1] += words[last + 1 : end][count:]
+        parts[0].insert(0, name)
+        parts = [[word.replace(SEED, seed) for word in part] for seed in seeds for part in parts]
+        del parts[0][0]
     return [[*part, *words[end + 1 :]] for part in parts]
 
 

@@ -436,6 +436,7 @@ def config_hash(config: Mapping[str, Any]) -> str:
     figures and analyses are asked for and how often training saves is no part of it."""
     practical = (
         "mirror",
+        "seeds_per_job",
         "descriptions",
         "tables",
         "only",

@@ -105,6 +105,10 @@ class Needs:
         _check_stages(self.site)
 
     def __getitem__(self, stage: str) -> Asking:
+        return self.of_seeds(stage, 1)
+
+    def of_seeds(self, stage: str, seeds: int) -> Asking:
+        """The same of a job that does a stage for several seeds, one after the other."""
         need = STAGES[stage][COLUMNS.index(self.column)]
         site, gpus, nodes = self.site, need.gpus, 1
         if gpus:
@@ -118,7 +122,7 @@ class Needs:
             return max(LEAST_MB, min(wanted, site.max_mem_mb or wanted))
 
         def runtime(wildcards: Any, attempt: int) -> int:
-            wanted = need.minutes * attempt
+            wanted = need.minutes * seeds * attempt
             return min(wanted, site.max_minutes or wanted)
 
         return Asking(threads, {"mem_mb": mem_mb, "runtime": runtime, **site.resources(gpus, nodes)})

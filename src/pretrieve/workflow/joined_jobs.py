@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from functools import cache
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -21,13 +22,42 @@ from pretrieve.base.program import THEN
 from pretrieve.finetuning import trainers
 from pretrieve.workflow.figure_inputs import cells_of
 from pretrieve.workflow.job_options import recipe_options
+from pretrieve.workflow.joined_seeds import Seeds
 
 if TYPE_CHECKING:
     from pretrieve.workflow.plan import Plan
 
 
+#: As many data sets whose jobs write the same files share their rules, so that a thousand of them are no thousand rules.
+MANY = 50
+
+
 @dataclass(frozen=True)
-class Families:
+class Places:
+    """The data sets of one rule: one, which is in its name, or :data:`MANY`; then it is a wildcard."""
+
+    places: tuple[str, ...]
+
+    @property
+    def place(self) -> str:
+        """The data set in paths."""
+        return self.places[0] if len(self.places) == 1 else "{dataset}"
+
+    @property
+    def others(self) -> str:
+        """The end of the rule's name."""
+        return f"_and_{len(self.places) - 1}_more" if len(self.places) > 1 else ""
+
+    def place_of(self, wildcards: Any) -> str:
+        return self.places[0] if len(self.places) == 1 else wildcards.dataset
+
+    def of(self, function: Callable[..., Any], *arguments: Any) -> Callable[[Any], Any]:
+        """An input or a parameter of the rule: ``function`` of the data set and ``arguments``."""
+        return lambda wildcards: function(self.place_of(wildcards), *arguments)
+
+
+@dataclass(frozen=True)
+class Families(Places):
     """The families of one rule: each a job of its own, or all ``together``. follows: what else a training's job does: ``""``,
     ``scored``, or ``mined``, which is scored and negatives."""
 
@@ -35,42 +65,103 @@ class Families:
     families: tuple[str, ...]
     together: bool = False
     follows: str = ""
+    seeds: Seeds = field(default=Seeds())
 
     @property
     def label(self) -> str:
         """The job in names of files; of one family the wildcard.
 
-        >>> Families(("full",), ("t5.ade", "t5.sde"), together=True).label
+        >>> Families(("nq",), ("full",), ("t5.ade", "t5.sde"), together=True).label
         't5.ade+1'
         """
         return f"{self.families[0]}+{len(self.families) - 1}" if self.together else "{family}"
 
     @property
+    def message(self) -> str:
+        """The job for people, as a rule's ``message``."""
+        return f"{self.label} on {self.place}, ".replace("{", "{wildcards.") + self.seeds.message
+
+    @property
     def suffix(self) -> str:
-        """The end of the rule's name, where families are together."""
-        return re.sub(r"\W", "_", f"_together_{self.families[0]}") if self.together else ""
+        """The end of the rule's name, where families are together, or data sets."""
+        together = re.sub(r"\W", "_", f"_together_{self.families[0]}") if self.together else ""
+        return together + self.others + self.seeds.suffix
 
     def files(self, patterns: Iterable[str]) -> list[str]:
-        """Paths with ``{family}``, of all families of a job."""
-        families = self.families if self.together else ("{family}",)
-        return [pattern.replace("{family}", family) for family in families for pattern in patterns]
+        """Paths with ``{family}`` and ``{seed}``, of all families and seeds of a job."""
+        families, patterns = self.families if self.together else ("{family}",), list(patterns)
+        return self.seeds.files(pattern.replace("{family}", family) for family in families for pattern in patterns)
 
     def each(self, function: Callable[[Any], Any]) -> Callable[[Any], list[str]]:
-        """An input or a parameter of the rule: what ``function`` says of ``family`` and ``seed``, of all families of a job."""
+        """An input or a parameter of the rule: what ``function`` says of ``family``, ``dataset`` and ``seed``, for all of
+        a job."""
+        return lambda wildcards: self._said(function, wildcards, self.seeds.of(wildcards))
 
-        def of_job(wildcards: Any) -> list[str]:
-            found: list[str] = []
+    def _said(self, function: Callable[[Any], Any], wildcards: Any, seeds: Iterable[str]) -> list[str]:
+        found: list[str] = []
+        for seed in seeds:
             for family in self.families if self.together else (wildcards.family,):
-                said = function(SimpleNamespace(family=family, seed=wildcards.seed))
+                said = function(SimpleNamespace(family=family, dataset=self.place_of(wildcards), seed=seed))
                 found += said if isinstance(said, list) else [said]
-            return list(dict.fromkeys(found))
+        return list(dict.fromkeys(found))
+
+    def commands(self, program: str, words: Callable[[Any], str]) -> Callable[[Any], str]:
+        """A parameter: the words of ``program`` for each family of a job, as one process runs them; for each seed they are the
+        same."""
+
+        def of_job(wildcards: Any) -> str:
+            calls = self._said(words, wildcards, [self.seeds.in_words(wildcards)])
+            return f" {THEN} {program} ".join(calls) + self.seeds.repeat(program, wildcards.seed)
 
         return of_job
 
-    def commands(self, program: str, words: Callable[[Any], str]) -> Callable[[Any], str]:
-        """A parameter: the words of ``program`` for each family of a job, as one process runs them."""
-        calls = self.each(words)
-        return lambda wildcards: f" {THEN} {program} ".join(calls(wildcards))
+
+def rules_of(
+    names: Iterable[str], families_on: Callable[[str], list[Families]], kind_of: Callable[[str], Any]
+) -> list[Families]:
+    """The rules of all data sets: those with the same families, sizes and kind share theirs."""
+    groups: dict[tuple[Any, ...], list[str]] = {}
+    for name in names:
+        for one in families_on(name):
+            groups.setdefault((kind_of(name), replace(one, places=())), []).append(name)
+    return [replace(one, places=some) for (_, one), places in groups.items() for some in _together(places)]
+
+
+def alike(names: Iterable[str], words_of: Callable[[str], list[str]]) -> list[tuple[tuple[str, ...], Places]]:
+    """Words, and data sets that have them, by rule."""
+    groups: dict[tuple[str, ...], list[str]] = {}
+    for name in names:
+        groups.setdefault(tuple(words_of(name)), []).append(name)
+    return [(words, Places(some)) for words, places in groups.items() for some in _together(places)]
+
+
+def _together(places: list[str]) -> list[tuple[str, ...]]:
+    return [tuple(places)] if len(places) >= MANY else [(place,) for place in places]
+
+
+Trained = tuple[tuple[str, tuple[str, ...]], ...]
+
+
+@cache
+def by_sizes(
+    trained: Trained, sizes: tuple[str, ...], left_out: frozenset[str]
+) -> dict[tuple[str, ...], tuple[str, ...]]:
+    """Sizes → the families of :func:`sizes_here` that have these."""
+    groups: dict[tuple[str, ...], list[str]] = {}
+    for family, some in sizes_here(trained, sizes, left_out).items():
+        groups.setdefault(some, []).append(family)
+    return {some: tuple(families) for some, families in groups.items()}
+
+
+@cache
+def sizes_here(trained: Trained, sizes: tuple[str, ...], left_out: frozenset[str]) -> dict[str, tuple[str, ...]]:
+    """Family → those of its trained sizes that a data set has, where there are any; without the recipes ``left_out``."""
+    common = {
+        family: tuple(size for size in sizes if size in own)
+        for family, own in trained
+        if family.partition(".")[2] not in left_out
+    }
+    return {family: some for family, some in common.items() if some}
 
 
 Joined = dict[tuple[str, str], tuple[str, ...]]

@@ -6,11 +6,25 @@ import re
 from collections.abc import Iterable
 from functools import cache
 
+#: A pattern of more names is written as a tree: it is compiled for every output of a rule.
+MANY = 50
+
 
 def alternation(names: Iterable[str]) -> str:
-    """A regular expression that matches exactly these names."""
+    """A regular expression that matches exactly these names; of many, common beginnings stand in it once."""
     unique = sorted(set(names), key=lambda name: (-len(name), name))
-    return "|".join(re.escape(name) for name in unique) or "$^"
+    return (_tree(unique) if len(unique) > MANY else "|".join(map(re.escape, unique))) or "$^"
+
+
+def _tree(names: Iterable[str]) -> str:
+    branches: dict[str, list[str]] = {}
+    for name in names:
+        branches.setdefault(name[:1], []).append(name)
+    parts = []
+    for first in sorted(branches, reverse=True):  # the end of a name is its last choice
+        same = branches[first]
+        parts.append(f"{re.escape(first)}(?:{_tree(name[1:] for name in same)})" if same[1:] else re.escape(same[0]))
+    return "|".join(parts)
 
 
 @cache

@@ -25,7 +25,7 @@ from pretrieve.workflow.commands import REHEARSAL
 from pretrieve.workflow.configuration import check_config
 from pretrieve.workflow.figure_inputs import cells_of
 from pretrieve.workflow.job_options import EXAMPLE_READERS, chain_of, fits, recipe_kind, recipe_options
-from pretrieve.workflow.joined_jobs import Families, Joined, joined_families
+from pretrieve.workflow.joined_jobs import Families, Joined, by_sizes, joined_families, sizes_here
 from pretrieve.workflow.patterns import alternation, family_pattern
 from pretrieve.workflow.plan_files import PlanFiles
 from pretrieve.workflow.scales import (
@@ -249,15 +249,35 @@ class Plan(PlanFiles):
     def trained_sizes(self) -> dict[tuple[str, str], tuple[str, ...]]:
         """(family, task) → the training-set sizes that one job trains: those that are asked for, and for a family that nothing
         asks for every size of the task that what it is made from has."""
-        sizes_of = dict(self.asked_sizes)
+        return {(family, task): sizes for task, pairs in self._trained_on.items() for family, sizes in pairs}
+
+    @cached_property
+    def _trained_on(self) -> dict[str, tuple[tuple[str, tuple[str, ...]], ...]]:
+        """Task → the families and sizes of :attr:`trained_sizes`. Tasks that nothing asks for and that are alike share theirs."""
+        asked: dict[str, dict[str, set[str]]] = {}
+        for (family, task), sizes in self.asked_sizes.items():
+            asked.setdefault(task, {})[family] = sizes
+        shared: dict[tuple[Any, ...], tuple[tuple[str, tuple[str, ...]], ...]] = {}
+        found = {}
         for task in self.tasks:
-            whole = set(self.config["datasets"][task]["sizes"])
-            steps = {name: self._steps(name, task) for name in self.config["recipes"] if fits(self.config, name, task)}
-            for encoder, recipe in product(self.config["encoders"], steps):
-                if (f"{encoder}.{recipe}", task) not in self.asked_sizes:
-                    made_from = [self.asked_sizes.get((f"{encoder}.{step}", task), whole) for step in steps[recipe]]
-                    sizes_of[f"{encoder}.{recipe}", task] = whole.intersection(*made_from) or whole
-        return {key: self._in_order(key[1], sizes) for key, sizes in sizes_of.items()}
+            options = self.config["datasets"][task]
+            like = (EXAMPLE_READERS.get(options["reader"]), *options["sizes"])
+            if task in asked:
+                found[task] = self._sizes_on(task, asked[task])
+            elif like in shared:
+                found[task] = shared[like]
+            else:
+                found[task] = shared[like] = self._sizes_on(task, {})
+        return found
+
+    def _sizes_on(self, task: str, asked: Mapping[str, set[str]]) -> tuple[tuple[str, tuple[str, ...]], ...]:
+        sizes_of, whole = dict(asked), set(self.config["datasets"][task]["sizes"])
+        steps = {name: self._steps(name, task) for name in self.config["recipes"] if fits(self.config, name, task)}
+        for encoder, recipe in product(self.config["encoders"], steps):
+            if f"{encoder}.{recipe}" not in asked:
+                made_from = [asked.get(f"{encoder}.{step}", whole) for step in steps[recipe]]
+                sizes_of[f"{encoder}.{recipe}"] = whole.intersection(*made_from) or whole
+        return tuple((family, self._in_order(task, sizes)) for family, sizes in sizes_of.items())
 
     def _steps(self, recipe: str, task: str) -> list[str]:
         """A recipe's chain to its end."""
@@ -266,24 +286,18 @@ class Plan(PlanFiles):
     def _in_order(self, dataset: str, sizes: Collection[str]) -> tuple[str, ...]:
         return tuple(size for size in self.config["datasets"][dataset]["sizes"] if size in sizes)
 
-    @cached_property
-    def _trained_on_task(self) -> dict[str, dict[str, tuple[str, ...]]]:
-        """Task → family → the sizes of :attr:`trained_sizes`: each data set asks for those of its own task."""
-        of_task: dict[str, dict[str, tuple[str, ...]]] = {}
-        for (family, task), sizes in self.trained_sizes.items():
-            of_task.setdefault(task, {})[family] = sizes
-        return of_task
-
-    def families(self, dataset: str, scored: bool = True) -> dict[tuple[str, ...], list[str]]:
+    def families(self, dataset: str, scored: bool = True) -> dict[tuple[str, ...], tuple[str, ...]]:
         """Sizes → the families whose retrievers are ``scored`` on a data set with exactly these sizes, or else trained on it.
         A family that shares no size with the data set is skipped; teachers are trained and not scored."""
-        groups: dict[tuple[str, ...], list[str]] = {}
-        for family, sizes in self._trained_on_task.get(self.trained_on(dataset), {}).items():
-            if common := self._in_order(dataset, sizes):
-                if scored and recipe_kind(self.config, family.partition(".")[2]) == "cross-encoder":
-                    continue
-                groups.setdefault(common, []).append(family)
-        return groups
+        return by_sizes(*self._trained_here(dataset, scored))
+
+    def _trained_here(self, dataset: str, scored: bool) -> tuple[Any, ...]:
+        pairs = self._trained_on.get(self.trained_on(dataset), ())
+        return pairs, tuple(self.config["datasets"][dataset]["sizes"]), self._teachers if scored else frozenset()
+
+    @cached_property
+    def _teachers(self) -> frozenset[str]:
+        return frozenset(name for name in self.config["recipes"] if recipe_kind(self.config, name) == "cross-encoder")
 
     @cached_property
     def mined(self) -> set[tuple[str, str]]:
@@ -300,10 +314,11 @@ class Plan(PlanFiles):
     def scored_at_once(self) -> set[tuple[str, str]]:
         """(family, task) that one job trains and scores: what a table or a figure measures on the task that it is trained on,
         and what negatives are mined with."""
-        known = {
-            (family, task) for task in self.tasks for families in self.families(task).values() for family in families
+        return {
+            (family, task)
+            for family, task in self._measured_where_trained | self.mined
+            if family in self.scored_sizes.get(task, ())
         }
-        return (self._measured_where_trained | self.mined) & known
 
     @cached_property
     def _measured_where_trained(self) -> set[tuple[str, str]]:
@@ -323,14 +338,22 @@ class Plan(PlanFiles):
         """The families that one job trains on a data set, or only scores on it, with this one; () where it is alone."""
         return self._joined[0 if trained else 1].get((family, dataset), ())
 
+    @cached_property
+    def _singled_out(self) -> set[str]:
+        """The data sets on which not all families of the same sizes have jobs of the same kind."""
+        return {place for pairs in (self.scored_at_once, *self._joined) for _, place in pairs}
+
     def trainings(self, task: str) -> list[Families]:
         """The fine-tunings on a task, by rule."""
         groups: dict[tuple[Any, ...], list[str]] = {}
         for sizes, families in self.families(task, scored=False).items():
+            if task not in self._singled_out:
+                groups[sizes, "", ()] = list(families)
+                continue
             for family in families:
                 joined = self.joined(family, task, trained=True)
                 groups.setdefault((sizes, self._follows(family, task), joined), []).append(family)
-        return [Families(key[0], tuple(families), bool(key[2]), key[1]) for key, families in groups.items()]
+        return [Families((task,), key[0], tuple(families), bool(key[2]), key[1]) for key, families in groups.items()]
 
     def _follows(self, family: str, task: str) -> str:
         if (family, task) not in self.scored_at_once:
@@ -340,19 +363,29 @@ class Plan(PlanFiles):
     def searches(self, dataset: str) -> list[Families]:
         """The families that jobs of their own score on a data set, by rule."""
         groups: dict[tuple[Any, ...], list[str]] = {}
-        for family, sizes in self.scored_sizes[dataset].items():
-            if (family, dataset) not in self.scored_at_once:
-                groups.setdefault((sizes, self.joined(family, dataset, trained=False)), []).append(family)
-        return [Families(sizes, tuple(families), bool(joined)) for (sizes, joined), families in groups.items()]
+        for sizes, families in self.families(dataset).items():
+            if dataset not in self._singled_out:
+                groups[sizes, ()] = list(families)
+                continue
+            for family in families:
+                if (family, dataset) not in self.scored_at_once:
+                    groups.setdefault((sizes, self.joined(family, dataset, trained=False)), []).append(family)
+        return [
+            Families((dataset,), sizes, tuple(families), bool(joined)) for (sizes, joined), families in groups.items()
+        ]
+
+    def minings(self, dataset: str) -> list[Families]:
+        """The families that no training of this run uses negatives of, by rule: mined only if they are named."""
+        mined = {family for family, task in self.mined if task == dataset}
+        groups = {
+            sizes: [one for one in families if one not in mined] for sizes, families in self.families(dataset).items()
+        }
+        return [Families((dataset,), sizes, tuple(families)) for sizes, families in groups.items() if families]
 
     @cached_property
     def scored_sizes(self) -> dict[str, dict[str, tuple[str, ...]]]:
         """Data set → family → the training-set sizes that it is scored with there."""
-        groups = {dataset: self.families(dataset) for dataset in self.config["datasets"]}
-        return {
-            dataset: {family: sizes for sizes, families in of_sizes.items() for family in families}
-            for dataset, of_sizes in groups.items()
-        }
+        return {dataset: sizes_here(*self._trained_here(dataset, scored=True)) for dataset in self.config["datasets"]}
 
     @cached_property
     def _bm25_rows(self) -> dict[str, list[str]]:

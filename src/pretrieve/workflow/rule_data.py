@@ -6,7 +6,7 @@ Loaded by every call of Snakemake: standard library only.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from pretrieve.base import paths
 from pretrieve.base.code_folder import code_file, given_or_code_file
@@ -185,9 +185,10 @@ class DataRules:
         """The vocabulary that the texts of a data set are tokenised with."""
         return f"{paths.corpus_dir(self.root, vocabulary_corpus(self.config, dataset))}/tokenizer.json"
 
-    def bm25_of(self, dataset: str) -> Mapping[str, float | str]:
-        """BM25's k1, b and maybe language on a data set."""
-        return self.config["datasets"][dataset].get("bm25", self.config["bm25"])
+    def bm25_of(self, dataset: str, key: str) -> float | str:
+        """BM25's k1, b or language on a data set."""
+        given = self.config["datasets"][dataset].get("bm25", self.config["bm25"])
+        return given.get(key, "en") if key == "language" else given[key]
 
     def candidate_runs(self, dataset: str, sizes: Sequence[str]) -> list[str]:
         """In the rerank setting, the BM25 runs whose hits are ranked; of another data set, none."""

@@ -1,6 +1,7 @@
 """What the rules say of encoders and fine-tuned families: what each is made of, its options and its code.
 
-Loaded by every call of Snakemake: standard library only. ``wildcards``: with ``family`` (``ENCODER.RECIPE``) and ``seed``.
+Loaded by every call of Snakemake: standard library only. ``wildcards``: with ``family`` (``ENCODER.RECIPE``), ``dataset`` (that
+is trained on) and ``seed``.
 """
 
 from __future__ import annotations
@@ -102,6 +103,10 @@ class ModelRules:
         )
         return f"--start {shlex.quote(directory)}"
 
+    def checkpoints_of(self, encoder: str, seed: int | str) -> str:
+        """The folder of the checkpoints of an encoder's training."""
+        return f"{self.root}/checkpoints/encoders/{encoder}/seed{seed}"
+
     def base_argument(self, family: str) -> str:
         """The option of export.py that names the published encoder that training began with; nothing where there is none."""
         encoder = family.split(".")[0]
@@ -129,37 +134,32 @@ class ModelRules:
             options["curve"] = 0
         return options
 
-    def family_options(self, task: str, wildcards: Any) -> str:
+    def family_options(self, wildcards: Any) -> str:
         """Options of the recipe of ``{family}`` on a task, as an argument."""
-        return as_argument(self.options_of(task, wildcards))
+        return as_argument(self.options_of(wildcards.dataset, wildcards))
 
-    def finetuning_code(self, task: str, wildcards: Any) -> str:
+    def finetuning_code(self, wildcards: Any) -> str:
         """The code that trains ``{family}`` on a task: of the trainers, its own only."""
-        return stage_code("finetune.py", *trainers.modules_of(self.options_of(task, wildcards)))
+        return stage_code("finetune.py", *trainers.modules_of(self.options_of(wildcards.dataset, wildcards)))
 
-    def training_words(self, task: str, sizes: Sequence[str], wildcards: Any) -> str:
+    def training_words(self, sizes: Sequence[str], wildcards: Any) -> str:
         """The command line of finetune.py, without log and threads."""
+        task = wildcards.dataset
         out = [folder.format(**vars(wildcards)) for folder in self.of_sizes("retrievers", task, sizes)]
         place = f"{self.root}/checkpoints/retrievers/{wildcards.family}/{task}/seed{wildcards.seed}"
         words = ["--encoder", self.encoder_of(wildcards), "--task", paths.task_dir(self.root, task)]
         words += ["--sizes", *sizes, "--watched", *self.watched_sizes(task, wildcards), "--out", *out]
         words += ["--seed", str(wildcards.seed), "--checkpoints", place]
-        made_of = self.made_of_argument(task, sizes, wildcards)
-        return f"{shlex.join(words)} --options {self.family_options(task, wildcards)} --made-of {made_of}"
+        made_of = {size: self.plan.made_of(wildcards.family, task, size, wildcards.seed) for size in sizes}
+        return f"{shlex.join(words)} --options {self.family_options(wildcards)} --made-of {as_argument(made_of)}"
 
     def length_arguments(self, family: str, dataset: str) -> str:
         """Tokens of a query and of a document of a family, as options."""
         options = recipe_options(self.config, family.split(".")[1], dataset)
         return f"--query-length {options['query_length']} --passage-length {options['passage_length']}"
 
-    def made_of_files(self, task: str, sizes: Sequence[str], wildcards: Any) -> list[str]:
+    def made_of_files(self, sizes: Sequence[str], wildcards: Any) -> list[str]:
         """What the retrievers of ``{family}`` are made of beside their encoder."""
-        files = [
-            file for size in sizes for file in self.plan.made_of_files(wildcards.family, task, size, wildcards.seed)
-        ]
+        place = (wildcards.family, wildcards.dataset)
+        files = [file for size in sizes for file in self.plan.made_of_files(*place, size, wildcards.seed)]
         return list(dict.fromkeys(files))
-
-    def made_of_argument(self, task: str, sizes: Sequence[str], wildcards: Any) -> str:
-        """The same by training-set size, as finetune.py takes it."""
-        made_of = {size: self.plan.made_of(wildcards.family, task, size, wildcards.seed) for size in sizes}
-        return as_argument(made_of)

@@ -13,6 +13,7 @@ from typing import Any
 
 from pretrieve.base import paths
 from pretrieve.base.program import THEN
+from pretrieve.workflow.joined_jobs import Families
 from pretrieve.workflow.plan import Plan
 from pretrieve.workflow.rule_data import DataRules
 from pretrieve.workflow.rule_models import RETRIEVER_FILES, STORE_FILES, ModelRules
@@ -20,7 +21,7 @@ from pretrieve.workflow.stage_code import stage_code
 
 
 class ScoreRules:
-    """Of a plan. dataset: what is tested on; sizes: training-set sizes of the family, as the job has them."""
+    """Of a plan. ``{dataset}`` is what is tested on; sizes: training-set sizes of the family, as the job has them."""
 
     def __init__(self, plan: Plan, data: DataRules, models: ModelRules) -> None:
         self.plan, self.config, self.data, self.models = plan, plan.config, data, models
@@ -33,22 +34,23 @@ class ScoreRules:
         """The code that scores follow from."""
         return stage_code(f"{self.stage(dataset)}.py")
 
-    def retrievers(self, dataset: str, sizes: Sequence[str]) -> list[str]:
+    def retrievers(self, sizes: Sequence[str], wildcards: Any) -> list[str]:
         """Files of the models that are scored."""
-        return self.models.of_sizes("retrievers", self.plan.trained_on(dataset), sizes, *RETRIEVER_FILES)
+        return self._files("retrievers", self.plan.trained_on(wildcards.dataset), sizes, wildcards, *RETRIEVER_FILES)
 
-    def made(self, dataset: str, sizes: Sequence[str], mined: bool = False) -> list[str]:
+    def made(self, job: Families) -> list[str]:
         """Files of vectors, runs or predictions, scores, and negatives where they are mined."""
-        of_sizes = self.models.of_sizes
-        scores = of_sizes("metrics", dataset, sizes, ".json")
-        if self.plan.is_examples(dataset):
-            return [*of_sizes("predictions", dataset, sizes, ".tsv.gz"), *scores]
-        files = [*of_sizes("embeddings", dataset, sizes, *STORE_FILES), *of_sizes("runs", dataset, sizes, ".trec.gz")]
-        return [*files, *scores, *(of_sizes("negatives", dataset, sizes, ".jsonl.gz") if mined else [])]
+        of_sizes, place, sizes = self.models.of_sizes, job.place, job.sizes
+        scores = of_sizes("metrics", place, sizes, ".json")
+        if self.plan.is_examples(job.places[0]):
+            return [*of_sizes("predictions", place, sizes, ".tsv.gz"), *scores]
+        files = [*of_sizes("embeddings", place, sizes, *STORE_FILES), *of_sizes("runs", place, sizes, ".trec.gz")]
+        return [*files, *scores, *(of_sizes("negatives", place, sizes, ".jsonl.gz") if job.follows == "mined" else [])]
 
-    def words(self, dataset: str, sizes: Sequence[str], mined: bool, wildcards: Any) -> str:
+    def words(self, sizes: Sequence[str], mined: bool, wildcards: Any) -> str:
         """The command line behind the command's name, without log and threads: Snakemake does not record a param that a function
         makes of ``threads``, so a change of these words would run nothing again."""
+        dataset = wildcards.dataset
         task = self.plan.trained_on(dataset)
         options = json.dumps(self.models.options_of(task, wildcards), sort_keys=True, separators=(",", ":"))
         models = self._files("retrievers", task, sizes, wildcards)
@@ -73,12 +75,12 @@ class ScoreRules:
         words += [word for option, files in lists.items() if files for word in (option, *files)]
         return shlex.join(words)
 
-    def training_words(self, task: str, sizes: Sequence[str], follows: str, wildcards: Any) -> str:
+    def training_words(self, sizes: Sequence[str], follows: str, wildcards: Any) -> str:
         """The command line of finetune.py, without log and threads, and of what ``follows`` it (:meth:`Plan.trainings`)."""
-        words = self.models.training_words(task, sizes, wildcards)
+        words = self.models.training_words(sizes, wildcards)
         if not follows:
             return words
-        return f"{words} {THEN} {self.stage(task)} {self.words(task, sizes, follows == 'mined', wildcards)}"
+        return f"{words} {THEN} {self.stage(wildcards.dataset)} {self.words(sizes, follows == 'mined', wildcards)}"
 
     def _files(self, kind: str, dataset: str, sizes: Sequence[str], wildcards: Any, *ending: str) -> list[str]:
         patterns = self.models.of_sizes(kind, dataset, sizes, *ending)
