@@ -112,7 +112,9 @@ def shim(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shim]:
     change_config(workflow.folder, "tables", to=["pretraining_tasks/table3"])
     (folder / "bin").mkdir()
     for name, text in SLURM.items():
-        (folder / "bin" / name).write_text(f"#!{sys.executable}\n{text}")
+        (folder / f"{name}.py").write_text(text)
+        # A first line that names Python itself does not hold a path with a space.
+        (folder / "bin" / name).write_text(f'#!/bin/sh\nexec "{sys.executable}" "{folder}/{name}.py" "$@"\n')
         (folder / "bin" / name).chmod(0o755)
     listed = workflow.run("--summary", TABLE)
     assert listed.code == 0, listed.text

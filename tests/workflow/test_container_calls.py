@@ -7,6 +7,7 @@ Seen to fail when: no image is declared.
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import pytest
@@ -40,6 +41,5 @@ def test_every_job_runs_in_the_projects_image(cold, tmp_path: Path, monkeypatch:
         place, own = words.index("containers/pretrieve.sif"), words.index("--nv")
         assert own < place and words[own : own + 3] == ["--nv", "--bind", "/mirror"]
         assert words[place + 1 : place + 3] == ["bash", "-c"]
-        assert (
-            f"PYTHONPATH={cold.folder}/src" in call
-        )  # the environment is a part of the command, and reaches the container
+        # The environment is a part of the command, and reaches the container.
+        assert f"PYTHONPATH={shlex.quote(f'{cold.folder}/src')}" in call
