@@ -81,6 +81,7 @@ rule retrievers:
 onstart:
     try:
         check_run_folders(ROOT)
+        check_mirror(config)
     except PretrieveError as error:
         refuse(error)
 

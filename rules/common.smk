@@ -16,6 +16,7 @@ from pretrieve.workflow.config_checks import check_size
 from pretrieve.workflow.config_files import complete
 from pretrieve.workflow.configuration import config_hash
 from pretrieve.raw import hub
+from pretrieve.raw.mirror import check_mirror
 from pretrieve.base.disk import check_run_folders
 from pretrieve.workflow.job_options import PUBLISHED
 from pretrieve.pretraining import objectives

@@ -147,6 +147,14 @@ def test_what_is_no_folder_is_named(tmp_path: Path, what: str):
         check_writable([place / "demo" if what == "below a link" else place])
 
 
+def test_a_mirror_that_is_no_folder_is_said_before_any_job(untouched: Workflow, fault_folders: Path):
+    """Seen to be said by the first job that wanted a file of it, which can come after hours."""
+    workflow = clone(untouched, fault_folders / "mirrorless")
+    ended = workflow.run("--cores", "1", "--config", "mirror=/dev/null")
+    assert ended.code != 0 and "Traceback" not in ended.text and "Finished jobid" not in ended.text, ended.text
+    assert "ConfigError: config: mirror: /dev/null is no folder; expected" in ended.stderr
+
+
 def test_a_dangling_data_folder_is_said_before_any_job(untouched: Workflow, fault_folders: Path):
     workflow = clone(untouched, fault_folders / "dangling")
     if (workflow.folder / "data").exists():

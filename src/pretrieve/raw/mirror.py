@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+from pretrieve.base.errors import ConfigError
 from pretrieve.base.inside import inside
 from pretrieve.raw.raw_bytes import open_raw
 
@@ -40,6 +41,13 @@ def mirror_folder(config: Mapping[str, Any], given: Path | None = None) -> Path 
     """The folder that is asked first: the one that a program was given, else the configuration's, else the environment's."""
     found = given or config.get("mirror") or os.environ.get("PRETRIEVE_MIRROR")
     return Path(found) if found else None
+
+
+def check_mirror(config: Mapping[str, Any]) -> None:
+    """Before the first job. Raises ConfigError where the mirror is no folder."""
+    mirror = mirror_folder(config)
+    if mirror is not None and not mirror.is_dir():
+        raise ConfigError(f"config: mirror: {mirror} is no folder; expected the one with raw files, or no mirror.")
 
 
 def is_in_place(source: Source, target: Path) -> bool:
