@@ -1,11 +1,12 @@
-"""C13: seconds and peak memory of the data stages of one's own corpus, at 30,000 and at 300,000 documents.
+"""C13: seconds and peak memory of one's own corpus, at 30,000 and at 300,000 documents: its data stages, and, with ``--model``,
+the index of that encoder and a search of 200 questions in it.
 
 The documents are those of a ``corpus.jsonl``, again and again with new ids, each with a number of two words in front so that no
 two are equal: without ``--corpus``, the 1,193 paragraphs of the questions that were written for this project. Questions are the
-first words of documents. Each stage is the command that the workflow runs, in a process of its own; memory is the largest
-resident set of that process, with Java in it.
+first words of documents. Each stage is the command that the workflow or a user runs, in a process of its own; memory is the
+largest resident set of that process, with Java in it. An index on disk that a search maps into memory counts, too.
 
-    PYTHONPATH=src python benchmarks/c13_large_corpus.py [--corpus DIR/corpus.jsonl] [--sizes 30000 300000]
+    PYTHONPATH=src python benchmarks/c13_large_corpus.py [--corpus DIR/corpus.jsonl] [--sizes 30000 300000] [--model DIR]
 """
 
 from __future__ import annotations
@@ -51,15 +52,24 @@ def write_folder(source: Path, folder: Path, number: int) -> None:
     (folder / "qrels/test.tsv").write_text("".join(judged))
 
 
-def stages(folder: Path, work: Path) -> dict[str, list[str]]:
-    """Stage → arguments of Python."""
+def stages(folder: Path, work: Path, model: Path | None, threads: int) -> dict[str, list[str]]:
+    """Stage → arguments of Python. model: a directory of sentence-transformers."""
     corpus, task, run = folder / "corpus.jsonl", work / "task", work / "run"
     files = [f"corpus={corpus}", f"queries={folder / 'queries.jsonl'}", f"test={folder / 'qrels/test.tsv'}"]
 
     def command(*words: object) -> list[str]:
         return ["-c", COMMAND, *map(str, words)]
 
-    return {
+    index, hits = work / "encoded", work / "hits.trec.gz"
+    of_model = {
+        "embedding, dense index": command(
+            *("index", "--documents", corpus, "--model", model, "--kind", "dense", "--threads", threads, "--out", index)
+        ),
+        "search, 200 questions": command(
+            *("search", "--index", index, "--file", folder / "queries.jsonl", "--top", 100, "--out", hits)
+        ),
+    }
+    data = {
         "look at the folder": ["-c", LOOK, str(folder)],
         "collection": command("collection", "beir", "--files", *files, "--out", work / "collection"),
         "pairs: inverse cloze": command("collection", "inverse-cloze", "--files", files[0], "--out", work / "ict"),
@@ -83,6 +93,7 @@ def stages(folder: Path, work: Path) -> dict[str, list[str]]:
             *("--negatives", work / "negatives.jsonl.gz"),
         ),
     }
+    return data | of_model if model else data
 
 
 def spent(words: list[str]) -> dict[str, float]:
@@ -106,6 +117,8 @@ def spent(words: list[str]) -> dict[str, float]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--corpus", type=Path, help="corpus.jsonl whose texts are repeated")
+    parser.add_argument("--model", type=Path, help="an encoder to index the documents with")
+    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)), help="of the encoder")
     parser.add_argument("--sizes", type=int, nargs="+", default=[30_000, 300_000])
     parser.add_argument("--out", type=Path, default=common.RESULTS)
     options = parser.parse_args()
@@ -123,7 +136,7 @@ def main() -> None:
             work.mkdir()
             write_folder(source, folder, size)
             found[str(size)] = {"megabytes": (folder / "corpus.jsonl").stat().st_size / 1e6}
-            for stage, words in stages(folder, work).items():
+            for stage, words in stages(folder, work, options.model, options.threads).items():
                 found[str(size)][stage] = spent(words)
                 print(f"{size:>9,} {stage:<22} {found[str(size)][stage]}", flush=True)
     first, last = (found[str(size)] for size in (options.sizes[0], options.sizes[-1]))

@@ -147,6 +147,7 @@ def test_measuring_this_machine(monkeypatch) -> None:
     assert len(numbers) == 10 and all(value > 0 and math.isfinite(value) for value in numbers)
     assert rates.origin == "measured" and rates.train < rates.products
     assert rates.light_s < rates.start_s  # torch is imported for the second
+    assert calibrate.mean([rates, replace(rates, train=3 * rates.train)]) == replace(rates, train=2 * rates.train)
 
 
 @given(st.integers(1, 5000), st.integers(1, 300), st.integers(1, 500), st.floats(0.1, 20))

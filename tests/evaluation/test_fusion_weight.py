@@ -38,4 +38,4 @@ def test_where_the_questions_do_not_tell_the_sum_is_even() -> None:
 
 def test_few_questions_choose_nothing() -> None:
     few = dict(list(QRELS.items())[: LEAST - 1])
-    assert choose_weight(run(1.0, 0.2), [run(0.2, 1.0)], few, "ndcg@10") == (None, LEAST - 1, {})
+    assert choose_weight(run(1.0, 0.2), [run(0.2, 1.0)], few, "ndcg@10", otherwise=0.8) == (0.8, LEAST - 1, {})

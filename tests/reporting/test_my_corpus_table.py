@@ -229,11 +229,11 @@ def test_rows_are_read_with_all_their_seeds(tmp_path: Path) -> None:
             values = {"a": 0.25, "b": 0.75} if name == "bm25" else {"b": 1.0, "a": 0.5}
             mean = sum(values.values()) / 2
             file.write_text(json.dumps({"metrics": {"ndcg@10": mean}, "per_query": {"ndcg@10": values}}))
-    weights = {"hybrid-published.as-it-is-full": {"weight": None, "questions": 0}}
+    weights = {"hybrid-published.as-it-is-full": {"weight": 0.8, "questions": 0}}
     found = read_rows(request, weights, speed)
     assert found.rows[1].values.tolist() == [[0.5, 1.0]], "in the order of the queries of BM25"
     assert [row.running for row in found.rows] == [Running(1.0, 10), Running(5.0, 50), Running(6.0, 60)]
-    assert found.rows[2].dense_kind == "as-is" and found.rows[2].weight is None
+    assert found.rows[2].dense_kind == "as-is" and found.rows[2].weight == 0.8
     assert answer(found, request, 3).use.kind == "bm25", "two queries tell nothing"
     file.write_text(json.dumps({"metrics": {"ndcg@10": 1}, "per_query": {"ndcg@10": {"a": 1.0}}}))
     with pytest.raises(DataError, match="1 queries with ndcg@10, .* has 2; expected the same"):

@@ -86,14 +86,14 @@ def hybrid(retriever: Path, model: Path, corpus: Path) -> Path:
         "--model",
         model,
         "--out",
-        retriever.parent / "rrf",
+        retriever.parent / "even",
         "--language",
         "en",
         "--precision",
         "fp32",
     )
     out = retriever.parent / "hybrid"
-    shutil.copytree(retriever.parent / "rrf", out)
+    shutil.copytree(retriever.parent / "even", out)
     about = json.loads((out / "search.json").read_text()) | {"weights": {"bm25": 0.6, "dense": 0.2}, "depth": 40}
     (out / "search.json").write_text(json.dumps(about))
     return out

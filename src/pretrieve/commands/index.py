@@ -19,7 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     required(parser, Path, documents="corpus.jsonl, as pretrieve make-corpus writes it", out="the new directory")
     model = "sentence-transformers directory; one that searches lends its settings too. Without: BM25 alone"
     parser.add_argument("--model", type=Path, help=model)
-    kinds = "of a model that has no settings: hybrid (reciprocal ranks), unless given"
+    kinds = "of a model that has no settings: hybrid (an even sum), unless given"
     parser.add_argument("--kind", choices=KINDS, help=kinds)
     language = "whose words BM25 stems: auto (told from the texts), or one of " + " ".join(LANGUAGES)
     parser.add_argument("--language", default="auto", choices=("auto", *LANGUAGES), metavar="CODE", help=language)

@@ -10,7 +10,7 @@ from pretrieve.base.arguments import add_device, json_object, required
 from pretrieve.base.files import write_json
 from pretrieve.base.progress import Progress
 from pretrieve.corpora.tables import read_table
-from pretrieve.evaluation.fusion_weight import LEAST, choose_weight
+from pretrieve.evaluation.fusion_weight import EVEN, FOREIGN, LEAST, choose_weight
 from pretrieve.evaluation.retrieve import TaskSearch
 from pretrieve.evaluation.task_scores import score_runs
 from pretrieve.retrieval import bm25
@@ -44,13 +44,14 @@ def main(arguments: argparse.Namespace) -> None:
     judged = {query: task.qrels[query] for query in development}
     asked = development if len(development) >= LEAST else []  # fewer choose nothing
     lexical = _bm25(arguments, task, asked)
+    otherwise = EVEN if request["start_reads_it"] else FOREIGN
     tested = read_trec(paths.run_file(root, lexical_row["system"], dataset, 0))
     tested = _with_empty(tested, task.wanted(size, mined=False))
     chosen, outputs = {}, dict[Path, Path]()
     with Progress("hybrids", len(hybrids), "rows") as progress:
         for row in hybrids:
             seconds = [_dense(arguments, task, row["dense"], seed, asked) for seed in row["seeds"] if asked]
-            choice = choose_weight(lexical, seconds, judged, metrics[0])
+            choice = choose_weight(lexical, seconds, judged, metrics[0], otherwise)
             chosen[row["system"]] = choice._asdict()
             for seed in row["seeds"]:
                 dense = read_trec(paths.run_file(root, row["dense"], dataset, seed))

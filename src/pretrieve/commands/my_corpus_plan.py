@@ -15,7 +15,7 @@ import yaml
 from pretrieve.base.arguments import json_object, required
 from pretrieve.base.files import whole_file, write_json
 from pretrieve.models.config import BodyConfig
-from pretrieve.operations.estimate.calibrate import measure, one_core
+from pretrieve.operations.estimate.calibrate import measure, measure_cores
 from pretrieve.operations.estimate.my_corpus import PLANNED, Amount, Forecast, choose, forecast_of, rungs, said
 from pretrieve.operations.estimate.rates import read_rates, usable_cores
 from pretrieve.operations.estimate.report import Machines, needs_of
@@ -67,10 +67,11 @@ def _machines(plan: Plan, arguments: argparse.Namespace) -> Machines:
     body = {"kind": "transformer", "vocabulary_size": scale["vocabulary_size"], "layers": scale["layers"]["deep"]}
     shape = BodyConfig.from_dict(body | dict(scale["body"]))
     known = {rates.device: rates for rates in map(read_rates, arguments.rates)}
-    cpu = known.get("cpu") or measure(shape, scale["passage_length"], one_core())
+    cores = arguments.cores or usable_cores()
+    cpu = known.get("cpu") or measure_cores(shape, scale["passage_length"], cores)
     gpu = known.get("cuda") or (measure(shape, scale["passage_length"]) if torch.cuda.is_available() else None)
     gpus = int(gpu is not None)
-    return Machines(cpu, gpu, gpus, arguments.cores or usable_cores(), needs_of(plan.config))
+    return Machines(cpu, gpu, gpus, cores, needs_of(plan.config))
 
 
 def _print(arguments: argparse.Namespace, options: dict, machines: Machines, amount: Amount, found: Forecast) -> None:

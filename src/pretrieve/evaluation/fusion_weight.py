@@ -3,7 +3,9 @@
 Of the weights 0, 0.1, …, 1 the one nearest to 0.5 is taken whose mean score is not below the best one's by more than the standard
 error of that difference over the questions (the one-standard-error rule of Breiman et al., *Classification and Regression Trees*,
 1984, §3.4.3, with the even sum as the simplest model): a few questions cannot say more. Fewer than :data:`LEAST`
-questions choose nothing, and the runs are fused by reciprocal ranks.
+questions choose nothing. The weight is then :data:`EVEN`, or :data:`FOREIGN` where the encoder was not trained in the language of
+the texts: benchmarks/hybrid_shares.py has both beside all others, and beside reciprocal rank fusion, which is lower than a sum in
+most corpora and far lower than BM25 alone where the encoder is weak, as in a language that it does not know.
 """
 
 from __future__ import annotations
@@ -19,21 +21,24 @@ from pretrieve.retrieval.trec_run import Run
 
 WEIGHTS = tuple(step / 10 for step in range(11))
 LEAST = 20
+EVEN, FOREIGN = 0.5, 0.8
 
 
 class Choice(NamedTuple):
-    """weight: of the first run (BM25), None for reciprocal rank fusion; questions: that chose it; scores: weight → mean."""
+    """weight: of the first run (BM25); questions: that chose it, if they were enough; scores: weight → mean."""
 
-    weight: float | None
+    weight: float
     questions: int
     scores: dict[str, float]
 
 
-def choose_weight(first: Run, seconds: Sequence[Run], qrels: Mapping[str, Mapping[str, int]], metric: str) -> Choice:
+def choose_weight(
+    first: Run, seconds: Sequence[Run], qrels: Mapping[str, Mapping[str, int]], metric: str, otherwise: float = EVEN
+) -> Choice:
     """The weight of ``first`` beside the runs ``seconds`` (one for each seed, whose scores are averaged), all of the same
-    development questions, those of ``qrels``; metric: such as ``ndcg@10``."""
+    development questions, those of ``qrels``; metric: such as ``ndcg@10``; otherwise: the weight if these are too few."""
     if len(qrels) < LEAST:
-        return Choice(None, len(qrels), {})
+        return Choice(otherwise, len(qrels), {})
     table = []
     for weight in WEIGHTS:
         values = [evaluate(fuse(first, second, weight), qrels, [metric]).per_query[metric] for second in seconds]

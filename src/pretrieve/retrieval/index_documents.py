@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import shutil
 import sys
+from collections import deque
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
 import numpy as np
+import torch
 
 from pretrieve.base.errors import ConfigError
 from pretrieve.base.progress import Progress
@@ -31,6 +34,8 @@ from pretrieve.training.device import Device, choose_device
 
 #: Documents that are encoded at a time, and that tell the language.
 BLOCK, SAMPLE = 1024, 2000
+#: Shares of a hybrid whose model has no settings.
+EVEN = {"bm25": 0.5, "dense": 0.5}
 
 
 def index_documents(
@@ -49,7 +54,7 @@ def index_documents(
     documents : (id, title, text); ids differ, and a title may be ''
     model : a directory of sentence-transformers that :func:`pretrieve.load` reads; one that searches already lends its settings
         too. None: BM25 alone
-    kind : ``bm25``, ``dense`` or ``hybrid``; by default the model's own, or a hybrid by reciprocal ranks
+    kind : ``bm25``, ``dense`` or ``hybrid``; by default the model's own, or a hybrid, an even sum
     language : whose words BM25 stems, one of :data:`pretrieve.corpora.language.LANGUAGES`; ``auto``: told from the texts
     precision : of the encoder, as :func:`pretrieve.training.device.choose_device` takes it
 
@@ -75,7 +80,7 @@ def index_documents(
             bm25.build_index(zip(table.ids, table.texts(), strict=True), building / BM25, threads, stems)
         if settings.uses_dense:
             _copy_model(model, building)
-            write_vectors(building, _encoded(building, table, choose_device(precision, threads)))
+            write_vectors(building, _encoded(building, table, choose_device(precision), threads))
         else:
             write_bm25_card(building, settings)
     return settings
@@ -87,11 +92,11 @@ def _settings(model: Path | None, kind: str | None) -> SearchSettings:
             raise ConfigError(f"kind {kind!r} needs an encoder; give a model, or leave the kind out for BM25 alone.")
         return SearchSettings("bm25")
     if not is_deployed(model):
-        return SearchSettings(kind or "hybrid", weights="rrf")
+        return SearchSettings(kind or "hybrid", weights=EVEN)
     own = read_settings(model)
     if own.kind == "bm25" and kind != "bm25" and kind is not None:
         raise ConfigError(f"{model}: searches by BM25 alone and has no encoder for kind {kind!r}; leave the kind out.")
-    return replace(own, kind=kind or own.kind, weights=own.weights or "rrf")
+    return replace(own, kind=kind or own.kind, weights=own.weights or EVEN)
 
 
 def _copy_model(model: Path, out: Path) -> None:
@@ -101,11 +106,23 @@ def _copy_model(model: Path, out: Path) -> None:
     shutil.copytree(model, out, ignore=left_out, dirs_exist_ok=True)
 
 
-def _encoded(model: Path, table: DocumentTable, device: Device) -> Iterator[np.ndarray]:
-    """The vectors of the documents, block by block, computed as the workflow does."""
+def _encoded(model: Path, table: DocumentTable, device: Device, threads: int) -> Iterator[np.ndarray]:
+    """The vectors of the documents, block by block, each computed by one thread as the workflow does."""
     retriever = replace(load(model, device=str(device.device)), device=device)
     texts = table.texts()
-    with Progress("index", len(table), "documents") as progress:
-        while block := list(islice(texts, BLOCK)):
-            yield retriever.encode_passages(block)
-            progress.advance(len(block))
+    blocks = iter(lambda: list(islice(texts, BLOCK)), [])
+    # Whole blocks side by side: two threads inside a matrix product are 1.4 times as fast as one, and two blocks 1.9 times.
+    with (
+        Progress("index", len(table), "documents") as progress,
+        ThreadPoolExecutor(threads, initializer=_one_thread) as pool,
+    ):
+        waiting = deque(pool.submit(retriever.encode_passages, block) for block in islice(blocks, threads + 1))
+        while waiting:
+            vectors = waiting.popleft().result()
+            waiting.extend(pool.submit(retriever.encode_passages, block) for block in islice(blocks, 1))
+            yield vectors
+            progress.advance(len(vectors))
+
+
+def _one_thread() -> None:
+    torch.set_num_threads(1)

@@ -156,6 +156,7 @@ def configured(config: Mapping[str, Any], folder: Folder) -> dict[str, Any]:
             "notes": list(folder.notes),
             "trains": bool(folder.has_train or folder.pairs),
             "reranks": bool(folder.has_train and folder.pairs),
+            "start_reads_it": folder.language in options["start_languages"],
         },
     }
     made["recipes"] = _with_what_it_needs(options["recipe"], config["recipes"], scale["finetuning"])
@@ -242,6 +243,11 @@ def timetable_of(config: Mapping[str, Any]) -> dict[str, str]:
 def remarks(config: Mapping[str, Any]) -> list[str]:
     """What the folder has or lacks, and each objective that its texts do not allow; for one line each."""
     lines = list(config["my_corpus_found"]["notes"])
+    if not config["my_corpus_found"]["start_reads_it"]:
+        read = ", ".join(config["my_corpus_options"]["start_languages"])
+        lines.append(
+            f"the published encoder was trained in other languages ({read}): hybrids give BM25 most of the weight"
+        )
     for name in config["my_corpus_options"]["objectives"] if config["my_corpus_found"]["trains"] else ():
         if name not in config["encoders"]:
             lacks = "no sections (lines '# …')" if name != "ict" else "hardly two sentences in a document"

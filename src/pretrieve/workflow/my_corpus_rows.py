@@ -100,6 +100,7 @@ def table_request(config: Mapping[str, Any], root: str) -> dict[str, Any]:
         "folder": str(config["my_corpus"]),
         "generated": trained_on == PAIRS,
         "remarks": remarks(config),
+        "start_reads_it": config["my_corpus_found"]["start_reads_it"],
         "rerank": options["rerank"],
         "depth": options["depth"],
         "lengths": {key: recipe[key] for key in ("query_length", "passage_length")},

@@ -2,8 +2,8 @@
 scale's body, encoding, an optimiser's updates, inner products.
 
 Texts are random tokens: never zeros, which some processors multiply faster. Each part is repeated until it has taken long enough,
-and its fastest repetition counts, since other work on the machine can only slow it down. For the same reason a core's seconds
-are processor time; a GPU's are by the clock. No rate is above that of a plain matrix product,
+and the median counts: the jobs of a run meet what slows the machine down, too. A core is measured while others do the same, as
+they do in a run. Its seconds are processor time; a GPU's are by the clock. No rate is above that of a plain matrix product,
 measured in the same run: on a busy machine the difference of two passes can come out far too small.
 """
 
@@ -11,11 +11,14 @@ from __future__ import annotations
 
 import platform
 import resource
+import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict, replace
+from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
@@ -44,15 +47,17 @@ from pretrieve.training.device import Device, choose_device
 PASS_FLOPS = {"cpu": 2e10, "cuda": 2e13}
 MASKED = 0.15
 #: Seconds that a part is repeated for, at least, and repetitions at least.
-ENOUGH, TIMES = 1.0, 3
+ENOUGH, TIMES = 2.0, 5
+#: Cores that are measured at a time, at most.
+BESIDE = 8
 #: Queries and documents of the measured inner products.
 SEARCH = (256, 20_000)
 #: Layers of the measured body: products are as fast in two as in twelve, and calls grow with their number.
 LAYERS = 2
 
 
-def fastest(function: Callable[[], object], device: torch.device) -> float:
-    """Seconds of the fastest of several calls, after one that does not count."""
+def median(function: Callable[[], object], device: torch.device) -> float:
+    """Seconds of a call: the median of several, after one that does not count."""
     clock = time.perf_counter if device.type == "cuda" else time.process_time
 
     def timed() -> float:
@@ -66,7 +71,7 @@ def fastest(function: Callable[[], object], device: torch.device) -> float:
     taken = [timed()]
     while sum(taken) < ENOUGH or len(taken) < TIMES:
         taken.append(timed())
-    return min(taken)
+    return statistics.median(taken)
 
 
 def one_core() -> Device:
@@ -136,11 +141,11 @@ def measure(body: BodyConfig, length: int, device: Device | None = None) -> Rate
     packed = random_texts(max(4, round(PASS_FLOPS[kind] / one)), length, body.vocabulary_size)
     tiny = random_texts(2, 4, body.vocabulary_size)
     train_flops, encode_flops = passes.flops(packed)
-    pass_s = fastest(lambda: passes.train(tiny), device.device)
-    train_s = fastest(lambda: passes.train(packed), device.device)
-    encode_s = fastest(lambda: passes.encode(packed), device.device)
-    update_s = fastest(passes.optimiser.step, device.device) / parameters(body)
-    small = fastest(lambda: passes.encode(tiny), device.device)
+    pass_s = median(lambda: passes.train(tiny), device.device)
+    train_s = median(lambda: passes.train(packed), device.device)
+    encode_s = median(lambda: passes.encode(packed), device.device)
+    update_s = median(passes.optimiser.step, device.device) / parameters(body)
+    small = median(lambda: passes.encode(tiny), device.device)
     peak = _products(device)
     return Rates(
         machine=_machine(device),
@@ -157,6 +162,24 @@ def measure(body: BodyConfig, length: int, device: Device | None = None) -> Rate
         start_s=_start("pretrain"),
         light_s=_start("table"),
     )
+
+
+def measure_cores(body: BodyConfig, length: int, cores: int) -> Rates:
+    """The rates of a processor core while ``cores`` of them are measured at the same time, at most :data:`BESIDE`."""
+    with ProcessPoolExecutor(min(cores, BESIDE), get_context("spawn")) as pool:
+        waiting = [pool.submit(_measured_core, body, length) for _ in range(min(cores, BESIDE))]
+        return mean([one.result() for one in waiting])
+
+
+def _measured_core(body: BodyConfig, length: int) -> Rates:
+    return measure(body, length, one_core())
+
+
+def mean(measured: Sequence[Rates]) -> Rates:
+    """The means of rates of the same kind of core."""
+    values = [asdict(one) for one in measured]
+    numbers = [key for key, value in values[0].items() if isinstance(value, float)]
+    return replace(measured[0], **{key: statistics.fmean(one[key] for one in values) for key in numbers})
 
 
 def rate(flops: float, seconds: float, overhead: float, peak: float) -> float:
@@ -186,13 +209,13 @@ def _products(device: Device) -> float:
     size = 8192 if device.device.type == "cuda" else 768
     kind = torch.bfloat16 if device.bf16 else torch.float32
     a, b = (torch.randn(size, size, device=device.device, dtype=kind) for _ in range(2))
-    return 2 * size**3 / fastest(lambda: a @ b, device.device)
+    return 2 * size**3 / median(lambda: a @ b, device.device)
 
 
 def _search(width: int) -> float:
     generator = torch.Generator().manual_seed(3)
     queries, documents = (torch.randn(rows, width, generator=generator) for rows in SEARCH)
-    found = fastest(lambda: queries @ documents.T, torch.device("cpu"))
+    found = median(lambda: queries @ documents.T, torch.device("cpu"))
     return 2 * len(queries) * len(documents) * width / found
 
 
@@ -202,7 +225,7 @@ def _gathered(body: BodyConfig, device: torch.device) -> float:
     where = torch.randint(0, len(table), (words, texts), device=device)
     weights = torch.rand(words, texts, device=device)
     bag = torch.nn.functional.embedding_bag
-    taken = fastest(lambda: bag(where, table, mode="sum", per_sample_weights=weights), device)
+    taken = median(lambda: bag(where, table, mode="sum", per_sample_weights=weights), device)
     return taken / (words * texts * body.hidden)
 
 

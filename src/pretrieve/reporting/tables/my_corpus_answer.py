@@ -119,11 +119,10 @@ def choice(found: Answer, request: Mapping[str, Any]) -> dict[str, Any]:
     """
     use, dense = found.use, found.exported
     seed = dense.seeds[0]
-    weights = "rrf" if use.weight is None else {"bm25": use.weight, "dense": round(1 - use.weight, 10)}
     deploy = {
         "kind": "dense" if use.kind in DENSE else use.kind,
         "dense": dense.system if use.kind in (*DENSE, "hybrid") else None,
-        "weights": weights if use.kind == "hybrid" else None,
+        "weights": {"bm25": use.weight, "dense": round(1 - use.weight, 10)} if use.kind == "hybrid" else None,
     }
     return {
         "use": use.system,

@@ -59,8 +59,8 @@ class Running(NamedTuple):
 @dataclass(frozen=True)
 class Row:
     """One way to search. kind: of :data:`EFFORT`, or ``hybrid``; dense: of a hybrid, its dense system. values: (seeds, queries)
-    of the first metric; cost: of one seed; gain: over BM25, None of BM25 itself. weight: of BM25 in a hybrid, None: reciprocal
-    ranks. note: on its training."""
+    of the first metric; cost: of one seed; gain: over BM25, None of BM25 itself. weight: of BM25 in a hybrid.
+    note: on its training."""
 
     kind: str
     label: str

@@ -12,6 +12,7 @@ import io
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pretrieve.evaluation.fusion_weight import EVEN, FOREIGN, LEAST
 from pretrieve.reporting.tables.my_corpus_answer import Answer, minutes
 from pretrieve.reporting.tables.my_corpus_read import TRAINED, Comparison, metric_name
 from pretrieve.reporting.tables.outside_text import to_markdown_text
@@ -30,7 +31,7 @@ def to_csv(found: Comparison) -> str:
     for row in found.rows:
         more = [
             *(("", "", "") if row.gain is None else (f"{part:.4f}" for part in row.gain)),
-            "" if row.kind != "hybrid" else "rrf" if row.weight is None else f"{row.weight:g}",
+            f"{row.weight:g}" if row.kind == "hybrid" else "",
             f"{row.cost.wall_s:.1f}",
             f"{row.cost.gpu_h:.4f}",
             f"{row.cost.peak_gb:.2f}",
@@ -117,9 +118,12 @@ def _training(request: Mapping[str, Any], stats: Mapping[str, Any]) -> str:
 def _weights_note(found: Comparison, weights: Mapping[str, Any]) -> str:
     hybrids = [row for row in found.rows if row.kind == "hybrid"]
     questions = max((weights[row.system]["questions"] for row in hybrids), default=0)
-    if all(row.weight is None for row in hybrids):
-        return f"Hybrids: reciprocal rank fusion; {questions} development questions are too few to choose weights by."
     shares = ", ".join(dict.fromkeys(f"{row.weight:g}" for row in hybrids))
+    if questions < LEAST:
+        return (
+            f"Hybrids: weighted sums of scores; BM25's share is {shares}, for {questions} development questions are too few to "
+            f"choose one ({EVEN:g} in a language of the start, {FOREIGN:g} in others)."
+        )
     return (
         f"Hybrids: weighted sums of scores; BM25's share, chosen on {questions} development questions and near to even where "
         f"they do not tell: {shares}."
