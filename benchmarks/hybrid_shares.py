@@ -12,13 +12,14 @@ import common  # isort: skip  (sets thread counts)
 
 import argparse
 import csv
-import json
 from itertools import islice
 from pathlib import Path
 
 import pretrieve
+from pretrieve.benchmarks.official.beir import packed_file
 from pretrieve.corpora.language import language_of
 from pretrieve.evaluation.metrics import evaluate
+from pretrieve.raw.raw_text import read_json_lines
 from pretrieve.retrieval.fusion import fuse
 
 SHARES = tuple(step / 10 for step in range(11))
@@ -26,8 +27,8 @@ METRIC = "ndcg@10"
 DEPTH = 100
 
 
-def records(path: Path) -> list[dict]:
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+def records(folder: Path, name: str) -> list[dict]:
+    return [record for _, record in read_json_lines(packed_file(folder, name), ("_id", "text"))]
 
 
 def judged(folder: Path, split: str) -> dict[str, dict[str, int]]:
@@ -40,10 +41,10 @@ def judged(folder: Path, split: str) -> dict[str, dict[str, int]]:
 
 
 def scores(folder: Path, split: str, encoder: pretrieve.Retriever) -> dict[str, object]:
-    texts = {one["_id"]: f"{one.get('title', '')} {one['text']}".strip() for one in records(folder / "corpus.jsonl")}
+    texts = {one["_id"]: f"{one.get('title', '')} {one['text']}".strip() for one in records(folder, "corpus.jsonl")}
     texts = {key: text for key, text in texts.items() if text}
     qrels = judged(folder, split)
-    queries = {one["_id"]: one["text"] for one in records(folder / "queries.jsonl") if one["_id"] in qrels}
+    queries = {one["_id"]: one["text"] for one in records(folder, "queries.jsonl") if one["_id"] in qrels}
     qrels = {query: qrels[query] for query in queries}
     language = language_of(list(texts.values())[:2000]).code
     lexical = pretrieve.bm25(texts, queries, DEPTH, language=language)

@@ -1,7 +1,7 @@
 """A deployed directory: what it finds against the parts it is made of, both loaders of its model, and what is said of bad ones.
 
 Seen to fail when: a hybrid is fused with the weights exchanged; a hybrid fuses no more hits than are shown; vectors are added in
-another order than the documents; titles are left out of BM25's texts; a block of documents.parquet is counted from its first row;
+another order than the documents (of blocks side by side, too); titles are left out of BM25's texts; a block of documents.parquet is counted from its first row;
 ``search.json`` is written although a part is missing; an earlier directory is removed before the new one is whole.
 """
 
@@ -129,6 +129,14 @@ def test_every_kind_finds_what_its_parts_find(hybrid: Path, model: Path, tmp_pat
         shutil.rmtree(out / {"bm25": "dense", "dense": "bm25"}.get(kind, "none"), ignore_errors=True)
         (out / "search.json").write_text(json.dumps(about | {"kind": kind, "weights": weights}))
         same(pretrieve.load_index(out).rank(QUESTIONS, DEPTH), expected)
+
+
+def test_threads_change_no_vector(model: Path, corpus: Path, tmp_path: Path) -> None:
+    """Two blocks, of which the second and shorter one is ready first."""
+    for threads in (1, 3):
+        words = ("--documents", corpus, "--model", model, "--out", tmp_path / str(threads), "--threads", threads)
+        run_command(index_command, *words, "--kind", "dense", "--language", "en")
+    assert (tmp_path / "1/dense/index.faiss").read_bytes() == (tmp_path / "3/dense/index.faiss").read_bytes()
 
 
 def test_hits_have_their_texts(hybrid: Path) -> None:
