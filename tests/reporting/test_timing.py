@@ -63,6 +63,11 @@ def test_startup_adds_the_first_lines_of_logs_and_skips_others(tmp_path):
     assert startup_seconds(tmp_path, since=2000) == (1.0, 1)
 
 
+def test_a_rule_without_wildcards_has_one_file(tmp_path):
+    (tmp_path / "fuse.tsv").write_text("s\tmax_rss\tcpu_time\n2.5\t-\t-\n")
+    assert [(stage.rule, stage.jobs, stage.wall_s) for stage in read_stages(tmp_path)] == [("fuse", 1, 2.5)]
+
+
 def test_no_benchmarks_is_an_error(tmp_path):
     with pytest.raises(DataError, match="no benchmark files"):
         read_stages(tmp_path)

@@ -29,7 +29,7 @@ class Stage:
 
 
 def read_stages(folder: Path, since: float = 0.0) -> list[Stage]:
-    """Add up ``folder/{rule}/**/*.tsv``, the longest rule first; only files written at or after ``since`` (epoch seconds).
+    """Add up ``folder/{rule}/**/*.tsv`` and ``folder/{rule}.tsv``, the longest rule first; only files written at or after ``since`` (epoch seconds).
 
     Every line of a file is a job (``repeat`` in a rule gives several). A job too short for Snakemake to sample has
     only a wall time; ``unsampled`` counts those.
@@ -37,13 +37,13 @@ def read_stages(folder: Path, since: float = 0.0) -> list[Stage]:
     Raises DataError when there is no benchmark file, or one lacks a column or has something else than a number.
     """
     stages: dict[str, Stage] = {}
-    for path in sorted(folder.glob("*/**/*.tsv")):
+    for path in sorted(folder.glob("**/*.tsv")):
         if path.stat().st_mtime < since:
             continue
-        rule = path.relative_to(folder).parts[0]
+        rule = path.relative_to(folder).parts[0].removesuffix(".tsv")
         _add(stages.setdefault(rule, Stage(rule)), path)
     if not stages:
-        raise DataError(f"{folder}: no benchmark files ({{rule}}/*.tsv); expected those of a finished run.")
+        raise DataError(f"{folder}: no benchmark files ({{rule}}/*.tsv, {{rule}}.tsv); expected those of a finished run.")
     return sorted(stages.values(), key=lambda stage: (-stage.wall_s, stage.rule))
 
 
