@@ -202,7 +202,7 @@ def test_the_repositorys_configuration(config) -> None:
         (f"{BUDGETS}.base", DELETED, ["encoders.base.budget: 'base' is not allowed", "allowed: continued, pairs, t5"]),
         # budgets of encoders
         (f"{MLM}.budget", "pair", [f"{MLM}.budget: 'pair'", "did you mean 'pairs'?"]),
-        (f"{MLM}.budget", DELETED, [f"{MLM}.budget: None is not allowed", "allowed: base, continued"]),
+        (f"{MLM}.budget", DELETED, [f"{MLM}.budget: is missing", "expected one of base, continued"]),
         ("encoders.transformer-none.budget", "pairs", ["transformer-none.budget: objective none trains nothing"]),
         # presets and options
         (f"{RETROMAE}.preset", "papre", [f"{RETROMAE}.preset: 'papre'", "did you mean 'paper'?"]),

@@ -52,9 +52,10 @@ _TYPES = {
 
 def _refuse(key: str, value: object, allowed: Iterable[str]) -> ConfigError:
     allowed = sorted(allowed)
-    return ConfigError(
-        f"config: {key}: {value!r} is not allowed; allowed: {', '.join(allowed)}{nearest(value, allowed)}"
-    )
+    found = f"is missing; expected one of {', '.join(allowed)}"
+    if value is not None:
+        found = f"{value!r} is not allowed; allowed: {', '.join(allowed)}{nearest(value, allowed)}"
+    return ConfigError(f"config: {key}: {found}")
 
 
 def _refuse_objective(key: str, value: object) -> ConfigError:
