@@ -214,7 +214,7 @@ def files_of_a_retriever(kind: str, names: list[str]) -> None:
     load(IN)
 
 
-#: Place → how it is given names; docs/faults.md lists the same ones.
+#: Place → how it is given names; CONTRIBUTING.md lists the same ones.
 PLACES: dict[str, Callable[[str, list[str]], None]] = {
     "members of an archive, read through": archive_member,
     "members of an archive, one taken out": one_member,

@@ -71,8 +71,8 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def listed_places() -> dict[str, str]:
-    """Place → function, of the table in docs/faults.md."""
-    page = (ROOT / "docs/faults.md").read_text(encoding="utf-8")
+    """Place → function, of the table in CONTRIBUTING.md."""
+    page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     lines = page.partition("| place | where the name is from | function |\n|---|---|---|\n")[2].partition("\n\n")[0]
     return {cells[0]: cells[2].strip("`") for cells in (line.strip("| ").split(" | ") for line in lines.split("\n"))}
 
