@@ -43,7 +43,9 @@ def read_stages(folder: Path, since: float = 0.0) -> list[Stage]:
         rule = path.relative_to(folder).parts[0].removesuffix(".tsv")
         _add(stages.setdefault(rule, Stage(rule)), path)
     if not stages:
-        raise DataError(f"{folder}: no benchmark files ({{rule}}/*.tsv, {{rule}}.tsv); expected those of a finished run.")
+        raise DataError(
+            f"{folder}: no benchmark files ({{rule}}/*.tsv, {{rule}}.tsv); expected those of a finished run."
+        )
     return sorted(stages.values(), key=lambda stage: (-stage.wall_s, stage.rule))
 
 
