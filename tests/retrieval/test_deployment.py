@@ -1,8 +1,9 @@
 """A deployed directory: what it finds against the parts it is made of, both loaders of its model, and what is said of bad ones.
 
 Seen to fail when: a hybrid is fused with the weights exchanged; a hybrid fuses no more hits than are shown; vectors are added in
-another order than the documents (of blocks side by side, too); titles are left out of BM25's texts; a block of documents.parquet is counted from its first row;
-``search.json`` is written although a part is missing; an earlier directory is removed before the new one is whole.
+another order than the documents (of blocks side by side, too); titles are left out of BM25's texts; a block of documents.parquet
+is counted from its first row; ``search.json`` is written although a part is missing; an earlier directory is removed before the
+new one is whole.
 """
 
 from __future__ import annotations

@@ -29,7 +29,8 @@ class Stage:
 
 
 def read_stages(folder: Path, since: float = 0.0) -> list[Stage]:
-    """Add up ``folder/{rule}/**/*.tsv`` and ``folder/{rule}.tsv``, the longest rule first; only files written at or after ``since`` (epoch seconds).
+    """Add up ``folder/{rule}/**/*.tsv`` and ``folder/{rule}.tsv``, the longest rule first; only files written at or after
+    ``since`` (epoch seconds).
 
     Every line of a file is a job (``repeat`` in a rule gives several). A job too short for Snakemake to sample has
     only a wall time; ``unsampled`` counts those.
