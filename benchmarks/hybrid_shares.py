@@ -11,47 +11,30 @@ from __future__ import annotations
 import common  # isort: skip  (sets thread counts)
 
 import argparse
-import csv
-from itertools import islice
 from pathlib import Path
 
 import pretrieve
-from pretrieve.benchmarks.official.beir import packed_file
+from pretrieve.benchmarks.official.beir_test import read_beir_test
 from pretrieve.corpora.language import language_of
+from pretrieve.evaluation.fusion_weight import WEIGHTS
 from pretrieve.evaluation.metrics import evaluate
-from pretrieve.raw.raw_text import read_json_lines
 from pretrieve.retrieval.fusion import fuse
+from pretrieve.tasks.collection_tables import with_title
 
-SHARES = tuple(step / 10 for step in range(11))
 METRIC = "ndcg@10"
 DEPTH = 100
 
 
-def records(folder: Path, name: str) -> list[dict]:
-    return [record for _, record in read_json_lines(packed_file(folder, name), ("_id", "text"))]
-
-
-def judged(folder: Path, split: str) -> dict[str, dict[str, int]]:
-    qrels = dict[str, dict[str, int]]()
-    with open(folder / f"qrels/{split}.tsv", encoding="utf-8", newline="") as stream:
-        for query, document, grade in islice(csv.reader(stream, delimiter="\t"), 1, None):
-            if int(grade) > 0:
-                qrels.setdefault(query, {})[document] = int(grade)
-    return qrels
-
-
-def scores(folder: Path, split: str, encoder: pretrieve.Retriever) -> dict[str, object]:
-    texts = {one["_id"]: f"{one.get('title', '')} {one['text']}".strip() for one in records(folder, "corpus.jsonl")}
-    texts = {key: text for key, text in texts.items() if text}
-    qrels = judged(folder, split)
-    queries = {one["_id"]: one["text"] for one in records(folder, "queries.jsonl") if one["_id"] in qrels}
-    qrels = {query: qrels[query] for query in queries}
+def scores(folder: Path, encoder: pretrieve.Retriever) -> dict[str, object]:
+    data = read_beir_test(folder)
+    texts = {doc_id: with_title(*parts) for doc_id, parts in data.documents.items()}
+    queries, qrels = data.queries, data.qrels
     language = language_of(list(texts.values())[:2000]).code
     lexical = pretrieve.bm25(texts, queries, DEPTH, language=language)
     vectors = encoder.encode_passages(list(texts.values()))
     dense = pretrieve.search(encoder.encode_queries(list(queries.values())), vectors, list(texts), DEPTH, list(queries))
     mean = lambda run: round(evaluate(run, qrels, [METRIC]).mean[METRIC], 4)
-    shares = {f"{share:g}": mean(fuse(lexical, dense, share)) for share in SHARES}
+    shares = {f"{share:g}": mean(fuse(lexical, dense, share)) for share in WEIGHTS}
     return {
         "language": language,
         "documents": len(texts),
@@ -64,16 +47,15 @@ def scores(folder: Path, split: str, encoder: pretrieve.Retriever) -> dict[str, 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folders", type=Path, nargs="+")
-    parser.add_argument("--split", default="test")
     parser.add_argument("--model", type=Path, required=True, help="an encoder that pretrieve.load reads")
     parser.add_argument("--out", type=Path, default=common.RESULTS)
     options = parser.parse_args()
     encoder = pretrieve.load(options.model)
-    found = {folder.name: scores(folder, options.split, encoder) for folder in options.folders}
+    found = {folder.name: scores(folder, encoder) for folder in options.folders}
     for name, one in found.items():
         print(name, one, flush=True)
     options.rounds = 1
-    common.write("hybrid_shares", options, ("torch", "tokenizers"), split=options.split, corpora=found)
+    common.write("hybrid_shares", options, ("torch", "tokenizers"), corpora=found)
 
 
 if __name__ == "__main__":

@@ -63,15 +63,16 @@ def load_plan(scale: str, words: list[str]) -> Plan:
     return Plan.load(config)
 
 
-def measured(plan: Plan, core: bool = False) -> Rates:
-    """The rates of this machine's GPU if it has one, or else (and with ``core``) of one of its cores, for the scale's body."""
+def measured(plan: Plan, core: bool = False, cores: int = 0) -> Rates:
+    """The rates of this machine's GPU if it has one, or else (and with ``core``) of one of its cores, for the scale's
+    body. cores: measured at the same time; 0: all that can be used."""
     from pretrieve.operations.estimate.calibrate import measure, measure_cores
 
     scale = plan.scale
     body = {"kind": "transformer", "vocabulary_size": scale["vocabulary_size"], "layers": scale["layers"]["deep"]}
     shape = BodyConfig.from_dict(body | dict(scale["body"]))
     if core or not has_gpu():
-        return measure_cores(shape, scale["passage_length"], usable_cores())
+        return measure_cores(shape, scale["passage_length"], cores or usable_cores())
     return measure(shape, scale["passage_length"])
 
 

@@ -14,8 +14,7 @@ import yaml
 
 from pretrieve.base.arguments import json_object, required
 from pretrieve.base.files import whole_file, write_json
-from pretrieve.models.config import BodyConfig
-from pretrieve.operations.estimate.calibrate import measure, measure_cores
+from pretrieve.commands.estimate import measured
 from pretrieve.operations.estimate.my_corpus import PLANNED, Amount, Forecast, choose, forecast_of, rungs, said
 from pretrieve.operations.estimate.rates import read_rates, usable_cores
 from pretrieve.operations.estimate.report import Machines, needs_of
@@ -63,13 +62,10 @@ def main(arguments: argparse.Namespace) -> None:
 
 
 def _machines(plan: Plan, arguments: argparse.Namespace) -> Machines:
-    scale = plan.scale
-    body = {"kind": "transformer", "vocabulary_size": scale["vocabulary_size"], "layers": scale["layers"]["deep"]}
-    shape = BodyConfig.from_dict(body | dict(scale["body"]))
     known = {rates.device: rates for rates in map(read_rates, arguments.rates)}
     cores = arguments.cores or usable_cores()
-    cpu = known.get("cpu") or measure_cores(shape, scale["passage_length"], cores)
-    gpu = known.get("cuda") or (measure(shape, scale["passage_length"]) if torch.cuda.is_available() else None)
+    cpu = known.get("cpu") or measured(plan, core=True, cores=cores)
+    gpu = known.get("cuda") or (measured(plan) if torch.cuda.is_available() else None)
     gpus = int(gpu is not None)
     return Machines(cpu, gpu, gpus, cores, needs_of(plan.config))
 

@@ -246,7 +246,8 @@ def remarks(config: Mapping[str, Any]) -> list[str]:
     if not config["my_corpus_found"]["start_reads_it"]:
         read = ", ".join(config["my_corpus_options"]["start_languages"])
         lines.append(
-            f"the published encoder was trained in other languages ({read}): hybrids give BM25 most of the weight"
+            f"the published encoder was trained in other languages ({read}): without development questions, hybrids give BM25 "
+            "most of the weight"
         )
     for name in config["my_corpus_options"]["objectives"] if config["my_corpus_found"]["trains"] else ():
         if name not in config["encoders"]:

@@ -122,7 +122,7 @@ def _weights_note(found: Comparison, weights: Mapping[str, Any]) -> str:
     if questions < LEAST:
         return (
             f"Hybrids: weighted sums of scores; BM25's share is {shares}, for {questions} development questions are too few to "
-            f"choose one ({EVEN:g} in a language of the start, {FOREIGN:g} in others)."
+            f"choose one ({EVEN:g} in a language that the published encoder was trained in, {FOREIGN:g} in others)."
         )
     return (
         f"Hybrids: weighted sums of scores; BM25's share, chosen on {questions} development questions and near to even where "
