@@ -13,7 +13,6 @@ from pathlib import Path
 from pretrieve.base.arguments import add_run
 from pretrieve.base.errors import ConfigError, nearest
 from pretrieve.base.files import write_json
-from pretrieve.models.config import BodyConfig
 from pretrieve.operations.estimate import compare, report
 from pretrieve.operations.estimate.jobs import Graph
 from pretrieve.operations.estimate.rates import MFU, Rates, assumed_gpu, read_rates, usable_cores
@@ -63,17 +62,11 @@ def load_plan(scale: str, words: list[str]) -> Plan:
     return Plan.load(config)
 
 
-def measured(plan: Plan, core: bool = False, cores: int = 0) -> Rates:
-    """The rates of this machine's GPU if it has one, or else (and with ``core``) of one of its cores, for the scale's
-    body. cores: measured at the same time; 0: all that can be used."""
-    from pretrieve.operations.estimate.calibrate import measure, measure_cores
+def measured(plan: Plan, core: bool = False) -> Rates:
+    """This machine's rates, by :func:`.calibrate.measure_scale`."""
+    from pretrieve.operations.estimate.calibrate import measure_scale
 
-    scale = plan.scale
-    body = {"kind": "transformer", "vocabulary_size": scale["vocabulary_size"], "layers": scale["layers"]["deep"]}
-    shape = BodyConfig.from_dict(body | dict(scale["body"]))
-    if core or not has_gpu():
-        return measure_cores(shape, scale["passage_length"], cores or usable_cores())
-    return measure(shape, scale["passage_length"])
+    return measure_scale(plan.scale, core)
 
 
 def has_gpu() -> bool:

@@ -14,7 +14,7 @@ import yaml
 
 from pretrieve.base.arguments import json_object, required
 from pretrieve.base.files import whole_file, write_json
-from pretrieve.commands.estimate import measured
+from pretrieve.operations.estimate.calibrate import measure_scale
 from pretrieve.operations.estimate.my_corpus import PLANNED, Amount, Forecast, choose, forecast_of, rungs, said
 from pretrieve.operations.estimate.rates import read_rates, usable_cores
 from pretrieve.operations.estimate.report import Machines, needs_of
@@ -64,8 +64,8 @@ def main(arguments: argparse.Namespace) -> None:
 def _machines(plan: Plan, arguments: argparse.Namespace) -> Machines:
     known = {rates.device: rates for rates in map(read_rates, arguments.rates)}
     cores = arguments.cores or usable_cores()
-    cpu = known.get("cpu") or measured(plan, core=True, cores=cores)
-    gpu = known.get("cuda") or (measured(plan) if torch.cuda.is_available() else None)
+    cpu = known.get("cpu") or measure_scale(plan.scale, core=True, cores=cores)
+    gpu = known.get("cuda") or (measure_scale(plan.scale) if torch.cuda.is_available() else None)
     gpus = int(gpu is not None)
     return Machines(cpu, gpu, gpus, cores, needs_of(plan.config))
 

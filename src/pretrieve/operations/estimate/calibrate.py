@@ -15,7 +15,7 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, replace
 from multiprocessing import get_context
@@ -39,7 +39,7 @@ from pretrieve.operations.estimate.flops import (
     parameters,
     word_head,
 )
-from pretrieve.operations.estimate.rates import Rates
+from pretrieve.operations.estimate.rates import Rates, usable_cores
 from pretrieve.text.packing import Packed
 from pretrieve.training.device import Device, choose_device
 
@@ -125,6 +125,17 @@ class _Passes:
         masked = masked_rows(texts, MASKED)
         forward = body_forward(self.body, texts, masked) + word_head(self.body, masked.rows)
         return TRAINING * forward, body_forward(self.body, texts, first_rows(texts))
+
+
+def measure_scale(scale: Mapping, core: bool = False, cores: int = 0) -> Rates:
+    """The rates of this machine's GPU if it has one, or else (and with ``core``) of one of its cores, for a scale's body.
+
+    cores: measured at the same time; 0: all that can be used."""
+    body = {"kind": "transformer", "vocabulary_size": scale["vocabulary_size"], "layers": scale["layers"]["deep"]}
+    shape = BodyConfig.from_dict(body | dict(scale["body"]))
+    if core or not torch.cuda.is_available():
+        return measure_cores(shape, scale["passage_length"], cores or usable_cores())
+    return measure(shape, scale["passage_length"])
 
 
 def measure(body: BodyConfig, length: int, device: Device | None = None) -> Rates:
