@@ -182,6 +182,18 @@ def test_load_refuses(whole: Path, tmp_path: Path, monkeypatch, kind: str) -> No
     assert re.search(expected, message), message
 
 
+def test_the_empty_folder_of_normalize_may_be_missing(
+    tmp_path: Path, tasks: Path, wordpiece: Path, wide_retriever
+) -> None:
+    """It has no files, and a model fetched from the hub comes without it: git keeps no empty folder."""
+    pytest.importorskip("mteb")
+    export(wide_retriever(tmp_path / "made", "cosine"), wordpiece, tmp_path / "model", Reading(8, 20))
+    [folder] = (tmp_path / "model").glob("*_Normalize")
+    whole = evaluate_by_mteb(tmp_path / "model", [str(tasks)], check=True)
+    shutil.rmtree(folder)
+    assert evaluate_by_mteb(tmp_path / "model", [str(tasks)], check=True) == whole
+
+
 @pytest.mark.parametrize("name", ["corpus.jsonl", "queries.jsonl", "qrels/test.tsv", "qrels"])
 def test_a_folder_of_questions_reads_nothing_outside(tasks: Path, tmp_path: Path, name: str) -> None:
     folder = shutil.copytree(tasks, tmp_path / "small")

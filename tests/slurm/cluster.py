@@ -168,8 +168,16 @@ class Cluster:
         return [job for job in found if folder is None or job.folder == str(folder)]
 
     def end_time_of(self, job: str) -> None:
-        """Let a running job's time limit end now. The controller looks at time limits twice a minute."""
-        self.command("scontrol", "update", f"JobId={job}", "EndTime=now")
+        """Let a running job's time limit end in five seconds; an end that is past when the controller reads it is refused.
+
+        The controller looks at time limits twice a minute.
+        """
+        self.command("scontrol", "update", f"JobId={job}", "EndTime=now+5")
+
+    def cancel_all(self) -> None:
+        """End every job, whoever has sent it."""
+        self.command("scancel", "--state=PENDING")
+        self.command("scancel", "--state=RUNNING")
 
     def command(self, *words: str) -> str:
         """What one of Slurm's commands prints."""

@@ -92,7 +92,7 @@ class Run:
     """One call of Snakemake that submits to the cluster; :meth:`close` ends it, whatever happened."""
 
     def __init__(self, workflow: Workflow, cluster: Cluster, *arguments: str, umask: int = -1) -> None:
-        self.folder = workflow.folder
+        self.folder, self.cluster = workflow.folder, cluster
         self.output = self.folder.parent / f"{self.folder.name}.{time.monotonic_ns()}.out"
         with open(self.output, "wb") as stream:
             self.process = subprocess.Popen(
@@ -144,8 +144,10 @@ class Run:
     def __enter__(self) -> Run:
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, error: type[BaseException] | None, *_: object) -> None:
         self.close()
+        if error:
+            self.cluster.cancel_all()  # the next test needs the node
 
 
 def user_environment(cluster: Cluster) -> dict[str, str]:

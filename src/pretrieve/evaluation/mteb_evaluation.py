@@ -70,12 +70,10 @@ def evaluate_by_mteb(model: Path, tasks: Sequence[str], check: bool = False, dev
     found = []
     for data, task in chosen:
         options: Any = {"batch_size": 32, "show_progress_bar": False}
-        try:
-            results = mteb.evaluate(
-                loaded, task, cache=None, co2_tracker=False, encode_kwargs=options, show_progress_bar=False
-            )
-        except OSError as error:
-            raise DataError(f"{task.metadata.name}: its data is not here and cannot be fetched: {error}") from error
+        _load_data(task)
+        results = mteb.evaluate(
+            loaded, task, cache=None, co2_tracker=False, encode_kwargs=options, show_progress_bar=False
+        )
         for result in results.task_results:
             own = own_scores(model, data, device) if check and data else {}
             found += [
@@ -108,6 +106,44 @@ def _tasks(mteb: Any, names: Sequence[str]) -> list[tuple[BeirTest | None, Any]]
             )
         chosen += [(None, task) for task in known[name]]
     return chosen
+
+
+def _load_data(task: Any) -> None:
+    """A task's data: from the hub, or from the cache of ``datasets`` where the hub is out of reach.
+
+    mteb first asks which configurations a data set has. Without the hub ``datasets`` answers "default" whatever its cache holds,
+    so mteb looks for the judgements there, and NanoBEIR's are in "qrels": then the three parts are read by their names.
+    """
+    from datasets import load_dataset
+
+    try:
+        task.load_data()
+    except (OSError, ValueError) as error:
+        place, splits = task.metadata.dataset, task.metadata.eval_splits
+        try:
+            parts = {
+                (name, split): load_dataset(place["path"], name, split=split, revision=place["revision"])
+                for name in ("corpus", "queries", "qrels")
+                for split in splits
+            }
+        except (OSError, ValueError):
+            raise DataError(f"{task.metadata.name}: its data is not here and cannot be fetched: {error}") from error
+        task.dataset = {
+            "default": {
+                split: _split(parts["corpus", split], parts["queries", split], parts["qrels", split])
+                for split in splits
+            }
+        }
+        task.data_loaded = True
+
+
+def _split(corpus: Any, queries: Any, judgements: Any) -> dict[str, Any]:
+    qrels: dict[str, dict[str, int]] = {}
+    for row in judgements:
+        qrels.setdefault(str(row["query-id"]), {})[str(row["corpus-id"])] = int(row.get("score", 1))
+    named = [part.rename_column("_id", "id") if "_id" in part.column_names else part for part in (corpus, queries)]
+    judged = named[1].filter(lambda query: query["id"] in qrels, keep_in_memory=True)
+    return {"corpus": named[0], "queries": judged, "relevant_docs": qrels, "top_ranked": None}
 
 
 def folder_task(data: BeirTest) -> Any:
