@@ -80,7 +80,9 @@ def test_the_title_names_what_was_measured_and_values_at_chance_are_marked(figur
     tables = write_run(tmp_path).tables
     role = next(point.role for point in points if point.y and point.role)
     tables = replace(tables, stand_ins=frozenset([role]), descriptions={tables.roles[role]: "questions of a test"})
-    assert "Here questions of a test, in place of" in " ".join(words_of(to_svg(figure, points, "demo", tables)).split())
+    assert "Measured on questions of a test, in place of" in " ".join(
+        words_of(to_svg(figure, points, "demo", tables)).split()
+    )
     assert "≈ chance" not in words_of(to_svg(figure, points, "demo"))
     guessed = [point._replace(beyond_chance="no") if point.panel == "a" else point for point in points]
     assert "≈ chance" in words_of(to_svg(figure, guessed, "demo"))
@@ -232,7 +234,9 @@ def test_the_title_names_the_checkpoint_and_the_texts(figure, points, tmp_path):
     words = {"hub:a/b": "some model, trained on MS MARCO; no word head", "corpus": "leads of articles"}
     tables = replace(tables, starts={"ours": ["hub:a/b", 0]}, descriptions=words)
     svg = to_svg(figure, points, "demo", tables)
-    title = "Here leads of articles as texts; encoders continued from some model, trained on MS MARCO. The paper:"
+    title = (
+        "Measured on leads of articles as texts; encoders continued from some model, trained on MS MARCO. The paper:"
+    )
     assert title in " ".join(words_of(svg).split())
     assert "encoders continued" not in said(figure, points)
 
@@ -353,7 +357,7 @@ def test_no_word_of_a_published_figure_is_cut_off(name):
     start = (
         "all-MiniLM-L6-v2, a sentence encoder trained on over a billion pairs of texts, among them MS MARCO and SQuAD"
     )
-    figure = replace(figure, caption=f"here encoders continued from {start}. The paper: “{figure.caption}”")
+    figure = replace(figure, caption=f"Measured on encoders continued from {start}. The paper: “{figure.caption}”")
     points = read_points(PUBLISHED / f"{name}.csv")
     names = {
         (point.panel, point.x): f"questions (for {point.x})" for point in points if point.role.startswith("multireqa")

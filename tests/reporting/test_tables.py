@@ -109,16 +109,16 @@ def test_heads_name_what_was_measured(table, setting):
     other = replace(setting, stand_ins=frozenset(["qa"]), descriptions=words)
     page = make_page(table, lines, other)
     assert page.columns[0] == "here questions; published: R@1"
-    assert page.caption == "here questions of a test, in place of QA. The paper: “Recall <at> k.”"
+    assert page.caption == "Measured on questions of a test, in place of QA. The paper: “Recall <at> k.”"
     own = make_page(replace(table, paper="pretrieve"), lines, other)
-    assert own.caption == "Recall <at> k. Here questions of a test, in place of QA."
+    assert own.caption == "Recall <at> k. Measured on questions of a test, in place of QA."
     assert page.measured_on.startswith("Measured here: questions of a test (data set questions), test queries 10")
     assert "in place of QA" in page.measured_on
     for written, head in ((to_markdown, "published: R@1"), (to_latex, "{here questions}")):
         text = written(table, lines, other)
-        assert "here questions of a test, in place of QA" in text and head in text
+        assert "Measured on questions of a test, in place of QA" in text and head in text
     html = to_html(table, lines, other)
-    assert "here questions of a test, in place of QA" in html and "<small>here questions</small>" in html
+    assert "Measured on questions of a test, in place of QA" in html and "<small>here questions</small>" in html
     assert ">R@1<" in html and "The name above it is that of the published value." in html
     page = make_page(table, lines, setting)
     assert page.columns == table.columns and not page.measured_on and page.caption == table.caption

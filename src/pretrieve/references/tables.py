@@ -171,13 +171,13 @@ def titled(caption: str, here: str, own: bool = False) -> str:
     caption, of this project, is no quotation.
 
     >>> titled("Recall on SQuAD.", "questions of this project, in place of SQuAD")
-    'here questions of this project, in place of SQuAD. The paper: “Recall on SQuAD.”'
+    'Measured on questions of this project, in place of SQuAD. The paper: “Recall on SQuAD.”'
     >>> titled("Two controls.", "questions of this project, in place of SQuAD", own=True)
-    'Two controls. Here questions of this project, in place of SQuAD.'
+    'Two controls. Measured on questions of this project, in place of SQuAD.'
     """
     if own and here:
-        return f"{caption} Here {here}."
-    return f"here {here}. The paper: “{caption}”" if here else caption
+        return f"{caption} Measured on {here}."
+    return f"Measured on {here}. The paper: “{caption}”" if here else caption
 
 
 def parse_number(text: str) -> float:

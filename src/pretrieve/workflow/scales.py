@@ -117,7 +117,7 @@ def _needed(datasets: Mapping[str, Any], named: Iterable[str]) -> dict[str, Any]
 
 
 def is_original(config: Mapping[str, Any], role: str) -> bool:
-    """Whether a role's data set at this scale is what the papers have, and no stand-in (``originals``: roles, or ``all``).
+    """Whether a role's data set at this scale is what the papers have, and no substitute (``originals``: roles, or ``all``).
 
     >>> is_original({"scale": "paper", "scales": {"paper": {"originals": "all"}}}, "nq-open")
     True

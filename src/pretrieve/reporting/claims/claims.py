@@ -84,7 +84,7 @@ class Claim:
     """One finding. ``groups``: tuples of places, each of which the check must hold in; ``share``: in how many of them.
 
     ``smallest_effect`` is the margin of every check. ``needs_train``: training examples that the sentence talks of, 0 for any;
-    ``needs_original``: roles whose stand-ins cannot show it (``all``: every one), because of ``because``; ``needs_groups``:
+    ``needs_original``: roles whose substitutes cannot show it (``all``: every one), because of ``because``; ``needs_groups``:
     fewer measured groups say nothing; ``decided_by``: a metric in place of the cells' own.
     """
 

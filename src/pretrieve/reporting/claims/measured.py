@@ -73,7 +73,7 @@ class Facts:
 
 
 def bases_of(encoders: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
-    """Encoder → the one that its pre-training goes on from in the end (``start``), for those that have one.
+    """Encoder → the one that its pre-training is continued from in the end (``start``), for those that have one.
 
     >>> bases_of({"base": {}, "bert": {"start": "base"}, "condenser": {"start": "bert"}})
     {'bert': 'base', 'condenser': 'base'}

@@ -38,7 +38,7 @@ from pretrieve.tasks.split_table import SplitTable
 @dataclass(frozen=True)
 class FigureSetting:
     """What a scale makes: as for tables, and its analyses (name → options of the configuration) of the corpus. ``starts``:
-    encoder → the encoder that it goes on from."""
+    encoder → the encoder that it is continued from."""
 
     tables: Setting
     analyses: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)

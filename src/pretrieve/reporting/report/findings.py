@@ -215,7 +215,7 @@ def _order(found: Found) -> Sentence | None:
     )
     text = (
         f"In {kept} of {len(columns)} columns the rows stand nearer to the paper's order than {100 * (1 - LEVEL):g} % of random "
-        f"orders do. Of {pairs} pairs of rows {flips} are the other way round here, {shown} of them beyond chance."
+        f"orders do. Of {pairs:,} pairs of rows {flips:,} are the other way round here, {shown} of them beyond chance."
     )
     return Sentence(
         text,
