@@ -64,8 +64,8 @@ def said(standings=(), pairs=(), findings=(), comparisons=(), ranks=(), lines=()
 def test_the_largest_gain_on_plain_masked_words_comes_first():
     one = said(*gains("0.6000", "0.0100"))[0]
     assert one.text == (
-        "RetroMAE gains the most on plain masked words: R@10 26.00 against 20.00 of Masked words (bert) on questions of this "
-        "project. Of 2 differences, 1 is ahead, 0 behind, 1 within chance."
+        "The largest gain over plain masked words that is beyond chance is that of RetroMAE: R@10 26.00 against 20.00 of Masked "
+        "words (bert) on questions of this project. Of 2 differences, 1 is ahead, 0 behind, 1 within chance."
     )
     assert one.effect == "+6.00 [2.00, 10.00] points" and (one.queries, one.seeds) == ("300", "3")
     assert one.cost == "12 s against 12 s"
@@ -85,7 +85,7 @@ def test_a_gain_within_chance_is_none():
 
 
 def test_what_is_beyond_chance_goes_before_what_is_larger():
-    assert said(*gains("0.0100", "0.0500"))[0].text.startswith("Condenser gains the most")
+    assert "that is beyond chance is that of Condenser" in said(*gains("0.0100", "0.0500"))[0].text
 
 
 def test_guesses_alone_are_said_to_be_that():
@@ -111,6 +111,15 @@ def test_pre_training_is_compared_with_random_weights():
     one = next(one for one in said(standings, pairs) if one.text.startswith("Against random weights"))
     assert "RetroMAE gains the most: R@10 26.00 against 3.00" in one.text and one.effect.startswith("+23.00")
     assert one.text.endswith("Of 2 such differences 2 are ahead and 0 behind.")
+
+
+def test_a_claim_that_asks_for_more_than_was_found_says_what_it_asks_for():
+    small = finding("small", "fails for this seed only", "-0.05", "-0.8", "0.7")
+    [one] = said(findings=[small._replace(check="the first exceeds the second by more than 2%")])
+    assert one.text.endswith("“The claim small.” Asked for: the first exceeds the second by more than 2%.")
+    assert one.effect == "−0.05 [−0.80, 0.70] points"
+    [one] = said(findings=[small._replace(check="more"), finding("less", "fails for this seed only", "-4", "-5", "-3")])
+    assert one.text.endswith("“The claim less.”"), "a clear difference goes first"
 
 
 def finding(name: str, verdict: str, effect: str, low: str, high: str) -> Finding:

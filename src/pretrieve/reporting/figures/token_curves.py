@@ -38,7 +38,7 @@ class Curve(NamedTuple):
 
 
 class TokenCurves:
-    """Reads the curves of one figure. ``starts``: encoder → the encoder that it is continued from; ``bases``: the same to the end."""
+    """Reads the curves of one figure. ``starts``: encoder → the one that it is continued from; ``bases``: the same to the end."""
 
     def __init__(self, tables: Setting, starts: Mapping[str, str], bases: Mapping[str, str]) -> None:
         self._tables, self._starts, self._bases, self._files = tables, starts, bases, ResultFiles()

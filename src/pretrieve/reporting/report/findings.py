@@ -108,7 +108,7 @@ def _objectives(found: Found) -> Sentence | None:
     one, counts = best.standing, Counter(cell.verdict for cell in tested)
     name, base = (objective_in_words(encoder, found.encoders) for encoder in (one.encoder, one.baseline))
     beyond = (
-        f"{name} gains the most on plain masked words"
+        f"The largest gain over plain masked words that is beyond chance is that of {name}"
         if best.verdict == AHEAD
         else f"No objective is ahead of plain masked words beyond chance; the largest difference is that of {name}"
     )
@@ -179,21 +179,24 @@ def _claim_against(found: Found) -> Sentence | None:
 
 
 def _claim(found: Found, verdicts: tuple[str, str], what: str) -> Sentence | None:
-    """The claim with such a verdict whose effect is the largest in units of its interval, on the verdict's side of zero; one for
-    all seeds goes before."""
+    """The claim with such a verdict whose effect is the largest in units of its interval. One whose interval is on the verdict's
+    side of zero goes before one whose effect is only too small, and one for all seeds before one for this seed."""
     side = 1 if verdicts[0] == SUPPORTED else -1
-    bounded = [f for f in found.findings if f.verdict in verdicts and f.low and f.high]
-    some = [f for f in bounded if min(side * float(f.low), side * float(f.high)) > 0]
-    if not some:
+
+    def clear(finding: Finding) -> tuple[bool, bool, float]:
+        low, high = sorted(side * float(bound) for bound in (finding.low, finding.high))
+        ratio = abs(float(finding.effect)) / max(high - low, 1e-9)
+        return low > 0, finding.verdict == verdicts[0], ratio if low > 0 else -ratio
+
+    best = max((f for f in found.findings if f.verdict in verdicts and f.low and f.high), key=clear, default=None)
+    if best is None or not (clear(best)[0] or best.check):
         return None
-    best = max(
-        some, key=lambda f: (f.verdict == verdicts[0], abs(float(f.effect)) / max(float(f.high) - float(f.low), 1e-9))
-    )
+    asked = "" if clear(best)[0] else f" Asked for: {best.check}."
     places = [place for c in found.comparisons if c.id == best.id and c.values for place in json.loads(c.cells)]
     lines = [line for place in places if (line := found.lines.get(place))]
     only = " (for this seed only)" if best.verdict == verdicts[1] else ""
     return Sentence(
-        text=f"{what}{only}: “{best.claim}”",
+        text=f"{what}{only}: “{best.claim}”{asked}",
         effect=_effect(best.effect, best.low, best.high, best.unit),
         queries=_range(line.queries for line in lines),
         seeds=best.seeds,
