@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from pretrieve.base.timetable import VARIABLE, seconds_left, whole_run
-from pretrieve.operations.estimate.my_corpus import LONGEST, Amount, Forecast, choose, rungs
+from pretrieve.operations.estimate.my_corpus import LONGEST, SHORTEST, Amount, Forecast, choose, rungs
 from pretrieve.workflow.config_files import read_config
 
 OPTIONS = read_config(Path(__file__).resolve().parents[1] / "config.yaml")["my_corpus_options"]
@@ -31,12 +32,15 @@ def test_the_most_that_fits_is_chosen(minutes: float) -> None:
     amount, found = choose(LADDER, forecast, 60 * minutes)
     assert found.seconds <= 60 * minutes and found == forecast(amount)
     place = LADDER.index(Amount(amount.objectives, amount.seeds, amount.rerank))
-    assert place + 1 == len(LADDER) or forecast(LADDER[place + 1]).seconds > 60 * minutes, "no higher rung fits"
+    if place + 1 < len(LADDER):
+        higher = LADDER[place + 1]
+        least = replace(higher, factor=SHORTEST if higher.seeds == 1 else 1.0)
+        assert forecast(least).seconds > 60 * minutes, "no higher rung fits"
     assert amount.factor == LONGEST or found.seconds > 0.9 * 60 * minutes, "what is left makes the steps longer"
 
 
 def test_too_little_time_takes_the_least() -> None:
-    assert choose(LADDER, forecast, 30)[0] == LADDER[0] == Amount(0, 1, False)
+    assert choose(LADDER, forecast, 30)[0] == Amount(0, 1, False, SHORTEST)
 
 
 def test_an_amount_changes_rows_seeds_and_all_steps() -> None:

@@ -2,9 +2,9 @@
 
 A run has rungs, from the fewest rows that give an answer to all of them: BM25, the published encoder as it is and
 fine-tuned; then the objectives of ``my_corpus_options`` in their order; the cross-encoder; further seeds. The highest rung that
-fits with the configuration's own steps is chosen, and the remaining time multiplies all steps by one factor, at most
-:data:`LONGEST`. How long a rung takes is the estimate of its jobs at this machine's measured rates
-(:mod:`pretrieve.operations.estimate.work`), of tasks that are built and counted by then.
+fits is chosen, rows with :data:`SHORTEST` of the configuration's steps, seeds with all of them, and the remaining time
+multiplies all steps by one factor, at most :data:`LONGEST`. How long a rung takes is the estimate of its jobs at this machine's
+measured rates (:mod:`pretrieve.operations.estimate.work`), of tasks that are built and counted by then.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from pretrieve.workflow.my_corpus import NAME, SIZE
 from pretrieve.workflow.my_corpus_rows import DENSE, cost_files, rows_of
 from pretrieve.workflow.plan import Plan
 
-#: Steps are made longer by this factor at most.
-LONGEST = 8.0
+#: Steps are made shorter by this factor at most, for more rows, and longer by this one.
+SHORTEST, LONGEST = 0.6, 8.0
 #: Share of the minutes that is planned: estimates are not exact.
 PLANNED = 0.95
 #: Stages that are finished when a plan is made.
@@ -81,6 +81,7 @@ def rungs(options: Mapping[str, Any], objectives: int, rerank: bool) -> list[Amo
 
 def choose(ladder: list[Amount], forecast: Callable[[Amount], Forecast], seconds: float) -> tuple[Amount, Forecast]:
     """The highest rung that takes at most ``seconds``, made longer to fill them; the lowest one where none does."""
+    ladder = [replace(amount, factor=SHORTEST if amount.seeds == 1 else 1.0) for amount in ladder]
     chosen, found = ladder[0], forecast(ladder[0])
     if found.seconds > seconds:
         return chosen, found
@@ -91,7 +92,7 @@ def choose(ladder: list[Amount], forecast: Callable[[Amount], Forecast], seconds
     longest = replace(chosen, factor=LONGEST)
     if (expected := forecast(longest)).seconds <= seconds:
         return longest, expected
-    low, high = 1.0, LONGEST
+    low, high = chosen.factor, LONGEST
     for _ in range(6):
         amount = replace(chosen, factor=round((low * high) ** 0.5, 2))
         if (expected := forecast(amount)).seconds <= seconds:
