@@ -19,13 +19,13 @@ from pretrieve.analysis.plan import check_analyses
 from pretrieve.base.code_folder import package_file
 from pretrieve.base.errors import ConfigError, nearest
 from pretrieve.benchmarks.readers import READERS, check_dataset
-from pretrieve.finetuning.recipe_checks import check_together
 from pretrieve.finetuning.recipe_parts import NO_LIMIT
-from pretrieve.finetuning.recipes import RECIPES, VARIANTS, resolve_recipe
+from pretrieve.finetuning.recipes import VARIANTS
 from pretrieve.pretraining.objectives import PAIR_TASKS
 from pretrieve.pretraining.presets import OPTIONS
-from pretrieve.workflow.config_checks import Validator, check_numbers, check_search
-from pretrieve.workflow.job_options import EXAMPLE_READERS, chain_of, encoder_options, from_outside, objective_options
+from pretrieve.workflow.config_checks import Validator, check_numbers, check_search, not_allowed
+from pretrieve.workflow.job_options import EXAMPLE_READERS, encoder_options, from_outside, objective_options
+from pretrieve.workflow.recipe_configuration import check_recipes
 from pretrieve.workflow.scales import check_scale, datasets_behind, means_of
 from pretrieve.workflow.snapshots import check_snapshots, without_snapshots
 
@@ -50,14 +50,6 @@ _TYPES = {
 }
 
 
-def _refuse(key: str, value: object, allowed: Iterable[str]) -> ConfigError:
-    allowed = sorted(allowed)
-    found = f"is missing; expected one of {', '.join(allowed)}"
-    if value is not None:
-        found = f"{value!r} is not allowed; allowed: {', '.join(allowed)}{nearest(value, allowed)}"
-    return ConfigError(f"config: {key}: {found}")
-
-
 def _refuse_objective(key: str, value: object) -> ConfigError:
     words, known = value if isinstance(value, list) else [value], [*OBJECTIVES, *PAIR_TASKS]
     hint = nearest(next((word for word in words if word not in known), ""), known)
@@ -79,7 +71,7 @@ def _explain(error: ValidationError) -> ConfigError:
             f"config: {path or 'top level'}: {error.message}; found only {', '.join(map(str, error.instance))}"
         )
     if error.validator == "enum":
-        return _refuse(path, error.instance, map(str, error.validator_value))
+        return not_allowed(path, error.instance, map(str, error.validator_value))
     if "propertyNames" in error.absolute_schema_path:
         return ConfigError(
             f"config: {path}: the name {error.instance!r} is not allowed: names become parts of paths and commands; allowed are "
@@ -110,23 +102,23 @@ def check_config(config: Mapping[str, Any], table_names: Iterable[str]) -> None:
         raise _explain(first[0] if first else best_match(errors))
     check_numbers(config)
     if config["scale"] not in config["scales"]:
-        raise _refuse("scale", config["scale"], config["scales"])
+        raise not_allowed("scale", config["scale"], config["scales"])
     if "seeds" not in config and "seeds" not in config["scales"][config["scale"]]:
         raise ConfigError(f"config: scales.{config['scale']}: no seeds; expected a list such as seeds: [1, 2, 3]")
     _check_paths(config)
     for table in config["tables"]:
         if table not in set(table_names):
-            raise _refuse("tables", table, table_names)
+            raise not_allowed("tables", table, table_names)
     for name in config.get("only", ()):
         encoder, dot, recipe = name.partition(".")
         if encoder not in {"bm25", *config["encoders"]}:
-            raise _refuse("only", encoder, ["bm25", *config["encoders"]])
+            raise not_allowed("only", encoder, ["bm25", *config["encoders"]])
         if dot and recipe not in config["recipes"]:
-            raise _refuse("only", recipe, config["recipes"])
+            raise not_allowed("only", recipe, config["recipes"])
     scale = config["scales"][config["scale"]]
     where = f"scales.{config['scale']}"
     if scale["corpus"] not in config["corpora"]:
-        raise _refuse(f"{where}.corpus", scale["corpus"], config["corpora"])
+        raise not_allowed(f"{where}.corpus", scale["corpus"], config["corpora"])
     if scale["body"]["hidden"] % scale["body"]["heads"]:
         raise ConfigError(
             f"config: {where}.body.heads: {scale['body']['heads']} does not divide hidden={scale['body']['hidden']}"
@@ -140,17 +132,17 @@ def check_config(config: Mapping[str, Any], table_names: Iterable[str]) -> None:
     for role, name in scale["roles"].items():
         played = [*config["datasets"], *config["corpora"], *means_of(config)]
         if name not in played:
-            raise _refuse(f"{where}.roles.{role}", name, played)
+            raise not_allowed(f"{where}.roles.{role}", name, played)
     for role in [] if scale.get("originals", []) == "all" else scale.get("originals", []):
         if role not in scale["roles"]:
-            raise _refuse(f"{where}.originals", role, scale["roles"])
+            raise not_allowed(f"{where}.originals", role, scale["roles"])
     for name, dataset in config["datasets"].items():
         if dataset["reader"] not in READERS:
-            raise _refuse(f"datasets.{name}.reader", dataset["reader"], READERS)
+            raise not_allowed(f"datasets.{name}.reader", dataset["reader"], READERS)
     check_scale(config)
     check_search(config)
     for option in sorted(set(scale["pretraining"]["options"]) - set(OPTIONS)):
-        raise _refuse(f"{where}.pretraining.options", option, OPTIONS)
+        raise not_allowed(f"{where}.pretraining.options", option, OPTIONS)
     for name, budget in scale["pretraining"]["budgets"].items():
         if ("steps" in budget) == ("epochs" in budget):
             raise ConfigError(
@@ -165,7 +157,7 @@ def check_config(config: Mapping[str, Any], table_names: Iterable[str]) -> None:
         _check_encoder(name, encoder, config)
     for name, dataset in config["datasets"].items():
         _check_dataset(name, dataset, config["datasets"])
-    _check_recipes(config)
+    check_recipes(config)
     check_analyses(config)
 
 
@@ -203,7 +195,7 @@ def _check_means(config: Mapping[str, Any]) -> None:
                 )
         for part in parts:
             if part not in datasets and part not in means:
-                raise _refuse(where, part, [*datasets, *(other for other in means if other != name)])
+                raise not_allowed(where, part, [*datasets, *(other for other in means if other != name)])
         waiting, seen = list(parts), set[str]()
         while waiting:
             part = waiting.pop()
@@ -251,9 +243,9 @@ def _check_encoder(name: str, encoder: Mapping[str, Any], config: Mapping[str, A
     if encoder["body"] == "t5":
         sizes = scale.get("t5", {})
         if "start" not in encoder and encoder.get("layers") not in sizes:
-            raise _refuse(f"encoders.{name}.layers", encoder.get("layers"), sizes)
+            raise not_allowed(f"encoders.{name}.layers", encoder.get("layers"), sizes)
     elif encoder.get("layers", "deep") not in scale["layers"]:
-        raise _refuse(f"encoders.{name}.layers", encoder["layers"], scale["layers"])
+        raise not_allowed(f"encoders.{name}.layers", encoder["layers"], scale["layers"])
     if not set(objective) <= set(PAIR_TASKS) if contrastive else objective not in OBJECTIVES:
         raise _refuse_objective(f"encoders.{name}.objective", objective)
     if "." in name or (encoder["body"] == "transformer" and "layers" not in encoder and "start" not in encoder):
@@ -280,12 +272,12 @@ def _check_encoder(name: str, encoder: Mapping[str, Any], config: Mapping[str, A
         if "budget" in encoder:
             raise ConfigError(f"{where}.budget: objective none trains nothing and has no budget")
     elif encoder.get("budget") not in budgets:
-        raise _refuse(f"encoders.{name}.budget", encoder.get("budget"), budgets)
+        raise not_allowed(f"encoders.{name}.budget", encoder.get("budget"), budgets)
     seen, start = [name], encoder.get("start")
     while start is not None and not from_outside(start):
         if start not in config["encoders"]:
             allowed = [*config["encoders"], "hub:OWNER/NAME", "package:NAME", "dir:PATH"]
-            raise _refuse(f"encoders.{seen[-1]}.start", start, allowed)
+            raise not_allowed(f"encoders.{seen[-1]}.start", start, allowed)
         if start in seen:
             raise ConfigError(
                 f"{where}.start: {' → '.join([*seen, start])} is a circle; one of them must have no start"
@@ -313,122 +305,16 @@ def _check_dataset(name: str, dataset: Mapping[str, Any], datasets: Mapping[str,
     trained_on = dataset.get("trained_on")
     if trained_on is not None:
         if trained_on not in datasets:
-            raise _refuse(f"datasets.{name}.trained_on", trained_on, datasets)
+            raise not_allowed(f"datasets.{name}.trained_on", trained_on, datasets)
         for size in set(dataset["sizes"]) - set(datasets[trained_on]["sizes"]):
-            raise _refuse(f"datasets.{name}.sizes", size, datasets[trained_on]["sizes"])
+            raise not_allowed(f"datasets.{name}.sizes", size, datasets[trained_on]["sizes"])
     if dataset.get("variant") not in (None, *VARIANTS):
-        raise _refuse(f"datasets.{name}.variant", dataset["variant"], VARIANTS)
+        raise not_allowed(f"datasets.{name}.variant", dataset["variant"], VARIANTS)
     for size, share in dataset["sizes"].items():
         if trained_on is None and isinstance(share, float) and MAX_TRAIN_SHARE < share < 1:
             raise ConfigError(
                 f"config: datasets.{name}.sizes.{size}: {share} is an impossible split: the training part of the pool "
                 f"holds {MAX_TRAIN_SHARE:.1%} of the questions; allowed: above 0, at most {MAX_TRAIN_SHARE}"
-            )
-
-
-def _check_recipes(config: Mapping[str, Any]) -> None:
-    """Check every recipe's options, and that its start, its teacher and the recipe of its negatives exist and come before it."""
-    scale, name_of = config["scales"][config["scale"]], config["recipes"]
-    for base, options in scale["finetuning"].items():
-        if base != "all" and base not in RECIPES:
-            raise _refuse(f"scales.{config['scale']}.finetuning", base, RECIPES)
-        unknown = set(options) - set(
-            RECIPES[base] if base != "all" else {key for known in RECIPES.values() for key in known}
-        )
-        if unknown:
-            raise ConfigError(
-                f"config: scales.{config['scale']}.finetuning.{base}.{sorted(unknown)[0]}: unknown option; it has "
-                f"{', '.join(sorted(RECIPES.get(base, {})))}{nearest(sorted(unknown)[0], RECIPES.get(base, {}))}"
-            )
-    variants = {dataset.get("variant") for dataset in config["datasets"].values()} | {None}
-    for name in name_of:
-        for variant in variants:
-            where, seen = name, [name]
-            waiting = _chain(config, name, variant)
-            while waiting:
-                step = waiting.pop()
-                if step not in name_of:
-                    raise _refuse(f"recipes.{where}.options (start, negatives, teacher)", step, name_of)
-                if step == name:
-                    raise ConfigError(
-                        f"config: recipes.{name}: depends on itself{' through ' if seen[1:] else ''}{', '.join(seen[1:])}."
-                    )
-                if step not in seen:
-                    seen.append(step)
-                    waiting += _chain(config, step, variant)
-            options = _resolved(config, name, variant)
-            check_together(name_of[name].get("recipe", name), options, f"recipes.{name}.options")
-            _check_shape(config, name, variant)
-            _check_lengths(config, name, variant)
-            _check_pools(config, name, variant)
-
-
-def _resolved(config: Mapping[str, Any], recipe: str, variant: str | None) -> dict[str, Any]:
-    return resolve_recipe(recipe, config["recipes"][recipe], config["scales"][config["scale"]]["finetuning"], variant)
-
-
-def _chain(config: Mapping[str, Any], recipe: str, variant: str | None) -> list[str]:
-    return chain_of(_resolved(config, recipe, variant))
-
-
-def _check_shape(config: Mapping[str, Any], recipe: str, variant: str | None) -> None:
-    """A retriever keeps its shape when another recipe starts from it; this is checked now and not after hours of training."""
-    asked = _resolved(config, recipe, variant)
-    start = asked.get("start", "encoder")
-    if start == "encoder":
-        return
-    has = _resolved(config, start, variant)
-    for key in ("sharing", "representation", "similarity"):
-        if asked.get(key) != has.get(key):
-            where = f" (data sets of variant {variant})" if variant else ""
-            raise ConfigError(
-                f"config: recipes.{recipe}.options.{key}: {asked.get(key)!r}{where}, but its start {start!r} has "
-                f"{has.get(key)!r}; a retriever keeps its shape: give both the same value, or set start: encoder"
-            )
-
-
-def _origin(config: Mapping[str, Any], recipe: str, variant: str | None, option: str) -> str:
-    """The key of the configuration that an option of a recipe comes from."""
-    entry, scale = config["recipes"][recipe], config["scales"][config["scale"]]["finetuning"]
-    base, where = entry.get("recipe", recipe), f"scales.{config['scale']}.finetuning"
-    if option in entry.get("options", {}):
-        return f"recipes.{recipe}.options.{option}"
-    for name in (base, "all"):
-        if option in scale.get(name, {}):
-            return f"{where}.{name}.{option}"
-    of = f"variant {variant}" if option in VARIANTS.get(variant or "", {}).get(base, {}) else "the recipe's preset"
-    return f"{where}.{base}.{option} (from {of})"
-
-
-def _check_lengths(config: Mapping[str, Any], recipe: str, variant: str | None) -> None:
-    """No text may be longer than what a body reads; this is checked now and not in the first long batch."""
-    room, options = config["scales"][config["scale"]]["body"]["max_positions"], _resolved(config, recipe, variant)
-    for key in ("query_length", "passage_length"):
-        if options.get(key, 0) > room:
-            raise ConfigError(
-                f"config: {_origin(config, recipe, variant, key)}: {options[key]} tokens, but scales.{config['scale']}"
-                f".body.max_positions is {room}; expected at most {room}: set a shorter length, or more positions"
-            )
-
-
-def _check_pools(config: Mapping[str, Any], recipe: str, variant: str | None) -> None:
-    """Lists of negatives have ``mining_depth`` documents, and no recipe may ask for more."""
-    options = _resolved(config, recipe, variant)
-    sources = options.get("negatives", [])
-    if not sources or options["group"] < 2:
-        return
-    depths = options["pool_from"]
-    if isinstance(depths, list) and len(depths) != len(sources):
-        raise ConfigError(
-            f"config: {_origin(config, recipe, variant, 'pool_from')}: {depths} has {len(depths)} entries, but negatives "
-            f"has {len(sources)}; expected one for each list, or a single one"
-        )
-    for depth in depths if isinstance(depths, list) else [depths]:
-        key, needed = ("pool_from", depth) if isinstance(depth, int) else ("pool", options["pool"])
-        if needed > config["mining_depth"]:
-            raise ConfigError(
-                f"config: {_origin(config, recipe, variant, key)}: {needed} documents of each list of negatives, but "
-                f"mining_depth is {config['mining_depth']}; expected at most that many: lower it, or raise mining_depth"
             )
 
 
