@@ -105,11 +105,11 @@ def test_bm25_at_a_smaller_depth_is_a_bound(root: Path) -> None:
 def test_the_sentence_counts_rows(root: Path) -> None:
     one, other = read_headlines(root, ["a", "b"])
     assert in_a_sentence([one, other]) == (
-        "In 0 of 1 rows the method is ahead of what it is compared with, in 0 it is behind, and in 1 the interval includes 0. "
-        "By the scores alone, without a test, BM25 is above both sides in 1 of the 1 rows where it was measured."
+        "The table has a row for each paper. In 0 of 1 rows the method is ahead of its baseline, in 0 it is behind, and in 1 the "
+        "95 % interval includes 0. BM25 scores higher than both in 1 of the 1 rows where it was measured (no significance test)."
     )
     ahead = one._replace(finding=one.finding._replace(low="0.001"), bm25=1.0)
-    assert in_a_sentence([ahead]).startswith("In 1 of 1 rows") and "in 0 of the 1 rows" in in_a_sentence([ahead])
+    assert "In 1 of 1 rows" in in_a_sentence([ahead]) and "in 0 of the 1 rows" in in_a_sentence([ahead])
 
 
 def test_the_picture_says_what_the_table_says(root: Path) -> None:

@@ -155,11 +155,11 @@ def headline_table(headlines: Sequence[Headline], folder: str) -> str:
         "Here, %",
         "BM25 here, %",
         "In the paper, %",
-        "Points here [95 % interval]",
-        "Test here",
+        "Difference here, points [95 % interval]",
+        "Test set here, metric",
         "Seeds",
         "Verdict",
-        "Cells",
+        "Table",
     )
     rows = [heads, (":--", ":--", "--:", "--:", "--:", "--:", ":--", "--:", ":--", ":--")]
     for headline in headlines:
@@ -192,16 +192,13 @@ def in_a_sentence(headlines: Sequence[Headline]) -> str:
     ahead = sum(headline.points[1] > 0 for headline in measured)
     behind = sum(headline.points[2] < 0 for headline in measured)
     said = (
-        f"In {ahead} of {len(measured)} rows the method is ahead of what it is compared with, in {behind} it is behind, and in "
-        f"{len(measured) - ahead - behind} the interval includes 0."
+        f"The table has a row for each paper. In {ahead} of {len(measured)} rows the method is ahead of its baseline, in "
+        f"{behind} it is behind, and in {len(measured) - ahead - behind} the 95 % interval includes 0."
     )
     known = [headline for headline in measured if headline.bm25 is not None]
     above = sum(headline.bm25 > _POINTS[headline.finding.unit] * max(headline.values) for headline in known)
     if known:
-        said += (
-            f" By the scores alone, without a test, BM25 is above both sides in {above} of the {len(known)} rows where it was "
-            "measured."
-        )
+        said += f" BM25 scores higher than both in {above} of the {len(known)} rows where it was measured (no significance test)."
     return said
 
 

@@ -149,17 +149,16 @@ def readme_section(root: Path, headlines: Sequence[Headline], folder: str, page:
     data = (
         ""
         if scale == "paper"
-        else ", with small models and substitute data sets: this says nothing about the paper's numbers, which are of the"
-        " paper's own data"
+        else ", with small models and substitute data sets: its scores neither confirm nor refute the papers' numbers"
     )
     return (
         f"![What each paper's method adds, in points: the numbers of the table below]({folder}/{HEADLINES_FILE})\n\n"
         f"{in_a_sentence(headlines)} *Here* is the `{scale}` scale{data}.\n\n"
         f"{headline_table(headlines, folder)}\n\n"
-        "Each row is one claim: what a paper's method adds to what the paper first compares it with. Of the claim's several"
-        " comparisons it shows the one with the median effect. The interval covers other test queries and, with several"
-        " seeds, other seeds. *This seed only*: one training was run, and others may differ. *≈ chance*: no better than"
-        " guessing. *≥*: BM25's MRR@10, which its MRR at a greater depth cannot be below.\n\n"
+        "Each row is one claim: what a paper's method adds to its first baseline. If a claim has several comparisons, the row"
+        " shows the one with the median difference. The interval covers other test queries and, with several seeds, other"
+        " seeds. *This seed only*: one training was run, and others may differ. *≈ chance*: no better than guessing. *≥*: only"
+        " BM25's MRR@10 was measured; its MRR at a greater depth is at least this.\n\n"
         f"{claims_sentence(root)} All of them, with tables and figures: [docs/{page}](docs/{page}). The whole"
         f" run in one page: [report.html]({folder}/report.html); its files: [{folder}]({folder}/README.md)."
     )
