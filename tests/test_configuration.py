@@ -119,8 +119,8 @@ def test_the_repositorys_configuration(config) -> None:
         (f"{ICT}.objective", [], [f"{ICT}.objective: []"]),
         (f"{ICT}.objective", ["ict", "ict"], ["non-unique"]),
         (f"{ICT}.dim", "ful", [f"{ICT}.dim: 'ful'", "allowed: full, half, quarter", "did you mean 'full'?"]),
-        (f"{ICT}.dim", DELETED, [f"{ICT}.dim", "a pair objective needs it"]),
-        (f"{MLM}.dim", "full", [f"{MLM}.dim", "only a pair objective has it"]),
+        (f"{ICT}.dim", DELETED, [f"{ICT}.dim", "required for pair objectives"]),
+        (f"{MLM}.dim", "full", [f"{MLM}.dim", "not allowed for others"]),
         (f"{MLM}.layers", DELETED, [MLM, "needs layers (deep, shallow)"]),
         ("encoders.bow-mlp-none.objective", "mlm", ["encoders.bow-mlp-none.objective", "not mlm"]),
         # recipes
@@ -235,8 +235,8 @@ def test_the_repositorys_configuration(config) -> None:
         # starts
         ("encoders.bert.start", "bse", ["encoders.bert.start: 'bse'", "hub:OWNER/NAME", "did you mean 'base'?"]),
         ("encoders.bert.start", "", ["encoders.bert.start: ''"]),
-        ("encoders.base.start", "base", ["encoders.base.start: base → base is a circle"]),
-        ("encoders.base.start", "bert", ["base → bert → base is a circle; one of them must have no start"]),
+        ("encoders.base.start", "base", ["encoders.base.start: base → base is a cycle"]),
+        ("encoders.base.start", "bert", ["base → bert → base is a cycle; one of them must have no start"]),
         ("encoders.bert.layers", "shallow", ["encoders.bert.layers: 'shallow', but its start 'base' has 'deep'"]),
         (f"{MLM}.layers", "scrach", [f"{MLM}.layers: 'scrach'", "deep, shallow"]),
         ("encoders.bert.layers", DELETED, ["encoders.bert.layers: None, but its start 'base' has 'deep'"]),
@@ -520,7 +520,7 @@ def test_starts_from_outside(config, start: str) -> None:
 def test_a_chain_of_starts(config) -> None:
     third = {"body": "transformer", "layers": "deep", "start": "bert", "objective": "condenser", "budget": "continued"}
     load(changed(config, "encoders.third", third))
-    with pytest.raises(ConfigError, match="base → third → bert → base is a circle"):
+    with pytest.raises(ConfigError, match="base → third → bert → base is a cycle"):
         load(changed(changed(config, "encoders.third", third), "encoders.base.start", "third"))
 
 

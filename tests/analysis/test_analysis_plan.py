@@ -148,4 +148,4 @@ def test_the_program_refuses(program, saved, articles, tmp_path: Path) -> None:
     assert done.returncode == 1 and not out.exists() and "Traceback" not in done.stderr
     assert done.stderr.splitlines()[-1].startswith("DataError: ") and "have one" in done.stderr
     done = program(script, "decoder_states", *words, directory, "--out", out)
-    assert done.returncode == 1 and "ConfigError: options read side by side" in done.stderr
+    assert done.returncode == 1 and "ConfigError: paired options" in done.stderr

@@ -264,7 +264,7 @@ def test_test_paragraphs_of_tasks_and_collections(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"x\.json: TypeError: a title or context is not text"):
         measure_overlap(built, tmp_path / "x.json")
     (tmp_path / "x.json").write_text("[" * 100_000)
-    with pytest.raises(DataError, match=r"x\.json: not valid JSON: too many values within each other"):
+    with pytest.raises(DataError, match=r"x\.json: not valid JSON: values nested too deeply"):
         measure_overlap(built, tmp_path / "x.json")
     with pytest.raises(DataError, match="no paragraph in it"):
         measure_overlap(built, squad(tmp_path / "none.gz", []))

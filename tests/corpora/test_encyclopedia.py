@@ -157,7 +157,7 @@ def test_leads(tmp_path: Path, leads_file: Path) -> None:
         (b'{"A": {"text": "x"}}', "entry 'A' has no text field 'extract'"),
         (b'{"A": {"extract": "x", "description": 5}}', "entry 'A': description '5'; expected text"),
         (b'{"A": {"extract": "x", "topic": ["y"]}}', "entry 'A': topic .*; expected text"),
-        (b"[" * 100_000, "leads.json: not valid JSON: too many values within each other"),
+        (b"[" * 100_000, "leads.json: not valid JSON: values nested too deeply"),
         (b'{"A": ' + b"1" * 5_000 + b"}", "line 1, column 7: a number of 5,000 digits"),
         (b'{"A": {"extract": "\\ud800"}}', "line 1, column 20: .*surrogate pair"),
         (b'{"\xff": 1}', "line 1, byte 3: 0xff is not UTF-8"),

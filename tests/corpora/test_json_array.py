@@ -83,14 +83,14 @@ def test_messages(tmp_path: Path) -> None:
     assert "found ''; expected a JSON array" in message(path, b"  ")
     cut = message(path, b'[1,\n{"a": 2},\n{"question": "wh', block=4)
     assert 'element 2, from line 3: the file ends within it; found \'{"question": "wh\'' in cut
-    assert "element 1, from line 1: found '2' behind the element before it" in message(path, b"[1 2]")
+    assert "element 1, from line 1: found '2' after an element" in message(path, b"[1 2]")
     assert "element 1, from line 2: not JSON" in message(path, b'[1,\n{a: 2}, {"b": 1}]')
     assert "element 1, from line 1: not JSON" in message(path, b"[1,]")
     assert "'x' after the end of the array" in message(path, b"[1] x")
-    assert "found '' behind the element before it" in message(path, b"[1, 2")
+    assert "found '' after an element" in message(path, b"[1, 2")
     assert "more than 50 characters" in message(path, b'["' + b"x" * 500 + b'"]', longest=50, block=16)
     assert "within bytes 1 to 6: not UTF-8" in message(path, b'["\xe9 "]')
-    assert "too many values within each other" in message(path, b"[" + b"[" * 100_000 + b"]" * 100_001)
+    assert "values nested too deeply" in message(path, b"[" + b"[" * 100_000 + b"]" * 100_001)
     digits = message(path, b'[1,\n{"question": ' + b"9" * 5_000 + b"}]")
     assert "element 1, from line 2: a number of more than 4,300 digits" in digits
 

@@ -38,8 +38,8 @@ def test_what_only_looks_like_a_fault(tmp_path: Path, text: bytes) -> None:
     [
         (b'{\n"a": oops}', "line 2, column 6: not valid JSON: Expecting value; expected a value"),
         (b"", "line 1, column 1: not valid JSON"),
-        (b"[" * 100_000, "too many values within each other"),
-        (b'{"a":' * 100_000, "too many values within each other"),
+        (b"[" * 100_000, "values nested too deeply"),
+        (b'{"a":' * 100_000, "values nested too deeply"),
         (
             b'["' + b"7" * 6_000 + b'",\n' + b"1" * 5_000 + b"]",
             "line 2, column 1: a number of 5,000 digits, at most 4,300",

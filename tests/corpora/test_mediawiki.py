@@ -174,7 +174,7 @@ def test_what_a_page_says_of_itself_counts(tmp_path: Path) -> None:
         ("<ns>0</ns><id>1x</id>", {}, ["page 'Rome': <id> is '1x'; expected a whole number of at most"]),
         (f"<ns>0</ns><id>{10**23}</id>", {}, [f"<id> is '{10**23}'", "at most 9,223,372,036,854,775,807"]),
         (f"<ns>0</ns><id>{'9' * 5000}</id>", {}, ["<id> is '9999"]),
-        ("<id>1</id>", {"siteinfo": "<siteinfo/>"}, ["'Rome' has no <ns>, and the dump no <siteinfo><namespaces>"]),
+        ("<id>1</id>", {"siteinfo": "<siteinfo/>"}, ["'Rome' has no <ns>, and the dump lacks <siteinfo><namespaces>"]),
         ("<ns>0</ns>", {"siteinfo": NAMESPACES.replace('"10"', '"x"')}, ["<namespace key='x'>Template"]),
         ("<ns>0</ns>", {"begin": '<?xml version="1.0" encoding="foo"?>'}, ["unknown encoding: foo", "expected UTF-8"]),
         ("<ns>0</ns>", {"begin": '<?xml version="1.0" encoding="utf-7"?>'}, ["encoding", "expected UTF-8"]),

@@ -231,7 +231,7 @@ def test_quoted_fields(tmp_path: Path) -> None:
     assert [number for number, _ in found] == [1, 2, 4, 5]
     for bad in ('1\ta\tb\n2\t"never closed\tc\n3\td\te\n', '1\ta\tb\n2\t"closed" early\tc\n'):
         text = message(lambda bad=bad: list(read_columns(write(tmp_path, bad), ["a", "b", "c"], Form(quoted=True))))
-        assert "line 2: the quotes of this record do not fit" in text
+        assert "line 2: the quotes in this record do not match" in text
 
 
 def test_warnings_keep_the_first_example() -> None:

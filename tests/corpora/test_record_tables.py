@@ -84,7 +84,7 @@ def test_rows_without_ids_are_numbered_over_all_files(tmp_path: Path) -> None:
         ("a.csv", b"", "a.csv: no column of texts among none"),
         ("a.csv", b"id,text\n,words\n", "a.csv: row 2: no id in column 'id'; expected one in every row"),
         ("a.csv", b"id,text\n1,a,b\n", "a.csv: line 2: 3 fields; expected 2"),
-        ("a.csv", b'id,text\n1,"a\n', "a.csv: line 2: the quotes of this record do not fit"),
+        ("a.csv", b'id,text\n1,"a\n', "a.csv: line 2: the quotes in this record do not match"),
         ("a.csv", b"id,text\n1,\xff\n", "a.csv: line 2, byte 3: 0xff is not UTF-8"),
         ("a.csv", b"id,te\rxt\n1,a\n", "a.csv: line 1: .*; expected a header with the names of the columns"),
         (

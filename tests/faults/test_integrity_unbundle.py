@@ -217,7 +217,7 @@ def test_an_index_that_is_none(home: Path, there: Path, change: dict[str, Any] |
         (b"\xff\xfe", "is not UTF-8"),
         (b"[]", "top level"),
         (b"{}", "required property"),
-        (b"[" * 100_000, "too many values within each other"),
+        (b"[" * 100_000, "values nested too deeply"),
         (b'{"jobs": ' + b"9" * 5000 + b"}", "a number of 5,000 digits"),
     ],
 )

@@ -177,7 +177,7 @@ def test_from_scratch_twice(store, tmp_path: Path, objective: dict) -> None:
 def test_no_training_is_the_initialisation(store, tmp_path: Path) -> None:
     chosen = options({"name": "none"})
     with pytest.raises(
-        ConfigError, match="objective 'none' with a budget; expected a budget for every objective but none"
+        ConfigError, match="objective 'none' with a budget; expected a budget for every objective except 'none'"
     ):
         run(store, tmp_path, chosen)
     del chosen["budget"]

@@ -68,7 +68,7 @@ def test_the_picture_says_what_it_shows(figure, points):
         "Entropy (nats)",
         "(a) Scores, as published",
         "not-run, the demo scale has no data set for the role trivia",
-        "not-run, the analysis attention_entropy of the demo scale is not of nobody",
+        "not-run, the analysis attention_entropy of the demo scale excludes nobody",
     ):
         assert expected in flat, expected
     assert {"Ours", "Other", "before", "after", "change", "10%", "50%", "100%"} <= set(words.split("\n"))

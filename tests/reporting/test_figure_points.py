@@ -134,7 +134,7 @@ def test_what_the_scale_does_not_make_is_not_run_and_says_why(tmp_path):
         "",
         "the demo scale has no data set for the role trivia",
     )
-    assert nobody.status == "not-run" and "attention_entropy of the demo scale is not of nobody" in nobody.note
+    assert nobody.status == "not-run" and "attention_entropy of the demo scale excludes nobody" in nobody.note
     points = points_of(tmp_path, encoders=frozenset({"other"}))
     assert points["a", "ours", "10%"].note == "encoder ours is not configured at the demo scale"
     assert points["a", "ours", "10%"].published == "0.30"

@@ -555,12 +555,12 @@ GOOD = {"cells": [{"row": "a", "column": "x"}, {"row": "b", "column": "x"}]}
     [
         ({"type": "larger"}, "check.type is 'larger'; expected one of greater"),
         ({"smallest_effect": "small"}, "smallest_effect is 'small'"),
-        ({"smallest_effect": -1}, "smallest_effect is -1; of type greater expected"),
+        ({"smallest_effect": -1}, "smallest_effect is -1; type greater expects"),
         (
             {"smallest_effect": "5%", "type": "correlation", "with": [1, 2]},
-            "of type correlation expected a plain number",
+            "type correlation expects a plain number",
         ),
-        ({"type": "near", "at_most": 2}, "check.at_most is 2 of type near"),
+        ({"type": "near", "at_most": 2}, "check.at_most is 2 for type near"),
         ({"both_gain": True}, "check.both_gain is for type gap"),
         ({"needs": {"needs_train": "1K"}}, "needs_train is '1K'"),
         ({"needs": {"needs_original": ["nq"]}}, "needs_original and because belong together"),
@@ -568,7 +568,7 @@ GOOD = {"cells": [{"row": "a", "column": "x"}, {"row": "b", "column": "x"}]}
         ({"shares": 1}, "unknown key 'shares'; .*did you mean 'share'"),
         ({"with": [1, 2]}, "check.with is"),
         ({"type": "correlation", "with": [1]}, "check.with has 1 numbers for 2 cells"),
-        ({"type": "gap"}, "2 cells; of type gap expected groups of 4"),
+        ({"type": "gap"}, "2 cells; type gap expects groups of 4"),
         ({"cells": [{"row": "a"}, {"row": "b"}]}, "no key 'column'"),
         (
             {"cells": [{"row": ["a", "b"], "column": "x"}, {"row": ["a", "b", "c"], "column": "x"}]},

@@ -149,7 +149,7 @@ def blank_beside_dev(folder: Path) -> None:
         (change("corpus.jsonl", '{"_id": "a", "text": null}\n'), "line 1: 'text' is NoneType 'None'; expected a text"),
         (change("corpus.jsonl", '{"_id": "a", "text": ["b"]}\n'), "corpus.jsonl: line 1: 'text' is list .*; expected a text"),
         (change("corpus.jsonl", '{"_id": "a", "title": 5, "text": "b"}\n'), "line 1: 'title' is int '5'; expected a text"),
-        (change("corpus.jsonl", BLANK), "corpus.jsonl: none of its 30 documents has a text beside headings"),
+        (change("corpus.jsonl", BLANK), "corpus.jsonl: none of its 30 documents has text besides headings"),
         (change("queries.jsonl", '{"_id": "q1", "text": " "}\n{"_id": 2, "text": "x"}\n'), r"0 of its 1 .*\(1 have no text"),
         (change("queries.jsonl", '{"_id": "q1", "text": 1}\n{"_id": 2, "text": "x"}\n'), "line 1: 'text' is int '1'; expected"),
         # judgements

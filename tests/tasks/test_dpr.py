@@ -157,7 +157,7 @@ def test_messages(files: dict[str, Path], tmp_path: Path) -> None:
         ("id\ttitle\ttext\n", "line 1: header 'id', 'title', 'text'; expected 'id', 'text', 'title'"),
         ("id\ttext\ttitle\n1\ta\n", "line 2: 2 fields; expected 3"),
         ("id\ttext\ttitle\n \ta\tb\n", "line 2: id ' '; expected the number of a passage"),
-        ('id\ttext\ttitle\n1\t"a\tb\n2\tc\td\n', "line 2: the quotes of this record do not fit"),
+        ('id\ttext\ttitle\n1\t"a\tb\n2\tc\td\n', "line 2: the quotes in this record do not match"),
     ]:
         path.write_text(text)
         with pytest.raises(DataError, match=f"passages.tsv: {part}"):

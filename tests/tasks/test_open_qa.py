@@ -96,7 +96,7 @@ BAD = {
     "question ''; expected text": "\t['a']",
     "1 fields; expected 2": "q",
     "3 fields; expected 2": "q\t['a']\t1",
-    "the quotes of this record do not fit": "\"q\" and\t['a']",
+    "the quotes in this record do not match": "\"q\" and\t['a']",
     "answers 'Rome'; expected a list": '{"question": "q", "answer": "Rome"}',
     "the keys are 'question', 'id'; expected 'question' and 'answer'": '{"question": "q", "id": 1}',
     "question None; expected text": '{"question": null, "answer": ["a"]}',

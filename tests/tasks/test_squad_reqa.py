@@ -226,7 +226,7 @@ def test_not_json_names_the_line(squad_file: Callable[..., Path], tokenizer: Tok
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        ("[" * 100_000, "too many values within each other"),
+        ("[" * 100_000, "values nested too deeply"),
         ('{"data":\n' + "1" * 5_000 + "}", "line 2, column 1: a number of 5,000 digits"),
         ('{"data": [{"title": "\\ud800"}]}', r"line 1, column 22: \ud800 without the other half of its surrogate pair"),
     ],

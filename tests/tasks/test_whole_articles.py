@@ -107,5 +107,5 @@ def test_an_article_without_a_passage_is_not_drawn(
 
 
 def test_articles_need_a_corpus(files: dict[str, Path], tokenizer: Tokenizer, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="expected open"):
+    with pytest.raises(ConfigError, match="give open"):
         build_squad(files, Target(tokenizer, tmp_path / "task", SIZES, 1), articles=True)

@@ -55,7 +55,7 @@ def test_task(tmp_path: Path, tokenizer: Tokenizer) -> None:
             r"line 1: header 'Sentence1,Sentence2\\r,Sentence3'; expected columns",
         ),
         (written(("a", "b", "c")) + "x,a,b,c\n", r"line 3: 4 fields; expected 5"),
-        (written(("a", "b", "c")) + 'x,"a,b,c,d\n', r"line 3: the quotes of this record do not fit"),
+        (written(("a", "b", "c")) + 'x,"a,b,c,d\n', r"line 3: the quotes in this record do not match"),
     ],
 )
 def test_bad_files(content: str, message: str, tmp_path: Path, tokenizer: Tokenizer) -> None:

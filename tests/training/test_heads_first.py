@@ -84,5 +84,5 @@ def test_what_is_refused(store) -> None:
             OptimiserConfig(**{"steps": 7, "learning_rate": 1.0, "heads_steps": 3} | wrong)
     objective = make("mlm", store, BUDGETS[0])
     del objective.module["mlm"]
-    with pytest.raises(ConfigError, match="trains nothing beside the body; expected 0"):
+    with pytest.raises(ConfigError, match="trains nothing besides the body; expected 0"):
         train(objective, CONFIG, RunSettings(CPU, 1))

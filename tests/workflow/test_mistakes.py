@@ -67,7 +67,7 @@ def complaint(ended) -> str:
             ["encoders.retromae.options.decoder_rat", "did you mean 'decoder_rate'"],
         ),
         ("encoders={retromae: {preset: papre}}", ["encoders.retromae.preset", "did you mean 'paper'"]),
-        ("encoders={base: {start: retromae}}", ["encoders.base.start", "base → retromae → base is a circle"]),
+        ("encoders={base: {start: retromae}}", ["encoders.base.start", "base → retromae → base is a cycle"]),
         (
             "scales={demo: {pretraining: {budgets: {base: {step: 3}}}}}",
             ["scales.demo.pretraining.budgets.base.step", "unknown key", "did you mean 'steps'"],

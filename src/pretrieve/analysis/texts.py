@@ -57,7 +57,7 @@ def _long_articles(store: TokenStore, length: int, least: int) -> tuple[np.ndarr
     bounds = np.asarray(store.sentence_starts[first])
     room, words = np.diff(bounds), length - SPECIAL_TOKENS
     if words < 1:
-        raise DataError(f"a text of {length} tokens has no word beside [CLS] and [SEP]; set a length of 3 at least.")
+        raise DataError(f"a text of {length} tokens has no word besides [CLS] and [SEP]; set a length of at least 3.")
     long = np.flatnonzero(room >= words)
     if len(long) < least:
         longest = f"at most {np.sort(room)[-least] + SPECIAL_TOKENS}" if len(room) >= least else "with a larger corpus"

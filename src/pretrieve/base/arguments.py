@@ -56,7 +56,7 @@ def add_threads(parser: argparse.ArgumentParser) -> None:
 def add_device(parser: argparse.ArgumentParser) -> None:
     """What :func:`pretrieve.training.device.choose_device` is told."""
     add_threads(parser)
-    parser.add_argument("--precision", default="auto", help="fp32 or bf16; auto: what the processor is fast at")
+    parser.add_argument("--precision", default="auto", help="fp32 or bf16; auto: whichever the processor runs faster")
 
 
 def add_training(parser: argparse.ArgumentParser) -> None:
@@ -65,7 +65,7 @@ def add_training(parser: argparse.ArgumentParser) -> None:
     add_device(parser)
     required(parser, Path, checkpoints="directory of the checkpoints that a killed run continues from")
     seconds = os.environ.get("PRETRIEVE_CHECKPOINT_SECONDS", "60")
-    parser.add_argument("--checkpoint-seconds", type=float, default=seconds, help="from one to the next")
+    parser.add_argument("--checkpoint-seconds", type=float, default=seconds, help="between two checkpoints")
 
 
 def add_mirror(parser: argparse.ArgumentParser) -> None:

@@ -213,4 +213,4 @@ def one_each(**lists: list) -> None:
     """
     if len({len(values) for values in lists.values()}) > 1:
         counts = ", ".join(f"--{name} has {len(values)}" for name, values in lists.items())
-        raise ConfigError(f"options read side by side need equally many values: {counts}. Give one value for each run.")
+        raise ConfigError(f"paired options need the same number of values: {counts}. Give one value for each run.")

@@ -35,9 +35,7 @@ def factor(environment: Mapping[str, str] = os.environ) -> float:
     except ValueError:
         value = math.nan
     if not 0 < value < math.inf:
-        raise ConfigError(
-            f"{FACTOR}={text!r}: expected a number above 0, such as 10: how many times as large files may be."
-        )
+        raise ConfigError(f"{FACTOR}={text!r}: expected a number above 0, such as 10: the limits are multiplied by it.")
     return value
 
 
@@ -54,6 +52,6 @@ def unpacked_limit(packed: int) -> int:
 def too_large(what: object, found: int, limit: int, why: str) -> DataError:
     """The error for a file that has ``found`` bytes or more; ``why`` says where the limit is from."""
     return DataError(
-        f"{what}: {found:,} bytes or more; the limit is {limit:,}, {why}. If you trust it, set {FACTOR} to how many times as "
-        "large files may be, such as 10."
+        f"{what}: {found:,} bytes or more; the limit is {limit:,}, {why}. If you trust it, set {FACTOR} to a factor for "
+        "the limit, such as 10."
     )

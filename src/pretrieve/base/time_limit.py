@@ -56,7 +56,7 @@ def time_limit(what: object, size: int) -> Iterator[None]:
     except _Rung:
         raise TooSlow(
             f"{what}: not read after {seconds:g} seconds of computing, far more than a file of {size:,} bytes takes. If you "
-            f"trust it, set {FACTOR} to how many times as long it may take, such as 10."
+            f"trust it, set {FACTOR} to a factor for the limit, such as 10."
         ) from None
     finally:
         signal.signal(signal.SIGVTALRM, before)

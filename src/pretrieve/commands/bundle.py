@@ -13,9 +13,7 @@ from pretrieve.operations.bundle.pack import LIMIT_MIB, pack, report
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_run(parser)
     parser.add_argument("--files", nargs="*", default=[], metavar="METRICS", help="single scores: metrics files")
-    parser.add_argument(
-        "--limit", type=float, default=LIMIT_MIB, help="MiB; what does not fit is not packed, and named"
-    )
+    parser.add_argument("--limit", type=float, default=LIMIT_MIB, help="MiB; what does not fit is listed, not packed")
     parser.add_argument("--cores", type=int, default=1, help="for building the data")
     parser.add_argument("--out", type=Path, help="results/bundles/SCALE.tar.xz, unless given")
 

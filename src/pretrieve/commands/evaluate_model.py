@@ -55,7 +55,7 @@ def main(options: argparse.Namespace) -> None:
             if abs(value - one.scores[metric]) > SAME:
                 raise DataError(
                     f"{one.task}: {metric} is {one.scores[metric]:.5f} by mteb and {value:.5f} here; expected a difference of "
-                    f"{SAME} at most. Documents with equal scores, which each orders in its own way, can make a larger one."
+                    f"{SAME} at most. Tied documents, which the two may order differently, can cause a larger one."
                 )
 
 

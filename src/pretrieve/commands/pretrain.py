@@ -27,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     required(parser, Path, out="")
     parser.add_argument("--snapshots", nargs="*", type=Path, default=[], help="directories for intermediate weights")
-    parser.add_argument("--at", nargs="*", type=float, default=[], help="the share of the steps of each of them")
+    parser.add_argument("--at", nargs="*", type=float, default=[], help="share of the steps before each snapshot")
 
 
 def main(arguments: argparse.Namespace, stop: Callable[[], bool] | None = None) -> None:

@@ -24,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--search", type=json_object, default={}, help="JSON: index, joint_candidates")
     parser.add_argument("--depth", type=int, default=100)
     parser.add_argument("--mining-depth", type=int, default=200)
-    parser.add_argument("--vectors-code", default="", help="what stands for the code that vectors are made by")
+    parser.add_argument("--vectors-code", default="", help="identifies the code that makes the vectors")
     add_device(parser)
 
 

@@ -135,7 +135,7 @@ def _page(path: Path, element: ElementTree.Element, namespaces: Mapping[str, int
     if namespace is None:
         if not namespaces:
             raise DataError(
-                f"{path}: page {title!r} has no <ns>, and the dump no <siteinfo><namespaces> to tell its namespace by; "
+                f"{path}: page {title!r} has no <ns>, and the dump lacks <siteinfo><namespaces> to derive its namespace; "
                 f"expected one of the two, as in every MediaWiki export: fetch another one."
             )
         name, colon, _ = title.partition(":")

@@ -139,8 +139,9 @@ def _best_epochs(run: FineTuning, out: Path, seconds: float, stop: Callable[[], 
                 looks = json.loads((work / "made/pretrieve.json").read_text(encoding="utf-8")).get("validation")
                 if not looks:
                     raise DataError(
-                        f"{run.task}: size {run.size} has no validation example, and few_epochs={run.options['epochs']} are "
-                        "chosen from by validation loss; take a larger training-set size, or set few_epochs: []."
+                        f"{run.task}: size {run.size} has no validation example to choose among "
+                        f"few_epochs={run.options['epochs']} by validation loss; take a larger training-set size, or set "
+                        "few_epochs: []."
                     )
                 done = {"key": key, "loss": looks[-1]["loss"], "tokens": outcome.tokens, "wall_s": outcome.wall_s}
                 write_json(note, done)

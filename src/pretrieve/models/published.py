@@ -149,7 +149,7 @@ def _recognise(state: dict[str, torch.Tensor], shown: dict[str, Any], said: dict
             rest = {n.removeprefix(root): t for n, t in state.items() if n.removeprefix(prefix) not in body}
             return Published(FAIRSEQ, fairseq_shape(body, shown, said), body, rest)
     raise DataError(
-        "no encoder that is known: expected the names of BERT, RoBERTa, ELECTRA, ERNIE, T5 or fairseq, found "
+        "unknown encoder: expected the names of BERT, RoBERTa, ELECTRA, ERNIE, T5 or fairseq, found "
         f"{_listed(sorted(state))}"
     )
 

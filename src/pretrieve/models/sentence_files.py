@@ -162,7 +162,7 @@ def check_directory(directory: Path, known: Container[str]) -> None:
     ]
     for module in [*modules, *routed]:
         if not module.place.is_dir() and module.kind != "Normalize":  # it has no files, and git keeps no empty folder
-            raise DataError(f"{directory / MODULES}: {module.kind} is in {module.place}, where no folder is.")
+            raise DataError(f"{directory / MODULES}: {module.kind} needs the folder {module.place}, which is missing.")
         if (adapter := module.place / "adapter_config.json").exists():
             base = str(read_object(adapter).get("base_model_name_or_path"))[:80]
             raise DataError(f"{adapter}: an adapter of {base!r}; expected a whole model: merge the two, and save that.")

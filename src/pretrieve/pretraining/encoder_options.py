@@ -88,7 +88,7 @@ class EncoderOptions:
         if (name == "none") != (self.budget is None):
             raise ConfigError(
                 f"encoder options: objective {name!r} with {'no budget' if self.budget is None else 'a budget'}; expected a "
-                "budget for every objective but none."
+                "budget for every objective except 'none'."
             )
 
     @classmethod

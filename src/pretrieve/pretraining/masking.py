@@ -53,7 +53,7 @@ class Masking:
         if not (0 < self.rate < 1 and min(self.mask, self.random) >= 0 and self.mask + self.random <= 1):
             raise ConfigError(
                 f"masking: rate={self.rate}, mask={self.mask}, random={self.random}; expected 0 < rate < 1 and "
-                "shares that are not negative and at most 1 together."
+                "nonnegative shares that sum to at most 1."
             )
 
     def wanted(self, ordinary: np.ndarray) -> np.ndarray:

@@ -211,11 +211,11 @@ class _Part:
     def writing(self, start: int, headers: Any) -> Any:
         """The file, open after its first ``start`` bytes; the version is written down first."""
         if start > self.size:
-            raise _Cut(f"the server goes on at byte {start:,}, {self.size:,} are there")
+            raise _Cut(f"the server resumed at byte {start:,}, but {self.size:,} were received")
         version = {"url": self._url, "etag": headers.get("ETag"), "modified": headers.get("Last-Modified")}
         if start and version != self._version:
             self.forget()
-            raise _Cut("the server went on with another version")
+            raise _Cut("the server resumed with another version")
         self._version = version
         self._state.write_text(json.dumps(self._version), encoding="utf-8")
         stream = open(self.path, "r+b" if self.path.exists() else "wb")  # noqa: SIM115 - the caller closes it

@@ -58,7 +58,7 @@ def read_json(path: Path | str, expected: str, most: int = 0) -> Any:
             f"{path}: line {error.lineno}, column {error.colno}: not valid JSON: {error.msg}; {advice}"
         ) from None
     except RecursionError:
-        raise DataError(f"{path}: not valid JSON: too many values within each other; {advice}") from None
+        raise DataError(f"{path}: not valid JSON: values nested too deeply; {advice}") from None
     except ValueError:  # the only one that is not a JSONDecodeError: a number longer than Python reads
         most = sys.get_int_max_str_digits()
         number = re.compile(rf'"(?:[^"\\]|\\.)*+"|(\d{{{most + 1},}})')
@@ -178,7 +178,7 @@ def _elements(text: _Text, longest: int) -> Iterator[tuple[int, Any]]:
     while (found := text.skip_blanks()) != "]":
         if number:
             if found != ",":
-                raise _fault(text, number, f"found {found!r} behind the element before it; expected ',' or ']'")
+                raise _fault(text, number, f"found {found!r} after an element; expected ',' or ']'")
             text.place += 1
             if text.skip_blanks() == "]":
                 raise _fault(text, number, "not JSON (',' in front of the end of the array)")
@@ -195,7 +195,7 @@ def _element(text: _Text, number: int, longest: int) -> Any:
         try:
             value, end = decoder.raw_decode(text.text, text.place)
         except RecursionError:
-            raise _fault(text, number, "too many values within each other") from None
+            raise _fault(text, number, "values nested too deeply") from None
         except json.JSONDecodeError as error:
             # It may only be that the rest of the element is not read yet.
             if len(text.text) - text.place > longest:

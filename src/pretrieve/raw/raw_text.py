@@ -268,7 +268,7 @@ def _quoted(path: Path, lines: Iterator[Line], separator: str, longest: int) -> 
             begin = reader.line_num + 1
     except csv.Error as error:
         raise DataError(
-            f"{path}: line {begin}: the quotes of this record do not fit ({error}, line {reader.line_num}); expected fields "
+            f"{path}: line {begin}: the quotes in this record do not match ({error}, line {reader.line_num}); expected fields "
             f"separated by {separator!r}, a quote within a quoted field written twice."
         ) from None
 

@@ -188,7 +188,7 @@ def parse_number(text: str) -> float:
     """
     match = _NUMBER.fullmatch(text)
     if not match:
-        raise ValueError(f"{text!r} is not a number as tables print it; expected such as 41.86, 97,888 or 11.2B")
+        raise ValueError(f"{text!r} is not a number; expected one such as 41.86, 97,888 or 11.2B")
     value = float(match[1].replace(",", ""))
     # 11.2 × 10⁹ is 11199999999.999998 in binary; what has a suffix is a whole number, or nearly. The rest stays as it is.
     return round(value * _FACTOR[match[2]], 3) if match[2] else value

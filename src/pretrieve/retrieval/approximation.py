@@ -57,9 +57,7 @@ def search_index(
         when ``depth`` is below 1, or ``candidates`` below ``depth``.
     """
     if depth < 1 or (candidates is not None and candidates < depth):
-        raise ConfigError(
-            f"index search: depth={depth}, candidates={candidates}; expected 1 or more, and as many candidates as hits."
-        )
+        raise ConfigError(f"index search: depth={depth}, candidates={candidates}; expected 1 <= depth <= candidates.")
     if (index.ntotal, index.d) != (scorer.rows, scorer.dim):
         raise DataError(
             f"index search: {scorer.rows} rows of {scorer.dim}, but the index has {index.ntotal} of {index.d}; "

@@ -220,7 +220,7 @@ def _write_index(documents: Iterable[tuple[str, str]], directory: Path, threads:
         while batch := next_batch():
             for doc_id, text in batch:
                 if not isinstance(doc_id, str) or not doc_id:
-                    raise DataError(f"document {doc_id!r}: found this id, expected a non-empty string.")
+                    raise DataError(f"document id {doc_id!r}: expected a non-empty string.")
                 if not isinstance(text, str):
                     raise DataError(f"document '{doc_id}': its text is {text!r}, expected a string ('' for none).")
                 try:

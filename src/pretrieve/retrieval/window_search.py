@@ -112,7 +112,7 @@ def check_documents(documents: np.ndarray, rows: int, doc_ids: Sequence[str]) ->
     documents = np.asarray(documents, dtype=np.int64)
     if documents.shape != (rows,):
         raise DataError(
-            f"MaxP: a document is named for {documents.shape} rows, expected ({rows},), one for each window; "
+            f"MaxP: window documents of shape {documents.shape}, expected ({rows},), one for each window; "
             "embed this corpus again."
         )
     if rows and not (documents.min() >= 0 and documents.max() < len(doc_ids)):

@@ -101,7 +101,7 @@ def _drawn(size: str, value: Size, train: int, valid: int) -> tuple[int, int]:
         count = int(value) - held_out
     if count > train or held_out > valid or count < 2 or held_out < 1:
         raise ConfigError(
-            f"size '{size}': {value} needs {count} examples that train and {held_out} that validate, at least 2 and 1; "
+            f"size '{size}': {value} needs {count} training and {held_out} validation examples, at least 2 and 1; "
             f"{available}. Give another size, or build the task from more articles."
         )
     return count, held_out

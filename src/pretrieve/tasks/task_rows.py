@@ -105,8 +105,8 @@ def check_rows(
         listed = set(ids)
         if len(ids) != len(listed) or not listed <= known:
             raise DataError(
-                f"size '{size}' lists {len(ids)} queries, of which {len(listed & known)} are different ones of the task's "
-                f"{len(known)}; each belongs there once at most."
+                f"size '{size}' lists {len(ids)} queries, of which {len(listed & known)} are distinct queries of the task's "
+                f"{len(known)}; list each at most once."
             )
 
 

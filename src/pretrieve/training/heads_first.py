@@ -35,7 +35,7 @@ class Phases:
         self._body = [one for name, one in trained if "body" in name.split(".")]
         if config.heads_steps and len(self._body) == len(trained):
             raise ConfigError(
-                f"heads_steps: {config.heads_steps}, but this objective trains nothing beside the body; expected 0."
+                f"heads_steps: {config.heads_steps}, but this objective trains nothing besides the body; expected 0."
             )
         self._freeze(first < config.heads_steps)
         self.optimiser = make_optimiser(module, config)

@@ -250,10 +250,10 @@ def _check_encoder(name: str, encoder: Mapping[str, Any], config: Mapping[str, A
         raise _refuse_objective(f"encoders.{name}.objective", objective)
     if "." in name or (encoder["body"] == "transformer" and "layers" not in encoder and "start" not in encoder):
         raise ConfigError(
-            f"{where}: a transformer needs layers (deep, shallow), or a start to take them from, and a name has no dot"
+            f"{where}: a transformer needs layers (deep, shallow) or a start with them; names must have no dot"
         )
     if contrastive != ("dim" in encoder):
-        raise ConfigError(f"{where}.dim: a pair objective needs it, and only a pair objective has it")
+        raise ConfigError(f"{where}.dim: required for pair objectives, not allowed for others")
     room = scale["body"]["max_positions"]
     span = 0 if contrastive else objective_options(config, name).get("span_length", 0)
     if span > room:
@@ -263,10 +263,10 @@ def _check_encoder(name: str, encoder: Mapping[str, Any], config: Mapping[str, A
         )
     if "length" in encoder and (contrastive or objective == "none" or encoder["length"] > room):
         raise ConfigError(
-            f"{where}.length: {encoder['length']}; only an objective on single texts has it, and body.max_positions is {room}"
+            f"{where}.length: {encoder['length']}; for single-text objectives only, at most body.max_positions={room}"
         )
     if encoder["body"] == "bow-mlp" and not contrastive and objective != "none":
-        raise ConfigError(f"{where}.objective: a bow-mlp has no states to predict words from; not {objective}")
+        raise ConfigError(f"{where}.objective: {objective} predicts words from states, which a bow-mlp lacks")
     budgets = scale["pretraining"]["budgets"]
     if objective == "none":
         if "budget" in encoder:
@@ -279,9 +279,7 @@ def _check_encoder(name: str, encoder: Mapping[str, Any], config: Mapping[str, A
             allowed = [*config["encoders"], "hub:OWNER/NAME", "package:NAME", "dir:PATH"]
             raise not_allowed(f"encoders.{seen[-1]}.start", start, allowed)
         if start in seen:
-            raise ConfigError(
-                f"{where}.start: {' → '.join([*seen, start])} is a circle; one of them must have no start"
-            )
+            raise ConfigError(f"{where}.start: {' → '.join([*seen, start])} is a cycle; one of them must have no start")
         for key in ("body", "layers"):
             if config["encoders"][start].get(key) != encoder.get(key):
                 raise ConfigError(

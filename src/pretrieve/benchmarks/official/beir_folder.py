@@ -239,7 +239,7 @@ def _look_at_documents(path: Path, whole: bool) -> _Documents:
         raise DataError(f'{path}: has no document; expected lines such as {{"_id": "1", "title": "…", "text": "…"}}.')
     if whole and not has_text:
         raise DataError(
-            f"{path}: none of its {len(found.ids):,} documents has a text beside headings; expected texts to train on."
+            f"{path}: none of its {len(found.ids):,} documents has text besides headings; expected texts to train on."
         )
     least = max(1, ENOUGH * looked)
     found.has_sections, found.has_sentences = sections >= least, sentences >= least

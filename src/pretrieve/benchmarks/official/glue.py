@@ -78,7 +78,7 @@ def read_glue(path: Path, task: str, warnings: Warnings) -> Iterator[Record]:
     if layout.label not in header:
         raise DataError(
             f"{path}: line 1: no column {layout.label!r}; the line has {', '.join(map(repr, header))}. GLUE's test "
-            "sets have no labels: give the dev file, which tests here."
+            "sets have no labels: give the dev file instead."
         )
     names = (*layout.texts, layout.label, *([layout.record_id] if layout.record_id else ()))
     rows = read_named(path, names, warnings, header, skip_broken=layout.broken)

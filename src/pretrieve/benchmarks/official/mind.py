@@ -105,7 +105,7 @@ def _clicked(path: Path, line: int, impressions: str) -> list[tuple[str, int]]:
         if label not in ("0", "1") or not news_id:
             raise DataError(
                 f"{path}: line {line}: impression {shown!r}; expected a news id that ends in -1 (clicked) or -0. "
-                "Without them this is MIND's test set, which has no labels: give the dev set, which tests here."
+                "Without them this is MIND's test set, which has no labels: give the dev set instead."
             )
         found.append((news_id, int(label)))
     return found

@@ -87,7 +87,7 @@ def build_reqa(
     drawn, or ``articles`` are asked for without a corpus.
     """
     if articles and corpus is None:
-        raise ConfigError("articles are what an open task searches in; expected open (a corpus) too.")
+        raise ConfigError("articles are searched by an open task only; give open (a corpus) too.")
     contents = TaskContents()
     number_of: dict[str, int] = {}
     query_of: dict[str, str] = {}

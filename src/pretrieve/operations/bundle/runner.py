@@ -50,9 +50,9 @@ def main() -> None:
     parser.add_argument("--precision", choices=("auto", "fp32", "bf16"), default="auto")
     parser.add_argument("--threads", type=int, help="on a CPU; default: as in the workflow")
     parser.add_argument(
-        "--weights", choices=("bf16", "fp32", "none"), default="bf16", help="format of the weights that go home"
+        "--weights", choices=("bf16", "fp32", "none"), default="bf16", help="format of the returned weights"
     )
-    parser.add_argument("--out", type=Path, help="folder for what goes home; default: DIR/out")
+    parser.add_argument("--out", type=Path, help="folder for returned results; default: DIR/out")
     parser.add_argument("--checkpoint-seconds", type=float, default=60.0)
     arguments = parser.parse_args()
     begun = time.monotonic()

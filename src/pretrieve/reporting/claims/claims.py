@@ -198,13 +198,13 @@ def _claim(entry: Any, where: str) -> Claim:
     if (kind in ("correlation", "reach") and smallest.relative) or (kind != "correlation" and smallest.size < 0):
         found = entry["smallest_effect"]
         raise ConfigError(
-            f"{where}: smallest_effect is {found!r}; of type {kind} expected a plain number, and below 0 only "
-            "of a correlation."
+            f"{where}: smallest_effect is {found!r}; type {kind} expects a plain number, below 0 only "
+            "for a correlation."
         )
     at_most = _margin(check["at_most"], f"{where}: check.at_most") if "at_most" in check else None
     if at_most and (kind not in ("greater", "at-least", "gap") or at_most.size <= 0):
         raise ConfigError(
-            f"{where}: check.at_most is {check['at_most']!r} of type {kind}; expected a size above 0 of greater, "
+            f"{where}: check.at_most is {check['at_most']!r} for type {kind}; expected a size above 0, for greater, "
             "at-least or gap."
         )
     if check.get("both_gain") and kind != "gap":
@@ -223,7 +223,7 @@ def _claim(entry: Any, where: str) -> Claim:
         )
     groups = _groups(check["cells"], kind, entry, f"{where}: check.cells")
     if (kind == "correlation") != (against is not None):
-        raise ConfigError(f"{where}: check.with is {against!r}; a correlation has it, and only a correlation.")
+        raise ConfigError(f"{where}: check.with is {against!r}; required for a correlation, not allowed otherwise.")
     if against is not None and len(against) != len(groups[0]):
         raise ConfigError(
             f"{where}: check.with has {len(against)} numbers for {len(groups[0])} cells; expected as many."
@@ -291,7 +291,7 @@ def _groups(cells: Any, kind: str, entry: Mapping[str, Any], where: str) -> tupl
     size = GROUP_SIZE[kind] or (len(cells) if isinstance(cells, list) else 0)
     if not isinstance(cells, list) or not cells or len(cells) % size:
         found = f"{len(cells)} cells" if isinstance(cells, list) else repr(cells)
-        raise ConfigError(f"{where}: {found}; of type {kind} expected groups of {size or 'two or more'}.")
+        raise ConfigError(f"{where}: {found}; type {kind} expects groups of {size or 'two or more'}.")
     groups = []
     for start in range(0, len(cells), size):
         group = cells[start : start + size]
@@ -301,7 +301,7 @@ def _groups(cells: Any, kind: str, entry: Mapping[str, Any], where: str) -> tupl
             check_keys(cell, keys, keys[-3:] if "figure" in cell else keys[-2:], f"{where}: {cell}")
             lengths |= {len(value) for value in cell.values() if isinstance(value, list)}
         if len(lengths) > 1:
-            raise ConfigError(f"{where}: lists of lengths {sorted(lengths)} go in step; expected one length ({group}).")
+            raise ConfigError(f"{where}: lists of lengths {sorted(lengths)} must match; expected one length ({group}).")
         groups += [tuple(_place(cell, i, entry) for cell in group) for i in range(lengths.pop() if lengths else 1)]
     return tuple(groups)
 

@@ -202,9 +202,7 @@ class Measurements:
             return f"{place.paper}/{place.of} is not among the tables of this run"
         line = lines.get(place.where)
         if line is None:
-            raise DataError(
-                f"{table_file(self._root, *key)}: no cell {place.where}; expected it, for a claim names it."
-            )
+            raise DataError(f"{table_file(self._root, *key)}: no cell {place.where}, but a claim names it.")
         if line.status not in MEASURED:
             return line.note.rpartition("; ")[2] or line.status  # the reason stands behind the reference's own note
         return self._value(place.paper, line.measured, line)

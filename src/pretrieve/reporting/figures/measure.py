@@ -62,9 +62,11 @@ def analysis_file(series: Series, setting: FigureSetting) -> str:
     if options is None:
         raise NotMeasured("not-run", f"the {scale} scale has no analysis {series.analysis}")
     if series.encoder not in options["encoders"]:
-        raise NotMeasured("not-run", f"the analysis {series.analysis} of the {scale} scale is not of {series.encoder}")
+        raise NotMeasured("not-run", f"the analysis {series.analysis} of the {scale} scale excludes {series.encoder}")
     if series.stage != PRETRAINED and "finetuned" not in options:
-        raise NotMeasured("not-run", f"the analysis {series.analysis} of the {scale} scale is of no fine-tuned encoder")
+        raise NotMeasured(
+            "not-run", f"the analysis {series.analysis} of the {scale} scale covers no fine-tuned encoder"
+        )
     return paths.analysis_file(setting.tables.root, series.analysis)
 
 
@@ -160,7 +162,7 @@ class _Measurer:
             raise NotMeasured("not-run", reason)
         dataset, system = self._dataset(measure), paths.parse_system(measure.system)
         if self._tables.trained_on.get(dataset, dataset) != dataset:
-            raise NotMeasured("not-run", f"runs on the way are of the data that is trained on, not of {dataset}")
+            raise NotMeasured("not-run", f"runs during training are on the training data set, not on {dataset}")
         task = Path(paths.task_dir(self._tables.root, dataset))
         queries, qrels = SplitTable(task / "splits.parquet").needed(system.size), read_qrels(task / "qrels.parquet")
         judged = {query: qrels.get(query, {}) for query in queries}
@@ -171,7 +173,9 @@ class _Measurer:
             there(str(folder / "pretrieve.json"))
             runs = {int(file.name.removesuffix(".trec.gz")): file for file in folder.glob("steps/*.trec.gz")}
             if not runs:
-                raise NotMeasured("not-run", f"recipe {system.recipe} keeps no runs on the way: its option curve is 0")
+                raise NotMeasured(
+                    "not-run", f"recipe {system.recipe} keeps no intermediate runs: its option curve is 0"
+                )
             for step, file in sorted(runs.items()):
                 run = read_trec(file)
                 depth = max(depth, *map(len, run.doc_ids))

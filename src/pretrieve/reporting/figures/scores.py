@@ -85,7 +85,7 @@ class Scores:
                 rows
             ) else []
         if not all(rows) or not common:
-            raise NotMeasured("not-run", "its points have no test query in common that has a value of its own")
+            raise NotMeasured("not-run", "its points share no test query with a per-query value")
         kept = [{query: row[query] for query in common} for row in rows]
         return tuple(fmean(row.values()) for row in kept), kept
 

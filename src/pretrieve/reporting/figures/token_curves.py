@@ -78,7 +78,7 @@ class TokenCurves:
             return Found(tuple(self._files.number(path, "metrics", measure.metric) for path in files), measure)
         chance = self._files.chance(files[0], measure.metric)
         if chance is None:
-            raise NotMeasured("not-run", f"what guessing scores is not known for {measure.metric}")
+            raise NotMeasured("not-run", f"the score of guessing is unknown for {measure.metric}")
         return Found((chance,), Measure("", measure.role, measure.metric))
 
     def _curve(self, series: Series) -> Curve:
