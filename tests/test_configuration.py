@@ -122,7 +122,7 @@ def test_the_repositorys_configuration(config) -> None:
         (f"{ICT}.dim", DELETED, [f"{ICT}.dim", "required for pair objectives"]),
         (f"{MLM}.dim", "full", [f"{MLM}.dim", "not allowed for others"]),
         (f"{MLM}.layers", DELETED, [MLM, "needs layers (deep, shallow)"]),
-        ("encoders.bow-mlp-none.objective", "mlm", ["encoders.bow-mlp-none.objective", "not mlm"]),
+        ("encoders.bow-mlp-none.objective", "mlm", ["encoders.bow-mlp-none.objective", "mlm predicts words"]),
         # recipes
         ("recipes.reqa.dim", "full", ["recipes.reqa.dim: unknown key", "allowed: options, preset, recipe"]),
         (

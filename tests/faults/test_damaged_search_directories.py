@@ -75,7 +75,7 @@ CHANGED: dict[str, tuple[Callable[[Path], None], str]] = {
     "half of Lucene's list": (half("bm25/segments_*"), "bm25: cannot be searched .*build the index again"),
     "columns of another kind": (
         documents(doc_id=IDS, title=[["a"]] * 20, text=[1] * 20),
-        r"documents\.parquet: columns doc_id: string, title: list.*expected doc_id, title, text, texts",
+        r"documents\.parquet: columns doc_id: string, title: list.*expected doc_id, title, text, all strings",
     ),
     "other documents": (
         documents(doc_id=[f"e{number}" for number in range(20)], title=[""] * 20, text=["x"] * 20),

@@ -80,7 +80,7 @@ def test_what_does_not_fit_is_named(tmp_path):
     reader = write_store(tmp_path, corpus)
     for documents, message in (
         ([0, 1, 1, 3, 3], f"document '{ids[2]}' has no window"),
-        ([0, 1, 2, 3], r"for \(4,\) rows, expected \(5,\)"),
+        ([0, 1, 2, 3], r"shape \(4,\), expected \(5,\)"),
         ([0, 1, 2, 3, 4], r"documents 0..4, expected 0..3"),
     ):
         with pytest.raises(DataError, match=message):

@@ -67,7 +67,7 @@ class DocumentTable:
         if (found := pq.read_schema(self.path)) != _SCHEMA:
             said = ", ".join(f"{field.name}: {field.type}" for field in found)[:200]
             raise DataError(
-                f"{self.path}: columns {said}; expected {', '.join(_SCHEMA.names)}, strings; make the directory again."
+                f"{self.path}: columns {said}; expected {', '.join(_SCHEMA.names)}, all strings; make the directory again."
             )
 
     def __len__(self) -> int:
