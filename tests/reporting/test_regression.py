@@ -214,26 +214,25 @@ def test_another_processor_may_differ_by_noise_where_a_model_was_trained(run, pl
     assert outcomes(compare(plan))[OFF] == 2, "neither does a count"
 
 
-def test_on_another_processor_a_few_cells_may_be_off_by_chance(run, plan):
-    """Of 75 trained cells three, none of them beyond 3.4 errors."""
+def test_on_another_processor_one_cell_in_a_hundred_may_be_off_by_chance(run, plan):
+    """None of 75 trained cells, and three of 300, none of them beyond 3.8 errors."""
     on_another_machine()
     published = open_published(FOLDER, "demo")
     cells = compare(plan)
     trained = [i for i, one in enumerate(cells[NAMES[1]]) if one.error]
 
-    def shifted(places: list[int], errors: float) -> dict:
+    def shifted(number: int, errors: float, more: int) -> dict:
         moved = list(cells[NAMES[1]])
-        for i in places:
+        for i in trained[:number]:
             fresh = float(moved[i].line.measured) + errors * moved[i].error
             moved[i] = moved[i]._replace(outcome=OFF, fresh=fresh)
-        return {**cells, NAMES[1]: moved}
+        return {**cells, NAMES[1]: moved} | {f"as much {n}": cells[NAMES[1]] for n in range(more)}
 
-    check_comparison(shifted(trained[:3], 2.5), published)
-    with pytest.raises(DataError, match="4 of 102 cells are not the published ones"):
-        check_comparison(shifted(trained[:4], 2.5), published)
-    check_comparison(shifted(trained[:1], 3.3), published)
-    with pytest.raises(DataError, match="1 of 102 cells are not the published ones"):
-        check_comparison(shifted(trained[:1], -3.5), published)
+    check_comparison(shifted(3, 2.5, 3), published)
+    check_comparison(shifted(1, 3.6, 3), published)
+    for number, errors, more in ((4, 2.5, 3), (1, -3.9, 3), (1, 2.1, 0)):
+        with pytest.raises(DataError, match=f"{number} of .* cells are not the published ones"):
+            check_comparison(shifted(number, errors, more), published)
 
 
 def test_two_processors_of_one_name_are_two(tmp_path):

@@ -119,36 +119,42 @@ def _load_data(task: Any) -> None:
     try:
         task.load_data()
     except (OSError, ValueError) as error:
-        place, splits = task.metadata.dataset, task.metadata.eval_splits
+        place, found = task.metadata.dataset, {}
         try:
-            parts = {
-                (name, split): load_dataset(place["path"], name, split=split, revision=place["revision"])
-                for name in ("corpus", "queries", "qrels")
-                for split in splits
-            }
+            for split in task.metadata.eval_splits:
+                corpus, queries, qrels = (
+                    load_dataset(place["path"], name, split=split, revision=place["revision"])
+                    for name in ("corpus", "queries", "qrels")
+                )
+                grades: dict[str, dict[str, int]] = {}
+                for row in qrels:
+                    grades.setdefault(row["query-id"], {})[row["corpus-id"]] = int(row.get("score", 1))
+                documents = {row["_id"]: (row.get("title") or "", row["text"]) for row in corpus}
+                judged = {row["_id"]: row["text"] for row in queries if row["_id"] in grades}
+                found[split] = _split(documents, judged, grades)
         except (OSError, ValueError):
             raise DataError(f"{task.metadata.name}: its data is not here and cannot be fetched: {error}") from error
-        task.dataset = {
-            "default": {
-                split: _split(parts["corpus", split], parts["queries", split], parts["qrels", split])
-                for split in splits
-            }
-        }
-        task.data_loaded = True
+        task.dataset, task.data_loaded = {"default": found}, True
 
 
-def _split(corpus: Any, queries: Any, judgements: Any) -> dict[str, Any]:
-    qrels: dict[str, dict[str, int]] = {}
-    for row in judgements:
-        qrels.setdefault(str(row["query-id"]), {})[str(row["corpus-id"])] = int(row.get("score", 1))
-    named = [part.rename_column("_id", "id") if "_id" in part.column_names else part for part in (corpus, queries)]
-    judged = named[1].filter(lambda query: query["id"] in qrels, keep_in_memory=True)
-    return {"corpus": named[0], "queries": judged, "relevant_docs": qrels, "top_ranked": None}
+def _split(
+    documents: Mapping[str, tuple[str, str]], queries: Mapping[str, str], qrels: Mapping[str, Mapping[str, int]]
+) -> dict[str, Any]:
+    """A split in mteb's form. documents: id → (title, text); queries: id → text; qrels: query → document → grade."""
+    from datasets import Dataset
+
+    return {
+        "corpus": Dataset.from_list(
+            [{"id": i, "title": title, "text": text} for i, (title, text) in documents.items()]
+        ),
+        "queries": Dataset.from_list([{"id": i, "text": text} for i, text in queries.items()]),
+        "relevant_docs": {query: dict(grades) for query, grades in qrels.items()},
+        "top_ranked": None,
+    }
 
 
 def folder_task(data: BeirTest) -> Any:
     """A folder's questions as a retrieval task of mteb."""
-    from datasets import Dataset
     from mteb.abstasks import AbsTaskRetrieval
     from mteb.abstasks.task_metadata import TaskMetadata
 
@@ -165,13 +171,7 @@ def folder_task(data: BeirTest) -> Any:
         )
 
         def load_data(self, *args: Any, **options: Any) -> None:
-            documents = [{"id": i, "title": title, "text": text} for i, (title, text) in data.documents.items()]
-            split = {
-                "corpus": Dataset.from_list(documents),
-                "queries": Dataset.from_list([{"id": i, "text": text} for i, text in data.queries.items()]),
-                "relevant_docs": {query: dict(grades) for query, grades in data.qrels.items()},
-                "top_ranked": None,
-            }
+            split = _split(data.documents, data.queries, data.qrels)
             self.dataset, self.data_loaded = {"default": {data.split: split}}, True
 
     return FolderTask()

@@ -40,7 +40,7 @@ def write_predictions(path: Path, predictions: Iterable[Prediction]) -> None:
         for example_id, scores, labels in predictions:
             if not np.isfinite(scores).all() or not example_id or set(example_id) & set("\t\r\n"):
                 raise DataError(
-                    f"{path}: example '{example_id}' has a non-finite score, or an id that is empty or contains tab/newline."
+                    f"{path}: example '{example_id}' has a non-finite score, or an id that is empty or has a tab or line break."
                 )
             columns = (" ".join(f"{value:.9g}" for value in np.asarray(values).tolist()) for values in (scores, labels))
             stream.write("\t".join([example_id, *columns]).encode() + b"\n")

@@ -154,7 +154,7 @@ def check_index(options: Mapping | str) -> dict:
         complete[name] = value
     if complete.get("probes", 0) > complete.get("lists", 0):
         raise ConfigError(
-            f"index {kind}: probes={complete['probes']} of lists={complete['lists']}; expected at most probes=lists, "
+            f"index {kind}: probes={complete['probes']} of lists={complete['lists']}; expected probes of at most lists, "
             "where the search is exhaustive."
         )
     if complete.get("train", _CODES) < _least_rows(complete):

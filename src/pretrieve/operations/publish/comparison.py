@@ -6,7 +6,7 @@
 ``equal``      the same number, as printed
 ``within``     different, on another processor or with other packages, but within noise (below)
 ``off``        beyond noise. Where two runs have to be equal, one such cell makes the comparison fail: the code computes something
-               else now. Elsewhere more than :data:`CHANCE` of the cells, or one further than all of them are by chance
+               else now. Elsewhere more than :data:`BY_CHANCE` of the cells do, or one that is further off than any is by chance
 ``changed``    not compared: the system's options, its data or its reference differ from the published configuration,
                or it is a case of an example table, whose query is chosen again
 ``absent``     not compared: the fresh run has not made it
@@ -58,8 +58,9 @@ EQUAL, WITHIN, OFF, CHANGED, ABSENT = OUTCOMES = ("equal", "within", "off", "cha
 LOOSELY = 5
 #: Standard errors of a difference, or deviations over seeds, that another processor may make.
 NOISE = 2
-#: The share of cells that may be off by chance, and the probability that one of all cells is beyond :func:`furthest_by_chance`.
-CHANCE = 0.05
+#: The share of cells that another processor may put off by chance (:mod:`above <pretrieve.operations.publish.comparison>`: two of
+#: 542), so none of fewer than a hundred; and the probability that one of all cells is beyond :func:`furthest_by_chance`.
+BY_CHANCE, FALSE_ALARM = 0.01, 0.05
 
 
 class Compared(NamedTuple):
@@ -261,12 +262,12 @@ def format_comparison(compared: Mapping[str, Sequence[Compared]], published: Pub
 
 
 def furthest_by_chance(cells: int) -> float:
-    """Standard errors that none of so many independent differences exceeds with probability 1 − :data:`CHANCE` (Bonferroni).
+    """Standard errors that none of so many independent differences exceeds with probability 1 − :data:`FALSE_ALARM` (Bonferroni).
 
     >>> [round(furthest_by_chance(cells), 1) for cells in (1, 75, 542)]
     [2.0, 3.4, 3.9]
     """
-    return float(norm.isf(CHANCE / 2 / max(1, cells)))
+    return float(norm.isf(FALSE_ALARM / 2 / max(1, cells)))
 
 
 def _place(one: Compared) -> str:
@@ -294,8 +295,8 @@ def check_comparison(compared: Mapping[str, Sequence[Compared]], published: Publ
     off = [one for one in seen if one.outcome == OFF]
     noisy = [one for one in seen if one.error is not None]
     limit = furthest_by_chance(len(noisy))
-    sure = [one for one in off if one.error is None or one.errors is None or abs(one.errors) > limit]
-    if sure or len(off) > CHANCE * len(noisy):
+    sure = [one for one in off if one.errors is None or abs(one.errors) > limit]
+    if sure or len(off) > BY_CHANCE * len(noisy):
         raise DataError(
             f"{len(off)} of {len(seen)} cells are not the published ones, among them {_in_words((sure or off)[0])}. Find the "
             "change that did it; if it was meant, publish again: make publish"

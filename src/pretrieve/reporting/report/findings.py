@@ -189,7 +189,7 @@ def _claim(found: Found, verdicts: tuple[str, str], what: str) -> Sentence | Non
         return low > 0, finding.verdict == verdicts[0], ratio if low > 0 else -ratio
 
     best = max((f for f in found.findings if f.verdict in verdicts and f.low and f.high), key=clear, default=None)
-    if best is None or not (clear(best)[0] or best.check):
+    if best is None:
         return None
     asked = "" if clear(best)[0] else f" Asked for: {best.check}."
     places = [place for c in found.comparisons if c.id == best.id and c.values for place in json.loads(c.cells)]
