@@ -25,7 +25,7 @@ from pretrieve.reporting.tables.filling import fill_table, write_lines
 from pretrieve.reporting.tables.latex import to_latex
 from pretrieve.reporting.tables.manifest import make_manifest
 from pretrieve.reporting.tables.render import to_html, to_markdown
-from pretrieve.reporting.tables.rows import write_rows
+from pretrieve.reporting.tables.rows import read_rows, write_rows
 
 README = f"# Project\n\nBefore.\n\n{BEGIN}\nold results\n{END}\n\nAfter.\n"
 TABLES = ["tiny/table9"]
@@ -204,9 +204,12 @@ def test_refuses_to_show_a_cell_that_is_not_published(finished):
         publish(Path("results/demo"), [], CONFIG, Path("."), "2026-01-02", claims=["a"])
 
 
-def test_the_page_names_tables_that_only_earlier_runs_have(finished):
-    """A run of some tables leaves those of earlier runs findable: each once, where it is newest."""
+def test_publications_of_some_tables_add_up(finished):
+    """What only an earlier run has stays findable: each table once, where it is newest, and the claims on it."""
     shutil.copytree("results/demo", "results/small")
+    claims = Path("results/small/claims.csv")
+    own, elsewhere = read_rows(claims, Finding)
+    write_rows(claims, [own, elsewhere._replace(table="table1", paper="other", verdict="not tested")], Finding)
     for run_of, names in {
         "2025-01-01-small-1111111": ["tiny/table9", "tiny/table8", "other/table1"],
         "2025-01-02-small-2222222": ["tiny/table8"],
@@ -217,11 +220,17 @@ def test_the_page_names_tables_that_only_earlier_runs_have(finished):
                 file = Path("results/published", run_of, f"{name}.{extension}")
                 file.parent.mkdir(parents=True, exist_ok=True)
                 file.touch()
+        tested = elsewhere._replace(table="table1", paper="other", verdict="contradicted", groups="0/3/3")
+        older = own._replace(verdict="contradicted")  # on a table that the newest run has, too
+        write_rows(Path("results/published", run_of, "claims.csv"), [older, tested], Finding)
     git("add", "-f", "results/published")
     git("commit", "-q", "-m", "earlier")
     publish(Path("results/small"), TABLES, CONFIG, Path("."), "2026-01-02")
-    lines = [line for line in Path("docs/results-small.md").read_text().splitlines() if line.startswith("- [20")]
-    assert lines == [
+    page = Path("docs/results-small.md").read_text()
+    assert "1 supported, 1 contradicted." in page
+    run = "2025-01-01-small-1111111"
+    assert f"- Undecided. (other table1 0/3/3; [{run}](../results/published/{run}/claims.md))\n" in page
+    assert [line for line in page.splitlines() if line.startswith("- [20")] == [
         "- [2025-01-02-small-2222222](../results/published/2025-01-02-small-2222222/README.md): tiny/table8",
         "- [2025-01-01-small-1111111](../results/published/2025-01-01-small-1111111/README.md): other/table1",
     ]

@@ -77,22 +77,33 @@ def _cells_of_tables(root: Path, tables: Sequence[str], folder: str) -> list[str
     return [f"- {paper}: {', '.join(links)}" for paper, links in papers.items()]
 
 
-def claims_sentence(root: Path) -> str:
-    """``Of the 103 claims, 7 supported, 10 contradicted, 6 inconclusive, 80 not tested.``"""
-    findings = read_rows(root / "claims.csv", Finding)
+def claims_sentence(root: Path, findings: Sequence[Finding] = ()) -> str:
+    """``Of the 103 claims, 7 supported, 10 contradicted, 6 inconclusive, 80 not tested.`` ``findings``: default: of ``root``."""
+    findings = findings or read_rows(root / "claims.csv", Finding)
     counts = ", ".join(f"{n} {word}" for word, n in count_verdicts(findings).items() if n)
     return f"Of the papers' {len(findings)} claims, at this scale: {counts}."
 
 
-def earlier_tables(published: Path, scale: str, tables: Sequence[str]) -> dict[str, list[str]]:
+def earlier_tables(published: Path, scale: str, tables: Sequence[str]) -> dict[Path, list[str]]:
     """Folder of an earlier publication of this scale → its tables that are neither among ``tables`` nor in a later one."""
     seen, found = set(tables), {}
     for folder in sorted(published.glob(f"????-??-??-{scale}-*"), reverse=True):
         names = {file.relative_to(folder).with_suffix("").as_posix() for file in folder.glob("*/*.tex")} - seen
         if names:
-            found[folder.name] = sorted(names)
+            found[folder] = sorted(names)
         seen |= names
     return found
+
+
+def latest_findings(root: Path, earlier: Mapping[Path, Sequence[str]]) -> list[tuple[Finding, str]]:
+    """Each claim's finding and the name of the earlier publication that it is from, '' for ``root``'s own. A claim on a table
+    that only an earlier publication has is from there: so publications of some tables each add up."""
+    newest = {one.id: (one, "") for one in read_rows(root / "claims.csv", Finding)}
+    for folder, tables in earlier.items():
+        for one in read_rows(folder / "claims.csv", Finding):
+            if one.id in newest and f"{one.paper}/{one.table}" in tables:
+                newest[one.id] = one, folder.name
+    return list(newest.values())
 
 
 def results_page(
@@ -102,27 +113,30 @@ def results_page(
     folder: str,
     date: str,
     commit: str,
-    earlier: Mapping[str, Sequence[str]],
+    earlier: Mapping[Path, Sequence[str]],
 ) -> str:
-    """``docs/results.md``: the newest publication. ``folder``: of it, from the repository's root. ``earlier``: of
-    :func:`earlier_tables`."""
+    """``docs/results.md``: the newest publication, and what only ``earlier`` ones have (:func:`earlier_tables`). ``folder``: of
+    the newest, from the repository's root."""
     place = f"../{folder}/"
-    findings = read_rows(root / "claims.csv", Finding)
+    findings = latest_findings(root, earlier)
     blocks = [
         "# Results",
         f"The newest published run: {scale_of(root)} scale, {date}, commit `{commit[:7]}`. `make publish` writes this page."
         f" Everything in one file: [report.html]({place}report.html), to be downloaded and opened.",
         "## Claims",
-        f"{claims_sentence(root)} With effects, p-values and reasons: [claims.md]({place}claims.md). What a verdict says:"
-        " [claims-and-report.md](claims-and-report.md#claims). In brackets: table, and comparisons for the claim / measured /"
-        " all.",
+        f"{claims_sentence(root, [one for one, _ in findings])} With effects, p-values and reasons:"
+        f" [claims.md]({place}claims.md). What a verdict says: [claims-and-report.md](claims-and-report.md#claims). In"
+        " brackets: table, and comparisons for the claim / measured / all.",
     ]
     for verdict in (SUPPORTED, CONTRADICTED, HOLDS, FAILS):
-        claims: dict[tuple[str, str], list[str]] = {}
-        for f in findings:
+        claims: dict[tuple[str, str, str], list[str]] = {}
+        for f, run in findings:
             if f.verdict == verdict:
-                claims.setdefault((f.paper, f.claim), []).append(f"{f.table} {f.groups}")
-        lines = [f"- {claim} ({paper} {', '.join(where)})" for (paper, claim), where in claims.items()]
+                claims.setdefault((f.paper, f.claim, run), []).append(f"{f.table} {f.groups}")
+        lines = [
+            f"- {claim} ({paper} {', '.join(where)}{f'; [{run}](../results/published/{run}/claims.md)' if run else ''})"
+            for (paper, claim, run), where in claims.items()
+        ]
         if lines:
             blocks += [f"**{verdict.capitalize()}**:", "\n".join(lines)]
     blocks += [
@@ -133,9 +147,13 @@ def results_page(
     ]
     if earlier:
         lines = [
-            f"- [{run}](../results/published/{run}/README.md): {', '.join(names)}" for run, names in earlier.items()
+            f"- [{run.name}](../results/published/{run.name}/README.md): {', '.join(names)}"
+            for run, names in earlier.items()
         ]
-        blocks += ["Tables of earlier runs, which this one does not have:", "\n".join(lines)]
+        blocks += [
+            "Tables of earlier runs, which this one does not have; claims on them are from there:",
+            "\n".join(lines),
+        ]
     if figures:
         blocks.append("## Figures")
         blocks += [f"![{name}]({place}figures/{name}.svg)" for name in figures]
