@@ -145,7 +145,7 @@ def main(arguments: argparse.Namespace) -> None:
     print("\nLongest jobs:")
     for job, seconds in estimate.largest(wanted_jobs, LARGEST):
         print(f"  {report.hours(seconds / 3600):>9}  {job.name}")
-    print("\nJobs: " + ", ".join(f"{number} {stage}" for stage, number in sorted(estimate.stages(wanted_jobs).items())))
+    print("\n" + report.table_of_stages(estimate.stages(wanted_jobs), estimate.stage_seconds(wanted_jobs)))
     print("\n" + "\n".join(f"- {one}" for one in said))
     if arguments.json:
         write_json(arguments.json, report.as_json(lines, total, machines, said))

@@ -107,6 +107,13 @@ class Estimate:
         """Stage → jobs."""
         return Counter(job.stage for job in self.graph.behind(targets))
 
+    def stage_seconds(self, targets: Iterable[Job]) -> Counter[str]:
+        """Stage → seconds of its jobs, on one GPU or core each."""
+        seconds: Counter[str] = Counter()
+        for job in self.graph.behind(targets):
+            seconds[job.stage] += self.seconds(job)
+        return seconds
+
     def largest(self, targets: Iterable[Job], number: int) -> list[tuple[Job, float]]:
         """The jobs that take longest, and their seconds."""
         jobs = [(job, self.seconds(job)) for job in self.graph.behind(targets)]
@@ -145,6 +152,16 @@ def table_of(lines: Sequence[Line], total: Line | None) -> str:
     head, *body = text_table(rows)
     rule = "-" * len(head)
     return "\n".join([head, rule, *([*body[:-1], rule, body[-1]] if total else body)])
+
+
+def table_of_stages(jobs: Mapping[str, int], seconds: Mapping[str, float]) -> str:
+    """Stages as text, those that take longest first."""
+    lines = ["stage                   jobs      time"]
+    lines += [
+        f"{stage:<22}  {jobs[stage]:>4}  {hours(seconds[stage] / 3600):>8}"
+        for stage in sorted(jobs, key=lambda one: (-seconds[one], one))
+    ]
+    return "\n".join(lines)
 
 
 def assumptions(machines: Machines, sizes: Sizes, budgets: tuple[int, int]) -> list[str]:
