@@ -1,12 +1,14 @@
 """The headlines of a publication: effects in points, what is at the level of guessing, and claims without a measurement.
 
 Seen to fail when: a fraction is shown as a fraction; BM25 of another data set or of other queries is shown; a value at the
-level of guessing is not counted; HEADLINES has two claims of a paper; another comparison than the ledger's is taken.
+level of guessing is not counted; a smaller scale is shown; HEADLINES has two claims of a paper; another comparison than the
+ledger's is taken.
 """
 
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -14,6 +16,7 @@ import pytest
 from pretrieve.base.errors import DataError
 from pretrieve.operations.publish.headlines import (
     HEADLINES,
+    best_headlines,
     headline_picture,
     headline_table,
     in_a_sentence,
@@ -22,10 +25,18 @@ from pretrieve.operations.publish.headlines import (
 from pretrieve.reporting.claims.claims import load_claims
 from pretrieve.reporting.claims.ledger import Comparison, Finding
 from pretrieve.reporting.tables.filling import Line, read_lines, write_lines
-from pretrieve.reporting.tables.rows import write_rows
+from pretrieve.reporting.tables.rows import read_rows, write_rows
 
 ROOT = Path(__file__).parents[2]
-CLAIM = {"id": "a", "paper": "p", "table": "table1", "estimand": "A minus B.", "verdict": "inconclusive", "seeds": "1"}
+CLAIM = {
+    "id": "a",
+    "paper": "p",
+    "table": "table1",
+    "estimand": "A minus B.",
+    "verdict": "inconclusive",
+    "seeds": "1",
+    "scale": "demo",
+}
 EFFECT = {"effect": "0.015", "low": "-0.0049", "high": "0.035", "unit": "fraction"}
 
 
@@ -78,12 +89,12 @@ def root(tmp_path: Path) -> Path:
 
 
 def test_the_table_has_points_both_sides_bm25_and_what_is_at_chance(root: Path) -> None:
-    table = headline_table(read_headlines(root, ["a", "b"]), "runs/x").splitlines()
+    table = headline_table(read_headlines(root, ["a", "b"], "runs/x")).splitlines()
     link = "[table1](runs/x/p/table1.md)"
     assert table[2:] == [
-        "| p | A minus B. | 2.0 against 0.5 | 31.2 | 70.0 against 65.0 | +1.5 [−0.5, 3.5] | 40 queries of `data-R@5`, R@5 | 1"
-        f" | inconclusive; 1 of 2 values ≈ chance | {link} |",
-        f"| p | A minus B. | – | – | – | – | – | 1 | not tested | {link} |",
+        "| p | A minus B. | demo | 2.0 against 0.5 | 31.2 | 70.0 against 65.0 | +1.5 [−0.5, 3.5] | 40 queries of `data-R@5`, R@5"
+        f" | 1 | inconclusive; 1 of 2 values ≈ chance | {link} |",
+        f"| p | A minus B. | demo | – | – | – | – | – | 1 | not tested | {link} |",
     ]
 
 
@@ -114,11 +125,28 @@ def test_the_sentence_counts_rows(root: Path) -> None:
 
 def test_the_picture_says_what_the_table_says(root: Path) -> None:
     headlines = read_headlines(root, ["a", "b"])
-    picture = headline_picture(headlines, "demo").decode()
+    picture = headline_picture(headlines)
     assert all(
-        text in picture for text in (">+1.5, inconclusive<", ">1 of 2 values ≈ chance<", ">not tested<", "demo scale")
+        text in picture
+        for text in (">+1.5, inconclusive<", ">1 of 2 values ≈ chance<", ">not tested<", "minus B. (demo)<")
     )
-    assert headline_picture(headlines, "demo").decode() == picture
+    assert headline_picture(headlines) == picture
+
+
+def test_a_headline_is_from_the_first_run_that_measured_it(root: Path, tmp_path: Path) -> None:
+    """Or from the last; a ledger of an earlier time may lack the claim."""
+    first, second = tmp_path / "first", tmp_path / "second"
+    for other in (first, second):
+        shutil.copytree(root / "tables", other / "tables")
+        for name in ("claims.csv", "claims.groups.csv"):
+            shutil.copyfile(root / name, other / name)
+    measured, untested = read_rows(root / "claims.csv", Finding)
+    write_rows(first / "claims.csv", [measured._replace(effect="", low="", high="")], Finding)
+    write_rows(second / "claims.csv", [measured, untested], Finding)
+    runs = [(first, "1"), (second, "2"), (root, "3")]
+    assert [one.folder for one in best_headlines(runs, ["b", "a"])] == ["3", "2"]
+    with pytest.raises(DataError, match="no claim c"):
+        best_headlines(runs, ["c"])
 
 
 def test_what_the_ledger_does_not_have_is_named(root: Path) -> None:

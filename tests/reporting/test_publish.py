@@ -75,6 +75,7 @@ def finished(table, setting, monkeypatch):
         "verdict": "supported",
         "table": "table9",
         "estimand": "BM-25 minus | ours.",
+        "scale": "demo",
         "effect": "5",
         "low": "-2.5",
         "high": "12.5",
@@ -115,7 +116,7 @@ def test_copies_everything_and_shows_the_headlines(finished):
     copied = {path.relative_to(target).as_posix() for path in target.rglob("*") if path.is_file()}
     figure = {f"figures/tiny/figure1.{extension}" for extension in ("svg", "csv", "manifest.json")}
     table = {f"tiny/table9.{extension}" for extension in EXTENSIONS}
-    assert copied == {"README.md", "config.yaml", "headlines.svg", *LEDGER, *figure, *table}
+    assert copied == {"README.md", "config.yaml", *LEDGER, *figure, *table}
     for name in LEDGER:
         assert (target / name).read_bytes() == Path("results/demo", name).read_bytes()
     for extension in EXTENSIONS:
@@ -130,13 +131,17 @@ def test_copies_everything_and_shows_the_headlines(finished):
     link = f"[table9]({target}/tiny/table9.md)"
     assert (
         "| +5.0 [−2.5, 12.5] | 10 queries of `questions`, recall@5 | 2 | supported | " in text
-        and "| tiny | BM-25 minus \\| ours. | 20.0 against 15.0 | " in text
+        and "| tiny | BM-25 minus \\| ours. | demo | 20.0 against 15.0 | " in text
         and f"| {link} |" in text
     )
     picture = re.search(r"!\[.+\]\((.+)\)", text)[1]
     assert b"BM-25 minus" in Path(picture).read_bytes()
-    counts = "Of the papers' 2 claims, at this scale: 1 supported, 1 inconclusive."
-    assert counts in text and counts in index and "[svg](figures/tiny/figure1.svg)" in index
+    counts = "Of the papers' 2 claims, at {}: 1 supported, 1 inconclusive."
+    assert (
+        counts.format("the scale `demo`") in text
+        and counts.format("this scale") in index
+        and "[svg](figures/tiny/figure1.svg)" in index
+    )
     # What is new can be committed, and nothing else changed.
     assert git("status", "--porcelain").splitlines() == ["M README.md", "?? docs/", "?? results/"]
 
@@ -182,7 +187,7 @@ def test_another_scale_has_a_page_of_its_own(finished):
     target = publish(Path("results/small"), TABLES, CONFIG, Path("."), "2026-01-02")
     assert (target / "tiny/table9.csv").is_file() and target.name.startswith("2026-01-02-small-")
     assert Path("README.md").read_text() == readme and not Path("docs/results.md").exists()
-    assert not (target / "headlines.svg").exists()
+    assert not Path("docs/headlines.svg").exists()
     page = Path("docs/results-small.md").read_text()
     assert f"../{target.as_posix()}/tiny/table9.md" in page
 

@@ -1,7 +1,8 @@
-"""The headlines of a publication: one claim of each paper, as a table for README.md and as a picture (``headlines.svg``).
+"""The headlines: one claim of each paper, as a table for README.md and as a picture (``docs/headlines.svg``).
 
-The claims are chosen once, for every run: what a paper's method adds to what the paper first compares it with. Effects,
-intervals and verdicts are those of the claims ledger (:mod:`pretrieve.reporting.claims.ledger`).
+The claims are chosen once, for every run: what a paper's method adds to what the paper first compares it with. Each is shown
+from the largest scale that measured it. Effects, intervals and verdicts are those of the claims ledger
+(:mod:`pretrieve.reporting.claims.ledger`).
 """
 
 from __future__ import annotations
@@ -39,10 +40,11 @@ _POINTS = {"%": 1, "fraction": 100}
 
 class Headline(NamedTuple):
     """A claim's ``finding``, and of its middle comparison the cells and their ``values`` in the ledger's unit; [] where
-    nothing was measured. ``bm25``: BM25's score on the same test, in percent; None where the run has none. ``is_bound``: it is a
-    lower bound."""
+    nothing was measured. ``folder``: of the publication, from the repository's root. ``bm25``: BM25's score on the same test, in
+    percent; None where the run has none. ``is_bound``: it is a lower bound."""
 
     finding: Finding
+    folder: str
     cells: list[Line]
     values: list[float]
     bm25: float | None = None
@@ -81,8 +83,21 @@ def _against(scores: Iterable[float]) -> str:
     return " against ".join(f"{score:.1f}" for score in scores) or "–"
 
 
-def read_headlines(root: Path, claims: Sequence[str] = HEADLINES) -> list[Headline]:
-    """The headlines of the run ``root`` (``results/{scale}``, or a publication), in the order of ``claims``.
+def best_headlines(runs: Sequence[tuple[Path, str]], claims: Sequence[str] = HEADLINES) -> list[Headline]:
+    """Of each claim the headline of the first of ``runs`` (root and folder of each) that measured it, or else of the last."""
+    best: dict[str, Headline] = {}
+    for root, folder in runs:
+        known = {finding.id for finding in read_rows(root / "claims.csv", Finding)}
+        last = (root, folder) == runs[-1]
+        open_claims = [name for name in claims if name not in best and (last or name in known)]
+        found = read_headlines(root, open_claims, folder)
+        best |= {one.finding.id: one for one in found if one.cells or last}
+    return [best[name] for name in claims]
+
+
+def read_headlines(root: Path, claims: Sequence[str] = HEADLINES, folder: str = "") -> list[Headline]:
+    """The headlines of the run ``root`` (``results/{scale}``, or a publication), in the order of ``claims``. ``folder``: of the
+    publication, from the repository's root.
 
     Raises DataError when a claim is not in the run's ledger, or a file is missing or damaged.
     """
@@ -106,9 +121,9 @@ def read_headlines(root: Path, claims: Sequence[str] = HEADLINES) -> list[Headli
         if all(effect) and middle:
             values = [float(value) for value in middle[0].values.split("; ")]
             cells = _cells_of(root, middle[0])
-            headlines.append(Headline(finding, cells, values, *_bm25(cells[0], lexical)))
+            headlines.append(Headline(finding, folder, cells, values, *_bm25(cells[0], lexical)))
         else:
-            headlines.append(Headline(finding, [], []))
+            headlines.append(Headline(finding, folder, [], []))
     return headlines
 
 
@@ -147,11 +162,12 @@ def _depth(metric: str) -> float:
     return float(found[1] or "inf") if found else 0.0
 
 
-def headline_table(headlines: Sequence[Headline], folder: str) -> str:
-    """A Markdown table with one row for each headline. ``folder``: of the publication, from the page that shows the table."""
+def headline_table(headlines: Sequence[Headline]) -> str:
+    """A Markdown table with one row for each headline."""
     heads = (
         "Paper",
         "What is compared",
+        "Scale",
         "Here, %",
         "BM25 here, %",
         "In the paper, %",
@@ -161,7 +177,7 @@ def headline_table(headlines: Sequence[Headline], folder: str) -> str:
         "Verdict",
         "Table",
     )
-    rows = [heads, (":--", ":--", "--:", "--:", "--:", "--:", ":--", "--:", ":--", ":--")]
+    rows = [heads, (":--", ":--", ":--", "--:", "--:", "--:", "--:", ":--", "--:", ":--", ":--")]
     for headline in headlines:
         finding, points, effect, data = headline.finding, headline.points, "–", "–"
         if points:
@@ -172,6 +188,7 @@ def headline_table(headlines: Sequence[Headline], folder: str) -> str:
             (
                 finding.paper,
                 finding.estimand,
+                finding.scale,
                 headline.scores,
                 "–" if headline.bm25 is None else f"{'≥ ' if headline.is_bound else ''}{headline.bm25:.1f}",
                 headline.published,
@@ -179,7 +196,7 @@ def headline_table(headlines: Sequence[Headline], folder: str) -> str:
                 data,
                 finding.seeds or "–",
                 headline.verdict,
-                f"[{finding.table}]({folder}/{finding.paper}/{finding.table}.md)",
+                f"[{finding.table}]({headline.folder}/{finding.paper}/{finding.table}.md)",
             )
         )
     lines = ["| " + " | ".join(field.replace("|", "\\|") for field in row) + " |" for row in rows]
@@ -202,8 +219,8 @@ def in_a_sentence(headlines: Sequence[Headline]) -> str:
     return said
 
 
-def headline_picture(headlines: Sequence[Headline], scale: str) -> bytes:
-    """The same as SVG: a point with its interval for each headline that was measured. Equal headlines give equal bytes."""
+def headline_picture(headlines: Sequence[Headline]) -> str:
+    """The same as SVG: a point with its interval for each headline that was measured. Equal headlines give equal text."""
     with matplotlib.rc_context({**STYLE, "svg.hashsalt": "headlines"}):
         canvas = Canvas(figsize=(10, 1.3 + 0.75 * len(headlines)), layout="constrained")
         axes = canvas.subplots()
@@ -216,11 +233,14 @@ def headline_picture(headlines: Sequence[Headline], scale: str) -> bytes:
                 said = f"{effect:+.1f}, {said}".replace("-", "−")
             axes.annotate(said, (1.01, i), xycoords=("axes fraction", "data"), va="center", fontsize=11)
         axes.axvline(0, color="#555555", linewidth=1)
-        axes.set_yticks(range(len(headlines)), [textwrap.fill(one.finding.estimand, 44) for one in headlines])
+        axes.set_yticks(
+            range(len(headlines)),
+            [textwrap.fill(f"{one.finding.estimand} ({one.finding.scale})", 44) for one in headlines],
+        )
         axes.set_ylim(len(headlines) - 0.5, -0.5)
         axes.grid(axis="x")
         axes.set_xlabel("difference in percentage points, with its 95 % interval")
-        axes.set_title(f"What each paper's method adds, measured at the {scale} scale", loc="left")
+        axes.set_title("What each paper's method adds; in brackets: the scale that it was measured at", loc="left")
         stream = io.BytesIO()
         canvas.savefig(stream, format="svg", metadata=dict.fromkeys(("Date", "Creator", "Format", "Type")))
-    return stream.getvalue()
+    return stream.getvalue().decode()

@@ -17,8 +17,8 @@ from pretrieve.reporting.tables.rows import read_rows
 EXTENSIONS = ("csv", "md", "html", "tex", "manifest.json")
 #: Files of a figure.
 FIGURE_EXTENSIONS = ("svg", "csv", "manifest.json")
-#: The picture of the headlines, in a published folder.
-HEADLINES_FILE = "headlines.svg"
+#: The picture of the headlines, from the repository's root.
+HEADLINES_FILE = "docs/headlines.svg"
 
 
 def index_page(
@@ -160,23 +160,25 @@ def results_page(
     return "\n\n".join(blocks) + "\n"
 
 
-def readme_section(root: Path, headlines: Sequence[Headline], folder: str, page: str) -> str:
-    """The results section of README.md: a picture and a table of the headlines, the verdicts on all
-    claims, and where everything is. ``page``: of the run, under docs/."""
-    scale = scale_of(root)
+def readme_section(root: Path, headlines: Sequence[Headline], folder: str, pages: Sequence[str]) -> str:
+    """The results section of README.md: a picture and a table of the headlines, the verdicts on all claims at the scale of
+    ``root``, published in ``folder``, and where everything is. ``pages``: of the results of all scales, under docs/."""
+    scales = {one.finding.scale for one in headlines if one.cells}
     data = (
         ""
-        if scale == "paper"
-        else ", with small models and substitute data sets: its scores neither confirm nor refute the papers' numbers"
+        if scales == {"paper"}
+        else " Data sets substitute for the papers' and models are small: scores neither confirm nor refute the papers' numbers."
     )
+    more = ", ".join(f"[docs/{page}](docs/{page})" for page in pages)
     return (
-        f"![What each paper's method adds, in points: the numbers of the table below]({folder}/{HEADLINES_FILE})\n\n"
-        f"{in_a_sentence(headlines)} *Here* is the `{scale}` scale{data}.\n\n"
-        f"{headline_table(headlines, folder)}\n\n"
+        f"![What each paper's method adds, in points: the numbers of the table below]({HEADLINES_FILE})\n\n"
+        f"{in_a_sentence(headlines)} Each row is from the largest [scale](docs/glossary.md#scale) that measured it.{data}\n\n"
+        f"{headline_table(headlines)}\n\n"
         "Each row is one claim: what a paper's method adds to its first baseline. If a claim has several comparisons, the row"
         " shows the one with the median difference. The interval covers other test queries and, with several seeds, other"
         " seeds. *This seed only*: one training was run, and others may differ. *≈ chance*: no better than guessing. *≥*: only"
         " BM25's MRR@10 was measured; its MRR at a greater depth is at least this.\n\n"
-        f"{claims_sentence(root)} All of them, with tables and figures: [docs/{page}](docs/{page}). The whole"
-        f" run in one page: [report.html]({folder}/report.html); its files: [{folder}]({folder}/README.md)."
+        f"{claims_sentence(root).replace('at this scale', f'at the scale `{scale_of(root)}`')} All of them, with tables and"
+        f" figures: {more}. The whole run in one page: [report.html]({folder}/report.html); its files:"
+        f" [{folder}]({folder}/README.md)."
     )

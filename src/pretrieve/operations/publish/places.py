@@ -11,6 +11,9 @@ from pretrieve.reporting.report.status import split_name
 #: The name of a publication: date, scale, commit.
 PUBLICATION = re.compile(r"(\d{4}-\d\d-\d\d)-(.+)-([0-9a-f]{7})")
 
+#: The configuration's scales, the largest first.
+SCALES = ("paper", "small", "demo")
+
 
 def scale_of(root: Path) -> str:
     """Of ``results/{scale}`` or of a publication.
@@ -37,7 +40,15 @@ def tables_of(root: Path) -> list[Path]:
 
 def newest(published: Path, scale: str) -> Path | None:
     """The newest publication of a scale, by the date in its name."""
-    found = [
-        one for one in published.glob(f"*-{scale}-*") if PUBLICATION.fullmatch(one.name) and scale_of(one) == scale
-    ]
-    return max(found, key=lambda one: one.name, default=None)
+    return next(iter(publications(published, scale)), None)
+
+
+def publications(published: Path, scale: str) -> list[Path]:
+    """All publications of a scale, the newest first."""
+    found = [one for one in published.glob(f"*-{scale}-*") if PUBLICATION.fullmatch(one.name)]
+    return sorted((one for one in found if scale_of(one) == scale), reverse=True)
+
+
+def largest_first(published: Path) -> list[Path]:
+    """All publications: those of the largest scale first, of a scale the newest first."""
+    return [one for scale in SCALES for one in publications(published, scale)]

@@ -21,7 +21,7 @@ from pretrieve.base.errors import DataError, PretrieveError
 from pretrieve.base.files import whole_file
 from pretrieve.base.paths import figure_file, table_file
 from pretrieve.base.repository import changed_files, version_of
-from pretrieve.operations.publish.headlines import HEADLINES, Headline, headline_picture, read_headlines
+from pretrieve.operations.publish.headlines import HEADLINES, Headline, best_headlines, headline_picture
 from pretrieve.operations.publish.pages import (
     EXTENSIONS,
     FIGURE_EXTENSIONS,
@@ -31,7 +31,7 @@ from pretrieve.operations.publish.pages import (
     readme_section,
     results_page,
 )
-from pretrieve.operations.publish.places import PUBLICATION, newest, scale_of, table_of
+from pretrieve.operations.publish.places import PUBLICATION, SCALES, largest_first, newest, scale_of, table_of
 from pretrieve.reporting.claims.claims import load_claims
 from pretrieve.reporting.claims.ledger import Finding
 from pretrieve.reporting.report.status import configured, split_name
@@ -73,13 +73,14 @@ def publish(
     main = root.name == DEFAULT_SCALE
     if claims is None:
         claims = HEADLINES if main else ()
-    headlines = read_headlines(root, claims)
-    if missing := {f"{one.finding.paper}/{one.finding.table}" for one in headlines} - set(tables):
+    target = repository / "results" / "published" / f"{date}-{root.name}-{commit[:7]}"
+    headlines = _headlines(root, target, claims)
+    own = {f"{one.finding.paper}/{one.finding.table}" for one in headlines if one.folder.endswith(target.name)}
+    if missing := own - set(tables):
         raise DataError(
             f"README.md shows cells of {', '.join(sorted(missing))}, which is not published with them. Publish it "
             "too, or leave README.md unchanged: pretrieve publish --no-readme"
         )
-    target = repository / "results" / "published" / f"{date}-{root.name}-{commit[:7]}"
     if target.exists():
         raise PretrieveError(f"{target}: exists already; this run is published. Remove the folder to publish it again.")
     pages = _pages(root, repository, tables, figures, headlines, target.relative_to(repository), (date, commit))
@@ -101,8 +102,6 @@ def publish(
     # All of it, for config/ changes.
     text = yaml.safe_dump(config, sort_keys=False, allow_unicode=True, width=130)
     (part / "config.yaml").write_text(text, encoding="utf-8")
-    if headlines:
-        (part / HEADLINES_FILE).write_bytes(headline_picture(headlines, root.name))
     curves = _copy_curves(root, part / "curves")
     (part / "README.md").write_text(index_page(root, tables, figures, curves, date, commit), encoding="utf-8")
     os.replace(part, target)
@@ -123,11 +122,28 @@ def _pages(
     scale, readme = scale_of(root), repository / "README.md"
     published = repository / target.parent
     earlier = earlier_tables(published, scale, tables)
-    page = repository / "docs" / ("results.md" if scale == DEFAULT_SCALE else f"results-{scale}.md")
+    page = repository / "docs" / _page_of(scale)
     pages = {page: results_page(root, tables, figures, target.as_posix(), *made, earlier)}
     if headlines:
-        pages[readme] = _replace_section(readme, readme_section(root, headlines, target.as_posix(), page.name))
+        names = [_page_of(one) for one in dict.fromkeys((*SCALES, scale)) if one == scale or newest(published, one)]
+        pages[readme] = _replace_section(readme, readme_section(root, headlines, target.as_posix(), names))
+        pages[repository / HEADLINES_FILE] = headline_picture(headlines)
     return pages
+
+
+def _page_of(scale: str) -> str:
+    return "results.md" if scale == DEFAULT_SCALE else f"results-{scale}.md"
+
+
+def _headlines(root: Path, target: Path, claims: Sequence[str]) -> list[Headline]:
+    """Headlines of ``root``, which is or becomes the publication ``target``, and of publications of larger scales."""
+    if not claims:
+        return []
+    scale, others = scale_of(root), largest_first(target.parent)
+    larger = SCALES[: SCALES.index(scale)] if scale in SCALES else SCALES
+    runs = [(one, one) for one in others if scale_of(one) in larger and one != target]
+    repository = target.parents[2]
+    return best_headlines([(one, at.relative_to(repository).as_posix()) for one, at in (*runs, (root, target))], claims)
 
 
 def _write_pages(pages: Mapping[Path, str]) -> None:
@@ -154,7 +170,7 @@ def publish_again(repository: Path, scale: str, figures: Sequence[str], claims: 
     main = scale == DEFAULT_SCALE
     headlines = [
         one._replace(finding=one.finding._replace(estimand=words.get(one.finding.id, one.finding.estimand)))
-        for one in read_headlines(root, (HEADLINES if main else ()) if claims is None else claims)
+        for one in _headlines(root, root, (HEADLINES if main else ()) if claims is None else claims)
     ]
     _write_pages(_pages(root, repository, tables, figures, headlines, root.relative_to(repository), (date, commit)))
     return root
