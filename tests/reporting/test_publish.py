@@ -201,7 +201,7 @@ def test_readme_shows_the_run_that_it_is_told_to(finished):
     shutil.copytree("results/demo", "results/small")
     target = publish(Path("results/small"), TABLES, CONFIG, Path("."), "2026-01-02", claims=["a"])
     text = Path("README.md").read_text()
-    assert f"({target}/tiny/table9.md)" in text and "[docs/results-small.md](docs/results-small.md)" in text
+    assert f"({target}/tiny/table9.md)" in text and "[small](docs/results-small.md), [demo](docs/results.md)" in text
 
 
 def test_refuses_to_show_a_cell_that_is_not_published(finished):
@@ -247,6 +247,7 @@ def test_publishing_again_replaces_the_section(finished):
     git("add", ".")
     git("commit", "-q", "-m", "published")
     target = run()  # the page of the first publication is replaced, too
+    assert target.name.startswith("2026-01-02.2-demo-")
     assert Path("docs/results.md").read_text().count("# Results\n") == 1
     assert Path("README.md").read_text().count("![") == 1
     assert once.count(BEGIN) == Path("README.md").read_text().count(BEGIN) == 1

@@ -343,10 +343,10 @@ def test_the_newest_published_run_is_meant(run):
         shutil.copytree(FOLDER, folder)
     assert newest_published(FOLDER.parent, "demo").folder == FOLDER
     assert newest_published(FOLDER.parent, "small").folder == other
-    shutil.copytree(FOLDER, FOLDER.with_name("2026-01-02-demo-fffffff"))
-    with pytest.raises(DataError, match="are 2026-01-02-demo-abc1234, 2026-01-02-demo-fffffff; expected one"):
-        newest_published(FOLDER.parent, "demo")
-    with pytest.raises(DataError, match="of the paper scale are none"):
+    for name in ("2026-01-02.2-demo-fffffff", "2026-01-02.10-demo-0000000"):
+        shutil.copytree(FOLDER, FOLDER.with_name(name))
+    assert newest_published(FOLDER.parent, "demo").folder.name == "2026-01-02.10-demo-0000000"
+    with pytest.raises(DataError, match="no published run of the paper scale"):
         newest_published(FOLDER.parent, "paper")
 
 

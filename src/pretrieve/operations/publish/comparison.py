@@ -45,6 +45,7 @@ from pretrieve.base.errors import DataError, PretrieveError
 from pretrieve.base.paths import parse_system
 from pretrieve.base.text_table import text_table
 from pretrieve.operations.publish.ingredients import ingredients
+from pretrieve.operations.publish.places import newest
 from pretrieve.references.tables import STATISTICS, UNITS, Cell, Table, load_table, parse_number
 from pretrieve.reporting.tables.filling import MEASURED, Line, read_lines, values_of
 from pretrieve.reporting.tables.manifest import hardware, installed_versions
@@ -102,19 +103,13 @@ class Published:
 
 
 def newest_published(folder: Path, scale: str) -> Published:
-    """The newest run of a scale under ``results/published``, by the date in its name.
-
-    Raises DataError when there is none, or several of the newest date.
-    """
-    found = sorted(folder.glob(f"????-??-??-{scale}-*/config.yaml"))
-    newest = [file.parent for file in found if file.parent.name[:10] == found[-1].parent.name[:10]]
-    if len(newest) != 1:
-        names = ", ".join(path.name for path in newest) or "none"
+    """The newest run of a scale under ``results/published``, by its name. Raises DataError when there is none."""
+    found = newest(folder, scale)
+    if found is None:
         raise DataError(
-            f"{folder}: newest published runs of the {scale} scale are {names}; expected one. Name it (make compare "
-            "PUBLISHED=DIR), or publish one: make publish"
+            f"{folder}: no published run of the {scale} scale. Name one (make compare PUBLISHED=DIR), or publish: make publish"
         )
-    return open_published(newest[0], scale)
+    return open_published(found, scale)
 
 
 def open_published(folder: Path, scale: str) -> Published:

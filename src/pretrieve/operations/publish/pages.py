@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from pretrieve.operations.publish.headlines import Headline, headline_table, in_a_sentence
-from pretrieve.operations.publish.places import scale_of, table_of
+from pretrieve.operations.publish.places import publications, scale_of, table_of
 from pretrieve.reporting.claims.ledger import Finding, count_verdicts
 from pretrieve.reporting.claims.verdicts import CONTRADICTED, FAILS, HOLDS, SUPPORTED
 from pretrieve.reporting.tables.filling import count_statuses, read_lines
@@ -87,7 +87,7 @@ def claims_sentence(root: Path, findings: Sequence[Finding] = ()) -> str:
 def earlier_tables(published: Path, scale: str, tables: Sequence[str]) -> dict[Path, list[str]]:
     """Folder of an earlier publication of this scale → its tables that are neither among ``tables`` nor in a later one."""
     seen, found = set(tables), {}
-    for folder in sorted(published.glob(f"????-??-??-{scale}-*"), reverse=True):
+    for folder in publications(published, scale):
         names = {file.relative_to(folder).with_suffix("").as_posix() for file in folder.glob("*/*.tex")} - seen
         if names:
             found[folder] = sorted(names)
@@ -160,16 +160,16 @@ def results_page(
     return "\n\n".join(blocks) + "\n"
 
 
-def readme_section(root: Path, headlines: Sequence[Headline], folder: str, pages: Sequence[str]) -> str:
+def readme_section(root: Path, headlines: Sequence[Headline], folder: str, pages: Mapping[str, str]) -> str:
     """The results section of README.md: a picture and a table of the headlines, the verdicts on all claims at the scale of
-    ``root``, published in ``folder``, and where everything is. ``pages``: of the results of all scales, under docs/."""
+    ``root``, published in ``folder``, and where everything is. ``pages``: scale → the page of its results, under docs/."""
     scales = {one.finding.scale for one in headlines if one.cells}
     data = (
         ""
         if scales == {"paper"}
         else " Data sets substitute for the papers' and models are small: scores neither confirm nor refute the papers' numbers."
     )
-    more = ", ".join(f"[docs/{page}](docs/{page})" for page in pages)
+    more = ", ".join(f"[{scale}](docs/{page})" for scale, page in pages.items())
     return (
         f"![What each paper's method adds, in points: the numbers of the table below]({HEADLINES_FILE})\n\n"
         f"{in_a_sentence(headlines)} Each row is from the largest [scale](docs/glossary.md#scale) that measured it.{data}\n\n"
@@ -178,7 +178,7 @@ def readme_section(root: Path, headlines: Sequence[Headline], folder: str, pages
         " shows the one with the median difference. The interval covers other test queries and, with several seeds, other"
         " seeds. *This seed only*: one training was run, and others may differ. *≈ chance*: no better than guessing. *≥*: only"
         " BM25's MRR@10 was measured; its MRR at a greater depth is at least this.\n\n"
-        f"{claims_sentence(root).replace('at this scale', f'at the scale `{scale_of(root)}`')} All of them, with tables and"
-        f" figures: {more}. The whole run in one page: [report.html]({folder}/report.html); its files:"
+        f"{claims_sentence(root).replace('at this scale', f'at the scale `{scale_of(root)}`')} Claims,"
+        f" tables and figures of {more}. The whole run in one page: [report.html]({folder}/report.html); its files:"
         f" [{folder}]({folder}/README.md)."
     )

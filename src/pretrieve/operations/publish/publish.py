@@ -31,7 +31,15 @@ from pretrieve.operations.publish.pages import (
     readme_section,
     results_page,
 )
-from pretrieve.operations.publish.places import PUBLICATION, SCALES, largest_first, newest, scale_of, table_of
+from pretrieve.operations.publish.places import (
+    PUBLICATION,
+    SCALES,
+    largest_first,
+    new_place,
+    newest,
+    scale_of,
+    table_of,
+)
 from pretrieve.reporting.claims.claims import load_claims
 from pretrieve.reporting.claims.ledger import Finding
 from pretrieve.reporting.report.status import configured, split_name
@@ -54,9 +62,9 @@ def publish(
     claims: Sequence[str] | None = None,
 ) -> Path:
     """Copy ``tables`` (PAPER/TABLE), ``figures`` (PAPER/FIGURE), claims and report of ``root`` (``results/{scale}``), and
-    the whole ``config``, to ``repository/results/published/{date}-{scale}-{commit}``; write ``repository/docs/results.md``
-    (``results-{scale}.md`` of another scale than the configuration's), and show ``claims`` in ``repository/README.md``: by
-    default the headlines of the configuration's scale, and nothing of another.
+    the whole ``config``, to ``repository/results/published/{date}-{scale}-{commit}`` (``{date}.2-…``: the second of a day);
+    write ``repository/docs/results.md`` (``results-{scale}.md`` of another scale than the configuration's), and show ``claims``
+    in ``repository/README.md``: by default the headlines of the configuration's scale, and nothing of another.
 
     Nothing is written unless everything is in order. Returns the new folder.
 
@@ -73,7 +81,7 @@ def publish(
     main = root.name == DEFAULT_SCALE
     if claims is None:
         claims = HEADLINES if main else ()
-    target = repository / "results" / "published" / f"{date}-{root.name}-{commit[:7]}"
+    target = new_place(repository / "results" / "published", date, root.name, commit[:7])
     headlines = _headlines(root, target, claims)
     own = {f"{one.finding.paper}/{one.finding.table}" for one in headlines if one.folder.endswith(target.name)}
     if missing := own - set(tables):
@@ -125,7 +133,7 @@ def _pages(
     page = repository / "docs" / _page_of(scale)
     pages = {page: results_page(root, tables, figures, target.as_posix(), *made, earlier)}
     if headlines:
-        names = [_page_of(one) for one in dict.fromkeys((*SCALES, scale)) if one == scale or newest(published, one)]
+        names = {one: _page_of(one) for one in (*SCALES, scale) if one == scale or newest(published, one)}
         pages[readme] = _replace_section(readme, readme_section(root, headlines, target.as_posix(), names))
         pages[repository / HEADLINES_FILE] = headline_picture(headlines)
     return pages
@@ -162,7 +170,7 @@ def publish_again(repository: Path, scale: str, figures: Sequence[str], claims: 
     root = newest(repository / "results" / "published", scale)
     if root is None:
         raise DataError(f"{repository / 'results/published'}: no publication of the scale {scale}.")
-    date, _, commit = PUBLICATION.fullmatch(root.name).groups()
+    date, _, _, commit = PUBLICATION.fullmatch(root.name).groups()
     config = yaml.safe_load((root / "config.yaml").read_text(encoding="utf-8"))
     tables = [name for name in configured(config, "tables") if table_of(root, name).is_file()]
     figures = [name for name in figures if (root / f"figures/{name}.svg").is_file()]
