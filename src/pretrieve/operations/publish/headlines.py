@@ -240,7 +240,7 @@ def headline_picture(headlines: Sequence[Headline]) -> str:
         axes.set_ylim(len(headlines) - 0.5, -0.5)
         axes.grid(axis="x")
         axes.set_xlabel("difference in percentage points, with its 95 % interval")
-        axes.set_title("What each paper's method adds; in brackets: the scale that it was measured at", loc="left")
+        axes.set_title("What each paper's method adds (in brackets: scale)", loc="left")
         stream = io.BytesIO()
         canvas.savefig(stream, format="svg", metadata=dict.fromkeys(("Date", "Creator", "Format", "Type")))
     return stream.getvalue().decode()
