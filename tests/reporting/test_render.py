@@ -24,7 +24,8 @@ from pretrieve.base.files import sha256_of, write_json
 from pretrieve.base.paths import parse_system
 from pretrieve.references.tables import Table, load_table
 from pretrieve.reporting.tables.filling import Line, fill_table, read_lines, write_lines
-from pretrieve.reporting.tables.layout import SIGNS, make_page
+from pretrieve.reporting.tables.layout import make_page
+from pretrieve.reporting.tables.legend import SIGNS
 from pretrieve.reporting.tables.render import to_html, to_markdown
 from pretrieve.reporting.tables.results import Setting
 from pretrieve.retrieval.trec_run import Run, write_trec

@@ -16,7 +16,8 @@ from pretrieve.references.tables import Table
 from pretrieve.reporting.tables.filling import MEASURED, Line
 from pretrieve.reporting.tables.heads import columns_here
 from pretrieve.reporting.tables.latex_heads import ROW_HEAD, head_lines, stacked
-from pretrieve.reporting.tables.layout import NOTHING, Page, Row, Shown, make_page
+from pretrieve.reporting.tables.layout import Page, Row, Shown, make_page
+from pretrieve.reporting.tables.legend import NOTHING
 from pretrieve.reporting.tables.results import Setting
 
 #: What LaTeX reads as something else than itself, and the signs of a page.

@@ -1,0 +1,154 @@
+"""The sentences below a table: what its signs mean, what was measured on what data from which start, and why cells are empty."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from pretrieve.base.paths import parse_system
+from pretrieve.references.cases import RECIPROCAL_RANK, is_case
+from pretrieve.references.tables import STATISTICS, Table
+from pretrieve.reporting.tables.comparisons import ROUNDS
+from pretrieve.reporting.tables.contamination_notes import overlap_lines
+from pretrieve.reporting.tables.filling import MEASURED, Line, count_statuses, tests_of
+from pretrieve.reporting.tables.results import Setting
+
+#: (largest corrected p-value, mark), the strictest first.
+MARKS = ((0.01, "‡"), (0.05, "†"))
+#: Behind a mark: the row is worse than the one that it is compared with.
+WORSE = "↓"
+#: Behind a value that guessing would have.
+CHANCE = "≈ chance"
+#: Status → sign behind a value. Below paper scale no value is judged, so it has none.
+SIGNS = {"match": "✓", "close": "≈", "higher": "▲", "lower": "▼"}
+#: Where the paper prints no value either.
+NOTHING = "–"
+
+
+def is_scored(line: Line) -> bool:
+    """Whether the cell has a score, which can be compared with others': no statistic, and no single query of a case study."""
+    return bool(line.measured) and line.system != STATISTICS and not is_case(line.metric)
+
+
+def is_guessed(line: Line) -> bool:
+    return line.beyond_chance == "no"
+
+
+def prints_nothing(line: Line) -> bool:
+    return line.status == "quoted" and not line.published
+
+
+def legend_of(table: Table, lines: Sequence[Line]) -> list[tuple[str, str]]:
+    """(sign, its meaning) of all that the table shows, and of nothing that it does not."""
+    shown = [line for line in lines if line.measured]
+    blank = [(NOTHING, "The paper prints no value there.")] if any(map(prints_nothing, lines)) else []
+    if not shown:
+        return blank
+    form = "measured" + (" ± sd" if any(line.sd for line in shown) else "")
+    form += " (published)" if any(line.published for line in lines) else ""
+    seeds = max((int(line.n_seeds) for line in shown if line.n_seeds), default=0)
+    means = {0: "Whole data sets are counted.", 1: "One seed, so no deviation."}
+    meaning = means.get(seeds, f"Mean and sample standard deviation over {seeds} seeds.")
+    if seeds > 1 and any(line.n_seeds == "1" for line in shown):
+        meaning += " BM25 draws nothing at random, so it runs once."
+    legend = [(form, meaning), *blank]
+    tests = len(tests_of(lines))
+    if tests:
+        levels = ", ".join(f"{mark} p < {level}" for level, mark in reversed(MARKS))
+        legend.append(
+            (
+                levels,
+                f"Better than {_in_words(table.baseline)}, or with {WORSE} worse, on the same queries (two-sided paired "
+                f"randomisation test, {ROUNDS:,} rounds, Holm-corrected for the {tests} tests of this table). Rows of another "
+                "body have no mark. The CSV has the comparison with BM25, too, where BM25 is a row.",
+            )
+        )
+    if any(map(is_guessed, shown)):
+        legend.append((CHANCE, "No better than guessing; such a value is compared with no other."))
+    signs = {line.status for line in lines} & set(SIGNS)
+    if signs:
+        text = {
+            "match": "within the tolerance",
+            "close": "within twice the tolerance",
+            "higher": "above that",
+            "lower": "below that",
+        }
+        tolerance = f"{table.tolerance['absolute']:g}" if "absolute" in table.tolerance else ""
+        tolerance = tolerance or f"{table.tolerance['relative']:.0%} of the published value"
+        sentence = ", ".join(f"{SIGNS[word]} {word}: {text[word]}" for word in SIGNS if word in signs)
+        legend.append(("Against the published value", f"{sentence}. Tolerance: {tolerance}."))
+    won = [line for line in shown if line.metric == RECIPROCAL_RANK and line.system == table.case_systems[0]]
+    if any(float(line.measured) < 1 for line in won):
+        said = "In some case the first system has no relevant document in first place: these are the best it has here."
+        legend.append(("Cases", said))
+    if any(map(is_scored, shown)):
+        legend.append(("Bold", "The highest of the values measured on the same queries."))
+    if any(line.wall_s for line in lines):
+        legend.append(
+            (
+                "Wall s",
+                "Seconds of all stages that a row needs (pre-training, fine-tuning, embedding; or the search of BM25), "
+                "mean over seeds; a range where its cells differ. A stage that rows share counts in full for each.",
+            )
+        )
+    return legend
+
+
+def _in_words(baseline: str) -> str:
+    """``seed-mlm.{recipe}-{size}`` → seed-mlm of the same recipe and training-set size."""
+    parts = baseline.removesuffix("-{size}").split(".")
+    same = [part.strip("{}") for part in parts if part.startswith("{")]
+    name = ".".join(part for part in parts if not part.startswith("{"))
+    return f"{name} of the same {' and '.join([*same, 'training-set size'])}"
+
+
+def provenance_of(table: Table, lines: Sequence[Line], setting: Setting) -> list[tuple[str, str]]:
+    """(name, text): scale, data set of each role, overlap with the corpus, start, seeds, and reasons of empty cells."""
+    counts = count_statuses(lines)
+    provenance = [("Scale", setting.scale)]
+    roles = dict.fromkeys(line.role for line in lines if line.role)
+    provenance += [(f"Role {role}", role_of(role, lines, setting)) for role in roles if role in setting.roles]
+    provenance += overlap_lines(lines, setting)
+    for start, encoders in setting.starts_of(line.system for line in lines if line.status in MEASURED).items():
+        provenance.append(("Start", f"{', '.join(encoders)}: {start}"))
+    if absent := [role for role in roles if role not in setting.roles]:
+        provenance.append((f"Role{'s' * (len(absent) > 1)} {', '.join(absent)}", _no_data_set(setting)))
+    if any(line.n_seeds for line in lines):
+        provenance.append(("Seeds", ", ".join(map(str, setting.seeds))))
+    provenance.append(("Cells", ", ".join(f"{n} {word}" for word, n in counts.items() if n)))
+    notes = {(cell.row, cell.column): cell.note for cell in table.cells}
+    reasons = Counter(
+        (line.status, _reason(line, notes[line.row, line.column], setting))
+        for line in lines
+        if line.status in ("not-run", "failed")
+    )
+    for (status, note), n in reasons.items():
+        provenance.append((status, f"{n} cell{'s' * (n > 1)}: {note}"))
+    return provenance
+
+
+def _no_data_set(setting: Setting) -> str:
+    return f"no data set at the {setting.scale} scale"
+
+
+def _reason(line: Line, note: str, setting: Setting) -> str:
+    """Why a cell has no value, without the reference's own note and in one wording for all roles."""
+    if line.status == "not-run" and line.role not in setting.roles:
+        return f"{_no_data_set(setting)} takes the place of the paper's"
+    return line.note.removeprefix(note).removeprefix("; ")
+
+
+def role_of(role: str, lines: Sequence[Line], setting: Setting) -> str:
+    """The data set that has a role, with its numbers of test queries and candidates."""
+    of_role = [line for line in lines if line.role == role and line.queries]
+    name = setting.roles[role]
+    means = len(setting.parts.get(name, ()))
+    text = f"{name}, the mean of {means} data sets" if means else f"data set {name}"
+    text = f"{setting.descriptions[name]} ({text})" if name in setting.descriptions else text
+    sizes = {parse_system(line.system).size: line.queries for line in of_role}
+    if sizes:
+        text += ", test queries " + ", ".join(f"{int(n):,} ({size})" for size, n in sizes.items())
+    candidates = sorted({int(line.candidates) for line in of_role if line.candidates})
+    if candidates:
+        text += f", candidates {' or '.join(f'{n:,}' for n in candidates)}"
+    return text
