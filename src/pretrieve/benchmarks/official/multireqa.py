@@ -30,8 +30,6 @@ from pretrieve.tasks.splits import all_test, draw_pools, make_splits
 from pretrieve.tasks.target import Target
 from pretrieve.tasks.task import Candidate, Judgement, Passage, Query, TaskContents, write_task
 
-#: Candidates of the published files: of the README, and of train/SQuAD as it is.
-OFFICIAL_COUNTS = {"dev/SQuAD": 10_642, "dev/NaturalQuestions": 22_118, "train/SQuAD": 95_659}
 #: Kind of the warning for a question without words: all of them would be one query, with the answers of each.
 BLANK = "blank question left out"
 

@@ -35,20 +35,6 @@ from pretrieve.tasks.answers import normalise_question
 if TYPE_CHECKING:
     from pretrieve.tasks.collection import CollectionWriter
 
-#: Questions of the files: Karpukhin et al. 2020, Table 1, and the README of NQ-open.
-OFFICIAL_COUNTS = {
-    "nq-dev": 8_757,
-    "nq-test": 3_610,
-    "trivia-dev": 8_837,
-    "trivia-test": 11_313,
-    "webquestions-test": 2_032,
-    "curatedtrec-test": 694,
-    "squad1-test": 10_570,
-    "nq-open-train": 87_925,
-    "nq-open-dev": 3_610,
-    "nq-open-efficientqa-dev": 1_800,
-}
-
 SPLITS = ("train", "dev", "test")
 
 
