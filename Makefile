@@ -11,12 +11,12 @@
 # make my-corpus what to search your own corpus with: make my-corpus DIR=path/to/dir [MINUTES=30]
 # make evaluate  measure an exported model with mteb: make evaluate MODEL=DIR TASKS="DIR NanoSciFactRetrieval …" [CHECK=1] [OUT=FILE.json]
 # make compare   a few rows made anew (all that is there, with another SCALE), and compared with the published run [PUBLISHED=DIR]
-# make publish   copy a finished run to results/published/ and refresh README [SCALE=small] [MIRROR=DIR] [SEEDS=1,2] [ONLY=bm25,bert]
+# make publish   finish a run, copy it to results/published/ and refresh README [SCALE=small] [MIRROR=DIR] [SEEDS=1,2] [ONLY=bm25,bert]
 #                or these tables alone [TABLES=dupmae/table1,dupmae/table2]
 # make site      the documentation as a static site with a search, in build/site/html (needs a package index)
 # make dag       draw docs/rulegraph.svg (needs graphviz)
 # make lock      write envs/requirements.lock anew from pyproject.toml; versions stay where they can [UPGRADE=package]
-# make clean     remove everything that was built (results, data); make clean-venv removes the environment
+# make clean     remove results/SCALE and data; make clean-venv removes the environment
 
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv

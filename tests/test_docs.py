@@ -112,7 +112,7 @@ def test_verdicts_are_those_of_the_published_runs(page: Path) -> None:
                     found[line["id"]] = has_table, line["verdict"]
     verdicts = Counter(verdict for _, verdict in found.values())
     assert int(said[1]) == verdicts.total() > 0
-    assert said[2].split(", ") == [f"{verdicts[word]} {word}" for word in VERDICTS if verdicts[word]]
+    assert said[2].split("; ") == [f"{word}: {verdicts[word]}" for word in VERDICTS if verdicts[word]]
 
 
 def test_published_verdicts_are_shown() -> None:

@@ -93,7 +93,7 @@ def test_the_table_has_points_both_sides_bm25_and_what_is_at_chance(root: Path) 
     link = "[table1](runs/x/p/table1.md)"
     assert table[2:] == [
         "| p | A minus B. | demo | 2.0 against 0.5 | 31.2 | 70.0 against 65.0 | +1.5 [−0.5, 3.5] | 40 queries of `data-R@5`, R@5"
-        f" | 1 | inconclusive; 1 of 2 values ≈ chance | {link} |",
+        f" | 1 | inconclusive; 1 of 2 values ≈ chance | {link}: A, R@5 |",
         f"| p | A minus B. | demo | – | – | – | – | – | 1 | not tested | {link} |",
     ]
 

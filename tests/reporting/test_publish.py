@@ -132,11 +132,11 @@ def test_copies_everything_and_shows_the_headlines(finished):
     assert (
         "| +5.0 [−2.5, 12.5] | 10 queries of `questions`, recall@5 | 2 | supported | " in text
         and "| tiny | BM-25 minus \\| ours. | demo | 20.0 against 15.0 | " in text
-        and f"| {link} |" in text
+        and f"| {link}: " in text
     )
     picture = re.search(r"!\[.+\]\((.+)\)", text)[1]
     assert b"BM-25 minus" in Path(picture).read_bytes()
-    counts = "Of the papers' 2 claims, at {}: 1 supported, 1 inconclusive."
+    counts = "Of the papers' 2 claims, at {}: supported: 1; inconclusive: 1."
     assert (
         counts.format("the scale `demo`") in text
         and counts.format("this scale") in index
@@ -152,7 +152,7 @@ def test_the_results_page_links_what_is_there(finished):
     links = re.findall(r"\]\(([^)]+)\)", page)
     assert len(links) == 7 and {link for link in links if not Path("docs", link).is_file()} == {
         "read-a-table.md",
-        "claims-and-report.md#claims",
+        "verdicts.md#the-claim",
     }
     assert f"../{target.as_posix()}/figures/tiny/figure1.svg" in links
     assert "**Supported**" in page and "- A | b. (tiny table9 )" in page and "Undecided" not in page
@@ -232,7 +232,7 @@ def test_publications_of_some_tables_add_up(finished):
     git("commit", "-q", "-m", "earlier")
     publish(Path("results/small"), TABLES, CONFIG, Path("."), "2026-01-02")
     page = Path("docs/results-small.md").read_text()
-    assert "1 supported, 1 contradicted." in page
+    assert "supported: 1; contradicted: 1." in page
     run = "2025-01-01-small-1111111"
     assert f"- Undecided. (other table1 0/3/3; [{run}](../results/published/{run}/claims.md))\n" in page
     assert [line for line in page.splitlines() if line.startswith("- [20")] == [
@@ -248,7 +248,7 @@ def test_publishing_again_replaces_the_section(finished):
     git("commit", "-q", "-m", "published")
     target = run()  # the page of the first publication is replaced, too
     assert target.name.startswith("2026-01-02.2-demo-")
-    assert Path("docs/results.md").read_text().count("# Results\n") == 1
+    assert Path("docs/results.md").read_text().count("# Results at the scale `demo`\n") == 1
     assert Path("README.md").read_text().count("![") == 1
     assert once.count(BEGIN) == Path("README.md").read_text().count(BEGIN) == 1
     assert len(list(target.parent.iterdir())) == 2

@@ -179,11 +179,12 @@ def headline_table(headlines: Sequence[Headline]) -> str:
     )
     rows = [heads, (":--", ":--", ":--", "--:", "--:", "--:", "--:", ":--", "--:", ":--", ":--")]
     for headline in headlines:
-        finding, points, effect, data = headline.finding, headline.points, "–", "–"
+        finding, points, effect, data, place = headline.finding, headline.points, "–", "–", ""
         if points:
             effect = "{:+.1f} [{:.1f}, {:.1f}]".format(*points).replace("-", "−")
             cell = headline.cells[0]
             data = f"{cell.queries} queries of `{cell.dataset}`, {cell.metric}"
+            place = f": {cell.row}, {cell.column}"
         rows.append(
             (
                 finding.paper,
@@ -196,7 +197,7 @@ def headline_table(headlines: Sequence[Headline]) -> str:
                 data,
                 finding.seeds or "–",
                 headline.verdict,
-                f"[{finding.table}]({headline.folder}/{finding.paper}/{finding.table}.md)",
+                f"[{finding.table}]({headline.folder}/{finding.paper}/{finding.table}.md){place}",
             )
         )
     lines = ["| " + " | ".join(field.replace("|", "\\|") for field in row) + " |" for row in rows]

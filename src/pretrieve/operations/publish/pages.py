@@ -78,9 +78,9 @@ def _cells_of_tables(root: Path, tables: Sequence[str], folder: str) -> list[str
 
 
 def claims_sentence(root: Path, findings: Sequence[Finding] = ()) -> str:
-    """``Of the 103 claims, 7 supported, 10 contradicted, 6 inconclusive, 80 not tested.`` ``findings``: default: of ``root``."""
+    """``Of the papers' 103 claims, at this scale: supported: 7; inconclusive: 96.`` ``findings``: default: of ``root``."""
     findings = findings or read_rows(root / "claims.csv", Finding)
-    counts = ", ".join(f"{n} {word}" for word, n in count_verdicts(findings).items() if n)
+    counts = "; ".join(f"{word}: {n}" for word, n in count_verdicts(findings).items() if n)
     return f"Of the papers' {len(findings)} claims, at this scale: {counts}."
 
 
@@ -120,12 +120,12 @@ def results_page(
     place = f"../{folder}/"
     findings = latest_findings(root, earlier)
     blocks = [
-        "# Results",
-        f"The newest published run: {scale_of(root)} scale, {date}, commit `{commit[:7]}`. `make publish` writes this page."
+        f"# Results at the scale `{scale_of(root)}`",
+        f"The newest published run: {date}, commit `{commit[:7]}`. `make publish` writes this page."
         f" Everything in one file: [report.html]({place}report.html), to be downloaded and opened.",
         "## Claims",
         f"{claims_sentence(root, [one for one, _ in findings])} With effects, p-values and reasons:"
-        f" [claims.md]({place}claims.md). What a verdict says: [claims-and-report.md](claims-and-report.md#claims). In"
+        f" [claims.md]({place}claims.md). What a verdict says: [verdicts.md](verdicts.md#the-claim). In"
         " brackets: table, and comparisons for the claim / measured / all.",
     ]
     for verdict in (SUPPORTED, CONTRADICTED, HOLDS, FAILS):
