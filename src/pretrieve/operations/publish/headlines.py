@@ -20,6 +20,7 @@ from matplotlib.figure import Figure as Canvas
 
 from pretrieve.base.errors import DataError
 from pretrieve.operations.publish.places import table_of, tables_of
+from pretrieve.references.tables import ROW_SEPARATOR
 from pretrieve.reporting.claims.ledger import Comparison, Finding
 from pretrieve.reporting.figures.draw import STYLE
 from pretrieve.reporting.tables.filling import Line, read_lines
@@ -184,7 +185,7 @@ def headline_table(headlines: Sequence[Headline]) -> str:
             effect = "{:+.1f} [{:.1f}, {:.1f}]".format(*points).replace("-", "−")
             cell = headline.cells[0]
             data = f"{cell.queries} queries of `{cell.dataset}`, {cell.metric}"
-            place = f": {cell.row}, {cell.column}"
+            place = f": {cell.row.replace(ROW_SEPARATOR, ', ')}, {cell.column}"
         rows.append(
             (
                 finding.paper,

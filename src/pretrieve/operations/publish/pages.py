@@ -121,12 +121,11 @@ def results_page(
     findings = latest_findings(root, earlier)
     blocks = [
         f"# Results at the scale `{scale_of(root)}`",
-        f"The newest published run: {date}, commit `{commit[:7]}`. `make publish` writes this page."
-        f" Everything in one file: [report.html]({place}report.html), to be downloaded and opened.",
+        f"The newest published run: {date}, commit `{commit[:7]}`. In one file: [report.html]({place}report.html).",
         "## Claims",
-        f"{claims_sentence(root, [one for one, _ in findings])} With effects, p-values and reasons:"
-        f" [claims.md]({place}claims.md). What a verdict says: [verdicts.md](verdicts.md#the-claim). In"
-        " brackets: table, and comparisons for the claim / measured / all.",
+        f"{claims_sentence(root, [one for one, _ in findings])} Effects and reasons:"
+        f" [claims.md]({place}claims.md); rules: [verdicts.md](verdicts.md#the-claim). In brackets: table, and"
+        " comparisons for the claim / measured / all.",
     ]
     for verdict in (SUPPORTED, CONTRADICTED, HOLDS, FAILS):
         claims: dict[tuple[str, str, str], list[str]] = {}
@@ -151,7 +150,7 @@ def results_page(
             for run, names in earlier.items()
         ]
         blocks += [
-            "Tables of earlier runs, which this one does not have; claims on them are from there:",
+            "Tables that only earlier runs have; claims on them are from there:",
             "\n".join(lines),
         ]
     if figures:
