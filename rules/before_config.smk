@@ -13,7 +13,8 @@ except ImportError:
         "(config/README.md)."
     )
 
-# What a plan consists of stays to its end. Looking through it for garbage less often saves 7 % of the time of a plan.
+# What a plan consists of stays to its end, so Python need not look through it for garbage so often:
+# `snakemake -n --config scale=paper` takes 7 % less CPU time.
 gc.set_threshold(200_000, 20, 20)
 
 from pretrieve.base.errors import PretrieveError

@@ -77,11 +77,11 @@ def _cells_of_tables(root: Path, tables: Sequence[str], folder: str) -> list[str
     return [f"- {paper}: {', '.join(links)}" for paper, links in papers.items()]
 
 
-def claims_sentence(root: Path, findings: Sequence[Finding] = ()) -> str:
+def claims_sentence(root: Path, findings: Sequence[Finding] = (), where: str = "this scale") -> str:
     """``Of the papers' 103 claims, at this scale: supported: 7; inconclusive: 96.`` ``findings``: default: of ``root``."""
     findings = findings or read_rows(root / "claims.csv", Finding)
     counts = "; ".join(f"{word}: {n}" for word, n in count_verdicts(findings).items() if n)
-    return f"Of the papers' {len(findings)} claims, at this scale: {counts}."
+    return f"Of the papers' {len(findings)} claims, at {where}: {counts}."
 
 
 def earlier_tables(published: Path, scale: str, tables: Sequence[str]) -> dict[Path, list[str]]:
@@ -176,7 +176,7 @@ def readme_section(root: Path, headlines: Sequence[Headline], folder: str, pages
         "A row is one claim: what a paper's method adds to its first baseline; of several comparisons, the one with the median"
         " difference. Intervals cover other test queries and, with several seeds, other seeds. *≈ chance*: no better than"
         " guessing. *≥*: BM25's MRR at a greater depth is at least this.\n\n"
-        f"{claims_sentence(root).replace('at this scale', f'at the scale `{scale_of(root)}`')} Claims,"
+        f"{claims_sentence(root, where=f'the scale `{scale_of(root)}`')} Claims,"
         f" tables and figures of {more}. The whole run in one page: [report.html]({folder}/report.html); its files:"
         f" [{folder}]({folder}/README.md)."
     )

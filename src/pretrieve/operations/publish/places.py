@@ -59,8 +59,3 @@ def publications(published: Path, scale: str) -> list[Path]:
 def _age(publication: Path) -> tuple[str, int, str]:
     date, number, _, commit = PUBLICATION.fullmatch(publication.name).groups()
     return date, int(number or 1), commit
-
-
-def largest_first(published: Path) -> list[Path]:
-    """All publications: those of the largest scale first, of a scale the newest first."""
-    return [one for scale in SCALES for one in publications(published, scale)]

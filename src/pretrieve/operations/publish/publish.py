@@ -34,9 +34,9 @@ from pretrieve.operations.publish.pages import (
 from pretrieve.operations.publish.places import (
     PUBLICATION,
     SCALES,
-    largest_first,
     new_place,
     newest,
+    publications,
     scale_of,
     table_of,
 )
@@ -147,10 +147,9 @@ def _headlines(root: Path, target: Path, claims: Sequence[str]) -> list[Headline
     """Headlines of ``root``, which is or becomes the publication ``target``, and of publications of larger scales."""
     if not claims:
         return []
-    scale, others = scale_of(root), largest_first(target.parent)
+    scale, repository = scale_of(root), target.parents[2]
     larger = SCALES[: SCALES.index(scale)] if scale in SCALES else SCALES
-    runs = [(one, one) for one in others if scale_of(one) in larger and one != target]
-    repository = target.parents[2]
+    runs = [(one, one) for name in larger for one in publications(target.parent, name)]
     return best_headlines([(one, at.relative_to(repository).as_posix()) for one, at in (*runs, (root, target))], claims)
 
 
