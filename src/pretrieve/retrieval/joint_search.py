@@ -31,13 +31,13 @@ from torch.nn import functional
 from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.retrieval import search as dense_search
 from pretrieve.retrieval.embeddings import EmbeddingReader
+from pretrieve.retrieval.exact_products import WIDE, exact_products
 from pretrieve.retrieval.search import (
     DenseScorer,
     Hits,
     as_run,
     best_first,
     check_queries,
-    exact_products,
     rank_rows,
     rounding,
 )
@@ -127,8 +127,8 @@ class JointScorer:
         return rounding(terms, self._vectors[part]) * dense + rounding(terms, self._words[part]) * words
 
     def exact(self, part: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        scores = exact_products(self._vectors[part], rows, self._reader.take)
-        step = max(1, dense_search.WIDE // max(1, rows.shape[1] * self.top))
+        scores = exact_products(self._vectors[part], rows, self._reader.shards(), self._threads)
+        step = max(1, WIDE // max(1, rows.shape[1] * self.top))
         for start in range(0, len(part), step):
             mine = rows[start : start + step]
             indices = np.asarray(self._lexical.indices[mine.ravel()]).reshape(len(mine), -1)

@@ -5,8 +5,8 @@ equal passages may swap with the batch size, the shards or the number of threads
 
 1. faiss finds ``depth + MARGIN`` candidates for each query, shard by shard; the best so far are kept, so memory is
    O(queries x depth) and never grows with the corpus. Without faiss torch does (:mod:`pretrieve.retrieval.first_pass`).
-2. Candidates are scored again in float64 and rounded to float32: equal vectors get equal scores. Ranking is by
-   (score descending, document id ascending), see :mod:`pretrieve.retrieval.trec_run`.
+2. Candidates that may reach the cut are scored again in float64 and rounded to float32: equal vectors get equal scores.
+   Ranking is by (score descending, document id ascending), see :mod:`pretrieve.retrieval.trec_run`.
 3. A query is settled when its hit number ``depth`` beats the worst candidate by more than the rounding of step 1 could
    hide. The others (more ties at the cut than MARGIN: repeated passages, or a collapsed encoder) are scored against
    everything in float64, block by block, with ids deciding ties.
@@ -25,6 +25,7 @@ import numpy as np
 
 from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.retrieval.embeddings import EmbeddingReader
+from pretrieve.retrieval.exact_products import exact_products
 from pretrieve.retrieval.first_pass import top_k
 from pretrieve.retrieval.index import is_exact, load_faiss
 from pretrieve.retrieval.trec_run import Run, rank_order
@@ -34,9 +35,6 @@ MARGIN = 32
 
 #: Rows that the second pass scores at a time: bounds its memory at queries x BLOCK float64.
 BLOCK = 4096
-
-#: Numbers that :func:`dot` widens to float64 at a time: 1 MB, which stays in the cache.
-WIDE = 1 << 17
 
 #: What one query found: rows (n,) int64 and scores (n,) float32, best first.
 Hits = tuple[np.ndarray, np.ndarray]
@@ -49,7 +47,7 @@ class Scorer(Protocol):
     queries: int
 
     def candidates(self, part: np.ndarray, k: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Yield float32 scores and rows, each (q, <= k), of one part of the corpus after another."""
+        """Yield float32 scores, descending, and rows, each (q, <= k), of one part of the corpus after another."""
 
     def slack(self, part: np.ndarray) -> np.ndarray:
         """(q,) how far a score of :meth:`candidates` may be from the true one."""
@@ -103,7 +101,9 @@ def ranked_run(
 def as_run(hits: Sequence[Hits], doc_ids: Sequence[str], query_ids: Sequence[str] | None) -> Run:
     """A run from numbers of documents; queries are called '0', '1', ... where they have no ids."""
     names = list(query_ids) if query_ids is not None else [str(i) for i in range(len(hits))]
-    return Run(names, [[doc_ids[row] for row in rows.tolist()] for rows, _ in hits], [scores for _, scores in hits])
+    return Run(
+        names, [list(map(doc_ids.__getitem__, rows.tolist())) for rows, _ in hits], [scores for _, scores in hits]
+    )
 
 
 class DenseScorer:
@@ -140,8 +140,11 @@ class DenseScorer:
         return rounding(self.dim, self.vectors[part]) * _longest(source, self.rows, self.blocks)
 
     def exact(self, part: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        take = self._reader.take if self._index is None else self._index.reconstruct_batch
-        return exact_products(self.vectors[part], rows, take).astype(np.float32)
+        if self._index is None:
+            return exact_products(self.vectors[part], rows, self._reader.shards(), self.threads).astype(np.float32)
+        found, places = np.unique(rows, return_inverse=True)
+        copied = [(0, self._index.reconstruct_batch(found))]
+        return exact_products(self.vectors[part], places.reshape(rows.shape), copied, self.threads).astype(np.float32)
 
     def exact_blocks(self, part: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
         wide = self.vectors[part].astype(np.float64)
@@ -190,22 +193,6 @@ def rounding(terms: int, queries: np.ndarray) -> np.ndarray:
     return (terms + 1) * 2.0**-24 * np.linalg.norm(queries.astype(np.float64), axis=1)
 
 
-def exact_products(queries: np.ndarray, rows: np.ndarray, take) -> np.ndarray:
-    """Inner products (q, n) float64 of ``queries`` (q, dim) with ``rows`` (q, n), whose vectors ``take`` returns.
-
-    float64 has 29 bits more than a score keeps, and the order of summation is always the same: a row's place does not
-    matter.
-    """
-    out = np.empty(rows.shape, np.float64)
-    step = max(1, WIDE // max(1, rows.shape[1] * queries.shape[1]))
-    for start in range(0, len(rows), step):
-        mine = rows[start : start + step]
-        vectors = take(mine.ravel()).reshape(*mine.shape, -1).astype(np.float64)
-        wide = queries[start : start + step].astype(np.float64)
-        np.einsum("qd,qnd->qn", wide, vectors, out=out[start : start + step])
-    return out
-
-
 def rank_rows(
     scorer: Scorer,
     depth: int,
@@ -245,14 +232,19 @@ def _rank_batch(scorer: Scorer, part: np.ndarray, depth: int, names: Sequence[st
     wanted = min(depth + MARGIN, scorer.rows)
     slack = scorer.slack(part)  # first: it refuses vectors that are not finite
     approximate, rows = _merge(scorer.candidates(part, wanted), len(part), wanted)
+    # A candidate that is further than this below number `depth` cannot be a hit, and needs no exact score.
+    able = approximate >= approximate[:, depth - 1 : depth] - 2 * slack[:, None]
+    rows = rows[:, : able.sum(axis=1).max(initial=depth)]
     scores = scorer.exact(part, rows)
-    hits: list[Hits] = []
+    order = np.argsort(-scores, axis=1)
+    ranked = np.take_along_axis(scores, order, axis=1)
+    for i in np.flatnonzero((ranked[:, 1:] == ranked[:, :-1]).any(axis=1)):
+        order[i] = best_first(scores[i], rows[i], names)
+    best = np.take_along_axis(rows, order, axis=1)[:, :depth]
+    hits = list(zip(best, ranked[:, :depth], strict=True))
     unsettled = []
-    for i in range(len(part)):
-        order = best_first(scores[i], rows[i], names)[:depth]
-        hits.append((rows[i][order], scores[i][order]))
-        if wanted < scorer.rows and not hits[i][1][-1] > approximate[i].min() + slack[i]:
-            unsettled.append(i)
+    if wanted < scorer.rows:
+        unsettled = np.flatnonzero(~(ranked[:, depth - 1] > approximate[:, -1] + slack)).tolist()
     if unsettled:
         for i, hit in zip(unsettled, _exhaustive(scorer, part[unsettled], depth, names), strict=True):
             hits[i] = hit
@@ -271,6 +263,9 @@ def _merge(parts: Iterator[tuple[np.ndarray, np.ndarray]], count: int, k: int) -
     best = np.empty((count, 0), np.float32)
     best_rows = np.empty((count, 0), np.int64)
     for scores, rows in parts:
+        if best.shape[1] == 0 and scores.shape[1] <= k:  # the first part, which is sorted
+            best, best_rows = scores, rows
+            continue
         best, best_rows = np.hstack([best, scores]), np.hstack([best_rows, rows])
         keep = np.argsort(-best, axis=1, kind="stable")[:, :k]
         best, best_rows = np.take_along_axis(best, keep, axis=1), np.take_along_axis(best_rows, keep, axis=1)

@@ -95,20 +95,30 @@ class Run:
         if len(set(self.query_ids)) < len(self.query_ids):
             raise DataError(f"run: query id '{_first_repeated(self.query_ids)}' occurs twice; give each query once.")
         self.scores = [np.asarray(scores, dtype=np.float32) for scores in self.scores]
-        for i, (query_id, doc_ids, scores) in enumerate(zip(self.query_ids, self.doc_ids, self.scores, strict=True)):
+        for query_id, doc_ids, scores in zip(self.query_ids, self.doc_ids, self.scores, strict=True):
             if len(doc_ids) != len(scores):
                 raise DataError(f"run: query '{query_id}' has {len(doc_ids)} document ids but {len(scores)} scores.")
-            if not np.isfinite(scores).all():
-                raise DataError(f"run: query '{query_id}' has a score that is not finite; check the model's output.")
             if len(set(doc_ids)) < len(doc_ids):
                 raise DataError(
                     f"run: document '{_first_repeated(doc_ids)}' occurs twice for query '{query_id}'; "
                     "give each document once."
                 )
-            if not (np.diff(scores) < 0).all():  # strictly falling scores need no look at the ids
-                order = rank_order(scores, doc_ids.__getitem__)
-                self.doc_ids[i] = [doc_ids[j] for j in order.tolist()]
-                self.scores[i] = scores[order]
+        # All scores in one array: a search has a thousand queries, and NumPy takes as long for ten numbers as for a hundred.
+        together = np.concatenate([np.empty(0, np.float32), *self.scores])
+        ends = np.cumsum([len(scores) for scores in self.scores], dtype=np.int64)
+        if not np.isfinite(together).all():
+            query = np.searchsorted(ends, np.argmin(np.isfinite(together)), side="right")
+            raise DataError(
+                f"run: query '{self.query_ids[query]}' has a score that is not finite; check the model's output."
+            )
+        falls = together[1:] < together[:-1]
+        falls[ends[(ends > 0) & (ends < len(together))] - 1] = True  # from one query to the next
+        # Strictly falling scores need no look at the ids.
+        for i in np.unique(np.searchsorted(ends, np.flatnonzero(~falls), side="right")):
+            doc_ids, scores = self.doc_ids[i], self.scores[i]
+            order = rank_order(scores, doc_ids.__getitem__)
+            self.doc_ids[i] = [doc_ids[j] for j in order.tolist()]
+            self.scores[i] = scores[order]
 
     def __len__(self) -> int:
         return len(self.query_ids)
