@@ -1,11 +1,12 @@
-"""C4: exact search for the 100 best of 10,000 to 1,000,000 vectors, against faiss as it comes, faiss tuned, and torch.
+"""C4: exact search for the 10, 100 and 1,000 best of 10,000 to 1,000,000 vectors, against faiss as it comes, and tuned.
 
 Unit vectors of 256 and 768 dimensions in an embedding store; 1, 16 and 128 queries (few: below 128,000 / dim faiss does not
 multiply matrices by default) and many. Two of ours: ``search`` is what the project runs, the store streamed from its
 memory map, candidates scored again in float64, ties settled, ids looked up; ``top_k`` is its first stage alone, which is
 all that the peers do. Peers: ``faiss.knn`` in a process of its own without the project's settings; the same with
-``OPENBLAS_CORETYPE`` and the BLAS threshold set by hand; a torch matrix product and ``topk``. All read the same memory map.
-One thread, CPU time, interleaved. First, equality: scores of all agree to 1e-5.
+``OPENBLAS_CORETYPE`` and the BLAS threshold set by hand. Both read the same memory map. faiss as it comes is measured for the
+100 best of at most 100,000, for it takes minutes beyond. One thread, CPU time, interleaved. First, equality: scores of all
+agree to 1e-5.
 
     PYTHONPATH=src python benchmarks/c4_search.py
 """
@@ -14,21 +15,23 @@ from __future__ import annotations
 
 import common  # isort: skip  (sets thread counts)
 
+import contextlib
 import os
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
 
-DEPTH = 100
+DEPTHS = (10, 100, 1000)
 DIMS = (256, 768)
 FEW = (1, 16, 128)
 TARGETS = {"faiss default": 20.0, "faiss tuned": 1.0}
+SHOWN = ("ours, search", "ours, top_k", "faiss tuned", "faiss default")
 SHARD = 262_144  # rows of a shard, as the project writes them
 
 
-def faiss_alone(shards: list[str], dim: int, counts: tuple[int, ...], tuned: bool) -> dict[str, Callable]:
+def faiss_alone(shards: list[str], dim: int, counts: tuple[int, ...], depth: int, tuned: bool) -> dict[str, Callable]:
     """faiss in a process of its own: the settings that it has, or those that it should have."""
     if tuned:
         from pretrieve.retrieval.index import _coretype
@@ -44,8 +47,8 @@ def faiss_alone(shards: list[str], dim: int, counts: tuple[int, ...], tuned: boo
     maps = [np.load(path, mmap_mode="r") for path in shards]
 
     def find(queries: np.ndarray) -> np.ndarray:
-        scores = [faiss.knn(queries, part, min(DEPTH, len(part)), faiss.METRIC_INNER_PRODUCT)[0] for part in maps]
-        return -np.sort(-np.hstack(scores), axis=1)[:, :DEPTH]
+        scores = [faiss.knn(queries, part, min(depth, len(part)), faiss.METRIC_INNER_PRODUCT)[0] for part in maps]
+        return -np.sort(-np.hstack(scores), axis=1)[:, :depth]
 
     asked = {count: make_queries(count, dim) for count in counts}
     return {str(count): lambda _, queries=queries: find(queries) for count, queries in asked.items()}
@@ -60,15 +63,10 @@ def unit(vectors: np.ndarray) -> np.ndarray:
 
 
 def measure(rows: int, dim: int, counts: tuple[int, ...], rounds: int, directory: Path) -> dict:
-    """Ratios for one store, by number of queries."""
-    import torch
-
+    """Ratios for one store, by depth and number of queries."""
     from pretrieve.retrieval.embeddings import EmbeddingReader, EmbeddingWriter
-    from pretrieve.retrieval.index import top_k
-    from pretrieve.retrieval.search import search
     from pretrieve.retrieval.shards import Shards
 
-    torch.set_num_threads(1)
     rng = np.random.default_rng(0)
     writer = EmbeddingWriter(directory, "corpus", rows, dim, "benchmark", Shards(SHARD))
     for shard, start, stop in writer.pending():
@@ -77,34 +75,41 @@ def measure(rows: int, dim: int, counts: tuple[int, ...], rounds: int, directory
     reader = EmbeddingReader(directory, "corpus")
     ids = [f"d{i}" for i in range(rows)]
     paths = [str(path) for path in sorted(directory.glob("corpus-*.npy"))]
-    alone = {
-        name: common.Worker(faiss_alone, paths, dim, counts, name == "faiss tuned", without=("OPENBLAS_CORETYPE",))
-        for name in TARGETS
+    return {
+        str(depth): {
+            str(count): compare(reader, ids, paths, make_queries(count, dim), depth, rounds) for count in counts
+        }
+        for depth in DEPTHS
     }
-    tensors = [torch.from_numpy(np.load(path, mmap_mode="c")) for path in paths]
+
+
+def compare(reader, ids: list[str], paths: list[str], queries: np.ndarray, depth: int, rounds: int) -> dict:
+    """Ratios for one store, one number of queries and one depth."""
+    from pretrieve.retrieval.index import top_k
+    from pretrieve.retrieval.search import search
+
+    (count, dim), rows = queries.shape, len(ids)
+    peers = [name for name in TARGETS if name == "faiss tuned" or (depth == 100 and rows <= 100_000)]
 
     def first_stage(queries: np.ndarray) -> np.ndarray:
-        scores = [top_k(queries, part, min(DEPTH, len(part)), 1)[0] for _, part in reader.shards()]
-        return -np.sort(-np.hstack(scores), axis=1)[:, :DEPTH]
+        scores = [top_k(queries, part, min(depth, len(part)), 1)[0] for _, part in reader.shards()]
+        return -np.sort(-np.hstack(scores), axis=1)[:, :depth]
 
-    def by_torch(queries: np.ndarray) -> np.ndarray:
-        mine = torch.from_numpy(queries)
-        scores = torch.cat([torch.topk(mine @ part.T, min(DEPTH, len(part))).values for part in tensors], dim=1)
-        return torch.topk(scores, DEPTH).values.numpy()
-
-    result = {}
-    for count in counts:
-        queries = make_queries(count, dim)
+    with contextlib.ExitStack() as stack:
+        alone = {}
+        for name in peers:
+            tuned = name == "faiss tuned"
+            worker = common.Worker(faiss_alone, paths, dim, (count,), depth, tuned, without=("OPENBLAS_CORETYPE",))
+            stack.callback(worker.close)
+            alone[name] = worker
         variants: dict[str, Callable] = {
-            "ours, search": lambda _, q=queries: np.stack(search(reader, q, ids, DEPTH).scores),
-            "ours, top_k": lambda _, q=queries: first_stage(q),
+            "ours, search": lambda _: np.stack(search(reader, queries, ids, depth).scores),
+            "ours, top_k": lambda _: first_stage(queries),
             **{name: worker.variant(str(count)) for name, worker in alone.items()},
-            "torch": lambda _, q=queries: by_torch(q),
         }
         exact = variants["ours, search"](0)
         found = {name: worker.variant(str(count), returns=True)(0).result for name, worker in alone.items()}
-        found |= {"torch": by_torch(queries), "ours, top_k": first_stage(queries)}
-        for name, scores in found.items():
+        for name, scores in (found | {"ours, top_k": first_stage(queries)}).items():
             if not np.allclose(scores, exact, atol=1e-5):
                 raise SystemExit(f"{name}: scores differ from those of exact search, {rows} x {dim}, {count} queries.")
         # One call takes from 0.2 ms; several make a time that the clock can tell from noise.
@@ -112,13 +117,12 @@ def measure(rows: int, dim: int, counts: tuple[int, ...], rounds: int, directory
         times = common.interleave(
             {name: repeated(variant, repeat) for name, variant in variants.items()}, rounds, warm_up=False
         )
-        rate = {name: 2 * rows * dim * count * repeat / 1e9 / value for name, value in common.medians(times).items()}
-        result[str(count)] = {
-            "gflop_per_cpu_s": {name: round(value, 2) for name, value in rate.items()},
-            "ratio_search": common.ratios(times, "ours, search"),
-            "ratio_top_k": common.ratios(times, "ours, top_k"),
-        }
-    return result
+    rate = {name: 2 * rows * dim * count * repeat / 1e9 / value for name, value in common.medians(times).items()}
+    return {
+        "gflop_per_cpu_s": {name: round(value, 2) for name, value in rate.items()},
+        "ratio_search": common.ratios(times, "ours, search"),
+        "ratio_top_k": common.ratios(times, "ours, top_k"),
+    }
 
 
 def repeated(variant: Callable[[int], object], times: int) -> Callable[[int], object]:
@@ -144,43 +148,52 @@ def main() -> None:
                 counts = (*FEW, args.many // 4 if large else args.many)
                 rounds = min(args.rounds, 3) if large else args.rounds
                 results[f"{rows}x{dim}"] = measure(rows, dim, counts, rounds, Path(directory))
-            common.table(
-                f"C4: top {DEPTH} of {rows:,} x {dim}, GFLOP/CPU-s; in brackets, how much faster ours is: search, top_k",
-                ["queries", "ours, search", "ours, top_k", "faiss default", "faiss tuned", "torch"],
-                [
-                    [count, *(cell(name, value) for name in value["gflop_per_cpu_s"])]
-                    for count, value in results[f"{rows}x{dim}"].items()
-                ],
-            )
-    few = [value for by_count in results.values() for count, value in by_count.items() if int(count) in FEW[1:]]
-    everything = [value for by_count in results.values() for value in by_count.values()]
-    summary = {
-        "top_k, few queries, least ratio to faiss default": min(
-            v["ratio_top_k"]["faiss default"]["median"] for v in few
-        ),
-        "top_k, few queries, greatest ratio to faiss default": max(
-            v["ratio_top_k"]["faiss default"]["median"] for v in few
-        ),
-        "top_k, least ratio to faiss tuned": min(v["ratio_top_k"]["faiss tuned"]["median"] for v in everything),
-        "search, least ratio to faiss tuned": min(v["ratio_search"]["faiss tuned"]["median"] for v in everything),
-        "search, greatest ratio to faiss tuned": max(v["ratio_search"]["faiss tuned"]["median"] for v in everything),
-    }
+            for depth, by_count in results[f"{rows}x{dim}"].items():
+                common.table(
+                    f"C4: top {depth} of {rows:,} x {dim}, GFLOP/CPU-s; in brackets, how much faster ours is: search, top_k",
+                    ["queries", *SHOWN],
+                    [[count, *(cell(name, value) for name in SHOWN)] for count, value in by_count.items()],
+                )
+    summary: dict[str, float] = {}
+    for label, key, peer in (
+        ("top_k to faiss default", "ratio_top_k", "faiss default"),
+        ("top_k to faiss tuned", "ratio_top_k", "faiss tuned"),
+    ):
+        summary |= spread(label, [value[key][peer]["median"] for *_, value in cells(results) if peer in value[key]])
+    for rows in sizes:
+        for depth in DEPTHS:
+            ratios = [
+                v["ratio_search"]["faiss tuned"]["median"] for r, d, v in cells(results) if (r, d) == (rows, depth)
+            ]
+            summary |= spread(f"search to faiss tuned, top {depth} of {rows:,}", ratios)
     for name, value in summary.items():
-        print(
-            f"  {name}: {value:.3g}  {common.verdict(value, TARGETS['faiss default' if 'default' in name else 'faiss tuned'])}"
-        )
+        target = TARGETS["faiss default" if "default" in name else "faiss tuned"]
+        print(f"  {name}: {value:.3g}  {common.verdict(value, target)}")
     common.write(
         "c4_search",
         args,
-        ("faiss-cpu", "torch", "numpy"),
-        depth=DEPTH,
+        ("faiss-cpu", "numba", "numpy"),
+        depths=DEPTHS,
         results=results,
         summary=summary,
         targets=TARGETS,
     )
 
 
+def cells(results: dict) -> Iterator[tuple[int, int, dict]]:
+    """(rows, depth, ratios) of every measurement."""
+    for size, by_depth in results.items():
+        for depth, by_count in by_depth.items():
+            yield from ((int(size.partition("x")[0]), int(depth), value) for value in by_count.values())
+
+
+def spread(name: str, ratios: list[float]) -> dict[str, float]:
+    return {f"{name}, {word}": round(value, 3) for word, value in (("least", min(ratios)), ("greatest", max(ratios)))}
+
+
 def cell(name: str, value: dict) -> str:
+    if name not in value["gflop_per_cpu_s"]:
+        return "–"
     rate = f"{value['gflop_per_cpu_s'][name]:.3g}"
     if name.startswith("ours"):
         return rate

@@ -56,18 +56,31 @@ def _compiled() -> Callable:
     """The same loop, compiled once for a machine and kept in numba's cache."""
     import numba
 
-    # reassoc: several sums at a time, as a vector unit has them; for every vector in the same order.
+    # reassoc: several sums at a time, as a vector unit has them; for every vector in the same order. Four vectors at a time,
+    # because reading them takes longest; the last ones are read again where fewer are left, so that the order stays the same.
     @numba.njit(nogil=True, cache=True, fastmath={"reassoc"})
     def loop(queries, vectors, first, rows, out):
-        for i in range(rows.shape[0]):
-            query = queries[i]
-            for j in range(rows.shape[1]):
-                row = rows[i, j] - first
-                if 0 <= row < vectors.shape[0]:
-                    vector = vectors[row]
-                    total = 0.0
-                    for d in range(query.shape[0]):
-                        total += np.float64(query[d]) * np.float64(vector[d])
-                    out[i, j] = total
+        stop, count = vectors.shape[0], rows.shape[1]
+        place = np.zeros(4, np.int64)
+        row = np.zeros(4, np.int64)
+        wide = np.empty(queries.shape[1], np.float64)
+        for i in range(rows.shape[0] if stop else 0):
+            for d in range(wide.shape[0]):
+                wide[d] = queries[i, d]
+            for j in range(0, count, 4):
+                for lane in range(4):
+                    place[lane] = min(j + lane, count - 1)
+                    row[lane] = rows[i, place[lane]] - first
+                one, two = vectors[max(0, row[0]) % stop], vectors[max(0, row[1]) % stop]
+                three, four = vectors[max(0, row[2]) % stop], vectors[max(0, row[3]) % stop]
+                sum_one = sum_two = sum_three = sum_four = 0.0
+                for d in range(wide.shape[0]):
+                    sum_one += wide[d] * np.float64(one[d])
+                    sum_two += wide[d] * np.float64(two[d])
+                    sum_three += wide[d] * np.float64(three[d])
+                    sum_four += wide[d] * np.float64(four[d])
+                for lane, total in enumerate((sum_one, sum_two, sum_three, sum_four)):
+                    if 0 <= row[lane] < stop:
+                        out[i, place[lane]] = total
 
     return loop
