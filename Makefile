@@ -16,6 +16,7 @@
 # make site      the documentation as a static site with a search, in build/site/html (needs a package index)
 # make dag       draw docs/rulegraph.svg (needs graphviz)
 # make lock      write envs/requirements.lock anew from pyproject.toml; versions stay where they can [UPGRADE=package]
+# make benchmarks a subset of benchmarks/, about ten minutes: ratios beside targets [PRETRIEVE_PEERS=DIR]; JSON in results/benchmarks
 # make clean     remove results/SCALE and data; make clean-venv removes the environment
 
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
@@ -44,7 +45,7 @@ SNAKEMAKE := $(SURROUNDINGS) $(BIN)/snakemake
 # A run: it first puts right what a killed one has left.
 RUN := $(SURROUNDINGS) workflow/run.sh
 
-.PHONY: tables test test-slurm lint status fetch estimate bundle unbundle report my-corpus evaluate compare publish lock clean clean-venv venv dag site
+.PHONY: tables test test-slurm benchmarks lint status fetch estimate bundle unbundle report my-corpus evaluate compare publish lock clean clean-venv venv dag site
 .DEFAULT_GOAL := tables
 
 venv: $(STAMP)
@@ -72,6 +73,12 @@ test: $(STAMP)
 test-slurm: $(STAMP)
 	$(BIN)/python tests/slurm/slurm_packages.py
 	$(PATHS) PRETRIEVE_SLURM_TESTS=1 $(BIN)/python -m pytest -rs tests/slurm
+
+benchmarks: $(STAMP)
+	@for words in c9_tokens_pairs c1_mlm_step c3_encode "c4_search --rows 10000" c7_gradient_cache; do \
+	  PYTHONPATH=src $(BIN)/python -W ignore benchmarks/$${words%% *}.py $$(echo "$$words" | cut -s -d' ' -f2-) \
+	    --rounds 3 --out results/benchmarks || exit; \
+	done
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

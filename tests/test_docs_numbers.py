@@ -159,17 +159,28 @@ def test_error_rates_and_noise() -> None:
 
 
 def test_ratios_of_searches() -> None:
-    found = json.loads((RESULTS / "c4_search.json").read_text())["results"].values()
-    many = [
-        ratios["ratio_top_k"]["faiss default"]["median"]
-        for size in found
-        for queries, ratios in size.items()
-        if int(queries) >= 16
-    ]
-    whole = [ratios["ratio_search"]["faiss tuned"]["median"] for size in found for ratios in size.values()]
+    summary = json.loads((RESULTS / "c4_search.json").read_text())["summary"]
     said = page("docs/benchmarks.md")
-    assert f"| faiss, default settings | {min(many):.1f} to {max(many):.0f} |" in said
-    assert f"| faiss, same settings | {min(whole):.1f} to {max(whole):.1f} |" in said
+
+    def spread(*names: str) -> str:
+        ends = [[summary[f"{name}, {which}"] for name in names] for which in ("least", "greatest")]
+        return f"{min(ends[0]):.1f} to {max(ends[1]):.1f}"
+
+    assert f"| faiss, default settings | {spread('top_k to faiss default')} |" in said
+    assert f"| faiss, same settings | {spread('top_k to faiss tuned')} |" in said
+    assert f"| faiss, default settings | {spread('search to faiss default, one query')} |" in said
+    sizes = ("10,000", "100,000", "1,000,000")
+    whole = [spread(*(f"search to faiss tuned, top {depth} of {rows}" for depth in (10, 100, 1000))) for rows in sizes]
+    assert f"| faiss, same settings | {' / '.join(whole)} |" in said
+
+
+def test_ratios_of_engines() -> None:
+    bodies = json.loads((RESULTS / "c14_engines.json").read_text())["results"].values()
+    ratios = [" / ".join(f"{ratio['median']:.2f}" for ratio in found["ratio"].values()) for found in bodies]
+    shares = [f"{found['share_of_peak']['ours']:.2f}" for found in bodies]
+    said = page("docs/benchmarks.md")
+    assert f"| BertModel / ONNX Runtime / its int8 / OpenVINO | {'; '.join(ratios)} |" in said
+    assert f"| share of the peak | – | {'; '.join(shares)} |" in said
 
 
 def test_constants_of_the_code() -> None:
