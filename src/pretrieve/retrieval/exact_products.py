@@ -53,12 +53,11 @@ def _numpy_loop(queries: np.ndarray, vectors: np.ndarray, first: int, rows: np.n
 
 @cache
 def _compiled() -> Callable:
-    """The same loop, compiled once for a machine and kept in numba's cache."""
+    """The same loop, compiled once for a machine, or once for a process where numba's cache cannot be written."""
     import numba
 
     # reassoc: several sums at a time, as a vector unit has them; for every vector in the same order. Four vectors at a time,
     # because reading them takes longest; the last ones are read again where fewer are left, so that the order stays the same.
-    @numba.njit(nogil=True, cache=True, fastmath={"reassoc"})
     def loop(queries, vectors, first, rows, out):
         stop, count = vectors.shape[0], rows.shape[1]
         place = np.zeros(4, np.int64)
@@ -83,4 +82,7 @@ def _compiled() -> Callable:
                     if 0 <= row[lane] < stop:
                         out[i, place[lane]] = total
 
-    return loop
+    try:
+        return numba.njit(nogil=True, cache=True, fastmath={"reassoc"})(loop)
+    except RuntimeError:  # "no locator available"
+        return numba.njit(nogil=True, fastmath={"reassoc"})(loop)
