@@ -40,7 +40,9 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (wheel,) = (folder / "wheels").glob("pretrieve-*.whl")
     with zipfile.ZipFile(wheel) as archive:
         packed = {name for name in archive.namelist() if name.startswith("pretrieve/")}
-    sources = [file for file in (ROOT / "src/pretrieve").rglob("*") if file.is_file() and file.parent.name != "__pycache__"]
+    sources = [
+        file for file in (ROOT / "src/pretrieve").rglob("*") if file.is_file() and file.parent.name != "__pycache__"
+    ]
     assert packed == {str(file.relative_to(ROOT / "src")) for file in sources}
     subprocess.run([*pip, "install", *options, "--target", folder / "site", wheel], check=True, timeout=300)
     return folder / "site"
