@@ -28,13 +28,14 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from plain_hf import as_bert_model
 from torch.nn import functional
-from transformers import BertConfig, BertModel
+from transformers import BertModel
 
 from pretrieve.corpora.tables import read_table
 from pretrieve.models.config import BodyConfig
 from pretrieve.models.encoder import Encoder
-from pretrieve.models.hf_format import _bert_config, save_encoder, to_bert_names
+from pretrieve.models.hf_format import save_encoder
 from pretrieve.retrieval.embed import encode
 from pretrieve.retrieval.export import export
 from pretrieve.text.encode_words import encode_texts
@@ -72,11 +73,7 @@ def main() -> None:
         vocabulary_size=store.vocabulary_size, hidden=256, layers=4, heads=4, feed_forward=1024, max_positions=LENGTH
     )
     encoder = Encoder(config, DIM, "cls", 1).eval()
-    settings = {name: value for name, value in _bert_config(config).items() if name != "architectures"}
-    model = BertModel(BertConfig(**settings), add_pooling_layer=False).eval()
-    missing, extra = model.load_state_dict(to_bert_names(encoder.body.state_dict()), strict=False)
-    if extra or any("position_ids" not in name and "token_type_ids" not in name for name in missing):
-        raise SystemExit(f"weights do not fit: missing {missing}, extra {extra}")
+    model = as_bert_model(encoder.body)
 
     def ids(row: int) -> np.ndarray:
         (start,), (length,) = passage_spans(store, np.array([row]))

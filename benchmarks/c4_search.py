@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import common  # isort: skip  (sets thread counts)
 
-import contextlib
 import os
 import tempfile
 from collections.abc import Callable
@@ -31,7 +30,7 @@ SHOWN = ("ours, search", "ours, top_k", "faiss tuned", "faiss default")
 SHARD = 262_144  # rows of a shard, as the project writes them
 
 
-def faiss_alone(shards: list[str], dim: int, counts: tuple[int, ...], depth: int, tuned: bool) -> dict[str, Callable]:
+def faiss_alone(shards: list[str], dim: int, counts: tuple[int, ...], tuned: bool) -> dict[str, Callable]:
     """faiss in a process of its own: the settings that it has, or those that it should have."""
     if tuned:
         from pretrieve.retrieval.index import _coretype
@@ -46,12 +45,16 @@ def faiss_alone(shards: list[str], dim: int, counts: tuple[int, ...], depth: int
         faiss.cvar.distance_compute_blas_threshold = 20
     maps = [np.load(path, mmap_mode="r") for path in shards]
 
-    def find(queries: np.ndarray) -> np.ndarray:
+    def find(queries: np.ndarray, depth: int) -> np.ndarray:
         scores = [faiss.knn(queries, part, min(depth, len(part)), faiss.METRIC_INNER_PRODUCT)[0] for part in maps]
         return -np.sort(-np.hstack(scores), axis=1)[:, :depth]
 
     asked = {count: make_queries(count, dim) for count in counts}
-    return {str(count): lambda _, queries=queries: find(queries) for count, queries in asked.items()}
+    return {
+        f"{count} {depth}": lambda _, queries=queries, depth=depth: find(queries, depth)
+        for count, queries in asked.items()
+        for depth in DEPTHS
+    }
 
 
 def make_queries(count: int, dim: int) -> np.ndarray:
@@ -75,48 +78,46 @@ def measure(rows: int, dim: int, counts: tuple[int, ...], rounds: int, directory
     reader = EmbeddingReader(directory, "corpus")
     ids = [f"d{i}" for i in range(rows)]
     paths = [str(path) for path in sorted(directory.glob("corpus-*.npy"))]
+    peers = {
+        name: common.Worker(faiss_alone, paths, dim, counts, name == "faiss tuned", without=("OPENBLAS_CORETYPE",))
+        for name in TARGETS
+    }
     return {
         str(depth): {
-            str(count): compare(reader, ids, paths, make_queries(count, dim), depth, rounds) for count in counts
+            str(count): compare(reader, ids, peers, make_queries(count, dim), depth, rounds) for count in counts
         }
         for depth in DEPTHS
     }
 
 
-def compare(reader, ids: list[str], paths: list[str], queries: np.ndarray, depth: int, rounds: int) -> dict:
+def compare(reader, ids: list[str], workers: dict, queries: np.ndarray, depth: int, rounds: int) -> dict:
     """Ratios for one store, one number of queries and one depth."""
     from pretrieve.retrieval.index import top_k
     from pretrieve.retrieval.search import search
 
     (count, dim), rows = queries.shape, len(ids)
-    peers = [name for name in TARGETS if name == "faiss tuned" or (depth == 100 and rows <= 100_000)]
+    peers = [name for name in workers if name == "faiss tuned" or (depth == 100 and rows <= 100_000)]
 
-    def first_stage(queries: np.ndarray) -> np.ndarray:
+    def first_stage() -> np.ndarray:
         scores = [top_k(queries, part, min(depth, len(part)), 1)[0] for _, part in reader.shards()]
         return -np.sort(-np.hstack(scores), axis=1)[:, :depth]
 
-    with contextlib.ExitStack() as stack:
-        alone = {}
-        for name in peers:
-            tuned = name == "faiss tuned"
-            worker = common.Worker(faiss_alone, paths, dim, (count,), depth, tuned, without=("OPENBLAS_CORETYPE",))
-            stack.callback(worker.close)
-            alone[name] = worker
-        variants: dict[str, Callable] = {
-            "ours, search": lambda _: np.stack(search(reader, queries, ids, depth).scores),
-            "ours, top_k": lambda _: first_stage(queries),
-            **{name: worker.variant(str(count)) for name, worker in alone.items()},
-        }
-        exact = variants["ours, search"](0)
-        found = {name: worker.variant(str(count), returns=True)(0).result for name, worker in alone.items()}
-        for name, scores in (found | {"ours, top_k": first_stage(queries)}).items():
-            if not np.allclose(scores, exact, atol=1e-5):
-                raise SystemExit(f"{name}: scores differ from those of exact search, {rows} x {dim}, {count} queries.")
-        # One call takes from 0.2 ms; several make a time that the clock can tell from noise.
-        repeat = max(1, round(0.05 / (2 * rows * dim * count / 5e10 + 1e-3)))
-        times = common.interleave(
-            {name: repeated(variant, repeat) for name, variant in variants.items()}, rounds, warm_up=False
-        )
+    case = f"{count} {depth}"
+    variants: dict[str, Callable] = {
+        "ours, search": lambda _: np.stack(search(reader, queries, ids, depth).scores),
+        "ours, top_k": lambda _: first_stage(),
+        **{name: workers[name].variant(case) for name in peers},
+    }
+    exact = variants["ours, search"](0)
+    found = {name: workers[name].variant(case, returns=True)(0).result for name in peers}
+    for name, scores in (found | {"ours, top_k": first_stage()}).items():
+        if not np.allclose(scores, exact, atol=1e-5):
+            raise SystemExit(f"{name}: scores differ from those of exact search, {rows} x {dim}, {count} queries.")
+    # One call takes from 0.2 ms; several make a time that the clock can tell from noise.
+    repeat = max(1, round(0.05 / (2 * rows * dim * count / 5e10 + 1e-3)))
+    times = common.interleave(
+        {name: repeated(variant, repeat) for name, variant in variants.items()}, rounds, warm_up=False
+    )
     rate = {name: 2 * rows * dim * count * repeat / 1e9 / value for name, value in common.medians(times).items()}
     return {
         "gflop_per_cpu_s": {name: round(value, 2) for name, value in rate.items()},
@@ -156,7 +157,7 @@ def main() -> None:
                 )
     summary = summarise(results)
     for name, value in summary.items():
-        target = TARGETS["faiss default" if "default" in name else "faiss tuned"]
+        target = TARGETS["faiss default" if name.startswith("top_k to faiss default") else "faiss tuned"]
         print(f"  {name}: {value:.3g}  {common.verdict(value, target)}")
     common.write(
         "c4_search",
@@ -178,19 +179,19 @@ def summarise(results: dict) -> dict[str, float]:
         for count, value in by_count.items()
     ]
 
-    def medians(key: str, peer: str, *wanted: tuple[int, int], one: bool = False) -> list[float]:
+    def medians(key: str, peer: str, case: tuple[int, int] | None = None, one: bool = False) -> list[float]:
         return [
             value[key][peer]["median"]
             for rows, depth, count, value in cells
-            if peer in value[key] and (count == 1) == one and (not wanted or (rows, depth) in wanted)
+            if peer in value[key] and (count == 1) == one and case in (None, (rows, depth))
         ]
 
     summary = spread("top_k to faiss default", medians("ratio_top_k", "faiss default"))
     summary |= spread("top_k to faiss tuned", medians("ratio_top_k", "faiss tuned"))
     summary |= spread("search to faiss default, one query", medians("ratio_search", "faiss default", one=True))
-    for case in dict.fromkeys((rows, depth) for rows, depth, *_ in cells):
-        name = f"search to faiss tuned, top {case[1]} of {case[0]:,}"
-        summary |= spread(name, medians("ratio_search", "faiss tuned", case))
+    for rows, depth in dict.fromkeys((rows, depth) for rows, depth, *_ in cells):
+        name = f"search to faiss tuned, top {depth} of {rows:,}"
+        summary |= spread(name, medians("ratio_search", "faiss tuned", (rows, depth)))
     return summary
 
 

@@ -28,11 +28,10 @@ from typing import Any
 import numpy as np
 import steps
 import torch
-from transformers import BertConfig, BertModel
+from plain_hf import as_bert_model
 
 from pretrieve.models.config import BodyConfig
 from pretrieve.models.encoder import Encoder
-from pretrieve.models.hf_format import shown_config, to_bert_names
 from pretrieve.pretraining.contrastive import Contrastive, PairBatches
 from pretrieve.pretraining.pairs.pair import Pairs, pack_pairs
 from pretrieve.text.packing import Packed
@@ -109,8 +108,7 @@ def peer_model(package: Any, encoder: Encoder, directory: Path) -> torch.nn.Modu
     """Our encoder as a SentenceTransformer."""
     from transformers import PreTrainedTokenizerFast
 
-    bert = BertModel(BertConfig(**shown_config(CONFIG)), add_pooling_layer=False)
-    bert.load_state_dict(to_bert_names(encoder.body.state_dict()), strict=False)
+    bert = as_bert_model(encoder.body)
     bert.save_pretrained(directory)
     words = [f"w{number}" for number in range(VOCABULARY - len(SPECIAL_TOKENS))]
     (directory / "vocab.txt").write_text("\n".join([*SPECIAL_TOKENS, *words]))

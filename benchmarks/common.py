@@ -78,10 +78,6 @@ class Worker:
 
         return call
 
-    def close(self) -> None:
-        """End the process."""
-        self._pipe.close()
-
 
 def _serve(pipe: object, setup: Callable[..., dict[str, Callable]], args: tuple) -> None:
     functions = setup(*args)

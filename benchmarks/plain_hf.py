@@ -14,11 +14,12 @@ import torch
 from steps import masked_rows, padded_batch
 from torch import nn
 from torch.nn import functional
-from transformers import BertConfig, BertForMaskedLM
+from transformers import BertConfig, BertForMaskedLM, BertModel
 from transformers.models.bert.modeling_bert import BertLayer
 
 from pretrieve.models.batch import Batch
 from pretrieve.models.hf_format import shown_config, to_bert_names
+from pretrieve.models.transformer import Transformer
 from pretrieve.training.objective import Objective
 
 _HEAD = {"transform": "transform.dense", "norm": "transform.LayerNorm"}
@@ -40,6 +41,16 @@ def as_bert(objective: Objective) -> BertForMaskedLM:
     if extra or any("decoder" not in name and "position_ids" not in name for name in missing):
         raise SystemExit(f"weights do not fit: missing {missing}, extra {extra}")
     model.tie_weights()
+    return model
+
+
+def as_bert_model(body: Transformer, **settings: object) -> BertModel:
+    """The body as a BertModel in evaluation mode; ``settings``: of its BertConfig."""
+    shown = {k: v for k, v in shown_config(body.config).items() if k not in ("architectures", "model_type")}
+    model = BertModel(BertConfig(**shown, **settings), add_pooling_layer=False).eval()
+    missing, extra = model.load_state_dict(to_bert_names(body.state_dict()), strict=False)
+    if extra or any("position_ids" not in name and "token_type_ids" not in name for name in missing):
+        raise SystemExit(f"weights do not fit: missing {missing}, extra {extra}")
     return model
 
 

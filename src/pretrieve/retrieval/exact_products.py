@@ -1,8 +1,8 @@
 """Inner products in float64, whose result does not depend on where a vector lies.
 
 A product of two float32 numbers is exact in float64, and a sum of float64 has 29 bits more than a score keeps. All products
-are summed in one order, so that equal vectors get equal scores. numba compiles the loop, at three times the speed of NumPy,
-which makes float64 copies of all vectors; NumPy takes its place where numba is not installed.
+are summed in one order, so that equal vectors get equal scores. numba compiles the loop. Where it is not installed, NumPy
+does the same, but copies all vectors to float64 first.
 """
 
 from __future__ import annotations
@@ -25,62 +25,77 @@ def exact_products(
 
     ``parts``: (first row, matrix (m, dim) float32) for all rows, as a store's shards.
     """
-    out = np.empty(rows.shape, np.float64)
-    loop = _compiled() if find_spec("numba") else _numpy_loop
-    for first, matrix in parts:
-        vectors = np.asarray(matrix)
+    parts = [(first, np.asarray(matrix)) for first, matrix in parts]
+    order = np.argsort(rows, axis=1) if len(parts) > 1 else None  # rows of one part side by side
+    if order is not None:
+        rows = np.take_along_axis(rows, order, axis=1)
+    found = np.empty(rows.shape, np.float64)
+    loop = _loop()
 
-        def some(start: int, stop: int, first: int = first, vectors: np.ndarray = vectors) -> None:
-            loop(queries[start:stop], vectors, first, rows[start:stop], out[start:stop])
+    def compute(start: int, stop: int) -> None:
+        mine = rows[start:stop]
+        for first, vectors in parts:
+            begins, ends = ((mine < row).sum(axis=1) for row in (first, first + len(vectors)))
+            loop(queries[start:stop], vectors, mine - first, begins, ends, found[start:stop])
 
-        bounds = np.linspace(0, len(rows), threads + 1).astype(int).tolist()
-        if threads == 1:
-            some(*bounds)
-        else:
-            with ThreadPoolExecutor(threads) as pool:
-                list(pool.map(some, bounds[:-1], bounds[1:]))
-    return out
-
-
-def _numpy_loop(queries: np.ndarray, vectors: np.ndarray, first: int, rows: np.ndarray, out: np.ndarray) -> None:
-    number, column = np.nonzero((rows >= first) & (rows < first + len(vectors)))
-    step = max(1, WIDE // max(1, queries.shape[1]))
-    for start in range(0, len(number), step):
-        mine, place = number[start : start + step], column[start : start + step]
-        wide = vectors[rows[mine, place] - first].astype(np.float64)
-        out[mine, place] = np.einsum("nd,nd->n", queries[mine].astype(np.float64), wide)
+    bounds = np.linspace(0, len(rows), threads + 1).astype(int).tolist()
+    if threads == 1:
+        compute(*bounds)
+    else:
+        with ThreadPoolExecutor(threads) as pool:
+            list(pool.map(compute, bounds[:-1], bounds[1:]))
+    if order is None:
+        return found
+    result = np.empty_like(found)
+    np.put_along_axis(result, order, found, axis=1)
+    return result
 
 
 @cache
+def _loop() -> Callable:
+    return _compiled() if find_spec("numba") else _in_numpy
+
+
+def _in_numpy(
+    queries: np.ndarray, vectors: np.ndarray, rows: np.ndarray, begins: np.ndarray, ends: np.ndarray, out: np.ndarray
+) -> None:
+    """Write to ``out`` the products of each query with its ``rows``, from column ``begins`` until before ``ends``."""
+    columns = np.arange(rows.shape[1])
+    number, column = np.nonzero((columns >= begins[:, None]) & (columns < ends[:, None]))
+    step = max(1, WIDE // max(1, queries.shape[1]))
+    for start in range(0, len(number), step):
+        mine, place = number[start : start + step], column[start : start + step]
+        wide = vectors[rows[mine, place]].astype(np.float64)
+        out[mine, place] = np.einsum("nd,nd->n", queries[mine].astype(np.float64), wide)
+
+
 def _compiled() -> Callable:
     """The same loop, compiled once for a machine, or once for a process where numba's cache cannot be written."""
     import numba
 
-    # reassoc: several sums at a time, as a vector unit has them; for every vector in the same order. Four vectors at a time,
-    # because reading them takes longest; the last ones are read again where fewer are left, so that the order stays the same.
-    def loop(queries, vectors, first, rows, out):
-        stop, count = vectors.shape[0], rows.shape[1]
-        place = np.zeros(4, np.int64)
-        row = np.zeros(4, np.int64)
+    # Four vectors at a time, because reading them takes longest. Where fewer are left, the last is read again: another loop
+    # would sum in another order. reassoc: several partial sums, as a vector unit has them, the same for every vector.
+    def loop(queries, vectors, rows, begins, ends, out):
         wide = np.empty(queries.shape[1], np.float64)
-        for i in range(rows.shape[0] if stop else 0):
+        for i in range(rows.shape[0]):
             for d in range(wide.shape[0]):
                 wide[d] = queries[i, d]
-            for j in range(0, count, 4):
-                for lane in range(4):
-                    place[lane] = min(j + lane, count - 1)
-                    row[lane] = rows[i, place[lane]] - first
-                one, two = vectors[max(0, row[0]) % stop], vectors[max(0, row[1]) % stop]
-                three, four = vectors[max(0, row[2]) % stop], vectors[max(0, row[3]) % stop]
+            last = ends[i] - 1
+            for j in range(begins[i], ends[i], 4):
+                k, m, n = min(j + 1, last), min(j + 2, last), min(j + 3, last)
+                one, two, three, four = (
+                    vectors[rows[i, j]],
+                    vectors[rows[i, k]],
+                    vectors[rows[i, m]],
+                    vectors[rows[i, n]],
+                )
                 sum_one = sum_two = sum_three = sum_four = 0.0
                 for d in range(wide.shape[0]):
                     sum_one += wide[d] * np.float64(one[d])
                     sum_two += wide[d] * np.float64(two[d])
                     sum_three += wide[d] * np.float64(three[d])
                     sum_four += wide[d] * np.float64(four[d])
-                for lane, total in enumerate((sum_one, sum_two, sum_three, sum_four)):
-                    if 0 <= row[lane] < stop:
-                        out[i, place[lane]] = total
+                out[i, j], out[i, k], out[i, m], out[i, n] = sum_one, sum_two, sum_three, sum_four
 
     try:
         return numba.njit(nogil=True, cache=True, fastmath={"reassoc"})(loop)

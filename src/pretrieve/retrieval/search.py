@@ -140,11 +140,16 @@ class DenseScorer:
         return rounding(self.dim, self.vectors[part]) * _longest(source, self.rows, self.blocks)
 
     def exact(self, part: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        queries = self.vectors[part]
         if self._index is None:
-            return exact_products(self.vectors[part], rows, self._reader.shards(), self.threads).astype(np.float32)
-        found, places = np.unique(rows, return_inverse=True)
-        copied = [(0, self._index.reconstruct_batch(found))]
-        return exact_products(self.vectors[part], places.reshape(rows.shape), copied, self.threads).astype(np.float32)
+            return exact_products(queries, rows, self._reader.shards(), self.threads).astype(np.float32)
+        scores = np.empty(rows.shape, np.float32)
+        step = max(1, BLOCK // max(1, rows.shape[1]))
+        for start in range(0, len(part), step):  # an index returns copies: of few rows at a time
+            chosen, mine = slice(start, start + step), rows[start : start + step]
+            copied = [(0, self._index.reconstruct_batch(mine.ravel()))]
+            scores[chosen] = exact_products(queries[chosen], np.arange(mine.size).reshape(mine.shape), copied)
+        return scores
 
     def exact_blocks(self, part: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
         wide = self.vectors[part].astype(np.float64)
