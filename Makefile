@@ -16,7 +16,7 @@
 # make site      the documentation as a static site with a search, in build/site/html (needs a package index)
 # make dag       draw docs/rulegraph.svg (needs graphviz)
 # make lock      write envs/requirements.lock anew from pyproject.toml; versions stay where they can [UPGRADE=package]
-# make benchmarks a subset of benchmarks/, about ten minutes: ratios beside targets [PRETRIEVE_PEERS=DIR]; JSON in results/benchmarks
+# make benchmarks a subset of benchmarks/: ratios beside targets [PRETRIEVE_PEERS=DIR]; JSON in results/benchmarks
 # make clean     remove results/SCALE and data; make clean-venv removes the environment
 
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
@@ -127,6 +127,8 @@ compare: $(STAMP)
 publish: $(STAMP)
 	$(RUN) $(SCALED) $(if $(ONLY),$(call quoted,only=[$(ONLY)])) $(if $(TABLES),$(call quoted,tables=[$(TABLES)])) \
 	  $(if $(ONLY)$(TABLES),'figures=[]')
+	$(PATHS) $(BIN)/pretrieve keep-scores --scale $(call quoted,$(SCALE)) \
+	  $(if $(TABLES),--tables $(call each_quoted,$(subst $(comma), ,$(TABLES)))) $(if $(MIRROR)$(SEEDS),--config $(SETTINGS))
 	$(BIN)/pretrieve publish --scale $(call quoted,$(SCALE)) $(if $(ONLY)$(TABLES),--figures) \
 	  $(if $(TABLES),--tables $(call each_quoted,$(subst $(comma), ,$(TABLES))))
 

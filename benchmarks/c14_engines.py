@@ -6,7 +6,8 @@ activations; OpenVINO. All get batches sorted by length, each the batch size of 
 CPU time, interleaved. First, equality: the least cosine of vectors in fp32 is 1 to 1e-6.
 
 The share of the peak counts the products of the linear layers that a variant really does, padding and all; attention is left out.
-The peak is the fastest of torch's and NumPy's products at the shapes of the feed-forward layers, measured in the same rounds.
+The peak is the fastest of torch's and NumPy's products at the shapes of the feed-forward layers, in fp32 and bf16, measured
+in the same rounds; the share is that of each round, and above 1 where an engine's products are faster than both.
 Where the CPU multiplies bf16, ours, BertModel and OpenVINO are measured in bf16, too.
 
     PRETRIEVE_PEERS=DIR PYTHONPATH=src python benchmarks/c14_engines.py
@@ -142,15 +143,19 @@ def passages(number: int) -> tuple[Texts, int]:
     return texts, store.vocabulary_size
 
 
-def products(hidden: int) -> dict[str, Callable[[int], None]]:
-    """Twenty products of the feed-forward layers' shapes, by two libraries."""
+def products(hidden: int, bf16: bool) -> dict[str, Callable[[int], None]]:
+    """Twenty products of the feed-forward layers' shapes, by two libraries; by torch in bf16, too."""
     rng = np.random.default_rng(0)
     left, right = (rng.standard_normal(s, dtype=np.float32) for s in ((2048, hidden), (hidden, 4 * hidden)))
     pair = torch.from_numpy(left), torch.from_numpy(right)
-    return {
+    low = [matrix.bfloat16() for matrix in pair]
+    found = {
         "peak, torch": lambda _: [pair[0] @ pair[1] for _ in range(20)] and None,
         "peak, NumPy": lambda _: [left @ right for _ in range(20)] and None,
     }
+    return found | (
+        {f"peak, torch{common.BF16}": lambda _: [low[0] @ low[1] for _ in range(20)] and None} if bf16 else {}
+    )
 
 
 def measure(body: str, rounds: int) -> dict:
@@ -190,7 +195,7 @@ def measure(body: str, rounds: int) -> dict:
             worker = common.Worker(engine, name, str(path), parts)
             candidates[name] = {size: worker.variant(str(size)) for size in SIZES}
             vectors[name] = worker.variant("16", returns=True)(0).result
-        variants: dict[str, Callable] = {"ours": ours, **products(hidden)}
+        variants: dict[str, Callable] = {"ours": ours, **products(hidden, bf16)}
         variants |= {f"ours{common.BF16}": lambda index: ours(index, True)} if bf16 else {}
         sizes = {}
         for name, by_size in candidates.items():
@@ -203,21 +208,41 @@ def measure(body: str, rounds: int) -> dict:
         times = common.interleave(variants, rounds, warm_up=False)
     done = {name: products_done(parts, layers, hidden, sizes.get(name)) for name in variants if "peak" not in name}
     rates = {name: flops / 1e9 / statistics.median(times[name]) for name, flops in done.items()}
-    peak = max(20 * 2 * 2048 * 4 * hidden**2 / 1e9 / statistics.median(times[name]) for name in times if "peak" in name)
+    peaks = {
+        low: [
+            max(20 * 2 * 2048 * 4 * hidden**2 / 1e9 / times[name][number] for name in of_peak)
+            for number in range(rounds)
+        ]
+        for low in sorted({False, bf16})
+        if (of_peak := [name for name in times if "peak" in name and (common.BF16 in name) == low])
+    }
     best = f"ours{common.BF16 * bf16}"
     return {
         "passages": number,
         "mean_tokens": round(float(np.mean([len(text) for text in texts])), 1),
-        "peak_gflop_per_s": round(peak, 1),
+        "peak_gflop_per_s": {
+            "bf16" if low else "fp32": [round(peak, 1) for peak in values] for low, values in peaks.items()
+        },
         "passages_per_cpu_s": {name: round(number / rounds / statistics.median(times[name]), 2) for name in done},
         "gflop_per_cpu_s": {name: round(value, 1) for name, value in rates.items()},
-        # bf16 and int8 have peaks of their own, which are not measured.
-        "share_of_peak": {n: round(v / peak, 2) for n, v in rates.items() if "int8" not in n and common.BF16 not in n},
+        # int8 has a peak of its own, which is not measured.
+        "share_of_peak": {
+            name: shares(flops, times[name], peaks[common.BF16 in name])
+            for name, flops in done.items()
+            if "int8" not in name
+        },
         "batch": sizes,
         "least_cosine": {name: round(value, 6) for name, value in cosine.items()},
         "ours": best,
         "ratio": {n: v for n, v in common.ratios(times, best).items() if n in done},
     }
+
+
+def shares(flops: float, times: list[float], peaks: list[float]) -> dict[str, float]:
+    """Share of the peak, round by round: median, least and greatest."""
+    found = [flops / 1e9 / took / peak for took, peak in zip(times, peaks, strict=True)]
+    values = {"median": statistics.median(found), "min": min(found), "max": max(found)}
+    return {name: round(value, 2) for name, value in values.items()}
 
 
 def seconds(function: Callable[[int], object]) -> float:
@@ -252,12 +277,17 @@ def main() -> None:
     results = {body: measure(body, args.rounds) for body in BODIES}
     for body, found in results.items():
         rows = [
-            [name, rate, found["gflop_per_cpu_s"][name], found["share_of_peak"].get(name, ""), *ratio_of(found, name)]
+            [
+                name,
+                rate,
+                found["gflop_per_cpu_s"][name],
+                shown(found["share_of_peak"], name),
+                shown(found["ratio"], name),
+            ]
             for name, rate in found["passages_per_cpu_s"].items()
         ]
-        about = (
-            f"{found['passages']} passages of {found['mean_tokens']} tokens, peak {found['peak_gflop_per_s']} GFLOP/s"
-        )
+        peaks = [f"{statistics.median(values)} in {low}" for low, values in found["peak_gflop_per_s"].items()]
+        about = f"{found['passages']} passages of {found['mean_tokens']} tokens, peak {', '.join(peaks)} GFLOP/s"
         common.table(
             f"C14: {body}, {about}",
             ["variant", "passages/CPU-s", "GFLOP/CPU-s", "of the peak", "ours is faster by"],
@@ -273,8 +303,10 @@ def main() -> None:
     )
 
 
-def ratio_of(found: dict, name: str) -> list:
-    return [found["ratio"][name]["median"] if name in found["ratio"] else ""]
+def shown(values: dict[str, dict[str, float]], name: str) -> str:
+    return (
+        f"{values[name]['median']:.2f} [{values[name]['min']:.2f}, {values[name]['max']:.2f}]" if name in values else ""
+    )
 
 
 if __name__ == "__main__":

@@ -29,7 +29,7 @@ GROUPS = {
         *("my-corpus-plan", "my-corpus-hybrids", "my-corpus-rerank", "my-corpus-speed"),
         *("status", "report-time", "compare-runs", "publish"),
     ),
-    "running": ("check-config", "estimate", "bundle", "unbundle", "warm-up"),
+    "running": ("check-config", "estimate", "bundle", "unbundle", "keep-scores", "take-scores", "warm-up"),
 }
 COMMANDS = tuple(name for names in GROUPS.values() for name in names)
 

@@ -11,6 +11,7 @@ import os
 import re
 import shutil
 import subprocess
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -239,6 +240,27 @@ def test_publications_of_some_tables_add_up(finished):
         "- [2025-01-02-small-2222222](../results/published/2025-01-02-small-2222222/README.md): tiny/table8",
         "- [2025-01-01-small-1111111](../results/published/2025-01-01-small-1111111/README.md): other/table1",
     ]
+
+
+def test_kept_scores_are_published_with_where_they_were_made(finished):
+    made = {"arguments": "a" * 24, "code": "b" * 24, "sha256": "c" * 64, "cpu": "A processor"}
+    scores = {
+        f"results/demo/metrics/x.y-full/d/seed{seed}.json": made | {"commit": commit * 40}
+        for seed, commit in ((1, "1"), (3, "1"), (2, "2"))
+    }
+    file = Path("results/demo/scores.zip")
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("scores.json", json.dumps({"scale": "demo", "scores": scores, "data": {}}))
+    os.utime(file, (1, 1))
+    with pytest.raises(DataError, match=r"scores.zip: older than .*table9.csv. Keep the scores again"):
+        publish(Path("results/demo"), TABLES, CONFIG, Path("."), "2026-01-02", claims=())
+    os.utime(file)
+    target = publish(Path("results/demo"), TABLES, CONFIG, Path("."), "2026-01-02", claims=())
+    assert (target / "scores.zip").read_bytes() == file.read_bytes()
+    assert (
+        "\n- seeds 1, 3: `1111111`, A processor\n- seed 2: `2222222`, A processor\n"
+        in (target / "README.md").read_text()
+    )
 
 
 def test_publishing_again_replaces_the_section(finished):

@@ -133,9 +133,11 @@ def snakemake(asked: Asked, *arguments: str, quiet: bool = False) -> str:
     return done.stdout or ""
 
 
-def remaining(asked: Asked, targets: Iterable[str]) -> list[Job]:
-    """The jobs of a bundle's programs that Snakemake would run for some files, one for each training-set size."""
-    printed = snakemake(asked, "-n", "-p", "\n".join(sorted(targets)), quiet=True)
+def remaining(asked: Asked, targets: Iterable[str], again: bool = False) -> list[Job]:
+    """The jobs of a bundle's programs that Snakemake would run for some files, one for each training-set size; with ``again``
+    those that are done, too."""
+    more = ["--forceall"] if again else []
+    printed = snakemake(asked, "-n", "-p", *more, "\n".join(sorted(targets)), quiet=True)
     return [
         Job(one.key, group, one, code=code_of(one), needs=one.needs)
         for call, group in calls_in(printed)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from pretrieve.operations.publish.headlines import Headline, headline_table, in_a_sentence
 from pretrieve.operations.publish.places import publications, scale_of, table_of
+from pretrieve.operations.scores.keep import origins
 from pretrieve.reporting.claims.ledger import Finding, count_verdicts
 from pretrieve.reporting.claims.verdicts import CONTRADICTED, FAILS, HOLDS, SUPPORTED
 from pretrieve.reporting.tables.filling import count_statuses, read_lines
@@ -17,6 +18,8 @@ from pretrieve.reporting.tables.rows import read_rows
 EXTENSIONS = ("csv", "md", "html", "tex", "manifest.json")
 #: Files of a figure.
 FIGURE_EXTENSIONS = ("svg", "csv", "manifest.json")
+#: Scores of every query, where they were kept (:mod:`pretrieve.operations.scores.keep`).
+SCORES = "scores.zip"
 #: The picture of the headlines, from the repository's root.
 HEADLINES_FILE = "docs/headlines.svg"
 
@@ -36,6 +39,12 @@ def index_page(
         "\n".join(_table_of_tables(root, tables)),
         "A stage that tables share counts in the wall seconds of each.",
     ]
+    if (root / SCORES).is_file():
+        blocks.append(
+            f"[{SCORES}]({SCORES}) has the scores of every query, to compare with your own or to\n"
+            "[join with other seeds](../../../docs/clusters.md#joining-seeds). They were made with:\n\n"
+            + "\n".join(f"- {line}" for line in origins(root / SCORES))
+        )
     if figures:
         links = [", ".join(f"[{e.split('.')[0]}](figures/{name}.{e})" for e in FIGURE_EXTENSIONS) for name in figures]
         blocks += ["## Figures", "\n".join(f"- {name}: {some}" for name, some in zip(figures, links, strict=True))]

@@ -26,6 +26,7 @@ from pretrieve.operations.publish.pages import (
     EXTENSIONS,
     FIGURE_EXTENSIONS,
     HEADLINES_FILE,
+    SCORES,
     earlier_tables,
     index_page,
     readme_section,
@@ -78,6 +79,7 @@ def publish(
     for name in figures:
         _there(Path(figure_file(str(root), *split_name(name), kind)) for kind in FIGURE_EXTENSIONS)
     _check_ledger(root, tables)
+    scores = [SCORES] if (root / SCORES).is_file() else []
     main = root.name == DEFAULT_SCALE
     if claims is None:
         claims = HEADLINES if main else ()
@@ -102,7 +104,7 @@ def publish(
             for name in figures
             for kind in FIGURE_EXTENSIONS
         },
-        **{name: root / name for name in LEDGER},
+        **{name: root / name for name in (*LEDGER, *scores)},
     }
     for name, file in copies.items():
         (part / name).parent.mkdir(parents=True, exist_ok=True)
@@ -227,6 +229,10 @@ def _check_ledger(root: Path, tables: Sequence[str]) -> None:
         for page in (root / "claims.csv", root / "report.html"):
             if page.stat().st_mtime < path.stat().st_mtime:
                 raise DataError(f"{page}: older than {path}, so it may show other numbers. {make_it(page)}")
+        if (scores := root / SCORES).is_file() and scores.stat().st_mtime < path.stat().st_mtime:
+            raise DataError(
+                f"{scores}: older than {path}. Keep the scores again (pretrieve keep-scores), or remove it."
+            )
 
 
 def _there(files: Iterable[Path]) -> None:

@@ -1,0 +1,21 @@
+"""Pack the scores of finished systems, to join them with other seeds elsewhere (docs/clusters.md#joining-seeds)."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from pretrieve.base.arguments import add_run
+from pretrieve.operations.bundle.contents import Asked
+from pretrieve.operations.scores.keep import keep
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_run(parser)
+    parser.add_argument("--out", type=Path, help="results/SCALE/scores.zip, unless given")
+
+
+def main(arguments: argparse.Namespace) -> None:
+    out = arguments.out or Path(f"results/{arguments.scale}/scores.zip")
+    count = keep(Asked(arguments.scale, tuple(arguments.tables), tuple(arguments.config)), out)
+    print(f"{out}: {count} scores, {out.stat().st_size / 1e6:.1f} MB")

@@ -1,0 +1,145 @@
+"""Put scores that were kept elsewhere in their places, so that Snakemake takes them as made: ``pretrieve take-scores``.
+
+A score is taken only where the same would be made here: calls and code behind it are those of this checkout and configuration,
+and so are the data, which are made first. Then tables join its seed with those that are trained here. Which paths are written
+follows from the plan here; of the archive come contents alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import zipfile
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import best_match
+
+from pretrieve.base.code_folder import package_file
+from pretrieve.base.errors import DataError
+from pretrieve.base.files import sha256_of, whole_file, write_json
+from pretrieve.operations.bundle.contents import Asked, build, data_places, snakemake
+from pretrieve.operations.scores.chains import Chains, chains, data_hashes, fingerprint, records
+from pretrieve.operations.scores.keep import MANIFEST, seed_of
+
+SCHEMA = package_file("schemas/scores.schema.yaml")
+#: Bytes of one file; the scores of a million queries have about so many.
+LARGEST = 256 << 20
+
+
+@dataclass
+class Taken:
+    """Metrics files that are in place now, and the others, each with the reason."""
+
+    files: list[str] = field(default_factory=list)
+    refused: dict[str, str] = field(default_factory=dict)
+
+
+def take(path: Path, words: Sequence[str] = (), any_code: bool = False, cores: int = 1) -> Taken:
+    """Take what is missing here of an archive of :func:`pretrieve.operations.scores.keep.keep`.
+
+    words: for Snakemake's ``--config``, without seeds. any_code: also scores that other code made; Snakemake then does not see
+    the difference.
+
+    Raises DataError when the archive is none, or damaged; nothing is in place then that was not before.
+    """
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return _take(path, archive, words, any_code, cores)
+    except (OSError, zipfile.BadZipFile, NotImplementedError) as error:
+        raise DataError(f"{path}: {error}; expected a zip that keep-scores wrote: copy it again.") from None
+
+
+def _take(path: Path, archive: zipfile.ZipFile, words: Sequence[str], any_code: bool, cores: int) -> Taken:
+    manifest = _manifest(path, archive)
+    kept = manifest["scores"]
+    seeds = sorted({seed_of(file) for file in kept})
+    asked = Asked(manifest["scale"], config=(f"seeds={seeds}", *words))
+    plan = asked.plan()
+    taken = Taken()
+    known = asked.cells(plan)
+    for file in kept:
+        if file not in known:
+            taken.refused[file] = "no table of this configuration asks for it"
+        elif Path(file).is_file():
+            taken.refused[file] = "is there already"
+    if not (wanted := [file for file in kept if file not in taken.refused]):
+        return taken
+    found = chains(asked, wanted)
+    places = data_places(list({job.id: job for jobs in found.values() for job in jobs}.values()))
+    build(asked, plan, places, cores)
+    here = data_hashes(places)
+    stale = [place for place in places if here[place] != manifest["data"].get(place)]
+    taken.refused |= _refused(found, kept, stale, any_code)
+    taken.files = [file for file in wanted if file not in taken.refused]
+    _place(path, archive, {file: found[file] for file in taken.files}, kept)
+    if taken.files:
+        write_json(f"{plan.root}/taken/{sha256_of(path)[:12]}.json", {file: kept[file] for file in taken.files})
+        # Snakemake notes the arguments and inputs that each job has now, so that a later change of either is seen.
+        options = ("--touch", "--force", "--no-hooks", "--cores", "1", "--quiet", "all")
+        snakemake(asked, *options, "\n".join(taken.files), quiet=True)
+    return taken
+
+
+def _refused(found: Chains, kept: dict[str, dict[str, Any]], stale: Iterable[str], any_code: bool) -> dict[str, str]:
+    """Metrics file → why it is not what would be made here."""
+    refused = {}
+    for file, jobs in found.items():
+        own, needs = fingerprint(jobs), {place for job in jobs for place in job.call.needs}
+        if own["arguments"] != kept[file]["arguments"]:
+            refused[file] = "was made with other arguments than the configuration's"
+        elif not any_code and own["code"] != kept[file]["code"]:
+            refused[file] = "was made by other code (see --any-code)"
+        elif others := sorted(needs.intersection(stale)):
+            refused[file] = f"was made from other data than {', '.join(others)} now"
+    return refused
+
+
+def _place(path: Path, archive: zipfile.ZipFile, found: Chains, kept: dict[str, dict[str, Any]]) -> None:
+    """Write the files of some scores; all are read and compared first."""
+    there = {info.filename: info for info in archive.infolist()}
+    contents: dict[str, bytes] = {}
+    for file, jobs in found.items():
+        for name in records(file, jobs):
+            if name in there and (name == file or not Path(name).is_file()):
+                contents[name] = _read(path, archive, there[name])
+        if hashlib.sha256(contents.get(file, b"")).hexdigest() != kept[file]["sha256"]:
+            raise DataError(f"{path}: {file} is missing or is not what {MANIFEST} says: copy the archive again.")
+    for name, content in contents.items():
+        with whole_file(name) as stream:
+            stream.write(content)
+
+
+def _manifest(path: Path, archive: zipfile.ZipFile) -> dict[str, Any]:
+    try:
+        manifest = json.loads(_read(path, archive, archive.getinfo(MANIFEST)))
+    except (KeyError, ValueError, RecursionError) as error:
+        raise DataError(f"{path}: {MANIFEST}: {error}; expected a zip that keep-scores wrote: copy it again.") from None
+    schema = yaml.safe_load(SCHEMA.read_text(encoding="utf-8"))
+    if error := best_match(Draft202012Validator(schema).iter_errors(manifest)):
+        key = ".".join(str(part)[:60] for part in error.absolute_path) or "top level"
+        raise DataError(
+            f"{path}: {MANIFEST}: {key}: {error.message[:300]}; expected what {SCHEMA} allows: copy it again."
+        )
+    return manifest
+
+
+def _read(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
+    if info.file_size > LARGEST:
+        raise DataError(f"{path}: {info.filename} has {info.file_size:,} bytes; expected at most {LARGEST:,}.")
+    return archive.read(info)
+
+
+def report(taken: Taken) -> str:
+    """What was taken and what was not, for people."""
+    lines = [f"{len(taken.files)} scores are in place, {len(taken.refused)} are not taken"]
+    reasons: dict[str, list[str]] = {}
+    for file, why in taken.refused.items():
+        reasons.setdefault(why, []).append("/".join(Path(file).parts[3:]).removesuffix(".json"))
+    for why, names in sorted(reasons.items()):
+        lines.append(f"  {why}: {', '.join(names[:3])}{f' and {len(names) - 3} more' if len(names) > 3 else ''}")
+    return "\n".join(lines)

@@ -1,0 +1,140 @@
+"""Scores kept in one folder and taken in another that has nothing yet: Snakemake has only tables left to make, and another
+seed trains alone.
+
+Seen to fail when: what code a job has is no part of the comparison; data are compared by their names alone; the files beside a
+run are not packed; the metrics files are not touched.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from pathlib import Path
+
+import pytest
+from miniature import Workflow, clone
+from test_bundle_end_to_end import program
+from tiny_science import ENCODERS, change_config
+
+from pretrieve.base.errors import DataError
+from pretrieve.operations.publish.pages import SCORES
+from pretrieve.operations.scores.keep import MANIFEST, origins
+from pretrieve.operations.scores.take import take
+from pretrieve.reporting.tables.filling import read_lines
+
+ROOT, TABLE = "results/demo", "results/demo/tables/pretraining_tasks/table3.csv"
+ONE, BOTH = ("--config", "seeds=[1]"), ("--config", "seeds=[1,2]")
+
+
+@pytest.fixture(scope="module")
+def kept(finished: Workflow, folders: Path) -> Path:
+    there = clone(finished, folders / "kept")
+    printed = program(there, "keep-scores", "--scale", "demo", *ONE).stdout
+    assert "4 scores" in printed
+    return there.folder / ROOT / SCORES
+
+
+@pytest.fixture(scope="module")
+def joined(kept: Path, unstarted: Workflow, folders: Path) -> Workflow:
+    here = clone(unstarted, folders / "joined")
+    printed = program(here, "take-scores", "--file", str(kept)).stdout
+    assert "4 scores are in place, 0 are not taken" in printed
+    return here
+
+
+def changed(kept: Path, place: Path, change) -> Path:
+    """The archive with another manifest or other members; dates and order stay."""
+    target = place / "changed.zip"
+    with zipfile.ZipFile(kept) as old, zipfile.ZipFile(target, "w") as new:
+        for name, content in change({info.filename: old.read(info) for info in old.infolist()}).items():
+            new.writestr(name, content)
+    return target
+
+
+def test_only_tables_are_left(joined: Workflow, kept: Path) -> None:
+    jobs = joined.plan(*ONE).jobs
+    assert set(jobs) == {"bm25_questions", "pair_statistics", "table"}
+    with zipfile.ZipFile(kept) as archive:
+        assert not [name for name in archive.namelist() if not name.endswith((".json", ".csv"))]
+
+
+def test_a_change_afterwards_is_seen(joined: Workflow, folders: Path) -> None:
+    other = clone(joined, folders / "joined_changed")
+    change_config(other.folder, "scales", "demo", "finetuning", "reqa", "learning_rate", to=0.01)
+    assert other.plan(*ONE).count("finetune") == len(ENCODERS)
+
+
+def test_another_seed_trains_alone_and_joins(joined: Workflow, finished: Workflow, folders: Path) -> None:
+    here = clone(joined, folders / "joined_seeds")
+    alone, both = (here.plan(*words) for words in (("--config", "seeds=[2]"), BOTH))
+    for stage in ("pretrain", "finetune"):
+        assert both.count(stage) == alone.count(stage) > 0
+    ended = here.run("--cores", "2", TABLE, *BOTH)
+    assert ended.code == 0, ended.text
+    lines = [line for line in read_lines(here.folder / TABLE) if line.n_seeds == "2"]
+    assert len(lines) >= 4
+    of_one = {(line.row, line.column): line.measured for line in read_lines(finished.folder / TABLE)}
+    assert any(of_one[line.row, line.column] != line.measured for line in lines)
+    cost = {line.wall_s for line in lines}
+    assert "" not in cost
+    program(here, "keep-scores", "--scale", "demo", *BOTH)
+    with zipfile.ZipFile(here.folder / ROOT / SCORES) as archive:
+        scores = json.loads(archive.read(MANIFEST))["scores"]
+    assert len(scores) == 8
+
+
+def test_what_would_not_be_made_here_is_refused(
+    kept: Path, unstarted: Workflow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = clone(unstarted, tmp_path / "other")
+    monkeypatch.chdir(other.folder)
+
+    def of(name: str, value: str):
+        def change(members: dict[str, bytes]) -> dict[str, bytes]:
+            manifest = json.loads(members[MANIFEST])
+            for number, entry in enumerate(manifest["scores"].values()):
+                if number == 0:
+                    entry[name] = value
+            return members | {MANIFEST: json.dumps(manifest).encode()}
+
+        return changed(kept, tmp_path, change)
+
+    def other_data(members: dict[str, bytes]) -> dict[str, bytes]:
+        manifest = json.loads(members[MANIFEST])
+        (task,) = [files for place, files in manifest["data"].items() if place.endswith("/tasks/questions")]
+        task[sorted(task)[0]] = "0" * 64
+        return members | {MANIFEST: json.dumps(manifest).encode()}
+
+    def reasons(path: Path) -> list[str]:
+        printed = program(other, "take-scores", "--file", str(path)).stdout
+        return [line.strip().partition(":")[0] for line in printed.splitlines() if line.startswith("  ")]
+
+    assert reasons(changed(kept, tmp_path, other_data)) == [
+        "was made from other data than results/demo/tasks/questions now"
+    ]
+    assert not list((other.folder / ROOT).glob("metrics/*.*-*/*/seed1.json"))
+    assert reasons(of("arguments", "0" * 24)) == ["was made with other arguments than the configuration's"]
+    assert reasons(of("code", "0" * 24)) == ["is there already", "was made by other code (see --any-code)"]
+    assert len(list((other.folder / ROOT).glob("metrics/*.*-*/*/seed1.json"))) == 3
+
+
+def test_a_damaged_archive_is_named(kept: Path, tmp_path: Path, unstarted: Workflow, monkeypatch) -> None:
+    monkeypatch.chdir(unstarted.folder)
+    cut = tmp_path / "cut.zip"
+    cut.write_bytes(kept.read_bytes()[:-100])
+    with pytest.raises(DataError, match="cut.zip: File is not a zip file; expected a zip that keep-scores wrote"):
+        take(cut)
+    with pytest.raises(DataError, match="no such file|No such file"):
+        take(tmp_path / "none.zip")
+    bad = io.BytesIO()
+    with zipfile.ZipFile(bad, "w") as archive:
+        archive.writestr(MANIFEST, json.dumps({"scale": "demo", "scores": {"../evil": {}}, "data": {}}))
+    cut.write_bytes(bad.getvalue())
+    with pytest.raises(DataError, match="scores.json: scores: .*evil"):
+        take(cut)
+
+
+def test_where_they_were_made_is_said(kept: Path) -> None:
+    (line,) = origins(kept)
+    assert line.startswith("seed 1: `") and len(line) > 20
