@@ -3,13 +3,17 @@
 One contrastive step without the optimiser: gradients of the in-batch softmax over B pairs (B = 64, 256, 1024), 2 layers, 128-d,
 [CLS], cosine, temperature 0.05, no dropout: the demo's encoder. Queries of about 20 tokens, documents of about 55, random
 tokens. ``direct`` is our step with everything in one micro-batch; ``cached`` the same with micro-batches of at most so many
-tokens, each but the last encoded twice (``pretrieve.training.step``). A forward pass is a third of a step, so with m
-micro-batches the cache costs a factor of 1 + (m − 1)/3m in arithmetic: 7/6 with two, at most 4/3. Peers get their texts
-padded ready-made, with the same weights; ``mini_batch_size`` 32 is their default, 128 the faster one. First, equality:
+tokens, each but the last encoded twice (``pretrieve.training.step``). A forward pass is a third of a step's arithmetic, so
+with m micro-batches, which are equal, the cache costs a factor of 1 + (m − 1)/3m: 7/6 with two, at most 4/3. Peers get their
+texts padded ready-made, with the same weights; ``mini_batch_size`` 32 is their default, 128 the faster one. First, equality:
 gradients of all parameters, cached and direct, to 1e-5 of the largest; and of the word embeddings, theirs, to 1e-4.
 
 Where the CPU multiplies bf16 (AMX or AVX512-BF16), the project uses it: there ours is compared in bf16, and peers are measured
 as they come, in fp32, and in bf16 autocast, their second pass too. Gradients in bf16 are within 0.1 of those in fp32, in norm.
+
+Then four micro-batches, for this body and one of 6 layers x 384: a direct step, and the encoding that a cached one repeats,
+measured by itself. Their sum is what a cached step would take if smaller micro-batches took as long for each token. Last, what a
+step adds to a process's memory at its peak, by batch, for 6 x 384: ``docs/gradient-cache.svg``.
 
     PRETRIEVE_PEERS=DIR PYTHONPATH=src python benchmarks/c7_gradient_cache.py
 """
@@ -18,7 +22,11 @@ from __future__ import annotations
 
 import common  # isort: skip  (sets thread counts)
 
+import concurrent.futures
+import dataclasses
 import importlib
+import multiprocessing
+import re
 import statistics
 import tempfile
 from collections.abc import Callable
@@ -58,6 +66,12 @@ CONFIG = BodyConfig(
     std=0.2,
     word_std=0.5,
 )
+BODIES = {
+    "2x128": CONFIG,
+    "6x384": dataclasses.replace(CONFIG, hidden=384, layers=6, heads=12, feed_forward=1536, std=0.1),
+}
+FOUR, PAIRS = 4, 256
+MEMORY_BATCHES, MEMORY_BODY = (16, 32, 64, 128, 256, 512), "6x384"
 
 
 class Once:
@@ -89,6 +103,13 @@ class Ours:
         batches = self.objective.micro_batches(step)
         done = accumulate(self.objective, batches, self.device, Processes(), (1, step))
         return done.means["contrastive"]
+
+    def again(self, step: int) -> None:
+        """The encoding alone that a step repeats."""
+        *batches, _ = self.objective.micro_batches(step)
+        with torch.no_grad(), self.device.autocast():
+            for batch in batches:
+                self.objective.vectors(batch, False)
 
     def gradients(self) -> dict[str, torch.Tensor]:
         return {n: p.grad.clone() for n, p in self.objective.module.named_parameters() if p.grad is not None}
@@ -201,12 +222,89 @@ def check(ours: dict[str, Ours], peers: dict[str, Callable], model: torch.nn.Mod
     return found
 
 
+def texts(directory: Path) -> TokenStore:
+    """Passages of two sentences."""
+    rng = np.random.default_rng(1)
+    lengths = np.clip(np.exp(rng.normal(np.log([16.0, 50.0]), 0.4, (2048, 2))), 4, 80).astype(np.int64)
+    return steps.random_store(directory, VOCABULARY, lengths.ravel(), rng, sentences=2)
+
+
+def limit(body: str, rounds: int, bf16: bool) -> dict[str, Any]:
+    """A cached step with four micro-batches beside a direct one, and beside that and what is repeated."""
+    with tempfile.TemporaryDirectory() as name:
+        store = texts(Path(name))
+        encoder = Encoder(BODIES[body], DIM, "cls", 1, similarity="cosine")
+        direct = Ours(encoder, store, PAIRS, DIRECT, bf16)
+        tokens = [sum(batch.tokens for batch in direct.objective.micro_batches(step)) for step in range(rounds)]
+        cached = Ours(encoder, store, PAIRS, int(max(tokens) * 0.3), bf16)
+        parts = [[batch.tokens for batch in cached.objective.micro_batches(step)] for step in range(rounds)]
+        if {len(part) for part in parts} != {FOUR}:
+            raise SystemExit(f"{body}: micro-batches of {parts} tokens; expected {FOUR} in each round.")
+        times = common.interleave({"direct": direct.step, "cached": cached.step, "again": cached.again}, rounds)
+    both = [(once + more) / once for once, more in zip(times["direct"], times["again"], strict=True)]
+    return {
+        "micro_batches": parts[0],
+        "cpu_s": common.medians(times),
+        "of_direct": common.ratios({n: times[n] for n in ("cached", "direct")}, "direct")["cached"],
+        "with_repeat_of_direct": {
+            "median": round(statistics.median(both), 3),
+            "min": round(min(both), 3),
+            "max": round(max(both), 3),
+        },
+    }
+
+
+def peak(batch: int, budget: int, bf16: bool) -> float:
+    """MB that a step adds to this process at its peak."""
+    choose_device("fp32", 1)
+
+    def field(name: str) -> int:
+        return int(re.search(rf"{name}:\s+(\d+) kB", Path("/proc/self/status").read_text())[1])
+
+    with tempfile.TemporaryDirectory() as name:
+        encoder = Encoder(BODIES[MEMORY_BODY], DIM, "cls", 1, similarity="cosine")
+        ours = Ours(encoder, texts(Path(name)), batch, budget, bf16)
+        before = field("VmRSS")
+        Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew
+        ours.step(0)
+        return round((field("VmHWM") - before) / 1e3, 1)
+
+
+def memory(bf16: bool) -> dict[str, dict[int, float]]:
+    """Variant → batch → MB; each in a process of its own."""
+    budgets = {"direct": DIRECT} | {f"cached, {budget}": budget for budget in BUDGETS}
+    spawn = multiprocessing.get_context("spawn")
+    with concurrent.futures.ProcessPoolExecutor(1, mp_context=spawn, max_tasks_per_child=1) as pool:
+        return {
+            name: {batch: pool.submit(peak, batch, budget, bf16).result() for batch in MEMORY_BATCHES}
+            for name, budget in budgets.items()
+        }
+
+
+def draw(found: dict[str, dict[int, float]], path: Path) -> None:
+    import matplotlib
+
+    matplotlib.use("svg")
+    matplotlib.rcParams |= {"svg.hashsalt": "c7", "svg.fonttype": "none", "font.size": 10}
+    from matplotlib import pyplot
+
+    figure, axes = pyplot.subplots(figsize=(5.2, 3.2), layout="constrained")
+    for (name, values), marker in zip(found.items(), "os^", strict=True):
+        label = re.sub(r"cached, (\d+)", lambda match: f"cached, micro-batches of {int(match[1]):,} tokens", name)
+        axes.plot(list(values), [value / 1e3 for value in values.values()], marker=marker, label=label)
+    axes.set(xscale="log", yscale="log", xlabel="pairs in a batch", ylabel="memory of a step (GB)")
+    axes.set_xticks(MEMORY_BATCHES, map(str, MEMORY_BATCHES))
+    axes.minorticks_off()
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(frameon=False)
+    figure.savefig(path, metadata={"Date": None})
+
+
 def run(batch: int, rounds: int, package: Any, bf16: bool) -> dict[str, Any]:
     """Check, measure and print one batch size."""
     with tempfile.TemporaryDirectory() as name:
-        directory, rng = Path(name), np.random.default_rng(1)
-        lengths = np.clip(np.exp(rng.normal(np.log([16.0, 50.0]), 0.4, (2048, 2))), 4, 80).astype(np.int64)
-        store = steps.random_store(directory, VOCABULARY, lengths.ravel(), rng, sentences=2)
+        directory = Path(name)
+        store = texts(directory)
         encoder = Encoder(CONFIG, DIM, "cls", 1, similarity="cosine")
         ours = {"direct": Ours(encoder, store, batch, DIRECT)}
         tokens = [sum(b.tokens for b in ours["direct"].objective.micro_batches(s)) for s in range(rounds)]
@@ -257,6 +355,20 @@ def main() -> None:
     choose_device("fp32", 1)
     package, bf16 = common.peer("sentence_transformers"), cpu_multiplies_bf16()
     results = {str(batch): run(batch, args.rounds, package, bf16) for batch in BATCHES}
+    limits = {body: limit(body, args.rounds, bf16) for body in BODIES}
+    common.table(
+        f"C7: four micro-batches, {PAIRS} pairs",
+        ["body", "of direct", "direct and repeat"],
+        [
+            [body, found["of_direct"]["median"], found["with_repeat_of_direct"]["median"]]
+            for body, found in limits.items()
+        ],
+    )
+    added = memory(bf16)
+    rows = [[name, *values.values()] for name, values in added.items()]
+    common.table(f"C7: MB of a step, {MEMORY_BODY}", ["variant", *map(str, MEMORY_BATCHES)], rows)
+    if args.out == common.RESULTS:
+        draw(added, common.ROOT / "docs/gradient-cache.svg")
     versions = {} if package is None else {"sentence_transformers": package.__version__}
     common.write(
         "c7_gradient_cache",
@@ -266,6 +378,8 @@ def main() -> None:
         peers=versions,
         targets={"of_direct": TARGET_DIRECT, "ratio": TARGET_PEER},
         results=results,
+        four_micro_batches=limits,
+        memory_mb={name: {str(batch): value for batch, value in values.items()} for name, values in added.items()},
     )
 
 

@@ -182,6 +182,21 @@ def test_ratios_of_engines() -> None:
     assert said in page("docs/benchmarks.md")
 
 
+def test_ratios_of_the_gradient_cache() -> None:
+    found, said = json.loads((RESULTS / "c7_gradient_cache.json").read_text()), page("docs/benchmarks.md")
+    batches = found["results"].values()
+    direct = " / ".join(f"{one['of_direct'][one['fastest']]['median']:.2f}" for one in batches)
+    assert f"batch 64 / 256 / 1,024 | – | {direct} |" in said
+    peers = "; ".join(
+        " / ".join(f"{one['ratio'][f'ST cached, 128{low}']['median']:.1f}" for one in batches) for low in ("", ", bf16")
+    )
+    assert f"| sentence-transformers, fp32; bf16 | {peers} |" in said
+    four = [found["four_micro_batches"][body] for body in ("6x384", "2x128")]
+    assert f"6 × 384; 2 × 128 | – | {'; '.join(format(one['of_direct']['median'], '.2f') for one in four)} |" in said
+    repeat = [one["with_repeat_of_direct"]["median"] - 1 for one in four]
+    assert f"takes {repeat[0]:.2f} of a direct step for 6 × 384, and {repeat[1]:.2f} for 2 × 128" in said
+
+
 def test_constants_of_the_code() -> None:
     assert f"({len(LANGUAGES) - (NONE in LANGUAGES)} languages)" in page("docs/your-own-corpus.md")
     assert f"{POOL_TRAIN_SHARE:.1%}".replace("%", " %") in page("docs/open-qa.md")
