@@ -11,7 +11,6 @@ import os
 import re
 import shutil
 import subprocess
-import zipfile
 from pathlib import Path
 
 import pytest
@@ -19,6 +18,7 @@ import yaml
 
 from pretrieve.base.errors import ConfigError, DataError, PretrieveError
 from pretrieve.base.files import write_json
+from pretrieve.operations.bundle.archive import write_archive
 from pretrieve.operations.publish.publish import BEGIN, END, EXTENSIONS, LEDGER, publish, publish_again
 from pretrieve.reporting.claims.ledger import Comparison, Finding
 from pretrieve.reporting.report.status import configured, format_status
@@ -248,15 +248,14 @@ def test_kept_scores_are_published_with_where_they_were_made(finished):
         f"results/demo/metrics/x.y-full/d/seed{seed}.json": made | {"commit": commit * 40}
         for seed, commit in ((1, "1"), (3, "1"), (2, "2"))
     }
-    file = Path("results/demo/scores.zip")
-    with zipfile.ZipFile(file, "w") as archive:
-        archive.writestr("scores.json", json.dumps({"scale": "demo", "scores": scores, "data": {}}))
+    file = Path("results/demo/scores.tar.xz")
+    write_archive(file, {"scores.json": json.dumps({"scale": "demo", "scores": scores, "data": {}}).encode()})
     os.utime(file, (1, 1))
-    with pytest.raises(DataError, match=r"scores.zip: older than .*table9.csv. Keep the scores again"):
+    with pytest.raises(DataError, match=r"scores.tar.xz: older than .*table9.csv. Keep the scores again"):
         publish(Path("results/demo"), TABLES, CONFIG, Path("."), "2026-01-02", claims=())
     os.utime(file)
     target = publish(Path("results/demo"), TABLES, CONFIG, Path("."), "2026-01-02", claims=())
-    assert (target / "scores.zip").read_bytes() == file.read_bytes()
+    assert (target / "scores.tar.xz").read_bytes() == file.read_bytes()
     assert (
         "\n- seeds 1, 3: `1111111`, A processor\n- seed 2: `2222222`, A processor\n"
         in (target / "README.md").read_text()

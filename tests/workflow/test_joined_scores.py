@@ -7,9 +7,7 @@ run are not packed; the metrics files are not touched.
 
 from __future__ import annotations
 
-import io
 import json
-import zipfile
 from pathlib import Path
 
 import pytest
@@ -18,9 +16,10 @@ from test_bundle_end_to_end import program
 from tiny_science import ENCODERS, change_config
 
 from pretrieve.base.errors import DataError
+from pretrieve.operations.bundle.archive import write_archive
 from pretrieve.operations.publish.pages import SCORES
-from pretrieve.operations.scores.keep import MANIFEST, origins
-from pretrieve.operations.scores.take import take
+from pretrieve.operations.scores.keep import MANIFEST, origins, read_scores
+from pretrieve.operations.scores.take import _place, take
 from pretrieve.reporting.tables.filling import read_lines
 
 ROOT, TABLE = "results/demo", "results/demo/tables/pretraining_tasks/table3.csv"
@@ -44,19 +43,16 @@ def joined(kept: Path, unstarted: Workflow, folders: Path) -> Workflow:
 
 
 def changed(kept: Path, place: Path, change) -> Path:
-    """The archive with another manifest or other members; dates and order stay."""
-    target = place / "changed.zip"
-    with zipfile.ZipFile(kept) as old, zipfile.ZipFile(target, "w") as new:
-        for name, content in change({info.filename: old.read(info) for info in old.infolist()}).items():
-            new.writestr(name, content)
+    """The archive with another manifest or other members."""
+    target = place / "changed.tar.xz"
+    write_archive(target, change(read_scores(kept)))
     return target
 
 
 def test_only_tables_are_left(joined: Workflow, kept: Path) -> None:
     jobs = joined.plan(*ONE).jobs
     assert set(jobs) == {"bm25_questions", "pair_statistics", "table"}
-    with zipfile.ZipFile(kept) as archive:
-        assert not [name for name in archive.namelist() if not name.endswith((".json", ".csv"))]
+    assert not [name for name in read_scores(kept) if not name.endswith((".json", ".csv"))]
 
 
 def test_a_change_afterwards_is_seen(joined: Workflow, folders: Path) -> None:
@@ -79,9 +75,7 @@ def test_another_seed_trains_alone_and_joins(joined: Workflow, finished: Workflo
     cost = {line.wall_s for line in lines}
     assert "" not in cost
     program(here, "keep-scores", "--scale", "demo", *BOTH)
-    with zipfile.ZipFile(here.folder / ROOT / SCORES) as archive:
-        scores = json.loads(archive.read(MANIFEST))["scores"]
-    assert len(scores) == 8
+    assert len(json.loads(read_scores(here.folder / ROOT / SCORES)[MANIFEST])["scores"]) == 8
 
 
 def test_what_would_not_be_made_here_is_refused(
@@ -121,18 +115,22 @@ def test_what_would_not_be_made_here_is_refused(
 
 def test_a_damaged_archive_is_named(kept: Path, tmp_path: Path, unstarted: Workflow, monkeypatch) -> None:
     monkeypatch.chdir(unstarted.folder)
-    cut = tmp_path / "cut.zip"
+    cut = tmp_path / "cut.tar.xz"
     cut.write_bytes(kept.read_bytes()[:-100])
-    with pytest.raises(DataError, match="cut.zip: File is not a zip file; expected a zip that keep-scores wrote"):
+    with pytest.raises(DataError, match="cut.tar.xz: not a whole xz file"):
         take(cut)
-    with pytest.raises(DataError, match="no such file|No such file"):
-        take(tmp_path / "none.zip")
-    bad = io.BytesIO()
-    with zipfile.ZipFile(bad, "w") as archive:
-        archive.writestr(MANIFEST, json.dumps({"scale": "demo", "scores": {"../evil": {}}, "data": {}}))
-    cut.write_bytes(bad.getvalue())
+    with pytest.raises(DataError, match="no such file"):
+        take(tmp_path / "none.tar.xz")
+    evil = {"scale": "demo", "scores": {"../evil": {}}, "data": {}}
+    write_archive(cut, {MANIFEST: json.dumps(evil).encode()})
     with pytest.raises(DataError, match="scores.json: scores: .*evil"):
         take(cut)
+    with pytest.raises(DataError, match="scores.json"):
+        take(changed(kept, tmp_path, lambda members: {"results/demo/a.json": b"{}"}))
+    file = f"{ROOT}/metrics/a.b-full/questions/seed1.json"
+    with pytest.raises(DataError, match=f"{file} is missing or is not what scores.json says"):
+        _place(cut, {file: b"{}"}, {file: []}, {file: {"sha256": "0" * 64}})
+    assert not Path(file).exists()
 
 
 def test_where_they_were_made_is_said(kept: Path) -> None:

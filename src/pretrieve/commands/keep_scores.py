@@ -12,10 +12,10 @@ from pretrieve.operations.scores.keep import keep
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_run(parser)
-    parser.add_argument("--out", type=Path, help="results/SCALE/scores.zip, unless given")
+    parser.add_argument("--out", type=Path, help="results/SCALE/scores.tar.xz, unless given")
 
 
 def main(arguments: argparse.Namespace) -> None:
-    out = arguments.out or Path(f"results/{arguments.scale}/scores.zip")
+    out = arguments.out or Path(f"results/{arguments.scale}/scores.tar.xz")
     count = keep(Asked(arguments.scale, tuple(arguments.tables), tuple(arguments.config)), out)
     print(f"{out}: {count} scores, {out.stat().st_size / 1e6:.1f} MB")

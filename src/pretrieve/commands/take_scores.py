@@ -10,7 +10,7 @@ from pretrieve.operations.scores.take import report, take
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    required(parser, Path, file="scores.zip of a publication, or what keep-scores wrote")
+    required(parser, Path, file="scores.tar.xz of a publication, or what keep-scores wrote")
     parser.add_argument("--any-code", action="store_true", help="accept scores of other source files, too")
     parser.add_argument("--cores", type=int, default=1, help="for building the data")
     parser.add_argument("--config", nargs="*", default=[], metavar="KEY=VALUE", help="of the run, without seeds")

@@ -19,7 +19,7 @@ EXTENSIONS = ("csv", "md", "html", "tex", "manifest.json")
 #: Files of a figure.
 FIGURE_EXTENSIONS = ("svg", "csv", "manifest.json")
 #: Scores of every query, where they were kept (:mod:`pretrieve.operations.scores.keep`).
-SCORES = "scores.zip"
+SCORES = "scores.tar.xz"
 #: The picture of the headlines, from the repository's root.
 HEADLINES_FILE = "docs/headlines.svg"
 

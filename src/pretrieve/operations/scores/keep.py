@@ -1,6 +1,6 @@
 """Pack the scores of finished systems, for joining them with other seeds elsewhere: ``pretrieve keep-scores``.
 
-A zip of the metrics files, which have the score of every query, of the small files that tables read beside them, and of
+A tar.xz of the metrics files, which have the score of every query, of the small files that tables read beside them, and of
 ``scores.json``:
 
 * ``scale``
@@ -14,18 +14,20 @@ Models, runs and embeddings stay behind.
 from __future__ import annotations
 
 import json
-import zipfile
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from pretrieve.base.code_folder import code_file
 from pretrieve.base.errors import DataError
-from pretrieve.base.files import sha256_of, whole_file
+from pretrieve.base.files import sha256_of
 from pretrieve.base.repository import version_of
+from pretrieve.operations.bundle.archive import write_archive
 from pretrieve.operations.bundle.contents import Asked, data_places
 from pretrieve.operations.scores.chains import chains, data_hashes, fingerprint, records
+from pretrieve.raw.archives import damage_told, tar_members
 from pretrieve.raw.json_file import read_json
+from pretrieve.raw.raw_bytes import open_xz
 from pretrieve.reporting.tables.manifest import cpu_model
 
 MANIFEST = "scores.json"
@@ -49,24 +51,25 @@ def keep(asked: Asked, out: Path) -> int:
         scores[file] = fingerprint(jobs) | {"sha256": digest} | elsewhere.get((file, digest), here)
     jobs = {job.id: job for some in found.values() for job in some}
     manifest = {"scale": asked.scale, "scores": scores, "data": data_hashes(data_places(list(jobs.values())))}
-    members = sorted({name for file, some in found.items() for name in records(file, some) if Path(name).is_file()})
-    with whole_file(out) as stream, zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
-        # Dates of 1980, so that equal scores give equal bytes.
-        archive.writestr(_member(MANIFEST), json.dumps(manifest, indent=1, sort_keys=True))
-        for name in members:
-            archive.writestr(_member(name), Path(name).read_bytes())
+    members = {name: Path(name) for file, some in found.items() for name in records(file, some) if Path(name).is_file()}
+    write_archive(out, members | {MANIFEST: json.dumps(manifest, indent=1, sort_keys=True).encode()})
     return len(scores)
+
+
+def read_scores(path: Path) -> dict[str, bytes]:
+    """Name → content of the plain files of an archive.
+
+    Raises DataError when there is none, or it is damaged.
+    """
+    if not path.is_file():
+        raise DataError(f"{path}: no such file; expected an archive that keep-scores wrote.")
+    with damage_told(path):
+        return {info.name: content.read() for info, content in tar_members(path, open_xz) if content is not None}
 
 
 def seed_of(file: str) -> int:
     """Of a metrics file."""
     return int(Path(file).stem.removeprefix("seed"))
-
-
-def _member(name: str) -> zipfile.ZipInfo:
-    info = zipfile.ZipInfo(name)
-    info.compress_type = zipfile.ZIP_DEFLATED
-    return info
 
 
 def taken(root: Path) -> dict[tuple[str, str], dict[str, Any]]:
@@ -81,8 +84,7 @@ def taken(root: Path) -> dict[tuple[str, str], dict[str, Any]]:
 
 def origins(path: Path) -> list[str]:
     """A line for each commit and processor that an archive's scores were made with: their seeds."""
-    with zipfile.ZipFile(path) as archive:
-        scores = json.loads(archive.read(MANIFEST))["scores"]
+    scores = json.loads(read_scores(path)[MANIFEST])["scores"]
     seeds: dict[tuple[str, str], set[int]] = {}
     for file, entry in scores.items():
         seeds.setdefault((entry["commit"] or "no commit", entry["cpu"]), set()).add(seed_of(file))

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import zipfile
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,11 +23,9 @@ from pretrieve.base.errors import DataError
 from pretrieve.base.files import sha256_of, whole_file, write_json
 from pretrieve.operations.bundle.contents import Asked, build, data_places, snakemake
 from pretrieve.operations.scores.chains import Chains, chains, data_hashes, fingerprint, records
-from pretrieve.operations.scores.keep import MANIFEST, seed_of
+from pretrieve.operations.scores.keep import MANIFEST, read_scores, seed_of
 
 SCHEMA = package_file("schemas/scores.schema.yaml")
-#: Bytes of one file; the scores of a million queries have about so many.
-LARGEST = 256 << 20
 
 
 @dataclass
@@ -47,15 +44,8 @@ def take(path: Path, words: Sequence[str] = (), any_code: bool = False, cores: i
 
     Raises DataError when the archive is none, or damaged; nothing is in place then that was not before.
     """
-    try:
-        with zipfile.ZipFile(path) as archive:
-            return _take(path, archive, words, any_code, cores)
-    except (OSError, zipfile.BadZipFile, NotImplementedError) as error:
-        raise DataError(f"{path}: {error}; expected a zip that keep-scores wrote: copy it again.") from None
-
-
-def _take(path: Path, archive: zipfile.ZipFile, words: Sequence[str], any_code: bool, cores: int) -> Taken:
-    manifest = _manifest(path, archive)
+    contents = read_scores(path)
+    manifest = _manifest(path, contents)
     kept = manifest["scores"]
     seeds = sorted({seed_of(file) for file in kept})
     asked = Asked(manifest["scale"], config=(f"seeds={seeds}", *words))
@@ -76,7 +66,7 @@ def _take(path: Path, archive: zipfile.ZipFile, words: Sequence[str], any_code: 
     stale = [place for place in places if here[place] != manifest["data"].get(place)]
     taken.refused |= _refused(found, kept, stale, any_code)
     taken.files = [file for file in wanted if file not in taken.refused]
-    _place(path, archive, {file: found[file] for file in taken.files}, kept)
+    _place(path, contents, {file: found[file] for file in taken.files}, kept)
     if taken.files:
         write_json(f"{plan.root}/taken/{sha256_of(path)[:12]}.json", {file: kept[file] for file in taken.files})
         # Snakemake notes the arguments and inputs that each job has now, so that a later change of either is seen.
@@ -99,26 +89,23 @@ def _refused(found: Chains, kept: dict[str, dict[str, Any]], stale: Iterable[str
     return refused
 
 
-def _place(path: Path, archive: zipfile.ZipFile, found: Chains, kept: dict[str, dict[str, Any]]) -> None:
-    """Write the files of some scores; all are read and compared first."""
-    there = {info.filename: info for info in archive.infolist()}
-    contents: dict[str, bytes] = {}
-    for file, jobs in found.items():
-        for name in records(file, jobs):
-            if name in there and (name == file or not Path(name).is_file()):
-                contents[name] = _read(path, archive, there[name])
+def _place(path: Path, contents: dict[str, bytes], found: Chains, kept: dict[str, dict[str, Any]]) -> None:
+    """Write the files of some scores; all are compared first."""
+    for file in found:
         if hashlib.sha256(contents.get(file, b"")).hexdigest() != kept[file]["sha256"]:
             raise DataError(f"{path}: {file} is missing or is not what {MANIFEST} says: copy the archive again.")
-    for name, content in contents.items():
-        with whole_file(name) as stream:
-            stream.write(content)
+    for file, jobs in found.items():
+        for name in records(file, jobs):
+            if name in contents and (name == file or not Path(name).is_file()):
+                with whole_file(name) as stream:
+                    stream.write(contents[name])
 
 
-def _manifest(path: Path, archive: zipfile.ZipFile) -> dict[str, Any]:
+def _manifest(path: Path, contents: dict[str, bytes]) -> dict[str, Any]:
     try:
-        manifest = json.loads(_read(path, archive, archive.getinfo(MANIFEST)))
+        manifest = json.loads(contents[MANIFEST])
     except (KeyError, ValueError, RecursionError) as error:
-        raise DataError(f"{path}: {MANIFEST}: {error}; expected a zip that keep-scores wrote: copy it again.") from None
+        raise DataError(f"{path}: {MANIFEST}: {error}; expected what keep-scores writes: copy it again.") from None
     schema = yaml.safe_load(SCHEMA.read_text(encoding="utf-8"))
     if error := best_match(Draft202012Validator(schema).iter_errors(manifest)):
         key = ".".join(str(part)[:60] for part in error.absolute_path) or "top level"
@@ -126,12 +113,6 @@ def _manifest(path: Path, archive: zipfile.ZipFile) -> dict[str, Any]:
             f"{path}: {MANIFEST}: {key}: {error.message[:300]}; expected what {SCHEMA} allows: copy it again."
         )
     return manifest
-
-
-def _read(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
-    if info.file_size > LARGEST:
-        raise DataError(f"{path}: {info.filename} has {info.file_size:,} bytes; expected at most {LARGEST:,}.")
-    return archive.read(info)
 
 
 def report(taken: Taken) -> str:
