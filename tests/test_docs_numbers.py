@@ -180,6 +180,17 @@ def test_ratios_of_engines() -> None:
     ratios = [" / ".join(f"{ratio[name]['median']:.2f}" for name in names) for ratio in bodies]
     said = f"| `BertModel`, bf16 / ONNX Runtime / its int8 / OpenVINO, bf16; all sorted | {'; '.join(ratios)} |"
     assert said in page("docs/benchmarks.md")
+    bodies = json.loads((RESULTS / "c14_engines.json").read_text())["results"].values()
+    shares = [f"{found['share_of_peak']['ours, bf16']['median']:.2f}" for found in bodies]
+    assert f"| share of the bf16 peak | – | {'; '.join(shares)} |" in page("docs/benchmarks.md")
+
+
+def test_cost_against_size() -> None:
+    found = json.loads((RESULTS / "c15_size.json").read_text())
+    assert max(stage["slope"] for stage in found["growth"].values()) <= 1.0
+    peaks = {stage: values["peak_mb"] / 1e3 for stage, values in found["stages"]["10000000"].items()}
+    said = f"tokenising takes up to {peaks['tokenise']:.1f} GB and BM25 {peaks['Lucene index, 200 questions']:.1f} GB."
+    assert said in page("docs/benchmarks.md")
 
 
 def test_ratios_of_the_gradient_cache() -> None:
