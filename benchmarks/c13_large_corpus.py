@@ -20,7 +20,6 @@ import os
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 QUERIES = 200
@@ -96,24 +95,6 @@ def stages(folder: Path, work: Path, model: Path | None, threads: int) -> dict[s
     return data | of_model if model else data
 
 
-def spent(words: list[str]) -> dict[str, float]:
-    """Wall and processor seconds and peak MB of a process."""
-    begun = time.monotonic()
-    with tempfile.TemporaryFile() as log:
-        child = subprocess.Popen([sys.executable, *words], stdout=log, stderr=log)
-        _, status, usage = os.wait4(child.pid, 0)
-        child.returncode = os.waitstatus_to_exitcode(status)
-        if child.returncode:
-            log.seek(0)
-            sys.exit(f"{words}\n{log.read().decode(errors='replace')[-4000:]}")
-    cpu = usage.ru_utime + usage.ru_stime
-    return {
-        "wall_s": round(time.monotonic() - begun, 1),
-        "cpu_s": round(cpu, 1),
-        "peak_mb": round(usage.ru_maxrss / 1024),
-    }
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--corpus", type=Path, help="corpus.jsonl whose texts are repeated")
@@ -137,7 +118,7 @@ def main() -> None:
             write_folder(source, folder, size)
             found[str(size)] = {"megabytes": (folder / "corpus.jsonl").stat().st_size / 1e6}
             for stage, words in stages(folder, work, options.model, options.threads).items():
-                found[str(size)][stage] = spent(words)
+                found[str(size)][stage] = common.spent(words)
                 print(f"{size:>9,} {stage:<22} {found[str(size)][stage]}", flush=True)
     first, last = (found[str(size)] for size in (options.sizes[0], options.sizes[-1]))
     ratio = {

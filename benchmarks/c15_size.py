@@ -19,10 +19,7 @@ import common  # isort: skip  (sets thread counts)
 import itertools
 import json
 import os
-import subprocess
-import sys
 import tempfile
-import time
 from pathlib import Path
 
 import numpy as np
@@ -121,23 +118,6 @@ def stages(files: dict[str, Path], work: Path, tokenizer: Path, number: int) -> 
     }
 
 
-def spent(words: list[str]) -> dict[str, float]:
-    """Wall and CPU seconds, and peak MB of a process."""
-    begun = time.monotonic()
-    with tempfile.TemporaryFile() as log:
-        child = subprocess.Popen([sys.executable, *words], stdout=log, stderr=log)
-        _, status, usage = os.wait4(child.pid, 0)
-        child.returncode = os.waitstatus_to_exitcode(status)
-        if child.returncode:
-            log.seek(0)
-            sys.exit(f"{words}\n{log.read().decode(errors='replace')[-4000:]}")
-    return {
-        "wall_s": round(time.monotonic() - begun, 2),
-        "cpu_s": round(usage.ru_utime + usage.ru_stime, 2),
-        "peak_mb": round(usage.ru_maxrss / 1024),
-    }
-
-
 def on_disk(places: list[Path]) -> float:
     """MB."""
     files = [file for place in places for file in ([place] if place.is_file() else place.rglob("*")) if file.is_file()]
@@ -173,7 +153,7 @@ def main() -> None:
             files = write_collection(Path(place) / "raw", passages, size)
             found[str(size)] = {}
             for stage, (words, kept) in stages(files, work, corpus / "tokenizer.json", size).items():
-                found[str(size)][stage] = spent(words) | {"disk_mb": on_disk(kept)}
+                found[str(size)][stage] = common.spent(words) | {"disk_mb": on_disk(kept)}
                 print(f"{size:>11,} {stage:<28} {found[str(size)][stage]}", flush=True)
     growth = fits(found, sizes)
     common.table(

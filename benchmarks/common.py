@@ -21,6 +21,7 @@ import json  # noqa: E402
 import multiprocessing  # noqa: E402
 import platform  # noqa: E402
 import statistics  # noqa: E402
+import subprocess  # noqa: E402
 import sys  # noqa: E402
 import tempfile  # noqa: E402
 import time  # noqa: E402
@@ -118,6 +119,23 @@ def interleave(
             cpu = isinstance(result, Spent) and clock is time.process_time
             times[name].append(result.seconds if cpu else elapsed)
     return times
+
+
+def spent(words: list[str]) -> dict[str, float]:
+    """Wall and CPU seconds, and peak MB of a process."""
+    begun = time.monotonic()
+    with tempfile.TemporaryFile() as log:
+        child = subprocess.Popen([sys.executable, *words], stdout=log, stderr=log)
+        _, status, usage = os.wait4(child.pid, 0)
+        child.returncode = os.waitstatus_to_exitcode(status)
+        if child.returncode:
+            log.seek(0)
+            sys.exit(f"{words}\n{log.read().decode(errors='replace')[-4000:]}")
+    return {
+        "wall_s": round(time.monotonic() - begun, 2),
+        "cpu_s": round(usage.ru_utime + usage.ru_stime, 2),
+        "peak_mb": round(usage.ru_maxrss / 1024),
+    }
 
 
 def ratios(times: dict[str, list[float]], ours: str) -> dict[str, dict[str, float]]:

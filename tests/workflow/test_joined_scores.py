@@ -133,6 +133,15 @@ def test_a_damaged_archive_is_named(kept: Path, tmp_path: Path, unstarted: Workf
     assert not Path(file).exists()
 
 
+def test_of_a_table_of_counts_nothing_is_kept(finished: Workflow, tmp_path: Path) -> None:
+    """And publishing goes on; what another call kept does not stay."""
+    there = clone(finished, tmp_path / "counts")
+    old = there.folder / ROOT / SCORES
+    old.write_bytes(b"old")
+    printed = program(there, "keep-scores", "--scale", "demo", "--tables", "pretraining_tasks/table1").stdout
+    assert "nothing is kept" in printed and not old.exists()
+
+
 def test_where_they_were_made_is_said(kept: Path) -> None:
     (line,) = origins(kept)
     assert line.startswith("seed 1: `") and len(line) > 20

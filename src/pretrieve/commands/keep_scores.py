@@ -18,4 +18,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> None:
     out = arguments.out or Path(f"results/{arguments.scale}/scores.tar.xz")
     count = keep(Asked(arguments.scale, tuple(arguments.tables), tuple(arguments.config)), out)
+    if not count:
+        print("no score of a trained system is there: nothing is kept.")
+        return
     print(f"{out}: {count} scores, {out.stat().st_size / 1e6:.1f} MB")

@@ -44,9 +44,7 @@ def arrived(folder: Path) -> tuple[dict[str, Any], list[Job]]:
     """
     path = folder / MANIFEST
     manifest = read_json(path, "the manifest of a slice", most=LARGEST)
-    if error := best_match(_schema().iter_errors(manifest)):
-        key = ".".join(str(part)[:60] for part in error.absolute_path) or "top level"
-        raise DataError(f"{path}: {key}: {error.message[:300]}; expected what {SCHEMA} allows: copy the slice again.")
+    check_form(manifest, SCHEMA, path, "slice")
     try:
         found = checksum(manifest)
     except ValueError as error:  # NaN, which is no JSON, though Python reads it
@@ -62,9 +60,16 @@ def arrived(folder: Path) -> tuple[dict[str, Any], list[Job]]:
     return manifest, jobs
 
 
+def check_form(manifest: Any, schema: Path, path: object, what: str) -> None:
+    """Raise DataError, with the key, unless a manifest has the form that ``schema`` gives; ``what`` it is of, for the advice."""
+    if error := best_match(_validator(schema).iter_errors(manifest)):
+        key = ".".join(str(part)[:60] for part in error.absolute_path) or "top level"
+        raise DataError(f"{path}: {key}: {error.message[:300]}; expected what {schema} allows: copy the {what} again.")
+
+
 @cache
-def _schema() -> Draft202012Validator:
-    return Draft202012Validator(yaml.safe_load(SCHEMA.read_text(encoding="utf-8")))
+def _validator(schema: Path) -> Draft202012Validator:
+    return Draft202012Validator(yaml.safe_load(schema.read_text(encoding="utf-8")))
 
 
 def _job(path: Path, key: str, given: Mapping[str, Any]) -> Job:

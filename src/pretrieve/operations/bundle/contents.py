@@ -62,9 +62,18 @@ class Asked:
         return Plan.load(read_config(words=self.words))
 
     def cells(self, plan: Plan) -> Counter[str]:
+        """As :meth:`trained`; raises ConfigError, too, where no cell of the tables has to be trained at this scale."""
+        if not (counts := self.trained(plan)):
+            raise ConfigError(
+                f"tables {', '.join(self.tables or plan.config['tables'])}: no cell has to be trained at scale {self.scale}; "
+                "nothing to bundle."
+            )
+        return counts
+
+    def trained(self, plan: Plan) -> Counter[str]:
         """Metrics file → how many cells of the tables need it; those of trained systems only, and of a mean its parts'.
 
-        Raises ConfigError for an unknown table, and where no cell of the tables has to be trained at this scale.
+        Raises ConfigError for an unknown table.
         """
         counts: Counter[str] = Counter(part for file in self.files for part in _parts(file, plan))
         tables = self.tables or (() if self.files else tuple(plan.config["tables"]))
@@ -87,10 +96,6 @@ class Asked:
                 for seed in plan.seeds_of(cell["system"]):
                     file = metrics_file(plan.root, cell["system"], dataset, seed)
                     counts.update(_parts(file, plan) if file in known else ())
-        if not counts:
-            raise ConfigError(
-                f"tables {', '.join(tables)}: no cell has to be trained at scale {self.scale}; nothing to bundle."
-            )
         return counts
 
 
@@ -131,6 +136,13 @@ def snakemake(asked: Asked, *arguments: str, quiet: bool = False) -> str:
             f"snakemake {' '.join(arguments[:-1])} failed with status {done.returncode}{': ' + end if end else ''}."
         )
     return done.stdout or ""
+
+
+def touch(asked: Asked, files: Iterable[str]) -> None:
+    """Let Snakemake note for the jobs of some files the arguments and inputs that they have now, so that it takes the files as
+    made, and sees a later change of either."""
+    options = ("--touch", "--force", "--no-hooks", "--cores", "1", "--quiet", "all")
+    snakemake(asked, *options, "\n".join(dict.fromkeys(files)), quiet=True)
 
 
 def remaining(asked: Asked, targets: Iterable[str], again: bool = False) -> list[Job]:

@@ -25,7 +25,7 @@ from pretrieve.base.files import sha256_of, unfinished, whole_file, write_json
 from pretrieve.base.inside import inside
 from pretrieve.evaluation.task_scores import score_runs
 from pretrieve.operations.bundle.arrived import arrived, asked_by, unpack
-from pretrieve.operations.bundle.contents import code_of, data_files, remaining, snakemake
+from pretrieve.operations.bundle.contents import code_of, data_files, remaining, touch
 from pretrieve.operations.bundle.jobs import Call, Job, dependents
 from pretrieve.operations.bundle.results import is_of, slices_in
 
@@ -82,18 +82,7 @@ def unbundle(folder: Path, any_code: bool = False, given: Sequence[str] = ()) ->
         kept = inside(plan.root, f"bundles/{about['bundle']}-{path.name}.json", f"{folder}: slice")
         write_json(kept, manifest)
     ends = [file for job in taken.jobs for file in outputs_of(job) if Path(file).is_file()]
-    snakemake(
-        asked,
-        "--touch",
-        "--force",
-        "--no-hooks",
-        "--cores",
-        "1",
-        "--quiet",
-        "all",
-        "\n".join(dict.fromkeys(ends)),
-        quiet=True,
-    )
+    touch(asked, ends)
     return taken
 
 
@@ -213,10 +202,16 @@ def _install(job: Job, unpacked: Path) -> int:
 
 def report(taken: Taken) -> str:
     """What was taken and what was not, for people."""
-    lines = [f"{len(taken.jobs)} results are in place ({taken.files} files), {len(taken.refused)} are not taken"]
+    first = f"{len(taken.jobs)} results are in place ({taken.files} files), {len(taken.refused)} are not taken"
+    return "\n".join([first, *by_reason(taken.refused)])
+
+
+def by_reason(refused: Mapping[str, str]) -> list[str]:
+    """A line for each reason: the first names that it holds for."""
     reasons: dict[str, list[str]] = {}
-    for name, why in taken.refused.items():
+    for name, why in refused.items():
         reasons.setdefault(why, []).append(name)
-    for why, names in sorted(reasons.items()):
-        lines.append(f"  {why}: {', '.join(names[:3])}{f' and {len(names) - 3} more' if len(names) > 3 else ''}")
-    return "\n".join(lines)
+    return [
+        f"  {why}: {', '.join(names[:3])}{f' and {len(names) - 3} more' if len(names) > 3 else ''}"
+        for why, names in sorted(reasons.items())
+    ]

@@ -42,7 +42,7 @@ def index_page(
     if (root / SCORES).is_file():
         blocks.append(
             f"[{SCORES}]({SCORES}) has the scores of every query, to compare with your own or to\n"
-            "[join with other seeds](../../../docs/clusters.md#joining-seeds). They were made with:\n\n"
+            "[join with other seeds](../../../docs/clusters.md#joining-seeds). Their code and processor:\n\n"
             + "\n".join(f"- {line}" for line in origins(root / SCORES))
         )
     if figures:

@@ -37,8 +37,8 @@ def records(file: str, jobs: Sequence[Job]) -> list[str]:
     found = {file: None}
     for place in (place for job in jobs for place in job.call.makes):
         if place.endswith(".gz"):
-            beside = place.removesuffix(".trec.gz")
-            found |= dict.fromkeys((cost_beside(place), f"{beside}.recall.json", f"{beside}.entropy.json"))
+            beside = cost_beside(place).removesuffix("cost.json")
+            found |= dict.fromkeys(f"{beside}{name}.json" for name in ("cost", "recall", "entropy"))
         elif not place.endswith(".json"):
             found |= dict.fromkeys(f"{place}/{name}" for name in ("cost.json", "pretrieve.json", "curve.csv"))
     return list(found)

@@ -5,7 +5,7 @@ A tar.xz of the metrics files, which have the score of every query, of the small
 
 * ``scale``
 * ``scores``: metrics file → ``arguments`` and ``code`` (:func:`pretrieve.operations.scores.chains.fingerprint`), ``sha256``, and
-  the ``commit`` and ``cpu`` that it was made with
+  the ``commit`` whose code makes it and the ``cpu`` that made it
 * ``data``: place → file → SHA-256 of what the jobs read
 
 Models, runs and embeddings stay behind.
@@ -34,14 +34,14 @@ MANIFEST = "scores.json"
 
 
 def keep(asked: Asked, out: Path) -> int:
-    """Write the scores of ``asked`` that are there to ``out``; returns how many.
-
-    Raises DataError when there is none.
+    """Write the scores of ``asked`` that are there to ``out``; returns how many. Without any, as of a table of counts, there is
+    no ``out``.
     """
     plan = asked.plan()
-    files = [file for file in asked.cells(plan) if Path(file).is_file()]
+    files = [file for file in asked.trained(plan) if Path(file).is_file()]
     if not files:
-        raise DataError(f"{plan.root}/metrics: no score of these tables and seeds is there; make the tables first.")
+        out.unlink(missing_ok=True)
+        return 0
     found = chains(asked, files)
     here = {"commit": version_of(code_file()).commit, "cpu": cpu_model()}
     elsewhere = taken(Path(plan.root))

@@ -14,14 +14,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import yaml
-from jsonschema import Draft202012Validator
-from jsonschema.exceptions import best_match
-
 from pretrieve.base.code_folder import package_file
 from pretrieve.base.errors import DataError
 from pretrieve.base.files import sha256_of, whole_file, write_json
-from pretrieve.operations.bundle.contents import Asked, build, data_places, snakemake
+from pretrieve.operations.bundle.arrived import check_form
+from pretrieve.operations.bundle.contents import Asked, build, data_places, touch
+from pretrieve.operations.bundle.unpack import by_reason
 from pretrieve.operations.scores.chains import Chains, chains, data_hashes, fingerprint, records
 from pretrieve.operations.scores.keep import MANIFEST, read_scores, seed_of
 
@@ -51,7 +49,7 @@ def take(path: Path, words: Sequence[str] = (), any_code: bool = False, cores: i
     asked = Asked(manifest["scale"], config=(f"seeds={seeds}", *words))
     plan = asked.plan()
     taken = Taken()
-    known = asked.cells(plan)
+    known = asked.trained(plan)
     for file in kept:
         if file not in known:
             taken.refused[file] = "no table of this configuration asks for it"
@@ -69,9 +67,7 @@ def take(path: Path, words: Sequence[str] = (), any_code: bool = False, cores: i
     _place(path, contents, {file: found[file] for file in taken.files}, kept)
     if taken.files:
         write_json(f"{plan.root}/taken/{sha256_of(path)[:12]}.json", {file: kept[file] for file in taken.files})
-        # Snakemake notes the arguments and inputs that each job has now, so that a later change of either is seen.
-        options = ("--touch", "--force", "--no-hooks", "--cores", "1", "--quiet", "all")
-        snakemake(asked, *options, "\n".join(taken.files), quiet=True)
+        touch(asked, taken.files)
     return taken
 
 
@@ -106,21 +102,12 @@ def _manifest(path: Path, contents: dict[str, bytes]) -> dict[str, Any]:
         manifest = json.loads(contents[MANIFEST])
     except (KeyError, ValueError, RecursionError) as error:
         raise DataError(f"{path}: {MANIFEST}: {error}; expected what keep-scores writes: copy it again.") from None
-    schema = yaml.safe_load(SCHEMA.read_text(encoding="utf-8"))
-    if error := best_match(Draft202012Validator(schema).iter_errors(manifest)):
-        key = ".".join(str(part)[:60] for part in error.absolute_path) or "top level"
-        raise DataError(
-            f"{path}: {MANIFEST}: {key}: {error.message[:300]}; expected what {SCHEMA} allows: copy it again."
-        )
+    check_form(manifest, SCHEMA, f"{path}: {MANIFEST}", "archive")
     return manifest
 
 
 def report(taken: Taken) -> str:
     """What was taken and what was not, for people."""
-    lines = [f"{len(taken.files)} scores are in place, {len(taken.refused)} are not taken"]
-    reasons: dict[str, list[str]] = {}
-    for file, why in taken.refused.items():
-        reasons.setdefault(why, []).append("/".join(Path(file).parts[3:]).removesuffix(".json"))
-    for why, names in sorted(reasons.items()):
-        lines.append(f"  {why}: {', '.join(names[:3])}{f' and {len(names) - 3} more' if len(names) > 3 else ''}")
-    return "\n".join(lines)
+    first = f"{len(taken.files)} scores are in place, {len(taken.refused)} are not taken"
+    named = {"/".join(Path(file).parts[3:]).removesuffix(".json"): why for file, why in taken.refused.items()}
+    return "\n".join([first, *by_reason(named)])
