@@ -7,7 +7,7 @@ searched exactly from the disk. Encoding itself takes the same for each passage 
 each question is scored.
 
 ``slope``: of the straight line through logarithms of size and CPU seconds, from 100,000 passages on; 1 is linear.
-``memory``: peak of the largest size by that of a tenth of it.
+``memory``: peak of the largest size by that of a tenth of it, without mapped files (:func:`common.spent`).
 
     PYTHONPATH=src python benchmarks/c15_size.py [--most 10000000]
 """
@@ -131,8 +131,8 @@ def fits(found: dict[str, dict[str, dict[str, float]]], sizes: list[int]) -> dic
     for stage, values in found[last].items():
         seconds = [found[str(size)][stage]["cpu_s"] for size in large]
         slope = np.polyfit(np.log(large), np.log(seconds), 1)[0] if len(large) > 1 else float("nan")
-        tenth = found[str(sizes[-2])][stage]["peak_mb"]
-        result[stage] = {"slope": round(float(slope), 2), "memory": round(values["peak_mb"] / tenth, 2)}
+        tenth = found[str(sizes[-2])][stage]["own_mb"]
+        result[stage] = {"slope": round(float(slope), 2), "memory": round(values["own_mb"] / tenth, 2)}
     return result
 
 
@@ -158,9 +158,9 @@ def main() -> None:
     growth = fits(found, sizes)
     common.table(
         f"C15: {sizes[-1]:,} passages",
-        ["stage", "CPU s", "peak MB", "disk MB", "slope", "memory by a tenth"],
+        ["stage", "CPU s", "own MB", "disk MB", "slope", "memory by a tenth"],
         [
-            [stage, values["cpu_s"], values["peak_mb"], values["disk_mb"], *growth[stage].values()]
+            [stage, values["cpu_s"], values["own_mb"], values["disk_mb"], *growth[stage].values()]
             for stage, values in found[str(sizes[-1])].items()
         ],
     )

@@ -39,6 +39,7 @@ from pretrieve.text.token_store import TokenStore
 from pretrieve.training.device import choose_device
 
 DEPTH, LENGTH, THREADS = 100, 64, 2
+SHARD = 65_536  # sentences: what a stopped encoding loses at most
 #: Kind and options of an index → what a search of it may be told.
 INDEXES: list[tuple[dict[str, Any], list[dict[str, int]]]] = [
     ({"kind": "IVF", "lists": 1024}, [{"probes": probes} for probes in (4, 16, 64)]),
@@ -58,10 +59,10 @@ def write_store(options: argparse.Namespace, folder: Path) -> tuple[EmbeddingRea
     """The store of the sentences, and the questions' vectors."""
     model, _ = load_retriever(options.retriever)
     store, asked = TokenStore(options.store), TokenStore(options.task / "queries")
-    device = choose_device("auto", THREADS)
+    device = choose_device("auto", options.encoding_threads)
     drawn = np.sort(np.random.default_rng(0).permutation(store.n_sentences)[: options.rows])
     queries = encoded(asked, np.arange(asked.n_sentences)[: options.queries], model.query, device)
-    writer = EmbeddingWriter(folder, "corpus", len(drawn), queries.shape[1], "benchmark", Shards(65_536))
+    writer = EmbeddingWriter(folder, "corpus", len(drawn), queries.shape[1], "benchmark", Shards(SHARD))
     for shard, start, stop in writer.pending():
         writer.write(shard, encoded(store, drawn[start:stop], model.document, device))
     writer.finish()
@@ -130,13 +131,15 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=1_000_000, help="sentences; fewer for a first look")
     parser.add_argument("--queries", type=int, default=1000)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--vectors", type=Path, help="keeps the vectors, and goes on where an encoding was stopped")
+    parser.add_argument("--encoding-threads", type=int, default=THREADS)
     parser.add_argument("--out", type=Path, default=common.RESULTS)
     options = parser.parse_args()
     package = common.peer("hnswlib")
     lines = []
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
-        reader, queries = write_store(options, folder)
+        reader, queries = write_store(options, options.vectors or folder)
         print(f"{reader.rows:,} sentences of {reader.dim} dimensions are encoded.", flush=True)
         ids = [str(row) for row in range(reader.rows)]
         begun = time.process_time()

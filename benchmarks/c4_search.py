@@ -1,12 +1,16 @@
-"""C4: exact search for the 10, 100 and 1,000 best of 10,000 to 1,000,000 vectors, against faiss as it comes, and tuned.
+"""C4: exact search for the 10, 100 and 1,000 best of 10,000 to 10 million vectors, against faiss as it comes, and tuned.
 
-Unit vectors of 256 and 768 dimensions in an embedding store; 1, 16 and 128 queries (few: below 128,000 / dim faiss does not
-multiply matrices by default) and many. Two of ours: ``search`` is what the project runs, the store streamed from its
-memory map, candidates scored again in float64, ties settled, ids looked up; ``top_k`` is its first stage alone, which is
-all that the peers do. Peers: ``faiss.knn`` in a process of its own without the project's settings; the same with
-``OPENBLAS_CORETYPE`` and the BLAS threshold set by hand. Both read the same memory map. faiss as it comes is measured for the
-100 best of at most 100,000, for it takes minutes beyond. One thread, CPU time, interleaved. First, equality: scores of all
-agree to 1e-5.
+Unit vectors of 256, 384 and 768 dimensions (10 million: 384 alone, 15 GB) in an embedding store; 1, 16 and 128 queries (few:
+below 128,000 / dim faiss does not multiply matrices by default) and many. Two of ours: ``search`` is what the project runs,
+the store streamed from its memory map, candidates scored again in float64, ties settled, ids looked up; ``top_k`` is its first
+stage alone, which is all that the peers do. Peers: ``faiss.knn`` in a process of its own without the project's settings; the
+same with ``OPENBLAS_CORETYPE`` and the BLAS threshold set by hand. Both read the same memory map. faiss as it comes is measured
+for the 100 best of at most 100,000, for it takes minutes beyond. One thread, CPU time, interleaved. First, equality: scores of
+all agree to 1e-5.
+
+``cold``: elapsed seconds of a search whose store is on the disk alone, and of reading its files (:func:`cold`).
+``limits``: what one core reads from memory and multiplies, a second. ``docs/exact-search.svg`` has both as lines: one query
+cannot be faster than its vectors are read, and many not faster than they are multiplied.
 
     PYTHONPATH=src python benchmarks/c4_search.py
 """
@@ -15,16 +19,22 @@ from __future__ import annotations
 
 import common  # isort: skip  (sets thread counts)
 
+import itertools
 import os
 import tempfile
+import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 DEPTHS = (10, 100, 1000)
-DIMS = (256, 768)
+SIZES = (10_000, 100_000, 1_000_000, 10_000_000)
+DIMS = (256, 384, 768)
 FEW = (1, 16, 128)
+#: Of the figure, and of 10 million vectors.
+DIM, DEPTH = 384, 100
 TARGETS = {"faiss default": 20.0, "faiss tuned": 1.0}
 SHOWN = ("ours, search", "ours, top_k", "faiss tuned", "faiss default")
 SHARD = 262_144  # rows of a shard, as the project writes them
@@ -75,19 +85,65 @@ def measure(rows: int, dim: int, counts: tuple[int, ...], rounds: int, directory
     for shard, start, stop in writer.pending():
         writer.write(shard, unit(rng.standard_normal((stop - start, dim), dtype=np.float32)))
     writer.finish()
-    reader = EmbeddingReader(directory, "corpus")
     ids = [f"d{i}" for i in range(rows)]
     paths = [str(path) for path in sorted(directory.glob("corpus-*.npy"))]
+    # Before the peers start: what is mapped somewhere stays in memory.
+    from_disk = {"cold": cold(directory, ids, make_queries(1, dim), paths)} if rows >= 1_000_000 else {}
+    reader = EmbeddingReader(directory, "corpus")
     peers = {
         name: common.Worker(faiss_alone, paths, dim, counts, name == "faiss tuned", without=("OPENBLAS_CORETYPE",))
         for name in TARGETS
     }
-    return {
+    return from_disk | {
         str(depth): {
             str(count): compare(reader, ids, peers, make_queries(count, dim), depth, rounds) for count in counts
         }
         for depth in DEPTHS
     }
+
+
+def cold(directory: Path, ids: list[str], queries: np.ndarray, paths: list[str]) -> dict[str, float]:
+    """Elapsed seconds of a search and of reading its files, both from the disk, with one thread."""
+    from pretrieve.retrieval.embeddings import EmbeddingReader
+    from pretrieve.retrieval.search import search
+
+    def forget() -> None:
+        for path in paths:
+            with open(path, "rb") as stream:
+                os.fsync(stream.fileno())
+                os.posix_fadvise(stream.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+
+    def read() -> None:
+        for path in paths:
+            with open(path, "rb", buffering=0) as stream:
+                while stream.read(1 << 23):
+                    pass
+
+    # A reader of its own each time: it must not know the longest vector.
+    tasks = {"search": lambda: search(EmbeddingReader(directory, "corpus"), queries, ids, DEPTH), "read": read}
+    seconds: dict[str, float] = {}
+    for name, task in tasks.items():
+        forget()
+        begun = time.monotonic()
+        task()
+        seconds[name] = round(time.monotonic() - begun, 2)
+    return seconds
+
+
+def limits() -> dict[str, float]:
+    """What one core does at most: GB read from memory, and GFLOP of products, a second of CPU time."""
+    import torch
+
+    torch.set_num_threads(1)
+    block = np.ones(1 << 28, np.float32)  # 1 GB: no cache holds it
+    square = torch.ones(1536, 1536)
+
+    def most(task: Callable[[], object], work: float) -> float:
+        times = common.interleave({"": lambda _: task()}, 7)[""]
+        return round(work / min(times) / 1e9, 2)
+
+    gigabytes = max(most(block.max, block.nbytes), most(block.sum, block.nbytes))
+    return {"gb_per_s": gigabytes, "gflop_per_s": most(lambda: square @ square, 2 * 1536**3)}
 
 
 def compare(reader, ids: list[str], workers: dict, queries: np.ndarray, depth: int, rounds: int) -> dict:
@@ -139,35 +195,57 @@ def repeated(variant: Callable[[int], object], times: int) -> Callable[[int], ob
 
 
 def main() -> None:
-    args = common.arguments(__doc__, rounds=5, rows=1_000_000, many=1000)
-    sizes = [rows for rows in (10_000, 100_000, 1_000_000) if rows <= args.rows]
+    args = common.arguments(__doc__, rounds=5, rows=SIZES[-1], many=1000)
     results: dict[str, dict] = {}
-    for dim in DIMS:
-        for rows in sizes:
-            large = rows == 1_000_000  # minutes for each call of an untuned faiss
-            with tempfile.TemporaryDirectory() as directory:
-                counts = (*FEW, args.many // 4 if large else args.many)
-                rounds = min(args.rounds, 3) if large else args.rounds
-                results[f"{rows}x{dim}"] = measure(rows, dim, counts, rounds, Path(directory))
-            for depth, by_count in results[f"{rows}x{dim}"].items():
-                common.table(
-                    f"C4: top {depth} of {rows:,} x {dim}, GFLOP/CPU-s; in brackets, how much faster ours is: search, top_k",
-                    ["queries", *SHOWN],
-                    [[count, *(cell(name, value) for name in SHOWN)] for count, value in by_count.items()],
-                )
+    bounds = limits()
+    for dim, rows in itertools.product(DIMS, SIZES):
+        if rows > args.rows or (rows == SIZES[-1] and dim != DIM):
+            continue
+        large = rows >= 1_000_000  # minutes for each call of an untuned faiss
+        counts = FEW if rows == SIZES[-1] else (*FEW, args.many // 4 if large else args.many)
+        with tempfile.TemporaryDirectory() as directory:
+            found = measure(rows, dim, counts, min(args.rounds, 3) if large else args.rounds, Path(directory))
+        results[f"{rows}x{dim}"] = found
+        for depth in map(str, DEPTHS):
+            common.table(
+                f"C4: top {depth} of {rows:,} x {dim}, GFLOP/CPU-s; in brackets, how much faster ours is: search, top_k",
+                ["queries", *SHOWN],
+                [[count, *(cell(name, value) for name in SHOWN)] for count, value in found[depth].items()],
+            )
+        if "cold" in found:
+            print(f"  from the disk: a search {found['cold']['search']} s, its files alone {found['cold']['read']} s")
     summary = summarise(results)
     for name, value in summary.items():
         target = TARGETS["faiss default" if name.startswith("top_k to faiss default") else "faiss tuned"]
         print(f"  {name}: {value:.3g}  {common.verdict(value, target)}")
+    if args.out == common.RESULTS:
+        common.draw("c4", common.ROOT / "docs/exact-search.svg", lambda axes: fill(axes, results, bounds), (5.6, 3.8))
     common.write(
         "c4_search",
         args,
-        ("faiss-cpu", "numba", "numpy"),
+        ("faiss-cpu", "numba", "numpy", "torch"),
         depths=DEPTHS,
+        limits=bounds,
         results=results,
         summary=summary,
         targets=TARGETS,
     )
+
+
+def fill(axes: Any, results: dict, bounds: dict[str, float]) -> None:
+    """Queries a second of CPU time against size: ours, tuned faiss and what the core can do."""
+    sizes = [rows for rows in SIZES if f"{rows}x{DIM}" in results]
+    for count, line in (("1", "o-"), (str(FEW[-1]), "s--")):
+        asked = "one query" if count == "1" else f"{count} queries"
+        for name, label in (("ours, search", "pretrieve"), ("faiss tuned", "tuned faiss")):
+            found = (results[f"{rows}x{DIM}"][str(DEPTH)][count]["gflop_per_cpu_s"][name] for rows in sizes)
+            rates = [1e9 * rate / (2 * rows * DIM) for rate, rows in zip(found, sizes, strict=True)]
+            axes.plot(sizes, rates, line, color="C0" if label == "pretrieve" else "C1", label=f"{label}, {asked}")
+    memory = [1e9 * bounds["gb_per_s"] / (4 * rows * DIM) for rows in sizes]
+    products = [1e9 * bounds["gflop_per_s"] / (2 * rows * DIM) for rows in sizes]
+    axes.plot(sizes, products, "-.", color="0.4", label="as fast as products")
+    axes.plot(sizes, memory, ":", color="0.4", label="as fast as the memory")
+    axes.set(xscale="log", yscale="log", xlabel=f"vectors of {DIM} dimensions", ylabel="queries a CPU second")
 
 
 def summarise(results: dict) -> dict[str, float]:
@@ -176,6 +254,7 @@ def summarise(results: dict) -> dict[str, float]:
         (int(size.partition("x")[0]), int(depth), int(count), value)
         for size, by_depth in results.items()
         for depth, by_count in by_depth.items()
+        if depth != "cold"
         for count, value in by_count.items()
     ]
 

@@ -281,14 +281,7 @@ def memory(bf16: bool) -> dict[str, dict[int, float]]:
         }
 
 
-def draw(found: dict[str, dict[int, float]], path: Path) -> None:
-    import matplotlib
-
-    matplotlib.use("svg")
-    matplotlib.rcParams |= {"svg.hashsalt": "c7", "svg.fonttype": "none", "font.size": 10}
-    from matplotlib import pyplot
-
-    figure, axes = pyplot.subplots(figsize=(5.2, 3.2), layout="constrained")
+def fill(axes: Any, found: dict[str, dict[int, float]]) -> None:
     for (name, values), marker in zip(found.items(), "os^", strict=True):
         label = re.sub(r"cached, (\d+)", lambda match: f"cached, micro-batches of {int(match[1]):,} tokens", name)
         axes.plot(list(values), [value / 1e3 for value in values.values()], marker=marker, label=label)
@@ -297,9 +290,6 @@ def draw(found: dict[str, dict[int, float]], path: Path) -> None:
     gigabytes = (0.25, 0.5, 1, 2, 4)
     axes.set_yticks(gigabytes, [f"{value:g}" for value in gigabytes])
     axes.minorticks_off()
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(frameon=False)
-    figure.savefig(path, metadata={"Date": None})
 
 
 def run(batch: int, rounds: int, package: Any, bf16: bool) -> dict[str, Any]:
@@ -370,7 +360,7 @@ def main() -> None:
     rows = [[name, *values.values()] for name, values in added.items()]
     common.table(f"C7: MB of a step, {MEMORY_BODY}", ["variant", *map(str, MEMORY_BATCHES)], rows)
     if args.out == common.RESULTS:
-        draw(added, common.ROOT / "docs/gradient-cache.svg")
+        common.draw("c7", common.ROOT / "docs/gradient-cache.svg", lambda axes: fill(axes, added))
     versions = {} if package is None else {"sentence_transformers": package.__version__}
     common.write(
         "c7_gradient_cache",

@@ -29,6 +29,7 @@ from collections.abc import Callable  # noqa: E402
 from dataclasses import dataclass  # noqa: E402
 from pathlib import Path  # noqa: E402
 from types import ModuleType  # noqa: E402
+from typing import Any  # noqa: E402
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benchmarks" / "results"
@@ -122,12 +123,17 @@ def interleave(
 
 
 def spent(words: list[str]) -> dict[str, float]:
-    """Wall and CPU seconds, and peak MB of a process."""
-    begun = time.monotonic()
+    """Wall and CPU seconds of a process, the MB of its largest resident set, and ``own_mb``, the same without the files that it
+    maps, whose pages the system takes away where memory is short (looked at every 10 ms)."""
+    begun, own = time.monotonic(), 0
     with tempfile.TemporaryFile() as log:
         child = subprocess.Popen([sys.executable, *words], stdout=log, stderr=log)
-        _, status, usage = os.wait4(child.pid, 0)
-        child.returncode = os.waitstatus_to_exitcode(status)
+        while not (ended := os.wait4(child.pid, os.WNOHANG))[0]:
+            with open(f"/proc/{child.pid}/status") as status:
+                own = max([own, *(int(line.split()[1]) for line in status if line.startswith("RssAnon"))])
+            time.sleep(0.01)
+        _, code, usage = ended
+        child.returncode = os.waitstatus_to_exitcode(code)
         if child.returncode:
             log.seek(0)
             sys.exit(f"{words}\n{log.read().decode(errors='replace')[-4000:]}")
@@ -135,7 +141,23 @@ def spent(words: list[str]) -> dict[str, float]:
         "wall_s": round(time.monotonic() - begun, 2),
         "cpu_s": round(usage.ru_utime + usage.ru_stime, 2),
         "peak_mb": round(usage.ru_maxrss / 1024),
+        "own_mb": round(own / 1024),
     }
+
+
+def draw(salt: str, path: Path, fill: Callable[[Any], None], size: tuple[float, float] = (5.2, 3.2)) -> None:
+    """An SVG with the axes that ``fill`` draws on; equal numbers give equal bytes."""
+    import matplotlib
+
+    matplotlib.use("svg")
+    matplotlib.rcParams |= {"svg.hashsalt": salt, "svg.fonttype": "none", "font.size": 10}
+    from matplotlib import pyplot
+
+    figure, axes = pyplot.subplots(figsize=size, layout="constrained")
+    fill(axes)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(frameon=False)
+    figure.savefig(path, metadata={"Date": None})
 
 
 def ratios(times: dict[str, list[float]], ours: str) -> dict[str, dict[str, float]]:

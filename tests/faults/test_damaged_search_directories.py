@@ -46,6 +46,10 @@ def text(name: str, content: str) -> Callable[[Path], None]:
     return lambda folder: (folder / name).write_text(content) and None
 
 
+def ids(values: list, kind: pa.DataType) -> Callable[[Path], None]:
+    return lambda folder: pq.write_table(pa.table({"id": pa.array(values, kind)}), folder / "bm25" / "ids.parquet")
+
+
 def documents(**columns: list) -> Callable[[Path], None]:
     return lambda folder: pq.write_table(pa.table(columns), folder / "documents.parquet")
 
@@ -65,13 +69,14 @@ CHANGED: dict[str, tuple[Callable[[Path], None], str]] = {
     "half a document": (settings(depth=3.5), r"search.json: search: depth=3\.5"),
     "a depth that is a word": (settings(depth=True), "search.json: search: depth=True"),
     "settings without end": (text("search.json", "[" * 100_000), "search.json: damaged .RecursionError"),
-    "fewer ids": (text("bm25/ids.json", '["d0"]'), r"bm25: 20 documents, and 1 in ids\.json"),
+    "fewer ids": (ids(["d0"], pa.large_string()), r"bm25: 20 documents, and 1 in ids\.parquet"),
     "ids that are no texts": (
-        text("bm25/ids.json", json.dumps(list(range(20)))),
-        "ids.json or language.json is damaged",
+        ids(list(range(20)), pa.int64()),
+        r"ids\.parquet: ids are int64, 0 missing; expected texts",
     ),
-    "ids without end": (text("bm25/ids.json", "[" * 100_000), "ids.json: missing or damaged"),
-    "an unknown language": (text("bm25/language.json", '"xx"'), "ids.json or language.json is damaged"),
+    "ids of an older version": (text("bm25/ids.parquet", '["d0"]'), r"ids\.parquet: missing or damaged"),
+    "languages without end": (text("bm25/language.json", "[" * 100_000), r"language\.json: missing or damaged"),
+    "an unknown language": (text("bm25/language.json", '"xx"'), r"language\.json: language 'xx', expected one of"),
     "half of Lucene's list": (half("bm25/segments_*"), "bm25: cannot be searched .*build the index again"),
     "columns of another kind": (
         documents(doc_id=IDS, title=[["a"]] * 20, text=[1] * 20),

@@ -38,6 +38,7 @@ import numpy as np
 from pretrieve.base.disk import room_for
 from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.base.files import unfinished, write_json
+from pretrieve.retrieval.bm25 import document_ids
 from pretrieve.retrieval.document_table import FILE, DocumentTable
 from pretrieve.retrieval.index import load_faiss, write_index
 
@@ -173,7 +174,7 @@ def _finish(directory: Path, settings: SearchSettings) -> None:
     if settings.uses_dense:
         counts[DENSE] = _counted(directory / DENSE / "index.json", lambda about: about["rows"])
     if settings.uses_bm25:
-        counts[BM25] = _counted(directory / BM25 / "ids.json", len)
+        counts[BM25] = len(document_ids(directory / BM25))
     if len(set(counts.values())) > 1:
         said = ", ".join(f"{name} has {count:,}" for name, count in counts.items())
         raise DataError(f"{directory}: its parts are of different documents: {said}; make all of them again.")

@@ -107,6 +107,7 @@ class JointScorer:
         self._norms: tuple[float, float] | None = None
 
     def candidates(self, part: np.ndarray, k: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        self.slack(part)  # looks at every document: numbers that are not finite, words that do not exist
         with _threads(self._threads):
             tables = [
                 torch.from_numpy(np.ascontiguousarray(self._words[part[i : i + _TABLE]].T))
@@ -165,7 +166,7 @@ class JointScorer:
                 f"two-step search: {self._reader.path} has no dense part to find candidates by; search exactly."
             )
         dense = DenseScorer(self._reader, self._vectors, self._threads)
-        self.slack(np.arange(0))  # looks at every document: numbers that are not finite, words that do not exist
+        self.slack(np.arange(0))  # as for the candidates
         hits: list[Hits] = []
         for start in range(0, self.queries, BATCH):
             part = np.arange(start, min(start + BATCH, self.queries))

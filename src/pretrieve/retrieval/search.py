@@ -50,7 +50,7 @@ class Scorer(Protocol):
         """Yield float32 scores, descending, and rows, each (q, <= k), of one part of the corpus after another."""
 
     def slack(self, part: np.ndarray) -> np.ndarray:
-        """(q,) how far a score of :meth:`candidates` may be from the true one."""
+        """(q,) how far a score of :meth:`candidates` may be from the true one; asked for after them."""
 
     def exact(self, part: np.ndarray, rows: np.ndarray) -> np.ndarray:
         """(q, n) float32 scores, rounded from float64, of ``rows`` (q, n): for each query its own."""
@@ -131,13 +131,21 @@ class DenseScorer:
             load_faiss(self.threads, self.dim)
             yield self._index.search(queries, k)
             return
+        unknown, squares = _known_length(self._reader, self.rows) is None, []
         for first, shard in self._reader.shards():
+            if unknown:  # now, for a corpus that is larger than the memory is read from the disk each time
+                squares.append(_longest_square(shard))
             scores, rows = top_k(queries, shard, min(k, len(shard)), self.threads)
             yield scores, rows + first
+        if unknown:
+            _keep_length(self._reader, self.rows, squares)
 
     def slack(self, part: np.ndarray) -> np.ndarray:
         source = self._reader if self._index is None else self._index
-        return rounding(self.dim, self.vectors[part]) * _longest(source, self.rows, self.blocks)
+        longest = _known_length(source, self.rows)
+        if longest is None:
+            longest = _keep_length(source, self.rows, [_longest_square(block) for _, block in self.blocks()])
+        return rounding(self.dim, self.vectors[part]) * longest
 
     def exact(self, part: np.ndarray, rows: np.ndarray) -> np.ndarray:
         queries = self.vectors[part]
@@ -181,15 +189,24 @@ def check_queries(query_embeddings: np.ndarray, dim: int) -> np.ndarray:
 _norms: WeakKeyDictionary = WeakKeyDictionary()
 
 
-def _longest(source, rows: int, blocks) -> float:
-    """Length of the longest vector, which bounds the rounding error of any score; a NaN or an overflow shows too."""
-    if _norms.get(source, (None, 0.0))[0] != rows:
-        squares = [np.einsum("ij,ij->i", block, block).max() for _, block in blocks()]
-        norm = float(np.sqrt(np.max(squares, initial=0.0)))  # np.max keeps a NaN, max() loses it
-        if not np.isfinite(norm):
-            raise DataError("dense search: a document embedding is not finite or too large; check the encoder.")
-        _norms[source] = rows, norm
-    return _norms[source][1]
+def _known_length(source, rows: int) -> float | None:
+    """Length of the longest vector, which bounds the rounding error of any score; None before all were looked at."""
+    seen, norm = _norms.get(source, (None, 0.0))
+    return norm if seen == rows else None
+
+
+def _longest_square(block: np.ndarray) -> np.float32:
+    """Greatest squared length of the vectors (n, dim); NaN if one has a NaN."""
+    return np.max(np.einsum("ij,ij->i", block, block), initial=0.0)
+
+
+def _keep_length(source, rows: int, squares: Sequence[np.float32]) -> float:
+    """The length for :func:`_known_length`, from the greatest squares of all blocks; a NaN or an overflow shows too."""
+    norm = float(np.sqrt(np.max(squares, initial=0.0)))  # np.max keeps a NaN, max() loses it
+    if not np.isfinite(norm):
+        raise DataError("dense search: a document embedding is not finite or too large; check the encoder.")
+    _norms[source] = rows, norm
+    return norm
 
 
 def rounding(terms: int, queries: np.ndarray) -> np.ndarray:
@@ -235,8 +252,8 @@ def _rank_batch(scorer: Scorer, part: np.ndarray, depth: int, names: Sequence[st
     if depth == 0:
         return [(np.empty(0, np.int64), np.empty(0, np.float32)) for _ in part]
     wanted = min(depth + MARGIN, scorer.rows)
-    slack = scorer.slack(part)  # first: it refuses vectors that are not finite
     approximate, rows = _merge(scorer.candidates(part, wanted), len(part), wanted)
+    slack = scorer.slack(part)
     # A candidate that is further than this below number `depth` cannot be a hit, and needs no exact score.
     able = approximate >= approximate[:, depth - 1 : depth] - 2 * slack[:, None]
     rows = rows[:, : able.sum(axis=1).max(initial=depth)]

@@ -41,6 +41,10 @@ SCHEMAS: dict[str, pa.Schema] = {
 }
 
 
+#: Candidates that are counted together: bounds the memory.
+_BLOCK = 1 << 16
+
+
 class Query(NamedTuple):
     query_id: str
     text: str
@@ -185,27 +189,35 @@ def task_statistics(task: TaskRows, passages: TokenStore, queries: TokenStore) -
     tokens · ``passages`` · ``splits``: size → split → queries · ``documents``, ``train``, ``dev`` and ``eval``: see
     :func:`part_counts` · ``titled``: true, only where it is so.
     """
-    number, sentence = task.candidate_passage, task.candidate_sentence
-    row = np.where(sentence >= 0, np.asarray(passages.passage_starts)[number] + sentence, 0)
-    sentence_tokens = np.diff(np.asarray(passages.sentence_starts))[row] * (sentence >= 0)
-    passage_tokens = passage_spans(passages, number)[1]
     splits: dict[str, dict[str, int]] = {}
     for split_row in task.splits:
         counts = splits.setdefault(split_row.size, dict.fromkeys(("train", "valid", "test", "dev"), 0))
         counts[split_row.split] += 1
     return {
         "queries": len(task.queries),
-        "candidates": len(number),
+        "candidates": len(task.candidate_passage),
         "tuples": len(task.judgements),
         "query_tokens": round(len(queries.tokens) / len(task.queries), 2),
-        "doc_tokens": round(float((sentence_tokens + passage_tokens).mean()), 2),
+        "doc_tokens": round(_document_tokens(task, passages) / len(task.candidate_passage), 2),
         "passages": passages.n_passages,
         "splits": splits,
-        "documents": len(number),
+        "documents": len(task.candidate_passage),
         **part_counts(task.splits, task.judgements),
         **({"titled": True} if task.titled else {}),
         **task.about,
     }
+
+
+def _document_tokens(task: TaskRows, passages: TokenStore) -> int:
+    """Word pieces of all candidates."""
+    total = 0
+    for first in range(0, len(task.candidate_passage), _BLOCK):
+        block = slice(first, first + _BLOCK)
+        number, sentence = task.candidate_passage[block], task.candidate_sentence[block]
+        row = passages.passage_starts[number[sentence >= 0]] + sentence[sentence >= 0]
+        total += int((passages.sentence_starts[row + 1] - passages.sentence_starts[row]).sum())
+        total += int(passage_spans(passages, number)[1].sum())
+    return total
 
 
 def part_counts(splits: Sequence[SplitRow], judgements: Sequence[Judgement]) -> dict[str, dict[str, int]]:

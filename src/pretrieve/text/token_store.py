@@ -168,7 +168,7 @@ def _write_arrays(
             files["tokens"].append(values)
             files["sentence_starts"].append(ends)
             progress.advance(len(ends))
-    section_of, article_of = np.array(sections, dtype=np.int64), np.array(articles, dtype=np.int64)
+    section_of, article_of = np.asarray(sections), np.asarray(articles)
     for level, owner in (("section", section_of), ("article", article_of)):
         wrong = np.flatnonzero(np.diff(owner) < 0)
         if len(wrong):
@@ -183,10 +183,10 @@ def _write_arrays(
     else:
         section_count, article_count = len(section_articles), int(np.max(section_articles, initial=-1)) + 1
         article_first = np.searchsorted(section_articles, np.arange(article_count))
-    files["passage_starts"].append(np.cumsum(np.array(counts, dtype=np.int64)))
+    files["passage_starts"].append(np.cumsum(counts, dtype=np.int64))
     # A section or article without passages starts, and ends, where the next one does.
     files["section_starts"].append(np.searchsorted(section_of, np.arange(section_count + 1)))
-    files["article_starts"].append([*article_first, section_count])
+    files["article_starts"].append(np.append(article_first, section_count))
     for values, ends in _encoded(tokenizer, titles):
         files["title_tokens"].append(values)
         files["title_starts"].append(ends)
