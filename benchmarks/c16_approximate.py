@@ -42,9 +42,12 @@ DEPTH, LENGTH, THREADS = 100, 64, 2
 SHARD = 65_536  # sentences: what a stopped encoding loses at most
 #: Kind and options of an index → what a search of it may be told.
 INDEXES: list[tuple[dict[str, Any], list[dict[str, int]]]] = [
-    ({"kind": "IVF", "lists": 1024}, [{"probes": probes} for probes in (4, 16, 64)]),
-    ({"kind": "IVFPQ", "lists": 1024, "bytes": 48}, [{"probes": probes} for probes in (16, 64)]),
-    ({"kind": "PQ", "bytes": 48}, [{}]),
+    ({"kind": "IVF", "lists": 1024}, [{"probes": probes} for probes in (4, 16, 64, 256)]),
+    (
+        {"kind": "IVFPQ", "lists": 1024, "bytes": 48},
+        [{"probes": probes, "k_factor": factor} for probes in (16, 64, 256) for factor in (1, 10)],
+    ),
+    ({"kind": "PQ", "bytes": 48}, [{"k_factor": factor} for factor in (1, 4, 10, 20)]),
     ({"kind": "HNSW", "links": 32, "build": 200}, [{"search": length} for length in (64, 128, 256, 512)]),
 ]
 
@@ -96,12 +99,14 @@ def of_faiss(reader: EmbeddingReader, queries: np.ndarray, ids: list[str]) -> It
         for setting in settings:
             set_search(index, setting)
             faiss.omp_set_num_threads(1)
-            ours: Callable[[], Run] = lambda index=index: search_index(
-                index, DenseScorer(reader, queries, 1), ids, DEPTH
+            candidates = DEPTH * setting["k_factor"] if "k_factor" in setting else None
+            ours: Callable[[], Run] = lambda index=index, candidates=candidates: search_index(
+                index, DenseScorer(reader, queries, 1), ids, DEPTH, candidates=candidates
             )
             about = {"index": kind, **{k: v for k, v in options.items() if k != "kind"}, **setting}
             about |= {"build_s": round(built, 1), "index_mb": round(size / 1e6, 1)}
-            yield about | {"run": {"ours": ours, "faiss alone": lambda index=index: faiss_alone(index, queries)}}
+            alone = {"faiss alone": lambda index=index: faiss_alone(index, queries)}
+            yield about | {"run": {"ours": ours} | (alone if setting.get("k_factor", 1) == 1 else {})}
 
 
 def of_hnswlib(package: Any, reader: EmbeddingReader, queries: np.ndarray, folder: Path) -> Iterator[dict[str, Any]]:

@@ -47,7 +47,12 @@ def text(name: str, content: str) -> Callable[[Path], None]:
 
 
 def ids(values: list, kind: pa.DataType) -> Callable[[Path], None]:
-    return lambda folder: pq.write_table(pa.table({"id": pa.array(values, kind)}), folder / "bm25" / "ids.parquet")
+    def change(folder: Path) -> None:
+        table = pa.table({"id": pa.array(values, kind)})
+        with pa.ipc.new_file(folder / "bm25" / "ids.arrow", table.schema) as file:
+            file.write_table(table)
+
+    return change
 
 
 def documents(**columns: list) -> Callable[[Path], None]:
@@ -69,12 +74,12 @@ CHANGED: dict[str, tuple[Callable[[Path], None], str]] = {
     "half a document": (settings(depth=3.5), r"search.json: search: depth=3\.5"),
     "a depth that is a word": (settings(depth=True), "search.json: search: depth=True"),
     "settings without end": (text("search.json", "[" * 100_000), "search.json: damaged .RecursionError"),
-    "fewer ids": (ids(["d0"], pa.large_string()), r"bm25: 20 documents, and 1 in ids\.parquet"),
+    "fewer ids": (ids(["d0"], pa.large_string()), r"bm25: 20 documents, and 1 in ids\.arrow"),
     "ids that are no texts": (
         ids(list(range(20)), pa.int64()),
-        r"ids\.parquet: ids are int64, 0 missing; expected texts",
+        r"ids\.arrow: ids are int64, 0 missing; expected texts",
     ),
-    "ids of an older version": (text("bm25/ids.parquet", '["d0"]'), r"ids\.parquet: missing or damaged"),
+    "ids of an older version": (text("bm25/ids.arrow", '["d0"]'), r"ids\.arrow: missing or damaged"),
     "languages without end": (text("bm25/language.json", "[" * 100_000), r"language\.json: missing or damaged"),
     "an unknown language": (text("bm25/language.json", '"xx"'), r"language\.json: language 'xx', expected one of"),
     "half of Lucene's list": (half("bm25/segments_*"), "bm25: cannot be searched .*build the index again"),

@@ -226,8 +226,8 @@ def test_any_id_is_the_one_of_its_document(tmp_path):
 def test_wrong_inputs_are_named(tmp_path):
     with pytest.raises(DataError, match="no Lucene index"):
         search(tmp_path / "none", [("q", "x")], 5)
-    (_index(tmp_path / "ix", [("a", "zebra")]) / "ids.parquet").unlink()
-    with pytest.raises(DataError, match="ids.parquet: missing or damaged.*build the index again"):
+    (_index(tmp_path / "ix", [("a", "zebra")]) / "ids.arrow").unlink()
+    with pytest.raises(DataError, match="ids.arrow: missing or damaged.*build the index again"):
         search(tmp_path / "ix", [("q", "x")], 5)
     (tmp_path / "notes").mkdir()
     (tmp_path / "notes" / "thesis.txt").write_text("precious")

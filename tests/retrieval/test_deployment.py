@@ -311,7 +311,7 @@ def test_parts_of_other_documents_are_no_index(tmp_path: Path) -> None:
         write_vectors(out, [np.ones((3, 4), np.float32)])
     assert list(tmp_path.iterdir()) == []
     with (
-        pytest.raises(DataError, match="bm25/ids.parquet: missing"),
+        pytest.raises(DataError, match="bm25/ids.arrow: missing"),
         deploying(tmp_path / "out", SearchSettings("bm25")) as out,
     ):
         write_documents(out, [("a", "", "x")])

@@ -81,6 +81,16 @@ def test_an_index_is_compared_with_the_exact_search(dense: Path, tmp_path: Path)
     assert measured["index"]["probes"] == 1
 
 
+def test_what_a_quantised_index_finds_is_scored_exactly(dense: Path) -> None:
+    exact = search_task(IDS, dense, 10)
+
+    def recall(factor: int) -> float:
+        index = {"kind": "PQ", "bytes": 2, "train": 256, "k_factor": factor}
+        return float(recall_at(search_task(IDS, dense, 10, {"index": index}), exact, 10).mean())
+
+    assert recall(1) < recall(4) < recall(len(IDS.document_ids)) == 1
+
+
 def test_an_index_is_kept_and_taken_again(dense: Path, monkeypatch) -> None:
     first, other = (
         {"index": {"kind": "PQ", "bytes": 4, "train": 256}},

@@ -5,9 +5,9 @@ internal document number, and an index that is sorted by document id (Lucene's `
 segment has these numbers in id order. So Lucene's own top-k is exactly the order of :mod:`pretrieve.retrieval.trec_run`,
 for any number of threads, and its skipping of low-scoring documents stays on, from hit number ``depth``.
 
-As number n of the index is id n in ascending order, a column of the ids (``ids.parquet`` next to Lucene's files) is all that
-turns hits into ids: reading them from the index would take as long as the search. Ids stay in Arrow's arrays, in which they
-take a fifth of the memory of Python's strings. Hits come over as one JSON string
+As number n of the index is id n in ascending order, a column of the ids (``ids.arrow`` next to Lucene's files, mapped into
+memory) is all that turns hits into ids: reading them from the index would take as long as the search. Ids stay in Arrow's
+arrays, in which they take a fifth of the memory of Python's strings. Hits come over as one JSON string
 for each query; a Java call for each hit would take longer still.
 
 Scoring (``k1`` and ``b`` apply at search time; an index serves all of them)::
@@ -34,7 +34,6 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from pretrieve.base.disk import room_for
 from pretrieve.base.errors import ConfigError, DataError
@@ -50,7 +49,7 @@ _BATCH = 64
 _ORDER = "id_order"
 
 #: File with the id of every document in the order of Lucene's numbers.
-_IDS = "ids.parquet"
+_IDS = "ids.arrow"
 #: File with the language whose analyser an index was made with.
 _LANGUAGE = "language.json"
 
@@ -90,8 +89,9 @@ def build_index(
             ids = _write_index(documents, building, threads, language)
         _reject_repeated_ids(building, len(ids))
         write_json(building / _LANGUAGE, language)
-        with whole_file(building / _IDS) as stream:
-            pq.write_table(pa.table({"id": ids.take(pc.sort_indices(ids))}), stream)  # by their bytes, as Lucene does
+        table = pa.table({"id": ids.take(pc.sort_indices(ids))})  # by their bytes, as Lucene does
+        with whole_file(building / _IDS) as stream, pa.ipc.new_file(stream, table.schema) as file:
+            file.write_table(table)
     except BaseException:
         shutil.rmtree(building, ignore_errors=True)
         raise
@@ -264,7 +264,8 @@ def document_ids(index_dir: Path) -> pa.ChunkedArray:
     """The ids of an index's documents, in ascending order; DataError where they are missing or damaged."""
     path = index_dir / _IDS
     try:
-        ids = pq.read_table(path)["id"]
+        ids = pa.ipc.open_file(pa.memory_map(str(path))).read_all()["id"]
+        ids.validate()
     except (OSError, KeyError, pa.ArrowInvalid) as error:
         raise DataError(f"{path}: missing or damaged ({error}); build the index again.") from error
     if ids.type != pa.large_string() or ids.null_count:

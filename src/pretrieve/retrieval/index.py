@@ -11,8 +11,9 @@ through :func:`load_faiss` everywhere in this project.
     {kind: IVF, lists: 256, probes: 16}           k-means cells; a query looks into the nearest `probes` cells
     {kind: HNSW, links: 32, build: 200, search: 64}   a graph with `links` neighbours a node; `build` and `search` are
                                                   the lengths of the candidate lists (efConstruction, efSearch)
-    {kind: PQ, bytes: 32}                         product quantisation: one byte for each of `bytes` parts of a vector
-    {kind: IVFPQ, lists: 256, probes: 16, bytes: 32}   cells whose vectors are quantised
+    {kind: PQ, bytes: 32, k_factor: 10}           product quantisation: one byte for each of `bytes` parts of a vector;
+                                                  `k_factor` candidates for each hit get their exact score
+    {kind: IVFPQ, lists: 256, probes: 16, bytes: 32, k_factor: 10}   cells whose vectors are quantised
 
 Cells and code books are learnt on at most ``train`` rows, drawn by ``seed``. Only Flat is exact; the others are
 searched by :mod:`pretrieve.retrieval.approximation`, which also measures what they miss.
@@ -50,8 +51,8 @@ DEFAULTS: dict[str, dict[str, int | bool]] = {
     "Flat": {},
     "IVF": {"lists": 256, "probes": 16, **_TRAIN},
     "HNSW": {"links": 32, "build": 200, "search": 64, "seed": 0, "parallel": False},
-    "PQ": {"bytes": 32, **_TRAIN},
-    "IVFPQ": {"lists": 256, "probes": 16, "bytes": 32, **_TRAIN},
+    "PQ": {"bytes": 32, "k_factor": 10, **_TRAIN},
+    "IVFPQ": {"lists": 256, "probes": 16, "bytes": 32, "k_factor": 10, **_TRAIN},
 }
 
 #: Index kinds that :func:`build_index` knows.

@@ -106,7 +106,8 @@ def search_task(
     about: dict[str, Any]
     if isinstance(scorer, DenseScorer) and index["kind"] != "Flat":
         kept = _kept_index(Path(stores), options["index"], threads)
-        found, about = search_index(kept, scorer, ids.document_ids, depth, names, None, documents), {"index": index}
+        asked = depth * index["k_factor"] if "k_factor" in index else None
+        found, about = search_index(kept, scorer, ids.document_ids, depth, names, asked, documents), {"index": index}
     elif not isinstance(scorer, DenseScorer) and number and documents is None:
         number = max(number, depth)
         found = scorer.two_step_run(ids.document_ids, depth, number, names)

@@ -1,0 +1,93 @@
+"""C17: where the time of encoding goes: products, attention, word lookups, norms, and what is only moved.
+
+The passages and bodies of C14, encoded as the project does, on one thread. ``torch.profiler`` gives the time of each operation
+without those that it calls; a kind is a list of operations (:data:`KINDS`), ``rest`` is what belongs to none: Python, laying out
+batches, operations that are not listed. The median of the rounds, in fp32 and, where the CPU multiplies it, bf16.
+
+Beside it, by counting: ``padding``, tokens of padded batches of 16 by real ones, with texts sorted by length and as they come;
+``last layer``, the share of all products of linear layers that ours omits there, where it computes [CLS] alone.
+
+    PYTHONPATH=src python benchmarks/c17_encoding_parts.py
+"""
+
+from __future__ import annotations
+
+import common  # isort: skip  (sets thread counts)
+
+import statistics
+import time
+
+import numpy as np
+import torch
+from c14_engines import BODIES, LENGTH, make, padded, passages
+from torch.profiler import ProfilerActivity, profile
+
+from pretrieve.retrieval.embed import encode
+from pretrieve.text.packing import Part, pack
+from pretrieve.training.device import Device, choose_device, cpu_multiplies_bf16
+
+BATCH = 16
+#: Kind → operations of torch, by their names behind ``aten::``.
+KINDS = {
+    "products": ("addmm", "mm", "mkldnn::_linear_pointwise"),
+    "attention": ("bmm", "baddbmm", "_softmax", "_scaled_dot_product_flash_attention_for_cpu"),
+    "word lookups": ("embedding", "index_select"),
+    "norms and activations": ("native_layer_norm", "gelu"),
+    "sums and copies": ("add", "add_", "mul", "copy_", "cat", "index_copy", "index_copy_"),
+}
+
+
+def parts_of(encoder: torch.nn.Module, texts: list[np.ndarray], low: bool) -> dict[str, float]:
+    """Kind → share of one encoding's time."""
+    lengths = np.array([len(text) for text in texts])
+    flat, starts = np.concatenate(texts), np.cumsum(lengths) - lengths
+    packed = lambda chosen: pack([Part(flat, starts[chosen], lengths[chosen])], LENGTH)
+    begun = time.perf_counter()
+    with profile(activities=[ProfilerActivity.CPU]) as profiler:
+        encode(encoder, packed, np.arange(len(lengths)), Device(torch.device("cpu"), low))
+    whole = time.perf_counter() - begun
+    kind_of = {name: kind for kind, names in KINDS.items() for name in names}
+    found = dict.fromkeys(KINDS, 0.0)
+    for event in profiler.key_averages():
+        kind = kind_of.get(event.key.removeprefix("aten::"))
+        if kind:
+            found[kind] += event.self_cpu_time_total / 1e6 / whole
+    return found | {"rest": 1 - sum(found.values())}
+
+
+def counted(texts: list[np.ndarray], layers: int) -> dict[str, float]:
+    """What needs no clock."""
+    tokens = sum(map(len, texts))
+    as_they_come = sum(
+        len(batch) * max(map(len, batch)) for batch in (texts[i : i + BATCH] for i in range(0, len(texts), BATCH))
+    )
+    sorted_tokens = sum(ids.size for _, ids, _ in padded(texts, BATCH))
+    # A layer multiplies 24 d² numbers a token; the last one 4 d², and 20 d² for [CLS].
+    omitted = 20 * (tokens - len(texts)) / (24 * layers * tokens)
+    return {
+        "padding, sorted": round(sorted_tokens / tokens, 3),
+        "padding, as they come": round(as_they_come / tokens, 3),
+        "last layer": round(omitted, 3),
+    }
+
+
+def main() -> None:
+    args = common.arguments(__doc__, rounds=5)
+    choose_device("fp32", 1)
+    results: dict[str, dict[str, dict[str, float]]] = {}
+    for body, (layers, hidden, heads, number) in BODIES.items():
+        texts, vocabulary = passages(number)
+        encoder, *_ = make(layers, hidden, heads, vocabulary)
+        results[body] = {"counted": counted(texts, layers)}
+        for low in sorted({False, cpu_multiplies_bf16()}):
+            parts_of(encoder, texts[:BATCH], low)
+            rounds = [parts_of(encoder, texts[i :: args.rounds], low) for i in range(args.rounds)]
+            medians = {kind: round(statistics.median(one[kind] for one in rounds), 3) for kind in rounds[0]}
+            results[body]["bf16" if low else "fp32"] = medians
+            common.table(f"C17: {body}{common.BF16 * low}", ["part", "of the time"], [list(p) for p in medians.items()])
+        common.table(f"C17: {body}, counted", ["what", "ratio"], [list(p) for p in results[body]["counted"].items()])
+    common.write("c17_encoding_parts", args, ("torch", "numpy"), results=results)
+
+
+if __name__ == "__main__":
+    main()
