@@ -9,7 +9,7 @@ through :func:`load_faiss` everywhere in this project.
 
     {kind: Flat}                                  every vector as it is, exact
     {kind: IVF, lists: 256, probes: 16}           k-means cells; a query looks into the nearest `probes` cells
-    {kind: HNSW, links: 32, build: 200, search: 64}   a graph with `links` neighbours a node; `build` and `search` are
+    {kind: HNSW, links: 32, build: 200, search: 256}  a graph with `links` neighbours a node; `build` and `search` are
                                                   the lengths of the candidate lists (efConstruction, efSearch)
     {kind: PQ, bytes: 32, k_factor: 10}           product quantisation: one byte for each of `bytes` parts of a vector;
                                                   `k_factor` candidates for each hit get their exact score
@@ -50,7 +50,7 @@ _TRAIN = {"train": 65_536, "seed": 0, "parallel": False}
 DEFAULTS: dict[str, dict[str, int | bool]] = {
     "Flat": {},
     "IVF": {"lists": 256, "probes": 16, **_TRAIN},
-    "HNSW": {"links": 32, "build": 200, "search": 64, "seed": 0, "parallel": False},
+    "HNSW": {"links": 32, "build": 200, "search": 256, "seed": 0, "parallel": False},
     "PQ": {"bytes": 32, "k_factor": 10, **_TRAIN},
     "IVFPQ": {"lists": 256, "probes": 16, "bytes": 32, "k_factor": 10, **_TRAIN},
 }
@@ -127,7 +127,7 @@ def check_index(options: Mapping | str) -> dict:
     """All options of an index, defaults filled in; ``"IVF"`` is short for ``{kind: IVF}``. Imports neither faiss nor torch.
 
     >>> check_index({"kind": "HNSW", "links": 16})
-    {'kind': 'HNSW', 'links': 16, 'build': 200, 'search': 64, 'seed': 0, 'parallel': False}
+    {'kind': 'HNSW', 'links': 16, 'build': 200, 'search': 256, 'seed': 0, 'parallel': False}
 
     Raises
     ------
