@@ -2,10 +2,10 @@
 
 The vectors are real: sentences of a corpus and questions of a task, encoded by one retriever (``--store``, ``--task``,
 ``--retriever``: directories of a finished run). Ours is the search that the workflow runs: candidates of the index, scored
-again from the store (:mod:`pretrieve.retrieval.approximation`). Beside it: faiss's index alone, which ranks by its own scores,
-and hnswlib with the same links and lists. Recall is against exact search by the same vectors, and ties count. Searches: one
-thread, CPU time, interleaved; builds: two threads, elapsed time. Memory: of the index as a file; ours needs the store on the
-disk as well.
+again from the store (:mod:`pretrieve.retrieval.approximation`); ``k_factor``: candidates for each hit, the workflow asks for 32
+more in all. Beside it: faiss's index alone, which ranks by its own scores, and hnswlib with the same links and lists. Recall is
+against exact search by the same vectors, and ties count. Searches: one thread, CPU time, interleaved; builds: two threads,
+elapsed time. Memory: of the index as a file; ours needs the store on the disk as well.
 
     PRETRIEVE_PEERS=DIR PYTHONPATH=src python benchmarks/c16_approximate.py --store … --task … --retriever …
 

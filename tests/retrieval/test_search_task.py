@@ -85,7 +85,7 @@ def test_what_a_quantised_index_finds_is_scored_exactly(dense: Path) -> None:
     exact = search_task(IDS, dense, 10)
 
     def recall(factor: int) -> float:
-        index = {"kind": "PQ", "bytes": 2, "train": 256, "k_factor": factor}
+        index = {"kind": "PQ", "bytes": 1, "train": 256, "k_factor": factor}
         return float(recall_at(search_task(IDS, dense, 10, {"index": index}), exact, 10).mean())
 
     assert recall(1) < recall(4) < recall(len(IDS.document_ids)) == 1

@@ -41,10 +41,12 @@ def search_index(
     query_ids: Sequence[str] | None = None,
     candidates: int | None = None,
     documents: np.ndarray | None = None,
+    k_factor: int = 1,
 ) -> Run:
     """Rank what ``index`` finds for the queries of ``scorer``, whose store it was built from, by exact scores.
 
-    ``candidates``: rows asked of the index, ``depth + MARGIN`` or more; more of them correct a coarse quantisation.
+    ``candidates``: rows asked of the index, by default ``k_factor`` for each hit and ``MARGIN`` more; more of them correct a
+    coarse quantisation.
     ``documents``: rows are windows (:mod:`pretrieve.retrieval.window_search`); a document that is found is scored by all its
     windows. Otherwise as :func:`pretrieve.retrieval.search.search`. A query may have fewer than ``depth`` hits: IVF sees
     only the cells it looks into.
@@ -70,7 +72,7 @@ def search_index(
         share = scorer.rows / max(1, len(doc_ids))
     elif len(doc_ids) != scorer.rows:
         raise DataError(f"index search: {scorer.rows} rows, expected {len(doc_ids)} as there are ids; encode again.")
-    wanted = min(candidates or int(np.ceil(depth * share)) + MARGIN, scorer.rows)
+    wanted = min(candidates or int(np.ceil(depth * share * k_factor)) + MARGIN, scorer.rows)
     hits: list[Hits] = []
     for start in range(0, scorer.queries, BATCH):
         load_faiss(scorer.threads, scorer.dim)

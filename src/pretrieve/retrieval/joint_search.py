@@ -166,7 +166,7 @@ class JointScorer:
                 f"two-step search: {self._reader.path} has no dense part to find candidates by; search exactly."
             )
         dense = DenseScorer(self._reader, self._vectors, self._threads)
-        self.slack(np.arange(0))  # as for the candidates
+        self.slack(np.arange(0))  # looks at every document, which the dense scores alone do not
         hits: list[Hits] = []
         for start in range(0, self.queries, BATCH):
             part = np.arange(start, min(start + BATCH, self.queries))

@@ -133,7 +133,7 @@ class DenseScorer:
             return
         unknown, squares = _known_length(self._reader, self.rows) is None, []
         for first, shard in self._reader.shards():
-            if unknown:  # now, for a corpus that is larger than the memory is read from the disk each time
+            if unknown:  # in this pass: a corpus larger than the memory is read from the disk each time
                 squares.append(_longest_square(shard))
             scores, rows = top_k(queries, shard, min(k, len(shard)), self.threads)
             yield scores, rows + first

@@ -106,8 +106,9 @@ def search_task(
     about: dict[str, Any]
     if isinstance(scorer, DenseScorer) and index["kind"] != "Flat":
         kept = _kept_index(Path(stores), options["index"], threads)
-        asked = depth * index["k_factor"] if "k_factor" in index else None
-        found, about = search_index(kept, scorer, ids.document_ids, depth, names, asked, documents), {"index": index}
+        factor = index.get("k_factor", 1)
+        found = search_index(kept, scorer, ids.document_ids, depth, names, documents=documents, k_factor=factor)
+        about = {"index": index}
     elif not isinstance(scorer, DenseScorer) and number and documents is None:
         number = max(number, depth)
         found = scorer.two_step_run(ids.document_ids, depth, number, names)
