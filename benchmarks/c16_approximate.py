@@ -99,14 +99,14 @@ def of_faiss(reader: EmbeddingReader, queries: np.ndarray, ids: list[str]) -> It
         for setting in settings:
             set_search(index, setting)
             faiss.omp_set_num_threads(1)
-            candidates = DEPTH * setting["k_factor"] if "k_factor" in setting else None
-            ours: Callable[[], Run] = lambda index=index, candidates=candidates: search_index(
-                index, DenseScorer(reader, queries, 1), ids, DEPTH, candidates=candidates
+            factor = setting.get("k_factor", 1)
+            ours: Callable[[], Run] = lambda index=index, factor=factor: search_index(
+                index, DenseScorer(reader, queries, 1), ids, DEPTH, k_factor=factor
             )
             about = {"index": kind, **{k: v for k, v in options.items() if k != "kind"}, **setting}
             about |= {"build_s": round(built, 1), "index_mb": round(size / 1e6, 1)}
             alone = {"faiss alone": lambda index=index: faiss_alone(index, queries)}
-            yield about | {"run": {"ours": ours} | (alone if setting.get("k_factor", 1) == 1 else {})}
+            yield about | {"run": {"ours": ours} | (alone if factor == 1 else {})}
 
 
 def of_hnswlib(package: Any, reader: EmbeddingReader, queries: np.ndarray, folder: Path) -> Iterator[dict[str, Any]]:

@@ -6,6 +6,7 @@ the sample is not the one of the seed; a document of windows is scored by the wi
 """
 
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -61,7 +62,7 @@ def test_an_index_that_looks_everywhere_is_exact(tmp_path, kind):
     for options in ({"kind": "IVF", "lists": 9, "probes": 9}, {"kind": "PQ", "bytes": 2}, {"kind": "Flat"}):
         index = build_index(reader, options)
         for depth in (25, 5000):
-            run = search_index(index, DenseScorer(reader, queries), ids, depth, candidates=5000)
+            run = search_index(index, DenseScorer(reader, queries), ids, depth, k_factor=200)
             assert hits(run) == hits(search(reader, queries, ids, depth))
 
 
@@ -84,12 +85,9 @@ def test_more_effort_finds_more(tmp_path):
     index = build_index(reader, {"kind": "PQ", "bytes": 4})
     exact, scorer = search(reader, queries, ids, 10), DenseScorer(reader, queries)
     shares = [
-        recall_at(search_index(index, scorer, ids, 10, candidates=count), exact, 10).mean() for count in (10, 50, 1500)
+        recall_at(search_index(index, scorer, ids, 10, k_factor=factor), exact, 10).mean() for factor in (1, 2, 150)
     ]
     assert shares[0] < shares[1] < shares[2] == 1
-    assert hits(search_index(index, DenseScorer(reader, queries), ids, 10)) == hits(
-        search_index(index, DenseScorer(reader, queries), ids, 10, candidates=10 + MARGIN)
-    )
 
 
 def test_a_document_of_windows_is_scored_by_its_best_one(tmp_path):
@@ -101,11 +99,15 @@ def test_a_document_of_windows_is_scored_by_its_best_one(tmp_path):
     exact = search_maxp(DenseScorer(reader, queries), documents, ids, 150)
     for mine, best in zip(hits(run), hits(exact), strict=True):
         assert set(mine) <= set(best) and mine == sorted(mine)
-    more = search_index(index, DenseScorer(reader, queries), ids, 20, documents=documents, candidates=20 * 4 + MARGIN)
-    assert hits(run) == hits(more)  # four windows a document
+    asked: list[int] = []
+    asking = SimpleNamespace(
+        ntotal=600, d=16, search=lambda vectors, k: asked.append(k) or (None, np.zeros((len(vectors), 1), np.int64))
+    )
+    search_index(asking, DenseScorer(reader, queries), ids, 20, documents=documents, k_factor=3)
+    assert asked == [20 * 4 * 3 + MARGIN]  # four windows a document
     assert 0.2 < recall_at(run, exact, 20).mean() < 1
     set_search(index, {"probes": 30})
-    whole = search_index(index, DenseScorer(reader, queries), ids, 20, documents=documents, candidates=600)
+    whole = search_index(index, DenseScorer(reader, queries), ids, 20, documents=documents, k_factor=8)
     assert hits(whole) == hits(exact.cut(20))
 
 
@@ -149,8 +151,8 @@ def test_what_does_not_fit_is_named(tmp_path):
         search(index, queries, ids, 5)
     with pytest.raises(DataError, match="the index has 600 of 16; build the index again"):
         search_index(index, DenseScorer(write_store(tmp_path / "b", corpus[:50]), queries), ids[:50], 5)
-    with pytest.raises(ConfigError, match="candidates=4"):
-        search_index(index, DenseScorer(reader, queries), ids, 5, candidates=4)
+    with pytest.raises(ConfigError, match="k_factor=0"):
+        search_index(index, DenseScorer(reader, queries), ids, 5, k_factor=0)
     with pytest.raises(DataError, match="600 rows, expected 599"):
         search_index(index, DenseScorer(reader, queries), ids[:599], 5)
     with pytest.raises(ConfigError, match="sample=0"):

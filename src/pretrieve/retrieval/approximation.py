@@ -1,6 +1,6 @@
 """Search that may miss documents, and how many it misses.
 
-An IVF, HNSW or PQ index (:mod:`pretrieve.retrieval.index`) gives *candidates*: ``depth + MARGIN`` of them or more. Their
+An IVF, HNSW or PQ index (:mod:`pretrieve.retrieval.index`) gives *candidates*: ``depth * k_factor + MARGIN`` of them. Their
 scores are computed again from the store, as in :mod:`pretrieve.retrieval.search`; so a document that is found has its exact
 score, a quantised index only chooses the candidates, and ties are settled among these. What it misses is
 measured, never assumed::
@@ -39,14 +39,12 @@ def search_index(
     doc_ids: Sequence[str],
     depth: int,
     query_ids: Sequence[str] | None = None,
-    candidates: int | None = None,
     documents: np.ndarray | None = None,
     k_factor: int = 1,
 ) -> Run:
     """Rank what ``index`` finds for the queries of ``scorer``, whose store it was built from, by exact scores.
 
-    ``candidates``: rows asked of the index, by default ``k_factor`` for each hit and ``MARGIN`` more; more of them correct a
-    coarse quantisation.
+    ``k_factor``: rows asked of the index for each hit, and ``MARGIN`` more; more of them correct a coarse quantisation.
     ``documents``: rows are windows (:mod:`pretrieve.retrieval.window_search`); a document that is found is scored by all its
     windows. Otherwise as :func:`pretrieve.retrieval.search.search`. A query may have fewer than ``depth`` hits: IVF sees
     only the cells it looks into.
@@ -56,10 +54,10 @@ def search_index(
     DataError
         when index, store, queries and ids do not fit together.
     ConfigError
-        when ``depth`` is below 1, or ``candidates`` below ``depth``.
+        when ``depth`` or ``k_factor`` is below 1.
     """
-    if depth < 1 or (candidates is not None and candidates < depth):
-        raise ConfigError(f"index search: depth={depth}, candidates={candidates}; expected 1 <= depth <= candidates.")
+    if depth < 1 or k_factor < 1:
+        raise ConfigError(f"index search: depth={depth}, k_factor={k_factor}; expected 1 or more of each.")
     if (index.ntotal, index.d) != (scorer.rows, scorer.dim):
         raise DataError(
             f"index search: {scorer.rows} rows of {scorer.dim}, but the index has {index.ntotal} of {index.d}; "
@@ -72,7 +70,7 @@ def search_index(
         share = scorer.rows / max(1, len(doc_ids))
     elif len(doc_ids) != scorer.rows:
         raise DataError(f"index search: {scorer.rows} rows, expected {len(doc_ids)} as there are ids; encode again.")
-    wanted = min(candidates or int(np.ceil(depth * share * k_factor)) + MARGIN, scorer.rows)
+    wanted = min(int(np.ceil(depth * share * k_factor)) + MARGIN, scorer.rows)
     hits: list[Hits] = []
     for start in range(0, scorer.queries, BATCH):
         load_faiss(scorer.threads, scorer.dim)
