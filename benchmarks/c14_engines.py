@@ -8,7 +8,7 @@ CPU time, interleaved. First, equality: the least cosine of vectors in fp32 is 1
 The share of the peak counts the products of the linear layers that a variant really does, padding and all; attention is left out.
 The peak is the fastest of torch's and NumPy's products at the shapes of the feed-forward layers, in fp32 and bf16, measured
 in the same rounds; the share is that of each round, and above 1 where an engine's products are faster than both.
-Where the CPU multiplies bf16, ours, BertModel and OpenVINO are measured in bf16, too.
+Where the CPU multiplies bf16, ours, BertModel and OpenVINO are measured in bf16, too; ours also with int8 (``pretrieve index``).
 
     PRETRIEVE_PEERS=DIR PYTHONPATH=src python benchmarks/c14_engines.py
 
@@ -32,6 +32,7 @@ from transformers import BertModel
 
 from pretrieve.models.config import BodyConfig
 from pretrieve.models.encoder import Encoder
+from pretrieve.models.int8 import in_int8
 from pretrieve.retrieval.embed import encode
 from pretrieve.text.packing import Part, pack, passage_spans
 from pretrieve.text.token_store import TokenStore
@@ -165,7 +166,7 @@ def measure(body: str, rounds: int) -> dict:
     encoder, model, exported = make(layers, hidden, heads, vocabulary)
     bf16 = cpu_multiplies_bf16()
 
-    def ours(index: int, low: bool = False) -> np.ndarray:
+    def ours(index: int, low: bool = False, encoder: Encoder = encoder) -> np.ndarray:
         lengths = np.array([len(text) for text in parts[index]])
         flat, starts = np.concatenate(parts[index]), np.cumsum(lengths) - lengths
         device = Device(torch.device("cpu"), low)
@@ -195,7 +196,9 @@ def measure(body: str, rounds: int) -> dict:
             worker = common.Worker(engine, name, str(path), parts)
             candidates[name] = {size: worker.variant(str(size)) for size in SIZES}
             vectors[name] = worker.variant("16", returns=True)(0).result
+        small = in_int8(encoder)
         variants: dict[str, Callable] = {"ours": ours, **products(hidden, bf16)}
+        variants["ours, int8"] = lambda index: ours(index, encoder=small)
         variants |= {f"ours{common.BF16}": lambda index: ours(index, True)} if bf16 else {}
         sizes = {}
         for name, by_size in candidates.items():
@@ -203,6 +206,7 @@ def measure(body: str, rounds: int) -> dict:
             variants[name] = by_size[sizes[name]]
         cosine = {name: least_cosine(ours(0), found) for name, found in vectors.items()}
         cosine["BertModel"] = least_cosine(ours(0), bert(0, 16))
+        cosine["ours, int8"] = least_cosine(ours(0), variants["ours, int8"](0))
         if any(value < 1 - 1e-6 for name, value in cosine.items() if name in ("BertModel", "ONNX Runtime", "OpenVINO")):
             raise SystemExit(f"vectors differ: least cosines {cosine}; expected 1 to 1e-6 in fp32.")
         times = common.interleave(variants, rounds, warm_up=False)

@@ -2,10 +2,10 @@
 
 The vectors are real: sentences of a corpus and questions of a task, encoded by one retriever (``--store``, ``--task``,
 ``--retriever``: directories of a finished run). Ours is the search that the workflow runs: candidates of the index, scored
-again from the store (:mod:`pretrieve.retrieval.approximation`); ``k_factor``: candidates for each hit, the workflow asks for 32
-more in all. Beside it: faiss's index alone, which ranks by its own scores, and hnswlib with the same links and lists. Recall is
-against exact search by the same vectors, and ties count. Searches: one thread, CPU time, interleaved; builds: two threads,
-elapsed time. Memory: of the index as a file; ours needs the store on the disk as well.
+again from the store (:mod:`pretrieve.retrieval.approximation`); ``k_factor``: candidates for each hit. Beside it: faiss's index
+alone, which ranks by its own scores, and hnswlib with the same links and lists. Recall is against exact search by the same
+vectors, and ties count. Searches: one thread, CPU time, interleaved; builds: two threads, elapsed time. Memory: of the index as
+a file; ours needs the store on the disk as well. The result is written after each setting.
 
     PRETRIEVE_PEERS=DIR PYTHONPATH=src python benchmarks/c16_approximate.py --store … --task … --retriever …
 
@@ -141,6 +141,8 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=common.RESULTS)
     options = parser.parse_args()
     package = common.peer("hnswlib")
+    packages = ("faiss-cpu", "numpy") + (("hnswlib",) if package else ())
+    about = {"rows": options.rows, "queries": options.queries, "depth": DEPTH}
     lines = []
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
@@ -164,16 +166,13 @@ def main() -> None:
                 recall = round(float(recall_at(run, exact, DEPTH).mean()), 4)
                 lines.append({**one, "by": name, "recall": recall, "queries_per_cpu_s": rate})
                 print(lines[-1], flush=True)
+            common.write("c16_approximate", options, packages, **about, lines=lines)
     head = ["index", "by", "recall", "queries_per_cpu_s", "index_mb", "build_s"]
     rows = [
         [", ".join(f"{k} {v}" for k, v in line.items() if k not in head[1:])] + [line.get(k, "") for k in head[1:]]
         for line in lines
     ]
     common.table(f"C16: {options.rows:,} sentences, {options.queries:,} questions, recall@{DEPTH}", head, rows)
-    packages = ("faiss-cpu", "numpy") + (("hnswlib",) if package else ())
-    common.write(
-        "c16_approximate", options, packages, rows=options.rows, queries=options.queries, depth=DEPTH, lines=lines
-    )
 
 
 if __name__ == "__main__":

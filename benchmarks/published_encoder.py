@@ -37,8 +37,8 @@ def installed_model() -> Path:
     return Path(found.submodule_search_locations[0]) / "model"
 
 
-def score(model: Path, data: Path) -> tuple[float, int, int]:
-    """(nDCG@10, test queries, documents)."""
+def read_beir(data: Path) -> tuple[dict[str, str], dict[str, str], dict[str, dict[str, int]]]:
+    """Texts of the documents and of the test queries, by id, and the judgements."""
     files, warnings = beir_files(data), Warnings()
     documents, queries, qrels = {}, {}, {}
     for line, record in read_json_lines(files["corpus"], ["_id", "text"]):
@@ -49,6 +49,12 @@ def score(model: Path, data: Path) -> tuple[float, int, int]:
     for _, record in read_json_lines(files["queries"], ["_id", "text"]):
         if record["_id"] in qrels:
             queries[record["_id"]] = record["text"]
+    return documents, queries, qrels
+
+
+def score(model: Path, data: Path) -> tuple[float, int, int]:
+    """(nDCG@10, test queries, documents)."""
+    documents, queries, qrels = read_beir(data)
     retriever = pretrieve.load(model)
     vectors = retriever.encode_passages(list(documents.values()))
     asked = retriever.encode_queries(list(queries.values()))

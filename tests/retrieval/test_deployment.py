@@ -28,6 +28,7 @@ from pretrieve.retrieval.deployment import SearchSettings, deploying, read_setti
 from pretrieve.retrieval.document_table import DocumentTable, write_documents
 from pretrieve.retrieval.export import export
 from pretrieve.retrieval.fusion import fuse
+from pretrieve.retrieval.index import load_faiss
 from pretrieve.retrieval.model_card import CardFacts
 from pretrieve.retrieval.shards import Shards
 from pretrieve.tasks.collection_tables import with_title
@@ -138,6 +139,19 @@ def test_threads_change_no_vector(model: Path, corpus: Path, tmp_path: Path) -> 
         words = ("--documents", corpus, "--model", model, "--out", tmp_path / str(threads), "--threads", threads)
         run_command(index_command, *words, "--kind", "dense", "--language", "en")
     assert (tmp_path / "1/dense/index.faiss").read_bytes() == (tmp_path / "3/dense/index.faiss").read_bytes()
+
+
+def test_documents_in_int8_have_nearly_the_same_vectors(model: Path, corpus: Path, tmp_path: Path) -> None:
+    found = {}
+    for precision in ("fp32", "int8"):
+        options = ("--model", model, "--kind", "dense", "--precision", precision, "--out", tmp_path / precision)
+        run_command(index_command, "--documents", corpus, *options)
+        index = load_faiss(1).read_index(str(tmp_path / precision / "dense/index.faiss"))
+        found[precision] = index.reconstruct_n(0, index.ntotal)
+    cosines = (found["fp32"] * found["int8"]).sum(1)
+    assert 0.99 < cosines.min() < 1 - 1e-6
+    queries = pretrieve.load(model).encode_queries(QUESTIONS)
+    assert (pretrieve.load(model, int8=True).encode_queries(QUESTIONS) == queries).all()
 
 
 def test_hits_have_their_texts(hybrid: Path) -> None:

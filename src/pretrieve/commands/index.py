@@ -6,13 +6,14 @@ import argparse
 from collections.abc import Iterator
 from pathlib import Path
 
-from pretrieve.base.arguments import add_device, required
+from pretrieve.base.arguments import add_threads, required
 from pretrieve.corpora.beir_documents import document_fields
 from pretrieve.corpora.language import LANGUAGES
 from pretrieve.raw.raw_text import Warnings, read_json_lines
 from pretrieve.retrieval.deployed_index import load_index
 from pretrieve.retrieval.deployment import KINDS
 from pretrieve.retrieval.index_documents import index_documents
+from pretrieve.training.device import PRECISIONS
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -23,7 +24,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--kind", choices=KINDS, help=kinds)
     language = "whose words BM25 stems: auto (told from the texts), or one of " + " ".join(LANGUAGES)
     parser.add_argument("--language", default="auto", choices=("auto", *LANGUAGES), metavar="CODE", help=language)
-    add_device(parser)
+    add_threads(parser)
+    precision = "auto: fp32 or bf16, whichever the processor runs faster; int8: faster on a CPU, scores vary slightly"
+    parser.add_argument("--precision", default="auto", choices=(*PRECISIONS, "int8"), help=precision)
 
 
 def main(options: argparse.Namespace) -> None:

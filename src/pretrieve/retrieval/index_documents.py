@@ -30,7 +30,7 @@ from pretrieve.retrieval.deployment import (
 )
 from pretrieve.retrieval.document_table import DocumentTable, write_documents
 from pretrieve.retrieval.retriever import load
-from pretrieve.training.device import Device, choose_device
+from pretrieve.training.device import choose_device
 
 #: Documents that are encoded at a time, and that tell the language.
 BLOCK, SAMPLE = 1024, 2000
@@ -56,7 +56,8 @@ def index_documents(
         too. None: BM25 alone
     kind : ``bm25``, ``dense`` or ``hybrid``; by default the model's own, or a hybrid, an even sum
     language : whose words BM25 stems, one of :data:`pretrieve.corpora.language.LANGUAGES`; ``auto``: told from the texts
-    precision : of the encoder, as :func:`pretrieve.training.device.choose_device` takes it
+    precision : of the encoder, as :func:`pretrieve.training.device.choose_device` takes it, or ``int8``
+        (:mod:`pretrieve.models.int8`)
 
     Raises
     ------
@@ -80,7 +81,7 @@ def index_documents(
             bm25.build_index(zip(table.ids, table.texts(), strict=True), building / BM25, threads, stems)
         if settings.uses_dense:
             _copy_model(model, building)
-            write_vectors(building, _encoded(building, table, choose_device(precision), threads))
+            write_vectors(building, _encoded(building, table, precision, threads))
         else:
             write_bm25_card(building, settings)
     return settings
@@ -106,9 +107,11 @@ def _copy_model(model: Path, out: Path) -> None:
     shutil.copytree(model, out, ignore=left_out, dirs_exist_ok=True)
 
 
-def _encoded(model: Path, table: DocumentTable, device: Device, threads: int) -> Iterator[np.ndarray]:
+def _encoded(model: Path, table: DocumentTable, precision: str, threads: int) -> Iterator[np.ndarray]:
     """The vectors of the documents, block by block, each computed by one thread as the workflow does."""
-    retriever = replace(load(model, device=str(device.device)), device=device)
+    int8 = precision == "int8"
+    device = choose_device("fp32" if int8 else precision)
+    retriever = replace(load(model, device=str(device.device), int8=int8), device=device)
     texts = table.texts()
     blocks = iter(lambda: list(islice(texts, BLOCK)), [])
     # Whole blocks side by side: two threads inside a matrix product are 1.4 times as fast as one, and two blocks 1.9 times.

@@ -14,6 +14,7 @@ from torch import nn
 from pretrieve.base.errors import DataError
 from pretrieve.base.inside import inside
 from pretrieve.models.dual_encoder import DualEncoder
+from pretrieve.models.int8 import in_int8
 from pretrieve.models.retriever_files import load_retriever
 from pretrieve.models.sentence_files import read_object
 from pretrieve.models.sentence_modules import Reading, read_sentence_transformer
@@ -73,6 +74,7 @@ def load(
     device: str = "cpu",
     query_length: int | None = None,
     passage_length: int | None = None,
+    int8: bool = False,
 ) -> Retriever:
     """The retriever of a directory: one that fine-tuning or pre-training here made, or a published one.
 
@@ -86,11 +88,14 @@ def load(
     device : of torch
     query_length, passage_length : tokens that are read, special ones included; by default what the directory says, or as many
         as the body has positions
+    int8 : passages are encoded with products of int8 (:mod:`pretrieve.models.int8`), queries are not
 
     Raises
     ------
     DataError
         when the directory is damaged or of a kind that is not supported, or the tokenizer is missing or another one.
+    ConfigError
+        when ``int8`` is not possible here.
     """
     directory, about = Path(directory), {}
     if (directory / OWN).is_file():
@@ -112,7 +117,10 @@ def load(
             "own tokenizer."
         )
     reading = reading.cut(query_length, passage_length)
-    return Retriever(dual.to(device).eval(), words, reading, Device(torch.device(device), bf16=False))
+    dual.to(device).eval()
+    if int8:
+        dual.document = in_int8(dual.document)
+    return Retriever(dual, words, reading, Device(torch.device(device), bf16=False))
 
 
 def _check_names(directory: Path) -> None:

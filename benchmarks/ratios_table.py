@@ -1,0 +1,188 @@
+"""The table of docs/benchmarks.md, made from the benchmarks' results.
+
+    python benchmarks/ratios_table.py
+
+A ratio is a median over rounds; above 1, this project is faster. A target that is missed says so.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGE = ROOT / "docs/benchmarks.md"
+HEAD = ["| script | what | peer | ratio | target |", "|---|---|---|---:|---:|"]
+Row = tuple[str, str, str, str, str]
+STEPS = ("condenser", "retromae", "dupmae", "seed-encoder")
+
+
+def result(name: str) -> Any:
+    return json.loads((ROOT / f"benchmarks/results/{name}.json").read_text(encoding="utf-8"))
+
+
+def medians(ratios: Mapping[str, Any], names: tuple[str, ...], digits: int = 1) -> str:
+    """Their medians, divided by slashes."""
+    return " / ".join(f"{ratios[name]['median']:.{digits}f}" for name in names)
+
+
+def spread(values: Mapping[str, float], *names: str) -> str:
+    """From the least to the greatest of a summary."""
+    ends = [[values[f"{name}, {end}"] for name in names] for end in ("least", "greatest")]
+    return f"{min(ends[0]):.1f} to {max(ends[1]):.1f}"
+
+
+def millions(value: float) -> str:
+    return f"{value / 1e6:.2g} M"
+
+
+def data_rows() -> Iterator[Row]:
+    wiki, collection, pairs = result("c10_wiki"), result("c11_collection"), result("c9_tokens_pairs")
+    tuned = ("datasets.map, tuned, sentences", "datasets.map, tuned")
+    parsers = ("wikitextparser, full", "wikitextparser, tuned")
+    ratio = medians(wiki["ratio_parse"], parsers)
+    yield "c10_wiki.py", f"wikitext parsing, {wiki['pages']} pages", "wikitextparser, full / tuned", ratio, "5"
+    yield "", "peak memory, dump ten times as long", "–", f"{wiki['memory_growth']:.2f} ×", "flat"
+    rate = f"{round(collection['passages_per_cpu_s']['ours'], -4):,}"
+    what, peer = (
+        f"MS MARCO's `collection.tsv` → Parquet, {rate} passages a second",
+        "`datasets` / plain loop without checks",
+    )
+    yield "c11_collection.py", what, peer, medians(collection["ratio"], ("datasets", "Python loop")), "200,000 a second"
+    rates = " / ".join(millions(rate) for rate in pairs["pairs_per_cpu_s"].values())
+    yield "c9_tokens_pairs.py", "pairs a second: ICT / BFS / WLP / mixture", "–", rates, "1 M"
+    what, peer = f"tokenise {pairs['passages']:,} passages", "tuned `datasets.map`, with / without sentences"
+    yield "", what, peer, medians(pairs["ratio"], tuned), f"{pairs['target']:g}"
+
+
+def training_rows() -> Iterator[Row]:
+    step = result("c1_mlm_step")["results"]
+    ratio = "; ".join(medians(step[size]["ratio"], ("HF fp32", "HF bf16")) for size in ("30522", "8192"))
+    yield (
+        "c1_mlm_step.py",
+        "MLM step, V = 30,522; 8,192",
+        "padded `BertForMaskedLM`, fp32 / bf16",
+        ratio,
+        "8 / 6; 5 / 3.5",
+    )
+    for size, all_four in ((8192, "Condenser, RetroMAE, DupMAE, SEED-Encoder"), (30522, "the four")):
+        steps = result(f"c2_steps_{size}")["results"]
+        for what, peer, name, kinds in (
+            (all_four, "plain transformers, fp32; bf16", "plain", STEPS),
+            ("the first three", "pretense, fp32; bf16", "pretense", STEPS[:3]),
+        ):
+            ratio = "; ".join(
+                " / ".join(f"{steps[kind]['ratio'][name + low]['median']:.1f}" for kind in kinds)
+                for low in ("", ", bf16")
+            )
+            script = f"c2_steps.py`, V = {size:,}" if name == "plain" else ""
+            targets = " / ".join(f"{steps[kind]['target']:g}" for kind in kinds)
+            yield script, what, peer, ratio, f"{targets} in fp32"
+        peaks = [
+            min(v for k, v in steps[kind]["peak_ratio"][steps[kind]["ours"]].items() if "bf16" not in k)
+            for kind in STEPS
+        ]
+        yield "", "peak memory of the four", "the smaller, fp32", " / ".join(f"{peak:.1f}" for peak in peaks), "4"
+    cache = result("c7_gradient_cache")
+    batches, four = cache["results"], cache["four_micro_batches"]
+    direct = [one["of_direct"][one["fastest"]]["median"] for one in batches.values()]
+    what = f"time of cached by direct step, batch {' / '.join(f'{int(size):,}' for size in batches)}"
+    yield (
+        "c7_gradient_cache.py",
+        what,
+        "–",
+        " / ".join(f"{one:.2f}" for one in direct),
+        missed("1.25", max(direct) <= 1.25),
+    )
+    ours = [four[body]["of_direct"]["median"] for body in ("6x384", "2x128")]
+    each = "; ".join("met" if one <= 1.35 else "missed" for one in ours)
+    yield "", "four micro-batches, 6 × 384; 2 × 128", "–", "; ".join(f"{one:.2f}" for one in ours), f"1.35, {each}"
+    peers = "; ".join(
+        " / ".join(f"{one['ratio'][f'ST cached, 128{low}']['median']:.1f}" for one in batches.values())
+        for low in ("", ", bf16")
+    )
+    yield "", "cached loss, mini-batches of 128", "sentence-transformers, fp32; bf16", peers, "2 in fp32"
+    shapes = result("attention")["results"]
+    ratio = "; ".join(
+        " / ".join(
+            f"{shapes[one]['training']['ratio'][f'torch {low}']['median']:.1f}"
+            for one in ("32 x 72", "32 x 128", "8 x 512")
+        )
+        for low in ("fp32", "bf16")
+    )
+    yield "attention.py", "attention and gradient, 32 × 72 / 32 × 128 / 8 × 512 tokens", "torch, fp32; bf16", ratio, "–"
+
+
+def encoding_rows() -> Iterator[Row]:
+    encode = result("c3_encode")
+    ratio, what = encode["ratio"], f"encode {encode['passages']:,} passages of at most 128 tokens"
+    ours = medians(ratio, ("sentence-transformers", "sentence-transformers, bf16"))
+    yield (
+        "c3_encode.py",
+        what,
+        "sentence-transformers, fp32 / bf16",
+        ours,
+        missed("6", ratio["sentence-transformers"]["median"] >= 6),
+    )
+    plain, sorted_, low = ("HF, given order", "HF, sorted", "HF, sorted, bf16 weights")
+    texts = [medians(ratio, (name, f"{name}, bf16")) for name in (plain, sorted_)]
+    best = ratio[low]["median"]
+    all_three = "; ".join([*texts, f"{best:.1f}"])
+    yield "", "the same", "`BertModel`, fp32 / bf16; sorted; bf16 weights", all_three, missed("1.8", best >= 1.8)
+    bodies = list(result("c14_engines")["results"].values())
+    names = ("BertModel, bf16", "ONNX Runtime", "ONNX Runtime, int8", "OpenVINO, bf16")
+    peer = "`BertModel`, bf16 / ONNX Runtime / its int8 / OpenVINO, bf16; all sorted"
+    ratios = "; ".join(medians(one["ratio"], names, 2) for one in bodies)
+    worst = min(one["ratio"][name]["median"] for one in bodies for name in names)
+    yield "c14_engines.py", "encode, 6 × 384; 12 × 768", peer, ratios, missed("1.8", worst >= 1.8)
+    shares = [one["share_of_peak"]["ours, bf16"]["median"] for one in bodies]
+    yield (
+        "",
+        "share of the bf16 peak",
+        "–",
+        "; ".join(f"{one:.2f}" for one in shares),
+        missed("0.8", min(shares) >= 0.8),
+    )
+
+
+def search_rows() -> Iterator[Row]:
+    found, bm25 = result("c4_search")["summary"], result("c6_bm25")
+    least = lambda name: found[f"{name}, least"]
+    for script, what, peer, name, target in (
+        ("c4_search.py", "exact first pass (`top_k`)", "faiss, default settings", "top_k to faiss default", 20),
+        ("", "the same", "faiss, same settings", "top_k to faiss tuned", 1),
+        ("", "whole search, one query", "faiss, default settings", "search to faiss default, one query", 1),
+    ):
+        yield script, what, peer, spread(found, name), missed(f"{target}", least(name) >= target)
+    sizes = ("10,000", "100,000", "1,000,000", "10,000,000")
+    names = [[f"search to faiss tuned, top {depth} of {rows}" for depth in (10, 100, 1000)] for rows in sizes]
+    what, ratios = "10,000 / 100,000 / 1 M / 10 M vectors", " / ".join(spread(found, *some) for some in names)
+    worst = min(least(name) for some in names for name in some)
+    yield "", what, "faiss, same settings", ratios, missed("1", worst >= 1)
+    what = f"BM25, top {bm25['depth']} of {bm25['documents']:,} documents, {bm25['queries']:,} queries, two cores"
+    ratio = bm25["elapsed_ratio"]["LuceneSearcher, a loop"]["median"]
+    yield "c6_bm25.py", what, "LuceneSearcher, one query at a time", f"{ratio:.1f}", missed("5", ratio >= 5)
+
+
+def missed(target: str, met: bool) -> str:
+    return target if met else f"{target}, missed"
+
+
+def table() -> str:
+    lines = list(HEAD)
+    for rows in (data_rows, training_rows, encoding_rows, search_rows):
+        for script, *cells in rows():
+            first = f"`{script}" + "`" * ("`" not in script) if script else ""
+            lines.append(f"| {' | '.join([first, *cells])} |".replace("|  |", "| |"))
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    before, _, rest = PAGE.read_text(encoding="utf-8").partition(HEAD[0])
+    PAGE.write_text(before + table() + "\n" + rest.partition("\n\n")[2], encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
