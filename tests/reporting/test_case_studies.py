@@ -24,6 +24,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from worked_table import files_of_table
 
 from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.base.files import sha256_of, write_json
@@ -34,7 +35,7 @@ from pretrieve.reporting.tables.filling import fill_table
 from pretrieve.reporting.tables.layout import make_page
 from pretrieve.reporting.tables.manifest import row_commands, total_cost
 from pretrieve.reporting.tables.render import to_html, to_markdown
-from pretrieve.reporting.tables.results import Setting, expected_files
+from pretrieve.reporting.tables.results import Setting
 from pretrieve.retrieval.trec_run import Run, write_trec
 
 OURS, OTHER = "ours.ance-full", "other.ance-full"
@@ -194,13 +195,13 @@ def test_shown_as_texts_that_nothing_is_compared_with(tmp_path, setting):
 
 def test_the_files_of_a_case_are_those_of_both_systems(tmp_path, setting):
     table = reference(tmp_path / "references/tiny")
-    files = expected_files(table, setting)
+    files = files_of_table(table, setting)
     assert len(files) == 4 + 2 + 2 and all(Path(file).is_file() for file in files)
     assert [file for file in files if "seed2" in file and "runs" in file] == []
     assert set(row_commands(table, setting)) == set(table.rows)
     # Without one of the systems there is no case of the other either.
     alone = replace(setting, encoders=frozenset({"ours"}))
-    assert expected_files(table, alone) == [] and total_cost(table, alone)["stages_without_cost"] == 0
+    assert files_of_table(table, alone) == [] and total_cost(table, alone)["stages_without_cost"] == 0
     lines = fill_table(table, alone)
     assert {(line.status, line.note.rpartition("; ")[2]) for line in lines} == {
         ("not-run", "encoder other is not configured at the demo scale")

@@ -17,6 +17,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
+from worked_table import files_of_table
 
 from pretrieve.base.errors import DataError
 from pretrieve.base.paths import parse_system
@@ -36,7 +37,7 @@ from pretrieve.reporting.tables.latex import to_latex
 from pretrieve.reporting.tables.layout import make_page
 from pretrieve.reporting.tables.manifest import make_manifest, row_commands
 from pretrieve.reporting.tables.render import to_html, to_markdown
-from pretrieve.reporting.tables.results import ResultFiles, Setting, expected_files
+from pretrieve.reporting.tables.results import ResultFiles, Setting
 from pretrieve.workflow.config_files import read_config
 from pretrieve.workflow.job_options import EXAMPLE_READERS
 from pretrieve.workflow.plan import Plan
@@ -352,8 +353,8 @@ def test_expected_files_are_one_for_each_system_and_seed(name, bm25, others):
         encoders=frozenset(encoder for encoder, _, _ in every) - {"bm25"},  # which has nothing to configure
         recipes=frozenset(protocol.rpartition("-")[0] for _, _, protocol in every),
     )
-    assert len(expected_files(table, setting)) == bm25 + 3 * others
-    assert expected_files(table, replace(setting, roles={})) == []
+    assert len(files_of_table(table, setting)) == bm25 + 3 * others
+    assert files_of_table(table, replace(setting, roles={})) == []
 
 
 def test_manifest_counts_a_shared_stage_once_and_names_the_commands(table, setting, tmp_path):
@@ -404,7 +405,7 @@ def setting_of(plan: Plan, name: str) -> Setting:
 
 def expected_by(setting: Setting, name: str) -> list[str]:
     csv = CHECKOUT / "references" / f"{name}.csv"
-    return expected_files(load_table(csv.with_name("paper.yaml"), csv), setting)
+    return files_of_table(load_table(csv.with_name("paper.yaml"), csv), setting)
 
 
 def test_the_workflow_makes_exactly_the_files_that_tables_expect(plan):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from pretrieve.references.tables import Table
+from pretrieve.reporting.tables.results import Setting
+
 PAPER = """\
 paper: tiny
 title: A paper
@@ -45,3 +48,8 @@ def metrics_json(hits: dict[str, int]) -> dict:
         "metrics": {metric: n / 10 for metric, n in hits.items()},
         "per_query": {metric: {f"q{i}": float(i < n) for i in range(10)} for metric, n in hits.items()},
     }
+
+
+def files_of_table(table: Table, setting: Setting) -> list[str]:
+    """Every metrics and statistics file that ``table`` needs, in reading order."""
+    return list(dict.fromkeys(path for cell in table.cells for path in setting.files_of(table, cell)))

@@ -202,11 +202,6 @@ class Setting:
         return list(files)
 
 
-def expected_files(table: Table, setting: Setting) -> list[str]:
-    """Every metrics and statistics file that ``table`` needs at this scale, in reading order: a rule's input."""
-    return list(dict.fromkeys(path for cell in table.cells for path in setting.files_of(table, cell)))
-
-
 class ResultFiles:
     """Reads result files and keeps what it read, for tables share files between cells."""
 
