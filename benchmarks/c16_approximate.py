@@ -166,7 +166,7 @@ def main() -> None:
                 recall = round(float(recall_at(run, exact, DEPTH).mean()), 4)
                 lines.append({**one, "by": name, "recall": recall, "queries_per_cpu_s": rate})
                 print(lines[-1], flush=True)
-            common.write("c16_approximate", options, packages, **about, lines=lines)
+            common.write(f"c16_approximate_{options.rows}", options, packages, **about, lines=lines)
     head = ["index", "by", "recall", "queries_per_cpu_s", "index_mb", "build_s"]
     rows = [
         [", ".join(f"{k} {v}" for k, v in line.items() if k not in head[1:])] + [line.get(k, "") for k in head[1:]]

@@ -24,8 +24,8 @@ def result(name: str) -> Any:
 
 
 def medians(ratios: Mapping[str, Any], names: tuple[str, ...], digits: int = 1) -> str:
-    """Their medians, divided by slashes."""
-    return " / ".join(f"{ratios[name]['median']:.{digits}f}" for name in names)
+    """Their medians, divided by commas."""
+    return ", ".join(f"{ratios[name]['median']:.{digits}f}" for name in names)
 
 
 def spread(values: Mapping[str, float], *names: str) -> str:
@@ -51,7 +51,7 @@ def data_rows() -> Iterator[Row]:
         "`datasets` / plain loop without checks",
     )
     yield "c11_collection.py", what, peer, medians(collection["ratio"], ("datasets", "Python loop")), "200,000 a second"
-    rates = " / ".join(millions(rate) for rate in pairs["pairs_per_cpu_s"].values())
+    rates = ", ".join(millions(rate) for rate in pairs["pairs_per_cpu_s"].values())
     yield "c9_tokens_pairs.py", "pairs a second: ICT / BFS / WLP / mixture", "–", rates, "1 M"
     what, peer = f"tokenise {pairs['passages']:,} passages", "tuned `datasets.map`, with / without sentences"
     yield "", what, peer, medians(pairs["ratio"], tuned), f"{pairs['target']:g}"
@@ -74,17 +74,17 @@ def training_rows() -> Iterator[Row]:
             ("the first three", "pretense, fp32; bf16", "pretense", STEPS[:3]),
         ):
             ratio = "; ".join(
-                " / ".join(f"{steps[kind]['ratio'][name + low]['median']:.1f}" for kind in kinds)
+                ", ".join(f"{steps[kind]['ratio'][name + low]['median']:.1f}" for kind in kinds)
                 for low in ("", ", bf16")
             )
             script = f"c2_steps.py`, V = {size:,}" if name == "plain" else ""
-            targets = " / ".join(f"{steps[kind]['target']:g}" for kind in kinds)
+            targets = ", ".join(f"{steps[kind]['target']:g}" for kind in kinds)
             yield script, what, peer, ratio, f"{targets} in fp32"
         peaks = [
             min(v for k, v in steps[kind]["peak_ratio"][steps[kind]["ours"]].items() if "bf16" not in k)
             for kind in STEPS
         ]
-        yield "", "peak memory of the four", "the smaller, fp32", " / ".join(f"{peak:.1f}" for peak in peaks), "4"
+        yield "", "peak memory of the four", "the smaller, fp32", ", ".join(f"{peak:.1f}" for peak in peaks), "4"
     cache = result("c7_gradient_cache")
     batches, four = cache["results"], cache["four_micro_batches"]
     direct = [one["of_direct"][one["fastest"]]["median"] for one in batches.values()]
@@ -93,20 +93,20 @@ def training_rows() -> Iterator[Row]:
         "c7_gradient_cache.py",
         what,
         "–",
-        " / ".join(f"{one:.2f}" for one in direct),
+        ", ".join(f"{one:.2f}" for one in direct),
         missed("1.25", max(direct) <= 1.25),
     )
     ours = [four[body]["of_direct"]["median"] for body in ("6x384", "2x128")]
     each = "; ".join("met" if one <= 1.35 else "missed" for one in ours)
     yield "", "four micro-batches, 6 × 384; 2 × 128", "–", "; ".join(f"{one:.2f}" for one in ours), f"1.35, {each}"
     peers = "; ".join(
-        " / ".join(f"{one['ratio'][f'ST cached, 128{low}']['median']:.1f}" for one in batches.values())
+        ", ".join(f"{one['ratio'][f'ST cached, 128{low}']['median']:.1f}" for one in batches.values())
         for low in ("", ", bf16")
     )
     yield "", "cached loss, mini-batches of 128", "sentence-transformers, fp32; bf16", peers, "2 in fp32"
     shapes = result("attention")["results"]
     ratio = "; ".join(
-        " / ".join(
+        ", ".join(
             f"{shapes[one]['training']['ratio'][f'torch {low}']['median']:.1f}"
             for one in ("32 x 72", "32 x 128", "8 x 512")
         )
@@ -158,7 +158,7 @@ def search_rows() -> Iterator[Row]:
         yield script, what, peer, spread(found, name), missed(f"{target}", least(name) >= target)
     sizes = ("10,000", "100,000", "1,000,000", "10,000,000")
     names = [[f"search to faiss tuned, top {depth} of {rows}" for depth in (10, 100, 1000)] for rows in sizes]
-    what, ratios = "10,000 / 100,000 / 1 M / 10 M vectors", " / ".join(spread(found, *some) for some in names)
+    what, ratios = "10,000 / 100,000 / 1 M / 10 M vectors", ", ".join(spread(found, *some) for some in names)
     worst = min(least(name) for some in names for name in some)
     yield "", what, "faiss, same settings", ratios, missed("1", worst >= 1)
     what = f"BM25, top {bm25['depth']} of {bm25['documents']:,} documents, {bm25['queries']:,} queries, two cores"
