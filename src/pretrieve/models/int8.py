@@ -21,7 +21,8 @@ from pretrieve.models.dual_encoder import core
 INPUT, WEIGHT = 172, 95
 #: Tokens that are quantised and multiplied at a time, so that they stay in the cache.
 TOKENS = 512
-TINY = torch.finfo(torch.float32).tiny
+#: Least step, for tokens whose numbers are all the same; greater than what processors take for zero.
+LEAST_STEP = 1e-20
 
 
 class Int8Linear(nn.Module):
@@ -31,7 +32,7 @@ class Int8Linear(nn.Module):
         super().__init__()
         self.weight, self.bias = linear.weight, linear.bias
         weight = linear.weight.detach()
-        self._scales = weight.abs().amax(1).clamp_min(TINY) / WEIGHT
+        self._scales = (weight.abs().amax(1) / WEIGHT).clamp_min(LEAST_STEP)
         whole = (weight / self._scales[:, None]).round()
         self._sums = whole.sum(1) * self._scales
         self._offset = torch.zeros(len(weight)) if linear.bias is None else linear.bias.detach()
@@ -42,7 +43,7 @@ class Int8Linear(nn.Module):
         result = x.new_empty(len(x), len(self.weight))
         for tokens, out in zip(x.split(TOKENS), result.split(TOKENS), strict=True):
             least = tokens.amin(-1, keepdim=True)
-            steps = (tokens.amax(-1, keepdim=True) - least).clamp_min_(TINY) / INPUT
+            steps = ((tokens.amax(-1, keepdim=True) - least) / INPUT).clamp_min_(LEAST_STEP)
             whole = torch.addcmul(0.5 - least / steps, tokens, 1 / steps).to(torch.uint8)
             torch.addcmul(self._offset, least, self._sums, out=out).addcmul_(self._multiply(whole), steps)
         return result
