@@ -210,6 +210,16 @@ def test_where_the_time_of_encoding_goes() -> None:
     assert f"{100 * counted['last layer']:.0f} %" in said
 
 
+def test_documents_in_int8() -> None:
+    sets = json.loads((RESULTS / "c18_int8.json").read_text())["results"]
+    said = page("docs/benchmarks.md")
+    for name, shown in (("scifact", "SciFact"), ("msmarco_mini_dl19", "the DL19 miniature")):
+        loss = sets[name]["loss"]["int8"]
+        text = f"{loss['mean']} [{loss['low']}, {loss['high']}] on {shown}".replace("-", "−")
+        assert text in said
+    assert f"{sets['scifact']['int8_faster_by']['fp32']['median']:.2f} times as fast as fp32" in said
+
+
 def test_cost_against_size() -> None:
     found = json.loads((RESULTS / "c15_size.json").read_text())
     assert max(stage["slope"] for stage in found["growth"].values()) <= 1.0
