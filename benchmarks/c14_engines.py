@@ -11,6 +11,8 @@ The peak is the fastest of torch's and NumPy's products at the shapes of the fee
 in the same rounds; the share is that of each round, and above 1 where an engine's products are faster than both.
 Where the CPU multiplies bf16, ours, BertModel and OpenVINO are measured in bf16, too; ours also with int8 (``pretrieve index``).
 
+The result is ``c14_engines.json`` where the CPU multiplies bf16, else ``c14_engines_fp32.json``.
+
     PRETRIEVE_PEERS=DIR PYTHONPATH=src python benchmarks/c14_engines.py
 
 ``DIR`` has the peers: ``pip install --target DIR onnx onnxscript onnxruntime openvino``.
@@ -315,7 +317,7 @@ def main() -> None:
             rows,
         )
     common.write(
-        "c14_engines",
+        "c14_engines" if cpu_multiplies_bf16() else "c14_engines_fp32",
         args,
         ("torch", "transformers", "numpy", "onnxruntime", "openvino"),
         multiplies_bf16=cpu_multiplies_bf16(),
