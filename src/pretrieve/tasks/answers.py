@@ -73,6 +73,15 @@ def answer_words(text: str) -> list[str]:
     return [word.lower() for word in _WORD.findall(unicodedata.normalize("NFD", text))]
 
 
+def has_answer(answers: Answers, text: str) -> bool:
+    """Whether the text of a passage contains one of the answers.
+
+    >>> has_answer(Answers(["Beyoncé"]), "sung by BEYONCE\\u0301."), has_answer(Answers(["Beyoncé"]), "by Beyonce")
+    (True, False)
+    """
+    return contains(Passages({"": text}), "", answers)
+
+
 class Passages:
     """Texts by document id, each brought to the compared form once, when it is first needed.
 
