@@ -28,6 +28,11 @@ def medians(ratios: Mapping[str, Any], names: tuple[str, ...], digits: int = 1) 
     return ", ".join(f"{ratios[name]['median']:.{digits}f}" for name in names)
 
 
+def least(ratios: Mapping[str, Any], names: tuple[str, ...]) -> float:
+    """The least of their medians."""
+    return min(ratios[name]["median"] for name in names)
+
+
 def spread(values: Mapping[str, float], *names: str) -> str:
     """From the least to the greatest of a summary."""
     ends = [[values[f"{name}, {end}"] for name in names] for end in ("least", "greatest")]
@@ -43,29 +48,36 @@ def data_rows() -> Iterator[Row]:
     tuned = ("datasets.map, tuned, sentences", "datasets.map, tuned")
     parsers = ("wikitextparser, full", "wikitextparser, tuned")
     ratio = medians(wiki["ratio_parse"], parsers)
-    yield "c10_wiki.py", f"wikitext parsing, {wiki['pages']} pages", "wikitextparser, full / tuned", ratio, "5"
+    what, slowest = f"wikitext parsing, {wiki['pages']} pages", least(wiki["ratio_parse"], parsers)
+    yield "c10_wiki.py", what, "wikitextparser, full / tuned", ratio, missed("5", slowest >= 5)
     yield "", "peak memory, dump ten times as long", "–", f"{wiki['memory_growth']:.2f} ×", "flat"
     rate = f"{round(collection['passages_per_cpu_s']['ours'], -4):,}"
     what, peer = (
         f"MS MARCO's `collection.tsv` → Parquet, {rate} passages a second",
         "`datasets` / plain loop without checks",
     )
-    yield "c11_collection.py", what, peer, medians(collection["ratio"], ("datasets", "Python loop")), "200,000 a second"
+    ratio = medians(collection["ratio"], ("datasets", "Python loop"))
+    met = collection["passages_per_cpu_s"]["ours"] >= collection["target"]
+    yield "c11_collection.py", what, peer, ratio, missed(f"{collection['target']:,} a second", met)
     rates = ", ".join(millions(rate) for rate in pairs["pairs_per_cpu_s"].values())
-    yield "c9_tokens_pairs.py", "pairs a second: ICT / BFS / WLP / mixture", "–", rates, "1 M"
+    met = min(pairs["pairs_per_cpu_s"].values()) >= pairs["target_pairs"]
+    yield "c9_tokens_pairs.py", "pairs a second: ICT / BFS / WLP / mixture", "–", rates, missed("1 M", met)
     what, peer = f"tokenise {pairs['passages']:,} passages", "tuned `datasets.map`, with / without sentences"
-    yield "", what, peer, medians(pairs["ratio"], tuned), f"{pairs['target']:g}"
+    met = least(pairs["ratio"], tuned) >= pairs["target"]
+    yield "", what, peer, medians(pairs["ratio"], tuned), missed(f"{pairs['target']:g}", met)
 
 
 def training_rows() -> Iterator[Row]:
     step = result("c1_mlm_step")["results"]
     ratio = "; ".join(medians(step[size]["ratio"], ("HF fp32", "HF bf16")) for size in ("30522", "8192"))
+    bounds = {("30522", "HF fp32"): 8, ("30522", "HF bf16"): 6, ("8192", "HF fp32"): 5, ("8192", "HF bf16"): 3.5}
+    met = all(step[size]["ratio"][name]["median"] >= bound for (size, name), bound in bounds.items())
     yield (
         "c1_mlm_step.py",
         "MLM step, V = 30,522; 8,192",
         "padded `BertForMaskedLM`, fp32 / bf16",
         ratio,
-        "8 / 6; 5 / 3.5",
+        missed("8 / 6; 5 / 3.5", met),
     )
     for size, all_four in ((8192, "Condenser, RetroMAE, DupMAE, SEED-Encoder"), (30522, "the four")):
         steps = result(f"c2_steps_{size}")["results"]
@@ -79,12 +91,14 @@ def training_rows() -> Iterator[Row]:
             )
             script = f"c2_steps.py`, V = {size:,}" if name == "plain" else ""
             targets = ", ".join(f"{steps[kind]['target']:g}" for kind in kinds)
-            yield script, what, peer, ratio, f"{targets} in fp32"
+            met = all(steps[kind]["ratio"][name]["median"] >= steps[kind]["target"] for kind in kinds)
+            yield script, what, peer, ratio, missed(f"{targets} in fp32", met)
         peaks = [
             min(v for k, v in steps[kind]["peak_ratio"][steps[kind]["ours"]].items() if "bf16" not in k)
             for kind in STEPS
         ]
-        yield "", "peak memory of the four", "the smaller, fp32", ", ".join(f"{peak:.1f}" for peak in peaks), "4"
+        text = ", ".join(f"{peak:.1f}" for peak in peaks)
+        yield "", "peak memory of the four", "the smaller, fp32", text, missed("4", min(peaks) >= 4)
     cache = result("c7_gradient_cache")
     batches, four = cache["results"], cache["four_micro_batches"]
     direct = [one["of_direct"][one["fastest"]]["median"] for one in batches.values()]
@@ -99,11 +113,12 @@ def training_rows() -> Iterator[Row]:
     ours = [four[body]["of_direct"]["median"] for body in ("6x384", "2x128")]
     each = "; ".join("met" if one <= 1.35 else "missed" for one in ours)
     yield "", "four micro-batches, 6 × 384; 2 × 128", "–", "; ".join(f"{one:.2f}" for one in ours), f"1.35, {each}"
+    met = all(one["ratio"]["ST cached, 128"]["median"] >= 2 for one in batches.values())
     peers = "; ".join(
         ", ".join(f"{one['ratio'][f'ST cached, 128{low}']['median']:.1f}" for one in batches.values())
         for low in ("", ", bf16")
     )
-    yield "", "cached loss, mini-batches of 128", "sentence-transformers, fp32; bf16", peers, "2 in fp32"
+    yield "", "cached loss, mini-batches of 128", "sentence-transformers, fp32; bf16", peers, missed("2 in fp32", met)
     shapes = result("attention")["results"]
     ratio = "; ".join(
         ", ".join(
@@ -141,7 +156,7 @@ def encoding_rows() -> Iterator[Row]:
     names, peer = ("ours", "ONNX Runtime, int8", "OpenVINO, int8"), "ours in fp32 / int8 of ONNX Runtime / of OpenVINO"
     ratios = "; ".join(medians(one["ratio_int8"], names, 2) for one in plain)
     worst = min(one["ratio_int8"][names[-1]]["median"] for one in plain)
-    yield "", "the same in int8, AVX2 alone", peer, ratios, missed("1.2 by OpenVINO", worst >= 1.2)
+    yield "", "the same in int8, AVX2 alone", peer, ratios, missed("1.2 for OpenVINO", worst >= 1.2)
     for low, ours, some in (("bf16", "ours, bf16", bodies), ("fp32", "ours", plain)):
         shares = [one["share_of_peak"][ours]["median"] for one in some]
         text = "; ".join(f"{one:.2f}" for one in shares)
@@ -150,17 +165,17 @@ def encoding_rows() -> Iterator[Row]:
 
 def search_rows() -> Iterator[Row]:
     found, bm25 = result("c4_search")["summary"], result("c6_bm25")
-    least = lambda name: found[f"{name}, least"]
+    lowest = lambda name: found[f"{name}, least"]
     for script, what, peer, name, target in (
         ("c4_search.py", "exact first pass (`top_k`)", "faiss, default settings", "top_k to faiss default", 20),
         ("", "the same", "faiss, same settings", "top_k to faiss tuned", 1),
         ("", "whole search, one query", "faiss, default settings", "search to faiss default, one query", 1),
     ):
-        yield script, what, peer, spread(found, name), missed(f"{target}", least(name) >= target)
+        yield script, what, peer, spread(found, name), missed(f"{target}", lowest(name) >= target)
     sizes = ("10,000", "100,000", "1,000,000", "10,000,000")
     names = [[f"search to faiss tuned, top {depth} of {rows}" for depth in (10, 100, 1000)] for rows in sizes]
     what, ratios = "10,000 / 100,000 / 1 M / 10 M vectors", ", ".join(spread(found, *some) for some in names)
-    worst = min(least(name) for some in names for name in some)
+    worst = min(lowest(name) for some in names for name in some)
     yield "", what, "faiss, same settings", ratios, missed("1", worst >= 1)
     what = f"BM25, top {bm25['depth']} of {bm25['documents']:,} documents, {bm25['queries']:,} queries, two cores"
     ratio = bm25["elapsed_ratio"]["LuceneSearcher, a loop"]["median"]

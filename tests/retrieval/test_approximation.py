@@ -35,6 +35,22 @@ def run_of(*lists):
     )
 
 
+def asked_of(index, *given, **more):
+    """A function of ``k_factor``: how many rows a search asks of the index."""
+
+    def asked(factor: int) -> int:
+        wanted = []
+
+        def search_of(vectors, k):
+            wanted.append(k)
+            return index.search(vectors, k)
+
+        search_index(SimpleNamespace(ntotal=index.ntotal, d=index.d, search=search_of), *given, **more, k_factor=factor)
+        return wanted[0]
+
+    return asked
+
+
 @pytest.mark.parametrize("options", INDEXES, ids=lambda o: o["kind"])
 @pytest.mark.parametrize("kind", ["random", "integers"])
 def test_what_is_found_has_its_exact_score_and_place(tmp_path, monkeypatch, options, kind):
@@ -88,6 +104,8 @@ def test_more_effort_finds_more(tmp_path):
         recall_at(search_index(index, scorer, ids, 10, k_factor=factor), exact, 10).mean() for factor in (1, 2, 150)
     ]
     assert shares[0] < shares[1] < shares[2] == 1
+    asked = asked_of(index, scorer, ids, 10)
+    assert asked(1) == 10 + MARGIN and asked(2) == 20 + MARGIN
 
 
 def test_a_document_of_windows_is_scored_by_its_best_one(tmp_path):
@@ -99,12 +117,8 @@ def test_a_document_of_windows_is_scored_by_its_best_one(tmp_path):
     exact = search_maxp(DenseScorer(reader, queries), documents, ids, 150)
     for mine, best in zip(hits(run), hits(exact), strict=True):
         assert set(mine) <= set(best) and mine == sorted(mine)
-    asked: list[int] = []
-    asking = SimpleNamespace(
-        ntotal=600, d=16, search=lambda vectors, k: asked.append(k) or (None, np.zeros((len(vectors), 1), np.int64))
-    )
-    search_index(asking, DenseScorer(reader, queries), ids, 20, documents=documents, k_factor=3)
-    assert asked == [20 * 4 * 3 + MARGIN]  # four windows a document
+    asked = asked_of(index, DenseScorer(reader, queries), ids, 20, documents=documents)
+    assert asked(1) == 20 * 4 + MARGIN and asked(3) == 20 * 4 * 3 + MARGIN  # four windows a document
     assert 0.2 < recall_at(run, exact, 20).mean() < 1
     set_search(index, {"probes": 30})
     whole = search_index(index, DenseScorer(reader, queries), ids, 20, documents=documents, k_factor=8)
