@@ -154,6 +154,13 @@ def test_documents_in_int8_have_nearly_the_same_vectors(model: Path, corpus: Pat
     assert (pretrieve.load(model, int8=True).encode_queries(QUESTIONS) == queries).all()
 
 
+def test_a_model_that_cannot_be_used_is_found_before_the_documents_are_read(model: Path, tmp_path: Path) -> None:
+    documents = iter([("a", "", "an anchor")])
+    with pytest.raises(ConfigError, match="precision 'fp61' is not allowed"):
+        pretrieve.index_documents(tmp_path / "index", documents, model, precision="fp61")
+    assert len(list(documents)) == 1 and not list(tmp_path.iterdir())
+
+
 def test_hits_have_their_texts(hybrid: Path) -> None:
     shown, index = {doc_id: (title, text) for doc_id, title, text in documents()}, pretrieve.load_index(hybrid)
     found, run = index.search(QUESTIONS, top=60), index.rank(QUESTIONS, 60)

@@ -29,7 +29,7 @@ from pretrieve.retrieval.deployment import (
     write_vectors,
 )
 from pretrieve.retrieval.document_table import DocumentTable, write_documents
-from pretrieve.retrieval.retriever import load
+from pretrieve.retrieval.retriever import Retriever, load
 from pretrieve.training.device import choose_device
 
 #: Documents that are encoded at a time, and that tell the language.
@@ -70,6 +70,8 @@ def index_documents(
     if model is not None and out.resolve() == model.resolve():
         raise ConfigError(f"{out}: is the model's own directory; give the new index another one.")
     settings = _settings(model, kind)
+    # Before the documents are read: what is wrong with a model is said at once.
+    retriever = _load(model, precision) if settings.uses_dense and model is not None else None
     with deploying(out, settings) as building:
         write_documents(building, documents)
         table = DocumentTable(building)
@@ -79,9 +81,9 @@ def index_documents(
                 stems = language_of(islice(table.texts(), SAMPLE)).code
                 print(f"language of the documents: {stems}", file=sys.stderr)
             bm25.build_index(zip(table.ids, table.texts(), strict=True), building / BM25, threads, stems)
-        if settings.uses_dense:
+        if retriever is not None and model is not None:
             _copy_model(model, building)
-            write_vectors(building, _encoded(building, table, precision, threads))
+            write_vectors(building, _encoded(retriever, table, threads))
         else:
             write_bm25_card(building, settings)
     return settings
@@ -107,11 +109,14 @@ def _copy_model(model: Path, out: Path) -> None:
     shutil.copytree(model, out, ignore=left_out, dirs_exist_ok=True)
 
 
-def _encoded(model: Path, table: DocumentTable, precision: str, threads: int) -> Iterator[np.ndarray]:
-    """The vectors of the documents, block by block, each computed by one thread as the workflow does."""
+def _load(model: Path, precision: str) -> Retriever:
     int8 = precision == "int8"
     device = choose_device("fp32" if int8 else precision)
-    retriever = replace(load(model, device=str(device.device), int8=int8), device=device)
+    return replace(load(model, device=str(device.device), int8=int8), device=device)
+
+
+def _encoded(retriever: Retriever, table: DocumentTable, threads: int) -> Iterator[np.ndarray]:
+    """The vectors of the documents, block by block, each computed by one thread as the workflow does."""
     texts = table.texts()
     blocks = iter(lambda: list(islice(texts, BLOCK)), [])
     # Whole blocks side by side: two threads inside a matrix product are 1.4 times as fast as one, and two blocks 1.9 times.
