@@ -8,6 +8,7 @@ import sys
 import time
 from functools import partial
 from itertools import product
+from pathlib import Path
 
 from pretrieve.workflow import my_corpus, my_corpus_rows
 from pretrieve.base import code_folder, paths
@@ -38,7 +39,7 @@ from pretrieve.workflow.rule_models import (
 from pretrieve.workflow.rule_scores import ScoreRules
 from pretrieve.workflow.cluster import Site
 from pretrieve.workflow.scales import of_one_scale
-from pretrieve.workflow.stage_code import stage_code
+from pretrieve.workflow.stage_code import remember, stage_code
 from pretrieve.benchmarks import readers as dataset_formats
 from pretrieve.operations.estimate.run_size import SeedJobs, check_run_size
 from pretrieve.workflow.plan import Plan, as_argument
@@ -54,6 +55,7 @@ container: os.environ.get("PRETRIEVE_CONTAINER", "containers/pretrieve.sif")
 
 
 STARTED = int(time.time())
+remember(Path(".snakemake/pretrieve-code.json"))
 # A job on a cluster reads the rules again, in the environment of the Snakemake that submitted it.
 FIRST = os.environ.setdefault("PRETRIEVE_RUN", str(os.getpid())) == str(os.getpid())
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -19,10 +18,9 @@ from tiny_science import change_config, write_config, write_raw_files
 
 
 @pytest.fixture(scope="session")
-def fault_folders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    folder = tmp_path_factory.mktemp("faults")
-    yield folder
-    shutil.rmtree(folder)
+def fault_folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the copies of this process are."""
+    return tmp_path_factory.mktemp("faults")
 
 
 @pytest.fixture(scope="session")
@@ -37,15 +35,18 @@ def untouched(fault_folders: Path) -> Workflow:
 
 
 @pytest.fixture(scope="session")
-def undisturbed(untouched: Workflow, fault_folders: Path) -> Workflow:
+def undisturbed(made_once, untouched: Workflow) -> Workflow:
     """``make tables`` to its end, in a folder with an odd name, without a home. Tests change nothing in it."""
-    workflow = clone(untouched, fault_folders / ODD)
-    ended = subprocess.run(
-        ["make", "tables"], cwd=workflow.folder, env=homeless(), capture_output=True, text=True, timeout=2 * TIMEOUT
-    )
-    (workflow.folder / "printed.txt").write_text(ended.stdout + ended.stderr)
-    assert ended.returncode == 0, ended.stdout + ended.stderr
-    return workflow
+
+    def make(folder: Path) -> None:
+        clone(untouched, folder)
+        ended = subprocess.run(
+            ["make", "tables"], cwd=folder, env=homeless(), capture_output=True, text=True, timeout=2 * TIMEOUT
+        )
+        (folder / "printed.txt").write_text(ended.stdout + ended.stderr)
+        assert ended.returncode == 0, ended.stdout + ended.stderr
+
+    return Workflow(made_once(ODD, make))
 
 
 @pytest.fixture

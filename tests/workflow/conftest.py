@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,11 +10,9 @@ from tiny_science import CHAINS, write_config, write_raw_files
 
 
 @pytest.fixture(scope="session")
-def folders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Where all copies are; removed at the end, for a miniature run has a hundred files."""
-    folder = tmp_path_factory.mktemp("workflow")
-    yield folder
-    shutil.rmtree(folder)
+def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the copies of this process are."""
+    return tmp_path_factory.mktemp("workflow")
 
 
 @pytest.fixture(scope="session")
@@ -34,35 +30,32 @@ def unstarted(folders: Path) -> Workflow:
     return workflow
 
 
-@pytest.fixture(scope="session")
-def finished(folders: Path, unstarted: Workflow) -> Workflow:
-    """The miniature after one whole run. Tests change nothing in it, but copy it."""
-    workflow = clone(unstarted, folders / "finished")
-    ended = workflow.run("--cores", "2")
+def run_to_the_end(begun: Workflow, folder: Path, *targets: str) -> None:
+    ended = clone(begun, folder).run("--cores", "2", *targets)
     assert ended.code == 0, ended.text
-    return workflow
 
 
 @pytest.fixture(scope="session")
-def chained(finished: Workflow, folders: Path) -> Workflow:
+def finished(made_once, unstarted: Workflow) -> Workflow:
+    """The miniature after one whole run. Tests change nothing in it, but copy it."""
+    return Workflow(made_once("finished", lambda folder: run_to_the_end(unstarted, folder)))
+
+
+@pytest.fixture(scope="session")
+def chained(made_once, finished: Workflow) -> Workflow:
     """The finished miniature with the scores of CHAINS and an export. Tests change nothing in it."""
-    workflow = clone(finished, folders / "chained")
     metrics = [f"results/demo/metrics/{name}/seed1.json" for name in CHAINS]
     exported = f"results/demo/exports/{CHAINS[0]}/seed1/modules.json"
-    ended = workflow.run("--cores", "2", *metrics, exported)
-    assert ended.code == 0, ended.text
-    return workflow
+    return Workflow(made_once("chained", lambda folder: run_to_the_end(finished, folder, *metrics, exported)))
 
 
 @pytest.fixture
-def cold(unstarted: Workflow, tmp_path: Path) -> Iterator[Workflow]:
+def cold(unstarted: Workflow, tmp_path: Path) -> Workflow:
     """A miniature of the test's own, not run yet."""
-    yield clone(unstarted, tmp_path / "cold")
-    shutil.rmtree(tmp_path / "cold")
+    return clone(unstarted, tmp_path / "cold")
 
 
 @pytest.fixture
-def warm(finished: Workflow, tmp_path: Path) -> Iterator[Workflow]:
+def warm(finished: Workflow, tmp_path: Path) -> Workflow:
     """A finished miniature of the test's own."""
-    yield clone(finished, tmp_path / "warm")
-    shutil.rmtree(tmp_path / "warm")
+    return clone(finished, tmp_path / "warm")

@@ -204,6 +204,32 @@ def test_vectors_know_nothing_of_the_search():
     assert not [name for name in behind if name.startswith("pretrieve.evaluation") or "search" in name]
 
 
+#: Prints the code of a stage and how many modules were read for it.
+READS = """
+import ast, sys
+from pathlib import Path
+from pretrieve.workflow import stage_code
+parse, read = ast.parse, []
+ast.parse = lambda content: read.append(content) or parse(content)
+stage_code.remember(Path(sys.argv[1]))
+print(stage_code.stage_code("mine.py"), len(read))
+"""
+
+
+def test_a_module_is_read_once_by_all_calls_of_snakemake(program, tmp_path):
+    """And again where what was kept is damaged, or was kept by other code; the words are the same."""
+    kept = tmp_path / "code.json"
+    code, read = program("-c", READS, kept).stdout.split()
+    assert int(read) > 50
+    assert program("-c", READS, kept).stdout.split() == [code, "0"]
+    whole = json.loads(kept.read_text())
+    for damaged in ("", "[]", json.dumps(whole | {"reader": "another"}), json.dumps({**whole, "sources": [1]})):
+        kept.write_text(damaged)
+        assert program("-c", READS, kept).stdout.split() == [code, read]
+        assert json.loads(kept.read_text()) == whole
+    assert program("-c", READS, "/dev/null/code.json").stdout.split() == [code, read], "a folder that cannot be written"
+
+
 def test_a_new_way_of_scoring_trains_nothing(warm):
     """The job that trains a family scores it; it runs again for its scores, and leaves its models as they are."""
     retrievers = warm.folder / "results/demo/retrievers"

@@ -10,12 +10,16 @@ reads it.
 from __future__ import annotations
 
 import ast
+import atexit
 import hashlib
+import json
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from pretrieve.base.errors import ConfigError
+from pretrieve.base.errors import ConfigError, DataError
+from pretrieve.base.files import write_json
 
 #: The folder that the package is in, wherever it is installed, and the programs of a checkout.
 ROOT = Path(__file__).resolve().parents[2]
@@ -41,10 +45,35 @@ NO_RESULT = {
 
 
 class Source(NamedTuple):
-    """A module as far as results depend on it: ``digest`` of its code, and the project's modules that it ``imports``."""
+    """A module as far as results depend on it: ``digest`` of its code, and what of the project it ``imports``: modules, and
+    names in them."""
 
     digest: str
-    imports: tuple[str, ...]
+    imports: list[str]
+
+
+#: SHA-256 of a file's bytes → its source, as this call or an earlier one has read it.
+_READ: dict[str, Source] = {}
+
+
+def remember(file: Path) -> None:
+    """Take what earlier calls have read from ``file``, and write there what this one reads: a fifth of a dry run of the demo
+    is reading modules. It goes by the bytes of the modules, and of this one."""
+    file = file.absolute()
+    reader = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()
+    try:
+        kept = json.loads(file.read_bytes())
+        _READ.update({key: Source(*source) for key, source in kept["sources"].items() if kept["reader"] == reader})
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        pass  # none yet, or damaged: all are read
+    before = len(_READ)
+
+    def write() -> None:
+        if len(_READ) > before:
+            with suppress(OSError, DataError):  # a folder that cannot be written
+                write_json(file, {"reader": reader, "sources": _READ})
+
+    atexit.register(write)
 
 
 def file_of(module: str) -> Path | None:
@@ -62,13 +91,16 @@ def _source(module: str) -> Source:
         raise ConfigError(
             f"{module}: no such module, and a registry names it; write src/{module.replace('.', '/')}.py."
         )
-    tree = ast.parse(file.read_bytes())
-    found: set[str] = set()
-    words: list[str] = []
-    _add_words(words, tree, found)
-    own = (name for name in found if name.split(".")[0] == "pretrieve")
-    known = (name for name in own if name not in NO_RESULT and file_of(name) is not None)
-    return Source(hashlib.sha256(" ".join(words).encode()).hexdigest(), tuple(sorted(known)))
+    content = file.read_bytes()
+    key = hashlib.sha256(content).hexdigest()
+    if key not in _READ:
+        found: set[str] = set()
+        words: list[str] = []
+        _add_words(words, ast.parse(content), found)
+        own = sorted(name for name in found if name.split(".")[0] == "pretrieve")
+        _READ[key] = Source(hashlib.sha256(" ".join(words).encode()).hexdigest(), own)
+    digest, names = _READ[key]
+    return Source(digest, [name for name in names if name not in NO_RESULT and file_of(name) is not None])
 
 
 def _add_words(words: list[str], node: object, imports: set[str]) -> None:
