@@ -10,7 +10,7 @@ from __future__ import annotations
 import pytest
 
 from pretrieve.reporting.tables.filling import Line
-from pretrieve.reporting.tables.head_rows import head_rows
+from pretrieve.reporting.tables.heads import head_rows
 from pretrieve.reporting.tables.shading import explain_cells, interval_of, shade_of
 
 FIELDS = dict.fromkeys(Line._fields, "") | {"measured": "0.5000", "low": "0.2500", "high": "0.7500", "n_seeds": "1"}

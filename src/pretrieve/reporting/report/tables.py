@@ -8,7 +8,7 @@ from typing import Any
 
 from pretrieve.references.tables import TEXT, Table, parse_number
 from pretrieve.reporting.tables.filling import MEASURED, Line, count_statuses
-from pretrieve.reporting.tables.head_rows import Head, head_rows
+from pretrieve.reporting.tables.heads import Head, head_rows
 from pretrieve.reporting.tables.layout import Page, Shown, make_page
 from pretrieve.reporting.tables.render import is_aside
 from pretrieve.reporting.tables.results import Setting

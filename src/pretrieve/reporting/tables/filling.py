@@ -14,9 +14,8 @@ from pretrieve.references.cases import RECIPROCAL_RANK
 from pretrieve.references.tables import ROW_SEPARATOR, UNITS, Cell, Table
 from pretrieve.reporting.tables.case_studies import CaseStudies
 from pretrieve.reporting.tables.comparisons import against_baseline, against_bm25, per_query_mean, query_interval
-from pretrieve.reporting.tables.results import Cost, ResultFiles, Setting
+from pretrieve.reporting.tables.results import Cost, ResultFiles, Setting, negatives_note, training_examples
 from pretrieve.reporting.tables.rows import read_rows, write_rows
-from pretrieve.reporting.tables.training_sizes import negatives_note, training_examples
 
 #: Words for a cell with a measured value. ``unpublished`` is a value at paper scale with nothing to compare it with.
 MEASURED = ("match", "close", "higher", "lower", "scale-differs", "unpublished")

@@ -13,8 +13,7 @@ import numpy as np
 from pretrieve.base import paths
 from pretrieve.base.errors import DataError
 from pretrieve.evaluation.significance import Estimate, crossed_draws, query_variance, simultaneous_tail
-from pretrieve.reporting.tables.results import Cost, ResultFiles
-from pretrieve.reporting.tables.training_sizes import negatives_note
+from pretrieve.reporting.tables.results import Cost, ResultFiles, negatives_note
 
 #: Kinds of rows that are trained here, and of rows whose score is that of one dense retriever.
 TRAINED = ("fine-tuned", "continued", "scratch")

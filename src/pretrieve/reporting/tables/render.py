@@ -8,7 +8,7 @@ from dataclasses import replace
 from pretrieve.references.tables import Table
 from pretrieve.reporting.fill_template import fill_template
 from pretrieve.reporting.tables.filling import Line
-from pretrieve.reporting.tables.head_rows import head_rows
+from pretrieve.reporting.tables.heads import head_rows
 from pretrieve.reporting.tables.layout import Page, Row, Shown, head_spans, make_page
 from pretrieve.reporting.tables.legend import CHANCE
 from pretrieve.reporting.tables.outside_text import to_markdown_text
