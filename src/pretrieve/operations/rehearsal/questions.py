@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from pretrieve.operations.rehearsal.world import BUILDINGS, Building, asked
+from pretrieve.operations.rehearsal.world import BUILDINGS, Building, asked, to_json_lines
 
 #: Data set of MultiReQA → its name in the ids of candidates.
 MULTIREQA = {
@@ -55,7 +55,7 @@ def natural_questions() -> bytes:
                 "annotations": [annotation],
             }
         )
-    return _json_lines(lines)
+    return to_json_lines(lines)
 
 
 def mrqa(split: str) -> bytes:
@@ -68,7 +68,7 @@ def mrqa(split: str) -> bytes:
         question = {"qid": _qid(b), "question": b.question(split), "detected_answers": [span], "answers": [answer]}
         return {"context": b.text, "qas": [question]}
 
-    return _json_lines([{"header": {"dataset": "made", "split": split}}, *map(line, asked(split))])
+    return to_json_lines([{"header": {"dataset": "made", "split": split}}, *map(line, asked(split))])
 
 
 def candidates(split: str, name: str) -> bytes:
@@ -81,7 +81,7 @@ def candidates(split: str, name: str) -> bytes:
             end = begin + len(sentence)
             lines.append({"candidate_id": f"{name}_{_qid(b)}/_{number}", "response_start": begin, "response_end": end})
             begin = end
-    return _json_lines(lines)
+    return to_json_lines(lines)
 
 
 def fanoutqa() -> bytes:
@@ -112,10 +112,6 @@ def fanoutqa() -> bytes:
 
 def _qid(building: Building) -> str:
     return f"{building.number:032x}"
-
-
-def _json_lines(records: list[dict[str, Any]]) -> bytes:
-    return "".join(json.dumps(record) + "\n" for record in records).encode()
 
 
 FORMS: dict[str, Callable[[], bytes]] = {

@@ -7,11 +7,10 @@ Layouts: :mod:`pretrieve.benchmarks.official.msmarco`, :mod:`pretrieve.benchmark
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Callable
 
 from pretrieve.benchmarks.official.beir import SETS
-from pretrieve.operations.rehearsal.world import BUILDINGS, SPLITS, Building, asked, others
+from pretrieve.operations.rehearsal.world import BUILDINGS, SPLITS, Building, asked, others, to_json_lines, to_lines
 
 #: First query id of a split in MS MARCO's files.
 _FIRST = {"train": 1000, "dev": 2000, "test": 3000}
@@ -20,17 +19,9 @@ _CLOSED = ("bioasq", "signal1m", "trec-news", "robust04")
 BEIR = [name.replace("/", "-") for name in SETS if name != "msmarco" and name not in _CLOSED]
 
 
-def _lines(rows: Iterable[Iterable[object]], separator: str = "\t") -> bytes:
-    return "".join(separator.join(map(str, row)) + "\n" for row in rows).encode()
-
-
-def _json_lines(records: Iterable[Any]) -> bytes:
-    return "".join(json.dumps(record) + "\n" for record in records).encode()
-
-
 def queries(split: str) -> bytes:
     """``queries.*.tsv``: query id, text."""
-    return _lines((_FIRST[split] + b.number, b.question(split)) for b in asked(split))
+    return to_lines((_FIRST[split] + b.number, b.question(split)) for b in asked(split))
 
 
 def judgements(split: str, document: Callable[[Building], str], graded: bool = False) -> bytes:
@@ -41,7 +32,7 @@ def judgements(split: str, document: Callable[[Building], str], graded: bool = F
         rows.append((query, "Q0" if graded else 0, document(building), 3 if graded else 1))
         if graded:
             rows += [(query, "Q0", document(other), grade) for grade, other in enumerate(others(building, 2))]
-    return _lines(rows, " " if graded else "\t")
+    return to_lines(rows, " " if graded else "\t")
 
 
 def _passage(building: Building) -> str:
@@ -54,17 +45,17 @@ def _document(building: Building) -> str:
 
 def documents() -> bytes:
     """``msmarco-docs.tsv``: id, url, title, body."""
-    return _lines((_document(b), f"https://example.org/{b.number}", b.title, b.text) for b in BUILDINGS)
+    return to_lines((_document(b), f"https://example.org/{b.number}", b.title, b.text) for b in BUILDINGS)
 
 
 def beir_corpus() -> bytes:
     """``corpus.jsonl``."""
-    return _json_lines({"_id": f"d{b.number}", "title": b.title, "text": b.text, "metadata": {}} for b in BUILDINGS)
+    return to_json_lines({"_id": f"d{b.number}", "title": b.title, "text": b.text, "metadata": {}} for b in BUILDINGS)
 
 
 def beir_queries() -> bytes:
     """``queries.jsonl``: of all splits."""
-    return _json_lines(
+    return to_json_lines(
         {"_id": f"{split}{b.number}", "text": b.question(split), "metadata": {}}
         for split in SPLITS
         for b in asked(split)
@@ -74,12 +65,12 @@ def beir_queries() -> bytes:
 def beir_judgements(split: str) -> bytes:
     """``qrels/*.tsv``, with its header."""
     rows = [(f"{split}{b.number}", f"d{b.number}", 1) for b in asked(split)]
-    return _lines([("query-id", "corpus-id", "score"), *rows])
+    return to_lines([("query-id", "corpus-id", "score"), *rows])
 
 
 def wikipedia_passages() -> bytes:
     """``psgs_w100.tsv``: header, id from 1, quoted text, title."""
-    return _lines([("id", "text", "title"), *((b.number + 1, f'"{b.text}"', b.title) for b in BUILDINGS)])
+    return to_lines([("id", "text", "title"), *((b.number + 1, f'"{b.text}"', b.title) for b in BUILDINGS)])
 
 
 def training_file(split: str, id_key: str) -> bytes:
@@ -103,13 +94,13 @@ def training_file(split: str, id_key: str) -> bytes:
 
 def answers_file(split: str) -> bytes:
     """``*.qa.csv``: question, list of answers as Python writes it."""
-    return _lines((b.question(split).lower().rstrip("?"), [b.answer(split)]) for b in asked(split))
+    return to_lines((b.question(split).lower().rstrip("?"), [b.answer(split)]) for b in asked(split))
 
 
 FORMS: dict[str, Callable[[], bytes]] = {
-    "msmarco-collection": lambda: _lines((b.number, b.text) for b in BUILDINGS),
-    "msmarco-titled-passages": lambda: _lines((b.number, b.text) for b in BUILDINGS),
-    "msmarco-titled-titles": lambda: _lines((b.number, b.title) for b in BUILDINGS),
+    "msmarco-collection": lambda: to_lines((b.number, b.text) for b in BUILDINGS),
+    "msmarco-titled-passages": lambda: to_lines((b.number, b.text) for b in BUILDINGS),
+    "msmarco-titled-titles": lambda: to_lines((b.number, b.title) for b in BUILDINGS),
     "msmarco-queries-train": lambda: queries("train"),
     "msmarco-qrels-train": lambda: judgements("train", _passage),
     "msmarco-queries-dev-small": lambda: queries("dev"),
