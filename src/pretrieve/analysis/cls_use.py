@@ -52,10 +52,8 @@ def measure(directory: Path, store: TokenStore, device: torch.device, texts: int
 
     texts: how many, in whole batches of which there is at least one; seed: of their order and masks.
 
-    Raises
-    ------
-    DataError
-        when the encoder was made with an objective that has no decoder on [CLS], or not with this store's vocabulary.
+    Raises DataError when the encoder was made with an objective that has no decoder on [CLS], or not with this store's
+    vocabulary.
     """
     saved = read_encoder(directory)
     options = saved.about.get("objective", {})

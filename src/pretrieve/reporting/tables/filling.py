@@ -86,10 +86,7 @@ def fill_table(table: Table, setting: Setting) -> list[Line]:
     measured value below paper scale. Costs are of all stages behind the score, mean over seeds; stages shared with
     other systems (the pre-training) count in full for each. A cell with a missing file is ``failed`` and says which.
 
-    Raises
-    ------
-    DataError
-        when a file that exists is damaged, lacks a key, or two runs to be compared have different queries.
+    Raises DataError when a file that exists is damaged, lacks a key, or two runs to be compared have different queries.
     """
     files = ResultFiles()
     cases = _case_studies(table, setting, files)

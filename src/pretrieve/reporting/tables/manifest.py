@@ -45,10 +45,7 @@ def make_manifest(
     ``lock`` is the lock file of the Python environment, ``sources`` the files (data, or lists of data with their
     checksums) that the results rest on. ``cost`` counts a stage that several cells share once, unlike the cells.
 
-    Raises
-    ------
-    DataError
-        when ``lock`` or one of ``sources`` does not exist.
+    Raises DataError when ``lock`` or one of ``sources`` does not exist.
     """
     return {
         "paper": table.paper,

@@ -140,10 +140,7 @@ def read_rows(request: Mapping[str, Any], weights: Mapping[str, Any], speed: Map
 
     weights: what my_corpus_hybrids.py wrote; speed: what my_corpus_speed.py wrote.
 
-    Raises
-    ------
-    DataError
-        when a file is missing or damaged, or two rows have other queries.
+    Raises DataError when a file is missing or damaged, or two rows have other queries.
     """
     files, metric = ResultFiles(), request["metrics"][0]
     kinds = {entry["system"]: entry["kind"] for entry in request["rows"]}
