@@ -210,11 +210,9 @@ class _Measurer:
         return self._maps[key]
 
     def _separation(self, panel: Panel, series: Series) -> dict[str, Found]:
-        def of_seed(measure: Measure, seed: int) -> float:
-            return maps.separation(*self._map(measure, seed, series.space))
-
         found = {
-            x: self._try(measure, lambda seed, m=measure: of_seed(m, seed)) for x, measure in series.points.items()
+            x: self._try(measure, lambda seed, m=measure: maps.separation(*self._map(m, seed, series.space)))
+            for x, measure in series.points.items()
         }
         # With as many answers as questions, half of the neighbours of a point that lies anywhere are of its kind.
         return {x: point._replace(chance=0.5) for x, point in found.items()}

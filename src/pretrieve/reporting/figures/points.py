@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from pretrieve.reporting.tables.filling import MEASURED, UNMEASURED
+from pretrieve.reporting.tables.filling import MEASURED
 from pretrieve.reporting.tables.rows import read_rows, write_rows
 
 #: Behind the name of a series: points that the paper states at an x that was not measured.
@@ -59,9 +58,3 @@ def write_points(path: Path | str, points: Sequence[Point]) -> None:
 def read_points(path: Path | str) -> list[Point]:
     """Read a CSV that :func:`write_points` wrote. Raises DataError when it has other columns or a broken line."""
     return read_rows(path, Point, "figure")
-
-
-def count_points(points: Sequence[Point]) -> dict[str, int]:
-    """Number of points in each of ``measured``, ``quoted``, ``not-run`` and ``failed``."""
-    counts = Counter("measured" if is_measured(point) else point.status for point in points)
-    return {word: counts.pop(word, 0) for word in ("measured", *UNMEASURED)}

@@ -21,6 +21,7 @@ from pretrieve.evaluation.significance import crossed_estimate
 from pretrieve.references.figures import Measure, Series
 from pretrieve.reporting.figures.found import Found, NotMeasured, metrics_of, scores_beyond, there
 from pretrieve.reporting.figures.points import NOT_AHEAD
+from pretrieve.reporting.figures.scores import matrix_of
 from pretrieve.reporting.tables.results import ResultFiles, Setting
 from pretrieve.workflow.figure_inputs import trained_since
 
@@ -105,7 +106,7 @@ class TokenCurves:
                     f"{path}: {len(row or ())} queries have {metric}, and {len(rows[0] or ())} in {files[0]}; expected the same. "
                     "Evaluate again."
                 )
-        return np.array([[row[query] for query in sorted(row)] for row in rows])
+        return matrix_of(rows)
 
     def _base(self, measure: Measure) -> str:
         encoder = paths.parse_system(measure.system).encoder

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from statistics import fmean, stdev
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pretrieve.base.errors import DataError
 from pretrieve.evaluation.significance import holm
@@ -292,7 +292,7 @@ def read_lines(path: Path | str) -> list[Line]:
     return read_rows(path, Line, "table")
 
 
-def count_statuses(lines: Sequence[Line]) -> dict[str, int]:
-    """Number of cells in each of ``measured``, ``quoted``, ``not-run`` and ``failed``."""
+def count_statuses(lines: Sequence[Any]) -> dict[str, int]:
+    """Number of cells of a table, or of points of a figure, in each of ``measured``, ``quoted``, ``not-run`` and ``failed``."""
     counts = Counter("measured" if line.status in MEASURED else line.status for line in lines)
     return {word: counts.pop(word, 0) for word in ("measured", *UNMEASURED)}
