@@ -71,12 +71,7 @@ def measure(directory: Path, store: TokenStore, device: torch.device, texts: int
 
 
 def _losses(
-    body: Transformer,
-    directory: Path,
-    options: dict,
-    store: TokenStore,
-    device: torch.device,
-    drawn: tuple[int, int],
+    body: Transformer, directory: Path, options: dict, store: TokenStore, device: torch.device, drawn: tuple[int, int]
 ) -> list[float]:
     """The decoder's loss of each batch, with that body and the heads of the directory."""
     texts, seed = drawn

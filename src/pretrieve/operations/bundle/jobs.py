@@ -70,8 +70,8 @@ class Call:
         """The only word of an option."""
         return next(iter(self.options.get(name, ())), default)
 
-    def json(self, name: str, default: str = "{}") -> Any:
-        return json.loads(self.one(name, default))
+    def json(self, name: str) -> Any:
+        return json.loads(self.one(name, "{}"))
 
     def words(self) -> list[str]:
         """The words of a command line."""

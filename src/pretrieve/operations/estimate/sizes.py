@@ -34,17 +34,7 @@ from pretrieve.workflow.plan import Plan
 from pretrieve.workflow.scales import articles_of
 
 COUNTS = code_file("resources/counts.tsv")
-NUMBERS = (
-    "documents",
-    "document_tokens",
-    "queries",
-    "query_tokens",
-    "train",
-    "test",
-    "texts",
-    "articles",
-    "sentences",
-)
+NUMBERS = ("documents", "document_tokens", "queries", "query_tokens", "train", "test", "texts", "articles", "sentences")
 #: Of a guess: bytes of plain text for a word piece, word pieces of a document, how much larger compressed text is.
 BYTES_PER_TOKEN, TOKENS_PER_DOCUMENT, UNPACKED = 5, 100, 3
 PACKED = (".gz", ".bz2", ".zip", ".tgz", ".xz", ".zst")

@@ -32,15 +32,7 @@ from pretrieve.operations.publish.pages import (
     readme_section,
     results_page,
 )
-from pretrieve.operations.publish.places import (
-    PUBLICATION,
-    SCALES,
-    new_place,
-    newest,
-    publications,
-    scale_of,
-    table_of,
-)
+from pretrieve.operations.publish.places import PUBLICATION, SCALES, new_place, newest, publications, scale_of, table_of
 from pretrieve.reporting.claims.claims import load_claims
 from pretrieve.reporting.claims.ledger import Finding
 from pretrieve.reporting.report.status import configured, split_name

@@ -22,12 +22,12 @@ MULTIREQA = {
 }
 
 
-def squad(split: str = "train") -> bytes:
+def squad() -> bytes:
     """SQuAD v1.1: an article for each building, a paragraph with a question."""
     articles = []
-    for b in asked(split):
-        answer = {"text": b.answer(split), "answer_start": b.text.index(b.answer(split))}
-        question = {"id": f"{split}{b.number:08x}", "question": b.question(split), "answers": [answer]}
+    for b in BUILDINGS:
+        answer = {"text": b.maker, "answer_start": b.text.index(b.maker)}
+        question = {"id": f"train{b.number:08x}", "question": b.question("train"), "answers": [answer]}
         articles.append({"title": b.title, "paragraphs": [{"context": b.text, "qas": [question]}]})
     return json.dumps({"version": "1.1", "data": articles}).encode()
 

@@ -15,14 +15,7 @@ from matplotlib.lines import Line2D
 
 from pretrieve.references.figures import Panel, Series
 from pretrieve.references.palette import METHODS, Look
-from pretrieve.reporting.figures.ground import (
-    CHANCE_LEVEL,
-    chance_lines,
-    is_far,
-    is_relative,
-    levels_of,
-    set_limits,
-)
+from pretrieve.reporting.figures.ground import CHANCE_LEVEL, chance_lines, is_far, is_relative, levels_of, set_limits
 from pretrieve.reporting.figures.points import AS_PUBLISHED, Point, is_measured
 
 #: From so many points on a line has few markers.

@@ -80,8 +80,16 @@ class Found:
 
 def sentences(found: Found) -> list[Sentence]:
     """What was found, the most general first."""
-    rules = (_objectives, _bm25, _pretraining, _claim_for, _claim_against, _order, _chance)
-    return [sentence for rule in rules if (sentence := rule(found))]
+    said = (
+        _objectives(found),
+        _bm25(found),
+        _pretraining(found),
+        _claim(found, (SUPPORTED, HOLDS), "Best supported of the papers' claims"),
+        _claim(found, (CONTRADICTED, FAILS), "Most clearly contradicted of the papers' claims"),
+        _order(found),
+        _chance(found),
+    )
+    return list(filter(None, said))
 
 
 def claim_counts(findings: Sequence[Finding]) -> list[tuple[str, int, str]]:
@@ -168,14 +176,6 @@ def _pretraining(found: Found) -> Sentence | None:
         f"differences {ahead} {_are(ahead)} ahead and {behind} behind."
     )
     return _of_pair(found, text, best)
-
-
-def _claim_for(found: Found) -> Sentence | None:
-    return _claim(found, (SUPPORTED, HOLDS), "Best supported of the papers' claims")
-
-
-def _claim_against(found: Found) -> Sentence | None:
-    return _claim(found, (CONTRADICTED, FAILS), "Most clearly contradicted of the papers' claims")
 
 
 def _claim(found: Found, verdicts: tuple[str, str], what: str) -> Sentence | None:

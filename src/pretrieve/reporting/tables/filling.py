@@ -177,8 +177,7 @@ def _fill(table: Table, cell: Cell, setting: Setting, files: ResultFiles, cases:
     factor = 100 if cell.unit == "%" else 1
     if (level := files.chance(paths[0], cell.metric)) is not None:
         line = line._replace(
-            chance=f"{level * factor:.{digits}f}",
-            beyond_chance="no" if files.guessed(paths, cell.metric) else "yes",
+            chance=f"{level * factor:.{digits}f}", beyond_chance="no" if files.guessed(paths, cell.metric) else "yes"
         )
     scores = per_query_mean(paths, cell.metric, files)
     if scores and (bounds := query_interval(scores.values(), fmean(values) / factor)):

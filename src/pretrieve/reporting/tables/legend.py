@@ -8,9 +8,10 @@ from typing import Any
 
 from pretrieve.base.paths import parse_system
 from pretrieve.references.cases import RECIPROCAL_RANK, is_case
-from pretrieve.references.tables import STATISTICS, Table
+from pretrieve.references.tables import STATISTICS, TEXT, Table
 from pretrieve.reporting.tables.comparisons import ROUNDS
 from pretrieve.reporting.tables.filling import MEASURED, Line, count_statuses, tests_of
+from pretrieve.reporting.tables.heads import split_head
 from pretrieve.reporting.tables.results import ResultFiles, Setting
 
 #: (largest corrected p-value, mark), the strictest first.
@@ -21,6 +22,8 @@ WORSE = "↓"
 CHANCE = "≈ chance"
 #: Status → sign behind a value. Below paper scale no value is judged, so it has none.
 SIGNS = {"match": "✓", "close": "≈", "higher": "▲", "lower": "▼"}
+#: Half widths of its interval from which a difference to the baseline has the next darker shade.
+STEPS = (1.0, 2.0, 4.0)
 #: Where the paper prints no value either.
 NOTHING = "–"
 
@@ -92,6 +95,30 @@ def legend_of(table: Table, lines: Sequence[Line]) -> list[tuple[str, str]]:
             )
         )
     return legend
+
+
+def explain_cells(lines: Sequence[Line], columns: Sequence[str]) -> list[tuple[str, str]]:
+    """(term, sentence) pairs for HTML pages: heads of ``columns``, intervals and shades, each where the table has it."""
+    explained = []
+    if any(split_head(column)[1] for column in columns):
+        explained.append(("here …", "What was measured. The name above it is that of the published value."))
+    if any(line.low for line in lines):
+        explained.append(
+            ("[low, high]", "95 % interval of the mean over queries (Student's t). It says nothing of other seeds.")
+        )
+    if any(line.n_seeds and not line.low and line.unit != TEXT and not is_case(line.metric) for line in lines):
+        explained.append(("No interval", "The metric is no mean over queries, such as a rank correlation."))
+    if any(line.effect_low for line in lines):
+        steps = f"{', '.join(f'{step:g}' for step in STEPS[:-1])} and {STEPS[-1]:g}"
+        explained.append(
+            (
+                "Shade",
+                "The difference to the row's baseline: green above it, purple below it, darker from "
+                f"{steps} half widths of the difference's own 95 % interval over paired queries. No shade: nearer, at chance, "
+                "or not compared. The published value has no part in it.",
+            )
+        )
+    return explained
 
 
 def _in_words(baseline: str) -> str:
