@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -175,9 +176,7 @@ def members(
 
 def report(bundle: Bundle, out: Path) -> str:
     """What was packed, for people: sizes, jobs by program, what comes first, and what was left out, largest first."""
-    counts: dict[str, int] = {}
-    for job in bundle.jobs:
-        counts[job.call.program] = counts.get(job.call.program, 0) + 1
+    counts = Counter(job.call.program for job in bundle.jobs)
     lines = [
         f"{out}: {bundle.size / 2**20:.1f} MiB, {len(bundle.jobs)} jobs: "
         + ", ".join(f"{n} {p}" for p, n in counts.items())

@@ -10,6 +10,7 @@ measured in the same run: on a busy machine the difference of two passes can com
 from __future__ import annotations
 
 import platform
+import re
 import resource
 import statistics
 import subprocess
@@ -206,13 +207,9 @@ def rate(flops: float, seconds: float, overhead: float, peak: float) -> float:
 def _machine(device: Device) -> str:
     if device.device.type == "cuda":
         return f"{torch.cuda.get_device_name()}, {'bf16' if device.bf16 else 'fp32'}"
-    name = platform.processor() or platform.machine()
-    for line in (
-        Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines() if Path("/proc/cpuinfo").is_file() else ()
-    ):
-        if line.startswith("model name"):
-            name = line.partition(":")[2].strip()
-            break
+    info = Path("/proc/cpuinfo")
+    named = re.search(r"^model name.*?:(.*)$", info.read_text(encoding="utf-8"), re.M) if info.is_file() else None
+    name = named[1].strip() if named else platform.processor() or platform.machine()
     return f"one core of {name}, {'bf16' if device.bf16 else 'fp32'}"
 
 

@@ -1,8 +1,7 @@
 """Made tasks of examples in their publishers' layouts: STS benchmark, Wikipedia sections, GLUE, MIND.
 
-Layouts: :mod:`pretrieve.benchmarks.official.stsb`, :mod:`pretrieve.benchmarks.official.wiki_sections`,
-:mod:`pretrieve.benchmarks.official.glue`, :mod:`pretrieve.benchmarks.official.mind`. There are enough training examples for
-one in a hundred to be held out.
+The layouts are those that modules of these names in :mod:`pretrieve.benchmarks.official` read. There are enough training examples
+for one in a hundred to be held out.
 """
 
 from __future__ import annotations

@@ -169,9 +169,8 @@ def stacked(text: str, width: int, align: str) -> str:
     lines = textwrap.wrap(text, width, break_long_words=False)
     if len(lines) < 2:
         return text
-    where = (
-        "b" if align != "l" else "t"
-    )  # heads of columns stand on their rule, a row's first line on that of its values
+    # Heads of columns stand on their rule, a row's first line on that of its values.
+    where = "b" if align != "l" else "t"
     joined = r"\\".join(lines)
     return rf"\begin{{tabular}}[{where}]{{@{{}}{align}@{{}}}}{joined}\end{{tabular}}"
 
