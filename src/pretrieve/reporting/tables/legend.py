@@ -58,14 +58,12 @@ def legend_of(table: Table, lines: Sequence[Line]) -> list[tuple[str, str]]:
     tests = len(tests_of(lines))
     if tests:
         levels = ", ".join(f"{mark} p < {level}" for level, mark in reversed(MARKS))
-        legend.append(
-            (
-                levels,
-                f"Better than {_in_words(table.baseline)}, or with {WORSE} worse, on the same queries (two-sided paired "
-                f"randomisation test, {ROUNDS:,} rounds, Holm-corrected for the {tests} tests of this table). Rows of another "
-                "body have no mark. The CSV has the comparison with BM25, too, where BM25 is a row.",
-            )
+        said = (
+            f"Better than {_in_words(table.baseline)}, or with {WORSE} worse, on the same queries (two-sided paired "
+            f"randomisation test, {ROUNDS:,} rounds, Holm-corrected for the {tests} tests of this table). Rows of another "
+            "body have no mark. The CSV has the comparison with BM25, too, where BM25 is a row."
         )
+        legend.append((levels, said))
     if any(map(is_guessed, shown)):
         legend.append((CHANCE, "No better than guessing; such a value is compared with no other."))
     signs = {line.status for line in lines} & set(SIGNS)
@@ -87,13 +85,11 @@ def legend_of(table: Table, lines: Sequence[Line]) -> list[tuple[str, str]]:
     if any(map(is_scored, shown)):
         legend.append(("Bold", "The highest of the values measured on the same queries."))
     if any(line.wall_s for line in lines):
-        legend.append(
-            (
-                "Wall s",
-                "Seconds of all stages that a row needs (pre-training, fine-tuning, embedding; or the search of BM25), "
-                "mean over seeds; a range where its cells differ. A stage that rows share counts in full for each.",
-            )
+        said = (
+            "Seconds of all stages that a row needs (pre-training, fine-tuning, embedding; or the search of BM25), "
+            "mean over seeds; a range where its cells differ. A stage that rows share counts in full for each."
         )
+        legend.append(("Wall s", said))
     return legend
 
 
@@ -103,21 +99,18 @@ def explain_cells(lines: Sequence[Line], columns: Sequence[str]) -> list[tuple[s
     if any(split_head(column)[1] for column in columns):
         explained.append(("here …", "What was measured. The name above it is that of the published value."))
     if any(line.low for line in lines):
-        explained.append(
-            ("[low, high]", "95 % interval of the mean over queries (Student's t). It says nothing of other seeds.")
-        )
+        said = "95 % interval of the mean over queries (Student's t). It says nothing of other seeds."
+        explained.append(("[low, high]", said))
     if any(line.n_seeds and not line.low and line.unit != TEXT and not is_case(line.metric) for line in lines):
         explained.append(("No interval", "The metric is no mean over queries, such as a rank correlation."))
     if any(line.effect_low for line in lines):
         steps = f"{', '.join(f'{step:g}' for step in STEPS[:-1])} and {STEPS[-1]:g}"
-        explained.append(
-            (
-                "Shade",
-                "The difference to the row's baseline: green above it, purple below it, darker from "
-                f"{steps} half widths of the difference's own 95 % interval over paired queries. No shade: nearer, at chance, "
-                "or not compared. The published value has no part in it.",
-            )
+        said = (
+            f"The difference to the row's baseline: green above it, purple below it, darker from {steps} half widths of the "
+            "difference's own 95 % interval over paired queries. No shade: nearer, at chance, or not compared. The published "
+            "value has no part in it."
         )
+        explained.append(("Shade", said))
     return explained
 
 
