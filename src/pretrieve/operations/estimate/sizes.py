@@ -119,13 +119,11 @@ class Sizes:
     _corpora: dict[str, CorpusSize] = field(default_factory=dict)
 
     def task(self, dataset: str) -> TaskSize:
-        """Of a data set."""
         if dataset not in self._tasks:
             self._tasks[dataset] = self._counted_task(dataset) or self._expected_task(dataset)
         return self._tasks[dataset]
 
     def corpus(self, name: str) -> CorpusSize:
-        """Of a corpus."""
         if name not in self._corpora:
             self._corpora[name] = self._counted_corpus(name) or self._expected_corpus(name)
         return self._corpora[name]

@@ -93,7 +93,6 @@ class Workload:
         self._known: dict[Job, Work] = {}
 
     def of(self, job: Job) -> Work:
-        """A job's work."""
         if job not in self._known:
             total = Work()
             for part in self.graph.parts(job):

@@ -15,8 +15,8 @@ from pretrieve.operations.rehearsal.world import BUILDINGS, SPLITS, Building, as
 
 #: First query id of a split in MS MARCO's files.
 _FIRST = {"train": 1000, "dev": 2000, "test": 3000}
-#: The sets of BEIR that are for download, as the sources name them.
 _CLOSED = ("bioasq", "signal1m", "trec-news", "robust04")
+#: The sets of BEIR that are for download, as the sources name them.
 BEIR = [name.replace("/", "-") for name in SETS if name != "msmarco" and name not in _CLOSED]
 #: Data set of MultiReQA → its name in the ids of candidates.
 MULTIREQA = {

@@ -88,7 +88,6 @@ class Building:
 
     @property
     def text(self) -> str:
-        """The passage."""
         return " ".join(self.sentences)
 
     def question(self, split: str) -> str:

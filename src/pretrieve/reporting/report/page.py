@@ -201,7 +201,6 @@ def collect(plan: Plan, root: Path, references: Path = REFERENCES) -> Report:
 
 
 def render(report: Report) -> str:
-    """The report as HTML."""
     return fill_template("report.html.j2", report=report)
 
 
