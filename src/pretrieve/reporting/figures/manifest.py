@@ -9,9 +9,8 @@ from typing import Any
 
 from pretrieve.base import paths
 from pretrieve.references.figures import Figure, Measure, Series
-from pretrieve.reporting.figures.found import NotMeasured, cell_of
 from pretrieve.reporting.figures.measure import FigureSetting, analysis_file
-from pretrieve.reporting.figures.points import Point
+from pretrieve.reporting.figures.points import NotMeasured, Point, cell_of
 from pretrieve.reporting.tables.filling import count_statuses
 from pretrieve.reporting.tables.manifest import cost_of, made_with, measured_with
 

@@ -24,8 +24,16 @@ from pretrieve.references.figures import UNITS, Figure, Measure, Panel, Series
 from pretrieve.references.tables import Cell, Table, parse_number
 from pretrieve.reporting.claims.measured import bases_of
 from pretrieve.reporting.figures import maps
-from pretrieve.reporting.figures.found import Found, NotMeasured, cell_of, level_of_steps, step_beyond, there
-from pretrieve.reporting.figures.points import AS_PUBLISHED, Point
+from pretrieve.reporting.figures.points import (
+    AS_PUBLISHED,
+    Found,
+    NotMeasured,
+    Point,
+    cell_of,
+    level_of_steps,
+    step_beyond,
+    there,
+)
 from pretrieve.reporting.figures.scores import Scores, interval_of
 from pretrieve.reporting.figures.token_curves import TokenCurves
 from pretrieve.reporting.tables.filling import judge

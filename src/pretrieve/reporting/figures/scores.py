@@ -16,7 +16,7 @@ import numpy as np
 from pretrieve.base import paths
 from pretrieve.evaluation.significance import crossed_estimate
 from pretrieve.references.figures import Measure, Panel, Series
-from pretrieve.reporting.figures.found import Found, NotMeasured, cell_of, scores_beyond, there
+from pretrieve.reporting.figures.points import Found, NotMeasured, cell_of, scores_beyond, there
 from pretrieve.reporting.tables.results import ResultFiles, Setting
 
 

@@ -19,8 +19,7 @@ from pretrieve.base import paths
 from pretrieve.base.errors import DataError
 from pretrieve.evaluation.significance import crossed_estimate
 from pretrieve.references.figures import Measure, Series
-from pretrieve.reporting.figures.found import Found, NotMeasured, metrics_of, scores_beyond, there
-from pretrieve.reporting.figures.points import NOT_AHEAD
+from pretrieve.reporting.figures.points import NOT_AHEAD, Found, NotMeasured, metrics_of, scores_beyond, there
 from pretrieve.reporting.figures.scores import matrix_of
 from pretrieve.reporting.tables.results import ResultFiles, Setting
 from pretrieve.workflow.figure_inputs import trained_since
