@@ -15,12 +15,13 @@ from safetensors.torch import load_file
 
 from pretrieve.analysis import texts
 from pretrieve.analysis.decoder_states import load_decoder, measure
-from pretrieve.analysis.texts import draw_pieces, pack_spans
+from pretrieve.analysis.texts import draw_pieces
 from pretrieve.base.errors import DataError
 from pretrieve.models.batch import Batch
 from pretrieve.pretraining.encoder_options import EncoderOptions
 from pretrieve.pretraining.presets import resolve
 from pretrieve.pretraining.pretrain import pretrain
+from pretrieve.text.blocks import pack_spans
 from pretrieve.text.packing import Packed
 from pretrieve.training.run_settings import RunSettings
 
@@ -32,7 +33,7 @@ def loop(encoder, decoder, store, seed: int) -> np.ndarray:
     """(texts, LENGTH − 1) cosines, text by text."""
     result = []
     for start in draw_pieces(store, 100, LENGTH, seed):
-        packed = pack_spans(store, np.array([start]), LENGTH - 2, LENGTH)
+        packed = pack_spans(store, np.array([start]), np.array([LENGTH - 2]), LENGTH)
         read = Packed(packed.tokens[:-1], packed.segments[:-1], np.array([LENGTH - 1]), packed.order)
         with torch.no_grad():
             h = encoder.body(Batch.of(packed))[:1]
@@ -79,7 +80,8 @@ def test_a_decoder_that_hears_only_cls(with_decoder, articles) -> None:
     expected = []
     for start in draw_pieces(articles, 100, LENGTH, 2):
         with torch.no_grad():
-            h = encoder.body(Batch.of(pack_spans(articles, np.array([start]), LENGTH - 2, LENGTH)))[0].double().numpy()
+            packed = pack_spans(articles, np.array([start]), np.array([LENGTH - 2]), LENGTH)
+            h = encoder.body(Batch.of(packed))[0].double().numpy()
         # cos(h, h − mean(h)) = deviation / root mean square
         expected.append(h.std() / np.sqrt((h**2).mean()))
     assert np.allclose([row["cosine"] for row in rows], np.mean(expected), atol=1e-5)
@@ -97,7 +99,7 @@ def test_a_decoder_that_does_not_hear_cls(with_decoder, articles) -> None:
     directory, encoder, decoder = with_decoder(1, "all", silent)
     vectors = torch.randn(2, 24, generator=torch.Generator().manual_seed(0))
     with torch.no_grad():
-        batch = Batch.of(pack_spans(articles, draw_pieces(articles, 2, LENGTH, 2), LENGTH - 2, LENGTH))
+        batch = Batch.of(pack_spans(articles, draw_pieces(articles, 2, LENGTH, 2), np.full(2, LENGTH - 2), LENGTH))
         states = decoder(batch, vectors, encoder.body.words.weight).view(2, LENGTH, 24)
     assert torch.allclose(states[0, 0], states[1, 0]) and not torch.allclose(states[0, 5], states[1, 5])
     rows, expected = measure(directory, articles, CPU, 100, LENGTH, 2), loop(encoder, decoder, articles, 2)

@@ -14,15 +14,16 @@ from safetensors.torch import load_file, save_file
 
 from pretrieve.analysis import texts
 from pretrieve.analysis.pair_similarity import measure
-from pretrieve.analysis.texts import draw_pairs, pack_spans
+from pretrieve.analysis.texts import draw_pairs
 from pretrieve.base.errors import DataError
 from pretrieve.models.batch import Batch
+from pretrieve.text.blocks import pack_spans
 
 CPU = torch.device("cpu")
 
 
 def state(encoder, store, start: int, length: int) -> np.ndarray:
-    packed = pack_spans(store, np.array([start]), length - 2, length)
+    packed = pack_spans(store, np.array([start]), np.array([length - 2]), length)
     assert len(packed.tokens) == length
     with torch.no_grad():
         return encoder.body(Batch.of(packed))[0].double().numpy()

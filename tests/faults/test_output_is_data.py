@@ -120,8 +120,8 @@ def test_tables_of_texts(text: str) -> None:
     cell = Shown(*[""] * 6, best=False, details="", text=True)
     row = Row([text], [1], [replace(cell, value=text)], "5")
     page = SimpleNamespace(row_columns=["row"], columns=[text], has_wall=False, rows=[row])
-    lines = _markdown_table(page)
-    assert harmless(rendered("\n".join(lines))) and len(lines) == 3
-    assert rendered("\n".join(lines)).count("<td") == 2, "two cells"
+    table = _markdown_table(page)
+    assert harmless(rendered(table)) and len(table.split("\n")) == 3
+    assert rendered(table).count("<td") == 2, "two cells"
     page = {"folder": text, "sentences": ["s"], "heads": ["", "nDCG@10"], "notes": [], "rows": []}
     assert harmless(rendered(to_markdown(page)))

@@ -23,7 +23,8 @@ from pretrieve.references.figures import load_figure, load_figures
 from pretrieve.references.tables import load_table
 from pretrieve.reporting.figures.manifest import make_manifest
 from pretrieve.reporting.figures.measure import FigureSetting, measure_figure
-from pretrieve.reporting.figures.points import Point, count_points, read_points, write_points
+from pretrieve.reporting.figures.points import Point, read_points, write_points
+from pretrieve.reporting.tables.filling import count_statuses
 from pretrieve.reporting.tables.results import Setting
 
 ROOT = Path(__file__).parents[2]
@@ -260,7 +261,7 @@ def test_the_csv_reads_back_and_equal_points_give_equal_bytes(tmp_path):
     assert (tmp_path / "one.csv").read_bytes() == (tmp_path / "two.csv").read_bytes()
     head = (tmp_path / "one.csv").read_text().splitlines()[0]
     assert head.startswith("figure,panel,series,x,y,sd,n_seeds,published,system,dataset,metric,status,note")
-    assert count_points(points) == {"measured": 10, "quoted": 1, "not-run": 2, "failed": 0}
+    assert count_statuses(points) == {"measured": 10, "quoted": 1, "not-run": 2, "failed": 0}
     (tmp_path / "two.csv").write_text(f"{head}\nfigure1,a\n")
     with pytest.raises(DataError, match=r"two.csv, line 2: 2 fields; expected 21"):
         read_points(tmp_path / "two.csv")

@@ -23,8 +23,7 @@ import pytest
 
 from pretrieve.references.tables import Table, load_table
 from pretrieve.reporting.tables.filling import MEASURED, Line, fill_table, read_lines
-from pretrieve.reporting.tables.latex import escaped, to_latex
-from pretrieve.reporting.tables.latex_heads import head_lines
+from pretrieve.reporting.tables.latex import escaped, head_lines, to_latex
 from pretrieve.reporting.tables.results import Setting
 from pretrieve.workflow.config_files import read_config
 from pretrieve.workflow.plan import Plan

@@ -17,8 +17,8 @@ from worked_table import metrics_json
 
 from pretrieve.base.files import write_json
 from pretrieve.references.tables import Table
-from pretrieve.reporting.tables.contamination_notes import overlap_lines
 from pretrieve.reporting.tables.filling import Line, fill_table
+from pretrieve.reporting.tables.legend import overlap_lines
 from pretrieve.reporting.tables.manifest import make_manifest
 from pretrieve.reporting.tables.render import to_markdown
 from pretrieve.reporting.tables.results import Setting

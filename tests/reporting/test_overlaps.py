@@ -12,8 +12,8 @@ import pytest
 
 from pretrieve.base.errors import DataError
 from pretrieve.base.files import write_json
-from pretrieve.reporting.tables.contamination_notes import overlap_lines, overlap_sentence, scored_datasets
 from pretrieve.reporting.tables.filling import fill_table
+from pretrieve.reporting.tables.legend import overlap_lines, overlap_sentence, scored_datasets
 from pretrieve.reporting.tables.manifest import make_manifest
 from pretrieve.reporting.tables.render import to_html, to_markdown
 

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from pretrieve.base.paths import task_dir
-from pretrieve.reporting.tables.training_sizes import training_examples
+from pretrieve.reporting.tables.results import training_examples
 from pretrieve.workflow.config_files import read_config
 from pretrieve.workflow.scales import is_original, roles_of
 

@@ -58,10 +58,8 @@ def measure(directory: Path, store: TokenStore, device: torch.device, texts: int
 
     texts: sections to draw with ``seed``, the same for every encoder; length: tokens at which one is cut.
 
-    Raises
-    ------
-    DataError
-        when the directory has no Transformer that reads this store's vocabulary and this length, or the store no text.
+    Raises DataError when the directory has no Transformer that reads this store's vocabulary and this length, or the store no
+    text.
     """
     body = load_body(directory, store, length, device)
     starts, lengths = draw_sections(store, texts, seed)

@@ -52,10 +52,8 @@ def measure(directory: Path, store: TokenStore, device: torch.device, texts: int
 
     texts: how many, in whole batches of which there is at least one; seed: of their order and masks.
 
-    Raises
-    ------
-    DataError
-        when the encoder was made with an objective that has no decoder on [CLS], or not with this store's vocabulary.
+    Raises DataError when the encoder was made with an objective that has no decoder on [CLS], or not with this store's
+    vocabulary.
     """
     saved = read_encoder(directory)
     options = saved.about.get("objective", {})
@@ -73,12 +71,7 @@ def measure(directory: Path, store: TokenStore, device: torch.device, texts: int
 
 
 def _losses(
-    body: Transformer,
-    directory: Path,
-    options: dict,
-    store: TokenStore,
-    device: torch.device,
-    drawn: tuple[int, int],
+    body: Transformer, directory: Path, options: dict, store: TokenStore, device: torch.device, drawn: tuple[int, int]
 ) -> list[float]:
     """The decoder's loss of each batch, with that body and the heads of the directory."""
     texts, seed = drawn

@@ -33,10 +33,8 @@ from pretrieve.text.token_store import TokenStore
 def load_decoder(directory: Path, device: torch.device) -> Decoder:
     """The decoder that an encoder was pre-trained with, as deep and with the span that it had then; without dropout.
 
-    Raises
-    ------
-    DataError
-        when the encoder has none (the message says which have one), or its decoder reads a latent variable, not [CLS].
+    Raises DataError when the encoder has none (the message says which have one), or its decoder reads a latent variable, not
+    [CLS].
     """
     saved = read_encoder(directory)
     objective, state = saved.about.get("objective", {}), saved.head("decoder")
@@ -71,11 +69,8 @@ def measure(directory: Path, store: TokenStore, device: torch.device, texts: int
     texts: articles to draw a text from, with ``seed``, the same for every encoder; length: tokens of each text, with
     [CLS] and [SEP]; the decoder has one position less.
 
-    Raises
-    ------
-    DataError
-        when the directory has no decoder, or no Transformer that reads this store's vocabulary and this length, or no
-        article of the store is that long.
+    Raises DataError when the directory has no decoder, or no Transformer that reads this store's vocabulary and this length, or
+    no article of the store is that long.
     """
     decoder = load_decoder(directory, device)
     body = load_body(directory, store, length, device)

@@ -24,11 +24,8 @@ def load_body(directory: Path, store: TokenStore, length: int, device: torch.dev
     """The Transformer of an encoder or retriever directory, without dropout, in float32; it can read texts of
     ``length`` tokens of the store.
 
-    Raises
-    ------
-    DataError
-        when the directory is damaged, its body is not a Transformer, its vocabulary is not the store's, or it has fewer
-        positions.
+    Raises DataError when the directory is damaged, its body is not a Transformer, its vocabulary is not the store's, or it has
+    fewer positions.
     """
     encoder, about = load_encoder(directory)
     body, vocabulary = encoder.body, store.meta["vocabulary_sha256"]

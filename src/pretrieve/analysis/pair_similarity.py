@@ -46,11 +46,8 @@ def measure(
 
     pairs: to draw with ``seed``, the same for every encoder and length.
 
-    Raises
-    ------
-    DataError
-        when the directory has no Transformer that reads this store's vocabulary and the longest length, or fewer than
-        two articles of the store are that long.
+    Raises DataError when the directory has no Transformer that reads this store's vocabulary and the longest length, or fewer
+    than two articles of the store are that long.
     """
     longest = max(lengths)
     body = load_body(directory, store, longest, device)

@@ -71,10 +71,7 @@ def _finetuned(entry: Mapping[str, str], config: Mapping[str, Any]) -> tuple[str
 def check_analyses(config: Mapping[str, Any]) -> None:
     """Check every name and length of ``analyses`` (its shape is the schema's business).
 
-    Raises
-    ------
-    ConfigError
-        for the first thing that is wrong, in one line.
+    Raises ConfigError for the first thing that is wrong, in one line.
     """
     for scale in config.get("analyses", {}):
         _known(f"analyses.{scale}", scale, config["scales"])

@@ -15,7 +15,8 @@ import numpy as np
 import torch
 
 from pretrieve.base.errors import DataError
-from pretrieve.text.packing import Packed, Part, constant, pack
+from pretrieve.text.blocks import pack_spans
+from pretrieve.text.packing import Packed
 from pretrieve.text.token_store import TokenStore
 from pretrieve.training.memory import token_budgets
 
@@ -28,17 +29,10 @@ SPECIAL_TOKENS = 2
 
 
 def draw_sections(store: TokenStore, count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """``count`` different sections with a word in them (all, if there are fewer), each as likely as any other.
+    """``count`` different sections with a word in them (all, if there are fewer), each as likely as any other: first tokens in
+    ``store.tokens`` (n,) and numbers of tokens (n,), both int64.
 
-    Returns
-    -------
-    (starts (n,), lengths (n,)) int64
-        first token in ``store.tokens``, and number of tokens.
-
-    Raises
-    ------
-    DataError
-        when no section has a token.
+    Raises DataError when no section has a token.
     """
     # From the coarse level to the fine: no array is as long as the corpus has passages.
     bounds = np.asarray(store.sentence_starts[store.passage_starts[store.section_starts]])
@@ -78,10 +72,7 @@ def draw_pieces(store: TokenStore, count: int, length: int, seed: int) -> np.nda
     """(n,) first tokens of texts of exactly ``length`` tokens from ``count`` different articles (all, if there are
     fewer).
 
-    Raises
-    ------
-    DataError
-        when no article is long enough.
+    Raises DataError when no article is long enough.
     """
     rng = np.random.default_rng([seed, 302])
     first, last = _long_articles(store, length, 1)
@@ -93,23 +84,13 @@ def draw_pairs(store: TokenStore, count: int, length: int, seed: int) -> np.ndar
     """(2, count) first tokens of pairs of texts of exactly ``length`` tokens; the two are of different articles, and
     every such pair of articles is as likely as any other.
 
-    Raises
-    ------
-    DataError
-        when fewer than two articles are long enough.
+    Raises DataError when fewer than two articles are long enough.
     """
     rng = np.random.default_rng([seed, 303])
     first, last = _long_articles(store, length, 2)
     one = rng.integers(len(first), size=count)
     other = (one + rng.integers(1, len(first), size=count)) % len(first)
     return np.stack([_pieces(store, first[side], last[side], rng) for side in (one, other)])
-
-
-def pack_spans(store: TokenStore, starts: np.ndarray, lengths: np.ndarray | int, length: int) -> Packed:
-    """``[CLS] words [SEP]`` of spans (n,) of the store's tokens, cut to ``length`` tokens."""
-    n = len(starts)
-    body = Part(store.tokens, starts, np.broadcast_to(np.asarray(lengths, dtype=np.int64), (n,)))
-    return pack([constant(store.special.cls, n), body, constant(store.special.sep, n)], length)
 
 
 def batches(

@@ -18,8 +18,8 @@ from pretrieve.reporting.claims.ledger import (
 )
 from pretrieve.reporting.claims.measured import Facts, Measurements, Value, bases_of
 from pretrieve.reporting.claims.verdicts import judge_claims
+from pretrieve.reporting.tables.results import training_examples
 from pretrieve.reporting.tables.rows import write_rows
-from pretrieve.reporting.tables.training_sizes import training_examples
 from pretrieve.workflow.plan import Plan
 from pretrieve.workflow.scales import is_original
 

@@ -147,13 +147,13 @@ class Figure:
 
 
 @cache
-def _rules(schema: Path, kind: str = "") -> jsonschema.Draft202012Validator:
+def _rules(kind: str = "") -> jsonschema.Draft202012Validator:
     """The schema of a file, or of a series of one ``kind``."""
-    whole = yaml.load(schema.read_text(encoding="utf-8"), _Loader)
+    whole = yaml.load(SCHEMA.read_text(encoding="utf-8"), _Loader)
     return jsonschema.Draft202012Validator({**whole["$defs"][kind], "$defs": whole["$defs"]} if kind else whole)
 
 
-def load_figure(path: Path | str, schema: Path | str = SCHEMA) -> Figure:
+def load_figure(path: Path | str) -> Figure:
     """Read and check ``references/{paper}/{figure}.yaml``.
 
     Raises ConfigError for a missing file, text that is not YAML, a key or value that is not allowed, a series whose point
@@ -166,12 +166,11 @@ def load_figure(path: Path | str, schema: Path | str = SCHEMA) -> Figure:
         raise ConfigError(f"{path}: no such file; expected the description of a figure.") from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: not readable as YAML: {' '.join(str(error).split())}") from None
-    schema = Path(schema)
-    _check(content, _rules(schema), path, "")
+    _check(content, _rules(), path, "")
     # Which keys a series has depends on its `from`: checked one by one, so that the message is about that one's keys.
     for name, panel in content["panels"].items():
         for number, entry in enumerate(panel["series"]):
-            _check(entry, _rules(schema, entry["from"]), path, f"panels.{name}.series.{number}")
+            _check(entry, _rules(entry["from"]), path, f"panels.{name}.series.{number}")
     if (path.parent.name, path.stem) != (content["paper"], content["figure"]):
         raise ConfigError(
             f"{path}: it says paper {content['paper']}, {content['figure']}; expected those of its path: "

@@ -146,14 +146,8 @@ _WORDS = {
     **{"msmarco": "MS MARCO", "nq": "Natural Questions", "squad": "SQuAD", "trivia": "TriviaQA", "reqa": "ReQA"},
     **{"triviaqa": "TriviaQA", "hotpotqa": "HotpotQA", "searchqa": "SearchQA", "multireqa": "MultiReQA", "qa": "QA"},
     **{"dl19": "TREC DL 2019", "dl20": "TREC DL 2020", "mind": "MIND", "stsb": "STS-b", "glue": "GLUE", "beir": "BEIR"},
-    **{
-        "mnli": "MNLI",
-        "qqp": "QQP",
-        "qnli": "QNLI",
-        "sst2": "SST-2",
-        "wiki": "Wikipedia",
-        "pretraining": "pre-training",
-    },
+    **{"mnli": "MNLI", "qqp": "QQP", "qnli": "QNLI", "sst2": "SST-2"},
+    **{"wiki": "Wikipedia", "pretraining": "pre-training"},
 }
 
 
@@ -194,7 +188,7 @@ def parse_number(text: str) -> float:
     return round(value * _FACTOR[match[2]], 3) if match[2] else value
 
 
-def load_paper(path: Path | str, schema: Path | str = SCHEMA) -> dict[str, Any]:
+def load_paper(path: Path | str) -> dict[str, Any]:
     """Read and validate a ``paper.yaml``.
 
     Raises ConfigError for a missing file, text that is not YAML, or a value the schema rejects; it names the key, and says
@@ -206,11 +200,11 @@ def load_paper(path: Path | str, schema: Path | str = SCHEMA) -> dict[str, Any]:
         raise ConfigError(f"{path}: no such file; expected the description of a paper's tables.") from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: not readable as YAML: {error}") from None
-    validator = jsonschema.Draft202012Validator(yaml.safe_load(Path(schema).read_text(encoding="utf-8")))
+    validator = jsonschema.Draft202012Validator(yaml.safe_load(SCHEMA.read_text(encoding="utf-8")))
     error = jsonschema.exceptions.best_match(validator.iter_errors(content))
     if error:
         key = ".".join(str(part) for part in error.absolute_path) or "(top level)"
-        raise ConfigError(f"{path}: key {key}: {error.message}. See {Path(schema).name} for what is allowed.")
+        raise ConfigError(f"{path}: key {key}: {error.message}. See {SCHEMA.name} for what is allowed.")
     return content
 
 

@@ -21,8 +21,8 @@ from pretrieve.base.inside import inside
 from pretrieve.raw.archives import damage_told, tar_members
 from pretrieve.raw.raw_bytes import open_xz
 
-#: xz level: 6 is the tool's default; a higher one does not make token ids smaller.
-LEVEL = 6
+#: xz levels: the tool's default, as a higher one does not make token ids smaller; and a quick one, to see what would fit.
+LEVEL, QUICK_LEVEL = 6, 1
 #: How far back xz finds repeated bytes; level 6 has 8 MiB. Data sets with the same questions have files in common: in one bundle
 #: they are within this distance, so that the second copy of a file takes no room.
 WINDOW = 64 << 20
@@ -31,9 +31,9 @@ WINDOW = 64 << 20
 Content = Path | bytes
 
 
-def write_archive(path: Path, members: Mapping[str, Content], level: int = LEVEL) -> int:
+def write_archive(path: Path, members: Mapping[str, Content]) -> int:
     """Write ``path`` (.tar.xz) with members name → content, and return its size in bytes. It appears when it is complete."""
-    packing = [{"id": lzma.FILTER_LZMA2, "preset": level, "dict_size": WINDOW}]
+    packing = [{"id": lzma.FILTER_LZMA2, "preset": LEVEL, "dict_size": WINDOW}]
     with (
         whole_file(path) as raw,
         lzma.open(raw, "wb", filters=packing) as packed,
@@ -101,11 +101,11 @@ def read_archive(path: Path, directory: Path, expected: Mapping[str, Mapping[str
     return names
 
 
-def packed_size(content: Content, level: int = 1) -> int:
+def packed_size(content: Content) -> int:
     """About how many bytes a file takes in an archive: xz at a quick level, a block at a time."""
     if isinstance(content, bytes):
-        return len(lzma.compress(content, preset=level))
-    packer, size = lzma.LZMACompressor(preset=level), 0
+        return len(lzma.compress(content, preset=QUICK_LEVEL))
+    packer, size = lzma.LZMACompressor(preset=QUICK_LEVEL), 0
     with open(content, "rb") as stream:
         while block := stream.read(1 << 20):
             size += len(packer.compress(block))

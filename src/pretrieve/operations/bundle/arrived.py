@@ -23,12 +23,13 @@ from jsonschema.exceptions import best_match
 from pretrieve.base.code_folder import package_file
 from pretrieve.base.disk import refusal
 from pretrieve.base.errors import ConfigError, DataError
+from pretrieve.base.files import whole_file
 from pretrieve.base.inside import inside, plain_name
 from pretrieve.operations.bundle.archive import check_sum, read_archive
 from pretrieve.operations.bundle.contents import Asked
 from pretrieve.operations.bundle.jobs import SIDE_BY_SIDE, Call, Job
 from pretrieve.operations.bundle.results import MANIFEST, checksum, is_of
-from pretrieve.operations.bundle.weights import INDEX, unpack_weights, write_unpacked
+from pretrieve.operations.bundle.weights import INDEX, unpack_weights
 from pretrieve.raw.json_file import read_json
 
 SCHEMA = package_file("schemas/slice.schema.yaml")
@@ -130,4 +131,5 @@ def unpack(folder: Path, manifest: Mapping[str, Any], jobs: Sequence[Job], place
     if INDEX in parts:
         for name, content in unpack_weights(folder, [part for part in parts if part != INDEX]):
             _check_owner(f"{folder / INDEX}: file", name, jobs)
-            write_unpacked(inside(place, name, f"{folder / INDEX}: file"), content)
+            with whole_file(inside(place, name, f"{folder / INDEX}: file")) as stream:
+                stream.write(content)

@@ -84,17 +84,11 @@ class Asked:
                 )
             known = {file for file in plan.table_inputs(*table.split("/")) if "/metrics/" in file}
             for cell in plan.cells[table]:
-                if (
-                    not cell["system"]
-                    or cell["system"] == "statistics"
-                    or parse_system(cell["system"]).encoder == "bm25"
-                ):
+                system, dataset = cell["system"], plan.measured(cell)
+                if dataset is None or system == "statistics" or parse_system(system).encoder == "bm25":
                     continue
-                dataset = plan.measured(cell)
-                if dataset is None:
-                    continue
-                for seed in plan.seeds_of(cell["system"]):
-                    file = metrics_file(plan.root, cell["system"], dataset, seed)
+                for seed in plan.seeds_of(system):
+                    file = metrics_file(plan.root, system, dataset, seed)
                     counts.update(_parts(file, plan) if file in known else ())
         return counts
 
@@ -108,23 +102,14 @@ def _parts(file: str, plan: Plan) -> list[str]:
     return [str(path.parents[1] / part / path.name) for part in plan.parts(path.parent.name)]
 
 
-def snakemake(asked: Asked, *arguments: str, quiet: bool = False) -> str:
-    """Run Snakemake in the current directory and return what it printed (with ``quiet``; else it goes to the terminal).
+def snakemake(asked: Asked, options: Sequence[str], files: Iterable[str], quiet: bool = False) -> str:
+    """Run Snakemake for some files in the current directory and return what it printed (with ``quiet``; else it goes to the
+    terminal).
 
     Raises DataError when it fails; with the end of its messages.
     """
-    command = [
-        sys.executable,
-        "-m",
-        "snakemake",
-        *arguments[:-1],
-        "--config",
-        *asked.words,
-        "--",
-        *arguments[-1].split("\n"),
-    ]
     done = subprocess.run(
-        command,
+        [sys.executable, "-m", "snakemake", *options, "--config", *asked.words, "--", *files],
         stdout=subprocess.PIPE if quiet else None,
         stderr=subprocess.STDOUT if quiet else None,
         encoding="utf-8",
@@ -133,7 +118,7 @@ def snakemake(asked: Asked, *arguments: str, quiet: bool = False) -> str:
     if done.returncode:
         end = " ".join((done.stdout or "").split()[-60:])
         raise DataError(
-            f"snakemake {' '.join(arguments[:-1])} failed with status {done.returncode}{': ' + end if end else ''}."
+            f"snakemake {' '.join(options)} failed with status {done.returncode}{': ' + end if end else ''}."
         )
     return done.stdout or ""
 
@@ -142,14 +127,13 @@ def touch(asked: Asked, files: Iterable[str]) -> None:
     """Let Snakemake note for the jobs of some files the arguments and inputs that they have now, so that it takes the files as
     made, and sees a later change of either."""
     options = ("--touch", "--force", "--no-hooks", "--cores", "1", "--quiet", "all")
-    snakemake(asked, *options, "\n".join(dict.fromkeys(files)), quiet=True)
+    snakemake(asked, options, dict.fromkeys(files), quiet=True)
 
 
 def remaining(asked: Asked, targets: Iterable[str], again: bool = False) -> list[Job]:
     """The jobs of a bundle's programs that Snakemake would run for some files, one for each training-set size; with ``again``
     those that are done, too."""
-    more = ["--forceall"] if again else []
-    printed = snakemake(asked, "-n", "-p", *more, "\n".join(sorted(targets)), quiet=True)
+    printed = snakemake(asked, ["-n", "-p", *(["--forceall"] if again else [])], sorted(targets), quiet=True)
     return [
         Job(one.key, group, one, code=code_of(one), needs=one.needs)
         for call, group in calls_in(printed)
@@ -193,7 +177,7 @@ def build(asked: Asked, plan: Plan, places: Sequence[str], cores: int) -> None:
         kind = "tokens" if parts[-1] == "tokens" else parts[2]
         targets.append(f"{place}/{last[kind]}" if kind in last else place)
     if targets:
-        snakemake(asked, "--cores", str(cores), "\n".join(sorted(set(targets))))
+        snakemake(asked, ["--cores", str(cores)], sorted(set(targets)))
 
 
 def data_files(place: str) -> dict[str, Path]:

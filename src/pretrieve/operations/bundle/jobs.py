@@ -70,8 +70,8 @@ class Call:
         """The only word of an option."""
         return next(iter(self.options.get(name, ())), default)
 
-    def json(self, name: str, default: str = "{}") -> Any:
-        return json.loads(self.one(name, default))
+    def json(self, name: str) -> Any:
+        return json.loads(self.one(name, "{}"))
 
     def words(self) -> list[str]:
         """The words of a command line."""
@@ -133,6 +133,12 @@ class Job:
     def name(self) -> str:
         """For people: ``finetune transformer-mlm.reqa-80pct/questions/seed1``."""
         return f"{self.call.program} {'/'.join(Path(self.call.makes[0]).parts[3:])}".replace(".trec.gz", "")
+
+    @property
+    def seed(self) -> int:
+        """Of its result."""
+        found = re.search(r"seed(\d+)", self.call.makes[0])
+        return int(found[1]) if found else 0
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -211,9 +217,8 @@ def in_order(jobs: Sequence[Job], cells: Mapping[str, int]) -> list[Job]:
             program: tuple((-group_worth[one.group], one.id) for one in chain if one.call.program == program)
             for program in ("pretrain", "finetune")
         }
-        seed = re.search(r"seed(\d+)", job.call.makes[0])
         return (
-            int(seed[1]) if seed else 0,
+            job.seed,
             worths["pretrain"],
             [worth for worth, _ in worths["finetune"]],
             -group_worth[job.group],

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -176,9 +176,7 @@ def members(
 
 def report(bundle: Bundle, out: Path) -> str:
     """What was packed, for people: sizes, jobs by program, what comes first, and what was left out, largest first."""
-    counts: dict[str, int] = {}
-    for job in bundle.jobs:
-        counts[job.call.program] = counts.get(job.call.program, 0) + 1
+    counts = Counter(job.call.program for job in bundle.jobs)
     lines = [
         f"{out}: {bundle.size / 2**20:.1f} MiB, {len(bundle.jobs)} jobs: "
         + ", ".join(f"{n} {p}" for p, n in counts.items())
@@ -210,9 +208,9 @@ def fit(
     """
     kept, left_out = list(jobs), []
     while (total := sum((sizes := measure(kept)).values())) > room:
-        seeds = sorted({seed_of(job) for job in kept})
+        seeds = sorted({job.seed for job in kept})
         if len(seeds) > 1:
-            out = [job for job in kept if seed_of(job) == seeds[-1]]
+            out = [job for job in kept if job.seed == seeds[-1]]
             what, why = f"seed {seeds[-1]}", "it waits for the next bundle"
         else:
             what = max(sizes, key=lambda place: (sizes[place] / _served(place, kept, cells), place))
@@ -227,12 +225,6 @@ def fit(
         size = sizes.get(what, total - sum(measure(kept).values()))
         left_out.append({"what": what, "bytes": size, "jobs": len(out), "why": why})
     return kept, left_out
-
-
-def seed_of(job: Job) -> int:
-    """The seed that a job's result is of."""
-    found = re.search(r"seed(\d+)", job.call.makes[0])
-    return int(found[1]) if found else 0
 
 
 def _served(place: str, jobs: Sequence[Job], cells: Mapping[str, int]) -> int:

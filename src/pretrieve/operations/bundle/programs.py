@@ -26,11 +26,10 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import import_module
-from math import log2
 from pathlib import Path
 
 from pretrieve.base.program import make_parser
-from pretrieve.corpora.tables import read_table
+from pretrieve.evaluation.metrics import read_qrels
 from pretrieve.evaluation.retrieve import TaskSearch
 from pretrieve.operations.bundle.jobs import Call
 from pretrieve.retrieval.trec_run import Run
@@ -103,13 +102,8 @@ def preview(run: Run, judgements: Path, queries: Sequence[str], metrics: Sequenc
 
     judgements: ``qrels.parquet`` of the task. {} where a query has none, and only answers.
     """
-    wanted = set(queries)
-    qrels: dict[str, dict[str, int]] = {}
-    columns = read_table(judgements, ["query_id", "doc_id", "relevance"]).columns
-    for query_id, doc_id, relevance in zip(*(column.to_pylist() for column in columns), strict=True):
-        if query_id in wanted:
-            qrels.setdefault(query_id, {})[doc_id] = relevance
-    if len(qrels) < len(wanted):
+    wanted, qrels = set(queries), read_qrels(judgements)
+    if not wanted <= qrels.keys():
         return {}
     hits = dict(zip(run.query_ids, run.doc_ids, strict=True))
     found = {}
@@ -126,7 +120,7 @@ def _scores(hits: Sequence[str], grades: Mapping[str, int], depth: int | None) -
     gains, best = [grades.get(document, 0) for document in hits], sorted(grades.values(), reverse=True)[:depth]
     found, relevant = (sum(gain > 0 for gain in some) for some in (gains, grades.values()))
     size = len(hits) if depth is None else depth
-    dcg, ideal = (sum(gain / log2(1 + rank) for rank, gain in enumerate(some, 1)) for some in (gains, best))
+    dcg, ideal = (sum(gain / math.log2(1 + rank) for rank, gain in enumerate(some, 1)) for some in (gains, best))
     return {
         "mrr": next((1 / rank for rank, gain in enumerate(gains, 1) if gain > 0), 0.0),
         "recall": found / relevant if relevant else 0.0,

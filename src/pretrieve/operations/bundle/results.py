@@ -95,7 +95,6 @@ def write_slice(
     out: Path,
     about: Mapping[str, Any],
     weights: str = "bf16",
-    part_bytes: int = PART_BYTES,
 ) -> Path | None:
     """Write the next slice with these finished jobs; None where there are none.
 
@@ -111,9 +110,9 @@ def write_slice(
     files = [file for job in jobs for file in files_of(job, root)]
     models = [file for file in files if file.endswith(_WEIGHTS)]
     if weights != "none" and models:
-        pack_weights(models, root, unfinished, weights, part_bytes)
+        pack_weights(models, root, unfinished, weights)
     others = [file for file in files if not file.endswith(_WEIGHTS)]
-    for part, names in enumerate(_shares(others, root, part_bytes), 1):
+    for part, names in enumerate(_shares(others, root), 1):
         archive = unfinished / f"results-{part:02d}.tar.xz"
         write_archive(archive, {name: root / name for name in names})
         members[archive.name] = sums_of({name: root / name for name in names})
@@ -129,13 +128,13 @@ def write_slice(
     return folder
 
 
-def _shares(files: Sequence[str], root: Path, limit: int) -> list[list[str]]:
-    """Files in groups that do not exceed the limit even uncompressed; a larger file has a group of its own."""
+def _shares(files: Sequence[str], root: Path) -> list[list[str]]:
+    """Files in groups that do not exceed a part even uncompressed; a larger file has a group of its own."""
     shares: list[list[str]] = []
     used = 0
     for file in files:
         size = (root / file).stat().st_size + 2048  # its header and padding
-        if not shares or used + size > limit - (1 << 14):
+        if not shares or used + size > PART_BYTES - (1 << 14):
             shares.append([])
             used = 0
         shares[-1].append(file)

@@ -17,7 +17,6 @@ import platform
 import sys
 import time
 import traceback
-from collections.abc import Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -83,7 +82,8 @@ def run_slice(until: float, out: Path, arguments: argparse.Namespace) -> list[st
         check_sum(Path(name), expected)
     jobs = [Job.from_json(value) for value in json.loads(Path(JOBS).read_text(encoding="utf-8"))]
     if arguments.threads:
-        jobs = [_with_threads(job, arguments.threads) for job in jobs]
+        more = {"threads": [str(arguments.threads)]}
+        jobs = [replace(job, call=Call(job.call.program, dict(job.call.options) | more)) for job in jobs]
     threads = int(jobs[0].call.one("threads", "1"))
     device = choose_device(arguments.precision, threads)
     if arguments.device == "cuda" and device.device.type != "cuda":
@@ -183,22 +183,18 @@ def _add_cost(call: Call, seconds: float, gpu: bool) -> None:
         write_json(path, cost)
 
 
-def _with_threads(job: Job, threads: int) -> Job:
-    return replace(job, call=Call(job.call.program, dict(job.call.options) | {"threads": [str(threads)]}))
-
-
 def _done() -> dict[str, dict[str, Any]]:
     """Job → its record, of the finished ones."""
     files = [path for path in sorted(Path("done").glob("*.json")) if not path.name.endswith(".partial.json")]
     return {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in files}
 
 
-def describe(device: Any, packages: Sequence[str] = PACKAGES) -> dict[str, str]:
+def describe(device: Any) -> dict[str, str]:
     """The machine and its software, as the manifest has it."""
     import torch
 
     found = {}
-    for name in packages:
+    for name in PACKAGES:
         try:
             found[name] = version(name)
         except PackageNotFoundError:

@@ -190,10 +190,8 @@ def _install(job: Job, unpacked: Path) -> int:
         except OSError as error:
             if error.errno != errno.EXDEV:
                 raise
-            with (
-                open(file, "rb") as content,
-                whole_file(target) as stream,
-            ):  # a folder of results that is a link to another disk
+            # A folder of results that is a link to another disk.
+            with open(file, "rb") as content, whole_file(target) as stream:
                 shutil.copyfileobj(content, stream, 1 << 20)
         os.utime(target)
         count += 1

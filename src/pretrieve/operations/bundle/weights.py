@@ -30,7 +30,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save, save_file
 
 from pretrieve.base.errors import ConfigError, DataError
-from pretrieve.base.files import whole_file, write_json
+from pretrieve.base.files import write_json
 from pretrieve.base.inside import inside
 from pretrieve.raw.json_file import read_json
 
@@ -85,7 +85,8 @@ def pack_weights(
                     key = str(count := count + 1)
                     waiting[key], used = piece.contiguous(), used + size
                     pieces.append([_part_name(len(parts) + 1), key])
-                about["tensors"][name] = {"dtype": _name(tensor.dtype), "shape": list(tensor.shape), "pieces": pieces}
+                dtype = str(tensor.dtype).removeprefix("torch.")
+                about["tensors"][name] = {"dtype": dtype, "shape": list(tensor.shape), "pieces": pieces}
     flush()
     write_json(out / INDEX, {"kept_as": kept_as, "files": index})
     return [*parts, out / INDEX]
@@ -162,12 +163,6 @@ def _joined(where: str, pieces: list[torch.Tensor], entry: dict[str, Any]) -> to
     return (torch.cat(pieces) if pieces else torch.empty(0)).to(dtype).reshape(entry["shape"])
 
 
-def write_unpacked(path: Path, content: bytes) -> None:
-    """Put a model file in its place, whole."""
-    with whole_file(path) as stream:
-        stream.write(content)
-
-
 def _part_name(number: int) -> str:
     return f"weights-{number:05d}.safetensors"
 
@@ -175,10 +170,6 @@ def _part_name(number: int) -> str:
 def _pieces(flat: torch.Tensor, limit: int) -> Iterator[torch.Tensor]:
     length = max(1, (limit - _HEADER) // flat.element_size())
     yield from (flat.split(length) if flat.numel() else [])
-
-
-def _name(dtype: torch.dtype) -> str:
-    return str(dtype).removeprefix("torch.")
 
 
 def _read_part(path: Path) -> dict[str, torch.Tensor]:

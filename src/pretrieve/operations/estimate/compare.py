@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 
 from pretrieve.base import paths
@@ -56,7 +55,10 @@ def compare(estimate: Estimate, root: str) -> list[Stage]:
     """
     plan = estimate.graph.plan
     stages: dict[str, Stage] = {}
-    for job, costs in _measured(estimate, plan, root):
+    for job in estimate.graph.behind(estimate.graph.everything()):
+        files = [file for part in estimate.graph.parts(job) for file in cost_files(plan, part, root)]
+        if not files or not all(file.is_file() for file in files):
+            continue
         stage = stages.setdefault(job.stage, Stage(job.stage))
         work = estimate.workload.of(job)
         rates = estimate.machines.cpu if not work.gpu or estimate.machines.gpu is None else estimate.machines.gpu
@@ -64,7 +66,8 @@ def compare(estimate: Estimate, root: str) -> list[Stage]:
         # A cost is counted after the imports.
         stage.expected_s += rates.seconds(work) - (rates.start_s if work.runs else rates.light_s)
         stage.expected_tokens += work.tokens
-        for cost in costs:
+        for file in files:
+            cost = json.loads(file.read_text(encoding="utf-8"))
             stage.cpu_s += cost["cpu_s"]
             stage.wall_s += cost["wall_s"]
             stage.tokens += cost["tokens"]
@@ -73,19 +76,10 @@ def compare(estimate: Estimate, root: str) -> list[Stage]:
     return list(stages.values())
 
 
-def _measured(estimate: Estimate, plan: Plan, root: str) -> Iterator[tuple[Job, list[dict]]]:
-    for job in estimate.graph.behind(estimate.graph.everything()):
-        files = [file for part in estimate.graph.parts(job) for file in cost_files(plan, part, root)]
-        if files and all(file.is_file() for file in files):
-            yield job, [json.loads(file.read_text(encoding="utf-8")) for file in files]
-
-
 def report(stages: list[Stage]) -> str:
     """A line a stage, and the sum: seconds expected, of processors, by the clock; expected over processor seconds."""
-    total = Stage("total")
-    for stage in stages:
-        for key in ("jobs", "expected_s", "cpu_s", "wall_s", "expected_tokens", "tokens"):
-            setattr(total, key, getattr(total, key) + getattr(stage, key))
+    numbers = [field.name for field in fields(Stage) if field.name != "name"]
+    total = Stage("total", **{name: sum(getattr(stage, name) for stage in stages) for name in numbers})
     rows = [("stage", "jobs", "expected s", "CPU s", "wall s", "ratio", "tokens")]
     for stage in [*stages, total]:
         seconds = (f"{value:,.0f}" for value in (stage.expected_s, stage.cpu_s, stage.wall_s))

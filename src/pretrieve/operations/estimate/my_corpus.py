@@ -152,11 +152,7 @@ def _reranking(plan: Plan, workload: Workload, row: Mapping[str, Any], budget: i
     length = min(scale["query_length"], size.lengths.query) + min(scale["passage_length"], size.lengths.document) - 1
     texts = Texts.of(size.test[SIZE] * plan.config["my_corpus_options"]["rerank"], min(length, body.max_positions))
     return Work(
-        gpu=True,
-        encode=score_pairs(body, texts),
-        encode_passes=texts.tokens / budget,
-        tokens=texts.tokens,
-        runs=1.0,
+        gpu=True, encode=score_pairs(body, texts), encode_passes=texts.tokens / budget, tokens=texts.tokens, runs=1.0
     )
 
 

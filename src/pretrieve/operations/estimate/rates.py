@@ -55,7 +55,6 @@ class Rates:
         )
 
     def write(self, path: Path) -> None:
-        """Write as JSON."""
         write_json(path, asdict(self))
 
 

@@ -169,7 +169,7 @@ def assumptions(machines: Machines, sizes: Sizes, budgets: tuple[int, int]) -> l
     cpu, gpu = machines.cpu, machines.gpu
     said = [
         f"CPU: {cpu.machine}, {cpu.origin}: {cpu.train / 1e9:,.0f} GFLOP/s in training, {cpu.encode / 1e9:,.0f} in encoding, "
-        f"{cpu.search / 1e9:,.0f} in exact search; {machines.cores} of these.",
+        f"{cpu.search / 1e9:,.0f} in exact search; {machines.cores} of these."
     ]
     if gpu is not None:
         what = "measured" if gpu.origin == "measured" else "ASSUMED, not measured"

@@ -56,10 +56,7 @@ class SeedJobs:
 def check_run_size(plan: Plan) -> None:
     """That a run has not more jobs than Snakemake can plan.
 
-    Raises
-    ------
-    ConfigError
-        when its seeds make more than :data:`MOST_JOBS`; it says how many seeds do not.
+    Raises ConfigError when its seeds make more than :data:`MOST_JOBS`; it says how many seeds do not.
     """
     if len(plan.seeds) <= FEW_SEEDS:
         return

@@ -34,17 +34,7 @@ from pretrieve.workflow.plan import Plan
 from pretrieve.workflow.scales import articles_of
 
 COUNTS = code_file("resources/counts.tsv")
-NUMBERS = (
-    "documents",
-    "document_tokens",
-    "queries",
-    "query_tokens",
-    "train",
-    "test",
-    "texts",
-    "articles",
-    "sentences",
-)
+NUMBERS = ("documents", "document_tokens", "queries", "query_tokens", "train", "test", "texts", "articles", "sentences")
 #: Of a guess: bytes of plain text for a word piece, word pieces of a document, how much larger compressed text is.
 BYTES_PER_TOKEN, TOKENS_PER_DOCUMENT, UNPACKED = 5, 100, 3
 PACKED = (".gz", ".bz2", ".zip", ".tgz", ".xz", ".zst")
@@ -129,13 +119,11 @@ class Sizes:
     _corpora: dict[str, CorpusSize] = field(default_factory=dict)
 
     def task(self, dataset: str) -> TaskSize:
-        """Of a data set."""
         if dataset not in self._tasks:
             self._tasks[dataset] = self._counted_task(dataset) or self._expected_task(dataset)
         return self._tasks[dataset]
 
     def corpus(self, name: str) -> CorpusSize:
-        """Of a corpus."""
         if name not in self._corpora:
             self._corpora[name] = self._counted_corpus(name) or self._expected_corpus(name)
         return self._corpora[name]

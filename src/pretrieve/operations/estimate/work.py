@@ -93,7 +93,6 @@ class Workload:
         self._known: dict[Job, Work] = {}
 
     def of(self, job: Job) -> Work:
-        """A job's work."""
         if job not in self._known:
             total = Work()
             for part in self.graph.parts(job):
@@ -255,33 +254,23 @@ class Workload:
         return width, width
 
     def _do_retrieve(self, job: Job) -> Work:
-        work = self._vectors(job).plus(self._search(job))
-        return work.plus(self._do_mine(job)) if (job.subject, job.place) in self.plan.mined else work
-
-    def _vectors(self, job: Job) -> Work:
         options, body = self._options_of(job)
-        size = self.sizes.task(job.place)
+        size, depth = self.sizes.task(job.place), self.plan.config["datasets"][job.place].get("depth", 100)
         documents = document_windows(options, size.documents, size.lengths.document).number
         of_document, of_query = self._widths(options, body)
         total = Work()
         for name in job.sizes:
             queries = size.test.get(name, size.queries)
-            work = self._embedded(options, body, size, size.documents, queries)
-            total = total.plus(replace(work, runs=1.0, disk=documents * of_document + queries * of_query))
-        return total
-
-    def _search(self, job: Job) -> Work:
-        options, body = self._options_of(job)
-        size, depth = self.sizes.task(job.place), self.plan.config["datasets"][job.place].get("depth", 100)
-        documents = document_windows(options, size.documents, size.lengths.document).number
-        numbers = self._widths(options, body)[0] / 4
-        total = Work()
-        for name in job.sizes:
-            queries = size.test.get(name, size.queries)
             hits = queries * min(depth, size.documents)
-            flops, cpu_s = product(queries, numbers, documents), 1.0 + hits * LINE_OF_RUN
-            total = total.plus(Work(search=flops, cpu_s=cpu_s, disk=hits * HIT_BYTES))
-        return total
+            work = replace(
+                self._embedded(options, body, size, size.documents, queries),
+                search=product(queries, of_document / 4, documents),
+                cpu_s=1.0 + hits * LINE_OF_RUN,
+                runs=1.0,
+                disk=documents * of_document + queries * of_query + hits * HIT_BYTES,
+            )
+            total = total.plus(work)
+        return total.plus(self._do_mine(job)) if (job.subject, job.place) in self.plan.mined else total
 
     def _do_mine(self, job: Job) -> Work:
         options, body = self._options_of(job)

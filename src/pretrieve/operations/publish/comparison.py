@@ -119,9 +119,8 @@ def open_published(folder: Path, scale: str) -> Published:
         config = at_scale({**with_numbers(yaml.safe_load(file.read_text(encoding="utf-8"))), "scale": scale})
     except (OSError, yaml.YAMLError, TypeError) as error:
         raise DataError(f"{file}: not readable: {error}. Expected the configuration of a published run.") from None
-    tables = sorted(
-        str(path.relative_to(folder))[: -len(".manifest.json")] for path in folder.glob("*/*.manifest.json")
-    )
+    manifests = folder.glob("*/*.manifest.json")
+    tables = sorted(str(path.relative_to(folder)).removesuffix(".manifest.json") for path in manifests)
     if not tables:
         raise DataError(f"{folder}: no table with a manifest; expected those of a published run.")
     return Published(folder, scale, config, tuple(tables))
@@ -132,29 +131,23 @@ def compare_run(published: Published, plan: Plan, references: Path = REFERENCES)
 
     Raises DataError when a file of either run is damaged.
     """
-    here = {"cpu": hardware()["cpu"], "versions": installed_versions()}
-    compared, files = {}, ResultFiles()
+    here = (hardware()["cpu"], installed_versions())
+    compared: dict[str, list[Compared]] = {}
+    files = ResultFiles()
     for name in published.tables:
         manifest = published.manifest(name)
-        made = {"cpu": manifest["hardware"]["cpu"], "versions": {**manifest["versions"]}}
-        made["versions"].pop("python", None)
+        versions = {package: version for package, version in manifest["versions"].items() if package != "python"}
+        same_machine = (manifest["hardware"]["cpu"], versions) == here
         paper = references / name.partition("/")[0]
         table = load_table(paper / "paper.yaml", references / f"{name}.csv")
         cells = {(cell.row, cell.column): cell for cell in table.cells}
         of_run = replace(Setting.of(plan.setting(table.paper)), seeds=tuple(manifest["seeds"]))
-        compared[name] = [
-            _compare(
-                line,
-                table,
-                cells.get((line.row, line.column)),
-                of_run,
-                files,
-                _made(published.config, line) == _made(plan.config, line),
-                made == here,
-            )
-            for line in read_lines(published.folder / f"{name}.csv")
-            if line.status in MEASURED
-        ]
+        compared[name] = []
+        for line in read_lines(published.folder / f"{name}.csv"):
+            if line.status in MEASURED:
+                cell = cells.get((line.row, line.column))
+                same_options = _made(published.config, line) == _made(plan.config, line)
+                compared[name].append(_compare(line, table, cell, of_run, files, same_options, same_machine))
     return compared
 
 

@@ -158,10 +158,7 @@ def results_page(
             f"- [{run.name}](../results/published/{run.name}/README.md): {', '.join(names)}"
             for run, names in earlier.items()
         ]
-        blocks += [
-            "Tables that only earlier runs have; claims on them are from there:",
-            "\n".join(lines),
-        ]
+        blocks += ["Tables that only earlier runs have; claims on them are from there:", "\n".join(lines)]
     if figures:
         blocks.append("## Figures")
         blocks += [f"![{name}]({place}figures/{name}.svg)" for name in figures]

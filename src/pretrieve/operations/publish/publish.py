@@ -19,7 +19,7 @@ import yaml
 
 from pretrieve.base.errors import DataError, PretrieveError
 from pretrieve.base.files import whole_file
-from pretrieve.base.paths import figure_file, table_file
+from pretrieve.base.paths import figure_file
 from pretrieve.base.repository import changed_files, version_of
 from pretrieve.operations.publish.headlines import HEADLINES, Headline, best_headlines, headline_picture
 from pretrieve.operations.publish.pages import (
@@ -32,15 +32,7 @@ from pretrieve.operations.publish.pages import (
     readme_section,
     results_page,
 )
-from pretrieve.operations.publish.places import (
-    PUBLICATION,
-    SCALES,
-    new_place,
-    newest,
-    publications,
-    scale_of,
-    table_of,
-)
+from pretrieve.operations.publish.places import PUBLICATION, SCALES, new_place, newest, publications, scale_of, table_of
 from pretrieve.reporting.claims.claims import load_claims
 from pretrieve.reporting.claims.ledger import Finding
 from pretrieve.reporting.report.status import configured, split_name
@@ -80,9 +72,6 @@ def publish(
         _there(Path(figure_file(str(root), *split_name(name), kind)) for kind in FIGURE_EXTENSIONS)
     _check_ledger(root, tables)
     scores = [SCORES] if (root / SCORES).is_file() else []
-    main = root.name == DEFAULT_SCALE
-    if claims is None:
-        claims = HEADLINES if main else ()
     target = new_place(repository / "results" / "published", date, root.name, commit[:7])
     headlines = _headlines(root, target, claims)
     own = {f"{one.finding.paper}/{one.finding.table}" for one in headlines if one.folder.endswith(target.name)}
@@ -98,7 +87,7 @@ def publish(
     part = target.with_name(f".{target.name}.part")
     shutil.rmtree(part, ignore_errors=True)  # left by a publication that was killed
     copies = {
-        **{f"{name}.{kind}": table_file(str(root), *split_name(name), kind) for name in tables for kind in EXTENSIONS},
+        **{f"{name}.{kind}": table_of(root, name, kind) for name in tables for kind in EXTENSIONS},
         **{
             f"figures/{name}.{kind}": figure_file(str(root), *split_name(name), kind)
             for name in figures
@@ -145,11 +134,14 @@ def _page_of(scale: str) -> str:
     return "results.md" if scale == DEFAULT_SCALE else f"results-{scale}.md"
 
 
-def _headlines(root: Path, target: Path, claims: Sequence[str]) -> list[Headline]:
-    """Headlines of ``root``, which is or becomes the publication ``target``, and of publications of larger scales."""
+def _headlines(root: Path, target: Path, claims: Sequence[str] | None) -> list[Headline]:
+    """Headlines of ``root``, which is or becomes the publication ``target``, and of publications of larger scales. ``claims``: as
+    for :func:`publish`."""
+    scale, repository = scale_of(root), target.parents[2]
+    if claims is None:
+        claims = HEADLINES if scale == DEFAULT_SCALE else ()
     if not claims:
         return []
-    scale, repository = scale_of(root), target.parents[2]
     larger = SCALES[: SCALES.index(scale)] if scale in SCALES else SCALES
     runs = [(one, one) for name in larger for one in publications(target.parent, name)]
     return best_headlines([(one, at.relative_to(repository).as_posix()) for one, at in (*runs, (root, target))], claims)
@@ -176,10 +168,9 @@ def publish_again(repository: Path, scale: str, figures: Sequence[str], claims: 
     tables = [name for name in configured(config, "tables") if table_of(root, name).is_file()]
     figures = [name for name in figures if (root / f"figures/{name}.svg").is_file()]
     words = {claim.name: claim.estimand for claim in load_claims(repository / "references/claims.yaml")}
-    main = scale == DEFAULT_SCALE
     headlines = [
         one._replace(finding=one.finding._replace(estimand=words.get(one.finding.id, one.finding.estimand)))
-        for one in _headlines(root, root, (HEADLINES if main else ()) if claims is None else claims)
+        for one in _headlines(root, root, claims)
     ]
     _write_pages(_pages(root, repository, tables, figures, headlines, root.relative_to(repository), (date, commit)))
     return root
@@ -198,19 +189,16 @@ def _clean_commit(repository: Path) -> str:
 
 
 def _check_table(root: Path, name: str) -> None:
-    for extension in EXTENSIONS:
-        path = Path(table_file(str(root), *split_name(name), extension))
-        if not path.is_file():
-            table = table_file(str(root), *split_name(name))
-            raise DataError(f"{path}: no such file, so {name} is not finished. {make_it(table)}")
-    manifest = Path(table_file(str(root), *split_name(name), "manifest.json"))
+    path, manifest = table_of(root, name), table_of(root, name, "manifest.json")
+    for file in (table_of(root, name, extension) for extension in EXTENSIONS):
+        if not file.is_file():
+            raise DataError(f"{file}: no such file, so {name} is not finished. {make_it(path)}")
     git = json.loads(manifest.read_text(encoding="utf-8"))["git"]
     if git["dirty"]:
         raise DataError(
             f"{manifest}: {name} was made by files that differ from commit {(git['commit'] or 'none')[:7]}, so nobody could make "
             "it again. Commit them, and make the table again from a clean checkout."
         )
-    path = table_file(str(root), *split_name(name))
     failed = [line for line in read_lines(path) if line.status == "failed"]
     if failed:
         first = failed[0]
@@ -225,7 +213,7 @@ def _check_ledger(root: Path, tables: Sequence[str]) -> None:
     _there(root / name for name in LEDGER)
     read_rows(root / "claims.csv", Finding)
     for name in tables:
-        path = Path(table_file(str(root), *split_name(name)))
+        path = table_of(root, name)
         for page in (root / "claims.csv", root / "report.html"):
             if page.stat().st_mtime < path.stat().st_mtime:
                 raise DataError(f"{page}: older than {path}, so it may show other numbers. {make_it(page)}")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from pretrieve.base.errors import ConfigError
 from pretrieve.base.files import whole_file, write_json
-from pretrieve.operations.rehearsal.made import NOTICE, vocabulary
+from pretrieve.operations.rehearsal.made import NOTICE, vocabulary, vocabulary_file
 from pretrieve.operations.rehearsal.world import words
 from pretrieve.workflow.rehearsal import OWNER, WIDTH
 
@@ -70,7 +70,7 @@ def _bert(folder: Path, layers: int) -> None:
     }
     saved = {f"bert.{name}": tensor for name, tensor in to_saved_names(state, config).items()}
     _write(folder, config, saved | {f"cls.predictions.{name}": tensor for name, tensor in head.items()})
-    (folder / "vocab.txt").write_text("".join(f"{entry}\n" for entry in entries), encoding="utf-8")
+    (folder / "vocab.txt").write_bytes(vocabulary_file())
 
 
 def _t5(folder: Path, layers: int) -> None:

@@ -1,8 +1,7 @@
 """Made tasks of examples in their publishers' layouts: STS benchmark, Wikipedia sections, GLUE, MIND.
 
-Layouts: :mod:`pretrieve.benchmarks.official.stsb`, :mod:`pretrieve.benchmarks.official.wiki_sections`,
-:mod:`pretrieve.benchmarks.official.glue`, :mod:`pretrieve.benchmarks.official.mind`. There are enough training examples for
-one in a hundred to be held out.
+The layouts are those that modules of these names in :mod:`pretrieve.benchmarks.official` read. There are enough training examples
+for one in a hundred to be held out.
 """
 
 from __future__ import annotations
@@ -10,14 +9,10 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterable
 
-from pretrieve.operations.rehearsal.world import BUILDINGS, SECTIONS, Building, paragraphs, sentence
+from pretrieve.operations.rehearsal.world import BUILDINGS, SECTIONS, Building, paragraphs, sentence, to_lines
 
 #: Records of a training file, and of any other.
 TRAIN, OTHER = 600, 40
-
-
-def _lines(rows: Iterable[Iterable[object]], separator: str = "\t") -> bytes:
-    return "".join(separator.join(map(str, row)) + "\n" for row in rows).encode()
 
 
 def _quoted(text: str) -> str:
@@ -32,7 +27,7 @@ def pairs(name: str, count: int) -> bytes:
         first, second = sentence(rng), sentence(rng)
         score = number % 6
         rows.append((_quoted(first), _quoted(first if score == 5 else second), float(score)))
-    return _lines(rows, ",")
+    return to_lines(rows, ",")
 
 
 def triplets(name: str, count: int) -> bytes:
@@ -44,7 +39,7 @@ def triplets(name: str, count: int) -> bytes:
         same, other = rng.sample(SECTIONS, 2)
         first, second = rng.sample(_sentences(page, same), 2)
         rows.append([*map(_quoted, (first, second, rng.choice(_sentences(page, other))))])
-    return _lines(rows, ",")
+    return to_lines(rows, ",")
 
 
 def _sentences(page: Building, section: str) -> list[str]:
@@ -72,12 +67,12 @@ def glue(task: str, name: str, count: int) -> bytes:
         fields |= {column: sentence(rng) for column in columns if column.rstrip("12") in ("sentence", "question")}
         fields |= {"label": label, "label1": label, "gold_label": label, "is_duplicate": label}
         rows.append([fields[column] for column in columns])
-    return _lines(rows)
+    return to_lines(rows)
 
 
 def news() -> bytes:
     """``news.tsv``: an article for each building."""
-    return _lines(
+    return to_lines(
         (
             f"N{b.number}",
             "news",
@@ -101,7 +96,7 @@ def behaviors(name: str, count: int) -> bytes:
         shown = [f"N{article}-{int(place == number % 4)}" for place, article in enumerate(seen[4:])]
         history = " ".join(f"N{article}" for article in seen[:4])
         rows.append((number + 1, f"U{name}{number}", "11/15/2019 8:55:22 AM", history, " ".join(shown)))
-    return _lines(rows)
+    return to_lines(rows)
 
 
 FORMS: dict[str, Callable[[], bytes]] = {

@@ -13,7 +13,7 @@ from xml.sax.saxutils import escape
 
 from pretrieve.base.errors import ConfigError, nearest
 from pretrieve.base.files import whole_file
-from pretrieve.operations.rehearsal import examples, questions, retrieval
+from pretrieve.operations.rehearsal import examples, retrieval
 from pretrieve.operations.rehearsal.world import BUILDINGS, SECTIONS, paragraphs, sentence, words
 
 #: What the log of every made file and checkpoint says.
@@ -67,7 +67,6 @@ FORMS: dict[str, Callable[[], bytes]] = {
     "bookcorpus-2": lambda: book(2),
     "bert-vocabulary": vocabulary_file,
     **retrieval.FORMS,
-    **questions.FORMS,
     **examples.FORMS,
 }
 

@@ -1,36 +1,36 @@
-"""Made retrieval benchmarks in their publishers' layouts: MS MARCO, TREC Deep Learning, BEIR, DPR.
+"""Made retrieval benchmarks in their publishers' layouts: MS MARCO, TREC Deep Learning, BEIR, DPR; and of questions: SQuAD,
+Natural Questions, MRQA with MultiReQA's boundaries, FanOutQA.
 
-Layouts: :mod:`pretrieve.benchmarks.official.msmarco`, :mod:`pretrieve.benchmarks.official.beir`,
-:mod:`pretrieve.benchmarks.official.dpr_training`, :mod:`pretrieve.benchmarks.official.dpr_collection`.
+The layouts are those that modules of these names in :mod:`pretrieve.benchmarks.official` read.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 from pretrieve.benchmarks.official.beir import SETS
-from pretrieve.operations.rehearsal.world import BUILDINGS, SPLITS, Building, asked, others
+from pretrieve.operations.rehearsal.world import BUILDINGS, SPLITS, Building, asked, others, to_json_lines, to_lines
 
 #: First query id of a split in MS MARCO's files.
 _FIRST = {"train": 1000, "dev": 2000, "test": 3000}
-#: The sets of BEIR that are for download, as the sources name them.
 _CLOSED = ("bioasq", "signal1m", "trec-news", "robust04")
+#: The sets of BEIR that are for download, as the sources name them.
 BEIR = [name.replace("/", "-") for name in SETS if name != "msmarco" and name not in _CLOSED]
-
-
-def _lines(rows: Iterable[Iterable[object]], separator: str = "\t") -> bytes:
-    return "".join(separator.join(map(str, row)) + "\n" for row in rows).encode()
-
-
-def _json_lines(records: Iterable[Any]) -> bytes:
-    return "".join(json.dumps(record) + "\n" for record in records).encode()
+#: Data set of MultiReQA → its name in the ids of candidates.
+MULTIREQA = {
+    "squad": "SQuAD",
+    "nq": "NaturalQuestions",
+    "triviaqa": "TriviaQA",
+    "hotpotqa": "HotpotQA",
+    "searchqa": "SearchQA",
+}
 
 
 def queries(split: str) -> bytes:
     """``queries.*.tsv``: query id, text."""
-    return _lines((_FIRST[split] + b.number, b.question(split)) for b in asked(split))
+    return to_lines((_FIRST[split] + b.number, b.question(split)) for b in asked(split))
 
 
 def judgements(split: str, document: Callable[[Building], str], graded: bool = False) -> bytes:
@@ -41,7 +41,7 @@ def judgements(split: str, document: Callable[[Building], str], graded: bool = F
         rows.append((query, "Q0" if graded else 0, document(building), 3 if graded else 1))
         if graded:
             rows += [(query, "Q0", document(other), grade) for grade, other in enumerate(others(building, 2))]
-    return _lines(rows, " " if graded else "\t")
+    return to_lines(rows, " " if graded else "\t")
 
 
 def _passage(building: Building) -> str:
@@ -54,17 +54,17 @@ def _document(building: Building) -> str:
 
 def documents() -> bytes:
     """``msmarco-docs.tsv``: id, url, title, body."""
-    return _lines((_document(b), f"https://example.org/{b.number}", b.title, b.text) for b in BUILDINGS)
+    return to_lines((_document(b), f"https://example.org/{b.number}", b.title, b.text) for b in BUILDINGS)
 
 
 def beir_corpus() -> bytes:
     """``corpus.jsonl``."""
-    return _json_lines({"_id": f"d{b.number}", "title": b.title, "text": b.text, "metadata": {}} for b in BUILDINGS)
+    return to_json_lines({"_id": f"d{b.number}", "title": b.title, "text": b.text, "metadata": {}} for b in BUILDINGS)
 
 
 def beir_queries() -> bytes:
     """``queries.jsonl``: of all splits."""
-    return _json_lines(
+    return to_json_lines(
         {"_id": f"{split}{b.number}", "text": b.question(split), "metadata": {}}
         for split in SPLITS
         for b in asked(split)
@@ -74,12 +74,12 @@ def beir_queries() -> bytes:
 def beir_judgements(split: str) -> bytes:
     """``qrels/*.tsv``, with its header."""
     rows = [(f"{split}{b.number}", f"d{b.number}", 1) for b in asked(split)]
-    return _lines([("query-id", "corpus-id", "score"), *rows])
+    return to_lines([("query-id", "corpus-id", "score"), *rows])
 
 
 def wikipedia_passages() -> bytes:
     """``psgs_w100.tsv``: header, id from 1, quoted text, title."""
-    return _lines([("id", "text", "title"), *((b.number + 1, f'"{b.text}"', b.title) for b in BUILDINGS)])
+    return to_lines([("id", "text", "title"), *((b.number + 1, f'"{b.text}"', b.title) for b in BUILDINGS)])
 
 
 def training_file(split: str, id_key: str) -> bytes:
@@ -103,13 +103,105 @@ def training_file(split: str, id_key: str) -> bytes:
 
 def answers_file(split: str) -> bytes:
     """``*.qa.csv``: question, list of answers as Python writes it."""
-    return _lines((b.question(split).lower().rstrip("?"), [b.answer(split)]) for b in asked(split))
+    return to_lines((b.question(split).lower().rstrip("?"), [b.answer(split)]) for b in asked(split))
+
+
+def squad() -> bytes:
+    """SQuAD v1.1: an article for each building, a paragraph with a question."""
+    articles = []
+    for b in BUILDINGS:
+        answer = {"text": b.maker, "answer_start": b.text.index(b.maker)}
+        question = {"id": f"train{b.number:08x}", "question": b.question("train"), "answers": [answer]}
+        articles.append({"title": b.title, "paragraphs": [{"context": b.text, "qas": [question]}]})
+    return json.dumps({"version": "1.1", "data": articles}).encode()
+
+
+def natural_questions() -> bytes:
+    """The simplified form: a page of tokens, one paragraph of which is the long answer, and one token the short one."""
+    lines = []
+    for b in BUILDINGS:
+        inside = b.text.replace(".", " .").split(" ")
+        tokens = ["<H1>", *b.title.split(" "), "</H1>", "<P>", *inside, "</P>"]
+        start, place = tokens.index("<P>"), tokens.index(b.maker)
+        annotation = {
+            "annotation_id": b.number,
+            "yes_no_answer": "NONE",
+            "long_answer": {"start_token": start, "end_token": len(tokens), "candidate_index": 0},
+            "short_answers": [{"start_token": place, "end_token": place + 1}],
+        }
+        lines.append(
+            {
+                "example_id": b.number,
+                "question_text": b.question("train").lower().rstrip("?"),
+                "document_url": f"https://en.wikipedia.org//w/index.php?title={b.title.replace(' ', '_')}&amp;oldid=1",
+                "document_text": " ".join(tokens),
+                "long_answer_candidates": [{"start_token": start, "end_token": len(tokens), "top_level": True}],
+                "annotations": [annotation],
+            }
+        )
+    return to_json_lines(lines)
+
+
+def mrqa(split: str) -> bytes:
+    """A file of MRQA: a header, then a context a line. Ends of answers are inclusive."""
+
+    def line(b: Building) -> dict[str, Any]:
+        answer = b.answer(split)
+        begin = b.text.index(answer)
+        span = {"text": answer, "char_spans": [[begin, begin + len(answer) - 1]], "token_spans": [[0, 0]]}
+        question = {"qid": _qid(b), "question": b.question(split), "detected_answers": [span], "answers": [answer]}
+        return {"context": b.text, "qas": [question]}
+
+    return to_json_lines([{"header": {"dataset": "made", "split": split}}, *map(line, asked(split))])
+
+
+def candidates(split: str, name: str) -> bytes:
+    """``candidates.json``: where each sentence of a context is; ends are exclusive."""
+    lines = []
+    for b in asked(split):
+        begin = 0
+        for number, sentence in enumerate(b.sentences):
+            begin = b.text.index(sentence, begin)
+            end = begin + len(sentence)
+            lines.append({"candidate_id": f"{name}_{_qid(b)}/_{number}", "response_start": begin, "response_end": end})
+            begin = end
+    return to_json_lines(lines)
+
+
+def fanoutqa() -> bytes:
+    """FanOutQA's dev file: a question taken apart into one about each of two pages."""
+
+    def part(b: Building) -> dict[str, Any]:
+        evidence = {"pageid": b.number + 1, "revid": 1, "title": b.title, "url": ""}
+        return {
+            "id": f"p{b.number}",
+            "question": b.question("test"),
+            "decomposition": [],
+            "answer": b.maker,
+            "evidence": evidence,
+        }
+
+    pairs = zip(BUILDINGS[:20:2], BUILDINGS[1:20:2], strict=True)
+    questions = [
+        {
+            "id": f"f{first.number}",
+            "question": f"Who made the {first.title} and the {second.title}?",
+            "decomposition": [part(first), part(second)],
+            "answer": {first.title: first.maker, second.title: second.maker},
+        }
+        for first, second in pairs
+    ]
+    return json.dumps(questions).encode()
+
+
+def _qid(building: Building) -> str:
+    return f"{building.number:032x}"
 
 
 FORMS: dict[str, Callable[[], bytes]] = {
-    "msmarco-collection": lambda: _lines((b.number, b.text) for b in BUILDINGS),
-    "msmarco-titled-passages": lambda: _lines((b.number, b.text) for b in BUILDINGS),
-    "msmarco-titled-titles": lambda: _lines((b.number, b.title) for b in BUILDINGS),
+    "msmarco-collection": lambda: to_lines((b.number, b.text) for b in BUILDINGS),
+    "msmarco-titled-passages": lambda: to_lines((b.number, b.text) for b in BUILDINGS),
+    "msmarco-titled-titles": lambda: to_lines((b.number, b.title) for b in BUILDINGS),
     "msmarco-queries-train": lambda: queries("train"),
     "msmarco-qrels-train": lambda: judgements("train", _passage),
     "msmarco-queries-dev-small": lambda: queries("dev"),
@@ -133,7 +225,14 @@ FORMS: dict[str, Callable[[], bytes]] = {
     "dpr-trivia-train": lambda: training_file("train", "psg_id"),
     "dpr-trivia-dev": lambda: training_file("dev", "psg_id"),
     "dpr-trivia-test-answers": lambda: answers_file("test"),
+    "squad-train": squad,
+    "nq-simplified-train": natural_questions,
+    "fanoutqa-dev": fanoutqa,
 }
 for _set in BEIR:
     FORMS |= {f"beir-{_set}-corpus": beir_corpus, f"beir-{_set}-queries": beir_queries}
     FORMS |= {f"beir-{_set}-qrels-test": lambda: beir_judgements("test")}
+for _set, _name in MULTIREQA.items():
+    for _split in ("train", "dev"):
+        FORMS[f"mrqa-{_set}-{_split}"] = lambda split=_split: mrqa(split)
+        FORMS[f"multireqa-{_set}-{_split}"] = lambda split=_split, name=_name: candidates(split, name)

@@ -7,8 +7,11 @@ number of a building. The words mean nothing, and so do scores on them.
 
 from __future__ import annotations
 
+import json
 import random
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 COUNT = 60
 _FIRST = ["River", "Stone", "Harbour", "Winter", "Copper", "Garden", "Silver", "Timber", "Cotton", "Summer"]
@@ -85,7 +88,6 @@ class Building:
 
     @property
     def text(self) -> str:
-        """The passage."""
         return " ".join(self.sentences)
 
     def question(self, split: str) -> str:
@@ -148,3 +150,13 @@ def words() -> list[str]:
     texts = [building.text for building in BUILDINGS] + [b.question(split) for b in BUILDINGS for split in SPLITS]
     every = " ".join([*texts, *_WORDS, *SECTIONS, "the stands near and in"]).lower()
     return sorted(set("".join(c if c.isalnum() else " " for c in every).split()))
+
+
+def to_lines(rows: Iterable[Iterable[object]], separator: str = "\t") -> bytes:
+    """A file with a row a line."""
+    return "".join(separator.join(map(str, row)) + "\n" for row in rows).encode()
+
+
+def to_json_lines(records: Iterable[Any]) -> bytes:
+    """A file with a record a line, as JSON."""
+    return "".join(json.dumps(record) + "\n" for record in records).encode()

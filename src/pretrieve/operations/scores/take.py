@@ -20,8 +20,16 @@ from pretrieve.base.files import sha256_of, whole_file, write_json
 from pretrieve.operations.bundle.arrived import check_form
 from pretrieve.operations.bundle.contents import Asked, build, data_places, touch
 from pretrieve.operations.bundle.unpack import by_reason
-from pretrieve.operations.scores.chains import Chains, chains, data_hashes, fingerprint, records
-from pretrieve.operations.scores.keep import MANIFEST, read_scores, seed_of
+from pretrieve.operations.scores.keep import (
+    MANIFEST,
+    Chains,
+    chains,
+    data_hashes,
+    fingerprint,
+    read_scores,
+    records,
+    seed_of,
+)
 
 SCHEMA = package_file("schemas/scores.schema.yaml")
 

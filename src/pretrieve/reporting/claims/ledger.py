@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from pretrieve.base.errors import ConfigError, nearest
 from pretrieve.reporting.claims.claims import Claim, Place, check_keys, entries_of
-from pretrieve.reporting.claims.outcomes import LEVEL, Outcome
+from pretrieve.reporting.claims.outcomes import LEVEL
 from pretrieve.reporting.claims.verdicts import FAILS, HOLDS, NOT_TESTABLE, VERDICTS, Verdict
 
 _KEYS = ("by", "system", "data", "source", "claims", "metric", "value", "unit", "note")
@@ -209,28 +209,24 @@ def check_in_words(claim: Claim) -> str:
 def to_comparisons(verdicts: Sequence[Verdict]) -> list[Comparison]:
     """The lines of ``claims.groups.csv``."""
     return [
-        _comparison(verdict.claim.name, i + 1, outcome)
+        Comparison(
+            id=verdict.claim.name,
+            number=str(i),
+            outcome=outcome.outcome,
+            cells=json.dumps([str(place) for place in outcome.places], ensure_ascii=False),
+            values="; ".join(str(value.number) for value in outcome.values),
+            effect=_number(outcome.effect),
+            low=_number(outcome.low),
+            high=_number(outcome.high),
+            unit=outcome.values[0].unit if outcome.values else "",
+            p_for=_p(outcome.p_for) if outcome.low is not None else "",
+            p_against=_p(outcome.p_against) if outcome.low is not None else "",
+            not_learnt=", ".join(outcome.not_learnt),
+            note=outcome.note,
+        )
         for verdict in verdicts
-        for i, outcome in enumerate(verdict.outcomes)
+        for i, outcome in enumerate(verdict.outcomes, 1)
     ]
-
-
-def _comparison(name: str, number: int, outcome: Outcome) -> Comparison:
-    return Comparison(
-        id=name,
-        number=str(number),
-        outcome=outcome.outcome,
-        cells=json.dumps([str(place) for place in outcome.places], ensure_ascii=False),
-        values="; ".join(str(value.number) for value in outcome.values),
-        effect=_number(outcome.effect),
-        low=_number(outcome.low),
-        high=_number(outcome.high),
-        unit=outcome.values[0].unit if outcome.values else "",
-        p_for=_p(outcome.p_for) if outcome.low is not None else "",
-        p_against=_p(outcome.p_against) if outcome.low is not None else "",
-        not_learnt=", ".join(outcome.not_learnt),
-        note=outcome.note,
-    )
 
 
 def _number(value: float | None) -> str:
@@ -300,20 +296,9 @@ def to_markdown(findings: Sequence[Finding], scale: str) -> str:
         ]
         for f in findings:
             if f.paper == paper:
-                where = f"{f.section}, {f.table}"
-                told = (
-                    f.claim,
-                    where,
-                    f.estimand,
-                    f.smallest_effect,
-                    f.cells,
-                    f.groups,
-                    effect_in_words(f),
-                    f.q,
-                    f.seeds,
-                    f.trained,
-                )
-                cells = (f"**{f.verdict}**", *told, f.note, f.second, f.others)
+                asked = (f.claim, f"{f.section}, {f.table}", f.estimand, f.smallest_effect, f.cells)
+                found = (f.groups, effect_in_words(f), f.q, f.seeds, f.trained, f.note, f.second, f.others)
+                cells = (f"**{f.verdict}**", *asked, *found)
                 lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
         blocks.append("\n".join(lines))
     return "\n\n".join(blocks) + "\n"

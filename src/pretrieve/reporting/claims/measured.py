@@ -107,9 +107,8 @@ class Measurements:
 
         Raises DataError when seeds have different queries, or the metrics are not those that the table shows.
         """
-        if (
-            not value.files or not value.metric
-        ):  # a point that is made of vectors has files, and nothing in them is its score
+        # A point that is made of vectors has files, and nothing in them is its score.
+        if not value.files or not value.metric:
             return "no values per query"
         if missing := next((path for path in value.files if not Path(path).is_file()), None):
             return f"{missing} is not there, so there are no values per query"

@@ -107,9 +107,8 @@ def _correlation(outcome: Outcome, claim: Claim, draws: np.ndarray | None) -> Ou
     margin = float(claim.smallest_effect.size)
     effect = float(spearman(numbers, claim.against)[0])
     sign = -1 if margin < 0 else 1
-    outcome = replace(
-        outcome, effect=effect, points=sign * effect >= abs(margin) - 1e-12
-    )  # ranks: rho has rounding errors only
+    # Of ranks: rho has rounding errors only.
+    outcome = replace(outcome, effect=effect, points=sign * effect >= abs(margin) - 1e-12)
     if draws is None:
         return outcome
     return _from_draws(

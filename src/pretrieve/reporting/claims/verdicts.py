@@ -74,7 +74,34 @@ class Verdict:
 
     @property
     def note(self) -> str:
-        return _note(self)
+        """Why the verdict is not simply yes or no, and which groups say nothing, with their reasons."""
+        parts, measured = [], self.measured
+        names = dict.fromkeys(name for outcome in measured for name in outcome.not_learnt)
+        if names:
+            parts.append(f"has not learnt (≈ chance): {', '.join(names)}")
+        if self.verdict == INCONCLUSIVE:
+            pointing = sum(outcome.points for outcome in measured)
+            counts = self.counts
+            parts.append(
+                f"{pointing} of {len(measured)} comparisons point that way, {counts[FOR]} beyond chance, and {counts[AGAINST]} "
+                "beyond chance the other way"
+            )
+        noted = Counter(outcome.note for outcome in measured if outcome.note)
+        parts += [note if n == len(measured) else f"{n} of {len(measured)}: {note}" for note, n in noted.items()]
+        if 0 < len(measured) < self.claim.needs_groups:
+            parts.append(
+                f"{len(measured)} comparisons are measured, and the claim is about {self.claim.needs_groups} or more"
+            )
+        for word, told in (
+            (REPEATED, "repeat others"),
+            (NOT_TESTABLE, "are not testable here"),
+            (NOT_TESTED, "are not measured"),
+        ):
+            notes = Counter(outcome.note for outcome in self.outcomes if outcome.outcome == word)
+            if notes and measured:
+                parts.append(f"{sum(notes.values())} of {len(self.outcomes)} comparisons {told}")
+            parts += _with_one_head(list(notes)) if word != REPEATED else []
+        return "; ".join(parts)
 
 
 def judge_claims(claims: Sequence[Claim], measurements: Measurements) -> list[Verdict]:
@@ -241,37 +268,6 @@ def _beside(claim: Claim, groups: Sequence[tuple[Place, ...]], measurements: Mea
         f"contrastive entropy: better by {middle.effect:.3f}{interval} nats (median), {found.counts[FOR]} for and "
         f"{found.counts[AGAINST]} against of {len(found.measured)}"
     )
-
-
-def _note(verdict: Verdict) -> str:
-    """Why the verdict is not simply yes or no, and which groups say nothing, with their reasons."""
-    parts, measured = [], verdict.measured
-    names = dict.fromkeys(name for outcome in measured for name in outcome.not_learnt)
-    if names:
-        parts.append(f"has not learnt (≈ chance): {', '.join(names)}")
-    if verdict.verdict == INCONCLUSIVE:
-        pointing = sum(outcome.points for outcome in measured)
-        counts = verdict.counts
-        parts.append(
-            f"{pointing} of {len(measured)} comparisons point that way, {counts[FOR]} beyond chance, and {counts[AGAINST]} "
-            "beyond chance the other way"
-        )
-    noted = Counter(outcome.note for outcome in measured if outcome.note)
-    parts += [note if n == len(measured) else f"{n} of {len(measured)}: {note}" for note, n in noted.items()]
-    if 0 < len(measured) < verdict.claim.needs_groups:
-        parts.append(
-            f"{len(measured)} comparisons are measured, and the claim is about {verdict.claim.needs_groups} or more"
-        )
-    for word, told in (
-        (REPEATED, "repeat others"),
-        (NOT_TESTABLE, "are not testable here"),
-        (NOT_TESTED, "are not measured"),
-    ):
-        notes = Counter(outcome.note for outcome in verdict.outcomes if outcome.outcome == word)
-        if notes and measured:
-            parts.append(f"{sum(notes.values())} of {len(verdict.outcomes)} comparisons {told}")
-        parts += _with_one_head(list(notes)) if word != REPEATED else []
-    return "; ".join(parts)
 
 
 def _with_one_head(notes: Sequence[str]) -> list[str]:

@@ -122,11 +122,11 @@ def draw(
     height = top + bottom + rows * (SQUARE + 0.35 if square else PANEL_HEIGHT)
     canvas = Canvas(figsize=(width, height))
     grid = canvas.subplots(rows, columns, squeeze=False)
-    shown = Legend()
+    shown: Legend = {}
     for place, view in enumerate(axes_of):
         axes, panel = grid[place // columns, place % columns], view.panel
-        names = {name for series in panel.series for name in (series.name, series.name + AS_PUBLISHED)}
-        own = [point for point in points if point.panel == panel.name and point.series in names]
+        series = {name for one in panel.series for name in (one.name, one.name + AS_PUBLISHED)}
+        own = [point for point in points if point.panel == panel.name and point.series in series]
         draw_view(axes, view, own, shown, lettered=len(figure.panels) > 1)
     for axes in grid.flat[len(axes_of) :]:
         axes.set_visible(False)
@@ -137,16 +137,16 @@ def draw(
         canvas.text(0.12 / width, 1 - (_MARGIN + _LINE * i) / height, line, va="top", fontsize=12, **look)
     for i, line in enumerate(below):
         canvas.text(0.12 / width, (0.2 * (len(below) - i) - 0.08) / height, line, va="center", color=GREY, fontsize=10)
-    if len(shown.handles) > 1:
+    if len(shown) > 1:
         for label in (CHANCE_LEVEL, CHANCE):  # after the methods, wherever it was met
-            if label in shown.handles:
-                shown.handles[label] = shown.handles.pop(label)
+            if label in shown:
+                shown[label] = shown.pop(label)
         canvas.legend(
-            shown.handles.values(),
-            shown.handles.keys(),
+            shown.values(),
+            shown.keys(),
             loc="lower center",
             bbox_to_anchor=(0.5, (0.2 * len(below) + 0.02) / height),
-            ncols=min(len(shown.handles), beside),
+            ncols=min(len(shown), beside),
             frameon=False,
             handlelength=3.2,
             columnspacing=1.6,

@@ -9,9 +9,9 @@ from typing import Any
 
 from pretrieve.base import paths
 from pretrieve.references.figures import Figure, Measure, Series
-from pretrieve.reporting.figures.found import NotMeasured
-from pretrieve.reporting.figures.measure import FigureSetting, analysis_file, cell_of
-from pretrieve.reporting.figures.points import Point, count_points
+from pretrieve.reporting.figures.measure import FigureSetting, analysis_file
+from pretrieve.reporting.figures.points import NotMeasured, Point, cell_of
+from pretrieve.reporting.tables.filling import count_statuses
 from pretrieve.reporting.tables.manifest import cost_of, made_with, measured_with
 
 
@@ -34,7 +34,7 @@ def make_manifest(
         "paper": figure.paper,
         "figure": figure.name,
         **measured_with(tables, {measure.role for measure in figure.measures()}),
-        "points": count_points(points),
+        "points": count_statuses(points),
         **made_with(config_hash, lock, sources),
         "cost": _cost(figure, setting),
         "commands": {

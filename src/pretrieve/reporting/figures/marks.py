@@ -15,14 +15,7 @@ from matplotlib.lines import Line2D
 
 from pretrieve.references.figures import Panel, Series
 from pretrieve.references.palette import METHODS, Look
-from pretrieve.reporting.figures.ground import (
-    CHANCE_LEVEL,
-    chance_lines,
-    is_far,
-    is_relative,
-    levels_of,
-    set_limits,
-)
+from pretrieve.reporting.figures.ground import CHANCE_LEVEL, chance_lines, is_far, is_relative, levels_of, set_limits
 from pretrieve.reporting.figures.points import AS_PUBLISHED, Point, is_measured
 
 #: From so many points on a line has few markers.
@@ -37,16 +30,8 @@ AT_CHANCE |= {"markerfacecolor": "#DDDDDD", "markeredgecolor": "#888888"}
 FEW_BARS, FEW_LETTERS = 6, 5
 #: Room for what stands side by side at a name, at most this much for each series, less where lines join it, and for all.
 BESIDE, JOINED_BESIDE, ALL_BESIDE = 0.12, 0.07, 0.7
-
-
-@dataclass
-class Legend:
-    """Handles by label, in the order in which series are met: one entry for a look, however many panels show it."""
-
-    handles: dict[str, object] = field(default_factory=dict)
-
-    def add(self, label: str, handle: object) -> None:
-        self.handles.setdefault(label, handle)
+#: Handles by label, in the order in which series are met: one entry for a look, however many panels show it.
+Legend = dict[str, object]
 
 
 @dataclass(frozen=True)
@@ -172,7 +157,7 @@ def _lines(axes: Axes, view: View, points: Sequence[Point], places: Mapping[str,
             _intervals(axes, panel, xs, there, line["color"])
         if len(there) > MANY_POINTS:
             line |= {"markevery": max(1, len(there) // 8)}
-        shown.add(series.label, axes.plot(xs, ys, **line, clip_on=False)[0])
+        shown.setdefault(series.label, axes.plot(xs, ys, **line, clip_on=False)[0])
         if not view.published:
             _at_chance(axes, xs, there, shown)
     if not view.published:
@@ -215,7 +200,7 @@ def _levels(axes: Axes, panel: Panel, points: Sequence[Point], shown: Legend) ->
                 f"{series.label} {y:.3g} ↑", xycoords="axes fraction", color=look.colour, fontsize=10, **place
             )
         else:
-            shown.add(series.label, axes.axhline(y, color=look.colour, linestyle=(0, look.dash), linewidth=1.5))
+            shown.setdefault(series.label, axes.axhline(y, color=look.colour, linestyle=(0, look.dash), linewidth=1.5))
 
 
 def _chance(axes: Axes, panel: Panel, points: Sequence[Point], places: Mapping[str, float], shown: Legend) -> None:
@@ -223,14 +208,14 @@ def _chance(axes: Axes, panel: Panel, points: Sequence[Point], places: Mapping[s
         return  # the figure has a series for it
     handle = chance_lines(axes, panel, points, places)
     if handle is not None:
-        shown.add(CHANCE_LEVEL, handle)
+        shown.setdefault(CHANCE_LEVEL, handle)
 
 
 def _at_chance(axes: Axes, xs: Sequence[float], points: Sequence[Point], shown: Legend) -> None:
     """Grey signs on the points that are not beyond what guessing scores."""
     guessed = [(x, float(point.y)) for x, point in zip(xs, points, strict=True) if point.beyond_chance == "no"]
     if guessed:
-        shown.add(CHANCE, axes.plot(*zip(*guessed, strict=True), **AT_CHANCE)[0])
+        shown.setdefault(CHANCE, axes.plot(*zip(*guessed, strict=True), **AT_CHANCE)[0])
 
 
 def _style(series: Series, look: Look) -> dict:
@@ -260,7 +245,7 @@ def _bars(axes: Axes, view: View, points: Sequence[Point], places: Mapping[str, 
         fill = {"facecolor": "white", "edgecolor": look.colour, "linewidth": 1.4} if view.published else {}
         fill = fill or {"color": look.colour, "edgecolor": "white", "linewidth": 0}
         bars = axes.bar(xs, list(map(float, numbers)), wide * 0.92, hatch=look.hatch, **fill)
-        shown.add(series.label, bars)
+        shown.setdefault(series.label, bars)
         if not view.published:
             _intervals(axes, panel, xs, there, "black")
             _at_chance(axes, xs, there, shown)
@@ -322,6 +307,6 @@ def _scatter(axes: Axes, panel: Panel, points: Sequence[Point], shown: Legend) -
         )
         if there:
             legend = {"marker": look.marker, "color": look.colour, "linestyle": "none", "markersize": 7}
-            shown.add(series.label, Line2D([], [], **legend, fillstyle="none" if hollow else "full"))
+            shown.setdefault(series.label, Line2D([], [], **legend, fillstyle="none" if hollow else "full"))
     if not any(is_measured(point) for point in points):
         axes.text(0.5, 0.5, _instead(points), transform=axes.transAxes, ha="center", va="center", color=GREY)

@@ -24,9 +24,16 @@ from pretrieve.references.figures import UNITS, Figure, Measure, Panel, Series
 from pretrieve.references.tables import Cell, Table, parse_number
 from pretrieve.reporting.claims.measured import bases_of
 from pretrieve.reporting.figures import maps
-from pretrieve.reporting.figures.found import Found, NotMeasured, there
-from pretrieve.reporting.figures.guesses import cell_of, level_of_steps, step_beyond
-from pretrieve.reporting.figures.points import AS_PUBLISHED, Point
+from pretrieve.reporting.figures.points import (
+    AS_PUBLISHED,
+    Found,
+    NotMeasured,
+    Point,
+    cell_of,
+    level_of_steps,
+    step_beyond,
+    there,
+)
 from pretrieve.reporting.figures.scores import Scores, interval_of
 from pretrieve.reporting.figures.token_curves import TokenCurves
 from pretrieve.reporting.tables.filling import judge
@@ -211,11 +218,9 @@ class _Measurer:
         return self._maps[key]
 
     def _separation(self, panel: Panel, series: Series) -> dict[str, Found]:
-        def of_seed(measure: Measure, seed: int) -> float:
-            return maps.separation(*self._map(measure, seed, series.space))
-
         found = {
-            x: self._try(measure, lambda seed, m=measure: of_seed(m, seed)) for x, measure in series.points.items()
+            x: self._try(measure, lambda seed, m=measure: maps.separation(*self._map(m, seed, series.space)))
+            for x, measure in series.points.items()
         }
         # With as many answers as questions, half of the neighbours of a point that lies anywhere are of its kind.
         return {x: point._replace(chance=0.5) for x, point in found.items()}

@@ -1,13 +1,22 @@
-"""A figure's CSV: one line for each point, every field as text, empty where there is nothing to say."""
+"""Points of a figure: what there is for one, or why there is nothing, and its line of the figure's CSV.
+
+Whether a point is better than guessing is said by the levels of the metrics files, as in tables.
+"""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from statistics import fmean
 from typing import NamedTuple
 
-from pretrieve.reporting.tables.filling import MEASURED, UNMEASURED
+from pretrieve.base import paths
+from pretrieve.evaluation.chance import beyond_chance, chance_levels
+from pretrieve.evaluation.metrics import Scores
+from pretrieve.references.figures import Measure, Series
+from pretrieve.references.tables import Cell
+from pretrieve.reporting.tables.filling import MEASURED
+from pretrieve.reporting.tables.results import ResultFiles, Setting
 from pretrieve.reporting.tables.rows import read_rows, write_rows
 
 #: Behind the name of a series: points that the paper states at an x that was not measured.
@@ -17,12 +26,15 @@ NOT_AHEAD = "not within the budget"
 
 
 class Point(NamedTuple):
-    """A point: ``y``, ``sd`` (over seeds) and ``published`` in ``unit``; ``x`` as the axis has it, '' for a series that was not
-    run and whose x are therefore unknown. ``encoder`` is the encoder of ``system``, or the one that an analysis looked at;
-    ``dataset`` played the part of ``role``. ``status`` as in tables. ``beyond_chance``: ``no`` of a score that guessing has
-    too (of a change, when one of its two scores is), ``yes`` of a better one, '' where no level is known. ``low``, ``high``:
-    95 % interval over queries (of an analysis, over texts) and seeds, '' where it is not known. ``ahead_from``, of a gain: the x
-    from which on all its intervals are above 0, or :data:`NOT_AHEAD`. ``chance``: what guessing scores, in ``unit``."""
+    """A line of the CSV, every field as text, empty where there is nothing to say.
+
+    ``y``, ``sd`` (over seeds) and ``published`` are in ``unit``; ``x`` as the axis has it, '' for a series that was not run and
+    whose x are therefore unknown. ``encoder`` is the encoder of ``system``, or the one that an analysis looked at; ``dataset``
+    played the part of ``role``. ``status`` as in tables. ``beyond_chance``: ``no`` of a score that guessing has too (of a change,
+    when one of its two scores is), ``yes`` of a better one, '' where no level is known. ``low``, ``high``: 95 % interval over
+    queries (of an analysis, over texts) and seeds, '' where it is not known. ``ahead_from``, of a gain: the x from which on all
+    its intervals are above 0, or :data:`NOT_AHEAD`. ``chance``: what guessing scores, in ``unit``.
+    """
 
     figure: str
     panel: str
@@ -61,7 +73,75 @@ def read_points(path: Path | str) -> list[Point]:
     return read_rows(path, Point, "figure")
 
 
-def count_points(points: Sequence[Point]) -> dict[str, int]:
-    """Number of points in each of ``measured``, ``quoted``, ``not-run`` and ``failed``."""
-    counts = Counter("measured" if is_measured(point) else point.status for point in points)
-    return {word: counts.pop(word, 0) for word in ("measured", *UNMEASURED)}
+class Found(NamedTuple):
+    """What there is for one x: a value for each seed, or the reason (``status`` not-run or failed) why there is none.
+
+    ``beyond``, ``ahead_from``: as :class:`Point` has them; ``interval``: low and high, and ``chance``: what guessing scores, as
+    fractions like the values.
+    """
+
+    values: tuple[float, ...]
+    measure: Measure = Measure("", "", "")
+    status: str = ""
+    reason: str = ""
+    beyond: str = ""
+    interval: tuple[float, float] | None = None
+    ahead_from: str = ""
+    chance: float | None = None
+
+
+class NotMeasured(Exception):
+    """Carries the status and the reason of a point or series without a value."""
+
+
+def there(path: str) -> str:
+    """The path of a file that is there. Raises NotMeasured when it is not."""
+    if not Path(path).is_file():
+        raise NotMeasured("failed", f"missing: {path}")
+    return path
+
+
+def cell_of(measure: Measure) -> Cell:
+    """The table cell that would be measured the same way."""
+    return Cell("figure", "point", measure.system, measure.role, measure.metric, "", "fraction", "", "")
+
+
+def metrics_of(tables: Setting, measure: Measure) -> list[str]:
+    """The metrics files of a measure, one for each seed. Raises NotMeasured for one that is not run or missing."""
+    cell = cell_of(measure)
+    if reason := tables.why_not_run(cell):
+        raise NotMeasured("not-run", reason)
+    dataset = tables.roles[measure.role]
+    return [there(paths.metrics_file(tables.root, measure.system, dataset, seed)) for seed in tables.seeds_of(cell)]
+
+
+def scores_beyond(tables: Setting, files: ResultFiles, series: Series, measure: Measure) -> str:
+    """``yes`` when a score, and the one it is relative to, is beyond guessing on all of its queries; ``no``, or '' when no level
+    is known."""
+    words = []
+    for system in filter(None, (measure.system, series.relative_to)):
+        try:
+            found = metrics_of(tables, measure._replace(system=system))
+        except NotMeasured:
+            return ""
+        if files.chance(found[0], measure.metric) is None:
+            return ""
+        words.append("no" if files.guessed(found, measure.metric) else "yes")
+    return min(words)
+
+
+def step_beyond(metric: str, found: Sequence[Scores], level: float | None) -> str:
+    """The same of one step of training, ``found`` for each seed; ``level``: what guessing scores."""
+    if level is None:
+        return ""
+    seeds = [scores.per_query[metric] for scores in found]
+    means = [fmean(seed[query] for seed in seeds) for query in seeds[0]]
+    return "yes" if beyond_chance(level, fmean(means), means, len(means)) else "no"
+
+
+def level_of_steps(
+    task: Path, files: ResultFiles, judged: Mapping[str, Mapping[str, int]], metric: str, depth: int
+) -> float | None:
+    """What guessing scores in runs that were kept on the way, of ``depth`` hits: by formula, for they have no metrics file."""
+    documents = files.read(str(task / "stats.json")).get("documents") if (task / "stats.json").is_file() else None
+    return chance_levels(judged, documents, [metric], depth).get(metric) if documents else None

@@ -16,8 +16,7 @@ import numpy as np
 from pretrieve.base import paths
 from pretrieve.evaluation.significance import crossed_estimate
 from pretrieve.references.figures import Measure, Panel, Series
-from pretrieve.reporting.figures.found import Found, NotMeasured, there
-from pretrieve.reporting.figures.guesses import cell_of, scores_beyond
+from pretrieve.reporting.figures.points import Found, NotMeasured, cell_of, scores_beyond, there
 from pretrieve.reporting.tables.results import ResultFiles, Setting
 
 
@@ -62,11 +61,7 @@ class Scores:
             raise NotMeasured("not-run", f"{relative_to} scores 0, to which nothing has a ratio")
         values = tuple((ours - theirs) / theirs for ours, theirs in zip(own[0], base, strict=True))
         blocks = [matrix_of(rows) for rows in (own[1], base_rows)]
-        if (
-            None in (own[1], base_rows)
-            or any(block is None for block in blocks)
-            or own[1][0].keys() != base_rows[0].keys()
-        ):
+        if any(block is None for block in blocks) or own[1][0].keys() != base_rows[0].keys():
             return Found(values, measure)
         a, b = fmean(own[0]), fmean(base)
         systems = (measure.system, relative_to)
@@ -81,9 +76,8 @@ class Scores:
         files = [there(self._file(measure, seed)) for seed in seeds]
         rows = [self._files.per_query(file, measure.metric) for file in files]
         if common is None:
-            return tuple(self._files.number(file, "metrics", measure.metric) for file in files), rows if all(
-                rows
-            ) else []
+            values = tuple(self._files.number(file, "metrics", measure.metric) for file in files)
+            return values, rows if all(rows) else []
         if not all(rows) or not common:
             raise NotMeasured("not-run", "its points share no test query with a per-query value")
         kept = [{query: row[query] for query in common} for row in rows]

@@ -19,9 +19,8 @@ from pretrieve.base import paths
 from pretrieve.base.errors import DataError
 from pretrieve.evaluation.significance import crossed_estimate
 from pretrieve.references.figures import Measure, Series
-from pretrieve.reporting.figures.found import Found, NotMeasured, there
-from pretrieve.reporting.figures.guesses import cell_of, scores_beyond
-from pretrieve.reporting.figures.points import NOT_AHEAD
+from pretrieve.reporting.figures.points import NOT_AHEAD, Found, NotMeasured, metrics_of, scores_beyond, there
+from pretrieve.reporting.figures.scores import matrix_of
 from pretrieve.reporting.tables.results import ResultFiles, Setting
 from pretrieve.workflow.figure_inputs import trained_since
 
@@ -73,7 +72,7 @@ class TokenCurves:
     def level(self, series: Series) -> Found:
         """The score of a system, or of guessing where it was measured."""
         (measure,) = series.points.values()
-        files = self._metrics(measure)
+        files = metrics_of(self._tables, measure)
         if series.value == "score":
             return Found(tuple(self._files.number(path, "metrics", measure.metric) for path in files), measure)
         chance = self._files.chance(files[0], measure.metric)
@@ -85,7 +84,7 @@ class TokenCurves:
         points: dict[float, tuple[np.ndarray, Measure]] = {}
         first = paths.parse_system(next(iter(series.points.values())).system).encoder
         for measure in series.points.values():
-            encoder, files = paths.parse_system(measure.system).encoder, self._metrics(measure)
+            encoder, files = paths.parse_system(measure.system).encoder, metrics_of(self._tables, measure)
             since = trained_since(self._starts, encoder, first)
             tokens = sum(self._tokens(one) for one in since) / 1e6
             points.setdefault(tokens, (self._matrix(files, measure.metric), measure))
@@ -97,16 +96,6 @@ class TokenCurves:
         places = (paths.encoder_dir(self._tables.root, encoder, seed) for seed in self._tables.seeds)
         return float(np.mean([self._files.number(there(f"{place}/pretrieve.json"), "tokens") for place in places]))
 
-    def _metrics(self, measure: Measure) -> list[str]:
-        cell = cell_of(measure)
-        if reason := self._tables.why_not_run(cell):
-            raise NotMeasured("not-run", reason)
-        dataset = self._tables.roles[measure.role]
-        return [
-            there(paths.metrics_file(self._tables.root, measure.system, dataset, seed))
-            for seed in self._tables.seeds_of(cell)
-        ]
-
     def _matrix(self, files: Sequence[str], metric: str) -> np.ndarray:
         """(seeds, queries), queries by their id."""
         rows = [self._files.per_query(path, metric) for path in files]
@@ -116,7 +105,7 @@ class TokenCurves:
                     f"{path}: {len(row or ())} queries have {metric}, and {len(rows[0] or ())} in {files[0]}; expected the same. "
                     "Evaluate again."
                 )
-        return np.array([[row[query] for query in sorted(row)] for row in rows])
+        return matrix_of(rows)
 
     def _base(self, measure: Measure) -> str:
         encoder = paths.parse_system(measure.system).encoder

@@ -6,6 +6,7 @@ shows what is made here.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -146,11 +147,8 @@ def boards_of(
         _board(some, [p for p in pairs if (p.recipe, p.metric) == key], encoders, datasets, anchors)
         for key, some in groups.items()
     ]
-    return sorted(boards, key=lambda board: -_tested(board))
-
-
-def _tested(board: Board) -> int:
-    return sum(bool(cell and cell.standing.q) for row in board.rows for cell in row.cells)
+    tested = lambda board: sum(bool(cell and cell.standing.q) for row in board.rows for cell in row.cells)
+    return sorted(boards, key=tested, reverse=True)
 
 
 def _board(
@@ -162,9 +160,7 @@ def _board(
 ) -> Board:
     first = standings[0]
     at = {(one.encoder, one.dataset): one for one in standings}
-    per_dataset: dict[str, int] = {}
-    for one in standings:
-        per_dataset[one.dataset] = per_dataset.get(one.dataset, 0) + 1
+    per_dataset = Counter(one.dataset for one in standings)
     names = sorted((name for name, n in per_dataset.items() if n > 1), key=lambda name: -per_dataset[name])
     names = names or list(per_dataset)
     bounds = [abs(float(x)) for one in standings for x in (one.effect, one.effect_low, one.effect_high) if x]
@@ -177,8 +173,8 @@ def _board(
     rows = []
     for encoder in sorted(shown, key=by_score):
         mine = [at.get((encoder, name)) for name in names]
-        costs = [(float(one.wall_s), one) for one in mine if one and one.wall_s]
-        largest = max(costs, key=lambda pair: pair[0])[1] if costs else None
+        costs = [one for one in mine if one and one.wall_s]
+        largest = max(costs, key=lambda one: float(one.wall_s), default=None)
         rows.append(
             BoardRow(
                 encoder=encoder,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median_low
 from typing import Any, NamedTuple
@@ -80,8 +80,16 @@ class Found:
 
 def sentences(found: Found) -> list[Sentence]:
     """What was found, the most general first."""
-    rules = (_objectives, _bm25, _pretraining, _claim_for, _claim_against, _order, _chance)
-    return [sentence for rule in rules if (sentence := rule(found))]
+    said = (
+        _objectives(found),
+        _bm25(found),
+        _pretraining(found),
+        _claim(found, (SUPPORTED, HOLDS), "Best supported of the papers' claims"),
+        _claim(found, (CONTRADICTED, FAILS), "Most clearly contradicted of the papers' claims"),
+        _order(found),
+        _chance(found),
+    )
+    return list(filter(None, said))
 
 
 def claim_counts(findings: Sequence[Finding]) -> list[tuple[str, int, str]]:
@@ -161,21 +169,13 @@ def _pretraining(found: Found) -> Sentence | None:
     best = max(pairs, key=lambda pair: (verdict_of(pair.effect, pair.q) == AHEAD, float(pair.effect)))
     ahead = sum(verdict_of(pair.effect, pair.q) == AHEAD for pair in pairs)
     behind = sum(verdict_of(pair.effect, pair.q) == BEHIND for pair in pairs)
-    one = next(s for s in found.standings if (s.recipe, s.dataset, s.metric, s.encoder) == (*_key(best), best.a))
+    one = _standing(found, best, best.a)
     text = (
         f"Against random weights, {objective_in_words(best.a, found.encoders)} gains the most: "
         f"{_scores(found, one, best.b)} on {_data(found, best.dataset)} ({recipe_in_words(best.recipe)}). Of {len(pairs)} such "
         f"differences {ahead} {_are(ahead)} ahead and {behind} behind."
     )
     return _of_pair(found, text, best)
-
-
-def _claim_for(found: Found) -> Sentence | None:
-    return _claim(found, (SUPPORTED, HOLDS), "Best supported of the papers' claims")
-
-
-def _claim_against(found: Found) -> Sentence | None:
-    return _claim(found, (CONTRADICTED, FAILS), "Most clearly contradicted of the papers' claims")
 
 
 def _claim(found: Found, verdicts: tuple[str, str], what: str) -> Sentence | None:
@@ -200,7 +200,7 @@ def _claim(found: Found, verdicts: tuple[str, str], what: str) -> Sentence | Non
         effect=_effect(best.effect, best.low, best.high, best.unit),
         queries=_range(line.queries for line in lines),
         seeds=best.seeds,
-        cost=_seconds(line.wall_s for line in lines),
+        cost=_range((line.wall_s for line in lines), " s a row"),
         links=((f"claim, {best.groups.replace('/', ' / ')} comparisons", f"#claim-{best.id}"), *_links(found, places)),
     )
 
@@ -242,17 +242,13 @@ def _chance(found: Found) -> Sentence | None:
         "never compared with each other."
     )
     seeds = sorted({line.n_seeds for line in guessed if line.n_seeds})
-    return Sentence(
-        text, queries=_range(line.queries for line in guessed), seeds=" or ".join(seeds), links=(("tables", "#build"),)
-    )
+    queries = _range(line.queries for line in guessed)
+    return Sentence(text, queries=queries, seeds=" or ".join(seeds), links=(("tables", "#build"),))
 
 
 def _of_pair(found: Found, text: str, pair: Pair, links: tuple[tuple[str, str], ...] = ()) -> Sentence:
     """A sentence about a difference of two encoders, with the facts of both."""
-    both = [
-        s for s in found.standings if (s.recipe, s.dataset, s.metric) == _key(pair) and s.encoder in (pair.a, pair.b)
-    ]
-    both.sort(key=lambda one: one.encoder != pair.a)
+    both = [_standing(found, pair, encoder) for encoder in (pair.a, pair.b)]
     return Sentence(
         text=text,
         effect=_effect(pair.effect, pair.low, pair.high, pair.unit),
@@ -265,23 +261,26 @@ def _of_pair(found: Found, text: str, pair: Pair, links: tuple[tuple[str, str], 
 
 def _pair(found: Found, one: Standing, other: str) -> Pair:
     """The difference of a standing to another encoder on the same data."""
-    key = (one.recipe, one.dataset, one.metric)
     for pair in found.pairs:
-        if _key(pair) == key and {pair.a, pair.b} == {one.encoder, other}:
+        if _key(pair) == _key(one) and {pair.a, pair.b} == {one.encoder, other}:
             return pair if pair.a == one.encoder else turned(pair)
-    raise KeyError((*key, one.encoder, other))
+    raise KeyError((*_key(one), one.encoder, other))
 
 
-def _key(pair: Pair) -> tuple[str, str, str]:
-    return pair.recipe, pair.dataset, pair.metric
+def _key(of: Pair | Standing) -> tuple[str, str, str]:
+    return of.recipe, of.dataset, of.metric
+
+
+def _standing(found: Found, of: Pair | Standing, encoder: str) -> Standing:
+    """The standing of an encoder at the same recipe, data set and metric."""
+    return next(one for one in found.standings if _key(one) == _key(of) and one.encoder == encoder)
 
 
 def _scores(found: Found, one: Standing, other: str) -> str:
     """``R@100 35.1 against 30.2``."""
-    key = (one.recipe, one.dataset, one.metric, other)
-    theirs = next(s for s in found.standings if (s.recipe, s.dataset, s.metric, s.encoder) == key)
-    mine, other = (f"{s.score}{' (≈ chance)' if s.beyond_chance == 'no' else ''}" for s in (one, theirs))
-    return f"{metric_in_words(one.metric)} {mine} against {other}"
+    both = (one, _standing(found, one, other))
+    mine, theirs = (f"{s.score}{' (≈ chance)' if s.beyond_chance == 'no' else ''}" for s in both)
+    return f"{metric_in_words(one.metric)} {mine} against {theirs}"
 
 
 def _data(found: Found, dataset: str) -> str:
@@ -301,14 +300,10 @@ def _effect(effect: str, low: str, high: str, unit: str) -> str:
     return f"{sign}{numbers[0]}{interval} {'points' if unit == '%' else unit}".strip().replace("-", "−")
 
 
-def _range(texts: Any) -> str:
-    numbers = sorted({int(text) for text in texts if text})
-    return " to ".join(f"{n:,}" for n in dict.fromkeys((numbers[0], numbers[-1]))) if numbers else ""
-
-
-def _seconds(texts: Any) -> str:
+def _range(texts: Iterable[str], unit: str = "") -> str:
+    """``8 to 1,200``: the smallest and the largest of some numbers, whole, with their unit; '' of none."""
     numbers = sorted({round(float(text)) for text in texts if text})
-    return f"{' to '.join(f'{n:,}' for n in dict.fromkeys((numbers[0], numbers[-1])))} s a row" if numbers else ""
+    return " to ".join(f"{n:,}" for n in dict.fromkeys((numbers[0], numbers[-1]))) + unit if numbers else ""
 
 
 def _links(found: Found, places: Sequence[str]) -> tuple[tuple[str, str], ...]:

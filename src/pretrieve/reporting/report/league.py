@@ -11,9 +11,10 @@ all pairs of one recipe and metric, which a reader sees at once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from functools import cache
 from itertools import combinations
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -99,24 +100,11 @@ class Kept(Measurements):
 
     def __init__(self, root: Path | str, seeds: Sequence[int], facts: Facts | None = None) -> None:
         super().__init__(root, seeds, facts)
-        self._kept: dict[tuple[str, Value], Any] = {}
+        self.forget()
 
     def forget(self) -> None:
-        self._kept.clear()
-
-    def _keep(self, what: str, value: Value, make: Callable[[], Any]) -> Any:
-        if (what, value) not in self._kept:
-            self._kept[what, value] = make()
-        return self._kept[what, value]
-
-    def per_query(self, value: Value, drawn: bool = False) -> dict[str, np.ndarray] | str:
-        return self._keep(f"per query {drawn}", value, lambda: super(Kept, self).per_query(value, drawn))
-
-    def spread(self, value: Value) -> list[tuple[float, float]] | None:
-        return self._keep("spread", value, lambda: super(Kept, self).spread(value))
-
-    def at_chance(self, value: Value) -> bool:
-        return self._keep("chance", value, lambda: super(Kept, self).at_chance(value))
+        self.per_query, self.spread = cache(super().per_query), cache(super().spread)
+        self.at_chance = cache(super().at_chance)
 
 
 def entries_of(tables: Mapping[str, Sequence[Line]], measurements: Measurements) -> list[Entry]:

@@ -7,6 +7,7 @@ JavaScript all pages stand below each other. Everything comes from files of the 
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -200,7 +201,6 @@ def collect(plan: Plan, root: Path, references: Path = REFERENCES) -> Report:
 
 
 def render(report: Report) -> str:
-    """The report as HTML."""
     return fill_template("report.html.j2", report=report)
 
 
@@ -314,9 +314,6 @@ def _made(manifests: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
 
 def _totals(papers: Sequence[PaperView], all_tables: int) -> dict[str, int]:
     tables = [table for paper in papers for table in paper.tables]
-    counts: dict[str, int] = {"tables": len(tables), "all_tables": all_tables}
-    counts["figures"] = sum(len(paper.figures) for paper in papers)
-    for table in tables:
-        for word, n in table.counts.items():
-            counts[word] = counts.get(word, 0) + n
-    return counts
+    figures = sum(len(paper.figures) for paper in papers)
+    counts = sum((Counter(table.counts) for table in tables), Counter())
+    return {"tables": len(tables), "all_tables": all_tables, "figures": figures, **counts}

@@ -8,11 +8,11 @@ from typing import Any
 
 from pretrieve.references.tables import TEXT, Table, parse_number
 from pretrieve.reporting.tables.filling import MEASURED, Line, count_statuses
-from pretrieve.reporting.tables.head_rows import Head, head_rows
-from pretrieve.reporting.tables.layout import Page, Shown, make_page
+from pretrieve.reporting.tables.heads import Head, head_rows
+from pretrieve.reporting.tables.layout import Page, Shown, interval_of, make_page
+from pretrieve.reporting.tables.legend import explain_cells
 from pretrieve.reporting.tables.render import is_aside
 from pretrieve.reporting.tables.results import Setting
-from pretrieve.reporting.tables.shading import explain_cells, interval_of
 
 #: Fields of a line that the details of a cell show, beside what is in its place already.
 DETAILS = (
@@ -149,12 +149,8 @@ def _order(line: Line, published: bool) -> str:
     """A measured number; or the ``published`` one, of rows that are sorted among themselves."""
     if not published:
         return "" if line.unit == TEXT else line.measured
-    return _plain_number(line.published)
-
-
-def _plain_number(text: str) -> str:
     try:
-        return f"{parse_number(text):g}" if text else ""
+        return f"{parse_number(line.published):g}" if line.published else ""
     except ValueError:
         return ""
 

@@ -39,11 +39,8 @@ class CaseStudies:
 
     systems: system → its seeds, the one that wins first.
 
-    Raises
-    ------
-    DataError
-        when a file is damaged, two metrics files have different queries or none of their own, a run is not that of its metrics,
-        or a document or query is not in the data set.
+    Raises DataError when a file is damaged, two metrics files have different queries or none of their own, a run is not that of
+    its metrics, or a document or query is not in the data set.
     """
 
     def __init__(self, root: str, dataset: str, systems: Mapping[str, Sequence[int]], files: ResultFiles) -> None:

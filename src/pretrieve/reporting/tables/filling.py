@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from statistics import fmean, stdev
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pretrieve.base.errors import DataError
 from pretrieve.evaluation.significance import holm
@@ -14,9 +14,8 @@ from pretrieve.references.cases import RECIPROCAL_RANK
 from pretrieve.references.tables import ROW_SEPARATOR, UNITS, Cell, Table
 from pretrieve.reporting.tables.case_studies import CaseStudies
 from pretrieve.reporting.tables.comparisons import against_baseline, against_bm25, per_query_mean, query_interval
-from pretrieve.reporting.tables.results import Cost, ResultFiles, Setting
+from pretrieve.reporting.tables.results import Cost, ResultFiles, Setting, negatives_note, training_examples
 from pretrieve.reporting.tables.rows import read_rows, write_rows
-from pretrieve.reporting.tables.training_sizes import negatives_note, training_examples
 
 #: Words for a cell with a measured value. ``unpublished`` is a value at paper scale with nothing to compare it with.
 MEASURED = ("match", "close", "higher", "lower", "scale-differs", "unpublished")
@@ -87,10 +86,7 @@ def fill_table(table: Table, setting: Setting) -> list[Line]:
     measured value below paper scale. Costs are of all stages behind the score, mean over seeds; stages shared with
     other systems (the pre-training) count in full for each. A cell with a missing file is ``failed`` and says which.
 
-    Raises
-    ------
-    DataError
-        when a file that exists is damaged, lacks a key, or two runs to be compared have different queries.
+    Raises DataError when a file that exists is damaged, lacks a key, or two runs to be compared have different queries.
     """
     files = ResultFiles()
     cases = _case_studies(table, setting, files)
@@ -181,8 +177,7 @@ def _fill(table: Table, cell: Cell, setting: Setting, files: ResultFiles, cases:
     factor = 100 if cell.unit == "%" else 1
     if (level := files.chance(paths[0], cell.metric)) is not None:
         line = line._replace(
-            chance=f"{level * factor:.{digits}f}",
-            beyond_chance="no" if files.guessed(paths, cell.metric) else "yes",
+            chance=f"{level * factor:.{digits}f}", beyond_chance="no" if files.guessed(paths, cell.metric) else "yes"
         )
     scores = per_query_mean(paths, cell.metric, files)
     if scores and (bounds := query_interval(scores.values(), fmean(values) / factor)):
@@ -296,7 +291,7 @@ def read_lines(path: Path | str) -> list[Line]:
     return read_rows(path, Line, "table")
 
 
-def count_statuses(lines: Sequence[Line]) -> dict[str, int]:
-    """Number of cells in each of ``measured``, ``quoted``, ``not-run`` and ``failed``."""
+def count_statuses(lines: Sequence[Any]) -> dict[str, int]:
+    """Number of cells of a table, or of points of a figure, in each of ``measured``, ``quoted``, ``not-run`` and ``failed``."""
     counts = Counter("measured" if line.status in MEASURED else line.status for line in lines)
     return {word: counts.pop(word, 0) for word in ("measured", *UNMEASURED)}

@@ -9,13 +9,13 @@ know beside the numbers (scale, what marks mean) stands above it as comments, fo
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Sequence
 from itertools import groupby
 
 from pretrieve.references.tables import Table
 from pretrieve.reporting.tables.filling import MEASURED, Line
-from pretrieve.reporting.tables.heads import columns_here
-from pretrieve.reporting.tables.latex_heads import ROW_HEAD, head_lines, stacked
+from pretrieve.reporting.tables.heads import columns_here, split_names
 from pretrieve.reporting.tables.layout import Page, Row, Shown, make_page
 from pretrieve.reporting.tables.legend import NOTHING
 from pretrieve.reporting.tables.results import Setting
@@ -48,6 +48,8 @@ _ESCAPES = {
 _TABLE = str.maketrans(_ESCAPES)
 #: Width of a column of texts, as a share of the line.
 _TEXT_WIDTH = 0.3
+#: Letters of a row's head on a line, of a group of one column, and of each further column that a group has.
+ROW_HEAD, ONE, MORE = 26, 11, 8
 #: A value that guessing has: grey, and with this letter, for grey is lost in print.
 _CHANCE = "c"
 #: No larger than the page. What fits is not scaled.
@@ -117,6 +119,60 @@ def _tabular(
     )
     begin = _begin(page, places)
     return [_BOX, begin, r"\toprule", *heads, r"\midrule", *body, r"\bottomrule", r"\end{tabular}", r"\end{adjustbox}"]
+
+
+def head_lines(
+    left: Sequence[str],
+    columns: Sequence[str],
+    here: Sequence[Sequence[str]],
+    group: str = "",
+    right: Sequence[str] = (),
+) -> list[str]:
+    """Lines of the head, escaped text: the ``group`` of all columns, what they were measured on (``here``), the words that names
+    of neighbours begin with, and the rest of the names, beside the heads of the ``left`` and ``right`` columns."""
+    names = split_names(columns)
+    depth = max(map(len, names))
+    data = max(map(len, here), default=0)
+    levels = [[group] * len(columns)] if group else []
+    levels += [[own[i] if i < len(own) else "" for own in here] for i in range(data)]
+    above = [[name[i] if i < len(name) - 1 else "" for name in names] for i in range(depth - 1)]
+    lines: list[str] = []
+    for i, level in enumerate([*levels, *above]):
+        # A group of one level does not reach across the groups of the levels above it.
+        parents = above[: max(0, i - len(levels))]
+        lines += _group_line(level, parents, len(left), len(right))
+    lines.append(" & ".join([*left, *(stacked(name[-1], ONE, "r") for name in names), *right]) + r" \\")
+    return lines
+
+
+def _group_line(level: Sequence[str], parents: Sequence[Sequence[str]], left: int, right: int) -> list[str]:
+    """A line of heads across columns, and the rules below it."""
+    cells, rules, at = [""] * left, [], left + 1
+    keys = list(zip(level, *parents, strict=True))
+    for key, some in groupby(keys):
+        wide = len(list(some))
+        if key[0]:
+            cells.append(rf"\multicolumn{{{wide}}}{{c}}{{{stacked(key[0], ONE + MORE * (wide - 1), 'c')}}}")
+            rules.append(rf"\cmidrule(lr){{{at}-{at + wide - 1}}}")
+        else:
+            cells += [""] * wide
+        at += wide
+    return [" & ".join([*cells, *[""] * right]) + r" \\", " ".join(rules)]
+
+
+def stacked(text: str, width: int, align: str) -> str:
+    """Escaped text on lines of at most ``width`` letters, where words allow that.
+
+    >>> stacked("Best DeepCT", 20, "l"), stacked("Best DeepCT", 8, "l")
+    ('Best DeepCT', '\\\\begin{tabular}[t]{@{}l@{}}Best\\\\\\\\DeepCT\\\\end{tabular}')
+    """
+    lines = textwrap.wrap(text, width, break_long_words=False)
+    if len(lines) < 2:
+        return text
+    # Heads of columns stand on their rule, a row's first line on that of its values.
+    where = "b" if align != "l" else "t"
+    joined = r"\\".join(lines)
+    return rf"\begin{{tabular}}[{where}]{{@{{}}{align}@{{}}}}{joined}\end{{tabular}}"
 
 
 def _begin(page: Page, places: Sequence[int]) -> str:

@@ -15,6 +15,7 @@ from pretrieve.reporting.tables.legend import (
     MARKS,
     NOTHING,
     SIGNS,
+    STEPS,
     WORSE,
     is_guessed,
     is_scored,
@@ -24,7 +25,6 @@ from pretrieve.reporting.tables.legend import (
     role_of,
 )
 from pretrieve.reporting.tables.results import Setting
-from pretrieve.reporting.tables.shading import interval_of, shade_of
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Shown:
     """One value as shown. ``value`` is a number or a text, or the status where there is none.
 
     ``published`` has the paper's own mark behind it, which is not ``mark``, ours. ``guessed``: not beyond chance.
-    ``interval`` and ``shade``: :mod:`pretrieve.reporting.tables.shading`, for HTML alone.
+    ``interval`` and ``shade`` (:func:`interval_of`, :func:`shade_of`): for HTML alone.
     """
 
     value: str
@@ -221,6 +221,27 @@ def _shown(line: Line, best: dict[tuple[str, str, str], float]) -> Shown:
         interval=interval_of(line),
         shade=shade_of(line),
     )
+
+
+def interval_of(line: Line) -> str:
+    """The 95 % interval over queries as ``[low, high]`` in the cell's unit; '' where a cell has none."""
+    return f"[{line.low}, {line.high}]" if line.low else ""
+
+
+def shade_of(line: Line) -> str:
+    """``above-1`` … ``above-3`` or ``below-1`` … ``below-3``: the difference to the baseline in steps of :data:`STEPS`.
+
+    A shade has this one meaning: the difference by its own uncertainty over paired queries. Whether chance explains the largest
+    of a table's differences is another question: the marks are corrected for all tests of the table.
+
+    '' below the first step, at chance, and for a difference without an interval.
+    """
+    if not line.effect_low or is_guessed(line):
+        return ""
+    effect = float(line.effect)
+    half = (float(line.effect_high) - float(line.effect_low)) / 2
+    level = sum(abs(effect) >= step * half for step in STEPS) if half else 0
+    return f"{'above' if effect > 0 else 'below'}-{level}" if level else ""
 
 
 def _grouped(number: str) -> str:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 from pretrieve.base.paths import parse_system
 from pretrieve.references.cases import RECIPROCAL_RANK, is_case
-from pretrieve.references.tables import STATISTICS, Table
+from pretrieve.references.tables import STATISTICS, TEXT, Table
 from pretrieve.reporting.tables.comparisons import ROUNDS
-from pretrieve.reporting.tables.contamination_notes import overlap_lines
 from pretrieve.reporting.tables.filling import MEASURED, Line, count_statuses, tests_of
-from pretrieve.reporting.tables.results import Setting
+from pretrieve.reporting.tables.heads import split_head
+from pretrieve.reporting.tables.results import ResultFiles, Setting
 
 #: (largest corrected p-value, mark), the strictest first.
 MARKS = ((0.01, "‡"), (0.05, "†"))
@@ -21,6 +22,8 @@ WORSE = "↓"
 CHANCE = "≈ chance"
 #: Status → sign behind a value. Below paper scale no value is judged, so it has none.
 SIGNS = {"match": "✓", "close": "≈", "higher": "▲", "lower": "▼"}
+#: Half widths of its interval from which a difference to the baseline has the next darker shade.
+STEPS = (1.0, 2.0, 4.0)
 #: Where the paper prints no value either.
 NOTHING = "–"
 
@@ -55,14 +58,12 @@ def legend_of(table: Table, lines: Sequence[Line]) -> list[tuple[str, str]]:
     tests = len(tests_of(lines))
     if tests:
         levels = ", ".join(f"{mark} p < {level}" for level, mark in reversed(MARKS))
-        legend.append(
-            (
-                levels,
-                f"Better than {_in_words(table.baseline)}, or with {WORSE} worse, on the same queries (two-sided paired "
-                f"randomisation test, {ROUNDS:,} rounds, Holm-corrected for the {tests} tests of this table). Rows of another "
-                "body have no mark. The CSV has the comparison with BM25, too, where BM25 is a row.",
-            )
+        said = (
+            f"Better than {_in_words(table.baseline)}, or with {WORSE} worse, on the same queries (two-sided paired "
+            f"randomisation test, {ROUNDS:,} rounds, Holm-corrected for the {tests} tests of this table). Rows of another "
+            "body have no mark. The CSV has the comparison with BM25, too, where BM25 is a row."
         )
+        legend.append((levels, said))
     if any(map(is_guessed, shown)):
         legend.append((CHANCE, "No better than guessing; such a value is compared with no other."))
     signs = {line.status for line in lines} & set(SIGNS)
@@ -84,14 +85,33 @@ def legend_of(table: Table, lines: Sequence[Line]) -> list[tuple[str, str]]:
     if any(map(is_scored, shown)):
         legend.append(("Bold", "The highest of the values measured on the same queries."))
     if any(line.wall_s for line in lines):
-        legend.append(
-            (
-                "Wall s",
-                "Seconds of all stages that a row needs (pre-training, fine-tuning, embedding; or the search of BM25), "
-                "mean over seeds; a range where its cells differ. A stage that rows share counts in full for each.",
-            )
+        said = (
+            "Seconds of all stages that a row needs (pre-training, fine-tuning, embedding; or the search of BM25), "
+            "mean over seeds; a range where its cells differ. A stage that rows share counts in full for each."
         )
+        legend.append(("Wall s", said))
     return legend
+
+
+def explain_cells(lines: Sequence[Line], columns: Sequence[str]) -> list[tuple[str, str]]:
+    """(term, sentence) pairs for HTML pages: heads of ``columns``, intervals and shades, each where the table has it."""
+    explained = []
+    if any(split_head(column)[1] for column in columns):
+        explained.append(("here …", "What was measured. The name above it is that of the published value."))
+    if any(line.low for line in lines):
+        said = "95 % interval of the mean over queries (Student's t). It says nothing of other seeds."
+        explained.append(("[low, high]", said))
+    if any(line.n_seeds and not line.low and line.unit != TEXT and not is_case(line.metric) for line in lines):
+        explained.append(("No interval", "The metric is no mean over queries, such as a rank correlation."))
+    if any(line.effect_low for line in lines):
+        steps = f"{', '.join(f'{step:g}' for step in STEPS[:-1])} and {STEPS[-1]:g}"
+        said = (
+            f"The difference to the row's baseline: green above it, purple below it, darker from {steps} half widths of the "
+            "difference's own 95 % interval over paired queries. No shade: nearer, at chance, or not compared. The published "
+            "value has no part in it."
+        )
+        explained.append(("Shade", said))
+    return explained
 
 
 def _in_words(baseline: str) -> str:
@@ -152,3 +172,45 @@ def role_of(role: str, lines: Sequence[Line], setting: Setting) -> str:
     if candidates:
         text += f", candidates {' or '.join(f'{n:,}' for n in candidates)}"
     return text
+
+
+def scored_datasets(lines: Sequence[Line]) -> list[str]:
+    """The data sets that a table has measured scores on; counts of data need no encoder."""
+    return list(dict.fromkeys(line.dataset for line in lines if line.measured and line.system != STATISTICS))
+
+
+def overlaps_of(datasets: Iterable[str], setting: Setting) -> dict[str, dict[str, Any]]:
+    """Data set → its numbers, of those whose overlap the scale measures, in the given order; for a mean, its data sets.
+
+    Raises DataError when a file is missing or damaged.
+    """
+    files = ResultFiles()
+    parts = dict.fromkeys(part for name in datasets for part in setting.parts.get(name, (name,)))
+    return {part: files.read(setting.overlaps[part]) for part in parts if part in setting.overlaps}
+
+
+def overlap_lines(lines: Sequence[Line], setting: Setting) -> list[tuple[str, str]]:
+    """(term, sentence) for each data set: what encoders may have read of its texts.
+
+    The numbers are those of :mod:`pretrieve.corpora.contamination`, one file for each data set. All encoders of a table were
+    pre-trained on the same corpus, so an overlap lifts all of them; BM25, which is not trained, it does not.
+    """
+    numbers = overlaps_of(scored_datasets(lines), setting)
+    return [(f"Overlap {dataset}", overlap_sentence(one)) for dataset, one in numbers.items()]
+
+
+def overlap_sentence(numbers: dict[str, Any]) -> str:
+    """How much of a test set the pre-training corpus holds.
+
+    >>> overlap_sentence({"of": "texts of test examples", "corpus": "wiki", "test_paragraphs": 2000, "paragraphs": 0})
+    'none of 2,000 texts of test examples is in the pre-training corpus wiki'
+    """
+    total, found = numbers["test_paragraphs"], numbers["paragraphs"]
+    where = f"in the pre-training corpus {numbers['corpus']}"
+    if not found:
+        return f"none of {total:,} {numbers['of']} is {where}"
+    how = f"{numbers['paragraphs_by_title']:,} by the title of the article, {numbers['paragraphs_by_text']:,} by text"
+    return (
+        f"{found:,} of {total:,} {numbers['of']} ({found / total:.0%}) are {where}: {how}; "
+        f"{numbers['articles']:,} of its {numbers['corpus_articles']:,} articles, which are not excluded"
+    )

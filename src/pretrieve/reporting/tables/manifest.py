@@ -16,8 +16,8 @@ from pretrieve.base.errors import DataError
 from pretrieve.base.files import sha256_of
 from pretrieve.base.repository import version_of
 from pretrieve.references.tables import Table
-from pretrieve.reporting.tables.contamination_notes import overlaps_of, scored_datasets
 from pretrieve.reporting.tables.filling import Line, count_statuses
+from pretrieve.reporting.tables.legend import overlaps_of, scored_datasets
 from pretrieve.reporting.tables.results import ResultFiles, Setting
 
 #: Instructions by which matrix libraries choose how they add.
@@ -45,10 +45,7 @@ def make_manifest(
     ``lock`` is the lock file of the Python environment, ``sources`` the files (data, or lists of data with their
     checksums) that the results rest on. ``cost`` counts a stage that several cells share once, unlike the cells.
 
-    Raises
-    ------
-    DataError
-        when ``lock`` or one of ``sources`` does not exist.
+    Raises DataError when ``lock`` or one of ``sources`` does not exist.
     """
     return {
         "paper": table.paper,

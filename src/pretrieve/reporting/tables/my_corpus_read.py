@@ -13,8 +13,7 @@ import numpy as np
 from pretrieve.base import paths
 from pretrieve.base.errors import DataError
 from pretrieve.evaluation.significance import Estimate, crossed_draws, query_variance, simultaneous_tail
-from pretrieve.reporting.tables.results import Cost, ResultFiles
-from pretrieve.reporting.tables.training_sizes import negatives_note
+from pretrieve.reporting.tables.results import Cost, ResultFiles, negatives_note
 
 #: Kinds of rows that are trained here, and of rows whose score is that of one dense retriever.
 TRAINED = ("fine-tuned", "continued", "scratch")
@@ -141,59 +140,53 @@ def read_rows(request: Mapping[str, Any], weights: Mapping[str, Any], speed: Map
 
     weights: what my_corpus_hybrids.py wrote; speed: what my_corpus_speed.py wrote.
 
-    Raises
-    ------
-    DataError
-        when a file is missing or damaged, or two rows have other queries.
+    Raises DataError when a file is missing or damaged, or two rows have other queries.
     """
     files, metric = ResultFiles(), request["metrics"][0]
     kinds = {entry["system"]: entry["kind"] for entry in request["rows"]}
     rows, queries = [], None
     for entry in request["rows"]:
-        found = {
-            seed: files.per_query(
-                paths.metrics_file(request["root"], entry["system"], request["dataset"], seed), metric
-            )
-            or {}
-            for seed in entry["seeds"]
-        }
-        queries = queries if queries is not None else sorted(found[entry["seeds"][0]])
-        for seed, values in found.items():
+        found = [files.per_query(file, metric) or {} for file in _metrics(request, entry)]
+        queries = queries if queries is not None else sorted(found[0])
+        for seed, values in zip(entry["seeds"], found, strict=True):
             if values.keys() != set(queries):
                 raise DataError(
                     f"{entry['system']}, seed {seed}: {len(values)} queries with {metric}, {rows[0].system if rows else 'BM25'} "
                     f"has {len(queries)}; expected the same. Evaluate both again."
                 )
-        values = np.array([[values[query] for query in queries] for values in found.values()])
-        rows.append(_row(entry, request, files, values, running_of(entry, speed)))
-    rows = [
-        replace(row, dense_kind=kinds[row.dense], weight=weights[row.system]["weight"]) if row.kind == "hybrid" else row
-        for row in rows
-    ]
+        values = np.array([[values[query] for query in queries] for values in found])
+        row = _row(entry, request, files, values, running_of(entry, speed))
+        if row.kind == "hybrid":
+            row = replace(row, dense_kind=kinds[row.dense], weight=weights[row.system]["weight"])
+        rows.append(row)
     return Comparison(tuple(rows), metric).with_gains()
+
+
+def _metrics(request: Mapping[str, Any], entry: Mapping[str, Any]) -> list[str]:
+    """The metrics files of a row, one for each seed."""
+    return [paths.metrics_file(request["root"], entry["system"], request["dataset"], seed) for seed in entry["seeds"]]
 
 
 def _row(
     entry: Mapping[str, Any], request: Mapping[str, Any], files: ResultFiles, values: np.ndarray, running: Running
 ) -> Row:
-    root, system = request["root"], entry["system"]
-    of_seeds = {seed: paths.metrics_file(root, system, request["dataset"], seed) for seed in entry["seeds"]}
-    scores = {}
+    system, seeds, scores = entry["system"], tuple(entry["seeds"]), {}
     for metric in request["metrics"]:
-        numbers = [files.number(file, "metrics", metric) for file in of_seeds.values()]
+        numbers = [files.number(file, "metrics", metric) for file in _metrics(request, entry)]
         scores[metric] = Score(fmean(numbers), stdev(numbers) if len(numbers) > 1 else None)
-    costs = [files.cost(entry["costs"][str(seed)]) for seed in of_seeds]
+    costs = [files.cost(entry["costs"][str(seed)]) for seed in seeds]
+    trained = entry["kind"] in TRAINED
     return Row(
         kind=entry["kind"],
         label=entry["label"],
         system=system,
-        seeds=tuple(of_seeds),
+        seeds=seeds,
         scores=scores,
         values=values,
         cost=Cost(*map(fmean, zip(*costs, strict=True))),
         running=running,
         dense=entry.get("dense", ""),
-        note=negatives_note(root, request["trained_on"], system, of_seeds, files) if entry["kind"] in TRAINED else "",
+        note=negatives_note(request["root"], request["trained_on"], system, seeds, files) if trained else "",
     )
 
 

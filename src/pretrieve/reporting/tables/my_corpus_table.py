@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from pretrieve.evaluation.fusion_weight import EVEN, FOREIGN, LEAST
 from pretrieve.reporting.tables.my_corpus_answer import Answer, minutes
 from pretrieve.reporting.tables.my_corpus_read import TRAINED, Comparison, metric_name
-from pretrieve.reporting.tables.outside_text import to_markdown_text
+from pretrieve.reporting.tables.outside_text import to_markdown_table, to_markdown_text
 
 #: With fewer test queries a note says so: TREC takes 50 for the least that tells systems apart (Voorhees and Buckley 2002).
 FEW = 50
@@ -131,7 +131,7 @@ def _weights_note(found: Comparison, weights: Mapping[str, Any]) -> str:
 
 
 def to_markdown(page: Mapping[str, Any]) -> str:
-    """The page as Markdown, padded so that it can be read in a terminal too."""
+    """The page as Markdown."""
     body = [
         [
             f"**{row['label']}**" if row["used"] else row["label"],
@@ -140,20 +140,10 @@ def to_markdown(page: Mapping[str, Any]) -> str:
         ]
         for row in page["rows"]
     ]
-    lines = [[to_markdown_text(cell).replace("|", "\\|") for cell in line] for line in (page["heads"], *body)]
-    widths = [max(3, *(len(line[i]) for line in lines)) for i in range(len(page["heads"]))]
-    table = [_line(line, widths) for line in lines]
-    table.insert(1, f"| :{'-' * (widths[0] - 1)} | " + " | ".join(f"{'-' * (w - 1)}:" for w in widths[1:]) + " |")
     blocks = [
         f"# What to search {to_markdown_text(page['folder'])} with",
         f"> **{page['sentences'][0]}** {' '.join(page['sentences'][1:])}",
-        "\n".join(table),
+        to_markdown_table(page["heads"], body, 1),
         "\n".join(f"- {note}" for note in page["notes"]),
     ]
     return "\n\n".join(blocks) + "\n"
-
-
-def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
-    first, *others = cells
-    padded = [first.ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(others, widths[1:], strict=True))]
-    return f"| {' | '.join(padded)} |"

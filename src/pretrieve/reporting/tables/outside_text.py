@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 _FORMULA = re.compile(r"'*[=+\-@\t\r\n＝＋－＠]")
 _ONE = r"[+-]?(?:\d[\d,]*(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?\s*%?"
@@ -43,3 +44,23 @@ def to_markdown_text(text: str) -> str:
     'a < b, &lt;b>c&lt;/b> ![x]&#40;javascript:y)'
     """
     return _HTML.sub("&lt;", re.sub(r"\s*[\r\n]+\s*", " ", text)).replace("](", "]&#40;")
+
+
+def to_markdown_cell(text: str) -> str:
+    """The same for a cell of a table, which a bar would end."""
+    return to_markdown_text(text).replace("|", "\\|")
+
+
+def to_markdown_table(heads: Sequence[str], body: Sequence[Sequence[str]], left: int) -> str:
+    """A table of GitHub-flavoured Markdown, the first ``left`` columns aligned to the left, the others to the right.
+
+    Cells are padded to equal widths, for a table is also read in a terminal.
+    """
+    lines = [[to_markdown_cell(cell) for cell in line] for line in (heads, *body)]
+    widths = [max(3, *(len(line[i]) for line in lines)) for i in range(len(heads))]
+    lines.insert(1, [f":{'-' * (w - 1)}" if i < left else f"{'-' * (w - 1)}:" for i, w in enumerate(widths)])
+    padded = (
+        [cell.ljust(w) if i < left else cell.rjust(w) for i, (cell, w) in enumerate(zip(line, widths, strict=True))]
+        for line in lines
+    )
+    return "\n".join(f"| {' | '.join(line)} |" for line in padded)

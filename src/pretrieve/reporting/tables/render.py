@@ -8,12 +8,11 @@ from dataclasses import replace
 from pretrieve.references.tables import Table
 from pretrieve.reporting.fill_template import fill_template
 from pretrieve.reporting.tables.filling import Line
-from pretrieve.reporting.tables.head_rows import head_rows
+from pretrieve.reporting.tables.heads import head_rows
 from pretrieve.reporting.tables.layout import Page, Row, Shown, head_spans, make_page
-from pretrieve.reporting.tables.legend import CHANCE
-from pretrieve.reporting.tables.outside_text import to_markdown_text
+from pretrieve.reporting.tables.legend import CHANCE, explain_cells
+from pretrieve.reporting.tables.outside_text import to_markdown_cell, to_markdown_table, to_markdown_text
 from pretrieve.reporting.tables.results import Setting
-from pretrieve.reporting.tables.shading import explain_cells
 
 
 def to_markdown(table: Table, lines: Sequence[Line], setting: Setting) -> str:
@@ -26,12 +25,13 @@ def to_markdown(table: Table, lines: Sequence[Line], setting: Setting) -> str:
         blocks.append(f"> **{page.warning}**")
     if page.column_group:
         blocks.append(f"Columns: {page.column_group}.")
-    blocks.append("\n".join(_markdown_table(page)))
+    blocks.append(_markdown_table(page))
     entries = [f"- {_plain(note)}" for note in page.notes]
     entries += [f"- **{term}** {sentence}" for term, sentence in page.legend]
     if entries:
         blocks.append("\n".join(entries))
-    blocks.append("\n".join(["| | |", "|---|---|", *(f"| {_escape(a)} | {_escape(b)} |" for a, b in page.provenance)]))
+    facts = (f"| {to_markdown_cell(name)} | {to_markdown_cell(text)} |" for name, text in page.provenance)
+    blocks.append("\n".join(["| | |", "|---|---|", *facts]))
     blocks.append(f"Make it again:\n\n```\n{page.command}\n```")
     return "\n\n".join(blocks) + "\n"
 
@@ -72,19 +72,9 @@ def _parts(page: Page) -> list[list[Row]]:
     return parts
 
 
-def _markdown_table(page: Page) -> list[str]:
-    heads = [*page.row_columns, *page.columns]
-    align = [":--"] * len(page.row_columns) + ["--:"] * len(page.columns)
-    if page.has_wall:
-        heads.append("Wall s")
-        align.append("--:")
-    body = [[_escape(text) for text in _markdown_row(row, page.has_wall)] for row in page.rows]
-    heads = [_escape(head) for head in heads]
-    # Padded to equal widths, for a table is also read in a terminal.
-    widths = [max(len(row[i]) for row in [heads, align, *body]) for i in range(len(heads))]
-    rule = [_rule(kind, width) for kind, width in zip(align, widths, strict=True)]
-    left = len(page.row_columns)
-    return [f"| {' | '.join(_pad(row, widths, left))} |" for row in [heads, rule, *body]]
+def _markdown_table(page: Page) -> str:
+    heads = [*page.row_columns, *page.columns, *(["Wall s"] if page.has_wall else [])]
+    return to_markdown_table(heads, [_markdown_row(row, page.has_wall) for row in page.rows], len(page.row_columns))
 
 
 def _markdown_row(row: Row, has_wall: bool) -> list[str]:
@@ -103,21 +93,6 @@ def _markdown_cell(cell: Shown | None) -> str:
     return f"{value}{cell.mark}{sd}{published}{' ' + cell.sign if cell.sign else ''}"
 
 
-def _rule(kind: str, width: int) -> str:
-    return ":" + "-" * (width - 1) if kind.startswith(":") else "-" * (width - 1) + ":"
-
-
-def _pad(row: Sequence[str], widths: Sequence[int], left: int) -> list[str]:
-    return [
-        text.ljust(width) if i < left else text.rjust(width)
-        for i, (text, width) in enumerate(zip(row, widths, strict=True))
-    ]
-
-
 def _plain(text: str) -> str:
     """A footnote mark must stay one: in Markdown an asterisk opens a list or emphasis."""
     return to_markdown_text(text).replace("*", "\\*")
-
-
-def _escape(text: str) -> str:
-    return to_markdown_text(text).replace("|", "\\|")

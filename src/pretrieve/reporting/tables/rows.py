@@ -47,10 +47,7 @@ def read_rows(path: Path | str, kind: type[Row], what: str = "file") -> list[Row
     """Read what :func:`write_rows` wrote; ``what`` the file is called in messages. Last columns may be missing if they have
     defaults: older files do not have them.
 
-    Raises
-    ------
-    DataError
-        when the file is missing, has other columns or a broken line.
+    Raises DataError when the file is missing, has other columns or a broken line.
     """
     try:
         text = Path(path).read_bytes().decode()  # with the line ends within a cell
