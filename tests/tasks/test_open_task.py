@@ -219,8 +219,8 @@ def test_titled_vectors_have_a_key_of_their_own(tmp_path: Path, tokenizer: Token
 
 def test_splits_are_read_once_and_what_is_missing_is_named(tmp_path: Path, tokenizer: Tokenizer, monkeypatch) -> None:
     write_task(tmp_path, contents(), tokenizer)
-    reads, plain = [], split_table.read_table
-    monkeypatch.setattr(split_table, "read_table", lambda path, columns: reads.append(path) or plain(path, columns))
+    reads, plain = [], split_table.read_rows
+    monkeypatch.setattr(split_table, "read_rows", lambda path, columns: reads.append(path) or plain(path, columns))
     data = Dataset(tmp_path)
     for size in ("some", "all"):
         assert {part: data.split(size, part).tolist() for part in ("train", "valid", "test", "dev")} == {

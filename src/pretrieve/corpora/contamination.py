@@ -24,6 +24,8 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +34,7 @@ import pyarrow.parquet as pq
 
 from pretrieve.base.errors import DataError
 from pretrieve.base.files import whole_file, write_json
-from pretrieve.corpora.tables import read_table
+from pretrieve.corpora.tables import read_rows, read_table
 from pretrieve.corpora.wikitext import normalise_title
 from pretrieve.raw.json_file import read_json
 
@@ -72,40 +74,27 @@ class TestParagraph:
 
 def _of_tables(directory: Path, table: str, text: str) -> Iterator[TestParagraph]:
     """Passages relevant to test questions, of a task or a collection."""
-    judged = read_table(directory / "qrels.parquet")
-    if (directory / "splits.parquet").exists():
-        splits = read_table(directory / "splits.parquet", ["query_id", "split"])
-        test = set(splits.filter(np.array([s == "test" for s in splits["split"].to_pylist()]))["query_id"].to_pylist())
-    else:
-        queries = read_table(directory / "queries.parquet", ["query_id", "split"])
-        test = {
-            q for q, s in zip(queries["query_id"].to_pylist(), queries["split"].to_pylist(), strict=True) if s == "test"
-        }
-    rows = zip(*(judged[name].to_pylist() for name in ("query_id", "doc_id", "relevance")), strict=True)
-    wanted = {document for query, document, relevance in rows if query in test and relevance > 0}
-    everything = judged.num_rows == 0  # answers are looked for in whatever is found
+    splits = directory / "splits.parquet"
+    test = _test_ids(splits if splits.exists() else directory / "queries.parquet")
+    judged = list(read_rows(directory / "qrels.parquet", ("query_id", "doc_id", "relevance")))
+    wanted = {document for query, document, relevance in judged if query in test and relevance > 0}
     seen = set()
-    for batch in pq.ParquetFile(directory / table).iter_batches(columns=["doc_id", "title", text]):
-        for document, title, passage in zip(
-            *(batch[name].to_pylist() for name in ("doc_id", "title", text)), strict=True
-        ):
-            # The sentences of one paragraph are candidates each.
-            if (everything or document in wanted) and (title, passage) not in seen:
-                seen.add((title, passage))
-                yield TestParagraph(title, passage)
+    for document, title, passage in read_rows(directory / table, ("doc_id", "title", text)):
+        # Without judgements answers are looked for in whatever is found. The sentences of one paragraph are candidates each.
+        if (not judged or document in wanted) and (title, passage) not in seen:
+            seen.add((title, passage))
+            yield TestParagraph(title, passage)
+
+
+def _test_ids(table: Path) -> set[str]:
+    return {name for name, split in read_rows(table, ("query_id", "split")) if split == "test"}
 
 
 def _of_examples(directory: Path) -> Iterator[TestParagraph]:
     """The texts of test examples of a task of examples, each once."""
-    splits = read_table(directory / "splits.parquet", ["query_id", "split"])
-    rows = zip(*(splits[name].to_pylist() for name in ("query_id", "split")), strict=True)
-    test = {example for example, split in rows if split == "test"}
-    columns = ["example_id", "texts"]
-    wanted: set[int] = set()
-    for batch in pq.ParquetFile(directory / "examples.parquet").iter_batches(columns=columns):
-        for example, texts in zip(*(batch[name].to_pylist() for name in columns), strict=True):
-            if example in test:
-                wanted.update(texts)
+    test = _test_ids(directory / "splits.parquet")
+    examples = read_rows(directory / "examples.parquet", ("example_id", "texts"))
+    wanted = {row for example, texts in examples if example in test for row in texts}
     texts = read_table(directory / "texts.parquet", ["text"])["text"]
     yield from (TestParagraph("", text) for text in dict.fromkeys(texts[row].as_py() for row in sorted(wanted)))
 
@@ -187,16 +176,9 @@ class _Index:
 
 def _articles(corpus: Path) -> Iterator[tuple[int, list[str]]]:
     """(article id, its passages), in corpus order."""
-    current, texts = -1, []
-    for batch in pq.ParquetFile(corpus / "passages.parquet").iter_batches(5_000, columns=["article_id", "text"]):
-        for article, text in zip(batch["article_id"].to_pylist(), batch["text"].to_pylist(), strict=True):
-            if article != current:
-                if texts:
-                    yield current, texts
-                current, texts = article, []
-            texts.append(text)
-    if texts:
-        yield current, texts
+    rows = read_rows(corpus / "passages.parquet", ("article_id", "text"))
+    for article, passages in groupby(rows, key=itemgetter(0)):
+        yield article, [text for _, text in passages]
 
 
 def measure_overlap(corpus: Path, test: Path, share: float = SHARE, n: int = N) -> tuple[dict[str, Any], list[str]]:

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from pretrieve.base.errors import DataError
-from pretrieve.corpora.tables import read_table
+from pretrieve.corpora.tables import read_rows, read_table
 from pretrieve.tasks.task_data import TaskData
 from pretrieve.text.packing import Packed, pack_sentence_in_passage, pack_sentences
 from pretrieve.text.token_store import TokenStore
@@ -47,8 +47,8 @@ class Dataset(TaskData):
         self._row = self._rows_of(self.query_ids, "queries.parquet: query")
         self.document_row = self._rows_of(self.document_ids, "corpus.parquet: document")
         relevant: list[list[int]] = [[] for _ in self.query_ids]
-        qrels = read_table(self.directory / "qrels.parquet", ["query_id", "doc_id", "relevance"])
-        for query_id, doc_id, relevance in zip(*(column.to_pylist() for column in qrels.columns), strict=True):
+        judged = read_rows(self.directory / "qrels.parquet", ("query_id", "doc_id", "relevance"))
+        for query_id, doc_id, relevance in judged:
             if query_id not in self._row or doc_id not in self.document_row:
                 name, value = ("query", query_id) if query_id not in self._row else ("document", doc_id)
                 raise DataError(

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from pretrieve.base.errors import DataError
 from pretrieve.benchmarks.made.descriptions import passages_of
-from pretrieve.corpora.tables import read_table
+from pretrieve.corpora.tables import read_rows, read_table
 from pretrieve.corpora.wikitext import normalise_title
 from pretrieve.raw.json_file import read_json
 from pretrieve.tasks.splits import all_test
@@ -78,14 +78,11 @@ def _questions(path: Path, where: str, entry: Any) -> Iterator[PageQuestion]:
 
 def _first_passages(corpus: Path, titles: list[str], contents: TaskContents) -> dict[int, str]:
     """Add one candidate for each article, its lead or else the first passage of its first section; article → doc id."""
-    sections = read_table(corpus / "sections.parquet", ["section_id", "article_id"])
-    passages = read_table(corpus / "passages.parquet", ["passage_id", "section_id", "article_id"])
     first_section: dict[int, int] = {}
-    for section, article in zip(*(sections[name].to_pylist() for name in ("section_id", "article_id")), strict=True):
+    for section, article in read_rows(corpus / "sections.parquet", ["section_id", "article_id"]):
         first_section.setdefault(article, section)
-    columns = (passages[name].to_pylist() for name in ("passage_id", "section_id", "article_id"))
     wanted: dict[int, int] = {}  # a lead stands first in the first section, so one rule serves both
-    for passage, section, article in zip(*columns, strict=True):
+    for passage, section, article in read_rows(corpus / "passages.parquet", ["passage_id", "section_id", "article_id"]):
         if section == first_section[article]:
             wanted.setdefault(article, passage)
     doc_of: dict[int, str] = {}
