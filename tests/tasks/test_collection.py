@@ -20,7 +20,7 @@ from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.tasks import collection as module
 from pretrieve.tasks.collection import CollectionWriter
 from pretrieve.tasks.collection_ids import HashedIds, hash_ids
-from pretrieve.tasks.collection_tables import read_collection
+from pretrieve.tasks.collection_tables import Collection
 
 HARD = ["plain", "", " \t\u3000", "tab\tand\nline", "東京", "ﬁ \U0001f600", "\u2028", "\u00a0x"]
 
@@ -82,7 +82,7 @@ def test_what_goes_in_comes_out_in_order(rows: int, tmp_path: Path, monkeypatch:
         writer.add_answers("q1", ["one", "two"], regex=True)
         writer.add_negative("q1", "d5")
         writer.add_negatives(pa.array(["q2"]), pa.array(["d0"]))
-    found = read_collection(tmp_path / "c")
+    found = Collection(tmp_path / "c")
     kept = [document for document in documents if document[1].strip() or document[2].strip()]
     assert len(kept) < len(documents) and list(found.documents(batch_size=2)) == kept
     assert found.document_count == len(kept)
@@ -111,7 +111,7 @@ def test_judgements_of_documents_without_text_go_with_them(tmp_path: Path) -> No
         writer.add_judgement("q1", "titled", 1, "test")
         writer.add_judgement("q1", "d1", 2, "test")
         writer.add_negative("q1", "blank")
-    found = read_collection(tmp_path / "c")
+    found = Collection(tmp_path / "c")
     assert found.table("qrels")["doc_id"].to_pylist() == ["d1", "titled"]
     assert found.table("negatives").num_rows == 0
     assert {kind: entry["count"] for kind, entry in found.stats["warnings"].items()} == {
@@ -179,7 +179,7 @@ def test_a_failed_run_leaves_an_older_collection_as_it_was_and_a_good_one_replac
     assert {path.name: path.read_bytes() for path in (tmp_path / "c").iterdir()} == before
     with CollectionWriter(tmp_path / "c", "r") as writer:
         fill(writer)
-    assert not read_collection(tmp_path / "c").has("answers")
+    assert not Collection(tmp_path / "c").has("answers")
     assert [path.name for path in tmp_path.iterdir()] == ["c"]
 
 
@@ -197,12 +197,12 @@ def test_expected_counts(tmp_path: Path) -> None:
 
 def test_reading_what_is_no_collection(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"stats.json: no such file; expected a whole collection"):
-        read_collection(tmp_path)
+        Collection(tmp_path)
     with CollectionWriter(tmp_path / "c", "r") as writer:
         fill(writer)
     (tmp_path / "c" / "qrels.parquet").write_bytes(b"PAR1")
     with pytest.raises(DataError, match=r"qrels.parquet: not a readable Parquet file"):
-        read_collection(tmp_path / "c")
+        Collection(tmp_path / "c")
     (tmp_path / "c" / "stats.json").write_text(json.dumps({})[:1])
     with pytest.raises(DataError, match=r"stats.json: not JSON"):
-        read_collection(tmp_path / "c")
+        Collection(tmp_path / "c")

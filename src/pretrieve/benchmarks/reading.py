@@ -33,7 +33,7 @@ from pretrieve.benchmarks.reader_checks import check_files, check_options
 from pretrieve.benchmarks.readers import READERS, reader_named, task_reader
 from pretrieve.raw.raw_text import Warnings
 from pretrieve.tasks.collection import CollectionWriter
-from pretrieve.tasks.collection_tables import Collection, read_collection
+from pretrieve.tasks.collection_tables import Collection
 
 
 @dataclass(frozen=True)
@@ -119,4 +119,4 @@ def build_collection(
     read = resolve_name(reader.read)
     with CollectionWriter(directory, name, licence=reader.licence) as writer:
         read({given: Path(path) for given, path in files.items()}, writer, **options)
-    return read_collection(directory)
+    return Collection(directory)

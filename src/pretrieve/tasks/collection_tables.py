@@ -87,6 +87,8 @@ class Collection:
     """Read access to a collection directory.
 
     ``stats`` is the content of ``stats.json``; ``documents`` streams, the tables are read when asked for.
+
+    Raises DataError when a file of it is missing or damaged.
     """
 
     def __init__(self, directory: Path | str) -> None:
@@ -132,11 +134,3 @@ class Collection:
             if set(SCHEMAS[name].names) <= set(names):
                 return SCHEMAS[name].empty_table()
         return read_table(path, SCHEMAS[name].names)
-
-
-def read_collection(directory: Path | str) -> Collection:
-    """Open a collection directory.
-
-    Raises DataError when a file of it is missing or damaged.
-    """
-    return Collection(directory)

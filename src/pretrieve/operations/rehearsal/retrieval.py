@@ -1,7 +1,7 @@
 """Made retrieval benchmarks in their publishers' layouts: MS MARCO, TREC Deep Learning, BEIR, DPR.
 
 Layouts: :mod:`pretrieve.benchmarks.official.msmarco`, :mod:`pretrieve.benchmarks.official.beir`,
-:mod:`pretrieve.benchmarks.official.dpr_training`, :mod:`pretrieve.benchmarks.official.dpr_collection`.
+:mod:`pretrieve.benchmarks.official.dpr_collection`.
 """
 
 from __future__ import annotations
