@@ -20,7 +20,7 @@ from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.tasks.collection import CollectionWriter
 from pretrieve.tasks.collection_task import build_collection_task
 from pretrieve.tasks.dataset import Dataset
-from pretrieve.tasks.target import Target
+from pretrieve.tasks.splits import Target
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = 60

@@ -21,6 +21,7 @@ import torch
 from tokenizers import Tokenizer
 
 from pretrieve.base.errors import DataError
+from pretrieve.benchmarks.official.squad_reqa import make_passage
 from pretrieve.models.config import BodyConfig
 from pretrieve.models.dual_encoder import dual_encoder
 from pretrieve.models.encoder import Encoder
@@ -33,7 +34,7 @@ from pretrieve.tasks.answers import Answers, read_answers
 from pretrieve.tasks.dataset import Dataset
 from pretrieve.tasks.split_table import SplitTable
 from pretrieve.tasks.splits import SplitRow
-from pretrieve.tasks.task import Candidate, Judgement, Query, TaskContents, make_passage, write_task
+from pretrieve.tasks.task import Candidate, Judgement, Query, TaskContents, write_task
 from pretrieve.text.packing import Packed
 from pretrieve.training.device import Device
 

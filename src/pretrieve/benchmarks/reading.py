@@ -3,7 +3,7 @@
 ====================================  ==============================================================================
 a task (:func:`build_task`)           ``files`` (name → path), or each file by its name; ``corpus``, the directory of the
                                       corpus that it is made of or searched in; ``target``
-                                      (:class:`~pretrieve.tasks.target.Target`); ``warnings``, which are printed at the
+                                      (:class:`~pretrieve.tasks.splits.Target`); ``warnings``, which are printed at the
                                       end; the data set's keys and options.
                                       It writes ``out`` (:mod:`pretrieve.tasks`) and returns its statistics
 of official files, also               ``job``, with all but the files

@@ -31,9 +31,18 @@ import pyarrow.compute as pc
 from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.tasks.answers import Answers
 from pretrieve.tasks.collection_tables import Collection, with_title
-from pretrieve.tasks.splits import VALID_SHARE, SplitRow, all_test, draw_key, make_splits, rounded, shuffled
-from pretrieve.tasks.target import Size, Target
-from pretrieve.tasks.task_rows import Judgement, Query, TaskRows, check_rows, write_rows
+from pretrieve.tasks.splits import (
+    VALID_SHARE,
+    Size,
+    SplitRow,
+    Target,
+    all_test,
+    draw_key,
+    make_splits,
+    rounded,
+    shuffled,
+)
+from pretrieve.tasks.task import Judgement, Query, TaskRows, check_rows, write_rows
 from pretrieve.text.token_store import PassageText
 
 TITLES = ("none", "prefix", "separate")

@@ -4,16 +4,56 @@ from __future__ import annotations
 
 import copy
 import json
+from collections.abc import Mapping
+from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from pretrieve.base.errors import DataError
 from pretrieve.corpora.tables import read_rows, read_table
-from pretrieve.tasks.task_data import TaskData
+from pretrieve.tasks.split_table import SplitTable
 from pretrieve.text.packing import Packed, pack_sentence_in_passage, pack_sentences
 from pretrieve.text.token_store import TokenStore
 from pretrieve.text.windows import PassageWindows
+
+
+class TaskData:
+    """What a retrieval task and a task of examples share when they are read. ``item``: what a row of the splits is, for messages;
+    ``words``: the token store that says which vocabulary the task was made with; ``_row``: id of a row of the splits → row."""
+
+    item: str
+    directory: Path
+    words: TokenStore
+    _row: dict[str, int]
+
+    @cached_property
+    def _splits(self) -> SplitTable:
+        return SplitTable(self.directory / "splits.parquet")
+
+    def split(self, size: str, split: str) -> np.ndarray:
+        """Rows (n,) int64 of one split of one training-set size, in file order; the file is read once.
+
+        Raises DataError when the task has no such size, or the splits name an id that the task does not have.
+        """
+        ids = self._splits.ids(size, split)
+        lost = next((name for name in ids if name not in self._row), None)
+        if lost is not None:
+            raise DataError(f"{self._splits.path}: {self.item} {lost!r} is not in the task; rebuild the task.")
+        return np.array([self._row[name] for name in ids], dtype=np.int64)
+
+    def check_vocabulary(self, about: Mapping[str, Any], directory: Path) -> None:
+        """Raise :class:`DataError` unless a model (its ``pretrieve.json``) and this task come from one tokenizer.
+
+        Two vocabularies of one size would fit each other's shapes and give results that are merely bad.
+        """
+        ours = self.words.meta["vocabulary_sha256"]
+        if about.get("vocabulary_sha256") != ours:
+            raise DataError(
+                f"{directory}: was made with vocabulary {str(about.get('vocabulary_sha256'))[:12]}, the task {self.directory} "
+                f"with {ours[:12]}; both must come from one tokenizer. Delete the older of the two and run snakemake again."
+            )
 
 
 class Dataset(TaskData):

@@ -12,8 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from pretrieve.base.errors import ConfigError
-from pretrieve.tasks.splits import VALID_SHARE, SplitRow, rounded, shuffled, validation_count
-from pretrieve.tasks.target import Size
+from pretrieve.tasks.splits import VALID_SHARE, Size, SplitRow, rounded, shuffled, validation_count
 
 PARTS = ("train", "valid", "test", "dev")
 #: Shares of a task that has no split of its own: four fifths train, of which a tenth validates; a tenth each for the

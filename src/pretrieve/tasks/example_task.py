@@ -40,11 +40,10 @@ from tokenizers import Tokenizer
 from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.base.files import write_json
 from pretrieve.corpora.tables import TableWriter, read_table
+from pretrieve.tasks.dataset import TaskData
 from pretrieve.tasks.example_packing import pack_histories, pack_pairs, pack_singles
 from pretrieve.tasks.example_splits import PARTS, make_example_splits
-from pretrieve.tasks.splits import SplitRow
-from pretrieve.tasks.target import Target
-from pretrieve.tasks.task_data import TaskData
+from pretrieve.tasks.splits import SplitRow, Target
 from pretrieve.text.packing import Packed
 from pretrieve.text.token_store import PassageText, TokenStore, write_token_store
 

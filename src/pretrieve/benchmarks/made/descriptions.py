@@ -16,8 +16,7 @@ from typing import Any
 
 from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.corpora.tables import read_rows, read_table
-from pretrieve.tasks.splits import draw_key, draw_pools, make_splits, shuffled
-from pretrieve.tasks.target import Target
+from pretrieve.tasks.splits import Target, draw_key, draw_pools, make_splits, shuffled
 from pretrieve.tasks.task import Candidate, Judgement, Passage, Query, TaskContents, write_task
 
 _COLUMNS = ("passage_id", "article_id", "source", "text", "sentence_starts", "sentence_ends")

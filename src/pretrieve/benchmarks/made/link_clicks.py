@@ -26,8 +26,7 @@ from pretrieve.corpora.tables import read_rows, read_table
 from pretrieve.tasks.click_statistics import ClickStatistics
 from pretrieve.tasks.example_splits import SHARES, drawn, parts_of_groups
 from pretrieve.tasks.example_task import Example, ExampleContents
-from pretrieve.tasks.splits import draw_key
-from pretrieve.tasks.target import Target
+from pretrieve.tasks.splits import Target, draw_key
 
 #: Split → part of the statistics; articles are counted once in each (:mod:`pretrieve.tasks.click_statistics`).
 COUNTED = {"train": "train", "valid": "train", "test": "dev"}

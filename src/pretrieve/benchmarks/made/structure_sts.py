@@ -29,8 +29,7 @@ from pretrieve.benchmarks.made.section_triplets import pick
 from pretrieve.corpora.tables import read_rows, read_table
 from pretrieve.tasks.example_splits import SHARES, parts_of_groups
 from pretrieve.tasks.example_task import Example, ExampleContents
-from pretrieve.tasks.splits import draw_key
-from pretrieve.tasks.target import Target
+from pretrieve.tasks.splits import Target, draw_key
 
 GRADES = (0, 1, 2, 3, 4, 5)
 Pair = tuple[Sentence, Sentence]

@@ -23,8 +23,7 @@ from pretrieve.base.errors import DataError
 from pretrieve.raw.raw_text import Form, Warnings, read_columns, read_lines
 from pretrieve.tasks.example_splits import make_example_splits
 from pretrieve.tasks.example_task import Example, ExampleTask, Text, write_example_task
-from pretrieve.tasks.splits import draw_key
-from pretrieve.tasks.target import Target
+from pretrieve.tasks.splits import Target, draw_key
 
 #: Kind of the warning for a record with a blank text.
 BLANK = "example left out, a text of it is blank"

@@ -21,9 +21,8 @@ from pretrieve.benchmarks.made.descriptions import passages_of
 from pretrieve.corpora.tables import read_rows, read_table
 from pretrieve.corpora.wikitext import normalise_title
 from pretrieve.raw.json_file import read_json
-from pretrieve.tasks.splits import all_test
-from pretrieve.tasks.target import Target
-from pretrieve.tasks.task import Candidate, Judgement, Query, TaskContents, write_task
+from pretrieve.tasks.splits import Target, all_test
+from pretrieve.tasks.task import Candidate, Judgement, TaskContents, write_task
 
 
 class PageQuestion(NamedTuple):
@@ -108,17 +107,14 @@ def build_fanoutqa(questions: Path, corpus: Path, target: Target) -> dict[str, A
     article_of = {title: article for article, title in enumerate(titles) if article in doc_of}
     for title, article in list(article_of.items()):
         article_of.setdefault(normalise_title(title), article)
-    query_of: dict[str, str] = {}
     judged: dict[Judgement, None] = {}
     for question in read_fanoutqa(questions):
         named = (article_of.get(title, article_of.get(normalise_title(title))) for title in question.titles)
         found = [article for article in named if article is not None]
         if not found:
             continue
-        if question.text not in query_of:
-            query_of[question.text] = question.id
-            contents.queries.append(Query(question.id, question.text))
-        judged |= dict.fromkeys(Judgement(query_of[question.text], doc_of[article]) for article in found)
+        query_id = contents.add_question(question.id, question.text)
+        judged |= dict.fromkeys(Judgement(query_id, doc_of[article]) for article in found)
     if not judged:
         raise DataError(f"{questions}: none of the pages it names is among the {len(titles)} articles of {corpus}.")
     contents.judgements = list(judged)
