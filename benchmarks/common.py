@@ -246,7 +246,8 @@ def peer(module: str) -> ModuleType | None:
 
 def source(name: str) -> Path:
     """A raw file of ``resources/sources.tsv``, checked, from ``data/sources`` or the package that ships it."""
-    from pretrieve.raw.sources import fetch, read_sources, sha256_of
+    from pretrieve.base.files import sha256_of
+    from pretrieve.raw.sources import fetch, read_sources
 
     entry = read_sources(ROOT / "resources/sources.tsv")[name]
     found = ROOT / "data/sources" / entry.file

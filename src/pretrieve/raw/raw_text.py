@@ -72,7 +72,7 @@ def read_lines(path: Path | str, label: str | None = "", longest: int = LONGEST)
     """
     path = Path(path)
     number, rest = 1, b""
-    with open_raw(path) as stream, _MegaBytes(path, stream, path.name if label == "" else label) as progress:
+    with open_raw(path) as stream, MegaBytes(path, stream, path.name if label == "" else label) as progress:
         while block := stream.read(BLOCK):
             progress.update()
             # Long lines come in many blocks: they are not looked through again with each.
@@ -123,7 +123,7 @@ def _too_long(path: Path, number: int, size: str, longest: int) -> DataError:
     return DataError(f"{path}: line {number}: {size} bytes; expected at most {longest:,}: is this file made of lines?")
 
 
-class _MegaBytes:
+class MegaBytes:
     """Progress in MB of a file on the disk; nothing is shown for a small one."""
 
     def __init__(self, path: Path, stream: BinaryIO, label: str | None) -> None:
@@ -135,10 +135,9 @@ class _MegaBytes:
 
     def update(self) -> None:
         if self._progress is not None:
-            new = self._source.tell() // 1_000_000 - self._progress.count
-            self._progress.advance(new)
+            self._progress.advance(self._source.tell() // 1_000_000 - self._progress.count)
 
-    def __enter__(self) -> _MegaBytes:
+    def __enter__(self) -> MegaBytes:
         return self
 
     def __exit__(self, *raised: Any) -> None:

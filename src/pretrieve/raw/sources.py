@@ -14,12 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from pretrieve.base.errors import DataError, nearest
-from pretrieve.base.files import sha256_of as sha256_of
 from pretrieve.base.files import unfinished, whole_file
 from pretrieve.base.inside import plain_name
 from pretrieve.base.sizes import stated_limit, too_large
-from pretrieve.raw.checksums import RECORDS as RECORDS
-from pretrieve.raw.checksums import Checksum, Digests, digests_of, locked, read_records, record
+from pretrieve.raw.archives import extract_member
+from pretrieve.raw.checksums import RECORDS, Checksum, Digests, digests_of, locked, read_records, record
 from pretrieve.raw.download import Download
 from pretrieve.raw.mirror import Candidate, candidates, is_in_place
 from pretrieve.raw.readable import check_readable
@@ -192,8 +191,6 @@ def fetch(
         with locked(archive.with_name(f".{archive.name}.lock")):
             if not is_in_place(holder, archive):
                 fetch(holder, archive, mirror, sources, records, download, source.path)
-        from pretrieve.raw.archives import extract_member
-
         unpacked = unfinished(target).with_suffix(".member")
         try:
             extract_member(archive, source.path, unpacked, source.bytes)

@@ -41,10 +41,10 @@ from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.base.files import write_json
 from pretrieve.corpora.tables import TableWriter, read_table
 from pretrieve.tasks.dataset import TaskData
-from pretrieve.tasks.example_packing import pack_histories, pack_pairs, pack_singles
+from pretrieve.tasks.example_packing import pack_histories, pack_pairs
 from pretrieve.tasks.example_splits import PARTS, make_example_splits
 from pretrieve.tasks.splits import SplitRow, Target
-from pretrieve.text.packing import Packed
+from pretrieve.text.packing import Packed, pack_spans, passage_spans
 from pretrieve.text.token_store import PassageText, TokenStore, write_token_store
 
 #: Kind → how many texts an example has (least, most; None: any number).
@@ -327,7 +327,7 @@ class ExampleData(TaskData):
 
     def pack_texts(self, texts: np.ndarray, length: int) -> Packed:
         """``[CLS] text [SEP]`` for text rows (n,)."""
-        return pack_singles(self.store, texts, length)
+        return pack_spans(self.store, *passage_spans(self.store, texts), length)
 
     def pack_examples(self, rows: np.ndarray, length: int) -> Packed:
         """``[CLS] a [SEP] b [SEP]``, or ``[CLS] a [SEP]`` where there is no b, for examples (n,)."""

@@ -133,9 +133,14 @@ def pack(parts: list[Part], max_length: int | None = None) -> Packed:
 
 def pack_sentences(store: TokenStore, sentences: np.ndarray, max_length: int) -> Packed:
     """``[CLS] sentence [SEP]`` for sentence ids (n,)."""
-    n = len(sentences)
     starts = store.sentence_starts[sentences]
-    body = Part(store.tokens, starts, store.sentence_starts[sentences + 1] - starts)
+    return pack_spans(store, starts, store.sentence_starts[sentences + 1] - starts, max_length)
+
+
+def pack_spans(store: TokenStore, starts: np.ndarray, lengths: np.ndarray, max_length: int | None = None) -> Packed:
+    """``[CLS] span [SEP]`` for spans of ``store.tokens``, starts and lengths (n,); cut to ``max_length`` tokens in all."""
+    n = len(starts)
+    body = Part(store.tokens, np.asarray(starts), np.asarray(lengths))
     return pack([constant(store.special.cls, n), body, constant(store.special.sep, n)], max_length)
 
 
