@@ -72,10 +72,7 @@ def path_of(place: str) -> Path:
 def source_of(place: str) -> Source:
     """What a place is.
 
-    Raises
-    ------
-    DataError
-        for a place that is nothing, has nothing that can be read, or a link that leads out of it.
+    Raises DataError for a place that is nothing, has nothing that can be read, or a link that leads out of it.
     """
     if place.startswith(HUB):
         return Source("hub", place, ())
@@ -121,10 +118,7 @@ def converted(place: str, folder: Path, wanted: Wanted, code: str = "") -> Conve
     """``folder/corpus.jsonl`` with the documents of a place. It is written anew when the place, its files (names, sizes, dates),
     what is wanted, or the ``code`` of the readers changed; what the hub has under a name is believed to stay.
 
-    Raises
-    ------
-    DataError
-        as :func:`source_of`, the readers, and where there is no document.
+    Raises DataError as :func:`source_of`, the readers, and where there is no document.
     """
     source = source_of(place)
     stats = [(str(file), (stat := file.stat()).st_size, stat.st_mtime_ns) for file in source.files]

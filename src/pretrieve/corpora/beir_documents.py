@@ -16,7 +16,7 @@ from typing import Any
 
 from pretrieve.base.errors import DataError
 from pretrieve.corpora.builder import Article
-from pretrieve.corpora.wikitext import Paragraph, Section
+from pretrieve.corpora.wikitext import Paragraph, Section, with_text
 from pretrieve.raw.raw_text import Warnings, read_json_lines
 
 #: Bytes of an id: more Lucene takes for no word [IndexWriter.MAX_TERM_LENGTH].
@@ -41,8 +41,7 @@ def sections_of(text: str) -> list[Section]:
             sections.append(Section(found[2].rstrip(" \t#"), max(2, len(found[1]))))
         else:
             block += line.split()
-    first, *rest = sections
-    return [first, *(section for section in rest if section.paragraphs)]
+    return with_text(sections)
 
 
 def document_fields(record: dict[str, Any], path: Path, line: int, warnings: Warnings) -> tuple[str, str, str]:
@@ -83,10 +82,7 @@ def text_of(record: dict[str, Any], key: str, path: Path, line: int) -> str:
 def read_beir_documents(paths: Iterable[Path], warnings: Warnings) -> Iterator[Article]:
     """One article for each document with text; the others are counted.
 
-    Raises
-    ------
-    DataError
-        what :func:`document_fields` and :func:`~pretrieve.raw.raw_text.read_json_lines` raise.
+    Raises what :func:`document_fields` and :func:`~pretrieve.raw.raw_text.read_json_lines` raise.
     """
     for path in paths:
         for number, record in read_json_lines(path, ("_id", "text"), warnings=warnings):

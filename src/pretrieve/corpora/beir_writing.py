@@ -40,12 +40,7 @@ def folder_documents(folder: Path, documents: str, warnings: Warnings) -> Iterat
     ``sections``: one document each, id ``name#2``, title ``Title: Heading``; for files that are longer than what a model
     reads. A page of a PDF is a section. Files of other kinds are counted in ``warnings``, but for BEIR's own.
 
-    Raises
-    ------
-    ConfigError
-        for another word.
-    DataError
-        what the reader raises.
+    Raises ConfigError for another word, and what the reader raises.
     """
     if documents not in DOCUMENTS:
         raise ConfigError(f"documents {documents!r} is not allowed; allowed: {', '.join(DOCUMENTS)}.")

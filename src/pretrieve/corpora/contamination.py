@@ -112,10 +112,7 @@ def kind_of(path: Path) -> str:
 def read_test_paragraphs(path: Path) -> list[TestParagraph]:
     """The distinct test paragraphs of a task directory, a collection directory or a SQuAD file (plain or packed).
 
-    Raises
-    ------
-    DataError
-        when it is none of these, or has no test paragraph.
+    Raises DataError when it is none of these, or has no test paragraph.
     """
     if (path / "collection.parquet").is_file():
         found = list(_of_tables(path, "collection.parquet", "text"))
@@ -190,10 +187,7 @@ def measure_overlap(corpus: Path, test: Path, share: float = SHARE, n: int = N) 
     with less than n words, which only a title can find; ``articles``, ``articles_by_title``, ``articles_by_text``:
     articles that overlap.
 
-    Raises
-    ------
-    DataError
-        when a table or the test set cannot be read.
+    Raises DataError when a table or the test set cannot be read.
     """
     paragraphs = read_test_paragraphs(test)
     index = _Index(paragraphs, n)

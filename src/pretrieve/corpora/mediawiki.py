@@ -46,12 +46,9 @@ def _local(tag: str) -> str:
 def read_pages(path: Path, namespace: int = 0) -> Iterator[Page]:
     """Yield the pages of one namespace (0 = articles) in dump order.
 
-    Raises
-    ------
-    DataError
-        when the file is truncated, is not bz2/gzip/XML, holds no ``<mediawiki>`` element, has a page whose ``<id>`` or
-        ``<ns>`` is not a number, or one without ``<ns>`` and no table of namespaces; the message names the file, the line (of
-        the XML) and the last page that was read whole.
+    Raises DataError when the file is truncated, is not bz2/gzip/XML, holds no ``<mediawiki>`` element, has a page whose
+    ``<id>`` or ``<ns>`` is not a number, or one without ``<ns>`` and no table of namespaces; the message names the file, the
+    line (of the XML) and the last page that was read whole.
     """
     last = "none"
     root, seen_root = None, False

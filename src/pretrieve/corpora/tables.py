@@ -75,10 +75,7 @@ class TableWriter:
 
     Used as a context manager: on an exception the half-written file is removed and nothing takes its place.
 
-    Raises
-    ------
-    DataError
-        when the disk is full.
+    Raises DataError when the disk is full.
     """
 
     def __init__(self, path: Path, schema: pa.Schema, row_group: int = ROW_GROUP) -> None:
@@ -134,10 +131,7 @@ class TableWriter:
 def read_table(path: Path, columns: list[str] | None = None) -> pa.Table:
     """Read a Parquet table.
 
-    Raises
-    ------
-    DataError
-        when the file is missing, is not Parquet, or lacks one of ``columns``.
+    Raises DataError when the file is missing, is not Parquet, or lacks one of ``columns``.
     """
     with _readable(path):
         table = pq.read_table(path, columns=columns)

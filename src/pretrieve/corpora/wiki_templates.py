@@ -36,10 +36,6 @@ def _fraction(args: list[str]) -> str:
     return "/".join(args) if len(args) == 2 else f"1/{_first(args)}"
 
 
-def _value(args: list[str]) -> str:
-    return _first(args)
-
-
 #: Templates whose arguments are prose; positional arguments in, text out. Everything else becomes ''.
 PROSE_TEMPLATES: dict[str, Callable[[list[str]], str]] = {
     "convert": _convert,
@@ -64,10 +60,10 @@ PROSE_TEMPLATES: dict[str, Callable[[list[str]], str]] = {
     "quote": _first,
     "blockquote": _first,
     "quotation": _first,
-    "chem": lambda a: "".join(a),
-    "val": _value,
-    "nts": _value,
-    "formatnum": _value,
+    "chem": "".join,
+    "val": _first,
+    "nts": _first,
+    "formatnum": _first,
     "frac": _fraction,
     "as of": lambda a: "As of " + " ".join(reversed(a)) if a else "",
     "circa": lambda a: "c. " + _first(a),

@@ -76,9 +76,10 @@ def make_splits(
     seed: int,
     valid_share: float = VALID_SHARE,
 ) -> list[SplitRow]:
-    """Split the queries once for each training-set size.
+    """Split the queries once for each training-set size: sizes in the given order, in each the queries in the order of
+    ``query_ids``; no row where a query has no part in a size.
 
-    query_ids: all queries of the task; rows come in this order.
+    query_ids: all queries of the task.
     pool_train, pool_test: together the pool. Training questions are drawn from ``pool_train`` only. Of a size that is a
     share, whatever of the pool is not drawn is test (``pretraining_tasks`` §4.1), so a small size is tested on the rest of
     ``pool_train`` too. Sizes that are numbers or ``all`` have one test set (``condenser`` §4): what none of them draws.
@@ -87,11 +88,6 @@ def make_splits(
     (1 or more), or ``all`` that may train.
     seed: decides which questions are drawn.
     valid_share: share of the training part that validates; at least one question.
-
-    Returns
-    -------
-    list of SplitRow
-        Sizes in the given order, then queries in the order of ``query_ids``; no row where a query has no part in a size.
 
     Raises ConfigError when there is no size, or a size is none of these, needs more questions than ``pool_train`` has, or
     leaves fewer than 2 training questions, and ValueError when the three groups overlap or are not, together, exactly

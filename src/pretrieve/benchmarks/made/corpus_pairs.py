@@ -55,12 +55,8 @@ def draw(
     """Id → split (train, dev, test) of at most ``pairs`` documents with different texts that are ``usable``, in the order of the
     draw.
 
-    Raises
-    ------
-    ConfigError
-        when ``pairs`` is below 10.
-    DataError
-        when fewer than 10 documents can be drawn; ``what`` says what they must have.
+    Raises ConfigError when ``pairs`` is below 10, and DataError when fewer than 10 documents can be drawn; ``what`` says what
+    they must have.
     """
     if pairs < LEAST_PAIRS:
         raise ConfigError(f"pairs {pairs}: expected {LEAST_PAIRS} or more.")

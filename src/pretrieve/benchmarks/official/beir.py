@@ -35,10 +35,7 @@ def beir_files(directory: Path) -> dict[str, Path]:
 
     ``corpus`` and ``queries`` may be packed as ``.gz`` or ``.bz2``.
 
-    Raises
-    ------
-    DataError
-        when a required one is missing or there twice, or there is no judgement at all.
+    Raises DataError when a required one is missing or there twice, or there is no judgement at all.
     """
     directory = Path(directory)
     files = {}
@@ -76,23 +73,13 @@ def read_beir(
 ) -> None:
     """Read a set in BEIR's layout.
 
-    Parameters
-    ----------
-    files:
-        ``corpus``, ``queries``, and the judgements ``train``, ``dev``, ``test``: at least one of the three.
-    name:
-        a BEIR set, such as ``scifact`` or ``cqadupstack/android``: its counts must come out. '': any data.
-    below_zero:
-        ``error``, or ``leave-out`` where a relevance below zero means "not judged".
-    test_share:
-        share of the train queries that test instead, drawn by their ids; for data without test and dev queries.
+    files: ``corpus``, ``queries``, and the judgements ``train``, ``dev``, ``test``: at least one of the three; name: a BEIR set,
+    such as ``scifact`` or ``cqadupstack/android``: its counts must come out, '': any data; below_zero: ``error``, or
+    ``leave-out`` where a relevance below zero means "not judged"; test_share: share of the train queries that test instead, drawn
+    by their ids; for data without test and dev queries.
 
-    Raises
-    ------
-    ConfigError
-        when there are no judgements, or a share beside test or dev queries.
-    DataError
-        when a file is damaged or not in the layout.
+    Raises ConfigError when there are no judgements, or a share beside test or dev queries, and DataError when a file is damaged
+    or not in the layout.
     """
     qrels = {split: files[split] for split in QRELS if split in files}
     if not qrels:

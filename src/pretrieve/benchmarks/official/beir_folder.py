@@ -73,12 +73,9 @@ def look_at(directory: Path, corpus: Path | None = None, language: str = "auto")
 
     ``corpus``: the documents, where they are not in the folder. ``language``: ``auto`` to tell it from the texts.
 
-    Raises
-    ------
-    DataError
-        for a folder or file that is missing, a file that is there packed and unpacked, a line that is not in the layout, an id
-        that appears twice, a judgement of an unknown id or below zero, two that differ, documents that all lack a text, or test
-        queries that all have no text, or no relevant document with a text; and for what may not be read.
+    Raises DataError for a folder or file that is missing, a file that is there packed and unpacked, a line that is not in the
+    layout, an id that appears twice, a judgement of an unknown id or below zero, two that differ, documents that all lack a
+    text, or test queries that all have no text, or no relevant document with a text; and for what may not be read.
     """
     try:
         return _look_at(directory, corpus, language)

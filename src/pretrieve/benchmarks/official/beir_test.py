@@ -31,11 +31,8 @@ class BeirTest:
 def read_beir_test(folder: Path) -> BeirTest:
     """Read the test split of a folder, or dev where there is no test.
 
-    Raises
-    ------
-    DataError
-        when a file is missing, damaged or a link out of the folder, a judgement is of an unknown document, or there is nothing
-        to test with.
+    Raises DataError when a file is missing, damaged or a link out of the folder, a judgement is of an unknown document, or
+    there is nothing to test with.
     """
     folder = Path(folder)
     files = beir_files(folder)
