@@ -115,7 +115,7 @@ def test_expected_counts(tmp_path: Path, dump: Path, leads_file: Path) -> None:
     build_corpus(read_encyclopedia([dump], leads_file), tmp_path / "right", {"pages": 3, "wlp_pairs_min": 6})
     for expected in ({"pages": 4}, {"wlp_pairs_min": 7}, {"page": 3}):
         with pytest.raises(DataError, match="expected") as error:
-            build_corpus(read_encyclopedia([dump], leads_file), tmp_path / "wrong", expected)
+            build_corpus(read_encyclopedia([dump], leads_file), tmp_path / "wrong", expected, str(dump))
         (value,) = expected.values()
         assert str(value) in str(error.value) and str(dump) in str(error.value)
         assert not list((tmp_path / "wrong").iterdir())

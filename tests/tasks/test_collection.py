@@ -52,7 +52,8 @@ def test_repeated_ids_and_membership_against_a_set() -> None:
     count, first = ids.repeated()
     assert count == len(names) - len(set(names)) > 0
     row = next(i for i, name in enumerate(names) if name in names[:i])
-    assert first == (names.index(names[row]), row, names.index(names[row]) + 1, row + 1)
+    before = names.index(names[row])
+    assert first == [(before, before + 1), (row, row + 1)]
     alone = HashedIds()
     alone.add(hash_ids(pa.array(asked)), np.zeros(len(asked)))
     assert alone.repeated() == (0, None) and HashedIds().repeated() == (0, None)

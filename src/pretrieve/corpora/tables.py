@@ -147,6 +147,13 @@ def read_rows(path: Path, columns: Sequence[str]) -> Iterator[tuple]:
             yield from zip(*(batch.column(name).to_pylist() for name in columns), strict=True)
 
 
+def check_table(path: Path, columns: Sequence[str]) -> None:
+    """Raise as :func:`read_table` does; only the end of the file is read, which says what is in it."""
+    with _readable(path):
+        names = pq.read_schema(path).names
+    _check_columns(path, columns, names)
+
+
 @contextmanager
 def _readable(path: Path) -> Iterator[None]:
     try:

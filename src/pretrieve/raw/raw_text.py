@@ -147,12 +147,6 @@ class MegaBytes:
             self._progress.__exit__(*raised)
 
 
-def _report(path: Path, own: Warnings | None) -> None:
-    """Print what was counted, where the caller does not collect it."""
-    if own is not None and own.counts:
-        print(f"{path}: {own.summary()}", file=sys.stderr)
-
-
 def read_json_lines(
     path: Path | str,
     keys: Sequence[str] = (),
@@ -166,13 +160,13 @@ def read_json_lines(
     text can have; and what :func:`read_lines` raises.
     """
     path = Path(path)
-    own = Warnings() if warnings is None else None
+    found = Warnings() if warnings is None else warnings
     for number, text in read_lines(path, label, longest):
         try:
             record = json.loads(text)
         except (ValueError, RecursionError) as error:
             if not text.strip():
-                (warnings or own or Warnings()).add("blank line", f"{path}, line {number}")
+                found.add("blank line", f"{path}, line {number}")
                 continue
             raise DataError(
                 f"{path}: line {number}: not JSON: {error}; found {_short(text)}; expected one JSON object a line."
@@ -196,7 +190,8 @@ def read_json_lines(
                     f"pair; expected whole characters."
                 ) from None
         yield number, record
-    _report(path, own)
+    if warnings is None and found.counts:
+        print(f"{path}: {found.summary()}", file=sys.stderr)
 
 
 class Form(NamedTuple):
@@ -226,9 +221,12 @@ def read_columns(
     raises.
     """
     path, (separator, header, quoted) = Path(path), form
-    own = Warnings() if warnings is None else None
+    found = Warnings() if warnings is None else warnings
     lines = read_lines(path, label, longest)
-    records = _quoted(path, lines, separator or "\t", longest) if quoted else _split(lines, separator)
+    if quoted:
+        records = _quoted(path, lines, separator or "\t", longest)
+    else:
+        records = ((number, text.split(separator)) for number, text in lines)
     width = len(columns)
     for number, fields in records:
         if header:
@@ -238,7 +236,7 @@ def read_columns(
             continue
         if len(fields) != width:
             if not any(fields):
-                (warnings or own or Warnings()).add("blank line", f"{path}, line {number}")
+                found.add("blank line", f"{path}, line {number}")
                 continue
             raise DataError(
                 f"{path}: line {number}: {len(fields)} fields; expected {width}, separated by "
@@ -247,12 +245,8 @@ def read_columns(
         yield number, fields
     if header:
         raise DataError(f"{path}: no lines; expected a header {_names(columns)}.")
-    _report(path, own)
-
-
-def _split(lines: Iterator[Line], separator: str | None) -> Iterator[tuple[int, list[str]]]:
-    for number, text in lines:
-        yield number, text.split(separator)
+    if warnings is None and found.counts:
+        print(f"{path}: {found.summary()}", file=sys.stderr)
 
 
 def _quoted(path: Path, lines: Iterator[Line], separator: str, longest: int) -> Iterator[tuple[int, list[str]]]:
@@ -276,5 +270,5 @@ def _names(names: Sequence[str] | dict[str, Any]) -> str:
     return ", ".join(repr(name) for name in names) or "nothing"
 
 
-def _short(text: str, length: int = 80) -> str:
-    return repr(text if len(text) <= length else text[:length] + "…")
+def _short(text: str) -> str:
+    return repr(text if len(text) <= 80 else text[:80] + "…")

@@ -52,10 +52,6 @@ class Source:
         """The sha256, or '' where another checksum or none is known."""
         return self.expected.digest if self.expected.algorithm == "sha256" else ""
 
-    def wanted(self) -> str:
-        """What the file must be, for messages."""
-        return f"expected {self.expected}" + (f" ({self.bytes:,} bytes)" if self.bytes else "")
-
 
 def read_sources(table: Path) -> dict[str, Source]:
     """All sources, by name. A list of the older form, with a column ``sha256`` and without the later ones, is read as well.
@@ -238,9 +234,9 @@ def below(target: Path, file: str) -> Path:
 
 
 def _wanted(source: Source, expected: Checksum) -> str:
-    if source.expected or not expected:
-        return source.wanted()
-    return f"expected, as recorded at first use, {expected}"
+    if expected and not source.expected:
+        return f"expected, as recorded at first use, {expected}"
+    return f"expected {source.expected}" + (f" ({source.bytes:,} bytes)" if source.bytes else "")
 
 
 class _Wrong(Exception):

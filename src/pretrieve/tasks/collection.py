@@ -100,10 +100,9 @@ class CollectionWriter:
         titles None: none has a title. What :meth:`add_document` does, without a step in Python for each document.
         """
         self._flush_documents()
-        lines = np.arange(first_line, first_line + len(doc_ids)) if first_line else np.zeros(len(doc_ids), np.int64)
         if titles is None:
             titles = pa.repeat(pa.scalar(""), len(doc_ids))
-        self._write_documents(doc_ids, titles, texts, lines)
+        self._write_documents(doc_ids, titles, texts, _lines(first_line, len(doc_ids)))
 
     def add_query(self, query_id: str, text: str, split: str) -> None:
         """One query; ``split`` is train, dev or test."""
@@ -145,8 +144,7 @@ class CollectionWriter:
         """A block of negatives as string columns (n,), from consecutive lines of the file of :meth:`at`."""
         self._flush("negatives")
         self.counts["negatives"] += len(doc_ids)
-        lines = np.arange(first_line, first_line + len(doc_ids)) if first_line else np.zeros(len(doc_ids), np.int64)
-        self._write_rows("negatives", [query_ids, doc_ids], lines)
+        self._write_rows("negatives", [query_ids, doc_ids], _lines(first_line, len(doc_ids)))
 
     # -------------------------------------------------------------------------------------------------- blocks and checks
 
@@ -312,6 +310,11 @@ class CollectionWriter:
             else:
                 (self.directory / made.name).unlink(missing_ok=True)
         os.replace(self._temporary / "stats.json", self.directory / "stats.json")
+
+
+def _lines(first: int, count: int) -> np.ndarray:
+    """Consecutive lines of a file; 0: not known."""
+    return np.arange(first, first + count) if first else np.zeros(count, np.int64)
 
 
 def _blank(texts: pa.Array) -> np.ndarray:

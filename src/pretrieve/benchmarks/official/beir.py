@@ -16,14 +16,16 @@ the twelve (:func:`pretrieve.evaluation.conventions.mean_of_means`).
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from pretrieve.base.errors import ConfigError, DataError
+from pretrieve.base.inside import refuse_outside
 from pretrieve.benchmarks.official.beir_sets import SETS
 from pretrieve.corpora.beir_documents import document_fields, id_of, text_of
-from pretrieve.raw.raw_text import read_json_lines
+from pretrieve.raw.raw_text import Warnings, read_json_lines
 from pretrieve.tasks.collection import CollectionWriter
-from pretrieve.tasks.qrels_lines import add_judgements, splits_of_queries
+from pretrieve.tasks.qrels_lines import add_judgements, read_qrels, splits_of_queries
 from pretrieve.tasks.splits import rounded, shuffled
 
 QRELS = ("train", "dev", "test")
@@ -108,3 +110,51 @@ def read_beir(
         else:
             writer.warnings.add("query that is not judged, left out", f"{path}: line {line}: {query_id!r}")
     add_judgements(writer, qrels, "beir", split_of, below_zero, moved=bool(test_share))
+
+
+@dataclass(frozen=True)
+class BeirTest:
+    """The test questions of a folder, in memory: for evaluating a model that is there already.
+
+    documents: id → (title, text); queries: id → text; qrels: query → document → grade above 0; split: test or dev.
+    """
+
+    name: str
+    split: str
+    documents: dict[str, tuple[str, str]]
+    queries: dict[str, str]
+    qrels: dict[str, dict[str, int]]
+
+
+def read_beir_test(folder: Path) -> BeirTest:
+    """Read the test split of a folder, or dev where there is no test. As in a collection, documents without a text and a title
+    are omitted, and so are queries without a text or without a relevant document.
+
+    Raises DataError when a file is missing, damaged or a link out of the folder, a judgement is of an unknown document, or
+    there is nothing to test with.
+    """
+    folder = Path(folder)
+    files = beir_files(folder)
+    refuse_outside(files.values(), folder)
+    split = "test" if "test" in files else "dev"
+    if split not in files:
+        raise DataError(f"{folder}/qrels: has no test.tsv and no dev.tsv; expected one of them to test with.")
+    warnings, documents, texts = Warnings(), dict[str, tuple[str, str]](), dict[str, str]()
+    for line, record in read_json_lines(files["corpus"], ("_id", "text"), label=None, warnings=warnings):
+        doc_id, title, text = document_fields(record, files["corpus"], line, warnings)
+        documents[doc_id] = (title, text)
+    for line, record in read_json_lines(files["queries"], ("_id", "text"), label=None, warnings=warnings):
+        text = text_of(record, "text", files["queries"], line)
+        if text.strip():
+            texts[id_of(record, files["queries"], line, warnings)] = text
+    empty = {doc_id for doc_id, fields in documents.items() if not any(map(str.strip, fields))}
+    qrels: dict[str, dict[str, int]] = {}
+    for line, query_id, doc_id, grade in read_qrels(files[split], "beir", warnings, label=None):
+        if grade > 0 and query_id in texts and doc_id not in documents:
+            raise DataError(f"{files[split]}: line {line}: {doc_id!r} is not a document of {files['corpus']}.")
+        if grade > 0 and query_id in texts and doc_id not in empty:
+            qrels.setdefault(query_id, {})[doc_id] = grade
+    if not qrels:
+        raise DataError(f"{files[split]}: no query of it has a text and a relevant document; expected one or more.")
+    documents = {doc_id: fields for doc_id, fields in documents.items() if doc_id not in empty}
+    return BeirTest(folder.resolve().name, split, documents, {query_id: texts[query_id] for query_id in qrels}, qrels)
