@@ -12,7 +12,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pretrieve.base.errors import DataError
 from pretrieve.corpora.builder import Article
@@ -44,10 +44,24 @@ def sections_of(text: str) -> list[Section]:
     return with_text(sections)
 
 
-def document_fields(record: dict[str, Any], path: Path, line: int, warnings: Warnings) -> tuple[str, str, str]:
-    """Id, title ('' for none) and text of a document. Raises DataError where one of them is not text, or the id is empty."""
-    doc_id = id_of(record, path, line, warnings)
-    return doc_id, text_of(record, "title", path, line), text_of(record, "text", path, line)
+class BeirDocument(NamedTuple):
+    """A document, and the line of the file that it stands in; '' for no title."""
+
+    line: int
+    doc_id: str
+    title: str
+    text: str
+
+
+def read_documents(path: Path, warnings: Warnings, label: str | None = "") -> Iterator[BeirDocument]:
+    """The documents of a ``corpus.jsonl``; ``label``: of the progress, None for none.
+
+    Raises DataError where a field is not text, or the id is empty, and what :func:`~pretrieve.raw.raw_text.read_json_lines`
+    raises.
+    """
+    for line, record in read_json_lines(path, ("_id", "text"), label, warnings):
+        doc_id = id_of(record, path, line, warnings)
+        yield BeirDocument(line, doc_id, text_of(record, "title", path, line), text_of(record, "text", path, line))
 
 
 def id_of(record: dict[str, Any], path: Path, line: int, warnings: Warnings) -> str:
@@ -82,13 +96,12 @@ def text_of(record: dict[str, Any], key: str, path: Path, line: int) -> str:
 def read_beir_documents(paths: Iterable[Path], warnings: Warnings) -> Iterator[Article]:
     """One article for each document with text; the others are counted.
 
-    Raises what :func:`document_fields` and :func:`~pretrieve.raw.raw_text.read_json_lines` raise.
+    Raises what :func:`read_documents` raises.
     """
     for path in paths:
-        for number, record in read_json_lines(path, ("_id", "text"), warnings=warnings):
-            doc_id, title, text = document_fields(record, path, number, warnings)
+        for line, doc_id, title, text in read_documents(path, warnings):
             sections = sections_of(text)
             if any(section.paragraphs for section in sections):
                 yield Article(" ".join(title.split()), sections)
             else:
-                warnings.add("document without text, left out", f"{path}, line {number}: {doc_id!r}")
+                warnings.add("document without text, left out", f"{path}, line {line}: {doc_id!r}")

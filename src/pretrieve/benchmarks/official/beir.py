@@ -22,7 +22,7 @@ from pathlib import Path
 from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.base.inside import refuse_outside
 from pretrieve.benchmarks.official.beir_sets import SETS
-from pretrieve.corpora.beir_documents import document_fields, id_of, text_of
+from pretrieve.corpora.beir_documents import id_of, read_documents, text_of
 from pretrieve.raw.raw_text import Warnings, read_json_lines
 from pretrieve.tasks.collection import CollectionWriter
 from pretrieve.tasks.qrels_lines import add_judgements, read_qrels, splits_of_queries
@@ -95,9 +95,9 @@ def read_beir(
     if test_share:
         split_of |= dict.fromkeys(shuffled(split_of, 1)[: rounded(test_share * len(split_of))], "test")
     path = files["corpus"]
-    for line, record in read_json_lines(path, ["_id", "text"], warnings=writer.warnings):
+    for line, *document in read_documents(path, writer.warnings):
         writer.at(path, line)
-        writer.add_document(*document_fields(record, path, line, writer.warnings))
+        writer.add_document(*document)
     path = files["queries"]
     for line, record in read_json_lines(path, ["_id", "text"], warnings=writer.warnings):
         writer.at(path, line)
@@ -140,8 +140,7 @@ def read_beir_test(folder: Path) -> BeirTest:
     if split not in files:
         raise DataError(f"{folder}/qrels: has no test.tsv and no dev.tsv; expected one of them to test with.")
     warnings, documents, texts = Warnings(), dict[str, tuple[str, str]](), dict[str, str]()
-    for line, record in read_json_lines(files["corpus"], ("_id", "text"), label=None, warnings=warnings):
-        doc_id, title, text = document_fields(record, files["corpus"], line, warnings)
+    for _, doc_id, title, text in read_documents(files["corpus"], warnings, label=None):
         documents[doc_id] = (title, text)
     for line, record in read_json_lines(files["queries"], ("_id", "text"), label=None, warnings=warnings):
         text = text_of(record, "text", files["queries"], line)
