@@ -41,7 +41,7 @@ def read_beir(data: Path) -> tuple[dict[str, str], dict[str, str], dict[str, dic
     """Texts of the documents and of the test queries, by id, and the judgements."""
     files = beir_files(data)
     documents, queries, qrels = {}, {}, {}
-    for document in read_documents(files["corpus"], Warnings()):
+    for _, document in read_documents(files["corpus"], Warnings()):
         documents[document.doc_id] = f"{document.title} {document.text}".strip()
     for judged in read_qrels(files["test"], "beir"):
         qrels.setdefault(judged.query_id, {})[judged.doc_id] = judged.relevance

@@ -15,7 +15,7 @@ from made_pdf import pdf
 
 from pretrieve.base.errors import DataError
 from pretrieve.corpora import folder as folder_reader
-from pretrieve.corpora.beir_writing import folder_documents
+from pretrieve.corpora.any_corpus import folder_documents
 from pretrieve.corpora.folder import read_pdf
 from pretrieve.corpora.plain_text import UnreadableFile
 from pretrieve.corpora.web_page import read_web_page

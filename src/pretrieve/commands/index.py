@@ -41,7 +41,7 @@ def main(options: argparse.Namespace) -> None:
 
 def _documents(path: Path, warnings: Warnings) -> Iterator[tuple[str, str, str]]:
     """(id, title, text) of every document that has one of the two."""
-    for line, doc_id, title, text in read_documents(path, warnings):
+    for line, (doc_id, title, text) in read_documents(path, warnings):
         if title.strip() or text.strip():
             yield doc_id, title, text
         else:

@@ -22,7 +22,7 @@ from typing import Any
 
 from pretrieve.base.errors import ConfigError, DataError, nearest
 from pretrieve.base.sizes import RATIO, too_large, unpacked_limit
-from pretrieve.corpora.beir_writing import Document
+from pretrieve.corpora.beir_documents import Document
 from pretrieve.raw.raw_text import Form, Warnings, read_columns, read_json_lines, read_lines
 
 HUB = "hub:"

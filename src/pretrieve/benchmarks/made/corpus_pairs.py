@@ -47,7 +47,7 @@ def draw(
     texts = DistinctTexts()
     found = (
         (draw_key(seed, document.doc_id), document.doc_id)
-        for document in read_documents(path, writer.warnings)
+        for _, document in read_documents(path, writer.warnings)
         if usable(document.text) and texts.is_new(document.text)
     )
     drawn = [doc_id for _, doc_id in heapq.nsmallest(pairs, found)]

@@ -50,7 +50,7 @@ def read_inverse_cloze(
     kept = set(train[: round(keep * len(split_of))])
     writer.variant = f"inverse cloze task: {len(split_of)} pairs, the sentence kept in {len(kept)} of them"
     pairs_of: list[tuple[str, str, str]] = []
-    for line, doc_id, title, text in read_documents(path, writer.warnings):
+    for line, (doc_id, title, text) in read_documents(path, writer.warnings):
         writer.at(path, line)
         split = split_of.pop(doc_id, None)
         if split is not None:

@@ -39,7 +39,7 @@ def read_random_crops(files: Mapping[str, Path], writer: CollectionWriter, pairs
     split_of = draw(path, writer, has_crops, f"{SHORTEST} words", pairs, seed)
     writer.variant = f"random crops: {len(split_of)} pairs, every document a crop of itself"
     queries: list[tuple[str, str, str]] = []
-    for line, doc_id, title, text in read_documents(path, writer.warnings):
+    for line, (doc_id, title, text) in read_documents(path, writer.warnings):
         writer.at(path, line)
         if has_crops(text):
             spans = word_spans(text)

@@ -95,7 +95,7 @@ def read_beir(
     if test_share:
         split_of |= dict.fromkeys(shuffled(split_of, 1)[: rounded(test_share * len(split_of))], "test")
     path = files["corpus"]
-    for line, *document in read_documents(path, writer.warnings):
+    for line, document in read_documents(path, writer.warnings):
         writer.at(path, line)
         writer.add_document(*document)
     path = files["queries"]
@@ -140,7 +140,7 @@ def read_beir_test(folder: Path) -> BeirTest:
     if split not in files:
         raise DataError(f"{folder}/qrels: has no test.tsv and no dev.tsv; expected one of them to test with.")
     warnings, documents, texts = Warnings(), dict[str, tuple[str, str]](), dict[str, str]()
-    for _, doc_id, title, text in read_documents(files["corpus"], warnings, label=None):
+    for _, (doc_id, title, text) in read_documents(files["corpus"], warnings, label=None):
         documents[doc_id] = (title, text)
     for line, record in read_json_lines(files["queries"], ("_id", "text"), label=None, warnings=warnings):
         text = text_of(record, "text", files["queries"], line)

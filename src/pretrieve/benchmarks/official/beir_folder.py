@@ -207,7 +207,7 @@ def _look_at_documents(path: Path, whole: bool) -> _Documents:
     looked = sections = sentences = 0
     has_text = False
     # Without progress, for this is done before anything begins. The jobs count what is odd.
-    for line, doc_id, title, text in islice(read_documents(path, Warnings(), label=None), None if whole else SAMPLE):
+    for line, (doc_id, title, text) in islice(read_documents(path, Warnings(), label=None), None if whole else SAMPLE):
         found.ids.take(doc_id, line)
         if not text.strip():
             found.empty.update([] if title.strip() else [doc_id])
