@@ -34,10 +34,7 @@ def check_files(name: str, reader: Reader, files: Mapping[str, Any]) -> None:
 
 
 def check_options(name: str, reader: Reader, options: Mapping[str, Any]) -> None:
-    """Check the options of a reader.
-
-    Raises ConfigError for one that it does not have, or a value that is not allowed.
-    """
+    """Check the options of a reader. Raises ConfigError for one that it does not have, or a value that is not allowed."""
     for key, value in options.items():
         if key not in reader.allowed:
             has = ", ".join(reader.allowed) or "none"

@@ -95,10 +95,7 @@ def text_of(record: dict[str, Any], key: str, path: Path, line: int) -> str:
 
 
 def read_beir_documents(paths: Iterable[Path], warnings: Warnings) -> Iterator[Article]:
-    """One article for each document with text; the others are counted.
-
-    Raises what :func:`read_documents` raises.
-    """
+    """One article for each document with text; the others are counted. Raises what :func:`read_documents` raises."""
     for path in paths:
         for line, (doc_id, title, text) in read_documents(path, warnings):
             sections = sections_of(text)

@@ -129,10 +129,7 @@ class TableWriter:
 
 
 def read_table(path: Path, columns: list[str] | None = None) -> pa.Table:
-    """Read a Parquet table.
-
-    Raises DataError when the file is missing, is not Parquet, or lacks one of ``columns``.
-    """
+    """Read a Parquet table. Raises DataError when the file is missing, is not Parquet, or lacks one of ``columns``."""
     with _readable(path):
         table = pq.read_table(path, columns=columns)
     _check_columns(path, columns or (), table.column_names)

@@ -40,7 +40,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import accumulate
 from pathlib import Path
@@ -271,10 +271,6 @@ def read_wikispeedia(articles: Path, links: Path, warnings: Warnings) -> Iterato
         yield Article(title, sections)
         for target in unplaced:
             yield UnplacedLink(title, target)
-    _check_ends(links, articles, table, seen)
-
-
-def _check_ends(links: Path, articles: Path, table: Mapping[str, list[str]], seen: set[str]) -> None:
     for source, targets in table.items():
         for title in (source, *targets):
             if title not in seen:

@@ -133,10 +133,7 @@ def _check_header(where: str, header: Sequence[str]) -> None:
 
 
 def source_of(sources: Mapping[str, Source], name: str) -> Source:
-    """The source of that name.
-
-    Raises DataError when there is none; it names the nearest.
-    """
+    """The source of that name. Raises DataError when there is none; it names the nearest."""
     if name not in sources:
         raise DataError(f"source {name!r}: not in resources/sources.tsv{nearest(name, sources)}")
     return sources[name]

@@ -20,13 +20,27 @@ from pretrieve.text.windows import PassageWindows
 
 
 class TaskData:
-    """What a retrieval task and a task of examples share when they are read. ``item``: what a row of the splits is, for messages;
-    ``words``: the token store that says which vocabulary the task was made with; ``_row``: id of a row of the splits → row."""
+    """What a retrieval task and a task of examples share when they are read. ``name``, ``item``: what the task, and a row of its
+    splits, are called in messages; ``words``: the token store that says which vocabulary the task was made with; ``_row``: id of
+    a row of the splits → row."""
 
+    name = "task"
     item: str
     directory: Path
     words: TokenStore
     _row: dict[str, int]
+
+    def _stated(self, *needed: str) -> dict[str, Any]:
+        """``stats.json``, which is written last; DataError where it is not there, damaged, or lacks a key."""
+        try:
+            stats = json.loads((self.directory / "stats.json").read_text(encoding="utf-8"))
+            if lost := [key for key in needed if key not in stats]:
+                raise KeyError(lost[0])
+            return stats
+        except (FileNotFoundError, json.JSONDecodeError, KeyError) as error:
+            raise DataError(
+                f"{self.directory}/stats.json: not a finished {self.name} ({type(error).__name__}). Build it with snakemake."
+            ) from error
 
     @cached_property
     def _splits(self) -> SplitTable:
@@ -104,14 +118,6 @@ class Dataset(TaskData):
                 documents.append(self.document_row[doc_id])
         self.positive = np.array([documents[0] if documents else -1 for documents in relevant], dtype=np.int64)
         self.relevant = [np.array(documents, dtype=np.int64) for documents in relevant]
-
-    def _stated(self) -> dict:
-        try:
-            return json.loads((self.directory / "stats.json").read_text(encoding="utf-8"))
-        except (FileNotFoundError, json.JSONDecodeError) as error:
-            raise DataError(
-                f"{self.directory}/stats.json: not a finished task ({type(error).__name__}). Build it with snakemake."
-            ) from error
 
     @property
     def words(self) -> TokenStore:

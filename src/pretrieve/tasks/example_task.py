@@ -27,7 +27,6 @@ in the order they come: the same input gives the same bytes.
 from __future__ import annotations
 
 import copy
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -265,19 +264,13 @@ class ExampleData(TaskData):
     Raises DataError when a file is missing or damaged.
     """
 
-    item = "example"
+    item, name = "example", "example task"
 
     def __init__(self, directory: Path) -> None:
         self.directory = Path(directory)
-        try:
-            stats = json.loads((self.directory / "stats.json").read_text(encoding="utf-8"))
-            self.kind: str = stats["kind"]
-            self.classes: list[str] = stats["class_names"]
-        except (FileNotFoundError, json.JSONDecodeError, KeyError) as error:
-            raise DataError(
-                f"{self.directory}/stats.json: not a finished example task ({type(error).__name__}). "
-                "Build it with snakemake."
-            ) from error
+        stats = self._stated("kind", "class_names")
+        self.kind: str = stats["kind"]
+        self.classes: list[str] = stats["class_names"]
         self.store = TokenStore(self.directory / "texts")
         table = read_table(self.directory / "examples.parquet", SCHEMAS["examples"].names)
         self.example_ids: list[str] = table["example_id"].to_pylist()

@@ -26,10 +26,7 @@ class SplitTable:
         return list(self._ids)
 
     def ids(self, size: str, split: str) -> list[str]:
-        """Ids of one split of a size; [] when it has none.
-
-        Raises DataError when the file has no such size.
-        """
+        """Ids of one split of a size; [] when it has none. Raises DataError when the file has no such size."""
         if size not in self._ids:
             raise DataError(f"{self.path}: no size {size!r}; it has {sorted(self._ids)}.")
         return list(self._ids[size].get(split, ()))

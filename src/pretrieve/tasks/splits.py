@@ -195,10 +195,7 @@ def parse_sizes(entries: Iterable[str]) -> dict[str, Size]:
 
 
 def all_test(query_ids: Sequence[str], sizes: Mapping[str, Size]) -> list[SplitRow]:
-    """Splits of a zero-shot task: every query is ``test`` in each size.
-
-    Raises ConfigError when there is no size.
-    """
+    """Splits of a zero-shot task: every query is ``test`` in each size. Raises ConfigError when there is no size."""
     if not sizes:
         raise ConfigError("no training-set size was given; expected at least one, such as 1pct=0.01.")
     return [SplitRow(size, query_id, "test") for size in sizes for query_id in query_ids]
