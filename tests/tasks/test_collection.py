@@ -70,7 +70,8 @@ def fill(writer: CollectionWriter) -> None:
 def test_what_goes_in_comes_out_in_order(rows: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "BLOCK_ROWS", rows)
     documents = [(f"d{i}", f"t{i % 2}" * (i % 3), text) for i, text in enumerate(HARD * 3)]
-    with CollectionWriter(tmp_path / "c", "made up", "untitled", {"documents": 24, "queries.dev": 1}, "CC0") as writer:
+    with CollectionWriter(tmp_path / "c", "made up", "CC0") as writer:
+        writer.variant, writer.expected = "untitled", {"documents": 24, "queries.dev": 1}
         for document in documents[:4]:
             writer.add_document(*document)
         columns = [pa.array(column) for column in zip(*documents[4:], strict=True)]
@@ -186,13 +187,16 @@ def test_a_failed_run_leaves_an_older_collection_as_it_was_and_a_good_one_replac
 
 def test_expected_counts(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"reader r read 2 documents, expected 3; a file is not the one"):  # noqa: SIM117
-        with CollectionWriter(tmp_path / "c", "r", expected={"documents": 3}) as writer:
+        with CollectionWriter(tmp_path / "c", "r") as writer:
+            writer.expected = {"documents": 3}
             fill(writer)
     with pytest.raises(DataError, match=r"read 0 queries.train, expected 5"):  # noqa: SIM117
-        with CollectionWriter(tmp_path / "c", "r", expected={"queries.train": 5}) as writer:
+        with CollectionWriter(tmp_path / "c", "r") as writer:
+            writer.expected = {"queries.train": 5}
             fill(writer)
     with pytest.raises(ConfigError, match="no such count"):  # noqa: SIM117
-        with CollectionWriter(tmp_path / "c", "r", expected={"passages": 5}) as writer:
+        with CollectionWriter(tmp_path / "c", "r") as writer:
+            writer.expected = {"passages": 5}
             fill(writer)
 
 

@@ -28,7 +28,8 @@ DOCUMENTS = 60
 
 def make(place: Path, train: int = 40, dev: int = 6, test: int = 10, answers: bool = False) -> Path:
     """Query i of a split is answered by a document of its own, graded 1 to 3; d0 is judged and not relevant for all."""
-    with CollectionWriter(place, "made up", "no titles") as writer:
+    with CollectionWriter(place, "made up") as writer:
+        writer.variant = "no titles"
         for i in range(DOCUMENTS):
             writer.add_document(
                 f"d{i}", "Aardvark" if i % 2 else "", f"The aardvark number {i} digs burrows. It eats ants."

@@ -117,6 +117,6 @@ def build_collection(
             raise DataError(f"{path}: no such file; reader '{name}' expects it as '{given}'.")
     check_options(name, reader, options)
     read = resolve_name(reader.read)
-    with CollectionWriter(directory, name, licence=reader.licence) as writer:
+    with CollectionWriter(directory, name, reader.licence) as writer:
         read({given: Path(path) for given, path in files.items()}, writer, **options)
     return Collection(directory)

@@ -50,14 +50,14 @@ def _word_hash(word: str) -> int:
     return int.from_bytes(hashlib.blake2b(word.encode(), digest_size=8).digest(), "little")
 
 
-def grams(text: str, n: int = N) -> np.ndarray:
-    """Distinct hashes (uint64, sorted) of the n-grams of words of ``text``; none for less than n words."""
+def grams(text: str) -> np.ndarray:
+    """Distinct hashes (uint64, sorted) of the 8-grams of words of ``text``; none for less than 8 words."""
     words = _WORD.findall(text.lower())
-    if len(words) < n:
+    if len(words) < N:
         return np.empty(0, dtype=np.uint64)
     codes = np.fromiter(map(_word_hash, words), dtype=np.uint64, count=len(words))
-    found = np.zeros(len(words) - n + 1, dtype=np.uint64)
-    for place in range(n):  # modulo 2**64, as unsigned integers do
+    found = np.zeros(len(words) - N + 1, dtype=np.uint64)
+    for place in range(N):  # modulo 2**64, as unsigned integers do
         found = found * _BASE + codes[place : place + len(found)]
     return np.unique(found)
 
@@ -152,8 +152,8 @@ def _of_squad(path: Path) -> list[TestParagraph]:
 class _Index:
     """8-gram → paragraphs that have it."""
 
-    def __init__(self, paragraphs: Iterable[TestParagraph], n: int) -> None:
-        each = [grams(paragraph.text, n) for paragraph in paragraphs]
+    def __init__(self, paragraphs: Iterable[TestParagraph]) -> None:
+        each = [grams(paragraph.text) for paragraph in paragraphs]
         self.sizes = np.array([len(found) for found in each], dtype=np.int64)
         keys = np.concatenate(each) if each else np.empty(0, np.uint64)
         owners = np.repeat(np.arange(len(each)), self.sizes)
@@ -178,19 +178,19 @@ def _articles(corpus: Path) -> Iterator[tuple[int, list[str]]]:
         yield article, [text for _, text in passages]
 
 
-def measure_overlap(corpus: Path, test: Path, share: float = SHARE, n: int = N) -> tuple[dict[str, Any], list[str]]:
+def measure_overlap(corpus: Path, test: Path, share: float = SHARE) -> tuple[dict[str, Any], list[str]]:
     """Numbers of the overlap, and the titles of the articles that overlap, in corpus order.
 
     ``of``: what is counted (:func:`kind_of`); ``corpus``, ``corpus_articles``: the name of its directory, and its articles.
     ``test_paragraphs``; ``paragraphs_by_title``, ``paragraphs_by_text``, ``paragraphs``: how many of them the corpus
     has (the last: by either); ``paragraphs_touched``: with at least one 8-gram in one article; ``paragraphs_short``:
-    with less than n words, which only a title can find; ``articles``, ``articles_by_title``, ``articles_by_text``:
+    with less than 8 words, which only a title can find; ``articles``, ``articles_by_title``, ``articles_by_text``:
     articles that overlap.
 
     Raises DataError when a table or the test set cannot be read.
     """
     paragraphs = read_test_paragraphs(test)
-    index = _Index(paragraphs, n)
+    index = _Index(paragraphs)
     titles = read_table(corpus / "articles.parquet", ["title"])["title"].to_pylist()
     of_title: dict[str, list[int]] = {}
     for number, paragraph in enumerate(paragraphs):
@@ -202,7 +202,7 @@ def measure_overlap(corpus: Path, test: Path, share: float = SHARE, n: int = N) 
     texted: set[int] = set()
     touched: set[int] = set()
     for article, texts in _articles(corpus):
-        found = np.unique(np.concatenate([grams(text, n) for text in texts]))
+        found = np.unique(np.concatenate([grams(text) for text in texts]))
         owners, counts = index.hits(found)
         touched.update(owners.tolist())
         whole = owners[counts >= share * index.sizes[owners]].tolist()
@@ -222,7 +222,7 @@ def measure_overlap(corpus: Path, test: Path, share: float = SHARE, n: int = N) 
         "articles": len(by_title | by_text),
         "articles_by_title": len(by_title),
         "articles_by_text": len(by_text),
-        "words": n,
+        "words": N,
         "share": share,
     }
     return numbers, [titles[article] for article in sorted(by_title | by_text)]

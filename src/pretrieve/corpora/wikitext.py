@@ -27,26 +27,11 @@ from pretrieve.corpora.wiki_templates import template_text
 MIN_PARAGRAPH_CHARS = 60
 
 #: Sections that hold references and link lists instead of prose (compared in lower case).
-NON_PROSE_HEADINGS = frozenset(
-    {
-        "references",
-        "notes",
-        "footnotes",
-        "citations",
-        "sources",
-        "bibliography",
-        "further reading",
-        "external links",
-        "see also",
-        "works cited",
-        "notes and references",
-        "references and notes",
-        "explanatory notes",
-        "gallery",
-        "filmography",
-        "discography",
-    }
-)
+NON_PROSE_HEADINGS = {
+    "references", "notes", "footnotes", "citations", "sources", "bibliography", "further reading", "external links",
+    "see also", "works cited", "notes and references", "references and notes", "explanatory notes", "gallery",
+    "filmography", "discography",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -139,16 +139,14 @@ def starts_json_array(path: Path | str) -> bool:
     return begin.startswith(b"[")
 
 
-def read_json_array(
-    path: Path | str, label: str = "", longest: int = LONGEST, block: int = BLOCK
-) -> Iterator[tuple[int, Any]]:
+def read_json_array(path: Path | str, longest: int = LONGEST, block: int = BLOCK) -> Iterator[tuple[int, Any]]:
     """Number (from 0) and value of each element of the array that a file is, packed with gzip or bzip2 or not.
 
     Raises DataError when the file is not a JSON array, ends within it, has something after it, an element is not JSON or longer
     than ``longest`` characters, or bytes are not UTF-8; the message names the file, the element and its line.
     """
     path = Path(path)
-    with open_raw(path) as stream, MegaBytes(path, stream, label or path.name) as progress:
+    with open_raw(path) as stream, MegaBytes(path, stream, path.name) as progress:
         yield from _elements(_Text(path, stream, progress, block), longest)
 
 

@@ -181,8 +181,7 @@ def pack_passages(
         [cls, Part(store.title_tokens, title_start, title_length), constant(store.special.sep, n, where=titled), *body],
         max_length,
     )
-    before = title_length + 1 + (store.special.cls != NO_TOKEN)
-    return second_segment(packed, np.where(titled, before, np.iinfo(np.int64).max))
+    return second_segment(packed, title_length + 1 + (store.special.cls != NO_TOKEN), titled)
 
 
 def pack_sentence_in_passage(store: TokenStore, sentences: np.ndarray, passages: np.ndarray, max_length: int) -> Packed:
@@ -207,11 +206,11 @@ def pack_sentence_in_passage(store: TokenStore, sentences: np.ndarray, passages:
         ],
         max_length,
     )
-    before = length + 1 + (store.special.cls != NO_TOKEN)
-    return second_segment(packed, np.where(has, before, np.iinfo(np.int64).max))
+    return second_segment(packed, length + 1 + (store.special.cls != NO_TOKEN), has)
 
 
-def second_segment(packed: Packed, first_row: np.ndarray) -> Packed:
-    """Segment 1 from position ``first_row[example]`` on."""
+def second_segment(packed: Packed, first_row: np.ndarray, where: np.ndarray) -> Packed:
+    """Segment 1 from position ``first_row[example]`` on, of the examples ``where`` it is true."""
+    first_row = np.where(where, first_row, np.iinfo(np.int64).max)
     segments = (packed.positions >= np.repeat(first_row[packed.order], packed.lengths)).astype(np.int64)
     return Packed(packed.tokens, segments, packed.lengths, packed.order)

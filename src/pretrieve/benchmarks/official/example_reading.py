@@ -102,19 +102,18 @@ def read_named(
     path: Path,
     names: Sequence[str],
     warnings: Warnings,
-    header: Sequence[str] | None = None,
+    header: Sequence[str],
     separator: str = "\t",
     quoted: bool = False,
     skip_broken: bool = False,
 ) -> Iterator[tuple[int, list[str]]]:
-    """Line number and the columns ``names`` of every record; the file's first line names its columns.
+    """Line number and the columns ``names`` of every record; the file's first line, ``header``, names its columns.
 
-    header: the first line's fields, if the caller has them. skip_broken: records with fewer fields than the header are
+    skip_broken: records with fewer fields than the header are
     omitted and counted; else they end the reading.
 
     Raises DataError when a column is missing or appears twice; and what :func:`pretrieve.raw.raw_text.read_columns` raises.
     """
-    header = list(header or header_of(path))
     for name in names:
         if header.count(name) != 1:
             raise DataError(
