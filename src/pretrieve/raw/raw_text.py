@@ -182,16 +182,20 @@ def read_json_lines(
                     f"{path}: line {number}: no key {key!r}; it has {_names(record)}; expected {_names(keys)}."
                 )
         if "\\ud" in text or "\\uD" in text:
-            try:
-                json.dumps(record, ensure_ascii=False).encode()
-            except UnicodeEncodeError as error:
-                raise DataError(
-                    f"{path}: line {number}: \\u{ord(error.object[error.start]):04x} without the other half of its surrogate "
-                    f"pair; expected whole characters."
-                ) from None
+            check_characters(f"{path}: line {number}", json.dumps(record, ensure_ascii=False))
         yield number, record
     if warnings is None and found.counts:
         print(f"{path}: {found.summary()}", file=sys.stderr)
+
+
+def check_characters(where: str, text: str) -> None:
+    """Raise DataError for half of a surrogate pair: JSON can escape it, UTF-8 cannot have it. ``where`` begins the message."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise DataError(
+            f"{where}: \\u{ord(text[error.start]):04x} without the other half of its surrogate pair; expected whole characters."
+        ) from None
 
 
 class Form(NamedTuple):

@@ -25,10 +25,9 @@ from pretrieve.benchmarks.official.beir_sets import SETS
 from pretrieve.corpora.beir_documents import id_of, read_documents, text_of
 from pretrieve.raw.raw_text import Warnings, read_json_lines
 from pretrieve.tasks.collection import CollectionWriter
+from pretrieve.tasks.collection_tables import SPLITS
 from pretrieve.tasks.qrels_lines import add_judgements, read_qrels, splits_of_queries
 from pretrieve.tasks.splits import rounded, shuffled
-
-QRELS = ("train", "dev", "test")
 
 
 def beir_files(directory: Path) -> dict[str, Path]:
@@ -48,10 +47,10 @@ def beir_files(directory: Path) -> dict[str, Path]:
                 f"{directory / name}.jsonl: no such file (nor with .gz, .bz2); expected a directory in BEIR's layout."
             )
         files[name] = found
-    for split in QRELS:
+    for split in SPLITS:
         if (directory / "qrels" / f"{split}.tsv").is_file():
             files[split] = directory / "qrels" / f"{split}.tsv"
-    if not set(QRELS) & set(files):
+    if not set(SPLITS) & set(files):
         raise DataError(f"{directory}/qrels: no train.tsv, dev.tsv or test.tsv; expected at least one.")
     return files
 
@@ -83,7 +82,7 @@ def read_beir(
     Raises ConfigError when there are no judgements, or a share beside test or dev queries, and DataError when a file is damaged
     or not in the layout.
     """
-    qrels = {split: files[split] for split in QRELS if split in files}
+    qrels = {split: files[split] for split in SPLITS if split in files}
     if not qrels:
         raise ConfigError("reader 'beir' has no judgements: give at least one of the files train, dev and test.")
     if test_share and set(qrels) != {"train"}:

@@ -42,13 +42,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pretrieve.base.errors import DataError
 from pretrieve.benchmarks.official.open_qa import add_questions, question_files
 from pretrieve.raw.json_file import read_json_array, starts_json_array
-from pretrieve.raw.raw_text import Form, Warnings, read_columns
+from pretrieve.raw.raw_text import Form, Warnings, check_characters, read_columns
 from pretrieve.tasks.answers import normalise_question
 
 if TYPE_CHECKING:
@@ -120,7 +121,8 @@ def read_training(path: Path | str, warnings: Warnings | None = None) -> Iterato
             _passages(where, record, "hard_negative_ctxs"),
             _passages(where, record, "negative_ctxs"),
         )
-        _check_encodable(where, question)
+        passages = [*question.positives, *question.hard, *question.random]
+        check_characters(where, "".join([question.text, *question.answers, *chain.from_iterable(passages)]))
         if question.positives:
             yield number, question
         else:
@@ -142,17 +144,6 @@ def _passages(where: str, record: dict[str, Any], key: str) -> list[DprPassage]:
         passage_id = next((str(entry[name]) for name in _ID_KEYS if entry.get(name) is not None), "")
         passages.append(DprPassage(passage_id.strip(), str(entry.get("title") or ""), entry["text"]))
     return passages
-
-
-def _check_encodable(where: str, question: TrainingQuestion) -> None:
-    passages = [*question.positives, *question.hard, *question.random]
-    try:
-        "".join([question.text, *question.answers, *(part for passage in passages for part in passage)]).encode()
-    except UnicodeEncodeError as error:
-        raise DataError(
-            f"{where}: \\u{ord(error.object[error.start]):04x} without the other half of its surrogate pair; expected "
-            "whole characters."
-        ) from None
 
 
 #: What the texts are, by whether psgs_w100.tsv is there and whether quotes are stripped.

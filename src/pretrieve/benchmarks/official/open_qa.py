@@ -31,11 +31,10 @@ from pretrieve.base.errors import DataError
 from pretrieve.benchmarks.official.natural_questions import LONGEST, open_question
 from pretrieve.raw.raw_text import Form, Warnings, read_columns, read_json_lines, read_lines
 from pretrieve.tasks.answers import normalise_question
+from pretrieve.tasks.collection_tables import SPLITS
 
 if TYPE_CHECKING:
     from pretrieve.tasks.collection import CollectionWriter
-
-SPLITS = ("train", "dev", "test")
 
 
 class OpenQuestion(NamedTuple):
