@@ -246,7 +246,8 @@ def peer(module: str) -> ModuleType | None:
 
 def source(name: str) -> Path:
     """A raw file of ``resources/sources.tsv``, checked, from ``data/sources`` or the package that ships it."""
-    from pretrieve.raw.sources import fetch, read_sources, sha256_of
+    from pretrieve.base.files import sha256_of
+    from pretrieve.raw.sources import fetch, read_sources
 
     entry = read_sources(ROOT / "resources/sources.tsv")[name]
     found = ROOT / "data/sources" / entry.file
@@ -263,12 +264,13 @@ def demo_corpus() -> Path:
     built = ROOT / "results/demo/corpora/encyclopedia-demo"
     if (built / "tokens/meta.json").is_file():
         return built
-    from pretrieve.corpora.encyclopedia import build_encyclopedia
+    from pretrieve.corpora.builder import build_corpus
+    from pretrieve.corpora.encyclopedia import read_encyclopedia
     from pretrieve.text.corpus_tokens import build_vocabulary, tokenise_corpus
 
     corpus = Path(tempfile.gettempdir()) / "pretrieve-benchmarks" / "encyclopedia-demo"
     if not (corpus / "tokens/meta.json").is_file():
-        build_encyclopedia(source("enwiki-fragment"), source("encyclopaedia-leads"), corpus)
+        build_corpus(read_encyclopedia([source("enwiki-fragment")], source("encyclopaedia-leads")), corpus)
         build_vocabulary(corpus, VOCABULARY, None, corpus / "tokenizer.json")
         tokenise_corpus(corpus, corpus / "tokenizer.json", corpus / "tokens")
     return corpus

@@ -14,7 +14,7 @@ import argparse
 from pathlib import Path
 
 import pretrieve
-from pretrieve.benchmarks.official.beir_test import read_beir_test
+from pretrieve.benchmarks.official.beir import read_beir_test
 from pretrieve.corpora.language import language_of
 from pretrieve.evaluation.fusion_weight import WEIGHTS
 from pretrieve.evaluation.metrics import evaluate

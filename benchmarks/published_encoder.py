@@ -21,7 +21,7 @@ from common import RESULTS, ROOT, write
 import pretrieve
 from pretrieve.base.errors import DataError
 from pretrieve.benchmarks.official.beir import beir_files
-from pretrieve.corpora.beir_documents import document_fields
+from pretrieve.corpora.beir_documents import read_documents
 from pretrieve.raw.raw_text import Warnings, read_json_lines
 from pretrieve.tasks.qrels_lines import read_qrels
 
@@ -39,11 +39,10 @@ def installed_model() -> Path:
 
 def read_beir(data: Path) -> tuple[dict[str, str], dict[str, str], dict[str, dict[str, int]]]:
     """Texts of the documents and of the test queries, by id, and the judgements."""
-    files, warnings = beir_files(data), Warnings()
+    files = beir_files(data)
     documents, queries, qrels = {}, {}, {}
-    for line, record in read_json_lines(files["corpus"], ["_id", "text"]):
-        name, title, text = document_fields(record, files["corpus"], line, warnings)
-        documents[name] = f"{title} {text}".strip()
+    for _, document in read_documents(files["corpus"], Warnings()):
+        documents[document.doc_id] = f"{document.title} {document.text}".strip()
     for judged in read_qrels(files["test"], "beir"):
         qrels.setdefault(judged.query_id, {})[judged.doc_id] = judged.relevance
     for _, record in read_json_lines(files["queries"], ["_id", "text"]):

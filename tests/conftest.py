@@ -17,7 +17,8 @@ import pytest
 import torch
 from tokenizers import Tokenizer
 
-from pretrieve.corpora.encyclopedia import build_encyclopedia
+from pretrieve.corpora.builder import build_corpus
+from pretrieve.corpora.encyclopedia import read_encyclopedia
 from pretrieve.models.config import BodyConfig
 from pretrieve.models.dual_encoder import dual_encoder
 from pretrieve.models.encoder import Encoder
@@ -165,7 +166,7 @@ def leads_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def tiny_corpus(tmp_path_factory: pytest.TempPathFactory, dump: Path, leads_file: Path) -> Path:
     directory = tmp_path_factory.mktemp("corpus")
-    build_encyclopedia(dump, leads_file, directory)
+    build_corpus(read_encyclopedia([dump], leads_file), directory)
     return directory
 
 

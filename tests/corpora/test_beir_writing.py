@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from pretrieve.base.errors import ConfigError, DataError
-from pretrieve.corpora.beir_documents import read_beir_documents
-from pretrieve.corpora.beir_writing import folder_documents, write_documents
+from pretrieve.corpora.any_corpus import folder_documents
+from pretrieve.corpora.beir_documents import read_beir_documents, write_documents
 from pretrieve.raw.raw_text import Warnings
 
 

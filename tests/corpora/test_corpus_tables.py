@@ -1,7 +1,7 @@
 """Parquet writers and readers.
 
 Seen to fail when: the last, part-filled row group is not written; the target is written in place; a failed block leaves its
-``.part`` file.
+``.part`` file; a damaged page ends :func:`read_rows` with an error of Arrow's.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from pretrieve.base.errors import DataError
-from pretrieve.corpora.tables import SCHEMAS, TableWriter, read_table
+from pretrieve.corpora.tables import SCHEMAS, TableWriter, read_rows, read_table
 
 SCHEMA = SCHEMAS["sections"]
 
@@ -49,3 +49,17 @@ def test_unreadable(tmp_path: Path) -> None:
         writer.append((0, 0, 1, "x"))
     with pytest.raises(DataError, match="section_id.*|missing"):
         read_table(path, ["heading", "nothing"])
+
+
+def test_damaged_page(tmp_path: Path) -> None:
+    """The end of the file, which says where everything is, is whole; what stands before it is not."""
+    path = tmp_path / "t.parquet"
+    with TableWriter(path, SCHEMA) as writer:
+        for number in range(1000):
+            writer.append((number, number, 1, f"{number * 7919 % 1009}"))
+    content = bytearray(path.read_bytes())
+    content[40:240] = bytes(200)
+    path.write_bytes(content)
+    for read in (read_table, read_rows):
+        with pytest.raises(DataError, match=r"t\.parquet: not a readable Parquet file"):
+            list(read(path, SCHEMA.names))

@@ -14,7 +14,8 @@ import pytest
 
 from pretrieve.base.errors import DataError
 from pretrieve.corpora import builder, encyclopedia
-from pretrieve.corpora.encyclopedia import build_encyclopedia, read_leads
+from pretrieve.corpora.builder import build_corpus
+from pretrieve.corpora.encyclopedia import read_encyclopedia, read_leads
 from pretrieve.corpora.titles import TitleTable, title_hash
 
 COUNTS = {
@@ -106,15 +107,15 @@ def test_title_table() -> None:
 
 
 def test_without_leads(tmp_path: Path, dump: Path) -> None:
-    counts = build_encyclopedia(dump, None, tmp_path)
+    counts = build_corpus(read_encyclopedia([dump], None), tmp_path)
     assert (counts["leads"], counts["joined"], counts["articles"], counts["links_inside"]) == (0, 0, 3, 8)
 
 
 def test_expected_counts(tmp_path: Path, dump: Path, leads_file: Path) -> None:
-    build_encyclopedia(dump, leads_file, tmp_path / "right", {"pages": 3, "wlp_pairs_min": 6})
+    build_corpus(read_encyclopedia([dump], leads_file), tmp_path / "right", {"pages": 3, "wlp_pairs_min": 6})
     for expected in ({"pages": 4}, {"wlp_pairs_min": 7}, {"page": 3}):
         with pytest.raises(DataError, match="expected") as error:
-            build_encyclopedia(dump, leads_file, tmp_path / "wrong", expected)
+            build_corpus(read_encyclopedia([dump], leads_file), tmp_path / "wrong", expected, str(dump))
         (value,) = expected.values()
         assert str(value) in str(error.value) and str(dump) in str(error.value)
         assert not list((tmp_path / "wrong").iterdir())
@@ -134,7 +135,7 @@ def test_an_exception_leaves_nothing_half_written(tmp_path, monkeypatch, dump, l
 
     monkeypatch.setattr(module, place, fail)
     with pytest.raises(RuntimeError, match="stop"):
-        build_encyclopedia(dump, leads_file, tmp_path)
+        build_corpus(read_encyclopedia([dump], leads_file), tmp_path)
     assert calls
     assert not list(tmp_path.iterdir())
 
@@ -143,7 +144,7 @@ def test_truncated_dump_leaves_nothing(tmp_path: Path, dump: Path) -> None:
     cut = tmp_path / "cut.xml"
     cut.write_bytes(dump.read_bytes()[:-400])
     with pytest.raises(DataError, match=r"cut\.xml"):
-        build_encyclopedia(cut, None, tmp_path / "out")
+        build_corpus(read_encyclopedia([cut], None), tmp_path / "out")
     assert not list((tmp_path / "out").iterdir())
 
 

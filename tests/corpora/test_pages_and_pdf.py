@@ -15,9 +15,8 @@ from made_pdf import pdf
 
 from pretrieve.base.errors import DataError
 from pretrieve.corpora import folder as folder_reader
-from pretrieve.corpora import pdf_text
-from pretrieve.corpora.beir_writing import folder_documents
-from pretrieve.corpora.pdf_text import read_pdf
+from pretrieve.corpora.any_corpus import folder_documents
+from pretrieve.corpora.folder import read_pdf
 from pretrieve.corpora.plain_text import UnreadableFile
 from pretrieve.corpora.web_page import read_web_page
 from pretrieve.raw.raw_text import Warnings
@@ -94,7 +93,7 @@ def test_a_pdf_that_cannot_be_read_is_left_out(tmp_path: Path, monkeypatch: pyte
         "PDF that cannot be read, left out": 2,
         "file without text, left out": 1,
     }
-    monkeypatch.setattr(pdf_text, "unpacked_limit", lambda size: 3)
+    monkeypatch.setattr(folder_reader, "unpacked_limit", lambda size: 3)
     with pytest.raises(DataError, match=r"ok.pdf, its text: \d bytes or more; the limit is 3"):
         read_pdf(tmp_path / "ok.pdf")
 

@@ -19,10 +19,11 @@ from pathlib import Path
 import pytest
 
 from pretrieve.base.errors import DataError
+from pretrieve.base.files import sha256_of
 from pretrieve.raw import sources as sources_module
 from pretrieve.raw.checksums import Checksum, Digests, digests_of
 from pretrieve.raw.mirror import mirror_folder
-from pretrieve.raw.sources import Source, fetch, read_sources, recorded, sha256_of
+from pretrieve.raw.sources import Source, fetch, read_sources, recorded
 
 ROOT = Path(__file__).parents[2]
 LIST = ROOT / "resources/sources.tsv"

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from pretrieve.base.errors import ConfigError, DataError
-from pretrieve.benchmarks.official.beir_test import read_beir_test
+from pretrieve.benchmarks.official.beir import read_beir_test
 from pretrieve.evaluation.mteb_evaluation import METRICS, Evaluated, _evaluated, evaluate_by_mteb
 from pretrieve.models.sentence_modules import Reading
 from pretrieve.retrieval.export import export

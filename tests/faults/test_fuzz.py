@@ -35,8 +35,7 @@ from published_files import bert_lm, write
 from pretrieve.base.errors import DataError, PretrieveError
 from pretrieve.benchmarks.official.beir_folder import look_at
 from pretrieve.benchmarks.reading import build_collection
-from pretrieve.corpora.any_corpus import Wanted, converted
-from pretrieve.corpora.beir_writing import DOCUMENTS
+from pretrieve.corpora.any_corpus import DOCUMENTS, Wanted, converted
 from pretrieve.models.published import read_start
 from pretrieve.references.figures import load_figures
 from pretrieve.workflow import plan

@@ -21,7 +21,7 @@ import pytest
 from made_slices import listing
 
 from pretrieve.base.errors import DataError, PretrieveError
-from pretrieve.benchmarks.official.beir_test import read_beir_test
+from pretrieve.benchmarks.official.beir import read_beir_test
 from pretrieve.commands.evaluate_model import table_of
 from pretrieve.evaluation.mteb_evaluation import Evaluated, evaluate_by_mteb
 from pretrieve.models.sentence_modules import Reading

@@ -19,8 +19,7 @@ from pretrieve.models.published import read_start
 from pretrieve.operations.rehearsal.checkpoints import make_checkpoint
 from pretrieve.operations.rehearsal.made import FORMS, make, vocabulary
 from pretrieve.operations.rehearsal.world import BUILDINGS, SPLITS, asked
-from pretrieve.tasks.splits import parse_sizes
-from pretrieve.tasks.target import Target
+from pretrieve.tasks.splits import Target, parse_sizes
 from pretrieve.text.vocabulary import from_vocab_file, given_tokenizer, vocabulary_sha256
 from pretrieve.workflow.config_files import read_config
 from pretrieve.workflow.plan import Plan

@@ -23,7 +23,7 @@ from pretrieve.retrieval.published_negatives import published_negatives
 from pretrieve.tasks.collection import CollectionWriter
 from pretrieve.tasks.collection_task import build_collection_task
 from pretrieve.tasks.dataset import Dataset
-from pretrieve.tasks.target import Target
+from pretrieve.tasks.splits import Target
 
 #: Query → what the publisher gives it, in order. q0's rows stand in two places.
 SHIPPED = [

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from tokenizers import Tokenizer
 
-from pretrieve.corpora.encyclopedia import build_encyclopedia
+from pretrieve.corpora.builder import build_corpus
+from pretrieve.corpora.encyclopedia import read_encyclopedia
 from pretrieve.text.vocabulary import train_wordpiece
 
 #: title → (lead, description); the page of the first stands in the dump below.
@@ -79,7 +80,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for title, (lead, description) in LEADS.items()
     }
     (directory / "leads.json").write_text(json.dumps(leads))
-    build_encyclopedia(directory / "dump.xml", directory / "leads.json", directory)
+    build_corpus(read_encyclopedia([directory / "dump.xml"], directory / "leads.json"), directory)
     return directory
 
 

@@ -6,7 +6,8 @@ import json
 from pathlib import Path
 from xml.sax.saxutils import escape
 
-from pretrieve.corpora.encyclopedia import build_encyclopedia
+from pretrieve.corpora.builder import build_corpus
+from pretrieve.corpora.encyclopedia import read_encyclopedia
 
 PAGES, LEADS = 20, 108
 _WORDS = ["amber", "basalt", "cedar", "dune", "ember", "fjord", "grove", "harbour", "island", "jungle"]
@@ -49,5 +50,5 @@ def write_corpus(directory: Path) -> Path:
         leads[title] = {"title": title, "extract": " ".join(words), "description": "", "topic": ""}
     del leads["Lead 0"]  # a link that leads out of the corpus
     (directory / "leads.json").write_text(json.dumps(leads))
-    build_encyclopedia(directory / "dump.xml", directory / "leads.json", directory)
+    build_corpus(read_encyclopedia([directory / "dump.xml"], directory / "leads.json"), directory)
     return directory

@@ -27,7 +27,7 @@ from pretrieve.benchmarks.official.beir_folder import look_at
 from pretrieve.benchmarks.reading import build_collection
 from pretrieve.raw import raw_text
 from pretrieve.tasks.collection_task import build_collection_task
-from pretrieve.tasks.target import Target
+from pretrieve.tasks.splits import Target
 
 DOCUMENTS = 30
 HEADER = "query-id\tcorpus-id\tscore\n"

@@ -16,7 +16,7 @@ from tokenizers import Tokenizer
 
 from pretrieve.benchmarks.made.link_clicks import build_link_clicks
 from pretrieve.tasks.click_statistics import ClickStatistics
-from pretrieve.tasks.target import Target
+from pretrieve.tasks.splits import Target
 
 
 def pieces(tokenizer: Tokenizer, text: str) -> int:

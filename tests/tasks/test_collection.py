@@ -20,7 +20,7 @@ from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.tasks import collection as module
 from pretrieve.tasks.collection import CollectionWriter
 from pretrieve.tasks.collection_ids import HashedIds, hash_ids
-from pretrieve.tasks.collection_tables import read_collection
+from pretrieve.tasks.collection_tables import Collection
 
 HARD = ["plain", "", " \t\u3000", "tab\tand\nline", "東京", "ﬁ \U0001f600", "\u2028", "\u00a0x"]
 
@@ -52,7 +52,8 @@ def test_repeated_ids_and_membership_against_a_set() -> None:
     count, first = ids.repeated()
     assert count == len(names) - len(set(names)) > 0
     row = next(i for i, name in enumerate(names) if name in names[:i])
-    assert first == (names.index(names[row]), row, names.index(names[row]) + 1, row + 1)
+    before = names.index(names[row])
+    assert first == [(before, before + 1), (row, row + 1)]
     alone = HashedIds()
     alone.add(hash_ids(pa.array(asked)), np.zeros(len(asked)))
     assert alone.repeated() == (0, None) and HashedIds().repeated() == (0, None)
@@ -69,7 +70,8 @@ def fill(writer: CollectionWriter) -> None:
 def test_what_goes_in_comes_out_in_order(rows: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "BLOCK_ROWS", rows)
     documents = [(f"d{i}", f"t{i % 2}" * (i % 3), text) for i, text in enumerate(HARD * 3)]
-    with CollectionWriter(tmp_path / "c", "made up", "untitled", {"documents": 24, "queries.dev": 1}, "CC0") as writer:
+    with CollectionWriter(tmp_path / "c", "made up", "CC0") as writer:
+        writer.variant, writer.expected = "untitled", {"documents": 24, "queries.dev": 1}
         for document in documents[:4]:
             writer.add_document(*document)
         columns = [pa.array(column) for column in zip(*documents[4:], strict=True)]
@@ -82,7 +84,7 @@ def test_what_goes_in_comes_out_in_order(rows: int, tmp_path: Path, monkeypatch:
         writer.add_answers("q1", ["one", "two"], regex=True)
         writer.add_negative("q1", "d5")
         writer.add_negatives(pa.array(["q2"]), pa.array(["d0"]))
-    found = read_collection(tmp_path / "c")
+    found = Collection(tmp_path / "c")
     kept = [document for document in documents if document[1].strip() or document[2].strip()]
     assert len(kept) < len(documents) and list(found.documents(batch_size=2)) == kept
     assert found.document_count == len(kept)
@@ -111,7 +113,7 @@ def test_judgements_of_documents_without_text_go_with_them(tmp_path: Path) -> No
         writer.add_judgement("q1", "titled", 1, "test")
         writer.add_judgement("q1", "d1", 2, "test")
         writer.add_negative("q1", "blank")
-    found = read_collection(tmp_path / "c")
+    found = Collection(tmp_path / "c")
     assert found.table("qrels")["doc_id"].to_pylist() == ["d1", "titled"]
     assert found.table("negatives").num_rows == 0
     assert {kind: entry["count"] for kind, entry in found.stats["warnings"].items()} == {
@@ -179,30 +181,33 @@ def test_a_failed_run_leaves_an_older_collection_as_it_was_and_a_good_one_replac
     assert {path.name: path.read_bytes() for path in (tmp_path / "c").iterdir()} == before
     with CollectionWriter(tmp_path / "c", "r") as writer:
         fill(writer)
-    assert not read_collection(tmp_path / "c").has("answers")
+    assert not Collection(tmp_path / "c").has("answers")
     assert [path.name for path in tmp_path.iterdir()] == ["c"]
 
 
 def test_expected_counts(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"reader r read 2 documents, expected 3; a file is not the one"):  # noqa: SIM117
-        with CollectionWriter(tmp_path / "c", "r", expected={"documents": 3}) as writer:
+        with CollectionWriter(tmp_path / "c", "r") as writer:
+            writer.expected = {"documents": 3}
             fill(writer)
     with pytest.raises(DataError, match=r"read 0 queries.train, expected 5"):  # noqa: SIM117
-        with CollectionWriter(tmp_path / "c", "r", expected={"queries.train": 5}) as writer:
+        with CollectionWriter(tmp_path / "c", "r") as writer:
+            writer.expected = {"queries.train": 5}
             fill(writer)
     with pytest.raises(ConfigError, match="no such count"):  # noqa: SIM117
-        with CollectionWriter(tmp_path / "c", "r", expected={"passages": 5}) as writer:
+        with CollectionWriter(tmp_path / "c", "r") as writer:
+            writer.expected = {"passages": 5}
             fill(writer)
 
 
 def test_reading_what_is_no_collection(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"stats.json: no such file; expected a whole collection"):
-        read_collection(tmp_path)
+        Collection(tmp_path)
     with CollectionWriter(tmp_path / "c", "r") as writer:
         fill(writer)
     (tmp_path / "c" / "qrels.parquet").write_bytes(b"PAR1")
     with pytest.raises(DataError, match=r"qrels.parquet: not a readable Parquet file"):
-        read_collection(tmp_path / "c")
+        Collection(tmp_path / "c")
     (tmp_path / "c" / "stats.json").write_text(json.dumps({})[:1])
     with pytest.raises(DataError, match=r"stats.json: not JSON"):
-        read_collection(tmp_path / "c")
+        Collection(tmp_path / "c")

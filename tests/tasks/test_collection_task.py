@@ -20,7 +20,7 @@ from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.tasks.collection import CollectionWriter
 from pretrieve.tasks.collection_task import build_collection_task
 from pretrieve.tasks.dataset import Dataset
-from pretrieve.tasks.target import Target
+from pretrieve.tasks.splits import Target
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = 60
@@ -28,7 +28,8 @@ DOCUMENTS = 60
 
 def make(place: Path, train: int = 40, dev: int = 6, test: int = 10, answers: bool = False) -> Path:
     """Query i of a split is answered by a document of its own, graded 1 to 3; d0 is judged and not relevant for all."""
-    with CollectionWriter(place, "made up", "no titles") as writer:
+    with CollectionWriter(place, "made up") as writer:
+        writer.variant = "no titles"
         for i in range(DOCUMENTS):
             writer.add_document(
                 f"d{i}", "Aardvark" if i % 2 else "", f"The aardvark number {i} digs burrows. It eats ants."

@@ -24,7 +24,7 @@ from pretrieve.evaluation.answers import TaskAnswers
 from pretrieve.retrieval.trec_run import Run
 from pretrieve.tasks.collection_tables import Collection
 from pretrieve.tasks.collection_task import build_collection_task
-from pretrieve.tasks.target import Target
+from pretrieve.tasks.splits import Target
 
 ARTICLES = {  # title → (full page?, [(source, paragraph)])
     "Aardvark": (

@@ -15,7 +15,7 @@ from tokenizers import Tokenizer
 from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.benchmarks.made.descriptions import build_descriptions, unique_descriptions
 from pretrieve.corpora.tables import read_table
-from pretrieve.tasks.target import Target
+from pretrieve.tasks.splits import Target
 
 SIZES = {"half": 0.5}
 

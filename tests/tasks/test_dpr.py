@@ -14,8 +14,7 @@ from pathlib import Path
 import pytest
 
 from pretrieve.base.errors import ConfigError, DataError
-from pretrieve.benchmarks.official.dpr_collection import WikipediaPassage, read_passages
-from pretrieve.benchmarks.official.dpr_training import TrainingPassage, read_training
+from pretrieve.benchmarks.official.dpr_collection import DprPassage, read_passages, read_training
 from pretrieve.benchmarks.reading import build_collection
 from pretrieve.raw.raw_text import Warnings
 from pretrieve.tasks.collection_tables import Collection
@@ -64,10 +63,10 @@ def files(tmp_path: Path) -> dict[str, Path]:
 
 def test_passages(files: dict[str, Path]) -> None:
     assert list(read_passages(files["passages"])) == [
-        (2, WikipediaPassage("1", "Aaron", 'Aaron ( or ; "Ahärôn") is a prophet')),
-        (3, WikipediaPassage("2", '"Heroes" (album)', 'Heroes" is an album, called "the one')),
-        (4, WikipediaPassage("3", "Plain", "It's plain – no quotes\u2028here")),
-        (5, WikipediaPassage("4", "Tokyo", "東京 is a city")),
+        (2, DprPassage("1", "Aaron", 'Aaron ( or ; "Ahärôn") is a prophet')),
+        (3, DprPassage("2", '"Heroes" (album)', 'Heroes" is an album, called "the one')),
+        (4, DprPassage("3", "Plain", "It's plain – no quotes\u2028here")),
+        (5, DprPassage("4", "Tokyo", "東京 is a city")),
     ]
     kept = dict(read_passages(files["passages"], strip_quotes=False))
     assert kept[3].text == '"Heroes" is an album, called "the one"'
@@ -81,8 +80,8 @@ def test_training_questions(files: dict[str, Path]) -> None:
     assert questions[0].text == "who’s Aaron"
     assert questions[0].answers == ["prophet"]
     assert [passage.id for passage in questions[0].positives] == ["4", "1"]
-    assert questions[2].positives == [TrainingPassage("2", "T2", "text 2")]
-    assert questions[2].hard == [TrainingPassage("", "", "no id")]
+    assert questions[2].positives == [DprPassage("2", "T2", "text 2")]
+    assert questions[2].hard == [DprPassage("", "", "no id")]
     assert questions[2].random == []
 
 

@@ -16,7 +16,7 @@ from tokenizers import Tokenizer
 
 from pretrieve.base.errors import DataError
 from pretrieve.benchmarks.official.fanoutqa import build_fanoutqa, read_fanoutqa
-from pretrieve.tasks.target import Target
+from pretrieve.tasks.splits import Target
 
 SIZES = {"1pct": 0.01, "5pct": 0.05}
 

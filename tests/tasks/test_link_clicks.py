@@ -18,7 +18,7 @@ from tokenizers import Tokenizer
 
 from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.benchmarks.made.link_clicks import build_link_clicks, impressions
-from pretrieve.tasks.target import Target
+from pretrieve.tasks.splits import Target
 
 
 @pytest.fixture(scope="module")

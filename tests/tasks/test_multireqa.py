@@ -23,7 +23,7 @@ from pretrieve.benchmarks.official.multireqa import build_multireqa, read_candid
 from pretrieve.benchmarks.official.squad_json import read_squad
 from pretrieve.corpora.tables import read_table
 from pretrieve.raw.raw_text import Warnings
-from pretrieve.tasks.target import Target
+from pretrieve.tasks.splits import Target
 
 ROOT = Path(__file__).resolve().parents[2]
 MIRROR = Path(os.environ.get("PRETRIEVE_TEST_MIRROR", ROOT.parent / "shared/mirror"))

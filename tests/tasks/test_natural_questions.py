@@ -26,7 +26,7 @@ from pretrieve.benchmarks.official.open_qa import OpenQuestion, read_questions
 from pretrieve.benchmarks.official.squad_json import Answer, Question
 from pretrieve.benchmarks.official.squad_reqa import build_squad
 from pretrieve.raw.raw_text import Warnings
-from pretrieve.tasks.target import Target
+from pretrieve.tasks.splits import Target
 
 ROOT = Path(__file__).resolve().parents[2]
 MIRROR = Path(os.environ.get("PRETRIEVE_TEST_MIRROR", ROOT.parent / "shared/mirror"))

@@ -19,7 +19,7 @@ from pretrieve.benchmarks.official.open_qa import OpenQuestion, add_questions, r
 from pretrieve.raw.raw_text import Warnings
 from pretrieve.tasks.answers import Answers, has_answer
 from pretrieve.tasks.collection import CollectionWriter
-from pretrieve.tasks.collection_tables import read_collection
+from pretrieve.tasks.collection_tables import Collection
 
 ROOT = Path(__file__).resolve().parents[2]
 MIRROR = Path(os.environ.get("PRETRIEVE_TEST_MIRROR", ROOT.parent / "shared/mirror"))
@@ -52,8 +52,8 @@ EXPECTED = [
 ]
 
 
-def read(path: Path, **options: bool) -> list[OpenQuestion]:
-    return [question for _, question in read_questions(path, **options)]
+def read(path: Path) -> list[OpenQuestion]:
+    return [question for _, question in read_questions(path)]
 
 
 def test_the_csv_of_dpr(tmp_path: Path) -> None:
@@ -63,7 +63,6 @@ def test_the_csv_of_dpr(tmp_path: Path) -> None:
     assert [question for _, question in read_questions(path, warnings)] == EXPECTED
     assert warnings.counts == {"blank answer": 1}
     assert [number for number, _ in read_questions(path)] == [1, 2, 3]
-    assert read(path, normalise=False)[2].text == "who’s first"
     (tmp_path / "packed").write_bytes(gzip.compress(CSV))
     assert read(tmp_path / "packed") == EXPECTED
 
@@ -80,7 +79,7 @@ def test_questions_of_a_collection(tmp_path: Path) -> None:
     path.write_bytes(CSV)
     with CollectionWriter(tmp_path / "out", "test") as writer:
         assert add_questions(path, "test", writer) == 3
-    collection = read_collection(tmp_path / "out")
+    collection = Collection(tmp_path / "out")
     assert collection.table("queries").to_pylist()[2] == {"query_id": "test-2", "text": "who's first", "split": "test"}
     assert collection.table("answers").to_pylist()[1] == {
         "query_id": "test-1",
@@ -94,7 +93,7 @@ def test_patterns_are_marked(tmp_path: Path) -> None:
     path.write_text(json.dumps({"question": "How high?", "answer": [r"\b2,?[4567][0-9][0-9]\b"]}))
     with CollectionWriter(tmp_path / "out", "test") as writer:
         add_questions(path, "test", writer, regular_expressions=True)
-    (row,) = read_collection(tmp_path / "out").table("answers").to_pylist()
+    (row,) = Collection(tmp_path / "out").table("answers").to_pylist()
     assert row["regex"] is True
     assert has_answer(Answers(row["answers"], row["regex"]), "It is 2,575 feet high.")
 

@@ -21,6 +21,7 @@ import torch
 from tokenizers import Tokenizer
 
 from pretrieve.base.errors import DataError
+from pretrieve.benchmarks.official.squad_reqa import make_passage
 from pretrieve.models.config import BodyConfig
 from pretrieve.models.dual_encoder import dual_encoder
 from pretrieve.models.encoder import Encoder
@@ -33,7 +34,7 @@ from pretrieve.tasks.answers import Answers, read_answers
 from pretrieve.tasks.dataset import Dataset
 from pretrieve.tasks.split_table import SplitTable
 from pretrieve.tasks.splits import SplitRow
-from pretrieve.tasks.task import Candidate, Judgement, Query, TaskContents, make_passage, write_task
+from pretrieve.tasks.task import Candidate, Judgement, Query, TaskContents, write_task
 from pretrieve.text.packing import Packed
 from pretrieve.training.device import Device
 
@@ -219,8 +220,8 @@ def test_titled_vectors_have_a_key_of_their_own(tmp_path: Path, tokenizer: Token
 
 def test_splits_are_read_once_and_what_is_missing_is_named(tmp_path: Path, tokenizer: Tokenizer, monkeypatch) -> None:
     write_task(tmp_path, contents(), tokenizer)
-    reads, plain = [], split_table.read_table
-    monkeypatch.setattr(split_table, "read_table", lambda path, columns: reads.append(path) or plain(path, columns))
+    reads, plain = [], split_table.read_rows
+    monkeypatch.setattr(split_table, "read_rows", lambda path, columns: reads.append(path) or plain(path, columns))
     data = Dataset(tmp_path)
     for size in ("some", "all"):
         assert {part: data.split(size, part).tolist() for part in ("train", "valid", "test", "dev")} == {

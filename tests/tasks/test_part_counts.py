@@ -13,9 +13,8 @@ from tokenizers import Tokenizer
 from pretrieve.benchmarks.reading import build_collection
 from pretrieve.tasks.collection import CollectionWriter
 from pretrieve.tasks.collection_task import build_collection_task
-from pretrieve.tasks.splits import SplitRow, make_splits
-from pretrieve.tasks.target import Target
-from pretrieve.tasks.task_rows import Judgement, part_counts
+from pretrieve.tasks.splits import SplitRow, Target, make_splits
+from pretrieve.tasks.task import Judgement, part_counts
 
 
 def test_the_size_that_trains_on_most() -> None:

@@ -18,7 +18,7 @@ from tokenizers import Tokenizer
 from pretrieve.base.errors import DataError
 from pretrieve.benchmarks.made.question_entailment import CLASSES, build_question_entailment
 from pretrieve.benchmarks.official.squad_json import Answer, Question
-from pretrieve.tasks.target import Target
+from pretrieve.tasks.splits import Target
 
 DIG = "The aardvark digs burrows. Ants live in mounds near the water. It eats ants in Africa. Its ants are red."
 BOW = "An arrow is shot from a bow. Bows are made of wood. Wood is a material of trees."

@@ -19,8 +19,9 @@ from tokenizers import Tokenizer
 from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.benchmarks.made.corpus_articles import articles_of, usable
 from pretrieve.benchmarks.made.section_triplets import build_section_triplets, triplets_of
-from pretrieve.corpora.encyclopedia import build_encyclopedia
-from pretrieve.tasks.target import Target
+from pretrieve.corpora.builder import build_corpus
+from pretrieve.corpora.encyclopedia import read_encyclopedia
+from pretrieve.tasks.splits import Target
 
 SIZES = {"50": 50, "full": "all"}
 
@@ -107,7 +108,7 @@ The other section has a sentence of its own here. {same}
     )
     xml = f'<mediawiki xmlns="http://www.mediawiki.org/xml/export-0.10/" version="0.10">{wrapped}</mediawiki>'
     (tmp_path / "dump.xml").write_text(xml)
-    build_encyclopedia(tmp_path / "dump.xml", None, tmp_path)
+    build_corpus(read_encyclopedia([tmp_path / "dump.xml"], None), tmp_path)
     first, second = articles_of(tmp_path)
     assert [s.text for s in second.sentences] == ["It has one more sentence than that."]
     sections = {s.text.split()[1]: s.section for s in first.sentences}
@@ -126,6 +127,6 @@ def test_a_corpus_without_sections(tokenizer: Tokenizer, tmp_path: Path) -> None
     text = f"<page><title>A</title><ns>0</ns><id>1</id><revision><id>1</id><text>{prose}</text></revision></page>"
     xml = f'<mediawiki xmlns="http://www.mediawiki.org/xml/export-0.10/" version="0.10">{text}</mediawiki>'
     (tmp_path / "dump.xml").write_text(xml)
-    build_encyclopedia(tmp_path / "dump.xml", None, tmp_path)
+    build_corpus(read_encyclopedia([tmp_path / "dump.xml"], None), tmp_path)
     with pytest.raises(DataError, match="no article has usable sentences in two sections"):
         build_section_triplets(tmp_path, Target(tokenizer, tmp_path / "t", SIZES, 1))

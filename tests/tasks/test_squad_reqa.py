@@ -20,11 +20,11 @@ from tokenizers import Tokenizer
 
 from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.benchmarks.official.squad_json import read_squad
-from pretrieve.benchmarks.official.squad_reqa import build_squad
+from pretrieve.benchmarks.official.squad_reqa import build_squad, make_passage
 from pretrieve.corpora.tables import read_table
 from pretrieve.tasks.answers import Answers, read_answers
-from pretrieve.tasks.target import Target
-from pretrieve.tasks.task import Candidate, Judgement, Query, SplitRow, TaskContents, make_passage, write_task
+from pretrieve.tasks.splits import SplitRow, Target
+from pretrieve.tasks.task import Candidate, Judgement, Query, TaskContents, write_task
 
 DIG = "The aardvark digs burrows. It eats ants in Africa. It sleeps by day."
 FRAME = "An abacus is a counting frame. It has beads."

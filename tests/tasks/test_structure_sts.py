@@ -18,7 +18,7 @@ from tokenizers import Tokenizer
 
 from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.benchmarks.made.structure_sts import build_structure_sts
-from pretrieve.tasks.target import Target
+from pretrieve.tasks.splits import Target
 
 
 @pytest.fixture(scope="module")

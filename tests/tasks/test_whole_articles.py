@@ -18,10 +18,9 @@ from task_reader import Task
 from tokenizers import Tokenizer
 
 from pretrieve.base.errors import ConfigError
-from pretrieve.benchmarks.official.squad_reqa import build_squad, joined
+from pretrieve.benchmarks.official.squad_reqa import build_squad, joined, make_passage
 from pretrieve.corpora.tables import read_table
-from pretrieve.tasks.target import Target
-from pretrieve.tasks.task import make_passage
+from pretrieve.tasks.splits import Target
 
 DIG = "The aardvark digs burrows. It eats ants in Africa."
 SLEEP = "An aardvark sleeps by day. It drinks little."

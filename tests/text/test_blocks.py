@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 from pretrieve.base.errors import ConfigError
-from pretrieve.text.blocks import Blocks, article_bounds, build_blocks, pack_spans
+from pretrieve.text.blocks import Blocks, article_bounds, build_blocks
+from pretrieve.text.packing import pack_spans
 from pretrieve.text.token_store import PassageText, TokenStore, write_token_store
 from pretrieve.text.vocabulary import SPECIAL_TOKENS, from_vocab_file
 

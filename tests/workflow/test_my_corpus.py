@@ -19,7 +19,7 @@ from miniature import Workflow, clone
 from tiny_science import WORDS, change_config
 
 import pretrieve
-from pretrieve.benchmarks.official.beir_test import read_beir_test
+from pretrieve.benchmarks.official.beir import read_beir_test
 from pretrieve.retrieval.trec_run import read_trec
 
 TARGET = "my_corpus_report"

@@ -15,8 +15,7 @@ import numpy as np
 import torch
 
 from pretrieve.base.errors import DataError
-from pretrieve.text.blocks import pack_spans
-from pretrieve.text.packing import Packed
+from pretrieve.text.packing import Packed, pack_spans
 from pretrieve.text.token_store import TokenStore
 from pretrieve.training.memory import token_budgets
 

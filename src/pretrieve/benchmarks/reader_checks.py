@@ -13,10 +13,7 @@ from pretrieve.benchmarks.readers import Reader, reader_named
 def check_files(name: str, reader: Reader, files: Mapping[str, Any]) -> None:
     """Check the names of a data set's files.
 
-    Raises
-    ------
-    ConfigError
-        for a file that the format does not have, one that is missing, and for examples one that is given twice.
+    Raises ConfigError for a file that the format does not have, one that is missing, and for examples one that is given twice.
     """
     for key in files:
         if key not in reader.files:
@@ -37,13 +34,7 @@ def check_files(name: str, reader: Reader, files: Mapping[str, Any]) -> None:
 
 
 def check_options(name: str, reader: Reader, options: Mapping[str, Any]) -> None:
-    """Check the options of a reader.
-
-    Raises
-    ------
-    ConfigError
-        for one that it does not have, or a value that is not allowed.
-    """
+    """Check the options of a reader. Raises ConfigError for one that it does not have, or a value that is not allowed."""
     for key, value in options.items():
         if key not in reader.allowed:
             has = ", ".join(reader.allowed) or "none"
@@ -56,10 +47,7 @@ def check_options(name: str, reader: Reader, options: Mapping[str, Any]) -> None
 def check_dataset(dataset: Mapping[str, Any]) -> None:
     """Check reader, files and reader options of a data set of the configuration.
 
-    Raises
-    ------
-    ConfigError
-        for one of these that is not allowed.
+    Raises ConfigError for one of these that is not allowed.
     """
     reader = reader_named(dataset["reader"])
     check_files(dataset["reader"], reader, dataset.get("files", {}))

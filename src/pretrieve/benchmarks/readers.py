@@ -285,13 +285,7 @@ COLLECTION = Reader(
 
 
 def reader_named(name: str) -> Reader:
-    """An entry of the list.
-
-    Raises
-    ------
-    ConfigError
-        for a name that is not in it.
-    """
+    """An entry of the list. Raises ConfigError for a name that is not in it."""
     if name not in READERS:
         raise ConfigError(f"reader {name!r} is unknown; choose from {', '.join(READERS)}{nearest(name, READERS)}.")
     return READERS[name]

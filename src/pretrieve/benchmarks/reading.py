@@ -3,7 +3,7 @@
 ====================================  ==============================================================================
 a task (:func:`build_task`)           ``files`` (name → path), or each file by its name; ``corpus``, the directory of the
                                       corpus that it is made of or searched in; ``target``
-                                      (:class:`~pretrieve.tasks.target.Target`); ``warnings``, which are printed at the
+                                      (:class:`~pretrieve.tasks.splits.Target`); ``warnings``, which are printed at the
                                       end; the data set's keys and options.
                                       It writes ``out`` (:mod:`pretrieve.tasks`) and returns its statistics
 of official files, also               ``job``, with all but the files
@@ -33,7 +33,7 @@ from pretrieve.benchmarks.reader_checks import check_files, check_options
 from pretrieve.benchmarks.readers import READERS, reader_named, task_reader
 from pretrieve.raw.raw_text import Warnings
 from pretrieve.tasks.collection import CollectionWriter
-from pretrieve.tasks.collection_tables import Collection, read_collection
+from pretrieve.tasks.collection_tables import Collection
 
 
 @dataclass(frozen=True)
@@ -117,6 +117,6 @@ def build_collection(
             raise DataError(f"{path}: no such file; reader '{name}' expects it as '{given}'.")
     check_options(name, reader, options)
     read = resolve_name(reader.read)
-    with CollectionWriter(directory, name, licence=reader.licence) as writer:
+    with CollectionWriter(directory, name, reader.licence) as writer:
         read({given: Path(path) for given, path in files.items()}, writer, **options)
-    return read_collection(directory)
+    return Collection(directory)

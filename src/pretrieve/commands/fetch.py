@@ -4,8 +4,9 @@ import argparse
 from pathlib import Path
 
 from pretrieve.base.arguments import add_mirror, required
+from pretrieve.raw.checksums import RECORDS
 from pretrieve.raw.mirror import mirror_folder
-from pretrieve.raw.sources import RECORDS, SOURCES, fetch, read_sources, recorded, source_of
+from pretrieve.raw.sources import SOURCES, fetch, read_sources, recorded, source_of
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -8,8 +8,9 @@ from pretrieve.base.errors import ConfigError, nearest
 from pretrieve.commands.fetch_checkpoint import put_in_place
 from pretrieve.operations import raw_files as wanted
 from pretrieve.raw import hub
+from pretrieve.raw.checksums import RECORDS
 from pretrieve.raw.mirror import mirror_folder
-from pretrieve.raw.sources import RECORDS, SOURCES, fetch, read_sources
+from pretrieve.raw.sources import SOURCES, fetch, read_sources
 from pretrieve.workflow.config_files import read_config
 from pretrieve.workflow.plan import Plan
 

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from pretrieve.base.arguments import add_threads, required
-from pretrieve.corpora.beir_documents import document_fields
+from pretrieve.corpora.beir_documents import read_documents
 from pretrieve.corpora.language import LANGUAGES
-from pretrieve.raw.raw_text import Warnings, read_json_lines
+from pretrieve.raw.raw_text import Warnings
 from pretrieve.retrieval.deployed_index import load_index
 from pretrieve.retrieval.deployment import KINDS
 from pretrieve.retrieval.index_documents import index_documents
@@ -41,8 +41,7 @@ def main(options: argparse.Namespace) -> None:
 
 def _documents(path: Path, warnings: Warnings) -> Iterator[tuple[str, str, str]]:
     """(id, title, text) of every document that has one of the two."""
-    for line, record in read_json_lines(path, ("_id", "text"), warnings=warnings):
-        doc_id, title, text = document_fields(record, path, line, warnings)
+    for line, (doc_id, title, text) in read_documents(path, warnings):
         if title.strip() or text.strip():
             yield doc_id, title, text
         else:

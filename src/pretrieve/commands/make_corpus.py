@@ -8,8 +8,8 @@ from pathlib import Path
 
 from pretrieve.base.arguments import named_values
 from pretrieve.base.errors import ConfigError, nearest
-from pretrieve.corpora.any_corpus import Wanted, documents_of, source_of
-from pretrieve.corpora.beir_writing import DOCUMENTS, write_documents
+from pretrieve.corpora.any_corpus import DOCUMENTS, Wanted, documents_of, source_of
+from pretrieve.corpora.beir_documents import write_documents
 from pretrieve.corpora.folder import SUFFIXES as TEXTS
 from pretrieve.corpora.record_tables import NAMES
 from pretrieve.corpora.record_tables import SUFFIXES as TABLES

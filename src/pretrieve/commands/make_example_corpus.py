@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 from pretrieve.base.arguments import required
 from pretrieve.base.errors import ConfigError
 from pretrieve.benchmarks.official.squad_json import read_squad
-from pretrieve.corpora.beir_writing import Document, text_id, write_documents, write_questions
+from pretrieve.corpora.beir_documents import Document, text_id, write_documents, write_questions
 
 SPLITS = ("train", "dev", "test")
 

@@ -26,7 +26,7 @@ from pretrieve.retrieval.document_table import DocumentTable, write_documents
 from pretrieve.retrieval.embeddings import EmbeddingReader
 from pretrieve.retrieval.export import export
 from pretrieve.retrieval.model_card import CardFacts
-from pretrieve.tasks.collection_tables import read_collection
+from pretrieve.tasks.collection_tables import Collection
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -49,7 +49,7 @@ def main(options: argparse.Namespace) -> None:
         ) from None
     settings = SearchSettings(kind, weights, options.depth, options.k1, options.b)
     with deploying(options.out, settings) as out:
-        write_documents(out, read_collection(f"{options.root}/collections/{options.dataset}").documents())
+        write_documents(out, Collection(f"{options.root}/collections/{options.dataset}").documents())
         _check_order(out, Path(paths.task_dir(options.root, options.dataset)) / "corpus.parquet")
         if settings.uses_bm25:
             shutil.copytree(f"{options.root}/indexes/bm25/{options.dataset}", out / BM25)

@@ -22,22 +22,27 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from pretrieve.base.errors import DataError
+from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.base.files import write_json
-from pretrieve.corpora.beir_writing import DOCUMENTS, Document, folder_documents, write_documents
+from pretrieve.corpora.beir_documents import Document, write_documents
+from pretrieve.corpora.builder import Article
 from pretrieve.corpora.folder import SUFFIXES as TEXTS
-from pretrieve.corpora.plain_text import files_inside, refuse_links_out
+from pretrieve.corpora.folder import read_files
+from pretrieve.corpora.plain_text import files_inside, passed_over, refuse_links_out
 from pretrieve.corpora.record_tables import HUB, hub_documents, table_documents
 from pretrieve.corpora.record_tables import SUFFIXES as TABLES
+from pretrieve.corpora.wikitext import Section
 from pretrieve.raw.raw_text import Warnings
 
+#: What a document is: a whole file, or each of its sections.
+DOCUMENTS = ("files", "sections")
 #: Names, without suffix, of texts that are about a folder's contents, not among them.
 _ABOUT = ("readme", "license", "licence", "notice", "changelog", "contributing", "dataset_card")
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """documents: what a document of a folder of texts is (:data:`~pretrieve.corpora.beir_writing.DOCUMENTS`); columns: id,
+    """documents: what a document of a folder of texts is (:data:`DOCUMENTS`); columns: id,
     title or text → the column of a table that holds it, where its name does not say so."""
 
     documents: str = DOCUMENTS[0]
@@ -72,10 +77,7 @@ def path_of(place: str) -> Path:
 def source_of(place: str) -> Source:
     """What a place is.
 
-    Raises
-    ------
-    DataError
-        for a place that is nothing, has nothing that can be read, or a link that leads out of it.
+    Raises DataError for a place that is nothing, has nothing that can be read, or a link that leads out of it.
     """
     if place.startswith(HUB):
         return Source("hub", place, ())
@@ -117,14 +119,48 @@ def documents_of(source: Source, wanted: Wanted, warnings: Warnings) -> Iterator
     return folder_documents(path_of(source.place), wanted.documents, warnings)
 
 
+def folder_documents(folder: Path, documents: str, warnings: Warnings) -> Iterator[Document]:
+    """The documents of a folder of texts, or of one file (:mod:`pretrieve.corpora.folder`).
+
+    ``documents``: ``files``: id is the file's name within the folder, sections stand in the text under their headings.
+    ``sections``: one document each, id ``name#2``, title ``Title: Heading``; for files that are longer than what a model
+    reads. A page of a PDF is a section. Files of other kinds are counted in ``warnings``, but for BEIR's own.
+
+    Raises ConfigError for another word, and what the reader raises.
+    """
+    if documents not in DOCUMENTS:
+        raise ConfigError(f"documents {documents!r} is not allowed; allowed: {', '.join(DOCUMENTS)}.")
+    for file, article in read_files([folder], warnings):
+        yield from _of_file(file.as_posix(), article, documents)
+    for file in passed_over(folder, TEXTS):
+        if file.parts[0] != "qrels" and not file.name.startswith(("corpus.jsonl", "queries.jsonl")):
+            warnings.add(f"no {', '.join(TEXTS)} file, passed over", str(folder / file))
+
+
+def _of_file(name: str, article: Article, documents: str) -> Iterator[Document]:
+    sections = [section for section in article.sections if section.paragraphs]
+    if documents == "files":
+        yield Document(name, article.title, "\n\n".join(map(_with_heading, sections)))
+        return
+    for number, section in enumerate(sections, start=1):
+        title = f"{article.title}: {section.heading}" if section.heading else article.title
+        yield Document(f"{name}#{number}", title, _text(section))
+
+
+def _text(section: Section) -> str:
+    return "\n\n".join(paragraph.text for paragraph in section.paragraphs)
+
+
+def _with_heading(section: Section) -> str:
+    head = f"{'#' * max(2, section.level)} {section.heading}\n\n" if section.heading else ""
+    return head + _text(section)
+
+
 def converted(place: str, folder: Path, wanted: Wanted, code: str = "") -> Converted:
     """``folder/corpus.jsonl`` with the documents of a place. It is written anew when the place, its files (names, sizes, dates),
     what is wanted, or the ``code`` of the readers changed; what the hub has under a name is believed to stay.
 
-    Raises
-    ------
-    DataError
-        as :func:`source_of`, the readers, and where there is no document.
+    Raises DataError as :func:`source_of`, the readers, and where there is no document.
     """
     source = source_of(place)
     stats = [(str(file), (stat := file.stat()).st_size, stat.st_mtime_ns) for file in source.files]

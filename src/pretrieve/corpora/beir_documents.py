@@ -1,4 +1,4 @@
-"""BEIR's ``corpus.jsonl`` as a corpus to pre-train on.
+"""BEIR's ``corpus.jsonl``: read, as a corpus to pre-train on too, and written.
 
 Format: https://github.com/beir-cellar/beir/wiki/Load-your-custom-dataset. One JSON object a line, ``{"_id": "4983",
 "title": "…", "text": "…"}``; ``title`` may be missing or ''. A document is an article. Blank lines in its text separate
@@ -8,15 +8,17 @@ a title (the passages of one page do). There are no links, so no WLP.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pretrieve.base.errors import DataError
+from pretrieve.base.files import whole_file
 from pretrieve.corpora.builder import Article
-from pretrieve.corpora.wikitext import Paragraph, Section
+from pretrieve.corpora.wikitext import Paragraph, Section, with_text
 from pretrieve.raw.raw_text import Warnings, read_json_lines
 
 #: Bytes of an id: more Lucene takes for no word [IndexWriter.MAX_TERM_LENGTH].
@@ -41,14 +43,26 @@ def sections_of(text: str) -> list[Section]:
             sections.append(Section(found[2].rstrip(" \t#"), max(2, len(found[1]))))
         else:
             block += line.split()
-    first, *rest = sections
-    return [first, *(section for section in rest if section.paragraphs)]
+    return with_text(sections)
 
 
-def document_fields(record: dict[str, Any], path: Path, line: int, warnings: Warnings) -> tuple[str, str, str]:
-    """Id, title ('' for none) and text of a document. Raises DataError where one of them is not text, or the id is empty."""
-    doc_id = id_of(record, path, line, warnings)
-    return doc_id, text_of(record, "title", path, line), text_of(record, "text", path, line)
+class Document(NamedTuple):
+    """A line of ``corpus.jsonl``; '' for no title."""
+
+    doc_id: str
+    title: str
+    text: str
+
+
+def read_documents(path: Path, warnings: Warnings, label: str | None = "") -> Iterator[tuple[int, Document]]:
+    """Line and content of each document of a ``corpus.jsonl``; ``label``: of the progress, None for none.
+
+    Raises DataError where a field is not text, or the id is empty, and what :func:`~pretrieve.raw.raw_text.read_json_lines`
+    raises.
+    """
+    for line, record in read_json_lines(path, ("_id", "text"), label, warnings):
+        doc_id = id_of(record, path, line, warnings)
+        yield line, Document(doc_id, text_of(record, "title", path, line), text_of(record, "text", path, line))
 
 
 def id_of(record: dict[str, Any], path: Path, line: int, warnings: Warnings) -> str:
@@ -81,18 +95,44 @@ def text_of(record: dict[str, Any], key: str, path: Path, line: int) -> str:
 
 
 def read_beir_documents(paths: Iterable[Path], warnings: Warnings) -> Iterator[Article]:
-    """One article for each document with text; the others are counted.
-
-    Raises
-    ------
-    DataError
-        what :func:`document_fields` and :func:`~pretrieve.raw.raw_text.read_json_lines` raise.
-    """
+    """One article for each document with text; the others are counted. Raises what :func:`read_documents` raises."""
     for path in paths:
-        for number, record in read_json_lines(path, ("_id", "text"), warnings=warnings):
-            doc_id, title, text = document_fields(record, path, number, warnings)
+        for line, (doc_id, title, text) in read_documents(path, warnings):
             sections = sections_of(text)
             if any(section.paragraphs for section in sections):
                 yield Article(" ".join(title.split()), sections)
             else:
-                warnings.add("document without text, left out", f"{path}, line {number}: {doc_id!r}")
+                warnings.add("document without text, left out", f"{path}, line {line}: {doc_id!r}")
+
+
+def write_documents(path: Path, documents: Iterable[Document]) -> int:
+    """Write ``corpus.jsonl`` and return the number of documents. Raises DataError when there is none."""
+    count = 0
+    with whole_file(path) as stream:
+        for document in documents:
+            count += 1
+            record = {"_id": document.doc_id, "title": document.title, "text": document.text}
+            stream.write(json.dumps(record, ensure_ascii=False).encode() + b"\n")
+        if not count:
+            raise DataError(f"{path}: would have no document; expected files or rows with text in them.")
+    return count
+
+
+def write_questions(
+    directory: Path, questions: Mapping[str, Mapping[str, str]], judgements: Mapping[str, Iterable[tuple[str, str]]]
+) -> None:
+    """Write ``queries.jsonl`` (split → query id → text) and ``qrels/{split}.tsv`` (split → query and document)."""
+    with whole_file(directory / "queries.jsonl") as stream:
+        for texts in questions.values():
+            for query_id, text in texts.items():
+                stream.write(json.dumps({"_id": query_id, "text": text}, ensure_ascii=False).encode() + b"\n")
+    for split, pairs in judgements.items():
+        with whole_file(directory / f"qrels/{split}.tsv") as stream:
+            stream.write(b"query-id\tcorpus-id\tscore\n")
+            for query_id, doc_id in pairs:
+                stream.write(f"{query_id}\t{doc_id}\t1\n".encode())
+
+
+def text_id(text: str) -> str:
+    """An id that depends on the text alone."""
+    return hashlib.sha256(text.encode()).hexdigest()[:12]

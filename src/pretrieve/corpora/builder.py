@@ -126,31 +126,16 @@ def build_corpus(
     label: str = "corpus",
     more: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Write ``articles|sections|passages|links.parquet`` and ``stats.json``.
+    """Write ``articles|sections|passages|links.parquet`` and ``stats.json``; returns the counts in the latter. ``wlp_pairs`` is
+    the number of distinct (passage, page linked to) with a first section on both the linked page and a different page than the
+    passage's.
 
-    Parameters
-    ----------
-    articles:
-        what a reader yields; gone through once, never held.
-    directory:
-        where the tables go; what is there is whole, and nothing stays there after an exception.
-    expected:
-        counts that must come out exactly (``pages``, ``leads``, …) or, with the suffix ``_min``, at least.
-    label:
-        names the source in the message about a count.
-    more:
-        further entries of ``stats.json``, looked at when the last article has been read.
+    articles: what a reader yields; gone through once, never held. directory: where the tables go; what is there is whole, and
+    nothing stays there after an exception. expected: counts that must come out exactly (``pages``, ``leads``, …) or, with the
+    suffix ``_min``, at least. label: names the source in the message about a count. more: further entries of ``stats.json``,
+    looked at when the last article has been read.
 
-    Returns
-    -------
-    dict
-        the counts in ``stats.json``; ``wlp_pairs`` is the number of distinct (passage, page linked to) with a first
-        section on both the linked page and a different page than the passage's.
-
-    Raises
-    ------
-    DataError
-        when a count differs from what is expected, or there is no text at all.
+    Raises DataError when a count differs from what is expected, or there is no text at all.
     """
     builder = _Builder(Path(directory))
     with (

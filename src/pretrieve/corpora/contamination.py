@@ -24,6 +24,8 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +34,7 @@ import pyarrow.parquet as pq
 
 from pretrieve.base.errors import DataError
 from pretrieve.base.files import whole_file, write_json
-from pretrieve.corpora.tables import read_table
+from pretrieve.corpora.tables import read_rows, read_table
 from pretrieve.corpora.wikitext import normalise_title
 from pretrieve.raw.json_file import read_json
 
@@ -48,14 +50,14 @@ def _word_hash(word: str) -> int:
     return int.from_bytes(hashlib.blake2b(word.encode(), digest_size=8).digest(), "little")
 
 
-def grams(text: str, n: int = N) -> np.ndarray:
-    """Distinct hashes (uint64, sorted) of the n-grams of words of ``text``; none for less than n words."""
+def grams(text: str) -> np.ndarray:
+    """Distinct hashes (uint64, sorted) of the 8-grams of words of ``text``; none for less than 8 words."""
     words = _WORD.findall(text.lower())
-    if len(words) < n:
+    if len(words) < N:
         return np.empty(0, dtype=np.uint64)
     codes = np.fromiter(map(_word_hash, words), dtype=np.uint64, count=len(words))
-    found = np.zeros(len(words) - n + 1, dtype=np.uint64)
-    for place in range(n):  # modulo 2**64, as unsigned integers do
+    found = np.zeros(len(words) - N + 1, dtype=np.uint64)
+    for place in range(N):  # modulo 2**64, as unsigned integers do
         found = found * _BASE + codes[place : place + len(found)]
     return np.unique(found)
 
@@ -72,40 +74,27 @@ class TestParagraph:
 
 def _of_tables(directory: Path, table: str, text: str) -> Iterator[TestParagraph]:
     """Passages relevant to test questions, of a task or a collection."""
-    judged = read_table(directory / "qrels.parquet")
-    if (directory / "splits.parquet").exists():
-        splits = read_table(directory / "splits.parquet", ["query_id", "split"])
-        test = set(splits.filter(np.array([s == "test" for s in splits["split"].to_pylist()]))["query_id"].to_pylist())
-    else:
-        queries = read_table(directory / "queries.parquet", ["query_id", "split"])
-        test = {
-            q for q, s in zip(queries["query_id"].to_pylist(), queries["split"].to_pylist(), strict=True) if s == "test"
-        }
-    rows = zip(*(judged[name].to_pylist() for name in ("query_id", "doc_id", "relevance")), strict=True)
-    wanted = {document for query, document, relevance in rows if query in test and relevance > 0}
-    everything = judged.num_rows == 0  # answers are looked for in whatever is found
+    splits = directory / "splits.parquet"
+    test = _test_ids(splits if splits.exists() else directory / "queries.parquet")
+    judged = list(read_rows(directory / "qrels.parquet", ("query_id", "doc_id", "relevance")))
+    wanted = {document for query, document, relevance in judged if query in test and relevance > 0}
     seen = set()
-    for batch in pq.ParquetFile(directory / table).iter_batches(columns=["doc_id", "title", text]):
-        for document, title, passage in zip(
-            *(batch[name].to_pylist() for name in ("doc_id", "title", text)), strict=True
-        ):
-            # The sentences of one paragraph are candidates each.
-            if (everything or document in wanted) and (title, passage) not in seen:
-                seen.add((title, passage))
-                yield TestParagraph(title, passage)
+    for document, title, passage in read_rows(directory / table, ("doc_id", "title", text)):
+        # Without judgements answers are looked for in whatever is found. The sentences of one paragraph are candidates each.
+        if (not judged or document in wanted) and (title, passage) not in seen:
+            seen.add((title, passage))
+            yield TestParagraph(title, passage)
+
+
+def _test_ids(table: Path) -> set[str]:
+    return {name for name, split in read_rows(table, ("query_id", "split")) if split == "test"}
 
 
 def _of_examples(directory: Path) -> Iterator[TestParagraph]:
     """The texts of test examples of a task of examples, each once."""
-    splits = read_table(directory / "splits.parquet", ["query_id", "split"])
-    rows = zip(*(splits[name].to_pylist() for name in ("query_id", "split")), strict=True)
-    test = {example for example, split in rows if split == "test"}
-    columns = ["example_id", "texts"]
-    wanted: set[int] = set()
-    for batch in pq.ParquetFile(directory / "examples.parquet").iter_batches(columns=columns):
-        for example, texts in zip(*(batch[name].to_pylist() for name in columns), strict=True):
-            if example in test:
-                wanted.update(texts)
+    test = _test_ids(directory / "splits.parquet")
+    examples = read_rows(directory / "examples.parquet", ("example_id", "texts"))
+    wanted = {row for example, texts in examples if example in test for row in texts}
     texts = read_table(directory / "texts.parquet", ["text"])["text"]
     yield from (TestParagraph("", text) for text in dict.fromkeys(texts[row].as_py() for row in sorted(wanted)))
 
@@ -123,10 +112,7 @@ def kind_of(path: Path) -> str:
 def read_test_paragraphs(path: Path) -> list[TestParagraph]:
     """The distinct test paragraphs of a task directory, a collection directory or a SQuAD file (plain or packed).
 
-    Raises
-    ------
-    DataError
-        when it is none of these, or has no test paragraph.
+    Raises DataError when it is none of these, or has no test paragraph.
     """
     if (path / "collection.parquet").is_file():
         found = list(_of_tables(path, "collection.parquet", "text"))
@@ -166,8 +152,8 @@ def _of_squad(path: Path) -> list[TestParagraph]:
 class _Index:
     """8-gram → paragraphs that have it."""
 
-    def __init__(self, paragraphs: Iterable[TestParagraph], n: int) -> None:
-        each = [grams(paragraph.text, n) for paragraph in paragraphs]
+    def __init__(self, paragraphs: Iterable[TestParagraph]) -> None:
+        each = [grams(paragraph.text) for paragraph in paragraphs]
         self.sizes = np.array([len(found) for found in each], dtype=np.int64)
         keys = np.concatenate(each) if each else np.empty(0, np.uint64)
         owners = np.repeat(np.arange(len(each)), self.sizes)
@@ -187,34 +173,24 @@ class _Index:
 
 def _articles(corpus: Path) -> Iterator[tuple[int, list[str]]]:
     """(article id, its passages), in corpus order."""
-    current, texts = -1, []
-    for batch in pq.ParquetFile(corpus / "passages.parquet").iter_batches(5_000, columns=["article_id", "text"]):
-        for article, text in zip(batch["article_id"].to_pylist(), batch["text"].to_pylist(), strict=True):
-            if article != current:
-                if texts:
-                    yield current, texts
-                current, texts = article, []
-            texts.append(text)
-    if texts:
-        yield current, texts
+    rows = read_rows(corpus / "passages.parquet", ("article_id", "text"))
+    for article, passages in groupby(rows, key=itemgetter(0)):
+        yield article, [text for _, text in passages]
 
 
-def measure_overlap(corpus: Path, test: Path, share: float = SHARE, n: int = N) -> tuple[dict[str, Any], list[str]]:
+def measure_overlap(corpus: Path, test: Path, share: float = SHARE) -> tuple[dict[str, Any], list[str]]:
     """Numbers of the overlap, and the titles of the articles that overlap, in corpus order.
 
     ``of``: what is counted (:func:`kind_of`); ``corpus``, ``corpus_articles``: the name of its directory, and its articles.
     ``test_paragraphs``; ``paragraphs_by_title``, ``paragraphs_by_text``, ``paragraphs``: how many of them the corpus
     has (the last: by either); ``paragraphs_touched``: with at least one 8-gram in one article; ``paragraphs_short``:
-    with less than n words, which only a title can find; ``articles``, ``articles_by_title``, ``articles_by_text``:
+    with less than 8 words, which only a title can find; ``articles``, ``articles_by_title``, ``articles_by_text``:
     articles that overlap.
 
-    Raises
-    ------
-    DataError
-        when a table or the test set cannot be read.
+    Raises DataError when a table or the test set cannot be read.
     """
     paragraphs = read_test_paragraphs(test)
-    index = _Index(paragraphs, n)
+    index = _Index(paragraphs)
     titles = read_table(corpus / "articles.parquet", ["title"])["title"].to_pylist()
     of_title: dict[str, list[int]] = {}
     for number, paragraph in enumerate(paragraphs):
@@ -226,7 +202,7 @@ def measure_overlap(corpus: Path, test: Path, share: float = SHARE, n: int = N) 
     texted: set[int] = set()
     touched: set[int] = set()
     for article, texts in _articles(corpus):
-        found = np.unique(np.concatenate([grams(text, n) for text in texts]))
+        found = np.unique(np.concatenate([grams(text) for text in texts]))
         owners, counts = index.hits(found)
         touched.update(owners.tolist())
         whole = owners[counts >= share * index.sizes[owners]].tolist()
@@ -246,7 +222,7 @@ def measure_overlap(corpus: Path, test: Path, share: float = SHARE, n: int = N) 
         "articles": len(by_title | by_text),
         "articles_by_title": len(by_title),
         "articles_by_text": len(by_text),
-        "words": n,
+        "words": N,
         "share": share,
     }
     return numbers, [titles[article] for article in sorted(by_title | by_text)]

@@ -10,13 +10,13 @@ The leads (the file ``summaries_en-us.json`` of the package ``ovos-skill-wiki-of
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from pretrieve.base.errors import DataError
-from pretrieve.corpora.builder import Article, Item, Redirect, build_corpus
+from pretrieve.corpora.builder import Article, Item, Redirect
 from pretrieve.corpora.mediawiki import read_pages
 from pretrieve.corpora.wikitext import Section, parse_page
 from pretrieve.raw.json_file import read_json
@@ -35,11 +35,8 @@ class Lead:
 def read_leads(path: Path) -> dict[str, Lead]:
     """Read all leads, keyed by title, in file order; leads without text are omitted.
 
-    Raises
-    ------
-    DataError
-        when the file is not an object, an entry lacks its text or has a field that is not text, and what
-        :func:`~pretrieve.raw.json_file.read_json` raises.
+    Raises DataError when the file is not an object, an entry lacks its text or has a field that is not text, and what
+    :func:`~pretrieve.raw.json_file.read_json` raises.
     """
     entries = read_json(path, "the encyclopaedia's leads as JSON")
     if not isinstance(entries, dict):
@@ -67,10 +64,7 @@ def read_encyclopedia(
 ) -> Iterator[Item]:
     """The articles and redirects of MediaWiki XML exports in their order, then the leads that have no page.
 
-    Raises
-    ------
-    DataError
-        what :func:`~pretrieve.corpora.mediawiki.read_pages` and :func:`read_leads` raise.
+    Raises what :func:`~pretrieve.corpora.mediawiki.read_pages` and :func:`read_leads` raise.
     """
     pending = read_leads(leads_file) if leads_file else {}
     for dump in dumps:
@@ -92,10 +86,3 @@ def read_encyclopedia(
             lead=lead.text,
             has_page=False,
         )
-
-
-def build_encyclopedia(
-    dump: Path, leads_file: Path | None, directory: Path, expected: Mapping[str, int] | None = None
-) -> dict[str, int]:
-    """Read a dump (and leads) and write a corpus: :func:`~pretrieve.corpora.builder.build_corpus`."""
-    return build_corpus(read_encyclopedia([dump], leads_file), directory, expected, str(dump))

@@ -35,13 +35,13 @@ from pretrieve.base.errors import DataError
 from pretrieve.corpora.builder import Article
 from pretrieve.corpora.wikitext import (
     MIN_PARAGRAPH_CHARS,
-    NON_PROSE_HEADINGS,
     Paragraph,
     Section,
     is_prose,
     parse_paragraph,
     tidy,
     unescaped,
+    with_text,
 )
 from pretrieve.raw.raw_text import Warnings, read_lines
 
@@ -113,18 +113,14 @@ def sections_of(lines: Iterable[str]) -> list[Section]:
         paragraph = _paragraph(line)
         if is_prose(paragraph.text):
             sections[-1].paragraphs.append(paragraph)
-    first, *rest = sections
-    return [first, *(s for s in rest if s.paragraphs and s.heading.lower() not in NON_PROSE_HEADINGS)]
+    return with_text(sections, of_prose=True)
 
 
 def read_extracted(paths: Iterable[Path], warnings: Warnings) -> Iterator[Article]:
     """The articles of files (plain, gzip or bzip2) of ``<doc>`` blocks; an article's lines are in memory, no more.
 
-    Raises
-    ------
-    DataError
-        for text between the blocks, a block that does not end, an ``id`` no page can have, and what
-        :func:`~pretrieve.raw.raw_text.read_lines` raises.
+    Raises DataError for text between the blocks, a block that does not end, an ``id`` no page can have, and what
+    :func:`~pretrieve.raw.raw_text.read_lines` raises.
     """
     for path in paths:
         begin, attributes, lines = 0, {}, []

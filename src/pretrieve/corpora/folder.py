@@ -2,13 +2,16 @@
 
 Every plain-text, Markdown, HTML and PDF file below the folder is an article, in the order of the names. Its title is the one that
 stands in it, or the name of the file. Headings of Markdown (:mod:`pretrieve.corpora.markdown`) and of web pages
-(:mod:`pretrieve.corpora.web_page`), and pages of a PDF (:mod:`pretrieve.corpora.pdf_text`) divide it into sections; links between
-Markdown files become links of the corpus. In a plain-text file blank lines separate paragraphs. All text counts: unlike an
-encyclopaedia's, a short paragraph of a manual is not a remnant of a layout.
+(:mod:`pretrieve.corpora.web_page`), and pages of a PDF divide it into sections; links between Markdown files become links of the
+corpus. In a plain-text file and on a page of a PDF blank lines separate paragraphs. All text counts: unlike an encyclopaedia's, a
+short paragraph of a manual is not a remnant of a layout.
+
+Of a PDF a word that is cut at the end of a line is put together. A page of pictures has no text, and nobody reads them here.
 """
 
 from __future__ import annotations
 
+import logging
 import posixpath
 import re
 from collections.abc import Iterable, Iterator
@@ -16,10 +19,11 @@ from functools import partial
 from pathlib import Path
 from urllib.parse import unquote
 
+from pretrieve.base.errors import DataError
+from pretrieve.base.sizes import too_large, unpacked_limit
 from pretrieve.base.time_limit import TooSlow, time_limit
 from pretrieve.corpora.builder import Article, Redirect
 from pretrieve.corpora.markdown import sections_of
-from pretrieve.corpora.pdf_text import read_pdf
 from pretrieve.corpora.plain_text import UnreadableFile, paragraphs_of, stem, text_files
 from pretrieve.corpora.web_page import read_web_page
 from pretrieve.corpora.wikitext import Paragraph, Section
@@ -27,6 +31,8 @@ from pretrieve.raw.raw_text import LONGEST, Warnings, read_lines
 
 MARKDOWN, HTML, PDF = (".md", ".markdown"), (".html", ".htm"), ".pdf"
 SUFFIXES = (*MARKDOWN, *HTML, PDF, ".txt")
+#: A word that is cut at the end of a line.
+_CUT_WORD = re.compile(r"(?<=[^\W\d_])[-\u00ad]\n(?=[^\W\d_])")
 _SCHEME = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*:|//|#|$")
 
 
@@ -43,10 +49,7 @@ def _linked_file(file: Path, address: str) -> str | None:
 def read_files(paths: Iterable[Path], warnings: Warnings) -> Iterator[tuple[Path, Article]]:
     """The files with text in them, by their places in the folder, and the article of each.
 
-    Raises
-    ------
-    DataError
-        what :func:`~pretrieve.corpora.plain_text.text_files` and :func:`~pretrieve.raw.raw_text.read_lines` raise.
+    Raises what :func:`~pretrieve.corpora.plain_text.text_files` and :func:`~pretrieve.raw.raw_text.read_lines` raise.
     """
     for folder, file in text_files(paths, SUFFIXES):
         if file.name.lower().endswith(HTML) and (folder / file).stat().st_size > LONGEST:
@@ -82,13 +85,42 @@ def _contents(folder: Path, file: Path) -> tuple[str, list[Section]]:
     return "", [Section("", 1, [Paragraph(text) for text in paragraphs_of(texts)])]
 
 
+def read_pdf(path: Path) -> tuple[str, list[Section]]:
+    """Title ('' for none) and a section for each page with text.
+
+    Raises UnreadableFile when it cannot be read, and DataError when the text is far longer than the file.
+    """
+    from pypdf import PdfReader
+
+    logging.getLogger("pypdf").setLevel(logging.CRITICAL)  # what it fixes it also mentions, page by page
+    limit, length = unpacked_limit(path.stat().st_size), 0
+    sections: list[Section] = []
+    try:
+        reader = PdfReader(path)
+        title = str((reader.metadata or {}).get("/Title") or "")
+        for page in reader.pages:
+            text = page.extract_text()
+            length += len(text)
+            if length > limit:
+                raise too_large(f"{path}, its text", length, limit, "the same as for packed files")
+            # Half a surrogate pair, of a font that states nonsense, is in no text.
+            lines = _CUT_WORD.sub("", text.encode(errors="ignore").decode()).splitlines()
+            paragraphs = [Paragraph(paragraph) for paragraph in paragraphs_of(lines)]
+            if paragraphs:
+                sections.append(Section("", 1, paragraphs))
+    except (DataError, MemoryError):
+        raise
+    except Exception as error:  # a parser of a format that says little of what may come
+        raise UnreadableFile(
+            f"{path}: cannot be read as a PDF: {type(error).__name__}: {error}".splitlines()[0]
+        ) from error
+    return " ".join(title.encode(errors="ignore").decode().split()), sections
+
+
 def read_folder(paths: Iterable[Path], warnings: Warnings) -> Iterator[Article | Redirect]:
     """The articles of the files; after each its places as other names, which links to files lead through.
 
-    Raises
-    ------
-    DataError
-        what :func:`read_files` raises.
+    Raises what :func:`read_files` raises.
     """
     for file, article in read_files(paths, warnings):
         yield article

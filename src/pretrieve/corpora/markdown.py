@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 
-from pretrieve.corpora.wikitext import Paragraph, Section, parse_paragraph, unescaped
+from pretrieve.corpora.wikitext import Paragraph, Section, parse_paragraph, unescaped, with_text
 
 # Each takes time that grows with the text, not with its square: an opening bracket ends the look for the end of another one, and
 # blanks (*+, ++) are not tried again.
@@ -137,8 +137,7 @@ def sections_of(lines: Iterable[str], target: Target = lambda address: None) -> 
         else:
             block.append(_LIST.sub("", _QUOTE.sub("", line), count=1).strip())
     end_block()
-    first, *rest = sections
-    return title, [first, *(section for section in rest if section.paragraphs)]
+    return title, with_text(sections)
 
 
 def _without_marks(heading: str) -> str:

@@ -46,12 +46,9 @@ def _local(tag: str) -> str:
 def read_pages(path: Path, namespace: int = 0) -> Iterator[Page]:
     """Yield the pages of one namespace (0 = articles) in dump order.
 
-    Raises
-    ------
-    DataError
-        when the file is truncated, is not bz2/gzip/XML, holds no ``<mediawiki>`` element, has a page whose ``<id>`` or
-        ``<ns>`` is not a number, or one without ``<ns>`` and no table of namespaces; the message names the file, the line (of
-        the XML) and the last page that was read whole.
+    Raises DataError when the file is truncated, is not bz2/gzip/XML, holds no ``<mediawiki>`` element, has a page whose
+    ``<id>`` or ``<ns>`` is not a number, or one without ``<ns>`` and no table of namespaces; the message names the file, the
+    line (of the XML) and the last page that was read whole.
     """
     last = "none"
     root, seen_root = None, False
@@ -74,14 +71,11 @@ def read_pages(path: Path, namespace: int = 0) -> Iterator[Page]:
                     continue
                 if namespaces is None:
                     namespaces = _namespaces(path, root)
-                try:
-                    page = _page(path, element, namespaces)
-                except ValueError:
-                    raise _bad_number(path, element) from None
+                found, page = _page(path, element, namespaces)
                 root.clear()  # what has been read is freed, or memory grows with the dump
-                last = page[1].title
-                if page[0] == namespace:
-                    yield page[1]
+                last = page.title
+                if found == namespace:
+                    yield page
     except ElementTree.ParseError as error:
         raise DataError(
             f"{path}: not well-formed XML at line {error.position[0]} (last whole page: {last}): {error}. "
@@ -117,21 +111,27 @@ def _namespaces(path: Path, root: ElementTree.Element) -> dict[str, int]:
 
 
 def _page(path: Path, element: ElementTree.Element, namespaces: Mapping[str, int]) -> tuple[int, Page]:
-    title, text, redirect, page_id, namespace = "", "", None, -1, None
-    for child in element:
-        tag = _local(child.tag)
-        if tag == "title":
-            title = child.text or ""
-        elif tag == "ns":
-            namespace = int(child.text or 0)
-        elif tag == "id":
-            page_id = int(child.text or -1)
-        elif tag == "redirect":
-            redirect = child.get("title") or ""
-        elif tag == "revision":
-            for part in child:
-                if _local(part.tag) == "text":
-                    text = part.text or ""
+    """The namespace of a page, and the page."""
+    parts = {_local(child.tag): child for child in element}
+    values = {tag: child.text or "" for tag, child in parts.items()}
+    title = values.get("title", "")
+
+    def number(tag: str, missing: int, most: int | None = None) -> int:
+        try:
+            found = int(values.get(tag) or missing)
+        except ValueError:
+            found = None
+        if found is None or (most is not None and found > most):
+            raise DataError(
+                f"{path}: page {title!r}: <{tag}> is {values[tag][:40]!r}; expected a whole number"
+                f"{f' of at most {most:,}' if most else ''}: fetch the file again."
+            )
+        return found
+
+    namespace = number("ns", 0) if "ns" in parts else None
+    page_id = number("id", -1, _LARGEST)
+    text = next((part.text or "" for part in parts.get("revision", ()) if _local(part.tag) == "text"), "")
+    redirect = (parts["redirect"].get("title") or "") if "redirect" in parts else None
     if namespace is None:
         if not namespaces:
             raise DataError(
@@ -143,20 +143,4 @@ def _page(path: Path, element: ElementTree.Element, namespaces: Mapping[str, int
         if redirect == "" or (redirect is None and _REDIRECT.match(text)):
             link = _TARGET.search(text)
             redirect = link[1].strip() if link else ""
-    if page_id > _LARGEST:
-        raise ValueError
     return namespace, Page(page_id, title, redirect, text)
-
-
-def _bad_number(path: Path, element: ElementTree.Element) -> DataError:
-    """What is said of a page in which :func:`_page` met a ValueError."""
-    values = {_local(child.tag): child.text or "" for child in element}
-    tag = "id"
-    try:
-        int(values.get("ns") or 0)
-    except ValueError:
-        tag = "ns"
-    return DataError(
-        f"{path}: page {values.get('title', '')!r}: <{tag}> is {values.get(tag, '')[:40]!r}; expected a whole number"
-        f"{f' of at most {_LARGEST:,}' if tag == 'id' else ''}: fetch the file again."
-    )

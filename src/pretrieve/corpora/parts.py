@@ -71,12 +71,8 @@ def build(
 
     Warnings are printed, and their counts stand in ``stats.json`` under ``warnings`` when there are any.
 
-    Raises
-    ------
-    ConfigError
-        for a reader or the name of a file that is not known.
-    DataError
-        for two parts of one name, and what readers and builder raise.
+    Raises ConfigError for a reader or the name of a file that is not known, and DataError for two parts of one name, and what
+    readers and builder raise.
     """
     if not parts or len({part.name for part in parts}) < len(parts):
         raise DataError(f"parts {[part.name for part in parts]}: expected one or more, each with a name of its own.")

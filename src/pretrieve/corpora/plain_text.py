@@ -60,11 +60,8 @@ def text_files(paths: Iterable[Path], suffixes: tuple[str, ...] = SUFFIXES) -> l
 
     Of a folder, what :func:`files_inside` finds.
 
-    Raises
-    ------
-    DataError
-        for a folder without such a file, a file whose name is not UTF-8 (titles and ids are made of it), and what
-        :func:`refuse_links_out` raises.
+    Raises DataError for a folder without such a file, a file whose name is not UTF-8 (titles and ids are made of it), and what
+    :func:`refuse_links_out` raises.
     """
     found: list[tuple[Path, Path]] = []
     for path in map(Path, paths):
@@ -124,10 +121,7 @@ def paragraphs_of(lines: Iterable[str], words: int = WORDS) -> Iterator[str]:
 def read_plain(paths: Iterable[Path], warnings: Warnings) -> Iterator[Article]:
     """One article for each file (plain, gzip or bzip2); its paragraphs are read as they are asked for.
 
-    Raises
-    ------
-    DataError
-        what :func:`text_files` and :func:`~pretrieve.raw.raw_text.read_lines` raise.
+    Raises what :func:`text_files` and :func:`~pretrieve.raw.raw_text.read_lines` raise.
     """
     for folder, file in text_files(paths):
         paragraphs = paragraphs_of(line.text for line in read_lines(folder / file))

@@ -89,10 +89,7 @@ class Part:
 def check_part(part: Part, where: str) -> None:
     """Check a part's reader and the names of its files.
 
-    Raises
-    ------
-    ConfigError
-        with ``where`` in front: what is not allowed, and what is.
+    Raises ConfigError with ``where`` in front: what is not allowed, and what is.
     """
     if part.reader not in READERS:
         raise ConfigError(
@@ -112,10 +109,7 @@ def check_part(part: Part, where: str) -> None:
 def parts_of(corpora: Mapping[str, Mapping[str, Any]], name: str) -> list[Part]:
     """The parts of a corpus of the configuration; one for a corpus that is not a list of parts.
 
-    Raises
-    ------
-    ConfigError
-        for a name, reader, file or mixture of keys that is not allowed, and parts within parts.
+    Raises ConfigError for a name, reader, file or mixture of keys that is not allowed, and parts within parts.
     """
     where, options = f"config: corpora.{name}", corpora[name]
     kinds = [key for key in ("dump", "reader", "parts") if key in options]

@@ -22,7 +22,7 @@ from typing import Any
 
 from pretrieve.base.errors import ConfigError, DataError, nearest
 from pretrieve.base.sizes import RATIO, too_large, unpacked_limit
-from pretrieve.corpora.beir_writing import Document
+from pretrieve.corpora.beir_documents import Document
 from pretrieve.raw.raw_text import Form, Warnings, read_columns, read_json_lines, read_lines
 
 HUB = "hub:"
@@ -63,13 +63,8 @@ Read = Callable[[list[str]], Iterator[tuple[int, Sequence[Any]]]]
 def table_documents(files: Sequence[Path], columns: Mapping[str, str], warnings: Warnings) -> Iterator[Document]:
     """The rows of tables, file after file. ``columns``: id, title or text → the name of its column.
 
-    Raises
-    ------
-    ConfigError
-        for a name that no column has.
-    DataError
-        for a table without a column of texts, a row without an id, a value that is a list, a record or bytes, and what the
-        readers of raw files raise.
+    Raises ConfigError for a name that no column has, and DataError for a table without a column of texts, a row without an id,
+    a value that is a list, a record or bytes, and what the readers of raw files raise.
     """
     numbers = count(1)
     for path in files:
@@ -79,10 +74,7 @@ def table_documents(files: Sequence[Path], columns: Mapping[str, str], warnings:
 def hub_documents(name: str, columns: Mapping[str, str], warnings: Warnings) -> Iterator[Document]:
     """The rows of ``hub:OWNER/NAME[:CONFIG]``.
 
-    Raises
-    ------
-    ConfigError, DataError
-        as :func:`table_documents`, and where there is no such data set.
+    Raises ConfigError and DataError as :func:`table_documents`, and where there is no such data set.
     """
     numbers = count(1)
     for split in _splits(name):

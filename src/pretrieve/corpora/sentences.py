@@ -22,10 +22,7 @@ def sentence_spans(text: str) -> list[tuple[int, int]]:
 def sentence_of(spans: list[tuple[int, int]], position: int) -> int:
     """Index of the sentence that holds the character ``position``; the last one that starts at or before it.
 
-    Raises
-    ------
-    ValueError
-        when there is no sentence at all.
+    Raises ValueError when there is no sentence at all.
     """
     if not spans:
         raise ValueError("no sentences")

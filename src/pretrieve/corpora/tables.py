@@ -17,8 +17,8 @@ from 0 without a gap, so an id is also a row number.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 
@@ -75,10 +75,7 @@ class TableWriter:
 
     Used as a context manager: on an exception the half-written file is removed and nothing takes its place.
 
-    Raises
-    ------
-    DataError
-        when the disk is full.
+    Raises DataError when the disk is full.
     """
 
     def __init__(self, path: Path, schema: pa.Schema, row_group: int = ROW_GROUP) -> None:
@@ -132,31 +129,39 @@ class TableWriter:
 
 
 def read_table(path: Path, columns: list[str] | None = None) -> pa.Table:
-    """Read a Parquet table.
-
-    Raises
-    ------
-    DataError
-        when the file is missing, is not Parquet, or lacks one of ``columns``.
-    """
-    try:
+    """Read a Parquet table. Raises DataError when the file is missing, is not Parquet, or lacks one of ``columns``."""
+    with _readable(path):
         table = pq.read_table(path, columns=columns)
+    _check_columns(path, columns or (), table.column_names)
+    return table
+
+
+def read_rows(path: Path, columns: Sequence[str]) -> Iterator[tuple]:
+    """The rows of a Parquet table, a block in memory at a time; raises as :func:`read_table` does."""
+    with _readable(path), pq.ParquetFile(path) as file:
+        _check_columns(path, columns, file.schema_arrow.names)
+        for batch in file.iter_batches(batch_size=ROW_GROUP, columns=columns, use_threads=False):
+            yield from zip(*(batch.column(name).to_pylist() for name in columns), strict=True)
+
+
+def check_table(path: Path, columns: Sequence[str]) -> None:
+    """Raise as :func:`read_table` does; only the end of the file is read, which says what is in it."""
+    with _readable(path):
+        names = pq.read_schema(path).names
+    _check_columns(path, columns, names)
+
+
+@contextmanager
+def _readable(path: Path) -> Iterator[None]:
+    try:
+        yield
     except FileNotFoundError:
         raise DataError(f"{path}: no such file. Build it with: snakemake {path}") from None
     except (pa.ArrowInvalid, OSError) as error:
         raise DataError(f"{path}: not a readable Parquet file ({error}). Delete it and run snakemake again.") from error
-    missing = set(columns or ()) - set(table.column_names)
+
+
+def _check_columns(path: Path, wanted: Sequence[str], found: list[str]) -> None:
+    missing = set(wanted) - set(found)
     if missing:
-        raise DataError(f"{path}: columns {sorted(missing)} are missing; it has {table.column_names}.")
-    return table
-
-
-def read_rows(path: Path, columns: list[str]) -> Iterator[tuple]:
-    """The rows of a Parquet table, a block in memory at a time; raises as :func:`read_table` does."""
-    read_table(path, [])  # what is wrong with the file as a whole
-    with pq.ParquetFile(path) as file:
-        missing = set(columns) - set(file.schema_arrow.names)
-        if missing:
-            raise DataError(f"{path}: columns {sorted(missing)} are missing; it has {file.schema_arrow.names}.")
-        for batch in file.iter_batches(batch_size=ROW_GROUP, columns=columns, use_threads=False):
-            yield from zip(*(batch.column(name).to_pylist() for name in columns), strict=True)
+        raise DataError(f"{path}: columns {sorted(missing)} are missing; it has {found}.")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from pretrieve.corpora.plain_text import UnreadableFile
-from pretrieve.corpora.wikitext import Paragraph, Section
+from pretrieve.corpora.wikitext import Paragraph, Section, with_text
 
 #: Elements without prose.
 _DROPPED = {"script", "style", "noscript", "template", "nav", "svg", "form", "button", "select", "iframe", "head"}
@@ -23,10 +23,7 @@ _BLOCKS = _HEADINGS | {
 def read_web_page(path: Path) -> tuple[str, list[Section]]:
     """Title ('' for none) and sections of a page, the first one without a heading.
 
-    Raises
-    ------
-    UnreadableFile
-        when the parser gives up.
+    Raises UnreadableFile when the parser gives up.
     """
     from bs4 import BeautifulSoup, Tag
     from bs4.element import PreformattedString
@@ -56,8 +53,7 @@ def read_web_page(path: Path) -> tuple[str, list[Section]]:
             page.add(block, str(element))
     page.end_block()
     title = _plain(named.get_text()) if named else ""
-    first, *rest = page.sections
-    return title, [first, *(section for section in rest if section.paragraphs)]
+    return title, with_text(page.sections)
 
 
 def _plain(text: str) -> str:

@@ -36,38 +36,21 @@ def _fraction(args: list[str]) -> str:
     return "/".join(args) if len(args) == 2 else f"1/{_first(args)}"
 
 
-def _value(args: list[str]) -> str:
-    return _first(args)
-
-
+#: Templates that show their first argument.
+_OF_FIRST = (
+    "nihongo", "nowrap", "nobr", "small", "smaller", "big", "abbr", "tooltip", "angbr", "keypress", "vanchor",
+    "visible anchor", "sc", "smallcaps", "quote", "blockquote", "quotation", "val", "nts", "formatnum", "sup", "sub",
+    "circumflex", "not a typo", "sic", "linktext", "music", "oldstyledate",
+)  # fmt: skip
 #: Templates whose arguments are prose; positional arguments in, text out. Everything else becomes ''.
 PROSE_TEMPLATES: dict[str, Callable[[list[str]], str]] = {
+    **dict.fromkeys(_OF_FIRST, _first),
     "convert": _convert,
     "cvt": _convert,
     "lang": _second,
     "transl": _last,
     "transliteration": _last,
-    "nihongo": _first,
-    "nowrap": _first,
-    "nobr": _first,
-    "small": _first,
-    "smaller": _first,
-    "big": _first,
-    "abbr": _first,
-    "tooltip": _first,
-    "angbr": _first,
-    "keypress": _first,
-    "vanchor": _first,
-    "visible anchor": _first,
-    "sc": _first,
-    "smallcaps": _first,
-    "quote": _first,
-    "blockquote": _first,
-    "quotation": _first,
-    "chem": lambda a: "".join(a),
-    "val": _value,
-    "nts": _value,
-    "formatnum": _value,
+    "chem": "".join,
     "frac": _fraction,
     "as of": lambda a: "As of " + " ".join(reversed(a)) if a else "",
     "circa": lambda a: "c. " + _first(a),
@@ -81,17 +64,9 @@ PROSE_TEMPLATES: dict[str, Callable[[list[str]], str]] = {
     "snd": lambda a: " – ",
     "'s": lambda a: "'s",
     "'": lambda a: "'",
-    "sup": _first,
-    "sub": _first,
     "e": lambda a: "e" + _first(a),
     "us$": lambda a: "US$" + _first(a),
     "pound": lambda a: "£" + _first(a),
-    "circumflex": _first,
-    "not a typo": _first,
-    "sic": _first,
-    "linktext": _first,
-    "music": _first,
-    "oldstyledate": _first,
     "birth date": lambda a: "-".join(a[:3]),
     "ship": lambda a: " ".join(x for x in a[:2] if x),
     "uss": lambda a: "USS " + _first(a),

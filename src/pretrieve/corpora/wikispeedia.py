@@ -40,7 +40,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import accumulate
 from pathlib import Path
@@ -48,7 +48,7 @@ from urllib.parse import unquote
 
 from pretrieve.base.errors import DataError
 from pretrieve.corpora.builder import Article, UnplacedLink
-from pretrieve.corpora.wikitext import NON_PROSE_HEADINGS, Link, Paragraph, Section, is_prose, normalise_title, tidy
+from pretrieve.corpora.wikitext import Link, Paragraph, Section, is_prose, normalise_title, tidy, with_text
 from pretrieve.raw.archives import damage_told, tar_members
 from pretrieve.raw.raw_text import Warnings, read_lines
 
@@ -76,10 +76,7 @@ def decode_title(name: str) -> str:
 def read_links(path: Path) -> dict[str, list[str]]:
     """Source title → the titles it links to, in file order; all of them in memory.
 
-    Raises
-    ------
-    DataError
-        for a line that is not two titles, and a link that is there twice.
+    Raises DataError for a line that is not two titles, and a link that is there twice.
     """
     links: dict[str, dict[str, None]] = {}
     for number, line in read_lines(path):
@@ -102,11 +99,8 @@ def read_texts(path: Path) -> Iterator[tuple[str, str]]:
     """(encoded title, text) of each ``TITLE.txt``, from the tar file as it is (any packing that
     :func:`~pretrieve.raw.raw_bytes.open_raw` knows) or from its unpacked folder. Nothing is unpacked to the disk.
 
-    Raises
-    ------
-    DataError
-        for a damaged or cut tar file, a member that is not a ``.txt`` file or would leave the folder it is unpacked to, and text
-        that is not UTF-8.
+    Raises DataError for a damaged or cut tar file, a member that is not a ``.txt`` file or would leave the folder it is
+    unpacked to, and text that is not UTF-8.
     """
     if path.is_dir():
         for file in sorted(path.rglob("*.txt")):
@@ -196,8 +190,7 @@ def parse_text(text: str) -> tuple[str, list[Section]]:
             piece = tidy(_OPEN_BRACKET.sub(r"\1", piece))
             if is_prose(piece):
                 sections[-1].paragraphs.append(Paragraph(piece))
-    first, *rest = sections
-    return title, [first, *(s for s in rest if s.paragraphs and s.heading.lower() not in NON_PROSE_HEADINGS)]
+    return title, with_text(sections, of_prose=True)
 
 
 def _lower(text: str) -> str:
@@ -256,11 +249,8 @@ def place_links(sections: Iterable[Section], targets: Sequence[str]) -> list[str
 def read_wikispeedia(articles: Path, links: Path, warnings: Warnings) -> Iterator[Article | UnplacedLink]:
     """The articles with their links in place, and the links that have none.
 
-    Raises
-    ------
-    DataError
-        for an article that is there twice, links from or to an article that is not there, and what :func:`read_links`
-        and :func:`read_texts` raise.
+    Raises DataError for an article that is there twice, links from or to an article that is not there, and what
+    :func:`read_links` and :func:`read_texts` raise.
     """
     table = read_links(links)
     seen: set[str] = set()
@@ -281,10 +271,6 @@ def read_wikispeedia(articles: Path, links: Path, warnings: Warnings) -> Iterato
         yield Article(title, sections)
         for target in unplaced:
             yield UnplacedLink(title, target)
-    _check_ends(links, articles, table, seen)
-
-
-def _check_ends(links: Path, articles: Path, table: Mapping[str, list[str]], seen: set[str]) -> None:
     for source, targets in table.items():
         for title in (source, *targets):
             if title not in seen:

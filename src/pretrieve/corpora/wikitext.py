@@ -27,26 +27,11 @@ from pretrieve.corpora.wiki_templates import template_text
 MIN_PARAGRAPH_CHARS = 60
 
 #: Sections that hold references and link lists instead of prose (compared in lower case).
-NON_PROSE_HEADINGS = frozenset(
-    {
-        "references",
-        "notes",
-        "footnotes",
-        "citations",
-        "sources",
-        "bibliography",
-        "further reading",
-        "external links",
-        "see also",
-        "works cited",
-        "notes and references",
-        "references and notes",
-        "explanatory notes",
-        "gallery",
-        "filmography",
-        "discography",
-    }
-)
+NON_PROSE_HEADINGS = {
+    "references", "notes", "footnotes", "citations", "sources", "bibliography", "further reading", "external links",
+    "see also", "works cited", "notes and references", "references and notes", "explanatory notes", "gallery",
+    "filmography", "discography",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -251,6 +236,13 @@ def is_prose(text: str) -> bool:
     return len(text) >= MIN_PARAGRAPH_CHARS and text[-1] in ".!?\"'”’):;"
 
 
+def with_text(sections: list[Section], of_prose: bool = False) -> list[Section]:
+    """The first section, and of the others those with paragraphs; ``of_prose``: without :data:`NON_PROSE_HEADINGS`."""
+    omitted = NON_PROSE_HEADINGS if of_prose else ()
+    first, *rest = sections
+    return [first, *(section for section in rest if section.paragraphs and section.heading.lower() not in omitted)]
+
+
 def parse_page(wikitext: str) -> list[Section]:
     """All sections of a page that hold prose, in page order; the first section has heading '' and level 1.
 
@@ -266,8 +258,4 @@ def parse_page(wikitext: str) -> list[Section]:
             sections.append(Section(parse_paragraph(heading[1]).text.strip(), heading[0]))
             position = match.end()
     sections[-1].paragraphs = _paragraphs(text[position:])
-    return [
-        section
-        for index, section in enumerate(sections)
-        if index == 0 or (section.paragraphs and section.heading.lower() not in NON_PROSE_HEADINGS)
-    ]
+    return with_text(sections, of_prose=True)

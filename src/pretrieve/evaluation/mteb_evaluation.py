@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from pretrieve.base.errors import ConfigError, DataError, nearest
-from pretrieve.benchmarks.official.beir_test import BeirTest, read_beir_test
+from pretrieve.benchmarks.official.beir import BeirTest, read_beir_test
 from pretrieve.evaluation.metrics import evaluate
 from pretrieve.models.sentence_files import check_directory
 from pretrieve.retrieval.in_memory import search

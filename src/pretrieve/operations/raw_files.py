@@ -14,9 +14,9 @@ from pathlib import Path
 from pretrieve.base import paths
 from pretrieve.base.errors import DataError
 from pretrieve.raw import hub
-from pretrieve.raw.checksums import digests_of
+from pretrieve.raw.checksums import RECORDS, digests_of
 from pretrieve.raw.mirror import candidates, is_in_place
-from pretrieve.raw.sources import RECORDS, SOURCES, Source, recorded, source_of
+from pretrieve.raw.sources import SOURCES, Source, recorded, source_of
 from pretrieve.workflow.job_options import started_from
 from pretrieve.workflow.plan import Plan
 from pretrieve.workflow.scales import vocabulary_of

@@ -52,7 +52,8 @@ def extract_member(archive: Path, member: str, target: Path, size: int = 0) -> N
     found: list[str] = []
     names: list[str] = []
     pattern = "*" in member
-    with _whole_or_nothing(archive, target) as copy:
+    # The content goes to the disk at once; it takes its place after the whole archive was looked through.
+    with damage_told(archive), whole_file(target) as out:
         for name, stream, length in _files(archive):
             names.append(name)
             if fnmatch.fnmatchcase(name, member) if pattern else name == member:
@@ -64,7 +65,7 @@ def extract_member(archive: Path, member: str, target: Path, size: int = 0) -> N
                     raise too_large(
                         f"{archive}: {name}", length, stated_limit(size), "its size in the list and a margin"
                     )
-                copy(stream)
+                shutil.copyfileobj(stream, out, 1 << 20)
         if not found:
             raise _no_member(archive, member, names)
 
@@ -105,15 +106,9 @@ def damage_told(archive: Path) -> Iterator[None]:
         ) from None
 
 
-@contextmanager
-def _whole_or_nothing(archive: Path, target: Path) -> Iterator:
-    # Copying goes to the file at once; it takes its place after the whole archive was looked through.
-    with damage_told(archive), whole_file(target) as out:
-        yield lambda stream: shutil.copyfileobj(stream, out, 1 << 20)
-
-
 def _files(archive: Path) -> Iterator[tuple[str, BinaryIO, int]]:
-    """Name, content and size of every plain file, in the archive's order; every name, kind and size is checked."""
+    """Name (without ``./`` in front), content and size of every plain file, in the archive's order; every name, kind and size is
+    checked."""
     if not archive.is_file():
         raise DataError(f"{archive}: no such file; expected a tar or zip archive.")
     with open(archive, "rb") as stream:
@@ -133,13 +128,13 @@ def _files(archive: Path) -> Iterator[tuple[str, BinaryIO, int]]:
                     raise DataError(f"{archive}: {info.filename} is encrypted; expected plain files.")
                 if not info.is_dir():
                     with source.open(info) as stream:
-                        yield _plain(info.filename), stream, info.file_size
+                        yield info.filename.removeprefix("./"), stream, info.file_size
         return
     taken: dict[str, str] = {}
     for info, content in tar_members(archive):
         _check_name(archive, info.name, taken)
         if content is not None:
-            yield _plain(info.name), content, info.size
+            yield info.name.removeprefix("./"), content, info.size
         elif not info.isdir():
             raise DataError(
                 f"{archive}: {info.name} is a link or a device"
@@ -194,12 +189,6 @@ def tar_members(
 
 
 def _check_name(archive: Path, name: str, taken: dict[str, str] | None = None) -> None:
-    if (
-        name.strip("./") or ".." in name or name.startswith("/")
-    ):  # "./" is the root, which some archives have as a member
+    # "./" is the root, which some archives have as a member.
+    if name.strip("./") or ".." in name or name.startswith("/"):
         plain_name(name, f"{archive}: member", taken)
-
-
-def _plain(name: str) -> str:
-    """A name without ``./`` in front."""
-    return name.removeprefix("./")

@@ -91,10 +91,7 @@ def digests_of(path: Path, wanted: Checksum) -> Digests:
 
 
 def read_records(path: Path) -> dict[str, str]:
-    """Name → sha256 of what was recorded at first use.
-
-    Raises DataError when a line is not complete.
-    """
+    """Name → sha256 of what was recorded at first use. Raises DataError when a line is not complete."""
     if not path.is_file():
         return {}
     records = {}

@@ -32,7 +32,6 @@ def read_column_blocks(
     path: Path | str,
     columns: Sequence[str],
     separator: str = "\t",
-    label: str = "",
     warnings: Warnings | None = None,
     longest: int = LONGEST,
     unit: str = "lines",
@@ -46,7 +45,7 @@ def read_column_blocks(
     """
     path = Path(path)
     first, unpacked, begun = 1, 0, time.monotonic()
-    with open_raw(path) as stream, Progress(label or path.name, unit=unit) as progress:
+    with open_raw(path) as stream, Progress(path.name, unit=unit) as progress:
         rest = b""
         while True:
             data = stream.read(BLOCK)

@@ -215,10 +215,7 @@ def _copy(folder: Path, name: str, directory: Path, record: dict[str, Any] | Non
 
 
 def read_manifest(directory: Path) -> dict[str, Any] | None:
-    """What was recorded at first use, or None.
-
-    Raises DataError when the record is damaged.
-    """
+    """What was recorded at first use, or None. Raises DataError when the record is damaged."""
     path = Path(directory) / MANIFEST
     if not path.is_file():
         return None

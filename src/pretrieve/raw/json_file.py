@@ -15,12 +15,12 @@ import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from pretrieve.base.errors import DataError
-from pretrieve.base.progress import Progress
 from pretrieve.base.sizes import factor, too_large
 from pretrieve.raw.raw_bytes import open_raw
+from pretrieve.raw.raw_text import MegaBytes
 
 #: An escape, as a whole; half of a surrogate pair is group 1. In valid JSON no backslash stands outside of an escape.
 _ESCAPE = re.compile(r"\\(?:u[dD][89abAB]..\\u[dD][c-fC-F]..|(u[dD][89a-fA-F]..)|.)", re.DOTALL)
@@ -86,22 +86,18 @@ BLOCK = 1 << 20
 #: Characters of the longest element that is believed to be one.
 LONGEST = 256 << 20
 _BLANK = " \t\n\r"
-#: Smaller files are read before a progress line could be.
-_SHOWN_FROM = 1_000_000
 
 
 class _Text:
     """The decoded text of a file from the last element on, extended block by block."""
 
-    def __init__(self, path: Path, block: int, label: str) -> None:
+    def __init__(self, path: Path, stream: BinaryIO, progress: MegaBytes, block: int) -> None:
         self.path = path
         self.text, self.place, self.whole = "", 0, False
         self.lines = 1  # the line in the file of text[0]
+        self._stream, self._progress = stream, progress
         self._bytes, self._block = 0, block
-        self._stream = open_raw(path)
         self._decoder = codecs.getincrementaldecoder("utf-8-sig")()
-        size = path.stat().st_size
-        self._progress = Progress(label or path.name, size // 1_000_000, "MB") if size >= _SHOWN_FROM else None
 
     @property
     def line(self) -> int:
@@ -122,9 +118,7 @@ class _Text:
                 "expected a UTF-8 file: convert it, or fetch it again."
             ) from None
         self._bytes += len(data)
-        if self._progress is not None:
-            position = getattr(self._stream, "raw", self._stream).tell()
-            self._progress.advance(position // 1_000_000 - self._progress.count)
+        self._progress.update()
         return not self.whole
 
     def skip_blanks(self) -> str:
@@ -137,11 +131,6 @@ class _Text:
             if not self.more():
                 return ""
 
-    def close(self, well: bool) -> None:
-        self._stream.close()
-        if self._progress is not None:
-            self._progress.__exit__(None if well else DataError, None, None)
-
 
 def starts_json_array(path: Path | str) -> bool:
     """Whether the first character of a file, packed or not, that is not a blank is ``[``."""
@@ -150,21 +139,15 @@ def starts_json_array(path: Path | str) -> bool:
     return begin.startswith(b"[")
 
 
-def read_json_array(
-    path: Path | str, label: str = "", longest: int = LONGEST, block: int = BLOCK
-) -> Iterator[tuple[int, Any]]:
+def read_json_array(path: Path | str, longest: int = LONGEST, block: int = BLOCK) -> Iterator[tuple[int, Any]]:
     """Number (from 0) and value of each element of the array that a file is, packed with gzip or bzip2 or not.
 
     Raises DataError when the file is not a JSON array, ends within it, has something after it, an element is not JSON or longer
     than ``longest`` characters, or bytes are not UTF-8; the message names the file, the element and its line.
     """
-    text = _Text(Path(path), block, label)
-    well = False
-    try:
-        yield from _elements(text, longest)
-        well = True
-    finally:
-        text.close(well)
+    path = Path(path)
+    with open_raw(path) as stream, MegaBytes(path, stream, path.name) as progress:
+        yield from _elements(_Text(path, stream, progress, block), longest)
 
 
 def _elements(text: _Text, longest: int) -> Iterator[tuple[int, Any]]:
@@ -210,7 +193,7 @@ def _element(text: _Text, number: int, longest: int) -> Any:
             raise _fault(text, number, f"a number of more than {most:,} digits") from None
         # A number at the end of what was read may continue in the next block ("-0" and ".5"): what ends it must be seen.
         behind = end
-        while text.text[behind : behind + 1] in (" ", "\t", "\n", "\r"):
+        while behind < len(text.text) and text.text[behind] in _BLANK:
             behind += 1
         if text.text[behind : behind + 1] not in (",", "]") and text.more():
             continue

@@ -72,7 +72,7 @@ def read_lines(path: Path | str, label: str | None = "", longest: int = LONGEST)
     """
     path = Path(path)
     number, rest = 1, b""
-    with open_raw(path) as stream, _MegaBytes(path, stream, path.name if label == "" else label) as progress:
+    with open_raw(path) as stream, MegaBytes(path, stream, path.name if label == "" else label) as progress:
         while block := stream.read(BLOCK):
             progress.update()
             # Long lines come in many blocks: they are not looked through again with each.
@@ -123,7 +123,7 @@ def _too_long(path: Path, number: int, size: str, longest: int) -> DataError:
     return DataError(f"{path}: line {number}: {size} bytes; expected at most {longest:,}: is this file made of lines?")
 
 
-class _MegaBytes:
+class MegaBytes:
     """Progress in MB of a file on the disk; nothing is shown for a small one."""
 
     def __init__(self, path: Path, stream: BinaryIO, label: str | None) -> None:
@@ -135,10 +135,9 @@ class _MegaBytes:
 
     def update(self) -> None:
         if self._progress is not None:
-            new = self._source.tell() // 1_000_000 - self._progress.count
-            self._progress.advance(new)
+            self._progress.advance(self._source.tell() // 1_000_000 - self._progress.count)
 
-    def __enter__(self) -> _MegaBytes:
+    def __enter__(self) -> MegaBytes:
         return self
 
     def __exit__(self, *raised: Any) -> None:
@@ -146,12 +145,6 @@ class _MegaBytes:
             if raised[0] is None and self._progress.total:
                 self._progress.advance(self._progress.total - self._progress.count)
             self._progress.__exit__(*raised)
-
-
-def _report(path: Path, own: Warnings | None) -> None:
-    """Print what was counted, where the caller does not collect it."""
-    if own is not None and own.counts:
-        print(f"{path}: {own.summary()}", file=sys.stderr)
 
 
 def read_json_lines(
@@ -167,13 +160,13 @@ def read_json_lines(
     text can have; and what :func:`read_lines` raises.
     """
     path = Path(path)
-    own = Warnings() if warnings is None else None
+    found = Warnings() if warnings is None else warnings
     for number, text in read_lines(path, label, longest):
         try:
             record = json.loads(text)
         except (ValueError, RecursionError) as error:
             if not text.strip():
-                (warnings or own or Warnings()).add("blank line", f"{path}, line {number}")
+                found.add("blank line", f"{path}, line {number}")
                 continue
             raise DataError(
                 f"{path}: line {number}: not JSON: {error}; found {_short(text)}; expected one JSON object a line."
@@ -189,15 +182,20 @@ def read_json_lines(
                     f"{path}: line {number}: no key {key!r}; it has {_names(record)}; expected {_names(keys)}."
                 )
         if "\\ud" in text or "\\uD" in text:
-            try:
-                json.dumps(record, ensure_ascii=False).encode()
-            except UnicodeEncodeError as error:
-                raise DataError(
-                    f"{path}: line {number}: \\u{ord(error.object[error.start]):04x} without the other half of its surrogate "
-                    f"pair; expected whole characters."
-                ) from None
+            check_characters(f"{path}: line {number}", json.dumps(record, ensure_ascii=False))
         yield number, record
-    _report(path, own)
+    if warnings is None and found.counts:
+        print(f"{path}: {found.summary()}", file=sys.stderr)
+
+
+def check_characters(where: str, text: str) -> None:
+    """Raise DataError for half of a surrogate pair: JSON can escape it, UTF-8 cannot have it. ``where`` begins the message."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise DataError(
+            f"{where}: \\u{ord(text[error.start]):04x} without the other half of its surrogate pair; expected whole characters."
+        ) from None
 
 
 class Form(NamedTuple):
@@ -227,9 +225,12 @@ def read_columns(
     raises.
     """
     path, (separator, header, quoted) = Path(path), form
-    own = Warnings() if warnings is None else None
+    found = Warnings() if warnings is None else warnings
     lines = read_lines(path, label, longest)
-    records = _quoted(path, lines, separator or "\t", longest) if quoted else _split(lines, separator)
+    if quoted:
+        records = _quoted(path, lines, separator or "\t", longest)
+    else:
+        records = ((number, text.split(separator)) for number, text in lines)
     width = len(columns)
     for number, fields in records:
         if header:
@@ -239,7 +240,7 @@ def read_columns(
             continue
         if len(fields) != width:
             if not any(fields):
-                (warnings or own or Warnings()).add("blank line", f"{path}, line {number}")
+                found.add("blank line", f"{path}, line {number}")
                 continue
             raise DataError(
                 f"{path}: line {number}: {len(fields)} fields; expected {width}, separated by "
@@ -248,12 +249,8 @@ def read_columns(
         yield number, fields
     if header:
         raise DataError(f"{path}: no lines; expected a header {_names(columns)}.")
-    _report(path, own)
-
-
-def _split(lines: Iterator[Line], separator: str | None) -> Iterator[tuple[int, list[str]]]:
-    for number, text in lines:
-        yield number, text.split(separator)
+    if warnings is None and found.counts:
+        print(f"{path}: {found.summary()}", file=sys.stderr)
 
 
 def _quoted(path: Path, lines: Iterator[Line], separator: str, longest: int) -> Iterator[tuple[int, list[str]]]:
@@ -277,5 +274,5 @@ def _names(names: Sequence[str] | dict[str, Any]) -> str:
     return ", ".join(repr(name) for name in names) or "nothing"
 
 
-def _short(text: str, length: int = 80) -> str:
-    return repr(text if len(text) <= length else text[:length] + "…")
+def _short(text: str) -> str:
+    return repr(text if len(text) <= 80 else text[:80] + "…")

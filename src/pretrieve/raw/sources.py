@@ -14,12 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from pretrieve.base.errors import DataError, nearest
-from pretrieve.base.files import sha256_of as sha256_of
 from pretrieve.base.files import unfinished, whole_file
 from pretrieve.base.inside import plain_name
 from pretrieve.base.sizes import stated_limit, too_large
-from pretrieve.raw.checksums import RECORDS as RECORDS
-from pretrieve.raw.checksums import Checksum, Digests, digests_of, locked, read_records, record
+from pretrieve.raw.archives import extract_member
+from pretrieve.raw.checksums import RECORDS, Checksum, Digests, digests_of, locked, read_records, record
 from pretrieve.raw.download import Download
 from pretrieve.raw.mirror import Candidate, candidates, is_in_place
 from pretrieve.raw.readable import check_readable
@@ -52,10 +51,6 @@ class Source:
     def sha256(self) -> str:
         """The sha256, or '' where another checksum or none is known."""
         return self.expected.digest if self.expected.algorithm == "sha256" else ""
-
-    def wanted(self) -> str:
-        """What the file must be, for messages."""
-        return f"expected {self.expected}" + (f" ({self.bytes:,} bytes)" if self.bytes else "")
 
 
 def read_sources(table: Path) -> dict[str, Source]:
@@ -138,10 +133,7 @@ def _check_header(where: str, header: Sequence[str]) -> None:
 
 
 def source_of(sources: Mapping[str, Source], name: str) -> Source:
-    """The source of that name.
-
-    Raises DataError when there is none; it names the nearest.
-    """
+    """The source of that name. Raises DataError when there is none; it names the nearest."""
     if name not in sources:
         raise DataError(f"source {name!r}: not in resources/sources.tsv{nearest(name, sources)}")
     return sources[name]
@@ -192,8 +184,6 @@ def fetch(
         with locked(archive.with_name(f".{archive.name}.lock")):
             if not is_in_place(holder, archive):
                 fetch(holder, archive, mirror, sources, records, download, source.path)
-        from pretrieve.raw.archives import extract_member
-
         unpacked = unfinished(target).with_suffix(".member")
         try:
             extract_member(archive, source.path, unpacked, source.bytes)
@@ -241,9 +231,9 @@ def below(target: Path, file: str) -> Path:
 
 
 def _wanted(source: Source, expected: Checksum) -> str:
-    if source.expected or not expected:
-        return source.wanted()
-    return f"expected, as recorded at first use, {expected}"
+    if expected and not source.expected:
+        return f"expected, as recorded at first use, {expected}"
+    return f"expected {source.expected}" + (f" ({source.bytes:,} bytes)" if source.bytes else "")
 
 
 class _Wrong(Exception):

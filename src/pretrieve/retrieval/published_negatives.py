@@ -21,7 +21,7 @@ import numpy as np
 from pretrieve.base.errors import DataError
 from pretrieve.corpora.tables import read_table
 from pretrieve.retrieval.negatives import Negatives
-from pretrieve.tasks.collection_tables import read_collection
+from pretrieve.tasks.collection_tables import Collection
 
 
 def published_negatives(
@@ -37,7 +37,7 @@ def published_negatives(
     DataError
         when the collection ships no negatives, or none for any of these queries.
     """
-    source = read_collection(collection)
+    source = Collection(collection)
     path = source.directory / "negatives.parquet"
     if not source.has("negatives"):
         raise DataError(

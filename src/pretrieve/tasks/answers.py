@@ -40,7 +40,7 @@ import pyarrow as pa
 import regex
 
 from pretrieve.base.errors import DataError
-from pretrieve.corpora.tables import TableWriter, read_table
+from pretrieve.corpora.tables import TableWriter, read_rows
 
 SCHEMA = pa.schema([("query_id", pa.string()), ("answers", pa.list_(pa.string())), ("regular_expressions", pa.bool_())])
 
@@ -159,10 +159,8 @@ def read_answers(path: Path | str) -> dict[str, Answers]:
     Raises DataError when the file is missing or damaged, a question appears twice or has no answer, or an answer is not text;
     file and question are named.
     """
-    table = read_table(Path(path), list(SCHEMA.names))
     answers: dict[str, Answers] = {}
-    columns = (table[name].to_pylist() for name in SCHEMA.names)
-    for query_id, texts, regular_expressions in zip(*columns, strict=True):
+    for query_id, texts, regular_expressions in read_rows(Path(path), SCHEMA.names):
         _check(path, query_id, texts, query_id in answers)
         if regular_expressions is None:
             raise DataError(f"{path}: question '{query_id}' has no value in regular_expressions; expected a bool.")

@@ -11,7 +11,6 @@ from __future__ import annotations
 import os
 import shutil
 from collections import Counter
-from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -35,13 +34,12 @@ class CollectionWriter:
     """Takes documents, queries and judgements in any order; a context manager. All files of ``directory`` appear when
     the block ends well, and none of them when it does not: what was there before stays.
 
-    directory: to be written. Files of an older collection are replaced.
-    reader, variant: who wrote it, and what was done to the texts ('' for nothing); for ``stats.json``.
-    expected: counts that must be read, before anything is omitted: ``documents``, ``queries``, ``judgements``, ``answers``,
-    ``negatives``, and of one split ``queries.test``, ``judgements.train``, ….
-    licence: of the data; for ``stats.json``.
+    directory: to be written. Files of an older collection are replaced. reader, licence: who wrote it, and that of the data; for
+    ``stats.json``.
 
-    ``warnings`` counts what was omitted; it ends up in ``stats.json`` and its summary on the screen.
+    A reader says in ``variant`` what was done to the texts ('' for nothing), and in ``expected`` what must be read, before
+    anything is omitted: ``documents``, ``queries``, ``judgements``, ``answers``, ``negatives``, and of one split
+    ``queries.test``, ``judgements.train``, …. ``warnings`` counts what was omitted; it ends up in ``stats.json``.
 
     Raises DataError for an id that appears twice, a judgement, answer or negative of an unknown id, a query without text, a
     relevance below zero, two judgements of one pair that differ, documents none of which has a text or a title, or counts
@@ -49,17 +47,10 @@ class CollectionWriter:
     end, such as an unknown id, is raised when the block ends.
     """
 
-    def __init__(
-        self,
-        directory: Path | str,
-        reader: str,
-        variant: str = "",
-        expected: Mapping[str, int] | None = None,
-        licence: str = "",
-    ) -> None:
+    def __init__(self, directory: Path | str, reader: str, licence: str = "") -> None:
         self.directory = Path(directory)
-        self.reader, self.variant, self.licence = reader, variant, licence
-        self.expected = dict(expected or {})
+        self.reader, self.variant, self.licence = reader, "", licence
+        self.expected: dict[str, int] = {}
         self.warnings = Warnings()
         self.counts: Counter[str] = Counter()
         # Beside its place, so that moving the files needs no copying.
@@ -100,10 +91,9 @@ class CollectionWriter:
         titles None: none has a title. What :meth:`add_document` does, without a step in Python for each document.
         """
         self._flush_documents()
-        lines = np.arange(first_line, first_line + len(doc_ids)) if first_line else np.zeros(len(doc_ids), np.int64)
         if titles is None:
             titles = pa.repeat(pa.scalar(""), len(doc_ids))
-        self._write_documents(doc_ids, titles, texts, lines)
+        self._write_documents(doc_ids, titles, texts, _lines(first_line, len(doc_ids)))
 
     def add_query(self, query_id: str, text: str, split: str) -> None:
         """One query; ``split`` is train, dev or test."""
@@ -145,8 +135,7 @@ class CollectionWriter:
         """A block of negatives as string columns (n,), from consecutive lines of the file of :meth:`at`."""
         self._flush("negatives")
         self.counts["negatives"] += len(doc_ids)
-        lines = np.arange(first_line, first_line + len(doc_ids)) if first_line else np.zeros(len(doc_ids), np.int64)
-        self._write_rows("negatives", [query_ids, doc_ids], lines)
+        self._write_rows("negatives", [query_ids, doc_ids], _lines(first_line, len(doc_ids)))
 
     # -------------------------------------------------------------------------------------------------- blocks and checks
 
@@ -312,6 +301,11 @@ class CollectionWriter:
             else:
                 (self.directory / made.name).unlink(missing_ok=True)
         os.replace(self._temporary / "stats.json", self.directory / "stats.json")
+
+
+def _lines(first: int, count: int) -> np.ndarray:
+    """Consecutive lines of a file; 0: not known."""
+    return np.arange(first, first + count) if first else np.zeros(count, np.int64)
 
 
 def _blank(texts: pa.Array) -> np.ndarray:

@@ -15,7 +15,6 @@ be reported as standing twice, and an unknown id could pass for a known one.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -48,15 +47,6 @@ def hash_ids(ids: pa.Array) -> np.ndarray:
         part *= _PRIME
     hashes[order] = sorted_hashes
     return hashes
-
-
-class Repeated(NamedTuple):
-    """Two rows (counted from 0) with one id, and the lines they came from (0: not known)."""
-
-    first_row: int
-    row: int
-    first_line: int
-    line: int
 
 
 class HashedIds:
@@ -93,8 +83,9 @@ class HashedIds:
             self._parts, self._lines = [np.concatenate(self._parts)], [np.concatenate(self._lines)]
         return self._parts[0] if self._parts else np.empty(0, dtype=np.uint64)
 
-    def repeated(self) -> tuple[int, Repeated | None]:
-        """How many ids were there before they were added, and the first of them."""
+    def repeated(self) -> tuple[int, list[tuple[int, int]] | None]:
+        """How many ids were there before they were added; row (from 0) and line of the first of them, where it was before and
+        where it came again."""
         if not self._length:
             return 0, None
         hashes = self._all()
@@ -107,7 +98,7 @@ class HashedIds:
         row = int(order[1:][same].min())
         first = int(np.flatnonzero(hashes == hashes[row])[0])
         lines = self._lines[0]
-        return count, Repeated(first, row, int(lines[first]), int(lines[row]))
+        return count, [(first, int(lines[first])), (row, int(lines[row]))]
 
 
 #: Of references to ids that did not come yet, this many are remembered.
@@ -171,11 +162,11 @@ class CollectionIds:
     def _check_unique(self, id_of: Callable[[int], str]) -> None:
         count, first = self._ids.repeated()
         if first is not None:
-            places = [self._place(*pair) for pair in zip(first[:2], first[2:], strict=True)]
+            before, again = (self._place(*place) for place in first)
             more = f"; {count - 1} more ids stand twice" if count > 1 else ""
-            name = id_of(first.row)
+            name = id_of(first[1][0])
             raise DataError(
-                f"{places[1]}: {self.kind} id {f'{name!r} ' if name else ''}was used before, by {places[0]}; "
+                f"{again}: {self.kind} id {f'{name!r} ' if name else ''}was used before, by {before}; "
                 f"expected every id once{more}."
             )
 

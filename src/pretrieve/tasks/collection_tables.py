@@ -25,7 +25,7 @@ import pyarrow.parquet as pq
 
 from pretrieve.base.disk import room_for
 from pretrieve.base.errors import DataError
-from pretrieve.corpora.tables import read_table
+from pretrieve.corpora.tables import check_table, read_table
 
 SPLITS = ("train", "dev", "test")
 SCHEMAS: dict[str, pa.Schema] = {
@@ -87,6 +87,8 @@ class Collection:
     """Read access to a collection directory.
 
     ``stats`` is the content of ``stats.json``; ``documents`` streams, the tables are read when asked for.
+
+    Raises DataError when a file of it is missing or damaged.
     """
 
     def __init__(self, directory: Path | str) -> None:
@@ -99,16 +101,19 @@ class Collection:
         except ValueError as error:
             raise DataError(f"{path}: not JSON ({error}); read the collection's raw files again.") from None
         for name in ALWAYS:
-            self.table(name, 0)
+            check_table(self._file(name), SCHEMAS[name].names)
+
+    def _file(self, name: str) -> Path:
+        return self.directory / f"{name}.parquet"
 
     @property
     def document_count(self) -> int:
         """Documents in ``collection.parquet``, without the empty ones."""
-        return pq.ParquetFile(self.directory / "collection.parquet").metadata.num_rows
+        return pq.ParquetFile(self._file("collection")).metadata.num_rows
 
     def has(self, name: str) -> bool:
         """Whether the collection has ``answers`` or ``negatives``."""
-        return (self.directory / f"{name}.parquet").is_file()
+        return self._file(name).is_file()
 
     def documents(self, batch_size: int = 4096) -> Iterator[tuple[str, str, str]]:
         """(doc_id, title, text) in file order, in constant memory."""
@@ -118,25 +123,9 @@ class Collection:
     def batches(self, name: str, batch_size: int = 4096, columns: list[str] | None = None) -> Iterator[pa.RecordBatch]:
         """The rows of a table in record batches with the columns of :data:`SCHEMAS`, or some of them."""
         # Not buffered ahead: with large row groups that would be most of the memory.
-        file = pq.ParquetFile(self.directory / f"{name}.parquet", pre_buffer=False)
+        file = pq.ParquetFile(self._file(name), pre_buffer=False)
         yield from file.iter_batches(batch_size=batch_size, columns=columns or SCHEMAS[name].names, use_threads=False)
 
-    def table(self, name: str, rows: int | None = None) -> pa.Table:
-        """A whole table (``queries``, ``qrels``, ``answers``); rows=0: only its columns are checked."""
-        path = self.directory / f"{name}.parquet"
-        if rows == 0 and path.is_file():
-            try:
-                names = pq.read_schema(path).names
-            except (pa.ArrowInvalid, OSError):
-                names = []
-            if set(SCHEMAS[name].names) <= set(names):
-                return SCHEMAS[name].empty_table()
-        return read_table(path, SCHEMAS[name].names)
-
-
-def read_collection(directory: Path | str) -> Collection:
-    """Open a collection directory.
-
-    Raises DataError when a file of it is missing or damaged.
-    """
-    return Collection(directory)
+    def table(self, name: str) -> pa.Table:
+        """A whole table (``queries``, ``qrels``, ``answers``)."""
+        return read_table(self._file(name), SCHEMAS[name].names)

@@ -30,10 +30,19 @@ import pyarrow.compute as pc
 
 from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.tasks.answers import Answers
-from pretrieve.tasks.collection_tables import Collection, read_collection, with_title
-from pretrieve.tasks.splits import VALID_SHARE, SplitRow, all_test, draw_key, make_splits, rounded, shuffled
-from pretrieve.tasks.target import Size, Target
-from pretrieve.tasks.task_rows import Judgement, Query, TaskRows, check_rows, write_rows
+from pretrieve.tasks.collection_tables import Collection, with_title
+from pretrieve.tasks.splits import (
+    VALID_SHARE,
+    Size,
+    SplitRow,
+    Target,
+    all_test,
+    draw_key,
+    make_splits,
+    rounded,
+    shuffled,
+)
+from pretrieve.tasks.task import Judgement, Query, TaskRows, check_rows, write_rows
 from pretrieve.text.token_store import PassageText
 
 TITLES = ("none", "prefix", "separate")
@@ -65,7 +74,7 @@ def build_collection_task(
         raise ConfigError(f"title is {title!r}; expected one of {', '.join(TITLES)}.")
     if not 0 < valid_share < 1:
         raise ConfigError(f"valid_share is {valid_share}; expected a share between 0 and 1.")
-    source = read_collection(collection)
+    source = Collection(collection)
     if title == "prefix" and source.has("answers"):
         raise ConfigError(
             f"{source.directory}: has answers, which are looked for in the text without its title; title 'prefix' would find "

@@ -4,16 +4,70 @@ from __future__ import annotations
 
 import copy
 import json
+from collections.abc import Mapping
+from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from pretrieve.base.errors import DataError
-from pretrieve.corpora.tables import read_table
-from pretrieve.tasks.task_data import TaskData
+from pretrieve.corpora.tables import read_rows, read_table
+from pretrieve.tasks.split_table import SplitTable
 from pretrieve.text.packing import Packed, pack_sentence_in_passage, pack_sentences
 from pretrieve.text.token_store import TokenStore
 from pretrieve.text.windows import PassageWindows
+
+
+class TaskData:
+    """What a retrieval task and a task of examples share when they are read. ``name``, ``item``: what the task, and a row of its
+    splits, are called in messages; ``words``: the token store that says which vocabulary the task was made with; ``_row``: id of
+    a row of the splits → row."""
+
+    name = "task"
+    item: str
+    directory: Path
+    words: TokenStore
+    _row: dict[str, int]
+
+    def _stated(self, *needed: str) -> dict[str, Any]:
+        """``stats.json``, which is written last; DataError where it is not there, damaged, or lacks a key."""
+        try:
+            stats = json.loads((self.directory / "stats.json").read_text(encoding="utf-8"))
+            if lost := [key for key in needed if key not in stats]:
+                raise KeyError(lost[0])
+            return stats
+        except (FileNotFoundError, json.JSONDecodeError, KeyError) as error:
+            raise DataError(
+                f"{self.directory}/stats.json: not a finished {self.name} ({type(error).__name__}). Build it with snakemake."
+            ) from error
+
+    @cached_property
+    def _splits(self) -> SplitTable:
+        return SplitTable(self.directory / "splits.parquet")
+
+    def split(self, size: str, split: str) -> np.ndarray:
+        """Rows (n,) int64 of one split of one training-set size, in file order; the file is read once.
+
+        Raises DataError when the task has no such size, or the splits name an id that the task does not have.
+        """
+        ids = self._splits.ids(size, split)
+        lost = next((name for name in ids if name not in self._row), None)
+        if lost is not None:
+            raise DataError(f"{self._splits.path}: {self.item} {lost!r} is not in the task; rebuild the task.")
+        return np.array([self._row[name] for name in ids], dtype=np.int64)
+
+    def check_vocabulary(self, about: Mapping[str, Any], directory: Path) -> None:
+        """Raise :class:`DataError` unless a model (its ``pretrieve.json``) and this task come from one tokenizer.
+
+        Two vocabularies of one size would fit each other's shapes and give results that are merely bad.
+        """
+        ours = self.words.meta["vocabulary_sha256"]
+        if about.get("vocabulary_sha256") != ours:
+            raise DataError(
+                f"{directory}: was made with vocabulary {str(about.get('vocabulary_sha256'))[:12]}, the task {self.directory} "
+                f"with {ours[:12]}; both must come from one tokenizer. Delete the older of the two and run snakemake again."
+            )
 
 
 class Dataset(TaskData):
@@ -47,8 +101,8 @@ class Dataset(TaskData):
         self._row = self._rows_of(self.query_ids, "queries.parquet: query")
         self.document_row = self._rows_of(self.document_ids, "corpus.parquet: document")
         relevant: list[list[int]] = [[] for _ in self.query_ids]
-        qrels = read_table(self.directory / "qrels.parquet", ["query_id", "doc_id", "relevance"])
-        for query_id, doc_id, relevance in zip(*(column.to_pylist() for column in qrels.columns), strict=True):
+        judged = read_rows(self.directory / "qrels.parquet", ("query_id", "doc_id", "relevance"))
+        for query_id, doc_id, relevance in judged:
             if query_id not in self._row or doc_id not in self.document_row:
                 name, value = ("query", query_id) if query_id not in self._row else ("document", doc_id)
                 raise DataError(
@@ -64,14 +118,6 @@ class Dataset(TaskData):
                 documents.append(self.document_row[doc_id])
         self.positive = np.array([documents[0] if documents else -1 for documents in relevant], dtype=np.int64)
         self.relevant = [np.array(documents, dtype=np.int64) for documents in relevant]
-
-    def _stated(self) -> dict:
-        try:
-            return json.loads((self.directory / "stats.json").read_text(encoding="utf-8"))
-        except (FileNotFoundError, json.JSONDecodeError) as error:
-            raise DataError(
-                f"{self.directory}/stats.json: not a finished task ({type(error).__name__}). Build it with snakemake."
-            ) from error
 
     @property
     def words(self) -> TokenStore:

@@ -1,4 +1,4 @@
-"""How the texts of examples become token sequences: one text, two texts, or what a user has clicked.
+"""How the texts of examples become token sequences: two texts, or what a user has clicked.
 
 Two texts are ``[CLS] a [SEP] b [SEP]`` with b in segment 1. When they are too long, tokens are taken one by one from
 the end of the longer of the two (from b when they are equally long), as BERT's own fine-tuning code does
@@ -17,19 +17,6 @@ import numpy as np
 
 from pretrieve.text.packing import Packed, Part, constant, pack, passage_spans, ragged_arange
 from pretrieve.text.token_store import TokenStore
-
-
-def pack_singles(store: TokenStore, texts: np.ndarray, length: int) -> Packed:
-    """``[CLS] text [SEP]`` for texts (n,) of at most ``length`` tokens in all."""
-    n = len(texts)
-    return pack(
-        [
-            constant(store.special.cls, n),
-            Part(store.tokens, *passage_spans(store, texts)),
-            constant(store.special.sep, n),
-        ],
-        length,
-    )
 
 
 def pair_lengths(first: np.ndarray, second: np.ndarray, room: np.ndarray | int) -> tuple[np.ndarray, np.ndarray]:

@@ -12,8 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from pretrieve.base.errors import ConfigError
-from pretrieve.tasks.splits import VALID_SHARE, SplitRow, rounded, shuffled, validation_count
-from pretrieve.tasks.target import Size
+from pretrieve.tasks.splits import VALID_SHARE, Size, SplitRow, rounded, shuffled, validation_count
 
 PARTS = ("train", "valid", "test", "dev")
 #: Shares of a task that has no split of its own: four fifths train, of which a tenth validates; a tenth each for the
@@ -40,18 +39,15 @@ def parts_of_groups(counts: Mapping[str, int], shares: Mapping[str, float], seed
 
 
 def drawn(ids: Sequence[str], limit: int | None, seed: int) -> set[str]:
-    """At most ``limit`` of the ids, at random; None: all of them.
-
-    Raises ConfigError when the limit is below 1.
-    """
+    """At most ``limit`` of the ids, at random; None: all of them. Raises ConfigError when the limit is below 1."""
     if limit is not None and limit < 1:
         raise ConfigError(f"max-examples is {limit}; expected at least 1.")
     return set(shuffled(ids, seed)[:limit])
 
 
-def hold_out(counts: Mapping[str, int], seed: int, share: float = VALID_SHARE) -> dict[str, str]:
-    """Group of a given training file → ``train`` or ``valid``, which gets about ``share`` of the examples."""
-    return parts_of_groups(counts, {"train": 1 - share, "valid": share}, seed)
+def hold_out(counts: Mapping[str, int], seed: int) -> dict[str, str]:
+    """Group of a given training file → ``train`` or ``valid``, which gets about a tenth of the examples."""
+    return parts_of_groups(counts, {"train": 1 - VALID_SHARE, "valid": VALID_SHARE}, seed)
 
 
 def make_example_splits(

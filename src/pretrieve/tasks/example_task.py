@@ -27,7 +27,6 @@ in the order they come: the same input gives the same bytes.
 from __future__ import annotations
 
 import copy
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -40,12 +39,11 @@ from tokenizers import Tokenizer
 from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.base.files import write_json
 from pretrieve.corpora.tables import TableWriter, read_table
-from pretrieve.tasks.example_packing import pack_histories, pack_pairs, pack_singles
+from pretrieve.tasks.dataset import TaskData
+from pretrieve.tasks.example_packing import pack_histories, pack_pairs
 from pretrieve.tasks.example_splits import PARTS, make_example_splits
-from pretrieve.tasks.splits import SplitRow
-from pretrieve.tasks.target import Target
-from pretrieve.tasks.task_data import TaskData
-from pretrieve.text.packing import Packed
+from pretrieve.tasks.splits import SplitRow, Target
+from pretrieve.text.packing import Packed, pack_spans, passage_spans
 from pretrieve.text.token_store import PassageText, TokenStore, write_token_store
 
 #: Kind → how many texts an example has (least, most; None: any number).
@@ -266,19 +264,13 @@ class ExampleData(TaskData):
     Raises DataError when a file is missing or damaged.
     """
 
-    item = "example"
+    item, name = "example", "example task"
 
     def __init__(self, directory: Path) -> None:
         self.directory = Path(directory)
-        try:
-            stats = json.loads((self.directory / "stats.json").read_text(encoding="utf-8"))
-            self.kind: str = stats["kind"]
-            self.classes: list[str] = stats["class_names"]
-        except (FileNotFoundError, json.JSONDecodeError, KeyError) as error:
-            raise DataError(
-                f"{self.directory}/stats.json: not a finished example task ({type(error).__name__}). "
-                "Build it with snakemake."
-            ) from error
+        stats = self._stated("kind", "class_names")
+        self.kind: str = stats["kind"]
+        self.classes: list[str] = stats["class_names"]
         self.store = TokenStore(self.directory / "texts")
         table = read_table(self.directory / "examples.parquet", SCHEMAS["examples"].names)
         self.example_ids: list[str] = table["example_id"].to_pylist()
@@ -328,7 +320,7 @@ class ExampleData(TaskData):
 
     def pack_texts(self, texts: np.ndarray, length: int) -> Packed:
         """``[CLS] text [SEP]`` for text rows (n,)."""
-        return pack_singles(self.store, texts, length)
+        return pack_spans(self.store, *passage_spans(self.store, texts), length)
 
     def pack_examples(self, rows: np.ndarray, length: int) -> Packed:
         """``[CLS] a [SEP] b [SEP]``, or ``[CLS] a [SEP]`` where there is no b, for examples (n,)."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from pretrieve.base.errors import DataError
-from pretrieve.corpora.tables import read_table
+from pretrieve.corpora.tables import read_rows
 
 
 class SplitTable:
@@ -16,10 +16,8 @@ class SplitTable:
 
     def __init__(self, path: Path) -> None:
         self.path = Path(path)
-        table = read_table(self.path, ["size", "query_id", "split"])
         self._ids: dict[str, dict[str, list[str]]] = {}
-        columns = (table[name].to_pylist() for name in ("size", "query_id", "split"))
-        for size, query_id, split in zip(*columns, strict=True):
+        for size, query_id, split in read_rows(self.path, ("size", "query_id", "split")):
             self._ids.setdefault(size, {}).setdefault(split, []).append(query_id)
 
     @property
@@ -28,10 +26,7 @@ class SplitTable:
         return list(self._ids)
 
     def ids(self, size: str, split: str) -> list[str]:
-        """Ids of one split of a size; [] when it has none.
-
-        Raises DataError when the file has no such size.
-        """
+        """Ids of one split of a size; [] when it has none. Raises DataError when the file has no such size."""
         if size not in self._ids:
             raise DataError(f"{self.path}: no size {size!r}; it has {sorted(self._ids)}.")
         return list(self._ids[size].get(split, ()))

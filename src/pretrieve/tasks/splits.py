@@ -10,9 +10,17 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
 from pretrieve.base.errors import ConfigError
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+#: A share of what may train (below 1), a number of queries or examples (1 and more), or "all".
+Size = float | int | str
 
 #: Share of the training part that is held out for validation (paper ``pretraining_tasks`` §4.1).
 VALID_SHARE = 0.1
@@ -28,6 +36,17 @@ class SplitRow(NamedTuple):
     size: str
     query_id: str
     split: str
+
+
+@dataclass
+class Target:
+    """Where a task goes, and what it is made with, whatever it is made of. out: the directory to write; sizes: training-set size
+    → how much of what may train it has; seed: of all draws."""
+
+    tokenizer: Tokenizer
+    out: Path
+    sizes: Mapping[str, Size]
+    seed: int = 1
 
 
 def draw_key(seed: int, item: str) -> int:
@@ -53,13 +72,14 @@ def make_splits(
     pool_train: Sequence[str],
     pool_test: Sequence[str],
     dev: Sequence[str],
-    sizes: Mapping[str, float | str],
+    sizes: Mapping[str, Size],
     seed: int,
     valid_share: float = VALID_SHARE,
 ) -> list[SplitRow]:
-    """Split the queries once for each training-set size.
+    """Split the queries once for each training-set size: sizes in the given order, in each the queries in the order of
+    ``query_ids``; no row where a query has no part in a size.
 
-    query_ids: all queries of the task; rows come in this order.
+    query_ids: all queries of the task.
     pool_train, pool_test: together the pool. Training questions are drawn from ``pool_train`` only. Of a size that is a
     share, whatever of the pool is not drawn is test (``pretraining_tasks`` §4.1), so a small size is tested on the rest of
     ``pool_train`` too. Sizes that are numbers or ``all`` have one test set (``condenser`` §4): what none of them draws.
@@ -68,11 +88,6 @@ def make_splits(
     (1 or more), or ``all`` that may train.
     seed: decides which questions are drawn.
     valid_share: share of the training part that validates; at least one question.
-
-    Returns
-    -------
-    list of SplitRow
-        Sizes in the given order, then queries in the order of ``query_ids``; no row where a query has no part in a size.
 
     Raises ConfigError when there is no size, or a size is none of these, needs more questions than ``pool_train`` has, or
     leaves fewer than 2 training questions, and ValueError when the three groups overlap or are not, together, exactly
@@ -100,7 +115,7 @@ def make_splits(
     return rows
 
 
-def is_share(wanted: float | str) -> bool:
+def is_share(wanted: Size) -> bool:
     """Whether a size is a share of the questions: tested on all others."""
     return isinstance(wanted, (int, float)) and 0 < wanted < 1
 
@@ -122,7 +137,7 @@ def validation_count(drawn: int, valid_share: float) -> int:
     return max(1, rounded(drawn * valid_share))
 
 
-def _training_part(size: str, wanted: float | str, available: int, pool: int, valid_share: float) -> int:
+def _training_part(size: str, wanted: Size, available: int, pool: int, valid_share: float) -> int:
     """Number of questions in the training part of a size, checked."""
     if wanted == "all":
         wanted = available
@@ -156,7 +171,7 @@ def _training_part(size: str, wanted: float | str, available: int, pool: int, va
     return drawn
 
 
-def parse_sizes(entries: Iterable[str]) -> dict[str, float | str]:
+def parse_sizes(entries: Iterable[str]) -> dict[str, Size]:
     """Training-set sizes from a command line.
 
     >>> parse_sizes(["1pct=0.01", "1k=1000", "full=all"])
@@ -164,7 +179,7 @@ def parse_sizes(entries: Iterable[str]) -> dict[str, float | str]:
 
     Raises ConfigError for an entry that is not NAME=SIZE, or a name that appears twice.
     """
-    sizes: dict[str, float | str] = {}
+    sizes: dict[str, Size] = {}
     for entry in entries:
         name, _, wanted = entry.partition("=")
         try:
@@ -179,11 +194,8 @@ def parse_sizes(entries: Iterable[str]) -> dict[str, float | str]:
     return sizes
 
 
-def all_test(query_ids: Sequence[str], sizes: Mapping[str, float | str]) -> list[SplitRow]:
-    """Splits of a zero-shot task: every query is ``test`` in each size.
-
-    Raises ConfigError when there is no size.
-    """
+def all_test(query_ids: Sequence[str], sizes: Mapping[str, Size]) -> list[SplitRow]:
+    """Splits of a zero-shot task: every query is ``test`` in each size. Raises ConfigError when there is no size."""
     if not sizes:
         raise ConfigError("no training-set size was given; expected at least one, such as 1pct=0.01.")
     return [SplitRow(size, query_id, "test") for size in sizes for query_id in query_ids]

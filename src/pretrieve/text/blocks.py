@@ -24,7 +24,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pretrieve.base.errors import ConfigError
-from pretrieve.text.packing import Packed, Part, constant, pack
+from pretrieve.text.packing import Packed, pack_spans
 from pretrieve.text.token_store import TokenStore
 
 PACKINGS = ("whole", "fill")
@@ -99,11 +99,3 @@ def build_blocks(store: TokenStore, length: int, short: float = 0.0, seed: int =
     starts, lengths, articles = (np.concatenate(column) for column in zip(*found, strict=True))
     order = np.argsort(starts)
     return Blocks(starts[order], lengths[order], articles[order])
-
-
-def pack_spans(store: TokenStore, starts: np.ndarray, lengths: np.ndarray, max_length: int | None = None) -> Packed:
-    """``[CLS] span [SEP]`` for spans of ``store.tokens``, starts and lengths (n,); cut to ``max_length`` tokens in
-    all."""
-    n = len(starts)
-    body = Part(store.tokens, np.asarray(starts), np.asarray(lengths))
-    return pack([constant(store.special.cls, n), body, constant(store.special.sep, n)], max_length)

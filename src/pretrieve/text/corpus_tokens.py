@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
 from tokenizers import Tokenizer
 
-from pretrieve.base.disk import room_for
-from pretrieve.base.files import unfinished
+from pretrieve.base.files import whole_file
 from pretrieve.corpora.tables import read_rows, read_table
 from pretrieve.text.token_store import PassageText, TokenStore, write_token_store
 from pretrieve.text.vocabulary import given_tokenizer, load_tokenizer, train_wordpiece
@@ -27,11 +25,8 @@ def build_vocabulary(corpus: Path, size: int, given: Path | None, out: Path) -> 
             yield from (title for (title,) in read_rows(corpus / "articles.parquet", ["title"]))
 
         tokenizer = train_wordpiece(texts(), size)
-    temporary = unfinished(out)
-    with room_for(out, remove=[temporary]):
-        out.parent.mkdir(parents=True, exist_ok=True)
-        tokenizer.save(str(temporary))
-        os.replace(temporary, out)
+    with whole_file(out) as stream:
+        stream.write(tokenizer.to_str(pretty=True).encode())
     return tokenizer
 
 

@@ -133,9 +133,14 @@ def pack(parts: list[Part], max_length: int | None = None) -> Packed:
 
 def pack_sentences(store: TokenStore, sentences: np.ndarray, max_length: int) -> Packed:
     """``[CLS] sentence [SEP]`` for sentence ids (n,)."""
-    n = len(sentences)
     starts = store.sentence_starts[sentences]
-    body = Part(store.tokens, starts, store.sentence_starts[sentences + 1] - starts)
+    return pack_spans(store, starts, store.sentence_starts[sentences + 1] - starts, max_length)
+
+
+def pack_spans(store: TokenStore, starts: np.ndarray, lengths: np.ndarray, max_length: int | None = None) -> Packed:
+    """``[CLS] span [SEP]`` for spans of ``store.tokens``, starts and lengths (n,); cut to ``max_length`` tokens in all."""
+    n = len(starts)
+    body = Part(store.tokens, np.asarray(starts), np.asarray(lengths))
     return pack([constant(store.special.cls, n), body, constant(store.special.sep, n)], max_length)
 
 
@@ -176,8 +181,7 @@ def pack_passages(
         [cls, Part(store.title_tokens, title_start, title_length), constant(store.special.sep, n, where=titled), *body],
         max_length,
     )
-    before = title_length + 1 + (store.special.cls != NO_TOKEN)
-    return second_segment(packed, np.where(titled, before, np.iinfo(np.int64).max))
+    return second_segment(packed, title_length + 1 + (store.special.cls != NO_TOKEN), titled)
 
 
 def pack_sentence_in_passage(store: TokenStore, sentences: np.ndarray, passages: np.ndarray, max_length: int) -> Packed:
@@ -202,11 +206,11 @@ def pack_sentence_in_passage(store: TokenStore, sentences: np.ndarray, passages:
         ],
         max_length,
     )
-    before = length + 1 + (store.special.cls != NO_TOKEN)
-    return second_segment(packed, np.where(has, before, np.iinfo(np.int64).max))
+    return second_segment(packed, length + 1 + (store.special.cls != NO_TOKEN), has)
 
 
-def second_segment(packed: Packed, first_row: np.ndarray) -> Packed:
-    """Segment 1 from position ``first_row[example]`` on."""
+def second_segment(packed: Packed, first_row: np.ndarray, where: np.ndarray) -> Packed:
+    """Segment 1 from position ``first_row[example]`` on, of the examples ``where`` it is true."""
+    first_row = np.where(where, first_row, np.iinfo(np.int64).max)
     segments = (packed.positions >= np.repeat(first_row[packed.order], packed.lengths)).astype(np.int64)
     return Packed(packed.tokens, segments, packed.lengths, packed.order)

@@ -54,19 +54,11 @@ class SpecialIds:
     mask: int
 
 
-def _wordpiece(vocabulary: dict[str, int]) -> models.WordPiece:
-    return models.WordPiece(vocabulary, unk_token="[UNK]", max_input_chars_per_word=100)
-
-
-def _assemble(model: models.WordPiece) -> Tokenizer:
-    tokenizer = Tokenizer(model)
-    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
+def _bert_tokenizer(vocabulary: dict[str, int], normaliser: normalizers.BertNormalizer) -> Tokenizer:
+    tokenizer = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]", max_input_chars_per_word=100))
+    tokenizer.normalizer = normaliser
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     tokenizer.decoder = decoders.WordPiece()
-    return tokenizer
-
-
-def _with_template(tokenizer: Tokenizer) -> Tokenizer:
     ids = special_ids(tokenizer)
     tokenizer.post_processor = processors.TemplateProcessing(
         single="[CLS] $A [SEP]",
@@ -88,7 +80,7 @@ def train_wordpiece(texts: Iterable[str], size: int, min_frequency: int = 2) -> 
         for word, _ in split.pre_tokenize_str(normalise.normalize_str(chunk)):
             counter[word] += count
     entries = [*SPECIAL_TOKENS, *wordpiece_entries(counter, size - len(SPECIAL_TOKENS), min_frequency)]
-    return _with_template(_assemble(_wordpiece({entry: index for index, entry in enumerate(entries)})))
+    return _bert_tokenizer({entry: index for index, entry in enumerate(entries)}, normalise)
 
 
 def given_tokenizer(path: Path) -> Tokenizer:
@@ -147,12 +139,11 @@ def from_vocab_file(path: Path) -> Tokenizer:
     if missing:
         raise DataError(f"{path}: the special tokens {missing} are missing; expected a BERT vocab.txt.")
     seed = tuple(entries[: len(SEED_ENTRIES)]) == SEED_ENTRIES
-    if seed:
-        vocabulary.setdefault("<mask>", len(vocabulary))
-    tokenizer = _assemble(_wordpiece(vocabulary))
-    if seed:
-        tokenizer.normalizer = normalizers.BertNormalizer(clean_text=False, strip_accents=False, lowercase=True)
-    return _with_template(tokenizer)
+    if not seed:
+        return _bert_tokenizer(vocabulary, normalizers.BertNormalizer(lowercase=True))
+    vocabulary.setdefault("<mask>", len(vocabulary))
+    kept = normalizers.BertNormalizer(clean_text=False, strip_accents=False, lowercase=True)
+    return _bert_tokenizer(vocabulary, kept)
 
 
 def load_tokenizer(path: Path) -> Tokenizer:

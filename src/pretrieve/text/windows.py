@@ -115,4 +115,4 @@ class PassageWindows:
             ],
             self._max_length,
         )
-        return second_segment(packed, np.where(self._fronted[owner], self._first[owner], np.iinfo(np.int64).max))
+        return second_segment(packed, self._first[owner], self._fronted[owner])

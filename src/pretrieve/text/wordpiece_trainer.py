@@ -27,10 +27,6 @@ def _alphabet(words: Mapping[str, int], limit: int) -> set[str]:
     return {character for character, _ in ranked[:limit]}
 
 
-def _join(left: str, right: str) -> str:
-    return left + right.removeprefix(PREFIX)
-
-
 def wordpiece_entries(
     words: Mapping[str, int], size: int, min_frequency: int = 2, max_alphabet: int = MAX_ALPHABET
 ) -> list[str]:
@@ -67,7 +63,7 @@ def wordpiece_entries(
             continue
         if count < min_frequency:
             break
-        merged = _join(*pair)
+        merged = pair[0] + pair[1].removeprefix(PREFIX)
         if merged not in known:
             known.add(merged)
             entries.append(merged)

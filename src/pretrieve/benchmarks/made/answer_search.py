@@ -74,32 +74,21 @@ class AnswerSearch:
                     del needles[begin]
 
     def _search_patterns(self) -> None:
-        whole = _Block(self._block)
-        everything = f"0:{len(self._block)}"
+        joined = Passages({})
         for query_id, accepted in list(self._patterns.items()):
-            if self._found_in(whole, everything, accepted):
+            if self._found_in(joined, 0, len(self._block), accepted):
                 self.found.add(query_id)
                 del self._patterns[query_id]
         self._block = []
 
-    def _found_in(self, texts: _Block, span: str, accepted: Answers) -> bool:
-        """Whether a passage of the span matches: the joined text must, and then one of its halves."""
-        if not contains(texts, span, accepted):
+    def _found_in(self, joined: Passages, start: int, end: int, accepted: Answers) -> bool:
+        """Whether a passage from ``start`` to ``end`` - 1 matches: their joined text must, and then that of one half."""
+        span = f"{start}:{end}"
+        if span not in joined.texts:
+            joined.texts[span] = "\n\n".join(self._block[start:end])
+        if not contains(joined, span, accepted):
             return False
-        start, end = map(int, span.split(":"))
         middle = (start + end) // 2
         return middle == start or any(
-            self._found_in(texts, half, accepted) for half in (f"{start}:{middle}", f"{middle}:{end}")
+            self._found_in(joined, *half, accepted) for half in ((start, middle), (middle, end))
         )
-
-
-class _Block(Passages):
-    """``"3:5"`` is passages 3 and 4 of a block, joined by an empty line."""
-
-    def __init__(self, block: list[str]) -> None:
-        super().__init__({})
-        self._block = block
-
-    def _text(self, doc_id: str) -> str:
-        start, end = map(int, doc_id.split(":"))
-        return "\n\n".join(self._block[start:end])

@@ -6,12 +6,11 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import NamedTuple
 
-import pyarrow.parquet as pq
-
-from pretrieve.corpora.tables import read_table
+from pretrieve.corpora.tables import read_rows
 
 _WORD = re.compile(r"\w+")
 #: Words of a sentence that can be used: shorter ones are headings and remains of lists, longer ones are lists.
@@ -52,10 +51,11 @@ def usable(sentence: str) -> bool:
 
 def _top_level(corpus: Path) -> tuple[list[int], list[int]]:
     """For each section of the corpus: its top-level section's id, and its level."""
-    table = read_table(corpus / "sections.parquet", ["section_id", "article_id", "level"])
-    owner, levels = [], table["level"].to_pylist()
+    owner: list[int] = []
+    levels: list[int] = []
     article, current = -1, -1
-    for section_id, article_id, level in zip(*(table[n].to_pylist() for n in table.column_names), strict=True):
+    for section_id, article_id, level in read_rows(corpus / "sections.parquet", ["section_id", "article_id", "level"]):
+        levels.append(level)
         if article_id != article or level <= TOP_LEVEL:
             article, current = article_id, section_id
         elif levels[current] == 1:
@@ -73,16 +73,8 @@ def articles_of(corpus: Path, sources: tuple[str, ...] = ("page",)) -> Iterator[
     corpus = Path(corpus)
     owner, levels = _top_level(corpus)
     columns = ["passage_id", "section_id", "article_id", "source", "text", "sentence_starts", "sentence_ends"]
-    read_table(
-        corpus / "passages.parquet", columns[:1]
-    )  # says in one line what is wrong with a missing or damaged file
     seen: dict[str, int] = {}
-
-    def rows() -> Iterator[tuple]:
-        for batch in pq.ParquetFile(corpus / "passages.parquet").iter_batches(batch_size=4096, columns=columns):
-            yield from zip(*(batch.column(batch.schema.get_field_index(n)).to_pylist() for n in columns), strict=True)
-
-    for article_id, passages in groupby(rows(), key=lambda row: row[2]):
+    for article_id, passages in groupby(read_rows(corpus / "passages.parquet", columns), key=itemgetter(2)):
         article = Article(article_id)
         for passage_id, section_id, _, source, text, starts, ends in passages:
             if source not in sources:

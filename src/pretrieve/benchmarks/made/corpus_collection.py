@@ -30,26 +30,22 @@ from collections.abc import Iterator, Mapping
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.benchmarks.made.answer_search import AnswerSearch
 from pretrieve.benchmarks.official.open_qa import OpenQuestion, question_files, read_questions
+from pretrieve.corpora.beir_documents import Document
 from pretrieve.corpora.tables import read_rows, read_table
 from pretrieve.raw.raw_text import Warnings
 from pretrieve.tasks.answers import Answers
 from pretrieve.tasks.splits import draw_key
 
+if TYPE_CHECKING:
+    from pretrieve.tasks.collection import CollectionWriter
+
 #: Words of a passage.
 WORDS = 100
-
-
-class SplitPassage(NamedTuple):
-    """A block of an article; ``id`` is ``{article_id}-{number of the block}``, both from 0."""
-
-    id: str
-    title: str
-    text: str
 
 
 def blocks_of_words(text: str, words: int = WORDS) -> list[str]:
@@ -62,9 +58,9 @@ def blocks_of_words(text: str, words: int = WORDS) -> list[str]:
     return [" ".join(found[start : start + words]) for start in range(0, len(found), words)]
 
 
-def split_articles(articles: Path, passages: Path, words: int = WORDS, share: float = 1.0) -> Iterator[SplitPassage]:
+def split_articles(articles: Path, passages: Path, words: int = WORDS, share: float = 1.0) -> Iterator[Document]:
     """The blocks of the articles of ``articles.parquet`` and ``passages.parquet`` (:mod:`pretrieve.corpora.tables`), in corpus
-    order. Memory is one article and the titles.
+    order; ``doc_id`` is ``{article_id}-{number of the block}``, both from 0. Memory is one article and the titles.
 
     ``share``: of the articles that are taken, about; which ones follows from their titles alone.
 
@@ -83,11 +79,7 @@ def split_articles(articles: Path, passages: Path, words: int = WORDS, share: fl
             continue
         texts = [text for _, source, text in paragraphs if source != "lead" or not has_page[article]]
         for number, block in enumerate(blocks_of_words(" ".join(texts), words)):
-            yield SplitPassage(f"{article}-{number}", titles[article], block)
-
-
-if TYPE_CHECKING:
-    from pretrieve.tasks.collection import CollectionWriter
+            yield Document(f"{article}-{number}", titles[article], block)
 
 
 def read_corpus(
@@ -118,7 +110,7 @@ def read_corpus(
     writer.variant = f"blocks of {words} words{part}; questions with an answer in a passage"
     writer.at(files["passages"])
     for passage in split_articles(files["articles"], files["passages"], words, share):
-        writer.add_document(passage.id, passage.title, passage.text)
+        writer.add_document(*passage)
         search.add(passage.text)
     found = search.finish()
     if not found:

@@ -10,13 +10,12 @@ from __future__ import annotations
 import hashlib
 import heapq
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from pretrieve.base.errors import ConfigError, DataError
-from pretrieve.corpora.beir_documents import document_fields
-from pretrieve.raw.raw_text import read_json_lines
+from pretrieve.corpora.beir_documents import read_documents
 from pretrieve.tasks.splits import draw_key
 
 if TYPE_CHECKING:
@@ -34,40 +33,21 @@ UNSPACED = (
 _WORD = re.compile(rf"[{UNSPACED}]{{1,2}}|[^\s{UNSPACED}]+")
 
 
-class Document(NamedTuple):
-    """A document, and the line of the file that it stands in."""
-
-    line: int
-    doc_id: str
-    title: str
-    text: str
-
-
-def documents_of(path: Path, writer: CollectionWriter) -> Iterator[Document]:
-    """The documents of ``corpus.jsonl``; raises as :func:`~pretrieve.raw.raw_text.read_json_lines`."""
-    for line, record in read_json_lines(path, ["_id", "text"], warnings=writer.warnings):
-        yield Document(line, *document_fields(record, path, line, writer.warnings))
-
-
 def draw(
     path: Path, writer: CollectionWriter, usable: Callable[[str], object], what: str, pairs: int, seed: int
 ) -> dict[str, str]:
     """Id → split (train, dev, test) of at most ``pairs`` documents with different texts that are ``usable``, in the order of the
     draw.
 
-    Raises
-    ------
-    ConfigError
-        when ``pairs`` is below 10.
-    DataError
-        when fewer than 10 documents can be drawn; ``what`` says what they must have.
+    Raises ConfigError when ``pairs`` is below 10, and DataError when fewer than 10 documents can be drawn; ``what`` says what
+    they must have.
     """
     if pairs < LEAST_PAIRS:
         raise ConfigError(f"pairs {pairs}: expected {LEAST_PAIRS} or more.")
     texts = DistinctTexts()
     found = (
         (draw_key(seed, document.doc_id), document.doc_id)
-        for document in documents_of(path, writer)
+        for _, document in read_documents(path, writer.warnings)
         if usable(document.text) and texts.is_new(document.text)
     )
     drawn = [doc_id for _, doc_id in heapq.nsmallest(pairs, found)]

@@ -14,26 +14,18 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
-
 from pretrieve.base.errors import ConfigError, DataError
-from pretrieve.corpora.tables import read_table
-from pretrieve.tasks.splits import draw_key, draw_pools, make_splits, shuffled
-from pretrieve.tasks.target import Target
+from pretrieve.corpora.tables import read_rows, read_table
+from pretrieve.tasks.splits import Target, draw_key, draw_pools, make_splits, shuffled
 from pretrieve.tasks.task import Candidate, Judgement, Passage, Query, TaskContents, write_task
 
-_COLUMNS = ["passage_id", "article_id", "source", "text", "sentence_starts", "sentence_ends"]
+_COLUMNS = ("passage_id", "article_id", "source", "text", "sentence_starts", "sentence_ends")
 
 
 def passages_of(corpus: Path, titles: list[str]) -> Iterator[tuple[int, int, str, Passage]]:
     """``(passage_id, article_id, source, passage)`` of every passage of a corpus, in order, in constant memory."""
-    path = corpus / "passages.parquet"
-    read_table(path, ["passage_id"])  # says in one line what is wrong with a missing or damaged file
-    for batch in pq.ParquetFile(path).iter_batches(batch_size=4096, columns=_COLUMNS):
-        columns = (batch.column(batch.schema.get_field_index(name)).to_pylist() for name in _COLUMNS)
-        for passage_id, article_id, source, text, starts, ends in zip(*columns, strict=True):
-            spans = list(zip(starts, ends, strict=True))
-            yield passage_id, article_id, source, Passage(titles[article_id], text, spans)
+    for passage_id, article_id, source, text, starts, ends in read_rows(corpus / "passages.parquet", _COLUMNS):
+        yield passage_id, article_id, source, Passage(titles[article_id], text, list(zip(starts, ends, strict=True)))
 
 
 def unique_descriptions(descriptions: list[str]) -> dict[int, str]:

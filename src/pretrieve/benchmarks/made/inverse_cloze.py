@@ -16,7 +16,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pretrieve.benchmarks.made.corpus_pairs import UNSPACED, documents_of, draw
+from pretrieve.benchmarks.made.corpus_pairs import UNSPACED, draw
+from pretrieve.corpora.beir_documents import read_documents
 from pretrieve.corpora.sentences import sentence_spans
 from pretrieve.tasks.splits import draw_key
 
@@ -49,7 +50,7 @@ def read_inverse_cloze(
     kept = set(train[: round(keep * len(split_of))])
     writer.variant = f"inverse cloze task: {len(split_of)} pairs, the sentence kept in {len(kept)} of them"
     pairs_of: list[tuple[str, str, str]] = []
-    for line, doc_id, title, text in documents_of(path, writer):
+    for line, (doc_id, title, text) in read_documents(path, writer.warnings):
         writer.at(path, line)
         split = split_of.pop(doc_id, None)
         if split is not None:

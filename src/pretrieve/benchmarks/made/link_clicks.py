@@ -22,12 +22,11 @@ from tokenizers import Tokenizer
 
 from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.benchmarks.made.structure_sts import linked_articles
-from pretrieve.corpora.tables import read_table
+from pretrieve.corpora.tables import read_rows, read_table
 from pretrieve.tasks.click_statistics import ClickStatistics
 from pretrieve.tasks.example_splits import SHARES, drawn, parts_of_groups
 from pretrieve.tasks.example_task import Example, ExampleContents
-from pretrieve.tasks.splits import draw_key
-from pretrieve.tasks.target import Target
+from pretrieve.tasks.splits import Target, draw_key
 
 #: Split → part of the statistics; articles are counted once in each (:mod:`pretrieve.tasks.click_statistics`).
 COUNTED = {"train": "train", "valid": "train", "test": "dev"}
@@ -50,13 +49,8 @@ def impressions(path: list[int], first: int, seed: int, user: int) -> list[tuple
 
 def _lead_words(corpus: Path, words: int) -> dict[int, str]:
     """Article → the first words of its lead."""
-    table = read_table(corpus / "passages.parquet", ["article_id", "source", "text"])
-    columns = (table[name].to_pylist() for name in ("article_id", "source", "text"))
-    return {
-        article: " ".join(text.split()[:words])
-        for article, source, text in zip(*columns, strict=True)
-        if source == "lead"
-    }
+    rows = read_rows(corpus / "passages.parquet", ["article_id", "source", "text"])
+    return {article: " ".join(text.split()[:words]) for article, source, text in rows if source == "lead"}
 
 
 def build_link_clicks(

@@ -21,7 +21,7 @@ from pretrieve.benchmarks.official.squad_json import Question, squad_paragraphs
 from pretrieve.corpora.sentences import sentence_of, sentence_spans
 from pretrieve.tasks.example_splits import hold_out
 from pretrieve.tasks.example_task import Example, ExampleContents
-from pretrieve.tasks.target import Target
+from pretrieve.tasks.splits import Target
 
 #: In the order of GLUE's labels.
 CLASSES = ("entailment", "not_entailment")

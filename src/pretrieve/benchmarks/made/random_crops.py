@@ -14,7 +14,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pretrieve.benchmarks.made.corpus_pairs import documents_of, draw, word_spans
+from pretrieve.benchmarks.made.corpus_pairs import draw, word_spans
+from pretrieve.corpora.beir_documents import read_documents
 from pretrieve.tasks.splits import draw_key
 
 if TYPE_CHECKING:
@@ -29,25 +30,16 @@ PIECE, LEAST, MOST = 256, 0.05, 0.5
 def read_random_crops(files: Mapping[str, Path], writer: CollectionWriter, pairs: int = 2000, seed: int = 1) -> None:
     """Write the collection.
 
-    Parameters
-    ----------
-    files:
-        ``corpus``: ``corpus.jsonl``.
-    pairs:
-        at most this many pairs are drawn, one from a document; a tenth of them is dev, a tenth test.
-    seed:
-        decides documents, crops and splits.
+    files: ``corpus``: ``corpus.jsonl``; pairs: at most this many pairs are drawn, one from a document; a tenth of them is dev, a
+    tenth test; seed: decides documents, crops and splits.
 
-    Raises
-    ------
-    ConfigError, DataError
-        what :func:`~pretrieve.benchmarks.made.corpus_pairs.draw` raises; a document needs 4 words.
+    Raises what :func:`~pretrieve.benchmarks.made.corpus_pairs.draw` raises; a document needs 4 words.
     """
     path = files["corpus"]
     split_of = draw(path, writer, has_crops, f"{SHORTEST} words", pairs, seed)
     writer.variant = f"random crops: {len(split_of)} pairs, every document a crop of itself"
     queries: list[tuple[str, str, str]] = []
-    for line, doc_id, title, text in documents_of(path, writer):
+    for line, (doc_id, title, text) in read_documents(path, writer.warnings):
         writer.at(path, line)
         if has_crops(text):
             spans = word_spans(text)

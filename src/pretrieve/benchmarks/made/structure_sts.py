@@ -26,11 +26,10 @@ from typing import Any
 from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.benchmarks.made.corpus_articles import Article, Sentence, articles_of
 from pretrieve.benchmarks.made.section_triplets import pick
-from pretrieve.corpora.tables import read_table
+from pretrieve.corpora.tables import read_rows, read_table
 from pretrieve.tasks.example_splits import SHARES, parts_of_groups
 from pretrieve.tasks.example_task import Example, ExampleContents
-from pretrieve.tasks.splits import draw_key
-from pretrieve.tasks.target import Target
+from pretrieve.tasks.splits import Target, draw_key
 
 GRADES = (0, 1, 2, 3, 4, 5)
 Pair = tuple[Sentence, Sentence]
@@ -46,9 +45,8 @@ def grade(first: Sentence, second: Sentence) -> int:
 def linked_articles(corpus: Path) -> dict[int, list[int]]:
     """Article → the other articles of the corpus that it links to, each once, in the order of its text."""
     home = read_table(Path(corpus) / "passages.parquet", ["article_id"])["article_id"].to_pylist()
-    links = read_table(Path(corpus) / "links.parquet", ["passage_id", "article_id"])
     found: dict[int, dict[int, None]] = {}
-    for passage, target in zip(links["passage_id"].to_pylist(), links["article_id"].to_pylist(), strict=True):
+    for passage, target in read_rows(Path(corpus) / "links.parquet", ["passage_id", "article_id"]):
         if target >= 0 and target != home[passage]:
             found.setdefault(home[passage], {})[target] = None
     return {article: list(targets) for article, targets in found.items()}

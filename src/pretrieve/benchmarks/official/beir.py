@@ -16,17 +16,18 @@ the twelve (:func:`pretrieve.evaluation.conventions.mean_of_means`).
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from pretrieve.base.errors import ConfigError, DataError
+from pretrieve.base.inside import refuse_outside
 from pretrieve.benchmarks.official.beir_sets import SETS
-from pretrieve.corpora.beir_documents import document_fields, id_of, text_of
-from pretrieve.raw.raw_text import read_json_lines
+from pretrieve.corpora.beir_documents import id_of, read_documents, text_of
+from pretrieve.raw.raw_text import Warnings, read_json_lines
 from pretrieve.tasks.collection import CollectionWriter
-from pretrieve.tasks.qrels_lines import add_judgements, splits_of_queries
+from pretrieve.tasks.collection_tables import SPLITS
+from pretrieve.tasks.qrels_lines import add_judgements, read_qrels, splits_of_queries
 from pretrieve.tasks.splits import rounded, shuffled
-
-QRELS = ("train", "dev", "test")
 
 
 def beir_files(directory: Path) -> dict[str, Path]:
@@ -35,10 +36,7 @@ def beir_files(directory: Path) -> dict[str, Path]:
 
     ``corpus`` and ``queries`` may be packed as ``.gz`` or ``.bz2``.
 
-    Raises
-    ------
-    DataError
-        when a required one is missing or there twice, or there is no judgement at all.
+    Raises DataError when a required one is missing or there twice, or there is no judgement at all.
     """
     directory = Path(directory)
     files = {}
@@ -49,10 +47,10 @@ def beir_files(directory: Path) -> dict[str, Path]:
                 f"{directory / name}.jsonl: no such file (nor with .gz, .bz2); expected a directory in BEIR's layout."
             )
         files[name] = found
-    for split in QRELS:
+    for split in SPLITS:
         if (directory / "qrels" / f"{split}.tsv").is_file():
             files[split] = directory / "qrels" / f"{split}.tsv"
-    if not set(QRELS) & set(files):
+    if not set(SPLITS) & set(files):
         raise DataError(f"{directory}/qrels: no train.tsv, dev.tsv or test.tsv; expected at least one.")
     return files
 
@@ -76,25 +74,15 @@ def read_beir(
 ) -> None:
     """Read a set in BEIR's layout.
 
-    Parameters
-    ----------
-    files:
-        ``corpus``, ``queries``, and the judgements ``train``, ``dev``, ``test``: at least one of the three.
-    name:
-        a BEIR set, such as ``scifact`` or ``cqadupstack/android``: its counts must come out. '': any data.
-    below_zero:
-        ``error``, or ``leave-out`` where a relevance below zero means "not judged".
-    test_share:
-        share of the train queries that test instead, drawn by their ids; for data without test and dev queries.
+    files: ``corpus``, ``queries``, and the judgements ``train``, ``dev``, ``test``: at least one of the three; name: a BEIR set,
+    such as ``scifact`` or ``cqadupstack/android``: its counts must come out, '': any data; below_zero: ``error``, or
+    ``leave-out`` where a relevance below zero means "not judged"; test_share: share of the train queries that test instead, drawn
+    by their ids; for data without test and dev queries.
 
-    Raises
-    ------
-    ConfigError
-        when there are no judgements, or a share beside test or dev queries.
-    DataError
-        when a file is damaged or not in the layout.
+    Raises ConfigError when there are no judgements, or a share beside test or dev queries, and DataError when a file is damaged
+    or not in the layout.
     """
-    qrels = {split: files[split] for split in QRELS if split in files}
+    qrels = {split: files[split] for split in SPLITS if split in files}
     if not qrels:
         raise ConfigError("reader 'beir' has no judgements: give at least one of the files train, dev and test.")
     if test_share and set(qrels) != {"train"}:
@@ -106,9 +94,9 @@ def read_beir(
     if test_share:
         split_of |= dict.fromkeys(shuffled(split_of, 1)[: rounded(test_share * len(split_of))], "test")
     path = files["corpus"]
-    for line, record in read_json_lines(path, ["_id", "text"], warnings=writer.warnings):
+    for line, document in read_documents(path, writer.warnings):
         writer.at(path, line)
-        writer.add_document(*document_fields(record, path, line, writer.warnings))
+        writer.add_document(*document)
     path = files["queries"]
     for line, record in read_json_lines(path, ["_id", "text"], warnings=writer.warnings):
         writer.at(path, line)
@@ -121,3 +109,50 @@ def read_beir(
         else:
             writer.warnings.add("query that is not judged, left out", f"{path}: line {line}: {query_id!r}")
     add_judgements(writer, qrels, "beir", split_of, below_zero, moved=bool(test_share))
+
+
+@dataclass(frozen=True)
+class BeirTest:
+    """The test questions of a folder, in memory: for evaluating a model that is there already.
+
+    documents: id → (title, text); queries: id → text; qrels: query → document → grade above 0; split: test or dev.
+    """
+
+    name: str
+    split: str
+    documents: dict[str, tuple[str, str]]
+    queries: dict[str, str]
+    qrels: dict[str, dict[str, int]]
+
+
+def read_beir_test(folder: Path) -> BeirTest:
+    """Read the test split of a folder, or dev where there is no test. As in a collection, documents without a text and a title
+    are omitted, and so are queries without a text or without a relevant document.
+
+    Raises DataError when a file is missing, damaged or a link out of the folder, a judgement is of an unknown document, or
+    there is nothing to test with.
+    """
+    folder = Path(folder)
+    files = beir_files(folder)
+    refuse_outside(files.values(), folder)
+    split = "test" if "test" in files else "dev"
+    if split not in files:
+        raise DataError(f"{folder}/qrels: has no test.tsv and no dev.tsv; expected one of them to test with.")
+    warnings, documents, texts = Warnings(), dict[str, tuple[str, str]](), dict[str, str]()
+    for _, (doc_id, title, text) in read_documents(files["corpus"], warnings, label=None):
+        documents[doc_id] = (title, text)
+    for line, record in read_json_lines(files["queries"], ("_id", "text"), label=None, warnings=warnings):
+        text = text_of(record, "text", files["queries"], line)
+        if text.strip():
+            texts[id_of(record, files["queries"], line, warnings)] = text
+    empty = {doc_id for doc_id, fields in documents.items() if not any(map(str.strip, fields))}
+    qrels: dict[str, dict[str, int]] = {}
+    for line, query_id, doc_id, grade in read_qrels(files[split], "beir", warnings, label=None):
+        if grade > 0 and query_id in texts and doc_id not in documents:
+            raise DataError(f"{files[split]}: line {line}: {doc_id!r} is not a document of {files['corpus']}.")
+        if grade > 0 and query_id in texts and doc_id not in empty:
+            qrels.setdefault(query_id, {})[doc_id] = grade
+    if not qrels:
+        raise DataError(f"{files[split]}: no query of it has a text and a relevant document; expected one or more.")
+    documents = {doc_id: fields for doc_id, fields in documents.items() if doc_id not in empty}
+    return BeirTest(folder.resolve().name, split, documents, {query_id: texts[query_id] for query_id in qrels}, qrels)

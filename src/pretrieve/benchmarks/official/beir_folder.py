@@ -10,19 +10,18 @@ read as a whole; of larger ones the first documents decide what can be trained, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 from pretrieve.base.errors import DataError
 from pretrieve.benchmarks.made.corpus_pairs import LEAST_PAIRS, DistinctTexts
 from pretrieve.benchmarks.made.inverse_cloze import queries_of
 from pretrieve.benchmarks.made.random_crops import has_crops
 from pretrieve.benchmarks.official.beir import packed_file
-from pretrieve.corpora.beir_documents import document_fields, id_of, sections_of, text_of
+from pretrieve.corpora.beir_documents import id_of, read_documents, sections_of, text_of
 from pretrieve.corpora.language import language_of
 from pretrieve.corpora.sentences import sentence_spans
 from pretrieve.raw.raw_text import Warnings, read_json_lines, read_lines
@@ -73,12 +72,9 @@ def look_at(directory: Path, corpus: Path | None = None, language: str = "auto")
 
     ``corpus``: the documents, where they are not in the folder. ``language``: ``auto`` to tell it from the texts.
 
-    Raises
-    ------
-    DataError
-        for a folder or file that is missing, a file that is there packed and unpacked, a line that is not in the layout, an id
-        that appears twice, a judgement of an unknown id or below zero, two that differ, documents that all lack a text, or test
-        queries that all have no text, or no relevant document with a text; and for what may not be read.
+    Raises DataError for a folder or file that is missing, a file that is there packed and unpacked, a line that is not in the
+    layout, an id that appears twice, a judgement of an unknown id or below zero, two that differ, documents that all lack a
+    text, or test queries that all have no text, or no relevant document with a text; and for what may not be read.
     """
     try:
         return _look_at(directory, corpus, language)
@@ -169,11 +165,6 @@ def _judgements(directory: Path, notes: list[str]) -> dict[str, Path]:
     return found
 
 
-def _lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Objects with their lines; without progress, for this is done before anything begins. The jobs count what is odd."""
-    return read_json_lines(path, ("_id", "text"), label=None, warnings=Warnings())
-
-
 class _Ids(dict[str, int]):
     """Id → line of a file. Raises DataError for one that appears twice."""
 
@@ -215,8 +206,8 @@ def _look_at_documents(path: Path, whole: bool) -> _Documents:
     found, texts = _Documents(_Ids("document", path)), DistinctTexts()
     looked = sections = sentences = 0
     has_text = False
-    for line, record in _lines(path) if whole else islice(_lines(path), SAMPLE):
-        doc_id, title, text = document_fields(record, path, line, Warnings())
+    # Without progress, for this is done before anything begins. The jobs count what is odd.
+    for line, (doc_id, title, text) in islice(read_documents(path, Warnings(), label=None), None if whole else SAMPLE):
         found.ids.take(doc_id, line)
         if not text.strip():
             found.empty.update([] if title.strip() else [doc_id])
@@ -250,7 +241,7 @@ def _check_queries(documents: _Documents, path: Path, qrels: dict[str, Path], no
     """Compare queries and judgements with each other and with the documents, and see what is left of each split: one of which
     nothing is left is taken out of ``qrels``, and noted, unless it tests. Returns the usable queries of the last split."""
     ids, faults, empty = _Ids("query", path), dict[str, DataError](), set[str]()
-    for line, record in _lines(path):
+    for line, record in read_json_lines(path, ("_id", "text"), label=None, warnings=Warnings()):
         name = id_of(record, path, line, Warnings())
         ids.take(name, line)
         try:

@@ -3,7 +3,7 @@
 =========  ======================================================================================================
 passages   ``psgs_w100.tsv``; without it the documents are the passages of the
            training files themselves, which is a much smaller collection of another name
-train      ``biencoder-*-train.json`` (:mod:`pretrieve.benchmarks.official.dpr_training`): judged passages and negatives
+train      a training file: judged passages and negatives
 dev, test  the same, or questions with answers (:mod:`pretrieve.benchmarks.official.open_qa`), told apart by their first character
 =========  ======================================================================================================
 
@@ -19,6 +19,22 @@ every text: nothing would tell.
 After unquoting, the official loader also takes all quotes off both ends of the text (facebookresearch/DPR@a31212d,
 ``dpr/data/retriever_data.py``, ``CsvCtxSrc``), so that a passage that begins with a quotation loses the opening quote.
 That text is what DPR embeds and searches; ``strip_quotes=False`` keeps the text as the file has it.
+
+**Training files**, ``biencoder-{nq,trivia,squad1,webquestions,curatedtrec}-{train,dev}.json``, are one JSON array, packed 0.2 to
+2 GB (https://github.com/facebookresearch/DPR, "Retriever input data format"), of objects with ``question``, ``answers`` and three
+lists of passages with ``title``, ``text`` and the id in ``psgs_w100.tsv``, called ``passage_id`` (Natural Questions) or
+``psg_id`` (TriviaQA, SQuAD):
+
+``positive_ctxs``
+    the first is the gold passage, or the best hit of BM25 that contains the answer where there is no gold; the others
+    contain an answer and may not answer the question (facebookresearch/DPR#118). The official training takes the first.
+``hard_negative_ctxs``
+    hits of BM25 without an answer; in ``biencoder-nq-adv-hn-train.json`` hits of DPR itself.
+``negative_ctxs``
+    random passages; the official training leaves them unused by default (facebookresearch/DPR#91).
+
+Questions without a positive are omitted, as there. The file of Natural Questions has 6,515 of the 8,757 development
+questions, because the gold paragraph of the others was not found in the passages (facebookresearch/DPR#157).
 """
 
 from __future__ import annotations
@@ -26,23 +42,28 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
+from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pretrieve.base.errors import DataError
-from pretrieve.benchmarks.official.dpr_training import TrainingPassage, TrainingQuestion, read_training
 from pretrieve.benchmarks.official.open_qa import add_questions, question_files
-from pretrieve.raw.json_file import starts_json_array
-from pretrieve.raw.raw_text import Form, Warnings, read_columns
+from pretrieve.raw.json_file import read_json_array, starts_json_array
+from pretrieve.raw.raw_text import Form, Warnings, check_characters, read_columns
 from pretrieve.tasks.answers import normalise_question
+
+if TYPE_CHECKING:
+    from pretrieve.tasks.collection import CollectionWriter
 
 #: Passages of the whole file (Karpukhin et al. 2020, §4.1).
 OFFICIAL_COUNT = 21_015_324
 COLUMNS = ("id", "text", "title")
+#: What the id of a passage is called in training files.
+_ID_KEYS = ("passage_id", "psg_id")
 
 
-class WikipediaPassage(NamedTuple):
-    """A block of 100 words of an article."""
+class DprPassage(NamedTuple):
+    """A block of 100 words of an article; ``id`` is '' where a training file has none."""
 
     id: str
     title: str
@@ -51,7 +72,7 @@ class WikipediaPassage(NamedTuple):
 
 def read_passages(
     path: Path | str, strip_quotes: bool = True, warnings: Warnings | None = None
-) -> Iterator[tuple[int, WikipediaPassage]]:
+) -> Iterator[tuple[int, DprPassage]]:
     """Line number and content of the passages of ``psgs_w100.tsv`` (packed or not) or a file in its format, streaming.
 
     Raises DataError for another header, another number of fields, quotes that do not fit, an id that is blank, and what
@@ -62,11 +83,68 @@ def read_passages(
     ):
         if not passage_id.strip():
             raise DataError(f"{path}: line {number}: id {passage_id!r}; expected the number of a passage.")
-        yield number, WikipediaPassage(passage_id, title, text.strip('"') if strip_quotes else text)
+        yield number, DprPassage(passage_id, title, text.strip('"') if strip_quotes else text)
 
 
-if TYPE_CHECKING:
-    from pretrieve.tasks.collection import CollectionWriter
+class TrainingQuestion(NamedTuple):
+    """A training question: ``positives`` with the gold one first, ``hard`` and ``random`` negatives in file order."""
+
+    text: str
+    answers: list[str]
+    positives: list[DprPassage]
+    hard: list[DprPassage]
+    random: list[DprPassage]
+
+
+def read_training(path: Path | str, warnings: Warnings | None = None) -> Iterator[tuple[int, TrainingQuestion]]:
+    """Number in the file (from 0) and content of each training question that has a positive, streaming.
+
+    Raises DataError for an element without a question or with invalid passages, and what
+    :func:`pretrieve.raw.json_file.read_json_array` raises; file and element are named.
+    """
+    warnings = Warnings() if warnings is None else warnings
+    for number, record in read_json_array(path):
+        where = f"{path}: element {number}"
+        if (
+            not isinstance(record, dict)
+            or not isinstance(record.get("question"), str)
+            or not record["question"].strip()
+        ):
+            raise DataError(f"{where}: found {str(record)[:80]!r}; expected an object with a 'question'.")
+        answers = record.get("answers", [])
+        if not isinstance(answers, list) or not all(isinstance(answer, str) for answer in answers):
+            raise DataError(f"{where}: answers {str(answers)[:80]!r}; expected a list of texts.")
+        question = TrainingQuestion(
+            record["question"].strip(),
+            list(dict.fromkeys(answer for answer in answers if answer.strip())),
+            _passages(where, record, "positive_ctxs"),
+            _passages(where, record, "hard_negative_ctxs"),
+            _passages(where, record, "negative_ctxs"),
+        )
+        passages = [*question.positives, *question.hard, *question.random]
+        check_characters(where, "".join([question.text, *question.answers, *chain.from_iterable(passages)]))
+        if question.positives:
+            yield number, question
+        else:
+            warnings.add("training question without a positive passage", where)
+
+
+def _passages(where: str, record: dict[str, Any], key: str) -> list[DprPassage]:
+    entries = record.get(key, [])
+    if key == "positive_ctxs" and key not in record:
+        raise DataError(f"{where}: no key 'positive_ctxs'; it has {', '.join(map(repr, record))}.")
+    if not isinstance(entries, list):
+        raise DataError(f"{where}: {key} is {str(entries)[:80]!r}; expected a list of passages.")
+    passages = []
+    for place, entry in enumerate(entries):
+        if not isinstance(entry, dict) or not isinstance(entry.get("text"), str):
+            raise DataError(
+                f"{where}: {key}, number {place}: found {str(entry)[:80]!r}; expected an object with a 'text'."
+            )
+        passage_id = next((str(entry[name]) for name in _ID_KEYS if entry.get(name) is not None), "")
+        passages.append(DprPassage(passage_id.strip(), str(entry.get("title") or ""), entry["text"]))
+    return passages
+
 
 #: What the texts are, by whether psgs_w100.tsv is there and whether quotes are stripped.
 VARIANTS = {
@@ -124,13 +202,13 @@ class _Training:
     documents: bool
     regular_expressions: bool
 
-    def chosen(self, question: TrainingQuestion) -> list[TrainingPassage]:
+    def chosen(self, question: TrainingQuestion) -> list[DprPassage]:
         """The negatives that are kept."""
         if self.negatives == "none":
             return []
         return question.hard if self.negatives == "hard" else [*question.hard, *question.random]
 
-    def document_id(self, passage: TrainingPassage) -> str:
+    def document_id(self, passage: DprPassage) -> str:
         """The passage's id; where the passages are the documents, one without an id is named by its content."""
         if passage.id or not self.documents:
             return passage.id
@@ -166,7 +244,7 @@ class _Training:
             if question.answers:
                 self.writer.add_answers(query_id, question.answers, self.regular_expressions)
 
-    def _ids(self, passages: list[TrainingPassage], where: str) -> dict[str, None]:
+    def _ids(self, passages: list[DprPassage], where: str) -> dict[str, None]:
         """The document ids of passages, each once, in order; a passage without one is counted and omitted."""
         found: dict[str, None] = {}
         for passage in passages:

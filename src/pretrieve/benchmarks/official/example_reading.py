@@ -23,8 +23,7 @@ from pretrieve.base.errors import DataError
 from pretrieve.raw.raw_text import Form, Warnings, read_columns, read_lines
 from pretrieve.tasks.example_splits import make_example_splits
 from pretrieve.tasks.example_task import Example, ExampleTask, Text, write_example_task
-from pretrieve.tasks.splits import draw_key
-from pretrieve.tasks.target import Target
+from pretrieve.tasks.splits import Target, draw_key
 
 #: Kind of the warning for a record with a blank text.
 BLANK = "example left out, a text of it is blank"
@@ -103,19 +102,18 @@ def read_named(
     path: Path,
     names: Sequence[str],
     warnings: Warnings,
-    header: Sequence[str] | None = None,
+    header: Sequence[str],
     separator: str = "\t",
     quoted: bool = False,
     skip_broken: bool = False,
 ) -> Iterator[tuple[int, list[str]]]:
-    """Line number and the columns ``names`` of every record; the file's first line names its columns.
+    """Line number and the columns ``names`` of every record; the file's first line, ``header``, names its columns.
 
-    header: the first line's fields, if the caller has them. skip_broken: records with fewer fields than the header are
+    skip_broken: records with fewer fields than the header are
     omitted and counted; else they end the reading.
 
     Raises DataError when a column is missing or appears twice; and what :func:`pretrieve.raw.raw_text.read_columns` raises.
     """
-    header = list(header or header_of(path))
     for name in names:
         if header.count(name) != 1:
             raise DataError(
@@ -145,10 +143,7 @@ def _longer(path: Path, width: int, warnings: Warnings) -> Iterator[tuple[int, l
 
 
 def class_of(path: Path, line: int, label: str, labels: Sequence[str]) -> float:
-    """The number of a label.
-
-    Raises DataError for a label that is not one of ``labels``.
-    """
+    """The number of a label. Raises DataError for a label that is not one of ``labels``."""
     if label not in labels:
         raise DataError(f"{path}: line {line}: label {label!r}; expected one of {', '.join(map(repr, labels))}.")
     return float(labels.index(label))

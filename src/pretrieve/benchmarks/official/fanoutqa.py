@@ -18,12 +18,11 @@ from typing import Any, NamedTuple
 
 from pretrieve.base.errors import DataError
 from pretrieve.benchmarks.made.descriptions import passages_of
-from pretrieve.corpora.tables import read_table
+from pretrieve.corpora.tables import read_rows, read_table
 from pretrieve.corpora.wikitext import normalise_title
 from pretrieve.raw.json_file import read_json
-from pretrieve.tasks.splits import all_test
-from pretrieve.tasks.target import Target
-from pretrieve.tasks.task import Candidate, Judgement, Query, TaskContents, write_task
+from pretrieve.tasks.splits import Target, all_test
+from pretrieve.tasks.task import Candidate, Judgement, TaskContents, write_task
 
 
 class PageQuestion(NamedTuple):
@@ -78,14 +77,11 @@ def _questions(path: Path, where: str, entry: Any) -> Iterator[PageQuestion]:
 
 def _first_passages(corpus: Path, titles: list[str], contents: TaskContents) -> dict[int, str]:
     """Add one candidate for each article, its lead or else the first passage of its first section; article → doc id."""
-    sections = read_table(corpus / "sections.parquet", ["section_id", "article_id"])
-    passages = read_table(corpus / "passages.parquet", ["passage_id", "section_id", "article_id"])
     first_section: dict[int, int] = {}
-    for section, article in zip(*(sections[name].to_pylist() for name in ("section_id", "article_id")), strict=True):
+    for section, article in read_rows(corpus / "sections.parquet", ["section_id", "article_id"]):
         first_section.setdefault(article, section)
-    columns = (passages[name].to_pylist() for name in ("passage_id", "section_id", "article_id"))
     wanted: dict[int, int] = {}  # a lead stands first in the first section, so one rule serves both
-    for passage, section, article in zip(*columns, strict=True):
+    for passage, section, article in read_rows(corpus / "passages.parquet", ["passage_id", "section_id", "article_id"]):
         if section == first_section[article]:
             wanted.setdefault(article, passage)
     doc_of: dict[int, str] = {}
@@ -111,17 +107,14 @@ def build_fanoutqa(questions: Path, corpus: Path, target: Target) -> dict[str, A
     article_of = {title: article for article, title in enumerate(titles) if article in doc_of}
     for title, article in list(article_of.items()):
         article_of.setdefault(normalise_title(title), article)
-    query_of: dict[str, str] = {}
     judged: dict[Judgement, None] = {}
     for question in read_fanoutqa(questions):
         named = (article_of.get(title, article_of.get(normalise_title(title))) for title in question.titles)
         found = [article for article in named if article is not None]
         if not found:
             continue
-        if question.text not in query_of:
-            query_of[question.text] = question.id
-            contents.queries.append(Query(question.id, question.text))
-        judged |= dict.fromkeys(Judgement(query_of[question.text], doc_of[article]) for article in found)
+        query_id = contents.add_question(question.id, question.text)
+        judged |= dict.fromkeys(Judgement(query_id, doc_of[article]) for article in found)
     if not judged:
         raise DataError(f"{questions}: none of the pages it names is among the {len(titles)} articles of {corpus}.")
     contents.judgements = list(judged)

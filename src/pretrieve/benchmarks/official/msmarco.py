@@ -36,9 +36,9 @@ from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.raw.column_blocks import read_column_blocks
 from pretrieve.raw.raw_text import read_columns
 from pretrieve.tasks.collection import CollectionWriter
+from pretrieve.tasks.collection_tables import SPLITS
 from pretrieve.tasks.qrels_lines import add_judgements, splits_of_queries
 
-SPLITS = ("train", "dev", "test")
 #: (judged queries, judgements) of each file that the publishers ship for a split.
 PASSAGE_COUNTS = {
     "train": [(502_939, 532_761)],

@@ -26,9 +26,8 @@ from typing import Any, NamedTuple
 from pretrieve.base.errors import DataError
 from pretrieve.raw.raw_text import Warnings, read_json_lines
 from pretrieve.tasks.answers import Answers
-from pretrieve.tasks.splits import all_test, draw_pools, make_splits
-from pretrieve.tasks.target import Target
-from pretrieve.tasks.task import Candidate, Judgement, Passage, Query, TaskContents, write_task
+from pretrieve.tasks.splits import Target, all_test, draw_pools, make_splits
+from pretrieve.tasks.task import Candidate, Judgement, Passage, TaskContents, write_task
 
 #: Kind of the warning for a question without words: all of them would be one query, with the answers of each.
 BLANK = "blank question left out"
@@ -159,7 +158,6 @@ def build_multireqa(
     for candidate in read_candidates(candidates):
         of_question.setdefault(candidate.questions[0], []).append(candidate)
     contents = TaskContents()
-    query_of: dict[str, str] = {}
     judged: dict[Judgement, None] = {}
     answers: dict[str, dict[str, None]] = {}
     for line, context, questions in read_mrqa(texts):
@@ -178,10 +176,7 @@ def build_multireqa(
             if not gold:
                 warnings.add("question whose answer begins in no candidate", f"{where}, question '{question.id}'")
                 continue
-            if question.text not in query_of:
-                query_of[question.text] = question.id
-                contents.queries.append(Query(question.id, question.text))
-            query_id = query_of[question.text]
+            query_id = contents.add_question(question.id, question.text)
             judged |= dict.fromkeys(Judgement(query_id, doc_id) for doc_id in gold)
             answers.setdefault(query_id, {}).update(dict.fromkeys(question.answers))
     if of_question:

@@ -35,7 +35,7 @@ from pretrieve.base.errors import DataError
 from pretrieve.benchmarks.official.squad_json import Answer, Paragraph, Question
 from pretrieve.benchmarks.official.squad_reqa import DRAWN, Source, build_reqa
 from pretrieve.raw.raw_text import Warnings, read_json_lines
-from pretrieve.tasks.target import Target
+from pretrieve.tasks.splits import Target
 
 #: Tokens of the longest short answer of NQ-open.
 OPEN_ANSWER_TOKENS = 5

@@ -31,11 +31,10 @@ from pretrieve.base.errors import DataError
 from pretrieve.benchmarks.official.natural_questions import LONGEST, open_question
 from pretrieve.raw.raw_text import Form, Warnings, read_columns, read_json_lines, read_lines
 from pretrieve.tasks.answers import normalise_question
+from pretrieve.tasks.collection_tables import SPLITS
 
 if TYPE_CHECKING:
     from pretrieve.tasks.collection import CollectionWriter
-
-SPLITS = ("train", "dev", "test")
 
 
 class OpenQuestion(NamedTuple):
@@ -45,12 +44,10 @@ class OpenQuestion(NamedTuple):
     answers: list[str]
 
 
-def read_questions(
-    path: Path | str, warnings: Warnings | None = None, normalise: bool = True
-) -> Iterator[tuple[int, OpenQuestion]]:
+def read_questions(path: Path | str, warnings: Warnings | None = None) -> Iterator[tuple[int, OpenQuestion]]:
     """Line number and question of each record of a file in one of the layouts above, streaming.
 
-    ``normalise``: ’ in questions becomes '. ``warnings`` counts answers and lines that are blank, and questions of Natural
+    ``warnings`` counts answers and lines that are blank, and questions of Natural
     Questions without a short answer, all of which are omitted.
 
     Raises DataError for a question that is blank or has no answer, an answer that is not text or not a list, half of a surrogate
@@ -64,8 +61,7 @@ def read_questions(
         if not isinstance(text, str) or not text.strip():
             raise DataError(f"{where}: question {text!r}; expected text. Remove the line.")
         kept = _answers(where, answers, warnings)
-        text = text.strip()
-        yield number, OpenQuestion(normalise_question(text) if normalise else text, kept)
+        yield number, OpenQuestion(normalise_question(text.strip()), kept)
 
 
 def _is_json(path: Path) -> bool:
@@ -133,12 +129,10 @@ def _whole(where: str, text: str) -> str:
     return text
 
 
-def add_questions(
-    path: Path, split: str, writer: CollectionWriter, regular_expressions: bool = False, normalise: bool = True
-) -> int:
+def add_questions(path: Path, split: str, writer: CollectionWriter, regular_expressions: bool = False) -> int:
     """Write the questions of a file and their answers as the queries ``{split}-{number}``; returns how many."""
     count = 0
-    for count, (line, question) in enumerate(read_questions(path, writer.warnings, normalise), 1):
+    for count, (line, question) in enumerate(read_questions(path, writer.warnings), 1):
         writer.at(path, line)
         query_id = f"{split}-{count - 1}"
         writer.add_query(query_id, question.text, split)

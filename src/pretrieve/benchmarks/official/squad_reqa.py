@@ -21,16 +21,20 @@ from typing import Any, NamedTuple
 from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.benchmarks.made.descriptions import passages_of
 from pretrieve.benchmarks.official.squad_json import Paragraph, squad_paragraphs
-from pretrieve.corpora.sentences import sentence_of
+from pretrieve.corpora.sentences import sentence_of, sentence_spans
 from pretrieve.corpora.tables import read_table
 from pretrieve.corpora.wikitext import normalise_title
 from pretrieve.tasks.answers import Answers
-from pretrieve.tasks.splits import draw_key, draw_pools, make_splits, shuffled
-from pretrieve.tasks.target import Target
-from pretrieve.tasks.task import Candidate, Judgement, Passage, Query, TaskContents, make_passage, write_task
+from pretrieve.tasks.splits import Target, draw_key, draw_pools, make_splits, shuffled
+from pretrieve.tasks.task import Candidate, Judgement, Passage, TaskContents, write_task
 
 #: The pool of what one file plays: train, dev and test are drawn.
 DRAWN = "drawn"
+
+
+def make_passage(title: str, text: str) -> Passage:
+    """A passage with the project's sentence boundaries."""
+    return Passage(title, text, sentence_spans(text))
 
 
 class Source(NamedTuple):
@@ -90,7 +94,6 @@ def build_reqa(
         raise ConfigError("articles are searched by an open task only; give open (a corpus) too.")
     contents = TaskContents()
     number_of: dict[str, int] = {}
-    query_of: dict[str, str] = {}
     owner: dict[str, str] = {}
     pools: dict[str, list[str]] = {"train": [], "test": [], "dev": [], DRAWN: []}
     judged: dict[Judgement, None] = {}
@@ -114,11 +117,9 @@ def build_reqa(
                         f"article '{owner[question.id]}'; ids must be unique over all files."
                     )
                 owner[question.id] = paragraph.article
-                if question.text not in query_of:
-                    query_of[question.text] = question.id
-                    contents.queries.append(Query(question.id, question.text))
-                    pools[source.pool].append(question.id)
-                query_id = query_of[question.text]
+                query_id = contents.add_question(question.id, question.text)
+                if query_id == question.id:
+                    pools[source.pool].append(query_id)
                 for answer in question.answers:
                     doc_id = str(number) if corpus is not None else f"{number}-{sentence_of(spans, answer.start)}"
                     judged[Judgement(query_id, doc_id)] = None

@@ -46,10 +46,7 @@ GLUE = ("index", "sentence1", "sentence2", "score")
 
 
 def score_of(path: Path, line: int, text: str) -> float:
-    """A score.
-
-    Raises DataError when it is not a number from 0 to 5.
-    """
+    """A score. Raises DataError when it is not a number from 0 to 5."""
     try:
         score = float(text)
     except ValueError:
@@ -60,10 +57,7 @@ def score_of(path: Path, line: int, text: str) -> float:
 
 
 def layout_of(path: Path) -> str:
-    """``official``, ``GLUE`` or ``sentences``, from a file's first line.
-
-    Raises DataError when it is none of these.
-    """
+    """``official``, ``GLUE`` or ``sentences``, from a file's first line. Raises DataError when it is none of these."""
     header = header_of(path)
     if header[:2] == ["index", "genre"]:
         return "GLUE"
