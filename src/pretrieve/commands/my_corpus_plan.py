@@ -13,7 +13,7 @@ import torch
 import yaml
 
 from pretrieve.base.arguments import json_object, required
-from pretrieve.base.files import whole_file, write_json
+from pretrieve.base.files import write_json, write_text
 from pretrieve.operations.estimate.calibrate import measure_scale
 from pretrieve.operations.estimate.my_corpus import PLANNED, Amount, Forecast, choose, forecast_of, rungs, said
 from pretrieve.operations.estimate.rates import read_rates, usable_cores
@@ -56,8 +56,7 @@ def main(arguments: argparse.Namespace) -> None:
             print(f"  MINUTES={more * arguments.minutes:g} would give {said(richer, longer, options)}")
     own = {"objectives", "seeds", "rerank", "budgets", "finetuning", "reranker"}
     made = {key: value for key, value in amount.of(options).items() if key in own}
-    with whole_file(arguments.out) as stream:
-        stream.write(yaml.safe_dump({"my_corpus_options": made | {"timetable": str(arguments.timetable)}}).encode())
+    write_text(arguments.out, yaml.safe_dump({"my_corpus_options": made | {"timetable": str(arguments.timetable)}}))
     write_json(arguments.timetable, {"places": machines.gpus or machines.cores, "jobs": dict(found.jobs)})
 
 

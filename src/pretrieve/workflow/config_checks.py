@@ -66,7 +66,7 @@ Validator = validators.extend(
         "integer", lambda checker, value: isinstance(value, int) and not isinstance(value, bool)
     ),
 )
-_Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml's reads the same ten times faster
+Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml's reads the same ten times faster
 
 
 def check_file(path: Path | str) -> None:
@@ -81,7 +81,7 @@ def check_file(path: Path | str) -> None:
     open_parts: list[tuple[str | None, int, int]] = []
     try:
         with open(path, "rb") as stream:
-            for event in yaml.parse(stream, Loader=_Loader):
+            for event in yaml.parse(stream, Loader=Loader):
                 if isinstance(event, (yaml.MappingStartEvent, yaml.SequenceStartEvent)):
                     open_parts.append((event.anchor, 1, 1))
                     done = None
