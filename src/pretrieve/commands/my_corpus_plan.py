@@ -20,7 +20,6 @@ from pretrieve.operations.estimate.rates import read_rates, usable_cores
 from pretrieve.operations.estimate.report import Machines, needs_of
 from pretrieve.workflow.config_files import read_config
 from pretrieve.workflow.my_corpus import configured, looked_at
-from pretrieve.workflow.my_corpus_rows import trains_a_cross_encoder
 from pretrieve.workflow.plan import Plan
 
 
@@ -45,7 +44,7 @@ def main(arguments: argparse.Namespace) -> None:
     options = options | {"objectives": [name for name in options["objectives"] if name in whole.config["encoders"]]}
     machines = _machines(whole, arguments)
     forecast = cache(lambda amount: forecast_of(plan_of(amount), machines))
-    can_rerank = bool(options["rerank"]) and trains_a_cross_encoder(whole.config)
+    can_rerank = bool(options["rerank"]) and whole.config["my_corpus_found"]["reranks"]
     ladder = rungs(options, len(options["objectives"]), can_rerank)
     fits = partial(choose, ladder, forecast)
     amount, found = fits(60 * arguments.minutes * PLANNED)

@@ -155,6 +155,8 @@ def configured(config: Mapping[str, Any], folder: Folder) -> dict[str, Any]:
             "language": folder.language,
             "notes": list(folder.notes),
             "trains": bool(folder.has_train or folder.pairs),
+            # A cross-encoder needs questions, and documents enough for negatives. Pairs that are made of the texts would teach it
+            # only which text is the same.
             "reranks": bool(folder.has_train and folder.pairs),
             "start_reads_it": folder.language in options["start_languages"],
         },
@@ -185,25 +187,16 @@ def _with_what_it_needs(recipe: str, recipes: Mapping[str, Any], finetuning: Map
 
 
 def _datasets(folder: Folder, options: Mapping[str, Any]) -> dict[str, Any]:
-    own = {
-        "reader": "beir",
-        "files": dict(folder.files),
-        "title": "prefix",
-        "depth": options["depth"],
-        "metrics": METRICS,
-        "sizes": {SIZE: "all"},
-    }
+    both = {"title": "prefix", "metrics": METRICS, "sizes": {SIZE: "all"}}
+    own = both | {"reader": "beir", "files": dict(folder.files), "depth": options["depth"]}
     if folder.test_share:
         own["reader_options"] = {"test_share": folder.test_share}
     if folder.has_train or not folder.pairs:
         return {NAME: own}
-    pairs = {
+    pairs = both | {
         "reader": folder.pairs,
         "files": {"corpus": folder.files["corpus"]},
         "reader_options": {"pairs": options["pairs"]},
-        "title": "prefix",
-        "metrics": METRICS,
-        "sizes": {SIZE: "all"},
     }
     return {NAME: own | {"trained_on": PAIRS}, PAIRS: pairs}
 
