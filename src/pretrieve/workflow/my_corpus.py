@@ -62,7 +62,7 @@ def with_my_corpus(config: dict[str, Any]) -> dict[str, Any]:
     """
     if not config.get("my_corpus"):
         return config
-    check_config(config, config["tables"])
+    check_config(at_scale(config), config["tables"])
     if "my_corpus_options" not in config:
         raise ConfigError("config: my_corpus_options is missing; config.yaml of the project has it.")
     _check_options(config)
@@ -133,7 +133,8 @@ def configured(config: Mapping[str, Any], folder: Folder) -> dict[str, Any]:
             f"config: my_corpus_options.passage_length: {options['passage_length']} is more than the body's {room} positions."
         )
     scale |= {"corpus": NAME, "roles": {}, "passage_length": options["passage_length"]}
-    scale.pop("means", None)  # of data sets that are not there any more
+    for key in ("means", "originals"):
+        scale.pop(key, None)  # of data sets that are not there any more
     pretraining = scale["pretraining"]
     pretraining |= {"budgets": dict(options["budgets"]), "examples": options["examples"]}
     pretraining["options"] = {"pairs": {"head": "none"}} | copy.deepcopy(dict(options["pretraining"]))
