@@ -89,7 +89,8 @@ onstart:
 onsuccess:
     if WHOLE_RUN:
         forget_finished(ROOT)
-    shell(f"python -m pretrieve report-time {time_report_options()}")
+    elapsed = f"{time.time() - STARTED:.0f}"
+    shell(f"python -m pretrieve report-time --results {shlex.quote(ROOT)} --since {STARTED} --elapsed {elapsed}")
 
 
 onerror:

@@ -4,13 +4,10 @@
 ANALYSES = analysis_plan.analyses(config)
 
 
-localrules:
-    analyses,
-
-
 rule analyses:
     input:
         [paths.analysis_file(ROOT, name) for name in ANALYSES],
+    localrule: True
     message:
         f"All analyses are there: {ROOT}/analyses"
 
@@ -24,15 +21,7 @@ for analysis_name in ANALYSES:
         input:
             # All models of an analysis have one vocabulary; the texts are from the first one's corpus.
             store=f"{MODELS.store_of(MEASURED[0].encoder)}/meta.json",
-            models=[
-                f"{model.directory}/{file}"
-                for model in MEASURED
-                for file in [
-                    "model.safetensors",
-                    "heads.safetensors",
-                    "pretrieve.json",
-                ]
-            ],
+            models=[f"{model.directory}/{file}" for model in MEASURED for file in RETRIEVER_FILES],
         output:
             paths.analysis_file(ROOT, analysis_name),
         log:
@@ -56,8 +45,7 @@ for analysis_name in ANALYSES:
         message:
             f"Analysis {analysis_name}"
         shell:
-            "python -m pretrieve.training.launch --gpus {resources.gpu} --nodes {resources.nodes} --"
-            f" python {SCRIPTS}/analyse.py"
-            " {params.analysis} --store {params.store} --options {params.options}"
-            " --directories {params.directories} --encoders {params.encoders} --seeds {params.seeds}"
-            " --stages {params.stages} --threads {threads} --out {output} --log {log}"
+            f"{LAUNCH} python {SCRIPTS}/analyse.py"
+            " {params.analysis} --store {params.store} --options {params.options} --directories {params.directories}"
+            " --encoders {params.encoders} --seeds {params.seeds} --stages {params.stages} --threads {threads} --out {output}"
+            " --log {log}"

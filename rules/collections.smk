@@ -12,9 +12,7 @@ rule collection:
     benchmark:
         f"{ROOT}/benchmarks/collection/{{dataset}}.tsv"
     wildcard_constraints:
-        dataset=PLAN.alternation(
-            name for name in config["datasets"] if DATA.reader_of(name).collection
-        ),
+        dataset=PLAN.alternation(name for name in config["datasets"] if DATA.reader_of(name).collection),
     conda:
         "../envs/cpu.yaml"
     threads: NEEDS["collection"].threads
@@ -27,16 +25,12 @@ rule collection:
     message:
         "Reading {wildcards.dataset} in the layout of its publisher"
     shell:
-        f"python {SCRIPTS}/collection.py"
-        " {params.words}"
-        " --out {params.out} --log {log}"
+        f"python {SCRIPTS}/collection.py {{params.words}} --out {{params.out}} --log {{log}}"
 
 
 rule published_negatives:
     input:
-        collection=[
-            f"{ROOT}/collections/{{dataset}}/{name}" for name in COLLECTION_FILES
-        ],
+        collection=[f"{ROOT}/collections/{{dataset}}/{name}" for name in COLLECTION_FILES],
         task=of(DATA.task_files, "dataset"),
     output:
         paths.negatives_file(ROOT, PUBLISHED, "{dataset}", 0),
@@ -46,9 +40,7 @@ rule published_negatives:
         f"{ROOT}/benchmarks/negatives/{{dataset}}.tsv"
     wildcard_constraints:
         dataset=PLAN.alternation(
-            name
-            for name, options in config["datasets"].items()
-            if dataset_formats.ships_negatives(options)
+            name for name, options in config["datasets"].items() if dataset_formats.ships_negatives(options)
         ),
     conda:
         "../envs/cpu.yaml"
@@ -64,5 +56,4 @@ rule published_negatives:
         "The negatives that the publisher of {wildcards.dataset} ships"
     shell:
         f"python {SCRIPTS}/published_negatives.py"
-        " --collection {params.collection} --task {params.task}"
-        " --depth {params.depth} --out {output} --log {log}"
+        " --collection {params.collection} --task {params.task} --depth {params.depth} --out {output} --log {log}"

@@ -10,7 +10,7 @@ from functools import partial
 from itertools import product
 from pathlib import Path
 
-from pretrieve.workflow import my_corpus, my_corpus_rows
+from pretrieve.workflow import figure_inputs as figure_plan, my_corpus, my_corpus_rows
 from pretrieve.base import code_folder, paths
 from pretrieve.analysis import plan as analysis_plan
 from pretrieve.workflow.config_checks import check_size
@@ -22,20 +22,12 @@ from pretrieve.base.disk import check_run_folders
 from pretrieve.workflow.job_options import PUBLISHED
 from pretrieve.pretraining import objectives
 from pretrieve.pretraining.presets import resolve
-from pretrieve.workflow import figure_inputs as figure_plan
 from pretrieve.workflow.job_resources import Needs
 from pretrieve.workflow.joined_jobs import alike, rules_of
 from pretrieve.workflow.rule_data import COLLECTION_FILES, TASK_KINDS, DataRules
-from pretrieve.workflow.running.caches import cache_places
-from pretrieve.workflow.running.file_dates import redate_for_run
 from pretrieve.base.finished_work import KEEP, forget_finished
-from pretrieve.workflow.running.snakemake_faults import watch_timers
-from pretrieve.workflow.rule_models import (
-    ENCODER_FILES,
-    RETRIEVER_FILES,
-    STORE_FILES,
-    ModelRules,
-)
+from pretrieve.workflow.running import cache_places, redate_for_run, watch_timers
+from pretrieve.workflow.rule_models import ENCODER_FILES, RETRIEVER_FILES, STORE_FILES, ModelRules
 from pretrieve.workflow.rule_scores import ScoreRules
 from pretrieve.workflow.cluster import Site
 from pretrieve.workflow.scales import of_one_scale
@@ -77,6 +69,8 @@ try:
 except PretrieveError as error:
     refuse(error)
 
+# What starts a program on all GPUs of a job.
+LAUNCH = "python -m pretrieve.training.launch --gpus {resources.gpu} --nodes {resources.nodes} --"
 # The programs of the rules, one file each, as a word of the shell. Rules name it in f-strings: braces that Snakemake fills see
 # only the names of the Snakefile that a run begins with, and none of these when it uses this one as a module.
 SCRIPTS = shlex.quote(code_file("workflow_scripts"))
@@ -86,14 +80,8 @@ SEEDS = PLAN.seeds
 SEED_JOBS = SeedJobs(PLAN)
 DATA, MODELS = DataRules(PLAN), ModelRules(PLAN)
 SCORES = ScoreRules(PLAN, DATA, MODELS)
-CORPUS = PLAN.scale["corpus"]
-STORE = f"{ROOT}/corpora/{CORPUS}/tokens"
-TOKENIZER = f"{ROOT}/corpora/{CORPUS}/tokenizer.json"
 TABLE_FILES = PLAN.table_files()
-FIGURE_POINTS = [file.replace(".svg", ".csv") for file in PLAN.figure_files()]
-PAIR_OPTIONS = resolve(
-    "pairs", None, {}, "scales", PLAN.scale["pretraining"]["options"].get("pairs")
-)
+PAIR_OPTIONS = resolve("pairs", None, {}, "scales", PLAN.scale["pretraining"]["options"].get("pairs"))
 
 # A job's results follow from its input and params. Where raw files come from and how often training saves change no result,
 # so they are no params: they reach the programs through the environment, and changing them runs nothing again.
@@ -108,12 +96,8 @@ ENVIRONMENT = {
     KEEP: 1,
     **cache_places("."),
 }
-EXPORTS = " ".join(
-    f"{name}={shlex.quote(str(value))}" for name, value in ENVIRONMENT.items()
-)
-shell.prefix(
-    f"set -euo pipefail; export {EXPORTS}; ".replace("{", "{{").replace("}", "}}")
-)
+EXPORTS = " ".join(f"{name}={shlex.quote(str(value))}" for name, value in ENVIRONMENT.items())
+shell.prefix(f"set -euo pipefail; export {EXPORTS}; ".replace("{", "{{").replace("}", "}}"))
 
 HELP_ON_ERROR = """
 A job failed. Its log is printed above (and is in results/*/logs/). What to do:
@@ -130,6 +114,7 @@ wildcard_constraints:
     dataset=PLAN.alternation(config["datasets"]),
     paper=PLAN.alternation(table.split("/")[0] for table in PLAN.all_tables),
     table=PLAN.alternation(table.split("/")[1] for table in PLAN.all_tables),
+    figure=PLAN.alternation(name.split("/")[1] for name in PLAN.figures),
 
 
 def of(function, *names):
@@ -148,37 +133,28 @@ def folder_of(name):
     return lambda wildcards, input: os.path.dirname(getattr(input, name)[0])
 
 
+def shown(file, caption, category, labels):
+    """An output that Snakemake's report shows, with a text of ``docs/captions``; what is there for each paper, by papers."""
+    papers = {"subcategory": "{paper}"} if "{paper}" in file else {}
+    return report(file, caption=f"../docs/captions/{caption}.rst", category=category, labels=labels, **papers)
+
+
 WHOLE_RUN = []
 
 
 def whole_run(wildcards):
     """What plain ``snakemake`` makes. It is asked for when that is made, and then checkpoints of what is done may go."""
     WHOLE_RUN.append(ROOT)
-    return my_corpus_files() or [
-        *TABLE_FILES,
-        *PLAN.figure_files(),
-        f"{ROOT}/claims.csv",
-        f"{ROOT}/league.csv",
-        f"{ROOT}/report.html",
-    ]
+    pages = [f"{ROOT}/{name}" for name in ("claims.csv", "league.csv", "report.html")]
+    return my_corpus_files() or [*TABLE_FILES, *PLAN.figure_files(), *pages]
 
 
 def every_encoder(wildcards):
-    return [
-        f"{paths.encoder_dir(ROOT, encoder, seed)}/config.json"
-        for encoder in config["encoders"]
-        for seed in SEEDS
-    ]
+    return [f"{paths.encoder_dir(ROOT, encoder, seed)}/config.json" for encoder in config["encoders"] for seed in SEEDS]
 
 
 def every_retriever(wildcards):
     return [f"{directory}/pretrieve.json" for directory in PLAN.retrievers()]
-
-
-def time_report_options():
-    """Options of report-time for what this call of snakemake did."""
-    elapsed = f"{time.time() - STARTED:.0f}"
-    return f"--results {shlex.quote(ROOT)} --since {STARTED} --elapsed {elapsed}"
 
 
 def rule_name(dataset, sizes=(), follows=""):
@@ -192,7 +168,4 @@ def my_corpus_files():
         return []
     if not my_corpus.compares(config):
         return [f"{ROOT}/retriever"]
-    return [
-        f"{ROOT}/{name}"
-        for name in ("table.csv", "table.md", "table.html", "retriever")
-    ]
+    return [f"{ROOT}/{name}" for name in ("table.csv", "table.md", "table.html", "retriever")]

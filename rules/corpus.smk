@@ -6,11 +6,7 @@ rule corpus:
         raw=of(DATA.corpus_raw_files, "corpus"),
         exclude=of(DATA.excluded, "corpus"),
     output:
-        tables=expand(
-            "{root}/corpora/{{corpus}}/{table}.parquet",
-            root=ROOT,
-            table=["articles", "sections", "passages", "links"],
-        ),
+        tables=DATA.corpus_files("{corpus}", "articles", "sections", "passages", "links"),
         stats=f"{ROOT}/corpora/{{corpus}}/stats.json",
     log:
         f"{ROOT}/logs/corpus/{{corpus}}.log",
@@ -31,8 +27,7 @@ rule corpus:
         "Reading corpus {wildcards.corpus}"
     shell:
         f"python {SCRIPTS}/corpus.py"
-        " {params.parts} {params.exclude} --out {params.out}"
-        " --expect {params.expect} --log {log}"
+        " {params.parts} {params.exclude} --out {params.out} --expect {params.expect} --log {log}"
 
 
 rule vocabulary:
@@ -59,8 +54,7 @@ rule vocabulary:
         "Making the vocabulary of {wildcards.corpus}: {params.size} word pieces at most"
     shell:
         f"python {SCRIPTS}/tokens.py"
-        " vocabulary --corpus {params.corpus} --size {params.size} {params.given} --out {output}"
-        " --log {log}"
+        " vocabulary --corpus {params.corpus} --size {params.size} {params.given} --out {output} --log {log}"
 
 
 rule token_store:
@@ -86,8 +80,7 @@ rule token_store:
         "Tokenising {wildcards.corpus}"
     shell:
         f"python {SCRIPTS}/tokens.py"
-        " store --corpus {params.corpus} --tokenizer {input.tokenizer}"
-        " --out {params.out} --log {log}"
+        " store --corpus {params.corpus} --tokenizer {input.tokenizer} --out {params.out} --log {log}"
 
 
 rule pair_statistics:
@@ -112,8 +105,7 @@ rule pair_statistics:
         "Counting the pairs of {wildcards.corpus}"
     shell:
         f"python {SCRIPTS}/pair_statistics.py"
-        " --store {params.store} --ict-keep {params.keep} --out {output}"
-        " --log {log}"
+        " --store {params.store} --ict-keep {params.keep} --out {output} --log {log}"
 
 
 rule overlap:
@@ -140,5 +132,4 @@ rule overlap:
         "Which articles of {wildcards.corpus} hold test paragraphs of {wildcards.dataset}"
     shell:
         f"python {SCRIPTS}/overlap.py"
-        " --corpus {params.corpus} --test {params.test} --out {output.stats}"
-        " --titles {output.titles} --log {log}"
+        " --corpus {params.corpus} --test {params.test} --out {output.stats} --titles {output.titles} --log {log}"

@@ -14,11 +14,7 @@ rule export:
         f"{ROOT}/benchmarks/export/{{dataset}}-{{family}}-{{size}}-seed{{seed}}.tsv"
     wildcard_constraints:
         family=r"[^/]+?",
-        size=PLAN.alternation(
-            size
-            for options in config["datasets"].values()
-            for size in options["sizes"]
-        ),
+        size=PLAN.alternation(size for options in config["datasets"].values() for size in options["sizes"]),
     conda:
         "../envs/cpu.yaml"
     threads: NEEDS["export"].threads
@@ -35,6 +31,5 @@ rule export:
         "Exporting {wildcards.family}-{wildcards.size} for sentence-transformers"
     shell:
         f"python {SCRIPTS}/export.py"
-        " --retriever {params.retriever} --tokenizer {input.tokenizer} --metrics {input.metrics}"
-        " {params.lengths} --licences {params.licences} {params.base}"
-        " --out {params.out} --log {log}"
+        " --retriever {params.retriever} --tokenizer {input.tokenizer} --metrics {input.metrics} {params.lengths}"
+        " --licences {params.licences} {params.base} --out {params.out} --log {log}"

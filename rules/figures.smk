@@ -1,10 +1,6 @@
 # Metrics, runs during training, analyses and embeddings → figures.
 
 
-wildcard_constraints:
-    figure=PLAN.alternation(name.split("/")[1] for name in PLAN.figures),
-
-
 rule figure:
     input:
         measured=of(DATA.figure_inputs, "paper", "figure"),
@@ -13,19 +9,10 @@ rule figure:
         paper=code_file("references/{paper}/paper.yaml"),
         lock=code_file("envs/requirements.lock"),
         sources=of(PLAN.figure_sources, "paper", "figure"),
-        schemas=[
-            code_file("src/pretrieve/schemas/figures.schema.yaml"),
-            code_file("src/pretrieve/schemas/references.schema.yaml"),
-        ],
+        schemas=[code_file(f"src/pretrieve/schemas/{name}.schema.yaml") for name in ("figures", "references")],
     output:
         csv=f"{ROOT}/figures/{{paper}}/{{figure}}.csv",
-        svg=report(
-            f"{ROOT}/figures/{{paper}}/{{figure}}.svg",
-            caption="../docs/captions/figure.rst",
-            category="Figures",
-            subcategory="{paper}",
-            labels={"figure": "{figure}"},
-        ),
+        svg=shown(f"{ROOT}/figures/{{paper}}/{{figure}}.svg", "figure", "Figures", {"figure": "{figure}"}),
         manifest=f"{ROOT}/figures/{{paper}}/{{figure}}.manifest.json",
     log:
         f"{ROOT}/logs/figure/{{paper}}/{{figure}}.log",
@@ -45,6 +32,5 @@ rule figure:
     shell:
         "OMP_NUM_THREADS={threads}"
         f" python {SCRIPTS}/figure.py"
-        " --reference {input.reference:q} --setting {params.setting}"
-        " --config-hash {params.hash} --lock {input.lock:q} --sources {input.sources:q}"
-        " --csv {output.csv} --svg {output.svg} --manifest {output.manifest} --log {log}"
+        " --reference {input.reference:q} --setting {params.setting} --config-hash {params.hash} --lock {input.lock:q}"
+        " --sources {input.sources:q} --csv {output.csv} --svg {output.svg} --manifest {output.manifest} --log {log}"

@@ -5,9 +5,7 @@
 # Retrievers are `update`d: a job that runs again for its scores finds the models there, and trains none of them again
 # (pretrieve/finetuning/finetune.py).
 
-for training in SEED_JOBS.of(
-    ["finetune"], rules_of(PLAN.tasks, PLAN.trainings, PLAN.is_examples)
-):
+for training in SEED_JOBS.of(["finetune"], rules_of(PLAN.tasks, PLAN.trainings, PLAN.is_examples)):
     sizes, follows, task_name = training.sizes, training.follows, training.place
 
     rule:
@@ -20,17 +18,7 @@ for training in SEED_JOBS.of(
             candidates=training.of(DATA.candidate_runs, sizes) if follows else [],
         output:
             (training.files(SCORES.made(training)) if follows else []),
-            update(
-                training.files(
-                    MODELS.of_sizes(
-                        "retrievers",
-                        task_name,
-                        sizes,
-                        *RETRIEVER_FILES,
-                        "cost.json",
-                    )
-                )
-            ),
+            update(training.files(MODELS.of_sizes("retrievers", task_name, sizes, *RETRIEVER_FILES, "cost.json"))),
         log:
             f"{ROOT}/logs/finetune/{task_name}/{training.label}/{training.seeds.label}.log",
         benchmark:
@@ -47,12 +35,9 @@ for training in SEED_JOBS.of(
         params:
             code=training.each(MODELS.finetuning_code),
             scoring_code=SCORES.code(training.places[0]) if follows else "",
-            words=training.commands(
-                "finetune",
-                partial(SCORES.training_words, sizes, follows),
-            ),
+            words=training.commands("finetune", partial(SCORES.training_words, sizes, follows)),
         message:
             f"Fine-tuning {training.message}"
         shell:
-            "PRETRIEVE_CODE={params.code} python -m pretrieve.training.launch --gpus {resources.gpu} --nodes {resources.nodes} --"
-            f" python {SCRIPTS}/finetune.py {{params.words}} --each --threads {{threads}} --log {{log}}"
+            f"PRETRIEVE_CODE={{params.code}} {LAUNCH} python {SCRIPTS}/finetune.py"
+            " {params.words} --each --threads {threads} --log {log}"

@@ -1,19 +1,14 @@
-# Your own corpus: metrics of all rows → one table with a recommendation → the winner as a directory to search in. The rules before
-# are those of the papers' tables; pretrieve/workflow/my_corpus.py makes the configuration that they work on, my_corpus_rows.py the
-# rows.
+# Your own corpus: metrics of all rows → one table with a recommendation → the winner as a directory to search in. The rules
+# before are those of the papers' tables; pretrieve/workflow/my_corpus.py makes the configuration that they work on,
+# my_corpus_rows.py the rows.
 
-MY_CORPUS = (
-    my_corpus_rows.table_request(config, ROOT) if my_corpus.compares(config) else {}
-)
+MY_CORPUS = my_corpus_rows.table_request(config, ROOT) if my_corpus.compares(config) else {}
 
 if config.get("my_corpus") and FIRST:
     my_corpus.print_remarks(config)
 
 
 if MY_CORPUS:
-
-    localrules:
-        my_corpus_report,
 
     MY_TASK = paths.task_dir(ROOT, my_corpus.NAME)
     MY_INDEX = f"{ROOT}/indexes/bm25/{my_corpus.NAME}"
@@ -52,24 +47,16 @@ if MY_CORPUS:
         shell:
             "CUDA_VISIBLE_DEVICES= PRETRIEVE_MEMORY_MB={resources.mem_mb}"
             f" python {SCRIPTS}/my_corpus_hybrids.py"
-            " --request {params.request} --index-dir {params.index} --k1 {params.k1} --b {params.b}"
-            " --out {output.weights} --threads {threads} --log {log}"
+            " --request {params.request} --index-dir {params.index} --k1 {params.k1} --b {params.b} --out {output.weights}"
+            " --threads {threads} --log {log}"
 
     rule my_corpus_rerank:
         input:
             bm25=paths.metrics_file(ROOT, my_corpus_rows.BM25, my_corpus.NAME, 0),
-            model=MODELS.of_sizes(
-                "retrievers",
-                MY_CORPUS["trained_on"],
-                [my_corpus.SIZE],
-                *RETRIEVER_FILES,
-            ),
+            model=MODELS.of_sizes("retrievers", MY_CORPUS["trained_on"], [my_corpus.SIZE], *RETRIEVER_FILES),
         output:
             metrics=paths.metrics_file(
-                ROOT,
-                f"{my_corpus_rows.RERANKED}{{family}}-{my_corpus.SIZE}",
-                my_corpus.NAME,
-                "{seed}",
+                ROOT, f"{my_corpus_rows.RERANKED}{{family}}-{my_corpus.SIZE}", my_corpus.NAME, "{seed}"
             ),
         log:
             f"{ROOT}/logs/my_corpus_rerank/{{family}}/seed{{seed}}.log",
@@ -83,30 +70,22 @@ if MY_CORPUS:
         resources:
             **NEEDS["retrieve"].resources,
         params:
+            **MY_CORPUS["lengths"],
             code=stage_code("my_corpus_rerank.py"),
             task=MY_TASK,
             model=folder_of("model"),
             first=paths.run_file(ROOT, my_corpus_rows.BM25, my_corpus.NAME, 0),
-            run=paths.run_file(
-                ROOT,
-                f"{my_corpus_rows.RERANKED}{{family}}-{my_corpus.SIZE}",
-                my_corpus.NAME,
-                "{seed}",
-            ),
+            run=paths.run_file(ROOT, f"{my_corpus_rows.RERANKED}{{family}}-{my_corpus.SIZE}", my_corpus.NAME, "{seed}"),
             hits=MY_CORPUS["rerank"],
-            query_length=MY_CORPUS["lengths"]["query_length"],
-            passage_length=MY_CORPUS["lengths"]["passage_length"],
             size=my_corpus.SIZE,
             metrics=MY_CORPUS["metrics"],
         message:
             "Reranking BM25's hits, seed {wildcards.seed}"
         shell:
-            "python -m pretrieve.training.launch --gpus {resources.gpu} --nodes {resources.nodes} --"
-            f" python {SCRIPTS}/my_corpus_rerank.py"
+            f"{LAUNCH} python {SCRIPTS}/my_corpus_rerank.py"
             " --task {params.task} --model {params.model} --first {params.first} --hits {params.hits}"
-            " --query-length {params.query_length} --passage-length {params.passage_length}"
-            " --run {params.run} --output {output.metrics} --size {params.size} --metrics {params.metrics}"
-            " --threads {threads} --log {log}"
+            " --query-length {params.query_length} --passage-length {params.passage_length} --run {params.run}"
+            " --output {output.metrics} --size {params.size} --metrics {params.metrics} --threads {threads} --log {log}"
 
     rule my_corpus_speed:
         input:
@@ -125,18 +104,15 @@ if MY_CORPUS:
         resources:
             **NEEDS["bm25"].resources,
         params:
+            **MY_CORPUS["lengths"],
             code=stage_code("my_corpus_speed.py"),
             task=MY_TASK,
-            retriever=paths.retriever_dir(
-                ROOT, MY_DENSE, MY_CORPUS["trained_on"], SEEDS[0]
-            ),
+            retriever=paths.retriever_dir(ROOT, MY_DENSE, MY_CORPUS["trained_on"], SEEDS[0]),
             stores=paths.embedding_dir(ROOT, MY_DENSE, my_corpus.NAME, SEEDS[0]),
             index=MY_INDEX,
             cross=[f"--cross-encoder {shlex.quote(model)}" for model in MY_CROSS],
             hits=MY_CORPUS["rerank"],
             depth=MY_CORPUS["depth"],
-            query_length=MY_CORPUS["lengths"]["query_length"],
-            passage_length=MY_CORPUS["lengths"]["passage_length"],
             k1=DATA.bm25_of(my_corpus.NAME, "k1"),
             b=DATA.bm25_of(my_corpus.NAME, "b"),
             size=my_corpus.SIZE,
@@ -147,18 +123,15 @@ if MY_CORPUS:
             f" python {SCRIPTS}/my_corpus_speed.py"
             " --task {params.task} --retriever {params.retriever} --stores {params.stores} --index-dir {params.index}"
             " {params.cross} --hits {params.hits} --depth {params.depth} --query-length {params.query_length}"
-            " --passage-length {params.passage_length} --k1 {params.k1} --b {params.b} --size {params.size}"
-            " --out {output} --threads 1 --log {log}"
+            " --passage-length {params.passage_length} --k1 {params.k1} --b {params.b} --size {params.size} --out {output}"
+            " --threads 1 --log {log}"
 
     # Asked for by `make my-corpus` before the rest: what is built by then has counted the texts.
     rule my_corpus_plan:
         input:
             bm25=paths.metrics_file(ROOT, my_corpus_rows.BM25, my_corpus.NAME, 0),
-            tasks=[
-                f"{paths.task_dir(ROOT, task)}/stats.json"
-                for task in {my_corpus.NAME, MY_CORPUS["trained_on"]}
-            ],
-            store=f"{STORE}/meta.json",
+            tasks=[f"{paths.task_dir(ROOT, task)}/stats.json" for task in {my_corpus.NAME, MY_CORPUS["trained_on"]}],
+            store=MODELS.store_files(my_corpus.PUBLISHED),
         output:
             plan=f"{ROOT}/plan.yaml",
             timetable=f"{ROOT}/timetable.json",
@@ -183,8 +156,8 @@ if MY_CORPUS:
             "Planning {params.minutes} minutes"
         shell:
             f"python {SCRIPTS}/my_corpus_plan.py"
-            " --scale {params.scale} --folder {params.folder} --options {params.options}"
-            " --minutes {params.minutes} --cores {params.cores} --out {output.plan} --timetable {output.timetable} --log {log}"
+            " --scale {params.scale} --folder {params.folder} --options {params.options} --minutes {params.minutes}"
+            " --cores {params.cores} --out {output.plan} --timetable {output.timetable} --log {log}"
 
     rule my_corpus_table:
         input:
@@ -220,7 +193,7 @@ if MY_CORPUS:
     rule my_corpus_export:
         input:
             choice=rules.my_corpus_table.output.choice,
-            tokenizer=TOKENIZER,
+            tokenizer=DATA.tokenizer_of(my_corpus.NAME),
         output:
             directory(f"{ROOT}/retriever"),
         log:
@@ -246,21 +219,19 @@ if MY_CORPUS:
             "Deploying what was chosen: model, indexes and documents"
         shell:
             f"python {SCRIPTS}/my_corpus_export.py"
-            " --choice {input.choice} --tokenizer {input.tokenizer}"
-            " --root {params.root} --dataset {params.dataset} --depth {params.depth} --k1 {params.k1} --b {params.b}"
-            " --licences {params.licences} {params.base} --out {output} --log {log}"
+            " --choice {input.choice} --tokenizer {input.tokenizer} --root {params.root} --dataset {params.dataset}"
+            " --depth {params.depth} --k1 {params.k1} --b {params.b} --licences {params.licences} {params.base} --out {output}"
+            " --log {log}"
 
     rule my_corpus_report:
         input:
             my_corpus_files(),
+        localrule: True
         message:
             f"The comparison is there: {ROOT}/table.md"
 
 elif config.get("my_corpus"):
     # Without questions there is nothing to compare and nothing to plan; the documents can be searched.
-
-    localrules:
-        my_corpus_report,
 
     rule my_corpus_plan:
         input:
@@ -307,6 +278,7 @@ elif config.get("my_corpus"):
     rule my_corpus_report:
         input:
             my_corpus_files(),
+        localrule: True
 
 else:
 

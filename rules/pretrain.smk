@@ -1,10 +1,8 @@
-# Token store → encoder. One job for each encoder and seed, or for several of very many seeds; a killed one continues from its last
-# checkpoint. Intermediate weights that are encoders too (`snapshots` in the configuration) come from the same job. Encoders with
+# Token store → encoder. One job for each encoder and seed, or for several of very many seeds; a killed one continues from its
+# last checkpoint. Intermediate weights that are encoders too (`snapshots` in the configuration) come from the same job. Encoders with
 # the same snapshots have the same outputs, and share a rule: pretrain, pretrain_at12_at25_at50.
 
-for (snapshots, encoders), seeds in product(
-    MODELS.pretrained().items(), SEED_JOBS.groups
-):
+for (snapshots, encoders), seeds in product(MODELS.pretrained().items(), SEED_JOBS.groups):
 
     rule:
         name:
@@ -13,11 +11,7 @@ for (snapshots, encoders), seeds in product(
             store=of(MODELS.store_files, "encoder"),
             start=seeds.inputs(MODELS.start_of, "encoder"),
         output:
-            seeds.files(
-                MODELS.snapshot_files(
-                    snapshots, [*ENCODER_FILES, "curve.csv", "cost.json"]
-                )
-            ),
+            seeds.files(MODELS.snapshot_files(snapshots, [*ENCODER_FILES, "curve.csv", "cost.json"])),
         log:
             f"{ROOT}/logs/pretrain/{{encoder}}/{seeds.label}.log",
         benchmark:
@@ -35,19 +29,12 @@ for (snapshots, encoders), seeds in product(
             store=of(MODELS.store_of, "encoder"),
             options=as_text(MODELS.pretraining_options, "encoder"),
             start=seeds.words(MODELS.start_argument, "encoder"),
-            out=(
-                seeds.words(partial(paths.encoder_dir, ROOT), "encoder")
-                if seeds.ten
-                else subpath(output[0], parent=True)
-            ),
+            out=seeds.words(partial(paths.encoder_dir, ROOT), "encoder"),
             snapshots=seeds.words(MODELS.snapshot_argument, "encoder"),
             checkpoints=seeds.words(MODELS.checkpoints_of, "encoder"),
         message:
             f"Pre-training {{wildcards.encoder}}, {seeds.message}"
         shell:
-            "PRETRIEVE_CODE={params.code} python -m pretrieve.training.launch --gpus {resources.gpu} --nodes {resources.nodes} --"
-            f" python {SCRIPTS}/pretrain.py"
-            " --store {params.store} --options {params.options} {params.start}"
-            f"{seeds.option}"
-            " --threads {threads} --checkpoints {params.checkpoints} --out {params.out} {params.snapshots}"
-            f"{seeds.repeat('pretrain')} --log {{log}}"
+            f"PRETRIEVE_CODE={{params.code}} {LAUNCH} python {SCRIPTS}/pretrain.py"
+            f" --store {{params.store}} --options {{params.options}} {{params.start}}{seeds.option} --threads {{threads}}"
+            f" --checkpoints {{params.checkpoints}} --out {{params.out}} {{params.snapshots}}{seeds.repeat('pretrain')} --log {{log}}"

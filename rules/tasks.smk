@@ -17,9 +17,7 @@ for kind in ("task", "task_with_answers", "example_task"):
         benchmark:
             f"{ROOT}/benchmarks/task/{{dataset}}.tsv"
         wildcard_constraints:
-            dataset=PLAN.alternation(
-                name for name in config["datasets"] if DATA.task_kind(name) == kind
-            ),
+            dataset=PLAN.alternation(name for name in config["datasets"] if DATA.task_kind(name) == kind),
         conda:
             "../envs/cpu.yaml"
         threads: NEEDS["task"].threads
@@ -35,5 +33,4 @@ for kind in ("task", "task_with_answers", "example_task"):
             "Making the task {wildcards.dataset}"
         shell:
             f"python {SCRIPTS}/task.py"
-            " {params.reader} {params.corpus} --tokenizer {input.tokenizer} --sizes {params.sizes}"
-            " --out {params.out} --log {log}"
+            " {params.reader} {params.corpus} --tokenizer {input.tokenizer} --sizes {params.sizes} --out {params.out} --log {log}"

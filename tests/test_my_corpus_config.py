@@ -71,6 +71,14 @@ def test_the_configuration_is_the_folders(folder: Path, config: dict) -> None:
     assert table_request(made, "x")["rows"][-1]["kind"] == "hybrid"
 
 
+@pytest.mark.parametrize("scale", ["small", "paper"])
+def test_a_scale_with_entries_of_its_own_compares_too(folder: Path, config: dict, scale: str) -> None:
+    """Its entries were not laid over the general ones before the check, and its ``originals`` were of roles that had gone."""
+    made = my_corpus.with_my_corpus(config | {"my_corpus": str(folder), "scale": scale})
+    check_config(made, made["tables"])
+    assert {"my-corpus", "my-corpus-pairs"} == set(made["datasets"]) and "bert" in made["encoders"]
+
+
 def test_random_weights_are_a_row_on_request(folder: Path, config: dict) -> None:
     config["my_corpus"] = str(folder)
     config["my_corpus_options"]["objectives"] = ["scratch"]

@@ -30,7 +30,7 @@ SOURCE = Path(finished_work.__file__).parents[3]
 HOLDER = """
 import sys, time
 from pathlib import Path
-from pretrieve.base.job_lock import hold_job
+from pretrieve.base.program import hold_job
 path = Path(sys.argv[1])
 path.unlink(missing_ok=True)
 hold_job(path)

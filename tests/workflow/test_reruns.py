@@ -153,7 +153,6 @@ def test_an_edit_reruns_what_uses_the_file(shared, name, jobs):
         ("base/program.py", edit),
         ("base/errors.py", edit),
         ("base/disk.py", edit),
-        ("base/job_lock.py", edit),
         ("base/progress.py", edit),
         # One more objective, kind of training, recipe, format of data sets or corpora.
         (

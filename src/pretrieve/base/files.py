@@ -65,11 +65,15 @@ def whole_file(path: Path | str) -> Iterator[BinaryIO]:
         os.replace(temporary, path)
 
 
-def write_json(path: Path | str, value: Any) -> None:
-    """Write ``value`` as JSON with sorted keys: equal values give equal bytes. NaN and infinity are a ValueError."""
-    text = json.dumps(value, sort_keys=True, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+def write_text(path: Path | str, text: str) -> None:
+    """Write ``text`` as UTF-8, with the line ends that it has."""
     with whole_file(path) as stream:
         stream.write(text.encode())
+
+
+def write_json(path: Path | str, value: Any) -> None:
+    """Write ``value`` as JSON with sorted keys: equal values give equal bytes. NaN and infinity are a ValueError."""
+    write_text(path, json.dumps(value, sort_keys=True, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
 
 
 def sha256_of(path: Path) -> str:

@@ -15,7 +15,6 @@ from typing import Any, NoReturn, TextIO
 
 from pretrieve.base.disk import explained, room_for
 from pretrieve.base.errors import ConfigError, PretrieveError
-from pretrieve.base.job_lock import hold_job
 
 #: Between the words of two commands that one process runs: a start takes as long as a small job.
 THEN = "--then"
@@ -35,8 +34,29 @@ def _process_age() -> float:
     return time.clock_gettime(time.CLOCK_BOOTTIME) - int(stat[19]) / os.sysconf("SC_CLK_TCK")
 
 
+def hold_job(log: Path) -> None:
+    """Let no other process work on the job with this log until this one ends; wait as long as another does.
+
+    ``kill -9`` of Snakemake ends Snakemake alone: its jobs live on, and the same command starts them a second time, while the
+    first ones still write the same files. So every program holds a file beside its log, which no other job has, with a lock of
+    the system that ends with the process; the log itself will not do, because Snakemake removes that before it starts a job. Who
+    waited continues a training from the last checkpoint of the other process, which is its end. The file stays when the job has
+    ended: removing it would let two processes hold it.
+    """
+    try:
+        import fcntl
+
+        file = os.open(log.with_name(f".{log.name}.lock"), os.O_WRONLY | os.O_CREAT, 0o666)
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        print(f"{log}: another process is at this job; waiting until it ends.", file=sys.stderr)
+        fcntl.flock(file, fcntl.LOCK_EX)
+    except (ImportError, OSError):
+        pass  # a file system without locks
+
+
 class Log:
-    """A log file that is begun anew; its job is held as long as the process lives (:mod:`pretrieve.base.job_lock`).
+    """A log file that is begun anew; its job is held as long as the process lives.
 
     It never ends a program: on a full disk what does not fit is lost, which is said once. Nothing is buffered, so that a
     reader follows it, and nothing is left to be written at the end.

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping
 
 from pretrieve.base.errors import ConfigError, DataError
 
@@ -21,7 +20,7 @@ STATED_MARGIN = 1 << 20
 UNSTATED = 64 << 30
 
 
-def factor(environment: Mapping[str, str] = os.environ) -> float:
+def factor() -> float:
     """How many times as large as usual files may be.
 
     Raises
@@ -29,7 +28,7 @@ def factor(environment: Mapping[str, str] = os.environ) -> float:
     ConfigError
         when the variable is not a number above 0.
     """
-    text = environment.get(FACTOR) or "1"
+    text = os.environ.get(FACTOR) or "1"
     try:
         value = float(text)
     except ValueError:

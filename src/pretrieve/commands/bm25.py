@@ -8,7 +8,7 @@ from pathlib import Path
 from pretrieve.base.arguments import add_threads, required, required_lists
 from pretrieve.base.paths import cost_beside
 from pretrieve.corpora.language import LANGUAGES
-from pretrieve.corpora.tables import read_rows, read_table
+from pretrieve.corpora.tables import read_rows
 from pretrieve.evaluation.metrics import read_qrels
 from pretrieve.evaluation.task_scores import add_score_arguments, check_lists, score_options
 from pretrieve.retrieval import bm25
@@ -39,8 +39,7 @@ def main(options: argparse.Namespace) -> None:
         rows = read_rows(options.task / "corpus.parquet", ["doc_id", "sentence", "passage"])
         documents = ((d, f"{s} {p}" if s else p) for d, s, p in rows)
         bm25.build_index(documents, options.index_dir, options.threads, options.language)
-        queries = read_table(options.task / "queries.parquet", ["query_id", "text"])
-        pairs = list(zip(queries["query_id"].to_pylist(), queries["text"].to_pylist(), strict=True))
+        pairs = list(read_rows(options.task / "queries.parquet", ["query_id", "text"]))
         depth = max(options.depth, options.mining_depth)
         run = bm25.search(options.index_dir, pairs, depth, options.k1, options.b, options.threads)
     for size, run_path, cost_path in zip(options.sizes, options.runs, options.costs, strict=True):

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from pretrieve.base.arguments import add_outputs, json_object, required
-from pretrieve.base.files import whole_file
+from pretrieve.base.files import write_text
 from pretrieve.reporting.claims.claims import load_claims
 from pretrieve.reporting.claims.ledger import (
     Comparison,
@@ -41,8 +41,7 @@ def main(args: argparse.Namespace) -> None:
     verdicts = judge_claims(claims, Measurements(plan.root, plan.seeds, facts))
     findings = to_findings(verdicts, plan.scale_name, load_reproductions(args.reproductions, claims))
     write_rows(args.groups, to_comparisons(verdicts), Comparison)
-    with whole_file(args.md) as stream:
-        stream.write(to_markdown(findings, plan.scale_name).encode())
+    write_text(args.md, to_markdown(findings, plan.scale_name))
     write_rows(args.csv, findings, Finding)
 
 

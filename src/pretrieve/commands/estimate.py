@@ -54,14 +54,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the estimate as JSON, too")
 
 
-def load_plan(scale: str, words: list[str]) -> Plan:
-    """The checked configuration at a scale, with further words in it."""
-    config = read_config(words=[f"scale={scale}", *words])
-    if scale not in config["scales"]:
-        raise ConfigError(f"scale {scale!r}: allowed: {', '.join(config['scales'])}{nearest(scale, config['scales'])}")
-    return Plan.load(config)
-
-
 def measured(plan: Plan, core: bool = False) -> Rates:
     """This machine's rates, by :func:`.calibrate.measure_scale`."""
     from pretrieve.operations.estimate.calibrate import measure_scale
@@ -110,7 +102,10 @@ def in_place(plan: Plan, mirror: Path | None, sources: Mapping[str, Source]) -> 
 
 
 def main(arguments: argparse.Namespace) -> None:
-    plan = load_plan(arguments.scale, arguments.config)
+    config, scale = read_config(words=[f"scale={arguments.scale}", *arguments.config]), arguments.scale
+    if scale not in config["scales"]:
+        raise ConfigError(f"scale {scale!r}: allowed: {', '.join(config['scales'])}{nearest(scale, config['scales'])}")
+    plan = Plan.load(config)
     if arguments.gpus is None:
         arguments.gpus = PAPER_GPUS if column_of(plan.config) == "paper" else 0
     graph = Graph(plan)

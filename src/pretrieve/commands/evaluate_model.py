@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pretrieve.base.arguments import add_threads, required, required_lists
 from pretrieve.base.errors import DataError
-from pretrieve.base.files import whole_file, write_json
+from pretrieve.base.files import write_json, write_text
 from pretrieve.reporting.tables.outside_text import to_markdown_text
 
 #: Largest difference between mteb's numbers and this project's.
@@ -47,8 +47,7 @@ def main(options: argparse.Namespace) -> None:
         packages = {name: version(name) for name in ("mteb", "sentence-transformers")}
         record = {"model": str(options.model), "packages": packages, "results": [asdict(one) for one in found]}
         write_json(options.out, record)
-        with whole_file(options.out.with_suffix(".md")) as stream:
-            stream.write(table.encode())
+        write_text(options.out.with_suffix(".md"), table)
     print(table, end="")
     for one in found:
         for metric, value in one.own.items():

@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 
 from pretrieve.base.arguments import add_mirror, required
-from pretrieve.base.files import whole_file
+from pretrieve.base.files import write_text
 from pretrieve.raw.hub import MANIFEST, fetch_checkpoint
 from pretrieve.raw.mirror import mirror_folder
 
@@ -22,6 +22,5 @@ def main(arguments: argparse.Namespace) -> None:
 def put_in_place(start: str, out: Path, mirror: Path | None) -> None:
     """Fetch a checkpoint into the directory of ``out``, a text file that says where it came from."""
     origin = fetch_checkpoint(start, out.parent, mirror)
-    with whole_file(out) as stream:
-        stream.write(f"{start}: {origin}\n".encode())
+    write_text(out, f"{start}: {origin}\n")
     print(f"{start}: {origin}; checksums in {out.parent / MANIFEST}", flush=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 
 from pretrieve.base.arguments import named_values
@@ -33,7 +32,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> None:
-    sys.stdout.reconfigure(errors="backslashreplace")  # a path may be of bytes that no text has
     warnings = Warnings()
     columns = named_values(args.columns, "--columns")
     for what in columns:

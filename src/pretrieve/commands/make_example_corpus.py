@@ -6,21 +6,19 @@ import argparse
 from collections.abc import Iterator
 from pathlib import Path
 
-import pyarrow.parquet as pq
-
 from pretrieve.base.arguments import required
 from pretrieve.base.errors import ConfigError
 from pretrieve.benchmarks.official.squad_json import read_squad
 from pretrieve.corpora.beir_documents import Document, text_id, write_documents, write_questions
+from pretrieve.corpora.tables import read_rows
 
 SPLITS = ("train", "dev", "test")
 
 
 def passages(corpus: Path) -> Iterator[Document]:
     """The passages of a corpus of the workflow, with the titles of their articles."""
-    titles = pq.read_table(corpus / "articles.parquet", columns=["title"])["title"].to_pylist()
-    table = pq.read_table(corpus / "passages.parquet", columns=["article_id", "text"])
-    for article, text in zip(*(column.to_pylist() for column in table.columns), strict=True):
+    titles = [title for (title,) in read_rows(corpus / "articles.parquet", ["title"])]
+    for article, text in read_rows(corpus / "passages.parquet", ["article_id", "text"]):
         yield Document(text_id(text), titles[article], text)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import shutil
 from pathlib import Path
-from typing import Any
 
 from pretrieve.base import paths
 from pretrieve.base.arguments import add_base, add_licences, required
@@ -56,22 +55,16 @@ def main(options: argparse.Namespace) -> None:
         if settings.uses_dense:
             store = paths.embedding_dir(options.root, system, options.dataset, choice["seed"])
             write_vectors(out, (block for _, block in EmbeddingReader(store, "corpus").shards()))
-            facts = CardFacts(
-                _metrics(options, choice, kind), options.licences, base_of(options.base), how_to_search(settings)
-            )
+            metrics = [Path(choice["metrics"])]
+            if kind == "hybrid":  # before those of the retriever that is a part of it
+                measured = paths.metrics_file(options.root, choice["use"], options.dataset, choice["seed"])
+                metrics.insert(0, Path(measured))
+            facts = CardFacts(metrics, options.licences, base_of(options.base), how_to_search(settings))
             reading = Reading(choice["query_length"], choice["passage_length"])
             export(Path(choice["retriever"]), options.tokenizer, out, reading, facts)
         else:
             write_bm25_card(out, settings)
     print(f"{kind}{f' with {system}' if system else ''} -> {options.out}")
-
-
-def _metrics(options: argparse.Namespace, choice: dict[str, Any], kind: str) -> list[Path]:
-    """Of the retriever, and before them of the hybrid that it is a part of."""
-    own = [Path(choice["metrics"])]
-    if kind == "hybrid":
-        own.insert(0, Path(paths.metrics_file(options.root, choice["use"], options.dataset, choice["seed"])))
-    return own
 
 
 def _check_order(out: Path, corpus: Path) -> None:

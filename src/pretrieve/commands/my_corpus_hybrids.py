@@ -9,7 +9,7 @@ from pretrieve.base import paths
 from pretrieve.base.arguments import add_device, json_object, required
 from pretrieve.base.files import write_json
 from pretrieve.base.progress import Progress
-from pretrieve.corpora.tables import read_table
+from pretrieve.corpora.tables import read_rows
 from pretrieve.evaluation.fusion_weight import EVEN, FOREIGN, LEAST, choose_weight
 from pretrieve.evaluation.retrieve import TaskSearch
 from pretrieve.evaluation.task_scores import score_runs
@@ -67,8 +67,7 @@ def _bm25(arguments: argparse.Namespace, task: TaskSearch, wanted: list[str]) ->
     """BM25's run of some queries, in their order; of none, one without queries."""
     if not wanted:
         return Run([], [], [])
-    table = read_table(task.task / "queries.parquet", ["query_id", "text"])
-    texts = dict(zip(table["query_id"].to_pylist(), table["text"].to_pylist(), strict=True))
+    texts = dict(read_rows(task.task / "queries.parquet", ["query_id", "text"]))
     pairs = [(query, texts[query]) for query in wanted]
     return bm25.search(arguments.index_dir, pairs, task.depth, arguments.k1, arguments.b, task.threads)
 

@@ -13,14 +13,13 @@ import torch
 import yaml
 
 from pretrieve.base.arguments import json_object, required
-from pretrieve.base.files import whole_file, write_json
+from pretrieve.base.files import write_json, write_text
 from pretrieve.operations.estimate.calibrate import measure_scale
 from pretrieve.operations.estimate.my_corpus import PLANNED, Amount, Forecast, choose, forecast_of, rungs, said
 from pretrieve.operations.estimate.rates import read_rates, usable_cores
 from pretrieve.operations.estimate.report import Machines, needs_of
 from pretrieve.workflow.config_files import read_config
 from pretrieve.workflow.my_corpus import configured, looked_at
-from pretrieve.workflow.my_corpus_rows import trains_a_cross_encoder
 from pretrieve.workflow.plan import Plan
 
 
@@ -45,7 +44,7 @@ def main(arguments: argparse.Namespace) -> None:
     options = options | {"objectives": [name for name in options["objectives"] if name in whole.config["encoders"]]}
     machines = _machines(whole, arguments)
     forecast = cache(lambda amount: forecast_of(plan_of(amount), machines))
-    can_rerank = bool(options["rerank"]) and trains_a_cross_encoder(whole.config)
+    can_rerank = bool(options["rerank"]) and whole.config["my_corpus_found"]["reranks"]
     ladder = rungs(options, len(options["objectives"]), can_rerank)
     fits = partial(choose, ladder, forecast)
     amount, found = fits(60 * arguments.minutes * PLANNED)
@@ -56,8 +55,7 @@ def main(arguments: argparse.Namespace) -> None:
             print(f"  MINUTES={more * arguments.minutes:g} would give {said(richer, longer, options)}")
     own = {"objectives", "seeds", "rerank", "budgets", "finetuning", "reranker"}
     made = {key: value for key, value in amount.of(options).items() if key in own}
-    with whole_file(arguments.out) as stream:
-        stream.write(yaml.safe_dump({"my_corpus_options": made | {"timetable": str(arguments.timetable)}}).encode())
+    write_text(arguments.out, yaml.safe_dump({"my_corpus_options": made | {"timetable": str(arguments.timetable)}}))
     write_json(arguments.timetable, {"places": machines.gpus or machines.cores, "jobs": dict(found.jobs)})
 
 

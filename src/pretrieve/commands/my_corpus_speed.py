@@ -12,7 +12,7 @@ import numpy as np
 
 from pretrieve.base.arguments import add_device, required
 from pretrieve.base.files import write_json
-from pretrieve.corpora.tables import read_table
+from pretrieve.corpora.tables import read_rows
 from pretrieve.finetuning.cross_encoding import score_pairs
 from pretrieve.models.retriever_files import load_cross_encoder, load_retriever
 from pretrieve.retrieval import bm25
@@ -80,8 +80,7 @@ def _milliseconds(ask: Callable[[object], object], questions: Sequence[object]) 
 
 
 def _bm25_ms(arguments: argparse.Namespace, wanted: list[str]) -> float:
-    table = read_table(arguments.task / "queries.parquet", ["query_id", "text"])
-    texts = dict(zip(table["query_id"].to_pylist(), table["text"].to_pylist(), strict=True))
+    texts = dict(read_rows(arguments.task / "queries.parquet", ["query_id", "text"]))
     ask = lambda query: bm25.search(
         arguments.index_dir, [(query, texts[query])], arguments.depth, arguments.k1, arguments.b
     )

@@ -6,7 +6,7 @@ import argparse
 
 from pretrieve.base import paths
 from pretrieve.base.arguments import add_outputs, json_object, required
-from pretrieve.base.files import whole_file, write_json
+from pretrieve.base.files import write_json, write_text
 from pretrieve.reporting.fill_template import fill_template
 from pretrieve.reporting.tables.my_corpus_answer import answer, choice
 from pretrieve.reporting.tables.my_corpus_read import read_rows
@@ -32,13 +32,8 @@ def main(args: argparse.Namespace) -> None:
     rows = read_rows(request, weights, files.read(args.speed))
     advice = answer(rows, request, stats["tested"]["candidates"])
     page = make_page(request, rows, stats, advice, weights)
-    texts = {
-        args.csv: to_csv(rows),
-        args.md: to_markdown(page),
-        args.html: fill_template("my_corpus.html.j2", page=page),
-    }
-    for path, text in texts.items():
-        with whole_file(path) as stream:
-            stream.write(text.encode())
+    write_text(args.csv, to_csv(rows))
+    write_text(args.md, to_markdown(page))
+    write_text(args.html, fill_template("my_corpus.html.j2", page=page))
     write_json(args.choice, choice(advice, request))
     print("\n".join(advice.sentences))

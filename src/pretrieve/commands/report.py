@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from pretrieve.base.arguments import json_object, required
-from pretrieve.base.files import whole_file
+from pretrieve.base.files import write_text
 from pretrieve.reporting.report.page import collect, render
 from pretrieve.workflow.plan import Plan
 
@@ -18,6 +18,4 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> None:
     plan = Plan.load(args.config)
-    page = render(collect(plan, Path(plan.root)))
-    with whole_file(args.html) as stream:
-        stream.write(page.encode())
+    write_text(args.html, render(collect(plan, Path(plan.root))))

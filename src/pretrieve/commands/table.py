@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from pretrieve.base.arguments import add_outputs, add_reference
-from pretrieve.base.files import whole_file, write_json
+from pretrieve.base.files import write_json, write_text
 from pretrieve.references.tables import load_table
 from pretrieve.reporting.tables.filling import fill_table, write_lines
 from pretrieve.reporting.tables.latex import to_latex
@@ -25,6 +25,5 @@ def main(args: argparse.Namespace) -> None:
     lines = fill_table(table, setting)
     write_lines(args.csv, lines, table.row_columns)
     for path, written in ((args.md, to_markdown), (args.html, to_html), (args.tex, to_latex)):
-        with whole_file(path) as stream:
-            stream.write(written(table, lines, setting).encode())
+        write_text(path, written(table, lines, setting))
     write_json(args.manifest, make_manifest(table, lines, setting, args.config_hash, args.lock, args.sources))

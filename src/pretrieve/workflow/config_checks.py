@@ -66,7 +66,7 @@ Validator = validators.extend(
         "integer", lambda checker, value: isinstance(value, int) and not isinstance(value, bool)
     ),
 )
-_Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml's reads the same ten times faster
+Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml's reads the same ten times faster
 
 
 def check_file(path: Path | str) -> None:
@@ -81,7 +81,7 @@ def check_file(path: Path | str) -> None:
     open_parts: list[tuple[str | None, int, int]] = []
     try:
         with open(path, "rb") as stream:
-            for event in yaml.parse(stream, Loader=_Loader):
+            for event in yaml.parse(stream, Loader=Loader):
                 if isinstance(event, (yaml.MappingStartEvent, yaml.SequenceStartEvent)):
                     open_parts.append((event.anchor, 1, 1))
                     done = None
@@ -178,12 +178,9 @@ def check_numbers(config: Mapping[str, Any]) -> None:
         if not math.isfinite(number) or not low <= number <= high:
             shown = f"{str(number)[:20]}…" if len(str(number)) > 24 else f"{number}"
             raise ConfigError(f"config: {path}: {shown} is not allowed; expected a number from {low:g} to {high:g}")
-    for where in ("", "my_corpus_options"):
-        seeds = (config.get(where) or {} if where else config).get("seeds", ())
-        if len(seeds) > MOST_SEEDS:
-            raise ConfigError(
-                f"config: {where and where + '.'}seeds: {len(seeds):,} seeds in one run; expected at most {MOST_SEEDS:,}"
-            )
+    for key, holder in (("seeds", config), ("my_corpus_options.seeds", config.get("my_corpus_options") or {})):
+        if (count := len(holder.get("seeds", ()))) > MOST_SEEDS:
+            raise ConfigError(f"config: {key}: {count:,} seeds in one run; expected at most {MOST_SEEDS:,}")
 
 
 def _numbers(path: str, value: Any) -> Iterator[tuple[str, int | float]]:

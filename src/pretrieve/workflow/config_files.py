@@ -25,10 +25,8 @@ import yaml
 
 from pretrieve.base.code_folder import CODE
 from pretrieve.base.errors import ConfigError
-from pretrieve.workflow.config_checks import check_file
+from pretrieve.workflow.config_checks import Loader, check_file
 from pretrieve.workflow.scales import OWN
-
-_Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml's reads the same ten times faster
 
 
 def complete(config: Mapping[str, Any], code_folder: Path = CODE) -> dict[str, Any]:
@@ -70,7 +68,7 @@ def read_config(file: Path | None = None, words: Iterable[str] = (), code_folder
 def read_part(file: Path) -> dict[str, Any]:
     """What one file says, without the others. Raises ConfigError when it cannot be read, or has no keys and values."""
     try:
-        content = yaml.load(file.read_text(encoding="utf-8"), _Loader)
+        content = yaml.load(file.read_text(encoding="utf-8"), Loader)
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise ConfigError(f"{file}: not readable as YAML: {error}") from None
     if content is not None and not isinstance(content, dict):

@@ -62,7 +62,7 @@ def with_my_corpus(config: dict[str, Any]) -> dict[str, Any]:
     """
     if not config.get("my_corpus"):
         return config
-    check_config(config, config["tables"])
+    check_config(at_scale(config), config["tables"])
     if "my_corpus_options" not in config:
         raise ConfigError("config: my_corpus_options is missing; config.yaml of the project has it.")
     _check_options(config)
@@ -133,7 +133,8 @@ def configured(config: Mapping[str, Any], folder: Folder) -> dict[str, Any]:
             f"config: my_corpus_options.passage_length: {options['passage_length']} is more than the body's {room} positions."
         )
     scale |= {"corpus": NAME, "roles": {}, "passage_length": options["passage_length"]}
-    scale.pop("means", None)  # of data sets that are not there any more
+    for key in ("means", "originals"):
+        scale.pop(key, None)  # of data sets that are not there any more
     pretraining = scale["pretraining"]
     pretraining |= {"budgets": dict(options["budgets"]), "examples": options["examples"]}
     pretraining["options"] = {"pairs": {"head": "none"}} | copy.deepcopy(dict(options["pretraining"]))
@@ -155,6 +156,8 @@ def configured(config: Mapping[str, Any], folder: Folder) -> dict[str, Any]:
             "language": folder.language,
             "notes": list(folder.notes),
             "trains": bool(folder.has_train or folder.pairs),
+            # A cross-encoder needs questions, and documents enough for negatives. Pairs that are made of the texts would teach it
+            # only which text is the same.
             "reranks": bool(folder.has_train and folder.pairs),
             "start_reads_it": folder.language in options["start_languages"],
         },
@@ -185,25 +188,16 @@ def _with_what_it_needs(recipe: str, recipes: Mapping[str, Any], finetuning: Map
 
 
 def _datasets(folder: Folder, options: Mapping[str, Any]) -> dict[str, Any]:
-    own = {
-        "reader": "beir",
-        "files": dict(folder.files),
-        "title": "prefix",
-        "depth": options["depth"],
-        "metrics": METRICS,
-        "sizes": {SIZE: "all"},
-    }
+    both = {"title": "prefix", "metrics": METRICS, "sizes": {SIZE: "all"}}
+    own = both | {"reader": "beir", "files": dict(folder.files), "depth": options["depth"]}
     if folder.test_share:
         own["reader_options"] = {"test_share": folder.test_share}
     if folder.has_train or not folder.pairs:
         return {NAME: own}
-    pairs = {
+    pairs = both | {
         "reader": folder.pairs,
         "files": {"corpus": folder.files["corpus"]},
         "reader_options": {"pairs": options["pairs"]},
-        "title": "prefix",
-        "metrics": METRICS,
-        "sizes": {SIZE: "all"},
     }
     return {NAME: own | {"trained_on": PAIRS}, PAIRS: pairs}
 

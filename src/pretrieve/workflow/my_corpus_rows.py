@@ -7,7 +7,7 @@ cross-encoder behind it. The rules and the table get them as plain values, for t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from pretrieve.base import paths
@@ -30,19 +30,8 @@ _LABELS = {
 _KINDS = {PUBLISHED: "fine-tuned", SCRATCH: "scratch"}
 
 
-def label_of(encoder: str) -> str:
-    """How an encoder that is fine-tuned is called in the table."""
-    return "fine-tuned" if encoder == PUBLISHED else f"{_LABELS.get(encoder, encoder)}, fine-tuned"
-
-
 def _row(kind: str, label: str, system: str, seeds: list[int], more: Mapping[str, str]) -> dict[str, Any]:
     return {"kind": kind, "label": label, "system": system, "seeds": seeds, **more}
-
-
-def trains_a_cross_encoder(config: Mapping[str, Any]) -> bool:
-    """Whether there are questions to train one on, and documents enough for negatives. Pairs that are made of the texts would
-    teach it only which text is the same."""
-    return config["my_corpus_found"]["reranks"]
 
 
 def rows_of(config: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -55,12 +44,13 @@ def rows_of(config: Mapping[str, Any]) -> list[dict[str, Any]]:
     encoders = sorted(config["encoders"], key=lambda name: order.index(name) if name in order else len(order))
     encoders.sort(key=lambda name: (name != PUBLISHED, name == SCRATCH))
     for name in encoders if config["my_corpus_found"]["trains"] else ():
-        dense.append(_row(_KINDS.get(name, "continued"), label_of(name), f"{name}.{recipe}-{SIZE}", seeds, {}))
+        label = "fine-tuned" if name == PUBLISHED else f"{_LABELS.get(name, name)}, fine-tuned"
+        dense.append(_row(_KINDS.get(name, "continued"), label, f"{name}.{recipe}-{SIZE}", seeds, {}))
     rows = [_row("bm25", "BM25", BM25, [0], {}), *dense]
     for row in dense:
         more = {"dense": row["system"]}
         rows.append(_row("hybrid", f"BM25 + {row['label']}", f"{HYBRID}{row['system']}", row["seeds"], more))
-    if options["rerank"] and trains_a_cross_encoder(config):
+    if options["rerank"] and config["my_corpus_found"]["reranks"]:
         system = f"{PUBLISHED}.{RERANKER}-{SIZE}"
         rows.append(_row("rerank", "BM25, reranked", f"{RERANKED}{system}", seeds, {"cross": system}))
     return rows
@@ -75,11 +65,7 @@ def cost_files(root: str, row: Mapping[str, Any], trained_on: str, seed: int) ->
         return [bm25, stages["pretrain"], stages["finetune"], beside]
     if row["kind"] == "hybrid":
         return [bm25, *paths.cost_files(root, row["dense"], NAME, trained_on, seed).values()]
-    return (
-        [bm25]
-        if row["kind"] == "bm25"
-        else list(paths.cost_files(root, row["system"], NAME, trained_on, seed).values())
-    )
+    return list(paths.cost_files(root, row["system"], NAME, trained_on, seed).values())
 
 
 def table_request(config: Mapping[str, Any], root: str) -> dict[str, Any]:
@@ -107,15 +93,11 @@ def table_request(config: Mapping[str, Any], root: str) -> dict[str, Any]:
     }
 
 
-def runs_of(request: Mapping[str, Any], kind: str) -> Iterator[tuple[str, int]]:
-    """(system, seed) of every row of a kind."""
-    return ((row["system"], seed) for row in request["rows"] if row["kind"] == kind for seed in row["seeds"])
-
-
 def metrics_of(request: Mapping[str, Any], *kinds: str) -> list[str]:
     """The metrics files of the rows of some kinds, of all seeds."""
-    found = (pair for kind in kinds for pair in runs_of(request, kind))
-    return [paths.metrics_file(request["root"], system, request["dataset"], seed) for system, seed in found]
+    rows = (row for kind in kinds for row in request["rows"] if row["kind"] == kind)
+    pairs = ((row["system"], seed) for row in rows for seed in row["seeds"])
+    return [paths.metrics_file(request["root"], system, request["dataset"], seed) for system, seed in pairs]
 
 
 DENSE = ("as-is", "fine-tuned", "continued", "scratch")

@@ -179,34 +179,28 @@ class PlanFamilies:
 
     def trainings(self, task: str) -> list[Families]:
         """The fine-tunings on a task, by rule."""
+        return self._by_rule(task, trained=True)
+
+    def searches(self, dataset: str) -> list[Families]:
+        """The families that jobs of their own score on a data set, by rule."""
+        return self._by_rule(dataset, trained=False)
+
+    def _by_rule(self, dataset: str, trained: bool) -> list[Families]:
         groups: dict[tuple[Any, ...], list[str]] = {}
-        for sizes, families in self.families(task, scored=False).items():
-            if task not in self._singled_out:
+        for sizes, families in self.families(dataset, scored=not trained).items():
+            if dataset not in self._singled_out:
                 groups[sizes, "", ()] = list(families)
                 continue
             for family in families:
-                joined = self.joined(family, task, trained=True)
-                groups.setdefault((sizes, self._follows(family, task), joined), []).append(family)
-        return [Families((task,), key[0], tuple(families), bool(key[2]), key[1]) for key, families in groups.items()]
+                follows = self._follows(family, dataset)
+                if trained or not follows:
+                    groups.setdefault((sizes, follows, self.joined(family, dataset, trained)), []).append(family)
+        return [Families((dataset,), key[0], tuple(some), bool(key[2]), key[1]) for key, some in groups.items()]
 
     def _follows(self, family: str, task: str) -> str:
         if (family, task) not in self.scored_at_once:
             return ""
         return "mined" if (family, task) in self.mined else "scored"
-
-    def searches(self, dataset: str) -> list[Families]:
-        """The families that jobs of their own score on a data set, by rule."""
-        groups: dict[tuple[Any, ...], list[str]] = {}
-        for sizes, families in self.families(dataset).items():
-            if dataset not in self._singled_out:
-                groups[sizes, ()] = list(families)
-                continue
-            for family in families:
-                if (family, dataset) not in self.scored_at_once:
-                    groups.setdefault((sizes, self.joined(family, dataset, trained=False)), []).append(family)
-        return [
-            Families((dataset,), sizes, tuple(families), bool(joined)) for (sizes, joined), families in groups.items()
-        ]
 
     def minings(self, dataset: str) -> list[Families]:
         """The families that no training of this run uses negatives of, by rule: mined only if they are named."""

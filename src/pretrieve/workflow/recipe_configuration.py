@@ -30,8 +30,8 @@ def check_recipes(config: Mapping[str, Any]) -> None:
     variants = {dataset.get("variant") for dataset in config["datasets"].values()} | {None}
     for name in name_of:
         for variant in variants:
-            where, seen = name, [name]
-            waiting = _chain(config, name, variant)
+            options, where, seen = _resolved(config, name, variant), name, [name]
+            waiting = chain_of(options)
             while waiting:
                 step = waiting.pop()
                 if step not in name_of:
@@ -42,25 +42,19 @@ def check_recipes(config: Mapping[str, Any]) -> None:
                     )
                 if step not in seen:
                     seen.append(step)
-                    waiting += _chain(config, step, variant)
-            options = _resolved(config, name, variant)
+                    waiting += chain_of(_resolved(config, step, variant))
             check_together(name_of[name].get("recipe", name), options, f"recipes.{name}.options")
-            _check_shape(config, name, variant)
-            _check_lengths(config, name, variant)
-            _check_pools(config, name, variant)
+            _check_shape(config, name, variant, options)
+            _check_lengths(config, name, variant, options)
+            _check_pools(config, name, variant, options)
 
 
 def _resolved(config: Mapping[str, Any], recipe: str, variant: str | None) -> dict[str, Any]:
     return resolve_recipe(recipe, config["recipes"][recipe], config["scales"][config["scale"]]["finetuning"], variant)
 
 
-def _chain(config: Mapping[str, Any], recipe: str, variant: str | None) -> list[str]:
-    return chain_of(_resolved(config, recipe, variant))
-
-
-def _check_shape(config: Mapping[str, Any], recipe: str, variant: str | None) -> None:
+def _check_shape(config: Mapping[str, Any], recipe: str, variant: str | None, asked: Mapping[str, Any]) -> None:
     """A retriever keeps its shape when another recipe starts from it; this is checked now and not after hours of training."""
-    asked = _resolved(config, recipe, variant)
     start = asked.get("start", "encoder")
     if start == "encoder":
         return
@@ -87,9 +81,9 @@ def _origin(config: Mapping[str, Any], recipe: str, variant: str | None, option:
     return f"{where}.{base}.{option} (from {of})"
 
 
-def _check_lengths(config: Mapping[str, Any], recipe: str, variant: str | None) -> None:
+def _check_lengths(config: Mapping[str, Any], recipe: str, variant: str | None, options: Mapping[str, Any]) -> None:
     """No text may be longer than what a body reads; this is checked now and not in the first long batch."""
-    room, options = config["scales"][config["scale"]]["body"]["max_positions"], _resolved(config, recipe, variant)
+    room = config["scales"][config["scale"]]["body"]["max_positions"]
     for key in ("query_length", "passage_length"):
         if options.get(key, 0) > room:
             raise ConfigError(
@@ -98,9 +92,8 @@ def _check_lengths(config: Mapping[str, Any], recipe: str, variant: str | None) 
             )
 
 
-def _check_pools(config: Mapping[str, Any], recipe: str, variant: str | None) -> None:
+def _check_pools(config: Mapping[str, Any], recipe: str, variant: str | None, options: Mapping[str, Any]) -> None:
     """Lists of negatives have ``mining_depth`` documents, and no recipe may ask for more."""
-    options = _resolved(config, recipe, variant)
     sources = options.get("negatives", [])
     if not sources or options["group"] < 2:
         return

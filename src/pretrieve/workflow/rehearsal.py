@@ -166,7 +166,7 @@ def _shrink_dataset(dataset: dict[str, Any]) -> None:
     elif "reader_options" in dataset:
         del dataset["reader_options"]
     dataset["counts"] = "any"
-    for key, most in (("max_extra", 20), ("max_queries", 40), ("max_examples", 200), ("max_documents", 10**9)):
+    for key, most in (("max_extra", 20), ("max_queries", 40), ("max_examples", 200)):
         if key in dataset:
             dataset[key] = min(dataset[key], most)
     dataset.pop("max_documents", None)

@@ -107,13 +107,9 @@ class DataRules:
         """The format of a data set."""
         return dataset_formats.READERS[self.config["datasets"][dataset]["reader"]]
 
-    def raw_files(self, dataset: str) -> dict[str, str]:
-        """Name → path of a data set's ``files``."""
-        return self.plan.dataset_files(dataset)
-
     def collection_inputs(self, dataset: str) -> list[str]:
         """The files that a collection is read from."""
-        return list(self.raw_files(dataset).values())
+        return list(self.plan.dataset_files(dataset).values())
 
     def collection_words(self, dataset: str) -> str:
         """How collection.py is called: ``beir --files train=… --options {…}``."""
@@ -123,7 +119,7 @@ class DataRules:
 
     def named_files(self, dataset: str) -> str:
         """Name → path as an option: ``train=path dev=path``."""
-        return " ".join(shlex.quote(f"{name}={path}") for name, path in self.raw_files(dataset).items())
+        return " ".join(shlex.quote(f"{name}={path}") for name, path in self.plan.dataset_files(dataset).items())
 
     def collection_code(self, dataset: str) -> str:
         """The code that reads a collection: that of its own format only."""
@@ -144,7 +140,7 @@ class DataRules:
     def task_inputs(self, dataset: str) -> list[str]:
         """The files that a task is made of: its own, or those of its collection."""
         if not self.reader_of(dataset).collection:
-            return list(self.raw_files(dataset).values())
+            return self.collection_inputs(dataset)
         return [f"{self.root}/collections/{dataset}/{name}" for name in COLLECTION_FILES]
 
     def task_words(self, dataset: str) -> str:

@@ -85,8 +85,8 @@ class ModelRules:
 
     def start_of(self, encoder: str, seed: int | str) -> list[str]:
         """Files of what an encoder starts from; none for a fresh one."""
-        if self.outside(encoder):
-            return hub.files_of(self.outside(encoder))
+        if outside := self.outside(encoder):
+            return hub.files_of(outside)
         start = started_from(self.config, encoder)
         if start is None:
             return []
@@ -95,12 +95,10 @@ class ModelRules:
 
     def start_argument(self, encoder: str, seed: int | str) -> str:
         """The option of pretrain.py that names the directory of an encoder's start; nothing for a fresh one."""
-        own = started_from(self.config, encoder)
-        if self.outside(encoder) is None and own is None:
+        outside, own = self.outside(encoder), started_from(self.config, encoder)
+        if outside is None and own is None:
             return ""
-        directory = (
-            hub.place_of(self.outside(encoder)) if self.outside(encoder) else paths.encoder_dir(self.root, own, seed)
-        )
+        directory = hub.place_of(outside) if outside else paths.encoder_dir(self.root, own, seed)
         return f"--start {shlex.quote(directory)}"
 
     def checkpoints_of(self, encoder: str, seed: int | str) -> str:

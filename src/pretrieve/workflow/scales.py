@@ -69,7 +69,7 @@ def at_scale(config: Mapping[str, Any]) -> Mapping[str, Any]:
                 general = config[section].get(key, {})
                 _mapping(f"{where}.{key}", entry)
                 _mapping(f"config: {section}.{key}", general)
-                merged[section][key] = _laid_over(general, entry)
+                merged[section][key] = {part: one for part, one in {**general, **entry}.items() if one is not None}
     left = {key: value for key, value in scale.items() if key not in OWN}
     merged["scales"] = {**scales, name: left}
     if "datasets" in own:
@@ -92,10 +92,6 @@ def of_one_scale(config: Mapping[str, Any]) -> dict[str, Any]:
 def _mapping(where: str, value: object) -> None:
     if not isinstance(value, Mapping):
         raise ConfigError(f"{where}: {value!r} is not allowed; expected keys with values, or null to remove an entry.")
-
-
-def _laid_over(general: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in {**general, **own}.items() if value is not None}
 
 
 def _listed(means: object) -> list[str]:

@@ -21,17 +21,15 @@ from typing import NamedTuple
 from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.base.files import write_json
 
-#: The folder that the package is in, wherever it is installed, and the programs of a checkout.
+#: The folder that the package is in, wherever it is installed.
 ROOT = Path(__file__).resolve().parents[2]
-PROGRAMS = ROOT.parent / "workflow_scripts"
 
 #: Modules that no result depends on → why. What they import counts only where something else imports it.
 NO_RESULT = {
     "pretrieve.base.arguments": "the forms of options; their values are parameters of the rule",
-    "pretrieve.base.program": "how programs end, and what they print",
+    "pretrieve.base.program": "how programs end, what they print, and which process works on a job",
     "pretrieve.base.errors": "texts of errors",
     "pretrieve.base.disk": "what is said of a full disk",
-    "pretrieve.base.job_lock": "which process works on a job",
     "pretrieve.base.progress": "what a terminal shows",
     "pretrieve.base.timetable": "how long a run still takes",
     "pretrieve.training.parent": "ends a process with its parent",
@@ -77,9 +75,9 @@ def remember(file: Path) -> None:
 
 
 def file_of(module: str) -> Path | None:
-    """The file of a module of the project by its full name; of a program by its own (``pretrain.py``). None: there is none."""
+    """The file of a module of the project by its full name; of a command by its own (``pretrain.py``). None: there is none."""
     if module.endswith(".py"):
-        return file_of(f"pretrieve.commands.{module.removesuffix('.py')}") or PROGRAMS / module
+        module = f"pretrieve.commands.{module.removesuffix('.py')}"
     base = ROOT / Path(*module.split("."))
     return next((file for file in (base.with_suffix(".py"), base / "__init__.py") if file.is_file()), None)
 
@@ -165,7 +163,7 @@ def stage_sources(program: str, *modules: str) -> dict[str, str]:
 def stage_code(program: str, *modules: str, entries: str = "") -> str:
     """The code that a stage's results depend on, in 16 letters and digits.
 
-    program: a file of ``workflow_scripts/``; modules: what its registries choose for this job; entries: what they say of it.
+    program: a command, such as ``pretrain.py``; modules: what its registries choose for this job; entries: what they say of it.
     """
     lines = "".join(f"{module} {digest}\n" for module, digest in sorted(stage_sources(program, *modules).items()))
     lines += entries
