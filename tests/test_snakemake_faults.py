@@ -15,7 +15,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from pretrieve.workflow.running import cancel_timers
+from pretrieve.workflow.running.snakemake_faults import cancel_timers
 
 HOUR = 3600.0
 #: Thirty jobs that take no time, and how many of Snakemake's timers are waiting at the end.
@@ -31,7 +31,7 @@ onsuccess:
     print("TIMERS", sum(isinstance(thread, threading.Timer) for thread in threading.enumerate()))
 """
 WATCHED = """
-from pretrieve.workflow.running import watch_timers
+from pretrieve.workflow.running.snakemake_faults import watch_timers
 watch_timers(0.01)
 """
 
@@ -79,11 +79,11 @@ def test_all_but_the_newest_of_the_schedulers_are_cancelled(timers):
 def test_a_program_does_not_wait_for_them(end):
     program = f"""
 import threading
-from pretrieve.workflow import running
+from pretrieve.workflow.running import snakemake_faults
 def look(): pass
-look.__module__ = running.MODULE
+look.__module__ = snakemake_faults.MODULE
 threading.Timer({HOUR}, look).start()
-running.watch_timers()
+snakemake_faults.watch_timers()
 {end}
 """
     start = time.monotonic()
