@@ -9,12 +9,10 @@ from __future__ import annotations
 import pytest
 import torch
 
-from pretrieve.models import compiled
 from pretrieve.models.batch import Batch
-from pretrieve.models.compiled import compile_layers
 from pretrieve.models.config import BodyConfig
 from pretrieve.models.encoder import make_body
-from pretrieve.models.transformer import Layer
+from pretrieve.models.transformer import Layer, compile_layers
 from pretrieve.pretraining.encoder_options import EncoderOptions
 from pretrieve.training.run_settings import RunSettings
 
@@ -85,7 +83,7 @@ def test_pre_training_with_it(store, tmp_path, monkeypatch, option: bool) -> Non
 
     def eager(module):
         chosen.append(sum(isinstance(part, Layer) for part in module.modules()))
-        return compiled.compile_layers(module, "eager")
+        return compile_layers(module, "eager")
 
     monkeypatch.setattr(run, "compile_layers", eager)
     objective = {

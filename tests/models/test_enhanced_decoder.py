@@ -22,8 +22,7 @@ from pretrieve.models.batch import WASTE, Batch
 from pretrieve.models.config import BodyConfig
 from pretrieve.models.enhanced_decoder import EnhancedDecoder, inner_rows
 from pretrieve.models.hf_format import to_bert_names
-from pretrieve.models.initialisation import seeded
-from pretrieve.models.transformer import Transformer
+from pretrieve.models.transformer import Transformer, seeded
 from pretrieve.text.packing import Packed
 
 CONFIG = BodyConfig(

@@ -21,8 +21,8 @@ from pretrieve.base.errors import ConfigError
 from pretrieve.models.batch import Batch
 from pretrieve.models.config import BodyConfig
 from pretrieve.models.dual_encoder import SHARINGS, dual_encoder
-from pretrieve.models.initialisation import seeded
 from pretrieve.models.joint import ACTIVATIONS, JointEncoder, JointShape, JointTower, largest
+from pretrieve.models.transformer import seeded
 from pretrieve.models.word_head import MaskedWordHead
 
 WIDTH, WORDS, SEP = 16, 50, 3

@@ -15,8 +15,7 @@ from pretrieve.models.batch import Batch
 from pretrieve.models.config import BodyConfig
 from pretrieve.models.encoder import make_body
 from pretrieve.models.hf_format import _bert_config, to_bert_names
-from pretrieve.models.initialisation import seeded
-from pretrieve.models.transformer import Transformer, sinusoids
+from pretrieve.models.transformer import Transformer, seeded, sinusoids
 
 CONFIG = BodyConfig(
     vocabulary_size=50,

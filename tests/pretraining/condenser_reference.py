@@ -14,7 +14,7 @@ from transformers.models.bert.modeling_bert import BertLayer
 
 from pretrieve.models.config import BodyConfig
 from pretrieve.models.hf_format import to_bert_names
-from pretrieve.models.initialisation import seeded
+from pretrieve.models.transformer import seeded
 from pretrieve.pretraining.condenser import Condenser
 from pretrieve.pretraining.examples import Masked
 

@@ -15,7 +15,7 @@ import torch
 
 from pretrieve.models.batch import Batch
 from pretrieve.models.encoder import Encoder
-from pretrieve.models.initialisation import seeded
+from pretrieve.models.transformer import seeded
 from pretrieve.pretraining.contrastive import Contrastive, PairBatches, in_batch_loss
 from pretrieve.pretraining.pairs.mixture import make_sampler
 from pretrieve.training.loop import train

@@ -25,7 +25,7 @@ from pretrieve.base.errors import ConfigError
 from pretrieve.models.config import BodyConfig
 from pretrieve.models.encoder import Encoder
 from pretrieve.models.hf_format import load_encoder
-from pretrieve.models.initialisation import seeded
+from pretrieve.models.transformer import seeded
 from pretrieve.models.word_head import MaskedWordHead
 from pretrieve.pretraining import pretrain as run_module
 from pretrieve.pretraining.encoder_options import EncoderOptions

@@ -19,7 +19,7 @@ from pretrieve.base.errors import ConfigError
 from pretrieve.models.config import BodyConfig
 from pretrieve.models.encoder import Encoder
 from pretrieve.models.hf_format import to_bert_names
-from pretrieve.models.initialisation import seeded
+from pretrieve.models.transformer import seeded
 from pretrieve.pretraining.examples import Masked
 from pretrieve.pretraining.objectives import build_objective
 from pretrieve.pretraining.presets import resolve

@@ -27,8 +27,8 @@ from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
 from pretrieve.models.config import BodyConfig
-from pretrieve.models.initialisation import seeded
-from pretrieve.models.word_loss import LOGITS_AT_ONCE
+from pretrieve.models.transformer import seeded
+from pretrieve.models.word_head import LOGITS_AT_ONCE
 
 
 class _MaxLogits(torch.autograd.Function):

@@ -22,7 +22,7 @@ from pretrieve.base.errors import ConfigError
 from pretrieve.models.batch import Batch
 from pretrieve.models.config import BodyConfig
 from pretrieve.models.encoder import make_body, pool_states
-from pretrieve.models.initialisation import seeded
+from pretrieve.models.transformer import seeded
 
 
 class CrossEncoder(nn.Module):

@@ -36,8 +36,7 @@ from torch.nn import functional
 from pretrieve.models.batch import Batch
 from pretrieve.models.config import BodyConfig
 from pretrieve.models.dropout import attend
-from pretrieve.models.initialisation import seeded
-from pretrieve.models.transformer import Layer, Transformer, initialise_layers
+from pretrieve.models.transformer import Layer, Transformer, initialise_layers, seeded
 from pretrieve.text.packing import Packed
 
 
@@ -115,18 +114,13 @@ class EnhancedDecoder(nn.Module):
         counts = [end - begin - 2 * (last - first) for first, last, begin, end, _, _ in batch.groups]
         drop = attention.dropout if attention.training else 0.0
         results = []
-        for (first, last, begin, end, longest, full), asking, answering, at, mask in zip(
-            batch.groups,
-            query.split(counts),
-            context.split([end - begin for _, _, begin, end, _, _ in batch.groups]),
-            rows.split(counts),
-            visible,
-            strict=True,
+        for group, asking, answering, at, mask in zip(
+            batch.groups, query.split(counts), batch.parts(context), rows.split(counts), visible, strict=True
         ):
+            first, last, _, _, longest, full = group
             n, inner, place = last - first, longest - 2, None
             if not full:
-                place = (batch.sequence[begin:end] - first) * longest + batch.positions[begin:end]
-                answering = answering.new_zeros(n * longest, 2 * hidden).index_copy(0, place, answering)
+                answering, _ = batch.padded(answering, group)
                 place = (batch.sequence[at] - first) * inner + batch.positions[at] - 1
                 asking = asking.new_zeros(n * inner, hidden).index_copy(0, place, asking)
             asking = asking.view(n, inner, heads, hidden // heads).transpose(1, 2)

@@ -21,7 +21,7 @@ from torch.nn import functional
 
 from pretrieve.base.errors import ConfigError
 from pretrieve.models.config import BodyConfig
-from pretrieve.models.initialisation import seeded
+from pretrieve.models.transformer import seeded
 
 HEADS = ("none", "linear", "linear-no-bias", "linear-norm", "orqa")
 #: Streams of initial weights, for the document's (or the only) tower and the query's: linear heads, and orqa's.

@@ -19,12 +19,10 @@ import torch
 from torch import nn
 
 from pretrieve.base.errors import ConfigError
-from pretrieve.models.batch import Batch
+from pretrieve.models.batch import Asking, Batch
 from pretrieve.models.config import BodyConfig
 from pretrieve.models.encoder import Encoder
-from pretrieve.models.initialisation import seeded
-from pretrieve.models.read_rows import Asking
-from pretrieve.models.transformer import Layer, compute_at, initialise_layers
+from pretrieve.models.transformer import Layer, compute_at, initialise_layers, seeded
 from pretrieve.models.word_head import MaskedWordHead
 from pretrieve.pretraining.examples import Masked, MaskedExamples
 from pretrieve.pretraining.mlm import masked_word_loss

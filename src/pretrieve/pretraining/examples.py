@@ -16,8 +16,7 @@ import numpy as np
 import torch
 
 from pretrieve.base.errors import ConfigError, DataError
-from pretrieve.models.batch import Batch
-from pretrieve.models.read_rows import Asking
+from pretrieve.models.batch import Asking, Batch
 from pretrieve.pretraining.masking import Masking, choose_positions, corrupt
 from pretrieve.text.blocks import build_blocks
 from pretrieve.text.packing import Packed, pack_passages

@@ -36,7 +36,7 @@ from pretrieve.base.errors import ConfigError
 from pretrieve.models.config import BodyConfig
 from pretrieve.models.decoder import Decoder
 from pretrieve.models.encoder import Encoder
-from pretrieve.models.initialisation import seeded
+from pretrieve.models.transformer import seeded
 from pretrieve.models.word_head import MaskedWordHead
 from pretrieve.pretraining.examples import Masked, MaskedPassages
 from pretrieve.pretraining.seed_encoder import SeedEncoder, make_decoder

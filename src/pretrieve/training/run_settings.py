@@ -24,7 +24,7 @@ class RunSettings:
     token_budget:
         tokens of a micro-batch of pre-training; None: the device's default.
     compiled:
-        pre-train with compiled layers (:mod:`pretrieve.models.compiled`), which changes no result but for rounding.
+        pre-train with compiled layers (:mod:`pretrieve.models.transformer`), which changes no result but for rounding.
     """
 
     device: Device
