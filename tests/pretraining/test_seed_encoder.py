@@ -16,9 +16,9 @@ from torch.nn import functional
 from transformers import BertConfig, BertForMaskedLM
 
 from pretrieve.base.errors import ConfigError
+from pretrieve.models.checkpoint_names import BERT
 from pretrieve.models.config import BodyConfig
 from pretrieve.models.encoder import Encoder
-from pretrieve.models.hf_format import to_bert_names
 from pretrieve.models.transformer import seeded
 from pretrieve.pretraining.examples import Masked
 from pretrieve.pretraining.objectives import build_objective
@@ -144,7 +144,7 @@ class Reference:
         weights = dict(self.objective.module.named_parameters())
         ours = {name: torch.zeros_like(weights[name]) if value is None else value for name, value in ours.items()}
         body = {name.removeprefix("body."): value for name, value in ours.items() if name.startswith("body.")}
-        result = {f"bert.bert.{name}": value for name, value in to_bert_names(body).items()}
+        result = {f"bert.bert.{name}": value for name, value in BERT.theirs(body).items()}
         for name, value in ours.items():
             part, _, rest = name.partition(".")
             module, _, kind = rest.rpartition(".")

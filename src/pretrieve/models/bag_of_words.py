@@ -28,7 +28,7 @@ from torch.nn import functional
 
 from pretrieve.models.config import BodyConfig
 from pretrieve.models.transformer import seeded
-from pretrieve.models.word_head import LOGITS_AT_ONCE
+from pretrieve.models.word_head import LOGITS_AT_ONCE, MaskedWordHead
 
 
 class _MaxLogits(torch.autograd.Function):
@@ -155,3 +155,14 @@ class BagOfWordsProjection(nn.Module):
         super().__init__()
         self.weight = nn.Parameter(torch.empty(config.vocabulary_size, config.hidden))
         nn.init.normal_(self.weight, std=config.word_std, generator=seeded(seed, 8))
+
+
+def pooled_words(
+    head: MaskedWordHead | BagOfWordsProjection, states: torch.Tensor, words: torch.Tensor, lengths: list[int]
+) -> torch.Tensor:
+    """μ of equation 7, (n, V) float32, by the word head of the MLM, whose output matrix is ``words`` (V, d), or by W; states
+    (m, d) and lengths as in :func:`max_logits`."""
+    if isinstance(head, BagOfWordsProjection):
+        return max_logits(states, head.weight, lengths)
+    # The bias is the same for all states of a word, so it can be added after the maximum.
+    return max_logits(head.states(states), words, lengths) + head.bias

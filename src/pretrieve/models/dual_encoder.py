@@ -143,14 +143,11 @@ def dual_encoder(
         query = copy.deepcopy(encoder)
         if not copied_projection:
             query.projection = make_projection(query.head, query.config, query.dim, seed, tower=1)
-    share(query, encoder, sharing)
-    if isinstance(encoder, JointEncoder):
-        return DualEncoder(JointTower(query, "query"), JointTower(encoder, "document"), sharing)
-    return DualEncoder(query, encoder, sharing)
+    return paired(query, encoder, sharing)
 
 
-def share(query: Encoder | JointEncoder, document: Encoder | JointEncoder, sharing: str) -> None:
-    """Make the tensors of the module's table one, the document's, or freeze them, in place."""
+def paired(query: Encoder | JointEncoder, document: Encoder | JointEncoder, sharing: str) -> DualEncoder:
+    """Two encoders as towers; the tensors of the module's table become one, the document's, or are frozen, in place."""
     if sharing == "ade-ste":
         query.body.words.weight = document.body.words.weight
     if sharing == "ade-fte":
@@ -160,3 +157,6 @@ def share(query: Encoder | JointEncoder, document: Encoder | JointEncoder, shari
         query.projection = document.projection
         if isinstance(document, JointEncoder):
             query.words = document.words
+    if isinstance(document, JointEncoder):
+        return DualEncoder(JointTower(query, "query"), JointTower(document, "document"), sharing)
+    return DualEncoder(query, document, sharing)

@@ -61,7 +61,7 @@ def inner_rows(packed: Packed) -> np.ndarray:
 
 class EnhancedDecoder(nn.Module):
     """The one layer. ``layers[0]`` has a BERT layer's parameters under the body's names (query, key and value in one
-    matrix), so :func:`pretrieve.models.hf_format.to_bert_names` translates them."""
+    matrix), so :data:`pretrieve.models.checkpoint_names.BERT` translates them."""
 
     def __init__(self, config: BodyConfig, normalised_query: bool, seed: int) -> None:
         super().__init__()

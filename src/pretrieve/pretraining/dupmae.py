@@ -29,7 +29,7 @@ import torch
 from torch import nn
 
 from pretrieve.base.errors import ConfigError
-from pretrieve.models.bag_of_words import BagOfWordsProjection, bag_of_words_loss, max_logits
+from pretrieve.models.bag_of_words import BagOfWordsProjection, bag_of_words_loss, pooled_words
 from pretrieve.models.encoder import Encoder
 from pretrieve.models.transformer import Transformer
 from pretrieve.models.word_head import MaskedWordHead
@@ -75,11 +75,7 @@ class BagOfWords:
         """Summed over the texts, from the encoder's last states (T, d)."""
         rows, lengths = self.rows(masked)
         states = states[torch.from_numpy(rows).to(states.device)]
-        if self.projection is not None:
-            logits = max_logits(states, self.projection.weight, lengths)
-        else:
-            # The bias is the same for all states of a word, so it can be added after the maximum.
-            logits = max_logits(head.states(states), body.words.weight, lengths) + head.bias
+        logits = pooled_words(head if self.projection is None else self.projection, states, body.words.weight, lengths)
         return bag_of_words_loss(logits, *(torch.from_numpy(array).to(states.device) for array in self.bags(masked)))
 
 
