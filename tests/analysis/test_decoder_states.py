@@ -22,7 +22,7 @@ from pretrieve.pretraining.encoder_options import EncoderOptions
 from pretrieve.pretraining.presets import resolve
 from pretrieve.pretraining.pretrain import pretrain
 from pretrieve.text.packing import Packed
-from pretrieve.training.run_settings import RunSettings
+from pretrieve.training.loop import RunSettings
 
 CPU = torch.device("cpu")
 LENGTH = 14

@@ -32,10 +32,9 @@ from pretrieve.models.batch import Batch
 from pretrieve.models.dual_encoder import DualEncoder, dual_encoder
 from pretrieve.models.encoder import Encoder
 from pretrieve.training.checkpoint import Checkpoints
-from pretrieve.training.loop import Watcher, train
+from pretrieve.training.loop import RunSettings, Watcher, train
 from pretrieve.training.optimiser import OptimiserConfig
 from pretrieve.training.processes import Processes
-from pretrieve.training.run_settings import RunSettings
 from pretrieve.training.step import accumulate
 
 

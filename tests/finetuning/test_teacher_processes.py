@@ -23,8 +23,7 @@ from pretrieve.finetuning.distillation import read_teacher_scores
 from pretrieve.finetuning.model_search import PresentSearch
 from pretrieve.finetuning.train_curve import StepCurve
 from pretrieve.retrieval.negatives import read_negatives
-from pretrieve.training.loop import train
-from pretrieve.training.run_settings import RunSettings
+from pretrieve.training.loop import RunSettings, train
 
 ROOT = Path(__file__).parents[2]
 

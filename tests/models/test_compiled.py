@@ -14,7 +14,7 @@ from pretrieve.models.config import BodyConfig
 from pretrieve.models.encoder import make_body
 from pretrieve.models.transformer import Layer, compile_layers
 from pretrieve.pretraining.encoder_options import EncoderOptions
-from pretrieve.training.run_settings import RunSettings
+from pretrieve.training.loop import RunSettings
 
 CONFIG = BodyConfig(vocabulary_size=50, hidden=16, layers=3, heads=2, feed_forward=24, max_positions=33, dropout=0.2)
 

@@ -39,9 +39,8 @@ from pretrieve.pretraining.setting import Setting
 from pretrieve.text.blocks import build_blocks
 from pretrieve.training.checkpoint import Checkpoints
 from pretrieve.training.device import choose_device
-from pretrieve.training.loop import TrainingError, train
+from pretrieve.training.loop import RunSettings, TrainingError, train
 from pretrieve.training.optimiser import OptimiserConfig
-from pretrieve.training.run_settings import RunSettings
 
 ROOT = Path(__file__).parents[2]
 BODY = {

@@ -27,11 +27,10 @@ from pretrieve.pretraining.seed_encoder import SeedEncoder
 from pretrieve.pretraining.setting import Setting
 from pretrieve.text.packing import Packed
 from pretrieve.training.checkpoint import Checkpoints
-from pretrieve.training.loop import Watcher, train
+from pretrieve.training.loop import RunSettings, Watcher, train
 from pretrieve.training.objective import MicroBatch
 from pretrieve.training.optimiser import OptimiserConfig
 from pretrieve.training.processes import Processes
-from pretrieve.training.run_settings import RunSettings
 from pretrieve.training.step import accumulate
 
 CONFIG = BodyConfig(

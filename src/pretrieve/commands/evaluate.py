@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from pretrieve.evaluation.ranx_metrics import metric_of_ranx
+from pretrieve.evaluation.metrics import metric_of_ranx
 from pretrieve.evaluation.task_scores import add_score_arguments, check_lists, score_options
 
 metric_of_ranx()  # slow to load: here, so that it counts as the job's start

@@ -24,11 +24,16 @@ of start-up in every process) are not needed. The first call of a metric on a ma
 from __future__ import annotations
 
 import difflib
+import importlib
+import importlib.util
 import re
+import sys
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 
@@ -36,8 +41,41 @@ from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.corpora.tables import read_table
 from pretrieve.evaluation.answers import TaskAnswers
 from pretrieve.evaluation.conventions import capped_recall
-from pretrieve.evaluation.ranx_metrics import metric_of_ranx
 from pretrieve.retrieval.trec_run import Run
+
+#: (judged, ranked, cut or 0, lowest relevant grade) → one value for each query.
+Metric = Callable[[np.ndarray, np.ndarray, int, int], np.ndarray]
+
+
+@cache
+def metric_of_ranx() -> Callable[[str], Metric]:
+    """ranx's function that finds a metric by its name, without the rest of ranx.
+
+    ``import ranx`` also loads what draws its plots, tests significance and reads benchmarks (scipy.stats, matplotlib, pandas,
+    ir_datasets). That takes 3-4 s, more than a search of the demo, in each of a hundred jobs. The metrics need numba alone, so
+    their subpackage is loaded by itself. ``import ranx`` still gives the whole of it, before or after.
+
+    Raises ConfigError when ranx is not installed.
+    """
+    if "ranx" in sys.modules:
+        return importlib.import_module("ranx.metrics").metric_switch
+    found = importlib.util.find_spec("ranx")
+    if found is None:
+        raise ConfigError("ranx is not installed, and metrics come from it; install envs/requirements.lock.")
+    # Stands in for the package while its part is loaded: a package's own module runs before that of any part.
+    package = ModuleType("ranx")
+    package.__path__ = list(found.submodule_search_locations)
+    sys.modules["ranx"] = package
+    try:
+        switch = importlib.import_module("ranx.metrics").metric_switch
+    finally:
+        del sys.modules["ranx"]
+    from numba import config, set_num_threads
+
+    config.THREADING_LAYER = "workqueue"  # as ranx's own module sets it
+    set_num_threads(1)
+    return switch
+
 
 #: Metrics of judgements that ranx computes; all but r-precision take a cut ``@k``, and all a lowest relevant grade
 #: ``-lN`` (default 1). ranx has bpref too, but its value is NaN for queries that have no judged document of grade 0;

@@ -34,9 +34,8 @@ from pretrieve.retrieval.trec_run import Run
 from pretrieve.tasks.dataset import Dataset
 from pretrieve.text import packing
 from pretrieve.text.packing import Packed
-from pretrieve.training.cut import cut_evenly, tokens_of_each
 from pretrieve.training.device import Device
-from pretrieve.training.objective import MicroBatch
+from pretrieve.training.objective import MicroBatch, cut_evenly, tokens_of_each
 
 
 def longest_pair(model: CrossEncoder) -> int | None:

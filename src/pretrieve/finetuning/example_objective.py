@@ -19,8 +19,7 @@ from pretrieve.models.dual_encoder import DualEncoder
 from pretrieve.pretraining.examples import TOKEN_BUDGET, epoch_order
 from pretrieve.tasks.example_task import ExampleData
 from pretrieve.text.packing import Packed
-from pretrieve.training.cut import cut_evenly, tokens_of_each
-from pretrieve.training.objective import MicroBatch
+from pretrieve.training.objective import MicroBatch, cut_evenly, tokens_of_each
 
 
 def one_tower(model: DualEncoder, what: str) -> nn.Module:

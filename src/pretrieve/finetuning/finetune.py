@@ -14,11 +14,9 @@ from pretrieve.base.finished_work import leaves_checkpoints
 from pretrieve.finetuning.fine_tuning import FineTuning
 from pretrieve.finetuning.trainers import prepare
 from pretrieve.training.checkpoint import Checkpoints, code_word
-from pretrieve.training.curve import write_curve
-from pretrieve.training.loop import Outcome, train
+from pretrieve.training.loop import Outcome, RunSettings, train, write_curve
 from pretrieve.training.optimiser import OptimiserConfig
 from pretrieve.training.processes import Processes
-from pretrieve.training.run_settings import RunSettings
 
 #: Beside a finished model: what it was made of. A job that runs again because its scoring has changed finds the model there
 #: (``update`` of the rule's outputs), and trains nothing.

@@ -20,8 +20,7 @@ from pretrieve.finetuning.ance import AnceObjective
 from pretrieve.finetuning.groups import Group
 from pretrieve.finetuning.ranking import RankingObjective, in_batch_loss, own_loss, whole_group
 from pretrieve.text.packing import Packed
-from pretrieve.training.cut import tokens_of_each
-from pretrieve.training.objective import MicroBatch
+from pretrieve.training.objective import MicroBatch, tokens_of_each
 
 
 class WindowTexts(NamedTuple):

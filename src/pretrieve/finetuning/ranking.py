@@ -34,8 +34,7 @@ from pretrieve.models.dual_encoder import DualEncoder
 from pretrieve.pretraining.examples import TOKEN_BUDGET
 from pretrieve.tasks.dataset import Dataset
 from pretrieve.text.packing import Packed
-from pretrieve.training.cut import cut_evenly, tokens_of_each
-from pretrieve.training.objective import MicroBatch
+from pretrieve.training.objective import MicroBatch, cut_evenly, tokens_of_each
 
 
 class GroupTexts(NamedTuple):

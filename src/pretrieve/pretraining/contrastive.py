@@ -19,12 +19,10 @@ from torch.nn import functional
 from pretrieve.models.batch import Batch
 from pretrieve.models.encoder import Encoder
 from pretrieve.pretraining.examples import TOKEN_BUDGET
-from pretrieve.pretraining.pairs.mixture import make_sampler
-from pretrieve.pretraining.pairs.pair import Pairs, PairSampler, pack_pairs
+from pretrieve.pretraining.pairs.pair import Pairs, PairSampler, make_sampler, pack_pairs
 from pretrieve.pretraining.setting import Setting
 from pretrieve.text.token_store import TokenStore
-from pretrieve.training.cut import cut_evenly, tokens_of_each
-from pretrieve.training.objective import MicroBatch
+from pretrieve.training.objective import MicroBatch, cut_evenly, tokens_of_each
 
 
 def in_batch_loss(

@@ -23,14 +23,11 @@ from pretrieve.pretraining.initial_weights import body_config, every_layer
 from pretrieve.pretraining.objectives import build_objective
 from pretrieve.pretraining.setting import Setting
 from pretrieve.text.token_store import TokenStore
-from pretrieve.training.checkpoint import Checkpoints, unpack_weights
-from pretrieve.training.curve import write_curve
-from pretrieve.training.loop import Outcome, Watcher, content_key, train
+from pretrieve.training.checkpoint import Checkpoints, Snapshots, unpack_weights
+from pretrieve.training.loop import Outcome, RunSettings, Watcher, content_key, train, write_curve
 from pretrieve.training.objective import Objective
 from pretrieve.training.optimiser import OptimiserConfig
 from pretrieve.training.processes import Processes
-from pretrieve.training.run_settings import RunSettings
-from pretrieve.training.snapshots import Snapshots
 
 
 def make_encoder(options: EncoderOptions, store: TokenStore, seed: int, start: Checkpoint | None = None) -> Encoder:
