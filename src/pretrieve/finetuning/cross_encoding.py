@@ -28,8 +28,7 @@ from pretrieve.finetuning.losses import softmax_loss
 from pretrieve.models.batch import Batch
 from pretrieve.models.cross_encoder import CrossEncoder
 from pretrieve.pretraining import examples
-from pretrieve.retrieval.embed import encode_parts
-from pretrieve.retrieval.shards import Part
+from pretrieve.retrieval.embed import encode
 from pretrieve.retrieval.trec_run import Run
 from pretrieve.tasks.dataset import Dataset
 from pretrieve.text import packing
@@ -144,9 +143,7 @@ def score_pairs(
     def packed(places: np.ndarray) -> Packed:
         return pack_query_document(data, query_rows[places], document_rows[places], lengths, longest_pair(model))
 
-    parts = [Part("", 1, np.dtype("<f4"))]
-    compute = lambda batch: [model(batch)]
-    return encode_parts(model, compute, parts, packed, np.arange(len(query_rows)), device, progress)[0][:, 0]
+    return encode(model, packed, np.arange(len(query_rows)), device, progress)[:, 0]
 
 
 def rerank_hits(

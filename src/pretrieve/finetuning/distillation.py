@@ -30,7 +30,7 @@ import numpy as np
 import torch
 
 from pretrieve.base.errors import ConfigError, DataError
-from pretrieve.base.files import sha256_of, whole_file
+from pretrieve.base.files import sha256_of
 from pretrieve.base.progress import Progress
 from pretrieve.finetuning.cross_encoding import score_pairs
 from pretrieve.finetuning.groups import Group, Groups
@@ -38,6 +38,7 @@ from pretrieve.finetuning.losses import distillation_loss, kl_mean
 from pretrieve.finetuning.ranking import RankingObjective, own_scores, split_groups, whole_group
 from pretrieve.models.cross_encoder import CrossEncoder
 from pretrieve.models.dual_encoder import DualEncoder
+from pretrieve.retrieval.negatives import write_lists
 from pretrieve.tasks.dataset import Dataset
 from pretrieve.training.device import Device
 from pretrieve.training.objective import MicroBatch
@@ -160,17 +161,9 @@ def _stored(path: Path, data: Dataset, header: Mapping[str, Any]) -> TeacherScor
 def write_teacher_scores(path: Path, scores: TeacherScores, data: Dataset, about: Mapping[str, Any]) -> None:
     """Write the file whole or not at all; equal scores and headers give equal bytes. Scores keep every bit of float32."""
     rows, starts = np.unique(scores.queries, return_index=True)
-    ends = [*starts[1:].tolist(), len(scores.queries)]
-    with whole_file(path) as raw, gzip.GzipFile("", "wb", 6, raw, mtime=0) as stream:
-        _write_line(stream, {"teacher_scores": FORMAT, **about})
-        for row, start, end in zip(rows.tolist(), starts.tolist(), ends, strict=True):
-            documents = [data.document_ids[document] for document in scores.documents[start:end]]
-            digits = [float(text) for text in scores.scores[start:end].astype(str)]
-            _write_line(stream, {"query": data.query_ids[row], "documents": documents, "scores": digits})
-
-
-def _write_line(stream: gzip.GzipFile, value: dict[str, Any]) -> None:
-    stream.write((json.dumps(value, ensure_ascii=False, allow_nan=False) + "\n").encode())
+    documents, values = (np.split(array, starts)[1:] for array in (scores.documents, scores.scores))
+    ids = ([data.document_ids[document] for document in own] for own in documents)
+    write_lists(path, {"teacher_scores": FORMAT, **about}, (data.query_ids[row] for row in rows), ids, values)
 
 
 def read_teacher_scores(path: Path, data: Dataset) -> tuple[TeacherScores, dict[str, Any]]:

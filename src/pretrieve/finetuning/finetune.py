@@ -42,11 +42,6 @@ def is_finished(directory: Path, key: str) -> bool:
         return False
 
 
-def begin_anew(directory: Path) -> None:
-    """Remove what another run has left in the place of a model."""
-    shutil.rmtree(directory, ignore_errors=True)
-
-
 def optimiser_config(options: dict, steps: int) -> OptimiserConfig:
     """The optimiser that a recipe's options describe. A run that ``epochs`` makes shorter has a schedule as much shorter."""
     names = ("learning_rate", "warmup", "weight_decay", "clip", "schedule")
@@ -82,7 +77,7 @@ def finetune(
     checkpoints = Checkpoints(run.work / "state", prepared.key)
     if checkpoints.latest() is None:
         if run.processes is None or run.processes.first:
-            begin_anew(out)
+            shutil.rmtree(out, ignore_errors=True)  # of another run
         prepared.started()
     outcome = train(
         prepared.objective,
@@ -147,7 +142,7 @@ def _best_epochs(run: FineTuning, out: Path, seconds: float, stop: Callable[[], 
         found[f"{epochs:g}"] = json.loads(note.read_text(encoding="utf-8"))
     best = min(found, key=lambda epochs: found[epochs]["loss"])
     if processes.first:
-        begin_anew(out)
+        shutil.rmtree(out, ignore_errors=True)
         shutil.copytree(run.work / f"epochs{best}" / "made", out, dirs_exist_ok=True)
         about = json.loads((out / "pretrieve.json").read_text(encoding="utf-8"))
         about["epochs_searched"] = {epochs: one["loss"] for epochs, one in found.items()}

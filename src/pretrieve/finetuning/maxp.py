@@ -41,18 +41,11 @@ class MaxP:
         windows = np.bincount(texts.owner // size, weights=tokens_of_each(texts.documents), minlength=count)
         return tokens_of_each(texts.queries) + windows.astype(np.int64)
 
-    def _pack(self, group: Group) -> MicroBatch:
-        data, options = self._data, self.options
-        queries = data.pack_queries(group.queries, options["query_length"])
-        cut = data.windows(options["passage_length"], options["windows"], group.documents.ravel())
-        documents, n = cut.pack(np.arange(len(cut))), len(group.queries)
-        return MicroBatch(
-            WindowTexts(queries, documents, group, cut.windows.documents),
-            {term: n for term in self.terms},
-            len(queries.tokens) + len(documents.tokens),
-            group.queries,
-            n + len(cut),
-        )
+    def _texts(self, group: Group) -> WindowTexts:
+        options = self.options
+        queries = self._data.pack_queries(group.queries, options["query_length"])
+        cut = self._data.windows(options["passage_length"], options["windows"], group.documents.ravel())
+        return WindowTexts(queries, cut.pack(np.arange(len(cut))), group, cut.windows.documents)
 
     def contrast(self, vectors: list[torch.Tensor], batches: list[MicroBatch]) -> dict[str, torch.Tensor]:
         """The loss summed over the B queries of the step."""
@@ -63,15 +56,10 @@ class MaxP:
         first = np.cumsum([0, *(batch.data.group.documents.size for batch in batches[:-1])])
         owner = np.concatenate([batch.data.owner + begin for batch, begin in zip(batches, first, strict=True)])
         scores = best_windows(queries, windows, owner, group.documents.size) / self.options["temperature"]
-        return {"contrastive": self._loss(scores, group)}
-
-    def _loss(self, scores: torch.Tensor, group: Group) -> torch.Tensor:
-        """scores (B, B·G), each query with all documents of the batch."""
         if self.options["in_batch"]:
-            return in_batch_loss(scores, group, self._data, self.options)
-        count, size = group.documents.shape
-        places = torch.from_numpy(np.arange(count * size).reshape(count, size)).to(scores.device)
-        return own_loss(scores.gather(1, places), self.options)
+            return {"contrastive": in_batch_loss(scores, group, self._data, self.options)}
+        own = torch.arange(group.documents.size, device=scores.device).view(group.documents.shape)
+        return {"contrastive": own_loss(scores.gather(1, own), self.options)}
 
 
 def best_windows(queries: torch.Tensor, windows: torch.Tensor, owner: np.ndarray, documents: int) -> torch.Tensor:

@@ -48,6 +48,7 @@ class CrossEncoder(nn.Module):
             allowed = ["mean"] if config.kind == "t5" else ["cls", "mean"]
             raise ConfigError(f"pooling {pooling!r} is not allowed with a {config.kind} body; choose from {allowed}.")
         self.config, self.classes, self.pooling = config, classes, pooling
+        self.width = classes  # numbers of an output, by the name that towers have for it
         self.body = make_body(config, seed)
         self.pooler = nn.Linear(config.hidden, config.hidden)
         self.classifier = nn.Linear(config.hidden, classes)

@@ -172,7 +172,7 @@ def _finish(directory: Path, settings: SearchSettings) -> None:
     """Write ``search.json``, once every part is there."""
     counts = {FILE: len(DocumentTable(directory))}
     if settings.uses_dense:
-        counts[DENSE] = _counted(directory / DENSE / "index.json", lambda about: about["rows"])
+        counts[DENSE] = _rows_of(directory / DENSE / "index.json")
     if settings.uses_bm25:
         counts[BM25] = len(document_ids(directory / BM25))
     if len(set(counts.values())) > 1:
@@ -184,9 +184,9 @@ def _finish(directory: Path, settings: SearchSettings) -> None:
     write_json(directory / SETTINGS, about)
 
 
-def _counted(path: Path, count: Any) -> int:
+def _rows_of(path: Path) -> int:
     try:
-        return count(json.loads(path.read_text(encoding="utf-8")))
+        return json.loads(path.read_text(encoding="utf-8"))["rows"]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise DataError(f"{path}: missing or damaged ({error}); make the directory again.") from None
 

@@ -14,7 +14,6 @@ A query keeps its whole μ: ``queries-lexical`` is an embedding store (rows, V)
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -84,11 +83,6 @@ class LexicalReader:
         meta, (self.indices, self.values) = open_store(directory, name, parts, ["vocabulary"])
         self.rows, self.top, self.key = int(meta["rows"]), int(meta["top"]), str(meta["key"])
         self.vocabulary = int(meta["vocabulary"])
-
-    def shards(self) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
-        """Yield (first row, indices, values), memory maps (shard rows, top), in row order."""
-        for (first, indices), (_, values) in zip(self.indices.shards(), self.values.shards(), strict=True):
-            yield first, indices, values
 
     def dense(self, rows: slice | np.ndarray) -> np.ndarray:
         """(n, vocabulary) float32: the given rows with zeros written out; for few rows and for tests."""

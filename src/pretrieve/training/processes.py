@@ -27,7 +27,7 @@ class Processes:
     world: int = 1
 
     @classmethod
-    def join(cls, timeout_s: float = 1800.0) -> Processes:
+    def join(cls) -> Processes:
         """Join the group that ``torchrun`` describes in the environment; alone when there is none.
 
         nccl where there are GPUs, else gloo. Each process takes the GPU of its local rank; call this before anything touches
@@ -53,7 +53,7 @@ class Processes:
             torch.cuda.set_device(local)
         die_with_parent()
         backend = "nccl" if torch.cuda.is_available() else "gloo"
-        distributed.init_process_group(backend, timeout=timedelta(seconds=timeout_s))
+        distributed.init_process_group(backend, timeout=timedelta(minutes=30))
         return cls(distributed.get_rank(), distributed.get_world_size())
 
     def leave(self) -> None:
