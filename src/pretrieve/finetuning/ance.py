@@ -85,10 +85,7 @@ class FreshNegatives:
     def read(self, step: int) -> Negatives:
         """The lists of an earlier refresh of this run.
 
-        Raises
-        ------
-        DataError
-            when the file is missing, damaged, or of another run.
+        Raises DataError when the file is missing, damaged, or of another run.
         """
         negatives = read_negatives(self.path(step))
         found = (negatives.about.get("key"), negatives.about.get("step"))
@@ -140,10 +137,7 @@ class AnceObjective(RankingObjective):
     Its micro-batches are a function of the step and of the weights at the last refresh: they must be asked for in the order of
     the steps, and at the step of a refresh with the weights of that moment; the loop does so (:meth:`known_until`).
 
-    Raises
-    ------
-    ConfigError
-        when ``refresh`` is below 1, or the groups have no negatives.
+    Raises ConfigError when ``refresh`` is below 1, or the groups have no negatives.
     """
 
     def __init__(

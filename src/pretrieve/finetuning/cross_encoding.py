@@ -78,10 +78,7 @@ class CrossEncoderObjective:
     options: ``batch`` (queries a step), ``query_length``, ``passage_length``; budget: tokens of a micro-batch, by default what
     the device holds.
 
-    Raises
-    ------
-    ConfigError
-        when the groups have no negatives, or the model has more than one class.
+    Raises ConfigError when the groups have no negatives, or the model has more than one class.
     """
 
     terms = {"softmax": 1.0}

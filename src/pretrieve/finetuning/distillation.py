@@ -52,10 +52,7 @@ FORMS = ("soft-labels", "kl")
 def describe_teacher(directory: Path) -> dict[str, Any]:
     """Header entries that say which teacher it was: its directory, and the sha256 of its weight files by name.
 
-    Raises
-    ------
-    DataError
-        when there are no weights.
+    Raises DataError when there are no weights.
     """
     files = sorted(Path(directory).glob("*.safetensors"))
     if not files:
@@ -83,10 +80,7 @@ class TeacherScores:
     def of(self, group: Group) -> np.ndarray:
         """(B, G) scores of the groups of a step.
 
-        Raises
-        ------
-        DataError
-            when a pair has no score; the ids are named.
+        Raises DataError when a pair has no score; the ids are named.
         """
         places = self.places(group.queries[:, None], group.documents)
         if (places < 0).any():
@@ -169,10 +163,7 @@ def write_teacher_scores(path: Path, scores: TeacherScores, data: Dataset, about
 def read_teacher_scores(path: Path, data: Dataset) -> tuple[TeacherScores, dict[str, Any]]:
     """What :func:`write_teacher_scores` wrote: the scores, and the header but for the format.
 
-    Raises
-    ------
-    DataError
-        when the file is damaged or of another format, or names a query or a document that the task does not have.
+    Raises DataError when the file is damaged or of another format, or names a query or a document that the task does not have.
     """
     queries, documents, scores, number = [], [], [], 0
     try:
@@ -205,10 +196,7 @@ class DistillationObjective(RankingObjective):
     teacher: scores of all groups. Of the options, ``distillation`` is one of :data:`FORMS`, and ``contrastive_weight`` the λ of
     form 'kl', whose softmax follows ``in_batch`` and ``direction``.
 
-    Raises
-    ------
-    ConfigError
-        when the options do not go together; a group of one has nothing to learn from a teacher.
+    Raises ConfigError when the options do not go together; a group of one has nothing to learn from a teacher.
     """
 
     def __init__(

@@ -60,14 +60,8 @@ def finetune(
     A model of the same run that is there already stays, and the outcome has no tokens.
     ``stop``: see :func:`pretrieve.training.loop.train`.
 
-    Raises
-    ------
-    Stopped
-        as :func:`pretrieve.training.loop.train`.
-    ConfigError
-        when options do not go together, or with the encoder.
-    DataError
-        when a query has no relevant document or no negatives, or the encoder was made with another vocabulary.
+    Raises Stopped as :func:`pretrieve.training.loop.train`, ConfigError when options do not go together, or with the encoder,
+    and DataError when a query has no relevant document or no negatives, or the encoder was made with another vocabulary.
     """
     if isinstance(run.options["epochs"], list):
         return _best_epochs(run, out, checkpoint_seconds, stop)

@@ -53,10 +53,7 @@ def steps_for(examples: int, options: Mapping[str, Any]) -> int:
     >>> steps_for(24, {"batch": 16, "steps": 60, "epochs": 10}), steps_for(24, {"batch": 16, "steps": 0, "epochs": 10})
     (15, 0)
 
-    Raises
-    ------
-    DataError
-        when there is no example.
+    Raises DataError when there is no example.
     """
     if not options["steps"]:
         return 0

@@ -45,10 +45,8 @@ def predict(
     A text that many examples have is encoded once. options: ``passage_length``, and for clicks ``query_length``. The
     model is left in the mode it was in.
 
-    Raises
-    ------
-    ConfigError
-        when the model does not go with the task: two towers for texts of equal standing, or another number of classes.
+    Raises ConfigError when the model does not go with the task: two towers for texts of equal standing, or another number of
+    classes.
     """
     if data.kind == "classification":
         check_classes(model, data)

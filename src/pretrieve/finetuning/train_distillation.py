@@ -17,10 +17,7 @@ from pretrieve.models.retriever_files import load_cross_encoder
 def prepare(run: FineTuning) -> Trainable:
     """The teacher scores every pair that training will see, before it begins; its scores are kept next to the retriever.
 
-    Raises
-    ------
-    ConfigError
-        when there is no teacher.
+    Raises ConfigError when there is no teacher.
     """
     if run.teacher is None:
         raise ConfigError("loss 'distillation' needs a teacher: set teacher to a recipe that trains a cross-encoder.")

@@ -47,10 +47,7 @@ class RetrievalData:
 def retrieval_data(run: FineTuning, kind: str) -> RetrievalData:
     """What a body of that kind is trained with.
 
-    Raises
-    ------
-    DataError
-        when a training query has no relevant document.
+    Raises DataError when a training query has no relevant document.
     """
     data = Dataset(run.task).read_by(kind)
     train, valid = data.split(run.size, "train"), data.split(run.size, "valid")

@@ -109,10 +109,7 @@ def max_logits(
     states (m, d): those of the first text, then of the second, …; lengths: how many each of the n texts has, at least
     one; words (V, d): W; at_once: logits that are held at a time (default by device).
 
-    Raises
-    ------
-    ValueError
-        when a text has no state, or the lengths do not add up to m.
+    Raises ValueError when a text has no state, or the lengths do not add up to m.
 
     >>> states = torch.tensor([[1.0, 0.0], [0.0, 2.0], [3.0, 0.0]])
     >>> max_logits(states, torch.eye(2), [2, 1]).tolist()

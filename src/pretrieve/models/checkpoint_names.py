@@ -66,10 +66,7 @@ class Names:
     def ours(self, state: dict[str, torch.Tensor]) -> tuple[dict[str, torch.Tensor], list[str]]:
         """Their state → our names, and the names that the table does not know.
 
-        Raises
-        ------
-        DataError
-            when a layer lacks its query, key or value.
+        Raises DataError when a layer lacks its query, key or value.
         """
         top = {theirs: ours for ours, theirs in self.top.items()}
         layer = {theirs: ours for ours, theirs in self.layer.items()}

@@ -30,11 +30,8 @@ class CrossEncoder(nn.Module):
 
     Of two texts the second one's tokens are segment 1 of the batch; a body with one segment or none takes no notice.
 
-    Raises
-    ------
-    ConfigError
-        for less than one class, a bag-of-words body (it sees no order, so not which text a word is of), or a pooling that
-        does not go with the body.
+    Raises ConfigError for less than one class, a bag-of-words body (it sees no order, so not which text a word is of), or a
+    pooling that does not go with the body.
     """
 
     def __init__(self, config: BodyConfig, classes: int = 1, pooling: str | None = None, seed: int = 0) -> None:

@@ -55,10 +55,7 @@ def next_words(packed: Packed, tokens: np.ndarray) -> tuple[Packed, np.ndarray]:
 
     packed: n sequences of at least two tokens; tokens (T,): their words before masking.
 
-    Raises
-    ------
-    ValueError
-        when a sequence has a single token, which leaves nothing to predict.
+    Raises ValueError when a sequence has a single token, which leaves nothing to predict.
     """
     if len(packed.lengths) and packed.lengths[-1] < 2:
         raise ValueError(f"a sequence of {packed.lengths[-1]} token has no next word; expected [CLS] … [SEP]")

@@ -46,10 +46,7 @@ class DualEncoder(nn.Module):
 
     :func:`dual_encoder` makes one from an encoder.
 
-    Raises
-    ------
-    ConfigError
-        for an unknown sharing, or towers whose vectors have no inner product.
+    Raises ConfigError for an unknown sharing, or towers whose vectors have no inner product.
     """
 
     def __init__(self, query: nn.Module, document: nn.Module, sharing: str) -> None:
@@ -128,10 +125,7 @@ def dual_encoder(
     seed: of the query tower's fresh projection; copied_projection: it begins as a copy of the document's instead, because
     that is pre-trained; query: a query tower that was pre-trained beside ``encoder`` and is used instead of a copy.
 
-    Raises
-    ------
-    ConfigError
-        for an unknown sharing, or ``sde`` with a query tower.
+    Raises ConfigError for an unknown sharing, or ``sde`` with a query tower.
     """
     if sharing not in SHARINGS:
         raise ConfigError(f"sharing {sharing!r} is not allowed; choose from {list(SHARINGS)}.")

@@ -43,10 +43,7 @@ from pretrieve.text.packing import Packed
 def inner_rows(packed: Packed) -> np.ndarray:
     """(T − 2n,) rows of a packed batch that are neither first nor last of their sequence.
 
-    Raises
-    ------
-    ValueError
-        when a sequence has a single token: its first is its last.
+    Raises ValueError when a sequence has a single token: its first is its last.
 
     >>> packed = Packed(np.zeros(7, int), np.zeros(7, int), np.array([4, 3]), np.arange(2))
     >>> inner_rows(packed).tolist()

@@ -99,10 +99,7 @@ def to_saved_names(state: dict[str, torch.Tensor], config: BodyConfig) -> dict[s
 def from_saved_names(state: dict[str, torch.Tensor], config: BodyConfig) -> dict[str, torch.Tensor]:
     """The reverse of :func:`to_saved_names`; BERT's pooler and position ids are omitted.
 
-    Raises
-    ------
-    DataError
-        when a name does not belong to such a model, or a layer lacks one of its matrices; the message lists them.
+    Raises DataError when a name does not belong to such a model, or a layer lacks one of its matrices; the message lists them.
     """
     if config.kind == "bow-mlp":
         return state
@@ -180,10 +177,7 @@ def read_encoder(
 ) -> Checkpoint:
     """Read an encoder directory of this project; ``required``: what its ``pretrieve.json`` must say.
 
-    Raises
-    ------
-    DataError
-        when a file is missing or damaged.
+    Raises DataError when a file is missing or damaged.
     """
     directory = Path(directory)
     try:
@@ -220,10 +214,8 @@ def load_encoder(
     ``dim``, ``similarity``: those wanted, if not the saved ones. Where the dimension differs from the saved
     projection's, or the encoder was pre-trained without one, a fresh projection is drawn from ``seed``.
 
-    Raises
-    ------
-    DataError
-        when a file is missing or damaged, or its tensors do not fit the configuration; the message lists the names.
+    Raises DataError when a file is missing or damaged, or its tensors do not fit the configuration; the message lists the
+    names.
     """
     saved = read_encoder(directory)
     about = saved.about
@@ -239,10 +231,7 @@ def load_encoder(
 def load_tensors(module: torch.nn.Module, state: dict[str, torch.Tensor], path: Path) -> None:
     """Put tensors into a module.
 
-    Raises
-    ------
-    DataError
-        when names or shapes differ; the message lists them, and ``path``.
+    Raises DataError when names or shapes differ; the message lists them, and ``path``.
     """
     own = module.state_dict()
     missing, extra = sorted(own.keys() - state.keys()), sorted(state.keys() - own.keys())

@@ -96,10 +96,7 @@ class JointEncoder(nn.Module):
     ``dim``, ``pooling``, ``similarity`` and ``head`` are those of the [CLS] part, as an
     :class:`~pretrieve.models.encoder.Encoder` has them; words: the module behind μ.
 
-    Raises
-    ------
-    ConfigError
-        for an unknown word, a ``top`` below 1 or above V, or a body other than a Transformer.
+    Raises ConfigError for an unknown word, a ``top`` below 1 or above V, or a body other than a Transformer.
     """
 
     def __init__(

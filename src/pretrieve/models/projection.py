@@ -96,10 +96,7 @@ def make_projection(head: str, config: BodyConfig, dim: int, seed: int, tower: i
 
     tower: 0, or 1 for the query's where it has its own: other weights from the same seed.
 
-    Raises
-    ------
-    ConfigError
-        for another word, or ``none`` with another ``dim`` than the body's.
+    Raises ConfigError for another word, or ``none`` with another ``dim`` than the body's.
     """
     if head not in HEADS:
         raise ConfigError(f"head {head!r} is not allowed; choose from {list(HEADS)}.")

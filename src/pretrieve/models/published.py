@@ -69,11 +69,8 @@ class Published:
 def read_start(path: Path) -> Checkpoint:
     """Read what pre-training starts from: an encoder directory of this project, or a published checkpoint.
 
-    Raises
-    ------
-    DataError
-        when there is no checkpoint, or it is damaged, incomplete, or of a model that is not supported; with the path
-        and the names.
+    Raises DataError when there is no checkpoint, or it is damaged, incomplete, or of a model that is not supported; with the
+    path and the names.
     """
     files = find_checkpoint(Path(path))
     if files.own:

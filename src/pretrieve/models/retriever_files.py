@@ -91,10 +91,7 @@ def load_retriever(directory: Path) -> tuple[DualEncoder, dict]:
 
     An encoder directory, which names no sharing, is a retriever with one tower.
 
-    Raises
-    ------
-    DataError
-        when a file is missing, damaged or another one than was written; the message names it.
+    Raises DataError when a file is missing, damaged or another one than was written; the message names it.
     """
     directory = Path(directory)
     if not is_retriever(directory):
@@ -161,10 +158,7 @@ def save_cross_encoder(directory: Path, model: CrossEncoder, about: dict | None 
 def load_cross_encoder(directory: Path) -> tuple[CrossEncoder, dict]:
     """Read a cross-encoder's directory; returns the model, in training mode, and what ``pretrieve.json`` says.
 
-    Raises
-    ------
-    DataError
-        as :func:`load_retriever`; also when it is a directory of another kind.
+    Raises DataError as :func:`load_retriever`; also when it is a directory of another kind.
     """
     directory = Path(directory)
     about = _info(directory / INFO)

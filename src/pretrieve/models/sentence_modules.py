@@ -47,10 +47,7 @@ def read_sentence_transformer(directory: Path) -> tuple[DualEncoder, Reading, Pa
     """The towers of a published directory (two, if it has a Router), how they read texts, and where the vocabulary is, if there
     is one.
 
-    Raises
-    ------
-    DataError
-        when a module is not one that :func:`pretrieve.load` names, or the checkpoint cannot be read.
+    Raises DataError when a module is not one that :func:`pretrieve.load` names, or the checkpoint cannot be read.
     """
     routes = _routes(directory)
     towers = {route: _encoder(directory, modules) for route, modules in routes.items()}

@@ -174,10 +174,7 @@ class Transformer(nn.Module):
     def embed(self, batch: Batch) -> torch.Tensor:
         """(T, d) sum of word, position and segment embeddings, normalised.
 
-        Raises
-        ------
-        ConfigError
-            when a sequence is longer than the body has positions.
+        Raises ConfigError when a sequence is longer than the body has positions.
         """
         if batch.longest > self.config.max_positions:
             raise ConfigError(

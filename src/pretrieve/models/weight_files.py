@@ -21,10 +21,7 @@ from pretrieve.base.errors import DataError
 def read_tensors(files: tuple[Path, ...]) -> tuple[dict[str, torch.Tensor], dict[str, Any]]:
     """All tensors of the files, and what else a fairseq file says of its model ({} for others).
 
-    Raises
-    ------
-    DataError
-        when a file is damaged, holds no tensors or more than tensors, or two files hold the same name.
+    Raises DataError when a file is damaged, holds no tensors or more than tensors, or two files hold the same name.
     """
     tensors: dict[str, torch.Tensor] = {}
     said: dict[str, Any] = {}

@@ -51,10 +51,7 @@ class MaskedSpans(MaskedExamples):
     Articles come without replacement within an epoch; those with fewer than two spans are omitted. Spans 2i and 2i +
     1 of a step are siblings, in random order. Ids are those of the articles.
 
-    Raises
-    ------
-    DataError
-        when no article has two spans.
+    Raises DataError when no article has two spans.
     """
 
     def __init__(
@@ -168,10 +165,7 @@ class CoCondenser(Condenser):
 def build(setting: Setting) -> CoCondenser:
     """From the options of ``cocondenser``.
 
-    Raises
-    ------
-    ConfigError
-        when a span is longer than the body has positions.
+    Raises ConfigError when a span is longer than the body has positions.
     """
     options, longest = setting.options, setting.encoder.config.max_positions
     if options["span_length"] > longest:

@@ -35,10 +35,7 @@ class CondenserHead(nn.Module):
 
     ``skip_layer``: whose output is h^early; 0 is the embeddings.
 
-    Raises
-    ------
-    ConfigError
-        when no late layer is left.
+    Raises ConfigError when no late layer is left.
     """
 
     def __init__(self, config: BodyConfig, layers: int, skip_layer: int, seed: int) -> None:

@@ -140,10 +140,7 @@ def make_bag(setting: Setting) -> BagOfWords:
 def build(setting: Setting) -> DupMae:
     """From the options of ``dupmae``.
 
-    Raises
-    ------
-    ConfigError
-        when L_bow weighs nothing, which is what ``decode: cls`` is for.
+    Raises ConfigError when L_bow weighs nothing, which is what ``decode: cls`` is for.
     """
     decode = setting.options["decode"]
     if decode != "cls" and not setting.options["bow_weight"]:

@@ -149,10 +149,7 @@ class TextForm:
 class MaskedPassages(MaskedExamples):
     """``batch`` texts a step, without replacement within an epoch. Ids are numbers of passages, or of blocks.
 
-    Raises
-    ------
-    DataError
-        when the corpus has no token.
+    Raises DataError when the corpus has no token.
     """
 
     def __init__(

@@ -115,10 +115,7 @@ class Optimus(SeedEncoder):
 def build(setting: Setting) -> Optimus:
     """From the options of ``optimus``.
 
-    Raises
-    ------
-    ConfigError
-        for a latent size without a KL, which would not be used.
+    Raises ConfigError for a latent size without a KL, which would not be used.
     """
     options = setting.options
     size = options["latent_size"]

@@ -196,10 +196,7 @@ def resolve(
 
     where: the key of the configuration, for messages.
 
-    Raises
-    ------
-    ConfigError
-        for an unknown objective, preset or option, or a value that is not allowed.
+    Raises ConfigError for an unknown objective, preset or option, or a value that is not allowed.
     """
     if name not in OPTIONS:
         raise ConfigError(

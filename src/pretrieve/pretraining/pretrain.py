@@ -33,10 +33,7 @@ from pretrieve.training.processes import Processes
 def make_encoder(options: EncoderOptions, store: TokenStore, seed: int, start: Checkpoint | None = None) -> Encoder:
     """The encoder that ``options`` describe, with fresh weights or those of ``start``.
 
-    Raises
-    ------
-    ConfigError, DataError
-        when the parts do not go together (:mod:`pretrieve.pretraining.initial_weights`).
+    Raises ConfigError or DataError when the parts do not go together (:mod:`pretrieve.pretraining.initial_weights`).
     """
     config = body_config(options, store, start)
     encoder = Encoder(config, options.dim, options.pooling, seed, options.similarity, options.head)
@@ -114,14 +111,8 @@ def pretrain(
     the first writes. snapshots: encoder directory → share of the steps, above 0 and below 1, whose weights it gets; the encoder
     itself is the same with and without.
 
-    Raises
-    ------
-    ConfigError
-        when the options name a start and ``start_dir`` is missing.
-    DataError
-        when the start or the token store cannot be used.
-    TrainingError, Stopped
-        as :func:`pretrieve.training.loop.train`.
+    Raises ConfigError when the options name a start and ``start_dir`` is missing, DataError when the start or the token store
+    cannot be used, and TrainingError or Stopped as :func:`pretrieve.training.loop.train`.
     """
     processes = run.processes or Processes()
     if options.start and start_dir is None:

@@ -43,10 +43,7 @@ class SeedEncoder(MaskedLanguageModel):
     ) -> None:
         """weights: loss term (``mlm``, ``decoder``) → weight.
 
-        Raises
-        ------
-        ConfigError
-            when the decoder weighs nothing.
+        Raises ConfigError when the decoder weighs nothing.
         """
         if not weights["decoder"]:
             raise ConfigError("decoder_weight=0: nothing trains the decoder; expected more than 0, or objective mlm.")

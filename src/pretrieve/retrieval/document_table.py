@@ -28,10 +28,7 @@ _BLOCK = 512
 def write_documents(directory: Path, documents: Iterable[tuple[str, str, str]]) -> int:
     """Write (doc_id, title, text) as they come; returns their number.
 
-    Raises
-    ------
-    DataError
-        when an id occurs twice, or there is no document.
+    Raises DataError when an id occurs twice, or there is no document.
     """
     path, known = Path(directory) / FILE, set[str]()
     with whole_file(path) as stream, pq.ParquetWriter(stream, _SCHEMA, compression="zstd") as writer:

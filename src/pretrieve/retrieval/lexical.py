@@ -51,10 +51,7 @@ class LexicalWriter(ShardWriter):
     def write(self, shard: int, indices: np.ndarray, values: np.ndarray) -> None:
         """Write one shard: indices and values (rows of the shard, top).
 
-        Raises
-        ------
-        DataError
-            when a shape is wrong, a value is not finite, or an index is not a word; the message names the row.
+        Raises DataError when a shape is wrong, a value is not finite, or an index is not a word; the message names the row.
         """
         bad = (indices < 0) | (indices >= self._plan["vocabulary"])
         if bad.any():
@@ -71,10 +68,7 @@ class LexicalReader:
 
     ``indices`` (rows, top) int32 and ``values`` (rows, top) float32 take slices and arrays of rows.
 
-    Raises
-    ------
-    DataError
-        when the meta file or a shard is missing, short or of another shape; the message says which and what to do.
+    Raises DataError when the meta file or a shard is missing, short or of another shape; the message says which and what to do.
     """
 
     def __init__(self, directory: Path | str, name: str) -> None:

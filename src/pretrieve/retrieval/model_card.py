@@ -104,10 +104,7 @@ def model_card(
     about: the retriever's ``pretrieve.json``; config: of config_sentence_transformers.json; lengths: tokens by side;
     encoder: the document tower.
 
-    Raises
-    ------
-    DataError
-        when a metrics file is missing or is none.
+    Raises DataError when a metrics file is missing or is none.
     """
     size, objective = encoder.config, about.get("encoder", {}).get("objective", {})
     name = objective.get("name", "") if isinstance(objective, Mapping) else str(objective)

@@ -35,10 +35,7 @@ class Negatives:
     query_ids: Q unique ids; doc_ids: Q lists of unique ids, best first; scores: Q arrays float32, as long; about: the
     header without the format; path: the file they were read from, '' for none (for messages).
 
-    Raises
-    ------
-    DataError
-        when lengths differ, an id repeats, or a score is not finite; file and id are named.
+    Raises DataError when lengths differ, an id repeats, or a score is not finite; file and id are named.
     """
 
     query_ids: list[str]
@@ -90,10 +87,7 @@ def mine(run: Run, qrels: Mapping[str, Mapping[str, int]], depth: int, about: Ma
     ``run``, …) goes into the header, with ``depth``, ``queries``, and ``without_negatives``: how many of them have
     none left.
 
-    Raises
-    ------
-    DataError
-        when a query of the run has no judgement at all: its relevant documents would become negatives.
+    Raises DataError when a query of the run has no judgement at all: its relevant documents would become negatives.
     """
     kept, kept_scores = [], []
     for query_id, doc_ids, scores in zip(run.query_ids, run.doc_ids, run.scores, strict=True):
@@ -141,11 +135,8 @@ def write_lists(
 def read_negatives(path: Path | str) -> Negatives:
     """Read what :func:`write_negatives` wrote.
 
-    Raises
-    ------
-    DataError
-        when the file is missing or damaged, has no header of this format, or a line is malformed, repeats a query or a
-        document; file, line and id are named.
+    Raises DataError when the file is missing or damaged, has no header of this format, or a line is malformed, repeats a query
+    or a document; file, line and id are named.
     """
     path, number = Path(path), 0
     known: dict[str, str] = {}  # each document id once in memory, however many lists it is in

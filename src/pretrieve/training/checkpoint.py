@@ -54,10 +54,7 @@ class Checkpoints:
     def save(self, state: State) -> None:
         """Write a checkpoint; it and the one before it stay, all others go (those of a later step are not this run's).
 
-        Raises
-        ------
-        DataError
-            when the disk is full; the checkpoints before it stay.
+        Raises DataError when the disk is full; the checkpoints before it stay.
         """
         path = self.directory / f"step-{state.step:08d}.safetensors"
         temporary = path.with_suffix(".part")

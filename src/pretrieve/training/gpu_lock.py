@@ -48,10 +48,7 @@ def take(count: int, devices: Sequence[str], share: int = 1, folder: Path | None
 
     All or none are taken, so two jobs cannot wait for each other.
 
-    Raises
-    ------
-    ConfigError
-        when the folder of the locks is not this user's, is a link, or cannot be written.
+    Raises ConfigError when the folder of the locks is not this user's, is a link, or cannot be written.
     """
     count, folder = min(count, len(devices)), folder or lock_folder()
     with _told(folder):

@@ -82,10 +82,7 @@ def slurm_place(environment: Mapping[str, str], nodes: int = 1) -> Place:
 
     The list of nodes is asked of Slurm where it is not among them: Snakemake's step of the job keeps little of them.
 
-    Raises
-    ------
-    ConfigError
-        when there are several nodes and no list of them.
+    Raises ConfigError when there are several nodes and no list of them.
     """
     devices = [device for device in environment.get("CUDA_VISIBLE_DEVICES", "").split(",") if device]
     count = len(devices) or int(environment.get("SLURM_GPUS_ON_NODE") or 0)

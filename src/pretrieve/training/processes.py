@@ -33,10 +33,7 @@ class Processes:
         nccl where there are GPUs, else gloo. Each process takes the GPU of its local rank; call this before anything touches
         one. From then on it ends when torchrun is killed.
 
-        Raises
-        ------
-        ConfigError
-            when the environment is only half that of ``torchrun``, or has more processes than there are GPUs.
+        Raises ConfigError when the environment is only half that of ``torchrun``, or has more processes than there are GPUs.
         """
         world = int(os.environ.get("WORLD_SIZE", "1"))
         if world == 1:
@@ -104,10 +101,7 @@ class Processes:
         parts: number of a part → its (rows[number], k) tensor, for the parts this process has; rows: of all parts.
         Returns all parts in order, detached.
 
-        Raises
-        ------
-        ConfigError
-            when there are fewer parts than processes; in all of them.
+        Raises ConfigError when there are fewer parts than processes; in all of them.
         """
         if self.world == 1:
             return [parts[i].detach() for i in range(len(rows))]

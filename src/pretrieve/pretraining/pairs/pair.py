@@ -101,10 +101,7 @@ class Mixture:
 def make_sampler(store: TokenStore, tasks: Sequence[str], ict_keep: float = 0.1, by: str = "task") -> PairSampler:
     """The sampler for one task, or the mixture for several.
 
-    Raises
-    ------
-    ConfigError
-        for an unknown task, or none.
+    Raises ConfigError for an unknown task, or none.
     """
     if not tasks:
         raise ConfigError(f"pair tasks: none; choose from {', '.join(PAIR_TASKS)}.")
