@@ -184,9 +184,10 @@ def build_index(reader: EmbeddingReader, options: Mapping | str = "Flat", thread
     options = check_index(options)
     kind = options["kind"]
     if reader.rows < _least_rows(options):
+        asked = ", ".join(f"{name}={options[name]}" for name in ("lists", "bytes") if name in options)
         raise ConfigError(
             f"index {kind}: {reader.path} has {reader.rows} rows, expected {_least_rows(options)} or more for "
-            f"{_shown(options)}; take fewer lists, or Flat, which is fast at this size."
+            f"{asked}; take fewer lists, or Flat, which is fast at this size."
         )
     if reader.dim % options.get("bytes", 1):
         raise ConfigError(
@@ -205,10 +206,6 @@ def build_index(reader: EmbeddingReader, options: Mapping | str = "Flat", thread
     set_search(index, options)
     faiss.omp_set_num_threads(threads)
     return index
-
-
-def _shown(options: Mapping) -> str:
-    return ", ".join(f"{name}={options[name]}" for name in ("lists", "bytes") if name in options)
 
 
 def _divisor(dim: int, wanted: int) -> int:
