@@ -23,11 +23,11 @@ from torch import nn
 from torch.nn import functional
 
 from pretrieve.base.errors import ConfigError, DataError
-from pretrieve.finetuning import distillation as module
+from pretrieve.finetuning import train_distillation as module
 from pretrieve.finetuning.cross_encoding import score_pairs
-from pretrieve.finetuning.distillation import TeacherScores, describe_teacher, pairs_of, read_teacher_scores
 from pretrieve.finetuning.groups import Group
 from pretrieve.finetuning.ranking import RankingObjective
+from pretrieve.finetuning.train_distillation import TeacherScores, describe_teacher, pairs_of, read_teacher_scores
 from pretrieve.models.batch import Batch
 from pretrieve.models.dual_encoder import DualEncoder, dual_encoder
 from pretrieve.models.encoder import Encoder

@@ -34,8 +34,9 @@ class Objective(Protocol):
     beside the encoder under names of its own into an ``nn.ModuleDict``; ``word_terms`` are those of their loss terms that are the
     cross-entropy of a word, which begins near ln V.
 
-    An objective whose later batches depend on the weights (:mod:`pretrieve.finetuning.ance`) also has ``known_until(step)``: the
-    last step whose batches can be made when those of ``step`` are. The loop makes none ahead behind it.
+    An objective whose later batches depend on the weights (:mod:`pretrieve.finetuning.train_ance`) also has
+    ``known_until(step)``: the last step whose batches can be made when those of ``step`` are. The loop makes none ahead behind
+    it.
     """
 
     module: nn.Module
