@@ -115,7 +115,11 @@ class Groups:
             self._pools[0] |= drawn
             self.random, self.left_out = len(drawn), len(lost) - len(drawn)
             if self.left_out == len(rows):
-                self._refuse_alone(options)
+                if not options["in_batch"]:
+                    raise DataError(
+                        f"{data.directory}/corpus.parquet: every document is relevant to every training query; expected others "
+                        "for negatives: add documents, or take a recipe with in_batch: true."
+                    )
                 self.group = 1
         self._in_turn = options["examples"] == "query"
         examples = [
@@ -130,13 +134,6 @@ class Groups:
     def __len__(self) -> int:
         """Examples of an epoch."""
         return len(self._query)
-
-    def _refuse_alone(self, options: Mapping[str, Any]) -> None:
-        if not options["in_batch"]:
-            raise DataError(
-                f"{self._data.directory}/corpus.parquet: every document is relevant to every training query; expected others "
-                "for negatives: add documents, or take a recipe with in_batch: true."
-            )
 
     @property
     def counts(self) -> dict[str, int]:

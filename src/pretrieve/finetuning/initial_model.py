@@ -110,7 +110,12 @@ def _encoder(
             saved.config, JointShape(**{name: wanted[name] for name in names}), seed, wanted["head"], tower
         )
         for name, module in encoder.heads().items():
-            _load_lexical_head(name, module, saved)
+            if not (state := saved.head(name)):
+                raise DataError(
+                    f"{saved.path / 'heads.safetensors'}: has no {name} head, which the joint representation needs; its encoder "
+                    "was not pre-trained with it. Choose an encoder whose objective predicts masked words, such as dupmae."
+                )
+            load_tensors(module, state, saved.path / "heads.safetensors")
     else:
         encoder = Encoder(
             saved.config, wanted["dim"], wanted["pooling"], seed, wanted["similarity"], wanted["head"], tower=tower
@@ -123,16 +128,6 @@ def _encoder(
     if kept:
         load_tensors(encoder.projection, saved.head("projection"), saved.path / "heads.safetensors")
     return encoder, kept
-
-
-def _load_lexical_head(name: str, module: Any, saved: Checkpoint) -> None:
-    state = saved.head(name)
-    if not state:
-        raise DataError(
-            f"{saved.path / 'heads.safetensors'}: has no {name} head, which the joint representation needs; its encoder was "
-            "not pre-trained with it. Choose an encoder whose objective predicts masked words, such as dupmae."
-        )
-    load_tensors(module, state, saved.path / "heads.safetensors")
 
 
 def _check(dual: DualEncoder, options: Mapping[str, Any], directory: Path) -> None:

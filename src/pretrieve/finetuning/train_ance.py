@@ -40,6 +40,7 @@ from pretrieve.models.dual_encoder import DualEncoder
 from pretrieve.retrieval.negatives import Negatives, mine, read_negatives, write_negatives
 from pretrieve.retrieval.trec_run import Run
 from pretrieve.tasks.dataset import Dataset
+from pretrieve.training.checkpoint import remove_if_empty
 from pretrieve.training.objective import MicroBatch
 
 #: Negatives drawn for each query at a refresh (SEED-Encoder README, --negative_sample).
@@ -102,15 +103,14 @@ class FreshNegatives:
         return negatives
 
     def _mine(self, run: Run, step: int) -> Negatives:
+        """``sample`` of each query's first documents that are not relevant."""
         data = self._data
         qrels = {
             data.query_ids[row]: {data.document_ids[document]: 1 for document in data.relevant[row]}
             for row in self.rows
         }
         about = {"source": "ance", "step": step, "key": self._key, "sample": self.sample}
-        return self._draw(mine(run, qrels, self._options["pool"], about), step)
-
-    def _draw(self, negatives: Negatives, step: int) -> Negatives:
+        negatives = mine(run, qrels, self._options["pool"], about)
         for place, row in enumerate(self.rows.tolist()):
             size = len(negatives.doc_ids[place])
             if size > self.sample:
@@ -129,8 +129,7 @@ class FreshNegatives:
     def clear(self) -> None:
         """Remove the run's folder; after its checkpoints, which need it to continue."""
         shutil.rmtree(self.directory, ignore_errors=True)
-        if self.directory.parent.is_dir() and not any(self.directory.parent.iterdir()):
-            self.directory.parent.rmdir()
+        remove_if_empty(self.directory.parent)
 
 
 class AnceObjective(RankingObjective):

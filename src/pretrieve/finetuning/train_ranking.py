@@ -74,14 +74,10 @@ class Parts:
 
     def trainable(self, objective: RankingObjective) -> Trainable:
         """With that objective, and saved as a retriever."""
-
-        def save(out: Path, info: dict[str, Any]) -> None:
-            save_retriever(out, self.model, about=info)
-
         return Trainable(
             objective,
             self.steps,
-            save,
+            lambda out, info: save_retriever(out, self.model, about=info),
             self.key,
             self.about,
             self.data.counts,

@@ -62,16 +62,8 @@ class Batch:
         sequence = torch.repeat_interleave(torch.arange(len(lengths)), torch.from_numpy(lengths)).to(device)
         inverse = torch.empty(len(lengths), dtype=torch.int64)
         inverse[torch.from_numpy(packed.order)] = torch.arange(len(lengths))
-        return cls(
-            tensor(packed.tokens),
-            tensor(packed.segments),
-            tensor(packed.positions),
-            sequence,
-            tensor(starts),
-            tensor(lengths),
-            inverse.to(device),
-            groups,
-        )
+        of_tokens = map(tensor, (packed.tokens, packed.segments, packed.positions))
+        return cls(*of_tokens, sequence, tensor(starts), tensor(lengths), inverse.to(device), groups)
 
     def __len__(self) -> int:
         return len(self.starts)

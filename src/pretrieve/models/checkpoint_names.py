@@ -134,7 +134,8 @@ FAIRSEQ = Names(
     attention="self_attn.",
     parts=("q_proj", "k_proj", "v_proj"),
 )
-FAIRSEQ_DECODER = Names(
+FAIRSEQ_DECODER = replace(
+    FAIRSEQ,
     top={
         "positions.weight": "embed_positions.weight",
         "embedding_norm.weight": "layernorm_embedding.weight",
@@ -150,9 +151,6 @@ FAIRSEQ_DECODER = Names(
         "cross.output": "encoder_attn.out_proj",
         "cross_norm": "encoder_attn_layer_norm",
     },
-    layer_prefix="layers.",
-    attention="self_attn.",
-    parts=("q_proj", "k_proj", "v_proj"),
 )
 
 T5 = Names(

@@ -46,16 +46,6 @@ def in_batch_loss(
     return functional.cross_entropy(scores, target, reduction="sum")
 
 
-def pair_loss(
-    vectors: list[torch.Tensor], documents: list[np.ndarray], temperature: float, masked: bool = True
-) -> torch.Tensor:
-    """:func:`in_batch_loss` over all parts of a batch; vectors[i] (2n_i, k) has n_i queries, then their documents, whose ids
-    are documents[i] (n_i,). masked: whether a document's repetitions are omitted."""
-    halves = [part.chunk(2) for part in vectors]
-    ids = torch.from_numpy(np.concatenate(documents)).to(vectors[0].device) if masked else None
-    return in_batch_loss(torch.cat([q for q, _ in halves]), torch.cat([d for _, d in halves]), temperature, ids)
-
-
 @dataclass(frozen=True)
 class PairBatches:
     """Pairs of a step: ``batch`` of them, drawn by the seed, cut to two lengths; and how they are compared: ``towers`` shared or
@@ -121,9 +111,10 @@ class Contrastive:
 
     def contrast(self, vectors: list[torch.Tensor], batches: list[MicroBatch]) -> dict[str, torch.Tensor]:
         """Summed loss of the queries over all documents of the batch."""
-        return {
-            "contrastive": pair_loss(vectors, [batch.data[2] for batch in batches], self._temperature, self._masked)
-        }
+        queries, documents = (torch.cat(half) for half in zip(*(part.chunk(2) for part in vectors), strict=True))
+        ids = np.concatenate([batch.data[2] for batch in batches])
+        known = torch.from_numpy(ids).to(queries.device) if self._masked else None
+        return {"contrastive": in_batch_loss(queries, documents, self._temperature, known)}
 
 
 def build(setting: Setting) -> Contrastive:

@@ -34,6 +34,12 @@ def code_word() -> str:
     return os.environ.get("PRETRIEVE_CODE", "")
 
 
+def remove_if_empty(directory: Path) -> None:
+    """Remove a folder, if there is one and nothing in it."""
+    if directory.is_dir() and not any(directory.iterdir()):
+        directory.rmdir()
+
+
 class Checkpoints:
     """The checkpoints of one run in a directory of their own.
 
@@ -88,8 +94,7 @@ class Checkpoints:
         """Remove all checkpoints but the ``keep`` newest: the run has ended and its result is written."""
         for path in [*self._files()[keep:], *self._leftovers()]:
             path.unlink()
-        if self.directory.is_dir() and not any(self.directory.iterdir()):
-            self.directory.rmdir()
+        remove_if_empty(self.directory)
 
 
 def pack_weights(module: torch.nn.Module) -> dict[str, torch.Tensor]:
@@ -152,5 +157,4 @@ class Snapshots:
     def clear(self) -> None:
         for place in self._places.values():
             place.clear()
-        if self._directory.is_dir() and not any(self._directory.iterdir()):
-            self._directory.rmdir()
+        remove_if_empty(self._directory)
