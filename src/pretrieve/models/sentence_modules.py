@@ -15,9 +15,8 @@ from pretrieve.models.config import BodyConfig
 from pretrieve.models.dual_encoder import DualEncoder
 from pretrieve.models.encoder import Encoder
 from pretrieve.models.hf_format import load_tensors
-from pretrieve.models.published import read_published
+from pretrieve.models.published import read_published, read_tensors
 from pretrieve.models.sentence_files import ROUTER, Module, read_modules, read_object, read_router, read_said
-from pretrieve.models.weight_files import read_tensors
 from pretrieve.raw.checkpoint_files import WEIGHTS, find_checkpoint
 
 
