@@ -24,7 +24,7 @@ from torch.nn import functional
 
 from pretrieve.models import dropout as module
 from pretrieve.models.dropout import attend
-from pretrieve.models.initialisation import seeded
+from pretrieve.models.transformer import seeded
 from pretrieve.training.device import choose_device, cpu_multiplies_bf16
 
 #: (sequences, tokens of each): short queries, web passages, full passages, long ones.

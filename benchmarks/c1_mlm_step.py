@@ -32,7 +32,7 @@ import torch
 from transformers import BertForMaskedLM
 
 from pretrieve.models.config import BodyConfig
-from pretrieve.models.word_loss import LOGITS_AT_ONCE, ROWS_AT_LEAST
+from pretrieve.models.word_head import LOGITS_AT_ONCE, ROWS_AT_LEAST
 from pretrieve.training.device import choose_device, cpu_multiplies_bf16
 from pretrieve.training.optimiser import OptimiserConfig
 

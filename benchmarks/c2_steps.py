@@ -47,8 +47,8 @@ import steps
 import torch
 from torch.nn import functional
 
-from pretrieve.models.initialisation import seeded
-from pretrieve.models.word_loss import word_loss
+from pretrieve.models.transformer import seeded
+from pretrieve.models.word_head import word_loss
 from pretrieve.training.device import choose_device, cpu_multiplies_bf16
 from pretrieve.training.objective import Objective
 from pretrieve.training.optimiser import OptimiserConfig

@@ -24,8 +24,7 @@ import numpy as np
 import pyarrow.parquet as pq
 from transformers import PreTrainedTokenizerFast
 
-from pretrieve.pretraining.pairs.mixture import make_sampler
-from pretrieve.pretraining.pairs.pair import pack_pairs
+from pretrieve.pretraining.pairs.pair import make_sampler, pack_pairs
 from pretrieve.text.packing import passage_spans
 from pretrieve.text.token_store import PassageText, TokenStore, write_token_store
 from pretrieve.text.vocabulary import load_tokenizer

@@ -32,9 +32,8 @@ from pretrieve.retrieval.embed import encode
 from pretrieve.tasks.dataset import Dataset
 from pretrieve.text.token_store import TokenStore
 from pretrieve.training.device import choose_device
-from pretrieve.training.loop import content_key, train
+from pretrieve.training.loop import RunSettings, content_key, train
 from pretrieve.training.optimiser import OptimiserConfig
-from pretrieve.training.run_settings import RunSettings
 from pretrieve.workflow.config_files import read_config
 from pretrieve.workflow.job_options import encoder_options, recipe_options, started_from
 

@@ -18,7 +18,8 @@ from transformers import BertConfig, BertForMaskedLM, BertModel
 from transformers.models.bert.modeling_bert import BertLayer
 
 from pretrieve.models.batch import Batch
-from pretrieve.models.hf_format import shown_config, to_bert_names
+from pretrieve.models.checkpoint_names import BERT
+from pretrieve.models.hf_format import shown_config
 from pretrieve.models.transformer import Transformer
 from pretrieve.training.objective import Objective
 
@@ -29,7 +30,7 @@ def as_bert(objective: Objective) -> BertForMaskedLM:
     """Body and word head as a BertForMaskedLM."""
     shown = {k: v for k, v in shown_config(objective.body.config).items() if k not in ("architectures", "model_type")}
     model = BertForMaskedLM(BertConfig(**shown))
-    state = {f"bert.{name}": tensor.clone() for name, tensor in to_bert_names(objective.body.state_dict()).items()}
+    state = {f"bert.{name}": tensor.clone() for name, tensor in BERT.theirs(objective.body.state_dict()).items()}
     head = objective.head.state_dict()
     state |= {
         f"cls.predictions.{theirs}.{kind}": head[f"{ours}.{kind}"].clone()
@@ -48,7 +49,7 @@ def as_bert_model(body: Transformer, **settings: object) -> BertModel:
     """The body as a BertModel in evaluation mode; ``settings``: of its BertConfig."""
     shown = {k: v for k, v in shown_config(body.config).items() if k not in ("architectures", "model_type")}
     model = BertModel(BertConfig(**shown, **settings), add_pooling_layer=False).eval()
-    missing, extra = model.load_state_dict(to_bert_names(body.state_dict()), strict=False)
+    missing, extra = model.load_state_dict(BERT.theirs(body.state_dict()), strict=False)
     if extra or any("position_ids" not in name and "token_type_ids" not in name for name in missing):
         raise SystemExit(f"weights do not fit: missing {missing}, extra {extra}")
     return model
@@ -56,7 +57,7 @@ def as_bert_model(body: Transformer, **settings: object) -> BertModel:
 
 def bert_layers(config: BertConfig, layers: nn.ModuleList) -> nn.ModuleList:
     """Our layers as BertLayers."""
-    state = to_bert_names({f"layers.{name}": tensor.clone() for name, tensor in layers.state_dict().items()})
+    state = BERT.theirs({f"layers.{name}": tensor.clone() for name, tensor in layers.state_dict().items()})
     result = nn.ModuleList(BertLayer(config) for _ in layers)
     result.load_state_dict({name.removeprefix("encoder.layer."): tensor for name, tensor in state.items()})
     return result

@@ -39,10 +39,9 @@ from pretrieve.raw import hub
 from pretrieve.text.token_store import TokenStore
 from pretrieve.training.checkpoint import Checkpoints
 from pretrieve.training.device import Device, choose_device
-from pretrieve.training.loop import content_key, train
+from pretrieve.training.loop import RunSettings, content_key, train
 from pretrieve.training.objective import Objective
 from pretrieve.training.optimiser import OptimiserConfig
-from pretrieve.training.run_settings import RunSettings
 from pretrieve.workflow.config_files import read_config
 from pretrieve.workflow.job_options import encoder_options
 from pretrieve.workflow.scales import at_scale

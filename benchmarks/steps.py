@@ -24,11 +24,10 @@ from pretrieve.pretraining.setting import Setting
 from pretrieve.text.token_store import ARRAYS, TokenStore
 from pretrieve.text.vocabulary import SpecialIds
 from pretrieve.training.device import Device
-from pretrieve.training.loop import train
+from pretrieve.training.loop import RunSettings, train
 from pretrieve.training.objective import Objective
 from pretrieve.training.optimiser import OptimiserConfig, learning_rate_at, make_optimiser
 from pretrieve.training.processes import Processes
-from pretrieve.training.run_settings import RunSettings
 from pretrieve.training.step import accumulate
 
 BATCH, LENGTH, SEED = 32, 128, 1

@@ -14,7 +14,7 @@ from pretrieve.models.config import BodyConfig
 from pretrieve.models.decoder import Decoder
 from pretrieve.models.encoder import Encoder
 from pretrieve.models.hf_format import save_encoder
-from pretrieve.models.initialisation import seeded
+from pretrieve.models.transformer import seeded
 from pretrieve.text.token_store import PassageText, TokenStore, write_token_store
 
 WORDS = [

@@ -23,7 +23,7 @@ from pretrieve.pretraining.presets import resolve
 from pretrieve.pretraining.pretrain import pretrain
 from pretrieve.text.blocks import pack_spans
 from pretrieve.text.packing import Packed
-from pretrieve.training.run_settings import RunSettings
+from pretrieve.training.loop import RunSettings
 
 CPU = torch.device("cpu")
 LENGTH = 14

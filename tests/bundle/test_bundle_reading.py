@@ -21,7 +21,7 @@ from pretrieve.pretraining.presets import resolve
 from pretrieve.pretraining.pretrain import pretrain
 from pretrieve.text.token_store import TokenStore
 from pretrieve.training.device import Device
-from pretrieve.training.run_settings import RunSettings
+from pretrieve.training.loop import RunSettings
 
 CPU = Device(torch.device("cpu"), bf16=False)
 BODY = {"kind": "transformer", "hidden": 16, "layers": 2, "heads": 2, "feed_forward": 32, "max_positions": 40}

@@ -20,8 +20,7 @@ from pretrieve.pretraining.encoder_options import EncoderOptions
 from pretrieve.pretraining.presets import resolve
 from pretrieve.pretraining.pretrain import pretrain
 from pretrieve.training.device import Device
-from pretrieve.training.loop import Stopped
-from pretrieve.training.run_settings import RunSettings
+from pretrieve.training.loop import RunSettings, Stopped
 
 CPU = Device(torch.device("cpu"), bf16=False)
 STEPS = 12

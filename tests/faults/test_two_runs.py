@@ -23,7 +23,7 @@ from pretrieve.base.files import unfinished
 from pretrieve.pretraining.encoder_options import EncoderOptions
 from pretrieve.pretraining.presets import resolve
 from pretrieve.pretraining.pretrain import pretrain
-from pretrieve.training.run_settings import RunSettings
+from pretrieve.training.loop import RunSettings
 
 SOURCE = Path(finished_work.__file__).parents[3]
 #: Holds a job as a program does, says so, and stays; Snakemake removes the log of a job before it starts the job.

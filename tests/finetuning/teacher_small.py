@@ -7,10 +7,16 @@ from pathlib import Path
 
 from ranking_small import CPU, OPTIONS, dual, lists
 
-from pretrieve.finetuning.ance import AnceObjective, FreshNegatives
-from pretrieve.finetuning.distillation import DistillationObjective, Teacher, TeacherScores, pairs_of, score_groups
 from pretrieve.finetuning.groups import Groups
 from pretrieve.finetuning.model_search import PresentSearch
+from pretrieve.finetuning.train_ance import AnceObjective, FreshNegatives
+from pretrieve.finetuning.train_distillation import (
+    DistillationObjective,
+    Teacher,
+    TeacherScores,
+    pairs_of,
+    score_groups,
+)
 from pretrieve.models.config import BodyConfig
 from pretrieve.models.cross_encoder import CrossEncoder
 from pretrieve.tasks.dataset import Dataset

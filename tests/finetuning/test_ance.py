@@ -28,9 +28,7 @@ from pretrieve.retrieval.negatives import Negatives, read_negatives
 from pretrieve.training import loop
 from pretrieve.training.checkpoint import Checkpoints
 from pretrieve.training.device import Device
-from pretrieve.training.loop import Watcher, train
-from pretrieve.training.prefetch import Prefetch
-from pretrieve.training.run_settings import RunSettings
+from pretrieve.training.loop import Prefetch, RunSettings, Watcher, train
 
 REFRESHES = (0, 3, 6)
 

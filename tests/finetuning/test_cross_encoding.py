@@ -21,9 +21,8 @@ from pretrieve.models.config import BodyConfig
 from pretrieve.models.cross_encoder import CrossEncoder
 from pretrieve.retrieval import embed
 from pretrieve.retrieval.negatives import Negatives
-from pretrieve.training.loop import train
+from pretrieve.training.loop import RunSettings, train
 from pretrieve.training.optimiser import OptimiserConfig
-from pretrieve.training.run_settings import RunSettings
 
 DRAWN = {"pool": 9, "pool_from": "first", "sources": "union", "examples": "judgement"}
 OPTIONS = {"group": 3, **DRAWN, "batch": 6, "query_length": 6, "passage_length": 12}

@@ -23,19 +23,18 @@ from torch import nn
 from torch.nn import functional
 
 from pretrieve.base.errors import ConfigError, DataError
-from pretrieve.finetuning import distillation as module
+from pretrieve.finetuning import train_distillation as module
 from pretrieve.finetuning.cross_encoding import score_pairs
-from pretrieve.finetuning.distillation import TeacherScores, describe_teacher, pairs_of, read_teacher_scores
 from pretrieve.finetuning.groups import Group
 from pretrieve.finetuning.ranking import RankingObjective
+from pretrieve.finetuning.train_distillation import TeacherScores, describe_teacher, pairs_of, read_teacher_scores
 from pretrieve.models.batch import Batch
 from pretrieve.models.dual_encoder import DualEncoder, dual_encoder
 from pretrieve.models.encoder import Encoder
 from pretrieve.training.checkpoint import Checkpoints
-from pretrieve.training.loop import Watcher, train
+from pretrieve.training.loop import RunSettings, Watcher, train
 from pretrieve.training.optimiser import OptimiserConfig
 from pretrieve.training.processes import Processes
-from pretrieve.training.run_settings import RunSettings
 from pretrieve.training.step import accumulate
 
 

@@ -40,10 +40,9 @@ from pretrieve.models.retriever_files import save_cross_encoder, save_retriever
 from pretrieve.tasks.example_task import Example, ExampleData, ExampleTask, Text, write_example_task
 from pretrieve.tasks.splits import SplitRow
 from pretrieve.text.vocabulary import SPECIAL_TOKENS, from_vocab_file
-from pretrieve.training.loop import train
+from pretrieve.training.loop import RunSettings, train
 from pretrieve.training.optimiser import OptimiserConfig
 from pretrieve.training.processes import Processes
-from pretrieve.training.run_settings import RunSettings
 from pretrieve.training.step import accumulate
 
 PROGRAM = Path(__file__).resolve().parents[2] / "workflow_scripts" / "predict.py"

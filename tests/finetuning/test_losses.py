@@ -22,7 +22,7 @@ from pretrieve.finetuning.losses import (
     pairwise_loss,
     softmax_loss,
 )
-from pretrieve.models.initialisation import seeded
+from pretrieve.models.transformer import seeded
 
 LN2 = math.log(2)
 

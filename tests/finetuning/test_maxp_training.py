@@ -13,12 +13,12 @@ import pytest
 import torch
 from ranking_small import CPU, KINDS, OPTIONS, dual, gradients, largest_difference, lists
 
-from pretrieve.finetuning.ance import FreshNegatives
 from pretrieve.finetuning.groups import Groups
-from pretrieve.finetuning.maxp import MaxPAnce, MaxPRanking
 from pretrieve.finetuning.model_search import PresentSearch
 from pretrieve.finetuning.ranking import RankingObjective
+from pretrieve.finetuning.train_ance import FreshNegatives, MaxPAnce
 from pretrieve.finetuning.train_curve import StepCurve
+from pretrieve.finetuning.train_maxp import MaxPRanking
 from pretrieve.models.batch import Batch
 from pretrieve.retrieval.trec_run import read_trec
 from pretrieve.tasks.dataset import Dataset

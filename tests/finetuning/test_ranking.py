@@ -32,11 +32,10 @@ from pretrieve.finetuning.ranking import RankingObjective
 from pretrieve.finetuning.recipe_checks import check_loss
 from pretrieve.models.batch import Batch
 from pretrieve.tasks.dataset import Dataset
-from pretrieve.training.loop import train
+from pretrieve.training.loop import RunSettings, train
 from pretrieve.training.objective import ContrastiveObjective
 from pretrieve.training.optimiser import OptimiserConfig
 from pretrieve.training.processes import Processes
-from pretrieve.training.run_settings import RunSettings
 from pretrieve.training.step import _seed_dropout, accumulate
 
 ROOT = Path(__file__).parents[2]

@@ -25,8 +25,8 @@ from pretrieve.models.batch import Batch
 from pretrieve.models.config import BodyConfig
 from pretrieve.models.encoder import Encoder
 from pretrieve.models.hf_format import load_encoder, save_encoder
-from pretrieve.models.initialisation import seeded
 from pretrieve.models.retriever_files import load_retriever, save_retriever
+from pretrieve.models.transformer import seeded
 from pretrieve.models.word_head import MaskedWordHead
 
 BODY = BodyConfig(

@@ -19,12 +19,11 @@ from ranking_small import CPU, dual, largest_difference
 from safetensors.torch import load_file
 from teacher_small import CONFIG, CURVE, OBJECTIVES
 
-from pretrieve.finetuning.distillation import read_teacher_scores
 from pretrieve.finetuning.model_search import PresentSearch
 from pretrieve.finetuning.train_curve import StepCurve
+from pretrieve.finetuning.train_distillation import read_teacher_scores
 from pretrieve.retrieval.negatives import read_negatives
-from pretrieve.training.loop import train
-from pretrieve.training.run_settings import RunSettings
+from pretrieve.training.loop import RunSettings, train
 
 ROOT = Path(__file__).parents[2]
 

@@ -16,9 +16,8 @@ from teacher_small import CONFIG, CURVE, OBJECTIVES
 from pretrieve.finetuning.model_search import PresentSearch
 from pretrieve.finetuning.train_curve import StepCurve
 from pretrieve.tasks.dataset import Dataset
-from pretrieve.training.loop import train
+from pretrieve.training.loop import RunSettings, train
 from pretrieve.training.processes import Processes
-from pretrieve.training.run_settings import RunSettings
 
 
 def main() -> None:

@@ -11,11 +11,10 @@ import pytest
 import torch
 
 from pretrieve.models import batch as module
-from pretrieve.models.batch import Batch
+from pretrieve.models.batch import Asking, Batch
 from pretrieve.models.config import BodyConfig
 from pretrieve.models.encoder import make_body
-from pretrieve.models.initialisation import seeded
-from pretrieve.models.read_rows import Asking
+from pretrieve.models.transformer import seeded
 from pretrieve.text.packing import Packed
 
 CONFIG = BodyConfig(

@@ -19,7 +19,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from pretrieve.models.bag_of_words import BagOfWordsProjection, _runs, bag_of_words_loss, max_logits
 from pretrieve.models.config import BodyConfig
-from pretrieve.models.initialisation import seeded
+from pretrieve.models.transformer import seeded
 
 WORDS, WIDTH = 31, 12
 LENGTHS = [9, 9, 8, 5, 4, 1, 2]  # not sorted: a text can lose words to masks

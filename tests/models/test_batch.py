@@ -21,7 +21,7 @@ from pretrieve.models.config import BodyConfig
 from pretrieve.models.decoder import Decoder
 from pretrieve.models.encoder import make_body
 from pretrieve.models.enhanced_decoder import EnhancedDecoder, inner_rows
-from pretrieve.models.initialisation import seeded
+from pretrieve.models.transformer import seeded
 from pretrieve.text.packing import Packed
 
 CONFIG = BodyConfig(

@@ -9,14 +9,12 @@ from __future__ import annotations
 import pytest
 import torch
 
-from pretrieve.models import compiled
 from pretrieve.models.batch import Batch
-from pretrieve.models.compiled import compile_layers
 from pretrieve.models.config import BodyConfig
 from pretrieve.models.encoder import make_body
-from pretrieve.models.transformer import Layer
+from pretrieve.models.transformer import Layer, compile_layers
 from pretrieve.pretraining.encoder_options import EncoderOptions
-from pretrieve.training.run_settings import RunSettings
+from pretrieve.training.loop import RunSettings
 
 CONFIG = BodyConfig(vocabulary_size=50, hidden=16, layers=3, heads=2, feed_forward=24, max_positions=33, dropout=0.2)
 
@@ -85,7 +83,7 @@ def test_pre_training_with_it(store, tmp_path, monkeypatch, option: bool) -> Non
 
     def eager(module):
         chosen.append(sum(isinstance(part, Layer) for part in module.modules()))
-        return compiled.compile_layers(module, "eager")
+        return compile_layers(module, "eager")
 
     monkeypatch.setattr(run, "compile_layers", eager)
     objective = {

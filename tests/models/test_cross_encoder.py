@@ -22,7 +22,7 @@ from pretrieve.models.checkpoint_names import BERT as NAMES
 from pretrieve.models.config import BodyConfig
 from pretrieve.models.cross_encoder import CrossEncoder
 from pretrieve.models.hf_format import shown_config
-from pretrieve.models.initialisation import seeded
+from pretrieve.models.transformer import seeded
 
 CONFIG = BodyConfig(
     vocabulary_size=50,

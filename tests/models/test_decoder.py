@@ -16,8 +16,7 @@ from torch import nn
 from pretrieve.models.batch import Batch
 from pretrieve.models.config import BodyConfig
 from pretrieve.models.decoder import Decoder, SingleKeyAttention, next_words, span_mask
-from pretrieve.models.initialisation import seeded
-from pretrieve.models.transformer import sinusoids
+from pretrieve.models.transformer import seeded, sinusoids
 from pretrieve.text.packing import Packed
 
 CONFIG = BodyConfig(

@@ -16,7 +16,7 @@ from torch.nn import functional
 
 from pretrieve.models import dropout as module
 from pretrieve.models.dropout import STEPS, Dropout, attend, dropout, kept_entries
-from pretrieve.models.initialisation import seeded
+from pretrieve.models.transformer import seeded
 
 
 @pytest.mark.parametrize("p", [0.1, 0.25, 0.5, 0.9])

@@ -22,8 +22,8 @@ from pretrieve.models.batch import Batch
 from pretrieve.models.config import BodyConfig
 from pretrieve.models.dual_encoder import SHARINGS, DualEncoder, dual_encoder
 from pretrieve.models.encoder import Encoder
-from pretrieve.models.initialisation import seeded
 from pretrieve.models.projection import HEADS, make_projection
+from pretrieve.models.transformer import seeded
 from pretrieve.training.checkpoint import Checkpoints, State, pack_state, unpack_state
 from pretrieve.training.optimiser import OptimiserConfig, make_optimiser
 

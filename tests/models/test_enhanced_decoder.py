@@ -19,11 +19,10 @@ from transformers import BertConfig, BertModel
 from transformers.models.bert.modeling_bert import BertLayer
 
 from pretrieve.models.batch import WASTE, Batch
+from pretrieve.models.checkpoint_names import BERT
 from pretrieve.models.config import BodyConfig
 from pretrieve.models.enhanced_decoder import EnhancedDecoder, inner_rows
-from pretrieve.models.hf_format import to_bert_names
-from pretrieve.models.initialisation import seeded
-from pretrieve.models.transformer import Transformer
+from pretrieve.models.transformer import Transformer, seeded
 from pretrieve.text.packing import Packed
 
 CONFIG = BodyConfig(
@@ -108,10 +107,10 @@ def test_same_states_and_gradients_as_a_padded_layer(normalised: bool, lengths: 
         max_position_embeddings=24, layer_norm_eps=1e-12, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0,
     )  # fmt: skip
     bert = BertModel(shape, add_pooling_layer=False)
-    bert.load_state_dict(to_bert_names(case.body.state_dict()))
+    bert.load_state_dict(BERT.theirs(case.body.state_dict()))
     layer = BertLayer(shape)
-    names = {n: n.removeprefix("encoder.layer.0.") for n in to_bert_names(case.decoder.state_dict())}
-    layer.load_state_dict({names[n]: t for n, t in to_bert_names(case.decoder.state_dict()).items()})
+    names = {n: n.removeprefix("encoder.layer.0.") for n in BERT.theirs(case.decoder.state_dict())}
+    layer.load_state_dict({names[n]: t for n, t in BERT.theirs(case.decoder.state_dict()).items()})
     assert len(names) == 16
 
     cls = case.cls.detach().clone().requires_grad_()
@@ -145,10 +144,10 @@ def test_same_states_and_gradients_as_a_padded_layer(normalised: bool, lengths: 
     (states * direction).sum().backward()
     (expected * direction).sum().backward()
     pairs = {"cls": (case.cls.grad, cls.grad)}
-    ours = to_bert_names({n: p.grad for n, p in case.decoder.named_parameters()})
+    ours = BERT.theirs({n: p.grad for n, p in case.decoder.named_parameters()})
     for name, parameter in layer.named_parameters():
         pairs[name] = (ours[f"encoder.layer.0.{name}"], parameter.grad)
-    ours = to_bert_names({n: p.grad for n, p in case.body.named_parameters() if not n.startswith("layers.")})
+    ours = BERT.theirs({n: p.grad for n, p in case.body.named_parameters() if not n.startswith("layers.")})
     for name, parameter in bert.embeddings.named_parameters():
         pairs[name] = (ours[f"embeddings.{name}"], parameter.grad)
     assert len(pairs) == 1 + 16 + 5

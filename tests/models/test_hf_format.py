@@ -23,7 +23,7 @@ from pretrieve.models.batch import Batch
 from pretrieve.models.config import BodyConfig
 from pretrieve.models.encoder import Encoder
 from pretrieve.models.hf_format import load_encoder, save_encoder
-from pretrieve.models.initialisation import seeded
+from pretrieve.models.transformer import seeded
 
 #: An eps that shows in the states.
 SMALL = {

@@ -21,8 +21,8 @@ from pretrieve.base.errors import ConfigError
 from pretrieve.models.batch import Batch
 from pretrieve.models.config import BodyConfig
 from pretrieve.models.dual_encoder import SHARINGS, dual_encoder
-from pretrieve.models.initialisation import seeded
 from pretrieve.models.joint import ACTIVATIONS, JointEncoder, JointShape, JointTower, largest
+from pretrieve.models.transformer import seeded
 from pretrieve.models.word_head import MaskedWordHead
 
 WIDTH, WORDS, SEP = 16, 50, 3
@@ -115,7 +115,7 @@ def test_shapes_of_the_papers_configurations(name: str, random_packed) -> None:
     (parts, cls_dim, _, _), width, pairs = CONFIGURATIONS[name]
     dual = dual_encoder(make(name), "sde", 0)
     batch = Batch.of(texts(random_packed))
-    assert dual.width == dual.query.width == dual.document.dim == width and dual.representation == "joint"
+    assert dual.width == dual.query.width == dual.document.width == width and dual.representation == "joint"
     query, document = dual.query(batch), dual.document(batch)
     assert query.shape == document.shape == (5, width) and query.dtype == torch.float32
     dense, words, values = dual.document.core.sparse(batch)

@@ -26,7 +26,6 @@ from pretrieve.models.cross_encoder import CrossEncoder
 from pretrieve.models.dual_encoder import SHARINGS, DualEncoder, core, dual_encoder
 from pretrieve.models.encoder import Encoder
 from pretrieve.models.hf_format import load_encoder, read_encoder, save_encoder
-from pretrieve.models.initialisation import seeded
 from pretrieve.models.joint import JointEncoder, JointShape
 from pretrieve.models.retriever_files import (
     is_retriever,
@@ -35,6 +34,7 @@ from pretrieve.models.retriever_files import (
     save_cross_encoder,
     save_retriever,
 )
+from pretrieve.models.transformer import seeded
 from pretrieve.models.word_head import MaskedWordHead
 
 BERT = BodyConfig(

@@ -23,8 +23,8 @@ from pretrieve.models.checkpoint_names import T5 as NAMES
 from pretrieve.models.config import BodyConfig
 from pretrieve.models.encoder import Encoder, make_body
 from pretrieve.models.hf_format import load_encoder, save_encoder, shown_config
-from pretrieve.models.initialisation import seeded
 from pretrieve.models.t5 import T5Encoder, distance_buckets
+from pretrieve.models.transformer import seeded
 
 #: Heads narrower than hidden / heads, and texts far longer than the largest distance that has a bucket of its own.
 CONFIG = BodyConfig(

@@ -15,8 +15,8 @@ from torch.nn import functional
 
 from pretrieve.models.config import BodyConfig
 from pretrieve.models.decoder import Decoder, span_mask
-from pretrieve.models.initialisation import seeded
 from pretrieve.models.tiles import Tiles, attend_in_tiles, barred, tile_rows
+from pretrieve.models.transformer import seeded
 from pretrieve.text.packing import Packed
 
 HEADS, WIDTH = 3, 8

@@ -12,11 +12,11 @@ import torch
 from transformers import BertConfig, BertModel
 
 from pretrieve.models.batch import Batch
+from pretrieve.models.checkpoint_names import BERT
 from pretrieve.models.config import BodyConfig
 from pretrieve.models.encoder import make_body
-from pretrieve.models.hf_format import _bert_config, to_bert_names
-from pretrieve.models.initialisation import seeded
-from pretrieve.models.transformer import Transformer, sinusoids
+from pretrieve.models.hf_format import _bert_config
+from pretrieve.models.transformer import Transformer, seeded, sinusoids
 
 CONFIG = BodyConfig(
     vocabulary_size=50,
@@ -41,7 +41,7 @@ def pair() -> tuple[Transformer, BertModel]:
             mean = 1.0 if "norm.weight" in name else 0.0
             parameter.copy_(mean + 0.2 * torch.randn(parameter.shape, generator=generator))
     theirs = BertModel(BertConfig(**_bert_config(CONFIG)), add_pooling_layer=False).eval()
-    theirs.load_state_dict(to_bert_names(ours.state_dict()), strict=True)
+    theirs.load_state_dict(BERT.theirs(ours.state_dict()), strict=True)
     return ours, theirs
 
 
@@ -90,7 +90,7 @@ def test_same_gradients_as_bert(pair, random_packed, first_only: bool) -> None:
     expected = theirs(**inputs).last_hidden_state
     expected = expected[:, 0] if first_only else expected[inputs["attention_mask"].bool()]
     (expected * direction).sum().backward()
-    gradients = to_bert_names({name: parameter.grad for name, parameter in ours.named_parameters()})
+    gradients = BERT.theirs({name: parameter.grad for name, parameter in ours.named_parameters()})
     reference = dict(theirs.named_parameters())
     assert gradients.keys() == reference.keys()
     for name, gradient in gradients.items():

@@ -13,9 +13,9 @@ import pytest
 import torch
 from torch.nn import functional
 
-from pretrieve.models import word_loss as module
-from pretrieve.models.initialisation import seeded
-from pretrieve.models.word_loss import LOGITS_AT_ONCE, word_loss
+from pretrieve.models import word_head as module
+from pretrieve.models.transformer import seeded
+from pretrieve.models.word_head import LOGITS_AT_ONCE, word_loss
 
 ROWS, WORDS, WIDTH = 23, 31, 12
 

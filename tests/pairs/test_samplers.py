@@ -16,8 +16,7 @@ import pytest
 from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.pretraining.pairs.bfs import BodyFirstSelection
 from pretrieve.pretraining.pairs.ict import InverseClozeTask
-from pretrieve.pretraining.pairs.mixture import Mixture, make_sampler
-from pretrieve.pretraining.pairs.pair import Pairs, pack_pairs
+from pretrieve.pretraining.pairs.pair import Mixture, Pairs, make_sampler, pack_pairs
 from pretrieve.pretraining.pairs.statistics import pair_statistics
 from pretrieve.pretraining.pairs.wlp import WikiLinkPrediction
 from pretrieve.text.packing import Packed

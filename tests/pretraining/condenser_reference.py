@@ -1,7 +1,7 @@
 """Condenser as one would write it first: padded batches on ``transformers`` modules, logits of every position.
 
 Written from the paper's equations 8 to 11 and the released modeling.py:48-91, with none of the project's model code:
-only the weights are copied, under the names of :func:`pretrieve.models.hf_format.to_bert_names`.
+only the weights are copied, under the names of :data:`pretrieve.models.checkpoint_names.BERT`.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from torch.nn import functional
 from transformers import BertConfig, BertForMaskedLM
 from transformers.models.bert.modeling_bert import BertLayer
 
+from pretrieve.models.checkpoint_names import BERT
 from pretrieve.models.config import BodyConfig
-from pretrieve.models.hf_format import to_bert_names
-from pretrieve.models.initialisation import seeded
+from pretrieve.models.transformer import seeded
 from pretrieve.pretraining.condenser import Condenser
 from pretrieve.pretraining.examples import Masked
 
@@ -77,8 +77,8 @@ class CondenserReference(nn.Module):
         def part(prefix: str) -> dict[str, torch.Tensor]:
             return {n.removeprefix(prefix): t for n, t in ours.items() if n.startswith(prefix)}
 
-        theirs = {f"lm.bert.{name}": tensor for name, tensor in to_bert_names(part("body.")).items()}
-        for name, tensor in to_bert_names(part("condenser.")).items():
+        theirs = {f"lm.bert.{name}": tensor for name, tensor in BERT.theirs(part("body.")).items()}
+        for name, tensor in BERT.theirs(part("condenser.")).items():
             theirs[name.replace("encoder.layer.", "c_head.")] = tensor
         for name, tensor in part("mlm.").items():
             first, _, rest = name.partition(".")

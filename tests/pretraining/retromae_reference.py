@@ -1,7 +1,7 @@
 """RetroMAE and DupMAE as one would write them first: padded batches on ``transformers`` modules, logits everywhere.
 
 Written from the paper's equations 2 to 9 and the released modeling.py and modeling_duplex.py, with none of the
-project's model code: only the weights are copied, under the names of :func:`pretrieve.models.hf_format.to_bert_names`,
+project's model code: only the weights are copied, under the names of :data:`pretrieve.models.checkpoint_names.BERT`,
 and what the row masks show is taken from the objective (test_row_masks.py has a reference of its own for these).
 """
 
@@ -16,8 +16,8 @@ from torch.nn import functional
 from transformers import BertConfig, BertForMaskedLM
 from transformers.models.bert.modeling_bert import BertLayer
 
+from pretrieve.models.checkpoint_names import BERT
 from pretrieve.models.config import BodyConfig
-from pretrieve.models.hf_format import to_bert_names
 from pretrieve.pretraining.examples import Masked
 
 LEAST = torch.finfo(torch.float32).min
@@ -86,8 +86,8 @@ class Reference(nn.Module):
         def part(prefix: str) -> dict[str, torch.Tensor]:
             return {n.removeprefix(prefix): t for n, t in ours.items() if n.startswith(prefix)}
 
-        theirs = {f"lm.bert.{name}": tensor for name, tensor in to_bert_names(part("body.")).items()}
-        for name, tensor in to_bert_names(part("decoder.")).items():
+        theirs = {f"lm.bert.{name}": tensor for name, tensor in BERT.theirs(part("body.")).items()}
+        for name, tensor in BERT.theirs(part("decoder.")).items():
             theirs[name.replace("encoder.layer.0.", "c_head.")] = tensor
         for name, tensor in part("mlm.").items():
             first, _, rest = name.partition(".")

@@ -24,7 +24,7 @@ from torch.nn import functional
 
 from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.models.encoder import Encoder
-from pretrieve.models.initialisation import seeded
+from pretrieve.models.transformer import seeded
 from pretrieve.pretraining.cocondenser import CoCondenser, MaskedSpans, span_contrast
 from pretrieve.pretraining.condenser import Condenser
 from pretrieve.pretraining.masking import Masking

@@ -22,7 +22,7 @@ from pretrieve.pretraining.encoder_options import EncoderOptions
 from pretrieve.pretraining.presets import OPTIONS, resolve
 from pretrieve.pretraining.pretrain import _identity, pretrain
 from pretrieve.training.device import choose_device
-from pretrieve.training.run_settings import RunSettings
+from pretrieve.training.loop import RunSettings
 
 BODY = {"kind": "transformer", "hidden": 16, "layers": 2, "heads": 2, "feed_forward": 32, "max_positions": 40}
 SMALL = {"skip_layer": 1, "head_layers": 1, "decoder_layers": 1, "span_length": 12}

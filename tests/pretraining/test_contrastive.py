@@ -15,12 +15,11 @@ import torch
 
 from pretrieve.models.batch import Batch
 from pretrieve.models.encoder import Encoder
-from pretrieve.models.initialisation import seeded
+from pretrieve.models.transformer import seeded
 from pretrieve.pretraining.contrastive import Contrastive, PairBatches, in_batch_loss
-from pretrieve.pretraining.pairs.mixture import make_sampler
-from pretrieve.training.loop import train
+from pretrieve.pretraining.pairs.pair import make_sampler
+from pretrieve.training.loop import RunSettings, train
 from pretrieve.training.optimiser import OptimiserConfig
-from pretrieve.training.run_settings import RunSettings
 
 
 def loop(queries: torch.Tensor, documents: torch.Tensor, temperature: float, ids: list[int]) -> float:

@@ -33,8 +33,8 @@ from pretrieve.text.packing import Packed
 from pretrieve.text.token_store import TokenStore
 from pretrieve.text.vocabulary import SpecialIds
 from pretrieve.training.device import Device
+from pretrieve.training.loop import RunSettings
 from pretrieve.training.processes import Processes
-from pretrieve.training.run_settings import RunSettings
 from pretrieve.training.step import accumulate
 
 LENGTH, BATCH = 22, 20

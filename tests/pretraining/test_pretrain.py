@@ -25,7 +25,7 @@ from pretrieve.base.errors import ConfigError
 from pretrieve.models.config import BodyConfig
 from pretrieve.models.encoder import Encoder
 from pretrieve.models.hf_format import load_encoder
-from pretrieve.models.initialisation import seeded
+from pretrieve.models.transformer import seeded
 from pretrieve.models.word_head import MaskedWordHead
 from pretrieve.pretraining import pretrain as run_module
 from pretrieve.pretraining.encoder_options import EncoderOptions
@@ -39,9 +39,8 @@ from pretrieve.pretraining.setting import Setting
 from pretrieve.text.blocks import build_blocks
 from pretrieve.training.checkpoint import Checkpoints
 from pretrieve.training.device import choose_device
-from pretrieve.training.loop import TrainingError, train
+from pretrieve.training.loop import RunSettings, TrainingError, train
 from pretrieve.training.optimiser import OptimiserConfig
-from pretrieve.training.run_settings import RunSettings
 
 ROOT = Path(__file__).parents[2]
 BODY = {

@@ -28,8 +28,8 @@ from pretrieve.pretraining.retromae import RetroMae
 from pretrieve.pretraining.setting import Setting
 from pretrieve.text.token_store import TokenStore
 from pretrieve.training.device import Device
+from pretrieve.training.loop import RunSettings
 from pretrieve.training.processes import Processes
-from pretrieve.training.run_settings import RunSettings
 from pretrieve.training.step import accumulate
 
 LENGTH, BATCH = 22, 20

@@ -16,10 +16,10 @@ from torch.nn import functional
 from transformers import BertConfig, BertForMaskedLM
 
 from pretrieve.base.errors import ConfigError
+from pretrieve.models.checkpoint_names import BERT
 from pretrieve.models.config import BodyConfig
 from pretrieve.models.encoder import Encoder
-from pretrieve.models.hf_format import to_bert_names
-from pretrieve.models.initialisation import seeded
+from pretrieve.models.transformer import seeded
 from pretrieve.pretraining.examples import Masked
 from pretrieve.pretraining.objectives import build_objective
 from pretrieve.pretraining.presets import resolve
@@ -27,11 +27,10 @@ from pretrieve.pretraining.seed_encoder import SeedEncoder
 from pretrieve.pretraining.setting import Setting
 from pretrieve.text.packing import Packed
 from pretrieve.training.checkpoint import Checkpoints
-from pretrieve.training.loop import Watcher, train
+from pretrieve.training.loop import RunSettings, Watcher, train
 from pretrieve.training.objective import MicroBatch
 from pretrieve.training.optimiser import OptimiserConfig
 from pretrieve.training.processes import Processes
-from pretrieve.training.run_settings import RunSettings
 from pretrieve.training.step import accumulate
 
 CONFIG = BodyConfig(
@@ -144,7 +143,7 @@ class Reference:
         weights = dict(self.objective.module.named_parameters())
         ours = {name: torch.zeros_like(weights[name]) if value is None else value for name, value in ours.items()}
         body = {name.removeprefix("body."): value for name, value in ours.items() if name.startswith("body.")}
-        result = {f"bert.bert.{name}": value for name, value in to_bert_names(body).items()}
+        result = {f"bert.bert.{name}": value for name, value in BERT.theirs(body).items()}
         for name, value in ours.items():
             part, _, rest = name.partition(".")
             module, _, kind = rest.rpartition(".")

@@ -22,8 +22,7 @@ from pretrieve.pretraining.presets import resolve
 from pretrieve.pretraining.pretrain import pretrain
 from pretrieve.training.cost import Cost
 from pretrieve.training.device import choose_device
-from pretrieve.training.loop import Stopped
-from pretrieve.training.run_settings import RunSettings
+from pretrieve.training.loop import RunSettings, Stopped
 from pretrieve.workflow.snapshots import check_snapshots, with_snapshots
 
 STEPS = 16

@@ -27,7 +27,7 @@ from pretrieve.raw.hub import fetch_checkpoint
 from pretrieve.text.corpus_tokens import tokenise_corpus
 from pretrieve.text.token_store import TokenStore
 from pretrieve.training.device import choose_device
-from pretrieve.training.run_settings import RunSettings
+from pretrieve.training.loop import RunSettings
 
 #: What a scale says of its own bodies; a start brings other sizes.
 SCALE_BODY = {"kind": "transformer", "hidden": 32, "heads": 4, "feed_forward": 64, "max_positions": 30, "dropout": 0.0}

@@ -355,7 +355,7 @@ def test_directories_that_are_none(tmp_path: Path, model: Path) -> None:
 
 
 def test_the_facts_of_a_base_are_for_those_that_began_with_it(retriever: Path, wordpiece: Path, tmp_path: Path) -> None:
-    from pretrieve.retrieval.base_model import BaseModel, read_base
+    from pretrieve.retrieval.model_card import BaseModel, read_base
 
     base = BaseModel("hub:owner/name@main", "", "Some licence\nnobody: knows", ())
     export(retriever, wordpiece, tmp_path / "out", Reading(9, 21), CardFacts(base=base))

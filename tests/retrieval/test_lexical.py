@@ -45,9 +45,9 @@ def test_read_back(tmp_path: Path, shard_rows: int) -> None:
     chosen = np.array([10, 0, 5, 5, 7])
     assert np.array_equal(reader.indices[chosen], INDICES[chosen])
     assert np.array_equal(reader.values[2:9], VALUES[2:9]) and np.array_equal(reader.values[-2:], VALUES[-2:])
-    pieces = list(reader.shards())
-    assert len(pieces) == -(-ROWS // shard_rows) and [first for first, _, _ in pieces][-1] < ROWS
-    for first, indices, values in pieces:
+    pieces = list(zip(reader.indices.shards(), reader.values.shards(), strict=True))
+    assert len(pieces) == -(-ROWS // shard_rows) and [first for (first, _), _ in pieces][-1] < ROWS
+    for (first, indices), (_, values) in pieces:
         assert np.array_equal(indices, INDICES[first : first + shard_rows])
         assert np.array_equal(values, VALUES[first : first + shard_rows])
     with pytest.raises(DataError, match=r"0\.\.11 asked for, expected 0\.\.10"):

@@ -11,10 +11,9 @@ import pytest
 from search_data import KINDS, embeddings, hits, products, ranking, write_store
 
 from pretrieve.base.errors import DataError
-from pretrieve.retrieval.candidates import read_candidates
 from pretrieve.retrieval.rerank import rerank
 from pretrieve.retrieval.search import DenseScorer, search
-from pretrieve.retrieval.trec_run import Run, write_trec
+from pretrieve.retrieval.trec_run import Run, read_candidates, write_trec
 
 
 def draw(ids, query_ids, seed=5):

@@ -16,7 +16,7 @@ from pretrieve.pretraining.contrastive import Contrastive, PairBatches
 from pretrieve.pretraining.examples import MaskedPassages, TextForm
 from pretrieve.pretraining.masking import Masking
 from pretrieve.pretraining.mlm import MaskedLanguageModel
-from pretrieve.pretraining.pairs.mixture import make_sampler
+from pretrieve.pretraining.pairs.pair import make_sampler
 from pretrieve.pretraining.presets import resolve
 from pretrieve.pretraining.setting import Setting
 from pretrieve.text.token_store import TokenStore

@@ -18,12 +18,10 @@ from torch import nn
 
 from pretrieve.base.errors import ConfigError, PretrieveError
 from pretrieve.training.checkpoint import Checkpoints, State
-from pretrieve.training.curve import write_curve
 from pretrieve.training.device import choose_device
-from pretrieve.training.loop import TrainingError, Watcher, content_key, train
+from pretrieve.training.loop import RunSettings, TrainingError, Watcher, content_key, train, write_curve
 from pretrieve.training.objective import MicroBatch
 from pretrieve.training.optimiser import OptimiserConfig, learning_rate_at, make_optimiser
-from pretrieve.training.run_settings import RunSettings
 
 
 class Line:

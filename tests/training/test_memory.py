@@ -19,9 +19,8 @@ from pretrieve.base.errors import ConfigError
 from pretrieve.pretraining import examples
 from pretrieve.retrieval.embed import encode
 from pretrieve.training import memory
-from pretrieve.training.loop import train
+from pretrieve.training.loop import RunSettings, train
 from pretrieve.training.memory import OutOfMemory, asked_bytes, fitting, out_of_memory, token_budgets
-from pretrieve.training.run_settings import RunSettings
 
 MESSAGE = "CUDA out of memory. Tried to allocate 20.00 GiB. GPU 0 has a total capacity of 139.81 GiB of which 2.00 GiB is free."
 GB = 10**9

@@ -20,10 +20,9 @@ from torch import nn
 from pretrieve.base.errors import ConfigError
 from pretrieve.training.checkpoint import Checkpoints
 from pretrieve.training.lamb import Lamb
-from pretrieve.training.loop import Watcher, train
+from pretrieve.training.loop import RunSettings, Watcher, train
 from pretrieve.training.objective import MicroBatch
 from pretrieve.training.optimiser import OPTIMISERS, OptimiserConfig, learning_rate_at, make_optimiser
-from pretrieve.training.run_settings import RunSettings
 
 
 def rates(steps: int, **options) -> list[float]:

@@ -16,7 +16,7 @@ import torch
 from small import BUDGETS, CPU, make
 
 from pretrieve.training.device import Device
-from pretrieve.training.prefetch import Prefetch
+from pretrieve.training.loop import Prefetch
 
 GPU = Device(torch.device("cuda"), bf16=False)
 

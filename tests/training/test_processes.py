@@ -27,9 +27,8 @@ from small import BUDGETS, CONFIG, CPU, kept_graphs, largest_difference, make
 from two_processes import CACHED, OBJECTIVES, OPTIONS, SHARED, TOKEN_BUDGET
 
 from pretrieve.base.errors import ConfigError
-from pretrieve.training.loop import train
+from pretrieve.training.loop import RunSettings, train
 from pretrieve.training.processes import Processes
-from pretrieve.training.run_settings import RunSettings
 
 ROOT = Path(__file__).parents[2]
 ENVIRONMENT = {**os.environ, "PYTHONPATH": f"{ROOT / 'src'}:{ROOT / 'tests/training'}", "OMP_NUM_THREADS": "1"}

@@ -19,10 +19,9 @@ from pretrieve.pretraining.encoder_options import EncoderOptions
 from pretrieve.pretraining.pretrain import pretrain
 from pretrieve.text.token_store import TokenStore
 from pretrieve.training.checkpoint import Checkpoints, State
-from pretrieve.training.loop import train
+from pretrieve.training.loop import RunSettings, train
 from pretrieve.training.optimiser import OptimiserConfig
 from pretrieve.training.processes import Processes
-from pretrieve.training.run_settings import RunSettings
 from pretrieve.training.step import accumulate
 
 OBJECTIVES = ("mlm", "condenser", "pairs", "cocondenser")

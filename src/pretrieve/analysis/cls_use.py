@@ -18,9 +18,8 @@ import torch
 from pretrieve.analysis.measures import Row, load_body, summary
 from pretrieve.analysis.plan import CLS_TERM
 from pretrieve.base.errors import DataError
-from pretrieve.models.batch import Batch
+from pretrieve.models.batch import Asking, Batch
 from pretrieve.models.hf_format import load_encoder, load_tensors, read_encoder
-from pretrieve.models.read_rows import Asking
 from pretrieve.models.transformer import Transformer
 from pretrieve.pretraining.objectives import build_objective
 from pretrieve.pretraining.pretrain import trained_heads

@@ -5,9 +5,8 @@ from pathlib import Path
 
 from pretrieve.base.arguments import add_base, add_licences, json_object, required
 from pretrieve.models.sentence_modules import Reading
-from pretrieve.retrieval.base_model import base_of
 from pretrieve.retrieval.export import export
-from pretrieve.retrieval.model_card import CardFacts
+from pretrieve.retrieval.model_card import CardFacts, base_of
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -12,7 +12,6 @@ from pretrieve.base.errors import DataError
 from pretrieve.corpora.tables import read_table
 from pretrieve.models.sentence_modules import Reading
 from pretrieve.raw.json_file import read_json
-from pretrieve.retrieval.base_model import base_of
 from pretrieve.retrieval.deployment import (
     BM25,
     SearchSettings,
@@ -24,7 +23,7 @@ from pretrieve.retrieval.deployment import (
 from pretrieve.retrieval.document_table import DocumentTable, write_documents
 from pretrieve.retrieval.embeddings import EmbeddingReader
 from pretrieve.retrieval.export import export
-from pretrieve.retrieval.model_card import CardFacts
+from pretrieve.retrieval.model_card import CardFacts, base_of
 from pretrieve.tasks.collection_tables import Collection
 
 

@@ -12,8 +12,8 @@ from pretrieve.pretraining.encoder_options import EncoderOptions
 from pretrieve.pretraining.pretrain import pretrain
 from pretrieve.training.cost import Cost
 from pretrieve.training.device import choose_device
+from pretrieve.training.loop import RunSettings
 from pretrieve.training.processes import Processes
-from pretrieve.training.run_settings import RunSettings
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(arguments: argparse.Namespace, stop: Callable[[], bool] | None = None) -> None:
-    """stop: see :class:`~pretrieve.training.run_settings.RunSettings`."""
+    """stop: see :class:`~pretrieve.training.loop.RunSettings`."""
     processes = Processes.join()
     device = choose_device(arguments.precision, arguments.threads)
     with Cost("pretrain", arguments.threads) as cost:

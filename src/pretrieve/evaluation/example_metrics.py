@@ -91,19 +91,9 @@ def ndcg(scores: np.ndarray, labels: np.ndarray, k: int) -> float:
     return dcg(ranked_labels(scores, labels)) / dcg(np.sort(labels)[::-1])
 
 
-def right_class(scores: np.ndarray, labels: np.ndarray) -> float:
-    """1 if the highest logit is that of the label."""
-    return float(np.argmax(scores) == int(labels[0]))
-
-
-def right_triplet(scores: np.ndarray, labels: np.ndarray) -> float:
-    """1 if the first distance is the smaller one."""
-    return float(scores[0] < scores[1])
-
-
 _OF_EXAMPLE: dict[tuple[str, str], Callable[[np.ndarray, np.ndarray], float]] = {
-    ("classification", "accuracy"): right_class,
-    ("triplet", "accuracy"): right_triplet,
+    ("classification", "accuracy"): lambda scores, labels: float(np.argmax(scores) == int(labels[0])),
+    ("triplet", "accuracy"): lambda scores, labels: float(scores[0] < scores[1]),
     ("clicks", "auc"): auc,
     ("clicks", "mrr"): mrr,
     ("clicks", "ndcg@5"): lambda scores, labels: ndcg(scores, labels, 5),

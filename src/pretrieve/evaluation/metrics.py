@@ -144,7 +144,10 @@ def evaluate(
     per_query = {name: dict.fromkeys(qrels, 0.0) for name in metrics}
     if of_ranx := [name for name in metrics if NAME.fullmatch(name)["base"] in _RANX]:
         for query_ids, judged, ranked in _rectangles(hits, qrels):
-            for name, values in _ranx(judged, ranked, of_ranx).items():
+            for name in of_ranx:
+                parts = NAME.fullmatch(name)
+                value = metric_of_ranx()(parts["base"])
+                values = value(judged, ranked, int(parts["cut"] or 0), int(parts["level"] or 1))
                 per_query[name].update(zip(query_ids, values.tolist(), strict=True))
     if cuts := {name: int(name.partition("@")[2]) for name in metrics if needs_answers(name)}:
         found = answers.hits(run, list(qrels), list(cuts.values()))
@@ -178,14 +181,6 @@ def _rectangles(hits: Mapping[str, list[str]], qrels: Mapping[str, Mapping[str, 
             unjudged = len(number)
             ranked[i, :, 0] = [number.get(doc_id, unjudged + n) for n, doc_id in enumerate(hits[query_id])]
         yield query_ids, judged, ranked
-
-
-def _ranx(judged: np.ndarray, ranked: np.ndarray, metrics: Sequence[str]) -> dict[str, np.ndarray]:
-    find, values = metric_of_ranx(), {}
-    for name in metrics:
-        parts = NAME.fullmatch(name)
-        values[name] = find(parts["base"])(judged, ranked, int(parts["cut"] or 0), int(parts["level"] or 1))
-    return values
 
 
 def read_qrels(path: Path) -> dict[str, dict[str, int]]:

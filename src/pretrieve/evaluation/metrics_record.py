@@ -45,7 +45,10 @@ def permuted_levels(
         permuted = _exchanged(ranked)
     if not metrics or not any(ranked):
         return {}
-    means = [evaluate(_as_run(names, lists), qrels, metrics, answers).mean for lists in permuted]
+    means = []
+    for lists in permuted:
+        scores = [np.arange(len(docs), 0, -1, dtype=np.float32) for docs in lists]
+        means.append(evaluate(Run(names, lists, scores), qrels, metrics, answers).mean)
     return {name: fmean(mean[name] for mean in means) for name in metrics} if means else {}
 
 
@@ -60,10 +63,6 @@ def _shuffled(pools: Sequence[Sequence[str]], depths: Sequence[int]) -> Iterator
     for seed in range(PERMUTATIONS):
         rng = np.random.default_rng(seed)
         yield [[pool[i] for i in rng.permutation(len(pool))[:depth]] for pool, depth in zip(pools, depths, strict=True)]
-
-
-def _as_run(names: list[str], lists: list[list[str]]) -> Run:
-    return Run(names, lists, [np.arange(len(docs), 0, -1, dtype=np.float32) for docs in lists])
 
 
 def metrics_record(

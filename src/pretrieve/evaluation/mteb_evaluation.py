@@ -42,12 +42,8 @@ def evaluate_by_mteb(model: Path, tasks: Sequence[str], check: bool = False, dev
     tasks: folders, names of mteb's tasks, or of one of its benchmarks (``NanoBEIR``); check: compute the scores of folders
     here too.
 
-    Raises
-    ------
-    ConfigError
-        when mteb is not installed, or has no such task.
-    DataError
-        when the model or a folder is damaged, or the data of a task is not on this machine and cannot be fetched.
+    Raises ConfigError when mteb is not installed, or has no such task, and DataError when the model or a folder is damaged, or
+    the data of a task is not on this machine and cannot be fetched.
     """
     try:
         import mteb

@@ -15,12 +15,11 @@ from typing import Any
 from pretrieve.base.paths import cost_beside
 from pretrieve.evaluation.entropy_file import write_entropy
 from pretrieve.evaluation.metrics import read_qrels
-from pretrieve.retrieval.candidates import read_candidates
 from pretrieve.retrieval.embed_task import TaskTexts, embed_queries, embed_task
 from pretrieve.retrieval.embeddings import EmbeddingReader
 from pretrieve.retrieval.negatives import mine, write_negatives
 from pretrieve.retrieval.search_task import TaskIds, entropy_of, recall_file, search_task
-from pretrieve.retrieval.trec_run import Run, write_trec
+from pretrieve.retrieval.trec_run import Run, read_candidates, write_trec
 from pretrieve.tasks.dataset import Dataset
 from pretrieve.tasks.split_table import SplitTable
 from pretrieve.training.cost import Cost

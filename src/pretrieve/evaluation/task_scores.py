@@ -13,7 +13,7 @@ from pretrieve.evaluation.answers import TaskAnswers
 from pretrieve.evaluation.entropy_file import add_entropy
 from pretrieve.evaluation.metrics import read_qrels
 from pretrieve.evaluation.metrics_record import metrics_record
-from pretrieve.retrieval.candidates import read_candidates
+from pretrieve.retrieval.trec_run import read_candidates
 from pretrieve.tasks.split_table import SplitTable
 
 

@@ -32,10 +32,7 @@ def check_classes(model: CrossEncoder, data: ExampleData) -> None:
 class ClassificationObjective(ExampleObjective):
     """Equation (1). options: ``batch``, ``passage_length`` (of the whole sequence).
 
-    Raises
-    ------
-    ConfigError
-        when the model has not the task's number of classes.
+    Raises ConfigError when the model has not the task's number of classes.
     """
 
     kind = "classification"

@@ -44,10 +44,7 @@ class ClicksObjective(ExampleObjective):
     """Equation (1). options: ``batch`` (clicks a step), ``group`` (1 + K), ``temperature`` (τ), ``query_length`` (of
     the history), ``passage_length`` (of a candidate).
 
-    Raises
-    ------
-    ConfigError
-        when ``group`` leaves no negative.
+    Raises ConfigError when ``group`` leaves no negative.
     """
 
     kind = "clicks"

@@ -28,15 +28,13 @@ from pretrieve.finetuning.losses import softmax_loss
 from pretrieve.models.batch import Batch
 from pretrieve.models.cross_encoder import CrossEncoder
 from pretrieve.pretraining import examples
-from pretrieve.retrieval.embed import encode_parts
-from pretrieve.retrieval.shards import Part
+from pretrieve.retrieval.embed import encode
 from pretrieve.retrieval.trec_run import Run
 from pretrieve.tasks.dataset import Dataset
 from pretrieve.text import packing
 from pretrieve.text.packing import Packed
-from pretrieve.training.cut import cut_evenly, tokens_of_each
 from pretrieve.training.device import Device
-from pretrieve.training.objective import MicroBatch
+from pretrieve.training.objective import MicroBatch, cut_evenly, tokens_of_each
 
 
 def longest_pair(model: CrossEncoder) -> int | None:
@@ -80,10 +78,7 @@ class CrossEncoderObjective:
     options: ``batch`` (queries a step), ``query_length``, ``passage_length``; budget: tokens of a micro-batch, by default what
     the device holds.
 
-    Raises
-    ------
-    ConfigError
-        when the groups have no negatives, or the model has more than one class.
+    Raises ConfigError when the groups have no negatives, or the model has more than one class.
     """
 
     terms = {"softmax": 1.0}
@@ -145,9 +140,7 @@ def score_pairs(
     def packed(places: np.ndarray) -> Packed:
         return pack_query_document(data, query_rows[places], document_rows[places], lengths, longest_pair(model))
 
-    parts = [Part("", 1, np.dtype("<f4"))]
-    compute = lambda batch: [model(batch)]
-    return encode_parts(model, compute, parts, packed, np.arange(len(query_rows)), device, progress)[0][:, 0]
+    return encode(model, packed, np.arange(len(query_rows)), device, progress)[:, 0]
 
 
 def rerank_hits(

@@ -19,17 +19,13 @@ from pretrieve.models.dual_encoder import DualEncoder
 from pretrieve.pretraining.examples import TOKEN_BUDGET, epoch_order
 from pretrieve.tasks.example_task import ExampleData
 from pretrieve.text.packing import Packed
-from pretrieve.training.cut import cut_evenly, tokens_of_each
-from pretrieve.training.objective import MicroBatch
+from pretrieve.training.objective import MicroBatch, cut_evenly, tokens_of_each
 
 
 def one_tower(model: DualEncoder, what: str) -> nn.Module:
     """The tower of a model that has one; texts of equal standing (two sentences) have no query side.
 
-    Raises
-    ------
-    ConfigError
-        for a model with two towers.
+    Raises ConfigError for a model with two towers.
     """
     if model.sharing != "sde":
         raise ConfigError(
@@ -43,12 +39,8 @@ class ExampleObjective:
 
     rows (n,): the training examples; budget: tokens of a micro-batch, by default what the device holds.
 
-    Raises
-    ------
-    ConfigError
-        when the task is of another kind than the objective, or :meth:`prepare` finds that something does not go together.
-    DataError
-        when there is no training example.
+    Raises ConfigError when the task is of another kind than the objective, or :meth:`prepare` finds that something does not go
+    together, and DataError when there is no training example.
     """
 
     kind: str

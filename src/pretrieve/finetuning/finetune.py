@@ -14,11 +14,9 @@ from pretrieve.base.finished_work import leaves_checkpoints
 from pretrieve.finetuning.fine_tuning import FineTuning
 from pretrieve.finetuning.trainers import prepare
 from pretrieve.training.checkpoint import Checkpoints, code_word
-from pretrieve.training.curve import write_curve
-from pretrieve.training.loop import Outcome, train
+from pretrieve.training.loop import Outcome, RunSettings, train, write_curve
 from pretrieve.training.optimiser import OptimiserConfig
 from pretrieve.training.processes import Processes
-from pretrieve.training.run_settings import RunSettings
 
 #: Beside a finished model: what it was made of. A job that runs again because its scoring has changed finds the model there
 #: (``update`` of the rule's outputs), and trains nothing.
@@ -44,11 +42,6 @@ def is_finished(directory: Path, key: str) -> bool:
         return False
 
 
-def begin_anew(directory: Path) -> None:
-    """Remove what another run has left in the place of a model."""
-    shutil.rmtree(directory, ignore_errors=True)
-
-
 def optimiser_config(options: dict, steps: int) -> OptimiserConfig:
     """The optimiser that a recipe's options describe. A run that ``epochs`` makes shorter has a schedule as much shorter."""
     names = ("learning_rate", "warmup", "weight_decay", "clip", "schedule")
@@ -67,14 +60,8 @@ def finetune(
     A model of the same run that is there already stays, and the outcome has no tokens.
     ``stop``: see :func:`pretrieve.training.loop.train`.
 
-    Raises
-    ------
-    Stopped
-        as :func:`pretrieve.training.loop.train`.
-    ConfigError
-        when options do not go together, or with the encoder.
-    DataError
-        when a query has no relevant document or no negatives, or the encoder was made with another vocabulary.
+    Raises Stopped as :func:`pretrieve.training.loop.train`, ConfigError when options do not go together, or with the encoder,
+    and DataError when a query has no relevant document or no negatives, or the encoder was made with another vocabulary.
     """
     if isinstance(run.options["epochs"], list):
         return _best_epochs(run, out, checkpoint_seconds, stop)
@@ -84,7 +71,7 @@ def finetune(
     checkpoints = Checkpoints(run.work / "state", prepared.key)
     if checkpoints.latest() is None:
         if run.processes is None or run.processes.first:
-            begin_anew(out)
+            shutil.rmtree(out, ignore_errors=True)  # of another run
         prepared.started()
     outcome = train(
         prepared.objective,
@@ -149,7 +136,7 @@ def _best_epochs(run: FineTuning, out: Path, seconds: float, stop: Callable[[], 
         found[f"{epochs:g}"] = json.loads(note.read_text(encoding="utf-8"))
     best = min(found, key=lambda epochs: found[epochs]["loss"])
     if processes.first:
-        begin_anew(out)
+        shutil.rmtree(out, ignore_errors=True)
         shutil.copytree(run.work / f"epochs{best}" / "made", out, dirs_exist_ok=True)
         about = json.loads((out / "pretrieve.json").read_text(encoding="utf-8"))
         about["epochs_searched"] = {epochs: one["loss"] for epochs, one in found.items()}

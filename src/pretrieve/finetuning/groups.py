@@ -53,10 +53,7 @@ def steps_for(examples: int, options: Mapping[str, Any]) -> int:
     >>> steps_for(24, {"batch": 16, "steps": 60, "epochs": 10}), steps_for(24, {"batch": 16, "steps": 0, "epochs": 10})
     (15, 0)
 
-    Raises
-    ------
-    DataError
-        when there is no example.
+    Raises DataError when there is no example.
     """
     if not options["steps"]:
         return 0
@@ -118,7 +115,11 @@ class Groups:
             self._pools[0] |= drawn
             self.random, self.left_out = len(drawn), len(lost) - len(drawn)
             if self.left_out == len(rows):
-                self._refuse_alone(options)
+                if not options["in_batch"]:
+                    raise DataError(
+                        f"{data.directory}/corpus.parquet: every document is relevant to every training query; expected others "
+                        "for negatives: add documents, or take a recipe with in_batch: true."
+                    )
                 self.group = 1
         self._in_turn = options["examples"] == "query"
         examples = [
@@ -133,13 +134,6 @@ class Groups:
     def __len__(self) -> int:
         """Examples of an epoch."""
         return len(self._query)
-
-    def _refuse_alone(self, options: Mapping[str, Any]) -> None:
-        if not options["in_batch"]:
-            raise DataError(
-                f"{self._data.directory}/corpus.parquet: every document is relevant to every training query; expected others "
-                "for negatives: add documents, or take a recipe with in_batch: true."
-            )
 
     @property
     def counts(self) -> dict[str, int]:

@@ -36,12 +36,8 @@ def make_retriever(encoder_dir: Path, options: Mapping[str, Any], seed: int) -> 
     if wanted lexical_head, activation, sep, zeroed. From a retriever's directory training continues: it must be what the
     options describe.
 
-    Raises
-    ------
-    ConfigError
-        for options that do not go together, or with the start.
-    DataError
-        when a file is missing or damaged, or the encoder lacks the head that the options need.
+    Raises ConfigError for options that do not go together, or with the start, and DataError when a file is missing or damaged,
+    or the encoder lacks the head that the options need.
     """
     directory = Path(encoder_dir)
     if is_retriever(directory):
@@ -60,12 +56,7 @@ def make_retriever(encoder_dir: Path, options: Mapping[str, Any], seed: int) -> 
 def make_cross_encoder(encoder_dir: Path, classes: int, seed: int) -> tuple[CrossEncoder, dict]:
     """A cross-encoder on the body of a pre-trained encoder, with a fresh head, and what ``pretrieve.json`` says.
 
-    Raises
-    ------
-    ConfigError
-        when the body cannot be a cross-encoder's.
-    DataError
-        when a file is missing or damaged.
+    Raises ConfigError when the body cannot be a cross-encoder's, and DataError when a file is missing or damaged.
     """
     saved = read_encoder(encoder_dir)
     model = CrossEncoder(saved.config, classes, seed=seed)
@@ -119,7 +110,12 @@ def _encoder(
             saved.config, JointShape(**{name: wanted[name] for name in names}), seed, wanted["head"], tower
         )
         for name, module in encoder.heads().items():
-            _load_lexical_head(name, module, saved)
+            if not (state := saved.head(name)):
+                raise DataError(
+                    f"{saved.path / 'heads.safetensors'}: has no {name} head, which the joint representation needs; its encoder "
+                    "was not pre-trained with it. Choose an encoder whose objective predicts masked words, such as dupmae."
+                )
+            load_tensors(module, state, saved.path / "heads.safetensors")
     else:
         encoder = Encoder(
             saved.config, wanted["dim"], wanted["pooling"], seed, wanted["similarity"], wanted["head"], tower=tower
@@ -132,16 +128,6 @@ def _encoder(
     if kept:
         load_tensors(encoder.projection, saved.head("projection"), saved.path / "heads.safetensors")
     return encoder, kept
-
-
-def _load_lexical_head(name: str, module: Any, saved: Checkpoint) -> None:
-    state = saved.head(name)
-    if not state:
-        raise DataError(
-            f"{saved.path / 'heads.safetensors'}: has no {name} head, which the joint representation needs; its encoder was "
-            "not pre-trained with it. Choose an encoder whose objective predicts masked words, such as dupmae."
-        )
-    load_tensors(module, state, saved.path / "heads.safetensors")
 
 
 def _check(dual: DualEncoder, options: Mapping[str, Any], directory: Path) -> None:

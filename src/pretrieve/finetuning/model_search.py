@@ -1,8 +1,8 @@
 """Searching the whole corpus with the weights that a model has at this moment of its training.
 
-Who asks: :mod:`pretrieve.finetuning.ance` for negatives, :mod:`pretrieve.finetuning.train_curve` for runs on the way. A document
-is what ``passage_length`` tokens of it hold (FirstP), or the best of ``windows`` windows (MaxP,
-:mod:`pretrieve.finetuning.maxp`): a model is searched with as it is trained.
+Who asks: :mod:`pretrieve.finetuning.train_ance` for negatives, :mod:`pretrieve.finetuning.train_curve` for runs on the way.
+A document is what ``passage_length`` tokens of it hold (FirstP), or the best of ``windows`` windows (MaxP,
+:mod:`pretrieve.finetuning.train_maxp`): a model is searched with as it is trained.
 
 Several processes share the embedding; the first one searches.
 """

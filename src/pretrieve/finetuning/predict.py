@@ -23,7 +23,6 @@ from torch.nn import functional
 from pretrieve.finetuning.classification import check_classes
 from pretrieve.finetuning.example_objective import one_tower
 from pretrieve.finetuning.triplet import distances
-from pretrieve.models.batch import Batch
 from pretrieve.models.cross_encoder import CrossEncoder
 from pretrieve.models.dual_encoder import DualEncoder
 from pretrieve.retrieval.embed import encode
@@ -46,13 +45,13 @@ def predict(
     A text that many examples have is encoded once. options: ``passage_length``, and for clicks ``query_length``. The
     model is left in the mode it was in.
 
-    Raises
-    ------
-    ConfigError
-        when the model does not go with the task: two towers for texts of equal standing, or another number of classes.
+    Raises ConfigError when the model does not go with the task: two towers for texts of equal standing, or another number of
+    classes.
     """
     if data.kind == "classification":
-        scores = list(_logits(model, data, rows, options, device))
+        check_classes(model, data)
+        pack = lambda some: data.pack_examples(some, options["passage_length"])
+        scores = list(encode(model, pack, rows, device))
     elif data.kind == "clicks":
         scores = _clicks(model, data, rows, options, device)
     else:
@@ -80,28 +79,6 @@ def _comparisons(
     if data.kind == "regression":
         return functional.cosine_similarity(*parts, dim=-1)[:, None].numpy()
     return torch.stack(distances(*parts), dim=1).numpy()
-
-
-class _Logits(nn.Module):
-    """A cross-encoder in the form that :func:`pretrieve.retrieval.embed.encode` takes: its vectors are the logits."""
-
-    def __init__(self, model: CrossEncoder) -> None:
-        super().__init__()
-        self.model = model
-        self.dim = self.width = model.classes
-
-    def forward(self, batch: Batch) -> torch.Tensor:
-        return self.model(batch)
-
-
-def _logits(
-    model: CrossEncoder, data: ExampleData, rows: np.ndarray, options: Mapping[str, Any], device: Device
-) -> np.ndarray:
-    check_classes(model, data)
-    was_training = model.training
-    logits = encode(_Logits(model), lambda some: data.pack_examples(some, options["passage_length"]), rows, device)
-    model.train(was_training)
-    return logits
 
 
 def _clicks(

@@ -34,8 +34,7 @@ from pretrieve.models.dual_encoder import DualEncoder
 from pretrieve.pretraining.examples import TOKEN_BUDGET
 from pretrieve.tasks.dataset import Dataset
 from pretrieve.text.packing import Packed
-from pretrieve.training.cut import cut_evenly, tokens_of_each
-from pretrieve.training.objective import MicroBatch
+from pretrieve.training.objective import MicroBatch, cut_evenly, tokens_of_each
 
 
 class GroupTexts(NamedTuple):
@@ -101,16 +100,14 @@ class RankingObjective:
         return tokens_of_each(texts.queries) + documents.sum(axis=1)
 
     def _pack(self, group: Group) -> MicroBatch:
+        texts, n = self._texts(group), len(group.queries)
+        tokens, rows = len(texts.queries.tokens) + len(texts.documents.tokens), n + len(texts.documents.lengths)
+        return MicroBatch(texts, dict.fromkeys(self.terms, n), tokens, group.queries, rows)
+
+    def _texts(self, group: Group) -> GroupTexts:
         queries = self._data.pack_queries(group.queries, self.options["query_length"])
         documents = self._data.pack_candidates(group.documents.ravel(), self.options["passage_length"])
-        n = len(group.queries)
-        return MicroBatch(
-            GroupTexts(queries, documents, group),
-            {term: n for term in self.terms},
-            len(queries.tokens) + len(documents.tokens),
-            group.queries,
-            n + group.documents.size,
-        )
+        return GroupTexts(queries, documents, group)
 
     def vectors(self, batch: MicroBatch, with_losses: bool) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
         """(n + n·G, width): queries, then their documents, group after group."""

@@ -283,10 +283,7 @@ def resolve_recipe(
     The preset, then the data set's ``variant``, then the scale's (``all``: for every recipe that has the option, then the
     recipe's), then the entry's own options.
 
-    Raises
-    ------
-    ConfigError
-        for a name, a preset, an option or a value that is not allowed.
+    Raises ConfigError for a name, a preset, an option or a value that is not allowed.
     """
     base, where = entry.get("recipe", name), f"recipes.{name}"
     if base not in RECIPES:

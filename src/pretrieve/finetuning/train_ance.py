@@ -1,18 +1,193 @@
-"""Preparing a retriever's training on negatives of the current model (:mod:`pretrieve.finetuning.ance`)."""
+"""ANCE: negatives that the model itself ranks high *now*, found again and again while it trains (Xiong et al. 2021).
+
+Negatives of a fixed list become easy: once the model has learnt to rank them low they give no gradient. So before step
+n·r (r: ``refresh``) the corpus and the training queries are embedded with the weights of that moment, each query's
+first ``pool`` documents are found by exact search (:mod:`pretrieve.finetuning.model_search`), the relevant ones are taken
+out, and ``sample`` of the rest are drawn by (seed, step, query): from 200, 20, as SEED-Encoder has it (README,
+--topk_training 200 --negative_sample 20; drivers/run_ann_data_gen.py:370-427). The groups of the next r steps are made
+of these. A refresh does not change which queries a step has.
+
+SEED-Encoder searches in a second job beside the training, so its negatives are a few thousand steps old when they are used; how
+many depends on the machines. Here training waits, and a run is a function of its seed.
+
+Until the first refresh the given negatives are used (those that the start model mined); without any, the first is before step 0.
+
+Every refresh leaves its lists as a file of negatives, ``step{n·r}.jsonl.gz``. A run resumed from a checkpoint reads the one
+in use; where a refresh is due at the very step, it is done again from the same weights. Several processes share
+the embedding; the first one searches, and all read its file.
+"""
 
 from __future__ import annotations
 
 import shutil
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from pretrieve.finetuning.ance import AnceObjective, FreshNegatives
+import numpy as np
+import torch
+
+from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.finetuning.fine_tuning import FineTuning, Trainable
-from pretrieve.finetuning.maxp import MaxPAnce
+from pretrieve.finetuning.groups import Groups
 from pretrieve.finetuning.model_search import PresentSearch
+from pretrieve.finetuning.ranking import RankingObjective
 from pretrieve.finetuning.train_curve import with_curve
+from pretrieve.finetuning.train_maxp import MaxP
 from pretrieve.finetuning.train_ranking import ranking_parts
+from pretrieve.models.dual_encoder import DualEncoder
+from pretrieve.retrieval.negatives import Negatives, mine, read_negatives, write_negatives
+from pretrieve.retrieval.trec_run import Run
+from pretrieve.tasks.dataset import Dataset
+from pretrieve.training.checkpoint import remove_if_empty
+from pretrieve.training.objective import MicroBatch
+
+#: Negatives drawn for each query at a refresh (SEED-Encoder README, --negative_sample).
+SAMPLE = 20
+
+
+class FreshNegatives:
+    """Negatives of the training queries under a model's present weights, and the files of all refreshes of a run.
+
+    Parameters
+    ----------
+    search:
+        with what is trained; its folder also gets the run's files.
+    rows:
+        (n,) of the task's training queries.
+    options:
+        of the recipe: pool (documents searched for).
+    seed:
+        of the draw.
+    key:
+        names the run (that of its checkpoints): a file of another run is never used.
+    """
+
+    def __init__(
+        self,
+        search: PresentSearch,
+        rows: np.ndarray,
+        options: Mapping[str, Any],
+        seed: int,
+        key: str,
+        sample: int = SAMPLE,
+    ) -> None:
+        self.rows, self.sample, self.directory = np.asarray(rows), sample, search.directory
+        self._present, self._data, self._options, self.seed, self._key = search, search.data, options, seed, key
+
+    def path(self, step: int) -> Path:
+        """The file of the refresh before that step."""
+        return self.directory / f"step{step}.jsonl.gz"
+
+    def find(self, step: int) -> Negatives:
+        """Search with the present weights and write the file of ``step``; every process calls this, and all get the same."""
+        run = self._present.run(self.rows, self._options["pool"], f"{self._key}-{step}")
+        if run is not None:
+            write_negatives(self.path(step), self._mine(run, step))
+        self._present.processes.wait()
+        return self.read(step)
+
+    def read(self, step: int) -> Negatives:
+        """The lists of an earlier refresh of this run.
+
+        Raises DataError when the file is missing, damaged, or of another run.
+        """
+        negatives = read_negatives(self.path(step))
+        found = (negatives.about.get("key"), negatives.about.get("step"))
+        if found != (self._key, step):
+            raise DataError(
+                f"{negatives.path}: made by run {found[0]!r} at step {found[1]!r}, expected {self._key!r} at step {step}; delete "
+                "the folder and the checkpoints beside it, and train again."
+            )
+        return negatives
+
+    def _mine(self, run: Run, step: int) -> Negatives:
+        """``sample`` of each query's first documents that are not relevant."""
+        data = self._data
+        qrels = {
+            data.query_ids[row]: {data.document_ids[document]: 1 for document in data.relevant[row]}
+            for row in self.rows
+        }
+        about = {"source": "ance", "step": step, "key": self._key, "sample": self.sample}
+        negatives = mine(run, qrels, self._options["pool"], about)
+        for place, row in enumerate(self.rows.tolist()):
+            size = len(negatives.doc_ids[place])
+            if size > self.sample:
+                drawn = np.random.default_rng([self.seed, 122, step, row]).choice(size, self.sample, replace=False)
+                drawn.sort()
+                negatives.doc_ids[place] = [negatives.doc_ids[place][hit] for hit in drawn]
+                negatives.scores[place] = negatives.scores[place][drawn]
+        return negatives
+
+    def keep(self, directory: Path, steps: int, refresh: int) -> list[Path]:
+        """Copy the files of a finished run of this many steps into the retriever's directory; returns where they are."""
+        wanted = [self.path(step) for step in range(0, steps, refresh) if self.path(step).is_file()]
+        Path(directory).mkdir(parents=True, exist_ok=True)
+        return [Path(shutil.copyfile(path, Path(directory) / path.name)) for path in wanted]
+
+    def clear(self) -> None:
+        """Remove the run's folder; after its checkpoints, which need it to continue."""
+        shutil.rmtree(self.directory, ignore_errors=True)
+        remove_if_empty(self.directory.parent)
+
+
+class AnceObjective(RankingObjective):
+    """A ranking objective whose groups are renewed every ``refresh`` steps, from the lists of ``fresh``.
+
+    groups: of the given negatives, until the first refresh; None: the first is before step 0. The other arguments are those of
+    :class:`~pretrieve.finetuning.ranking.RankingObjective`.
+
+    Its micro-batches are a function of the step and of the weights at the last refresh: they must be asked for in the order of
+    the steps, and at the step of a refresh with the weights of that moment; the loop does so (:meth:`known_until`).
+
+    Raises ConfigError when ``refresh`` is below 1, or the groups have no negatives.
+    """
+
+    def __init__(
+        self,
+        model: DualEncoder,
+        data: Dataset,
+        groups: Groups | None,
+        options: Mapping[str, Any],
+        fresh: FreshNegatives,
+        device: torch.device | str = "cpu",
+        budget: int | None = None,
+    ) -> None:
+        self.refresh = options["refresh"]
+        if self.refresh < 1 or options["group"] < 2:
+            raise ConfigError(
+                f"ance: refresh={self.refresh}, group={options['group']}; expected a refresh every 1 or more steps, and a group "
+                "of 2 or more: a relevant document and negatives."
+            )
+        super().__init__(model, data, groups, options, device, budget)
+        self._given, self._fresh = groups, fresh
+        #: The step of the refresh whose lists are in use; -1: none yet.
+        self.refreshed = -1
+
+    def known_until(self, step: int) -> int:
+        """The last step before the next refresh: what comes after it depends on weights that are not there yet."""
+        return step - step % self.refresh + self.refresh - 1
+
+    def micro_batches(self, step: int, parts: int = 1) -> list[MicroBatch]:
+        """The groups of a step; at the first step of a period the lists are found first."""
+        self._use(step)
+        return super().micro_batches(step, parts)
+
+    def _use(self, step: int) -> None:
+        due = step - step % self.refresh
+        if due == 0 and self._given is not None:
+            self.groups, self.refreshed = self._given, -1
+        elif due != self.refreshed:
+            # Not the first step of its period: the run continues from a checkpoint, and has done this refresh before.
+            negatives = self._fresh.find(due) if step == due > self.refreshed else self._fresh.read(due)
+            options = {**self.options, "pool": self._fresh.sample, "pool_from": "first", "sources": "union"}
+            self.groups = Groups(self._data, self._fresh.rows, options, [negatives], self._fresh.seed)
+            self.refreshed = due
+
+
+class MaxPAnce(MaxP, AnceObjective):
+    """ANCE over documents of several windows; the search for negatives is by the best window too."""
 
 
 def prepare(run: FineTuning) -> Trainable:

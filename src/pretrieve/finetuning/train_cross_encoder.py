@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
-
 from pretrieve.finetuning.cross_encoding import CrossEncoderObjective
 from pretrieve.finetuning.fine_tuning import FineTuning, Trainable
 from pretrieve.finetuning.groups import steps_for
@@ -20,9 +17,6 @@ def prepare(run: FineTuning) -> Trainable:
     data.task.check_vocabulary(about, run.encoder)
     model.to(run.device.device)
     objective = CrossEncoderObjective(model, data.task, data.groups, run.options, run.device.device)
-
-    def save(out: Path, info: dict[str, Any]) -> None:
-        save_cross_encoder(out, model, about=info)
-
+    save = lambda out, info: save_cross_encoder(out, model, about=info)
     steps = steps_for(len(data.groups), run.options)
     return Trainable(objective, steps, save, run.key(about, data.key), about, data.counts)

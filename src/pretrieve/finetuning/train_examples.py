@@ -6,8 +6,6 @@ These recipes take the last weights; validation examples choose others only with
 from __future__ import annotations
 
 import hashlib
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 from torch import nn
@@ -38,13 +36,7 @@ def prepare(run: FineTuning) -> Trainable:
     objective = example_objective(kind)(model, data, train, options, run.seed, run.device.device)
     steps = steps_for(len(objective), options)
     watcher = BestExamples(objective, valid, options["snapshots"], steps)
-
-    def save(out: Path, info: dict[str, Any]) -> None:
-        if kind == "classification":
-            save_cross_encoder(out, model, about=info)
-        else:
-            save_retriever(out, model, about=info)
-
+    save = save_cross_encoder if kind == "classification" else save_retriever
     counts = {"training_examples": len(train), "validation_examples": len(valid)}
     arrays = (data.texts, data.text_starts, data.history, data.history_starts, data.labels, data.label_starts)
     content = hashlib.sha256(b"".join(array.tobytes() for array in arrays)).hexdigest()
@@ -52,7 +44,7 @@ def prepare(run: FineTuning) -> Trainable:
     return Trainable(
         objective,
         steps,
-        save,
+        lambda out, info: save(out, model, about=info),
         key,
         about,
         counts,

@@ -47,10 +47,7 @@ class RetrievalData:
 def retrieval_data(run: FineTuning, kind: str) -> RetrievalData:
     """What a body of that kind is trained with.
 
-    Raises
-    ------
-    DataError
-        when a training query has no relevant document.
+    Raises DataError when a training query has no relevant document.
     """
     data = Dataset(run.task).read_by(kind)
     train, valid = data.split(run.size, "train"), data.split(run.size, "valid")
@@ -77,14 +74,10 @@ class Parts:
 
     def trainable(self, objective: RankingObjective) -> Trainable:
         """With that objective, and saved as a retriever."""
-
-        def save(out: Path, info: dict[str, Any]) -> None:
-            save_retriever(out, self.model, about=info)
-
         return Trainable(
             objective,
             self.steps,
-            save,
+            lambda out, info: save_retriever(out, self.model, about=info),
             self.key,
             self.about,
             self.data.counts,

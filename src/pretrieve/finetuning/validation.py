@@ -119,18 +119,10 @@ class BestSnapshot(BestWeights):
 
     def _loss(self) -> float:
         data, options = self._data, self._options
-        queries = encode(
-            self._model.query,
-            lambda rows: data.pack_queries(rows, options["query_length"]),
-            self._valid,
-            self._device,
-        )
-        documents = encode(
-            self._model.document,
-            lambda rows: data.pack_candidates(rows, options["passage_length"]),
-            self._candidates,
-            self._device,
-        )
+        pack_queries = lambda rows: data.pack_queries(rows, options["query_length"])
+        pack_documents = lambda rows: data.pack_candidates(rows, options["passage_length"])
+        queries = encode(self._model.query, pack_queries, self._valid, self._device)
+        documents = encode(self._model.document, pack_documents, self._candidates, self._device)
         scores = torch.from_numpy(queries @ documents.T) / options["temperature"]
         total = softmax_loss(scores.double(), torch.from_numpy(self._target), torch.from_numpy(self._excluded))
         return float(total) / len(self._valid)

@@ -27,8 +27,8 @@ from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
 from pretrieve.models.config import BodyConfig
-from pretrieve.models.initialisation import seeded
-from pretrieve.models.word_loss import LOGITS_AT_ONCE
+from pretrieve.models.transformer import seeded
+from pretrieve.models.word_head import LOGITS_AT_ONCE, MaskedWordHead
 
 
 class _MaxLogits(torch.autograd.Function):
@@ -109,10 +109,7 @@ def max_logits(
     states (m, d): those of the first text, then of the second, …; lengths: how many each of the n texts has, at least
     one; words (V, d): W; at_once: logits that are held at a time (default by device).
 
-    Raises
-    ------
-    ValueError
-        when a text has no state, or the lengths do not add up to m.
+    Raises ValueError when a text has no state, or the lengths do not add up to m.
 
     >>> states = torch.tensor([[1.0, 0.0], [0.0, 2.0], [3.0, 0.0]])
     >>> max_logits(states, torch.eye(2), [2, 1]).tolist()
@@ -155,3 +152,14 @@ class BagOfWordsProjection(nn.Module):
         super().__init__()
         self.weight = nn.Parameter(torch.empty(config.vocabulary_size, config.hidden))
         nn.init.normal_(self.weight, std=config.word_std, generator=seeded(seed, 8))
+
+
+def pooled_words(
+    head: MaskedWordHead | BagOfWordsProjection, states: torch.Tensor, words: torch.Tensor, lengths: list[int]
+) -> torch.Tensor:
+    """μ of equation 7, (n, V) float32, by the word head of the MLM, whose output matrix is ``words`` (V, d), or by W; states
+    (m, d) and lengths as in :func:`max_logits`."""
+    if isinstance(head, BagOfWordsProjection):
+        return max_logits(states, head.weight, lengths)
+    # The bias is the same for all states of a word, so it can be added after the maximum.
+    return max_logits(head.states(states), words, lengths) + head.bias

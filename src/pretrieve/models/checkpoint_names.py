@@ -66,10 +66,7 @@ class Names:
     def ours(self, state: dict[str, torch.Tensor]) -> tuple[dict[str, torch.Tensor], list[str]]:
         """Their state → our names, and the names that the table does not know.
 
-        Raises
-        ------
-        DataError
-            when a layer lacks its query, key or value.
+        Raises DataError when a layer lacks its query, key or value.
         """
         top = {theirs: ours for ours, theirs in self.top.items()}
         layer = {theirs: ours for ours, theirs in self.layer.items()}
@@ -137,7 +134,8 @@ FAIRSEQ = Names(
     attention="self_attn.",
     parts=("q_proj", "k_proj", "v_proj"),
 )
-FAIRSEQ_DECODER = Names(
+FAIRSEQ_DECODER = replace(
+    FAIRSEQ,
     top={
         "positions.weight": "embed_positions.weight",
         "embedding_norm.weight": "layernorm_embedding.weight",
@@ -153,9 +151,6 @@ FAIRSEQ_DECODER = Names(
         "cross.output": "encoder_attn.out_proj",
         "cross_norm": "encoder_attn_layer_norm",
     },
-    layer_prefix="layers.",
-    attention="self_attn.",
-    parts=("q_proj", "k_proj", "v_proj"),
 )
 
 T5 = Names(

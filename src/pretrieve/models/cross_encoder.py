@@ -22,7 +22,7 @@ from pretrieve.base.errors import ConfigError
 from pretrieve.models.batch import Batch
 from pretrieve.models.config import BodyConfig
 from pretrieve.models.encoder import make_body, pool_states
-from pretrieve.models.initialisation import seeded
+from pretrieve.models.transformer import seeded
 
 
 class CrossEncoder(nn.Module):
@@ -30,11 +30,8 @@ class CrossEncoder(nn.Module):
 
     Of two texts the second one's tokens are segment 1 of the batch; a body with one segment or none takes no notice.
 
-    Raises
-    ------
-    ConfigError
-        for less than one class, a bag-of-words body (it sees no order, so not which text a word is of), or a pooling that
-        does not go with the body.
+    Raises ConfigError for less than one class, a bag-of-words body (it sees no order, so not which text a word is of), or a
+    pooling that does not go with the body.
     """
 
     def __init__(self, config: BodyConfig, classes: int = 1, pooling: str | None = None, seed: int = 0) -> None:
@@ -48,6 +45,7 @@ class CrossEncoder(nn.Module):
             allowed = ["mean"] if config.kind == "t5" else ["cls", "mean"]
             raise ConfigError(f"pooling {pooling!r} is not allowed with a {config.kind} body; choose from {allowed}.")
         self.config, self.classes, self.pooling = config, classes, pooling
+        self.width = classes  # numbers of an output, by the name that towers have for it
         self.body = make_body(config, seed)
         self.pooler = nn.Linear(config.hidden, config.hidden)
         self.classifier = nn.Linear(config.hidden, classes)

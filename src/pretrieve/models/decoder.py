@@ -33,10 +33,9 @@ from torch.nn import functional
 from pretrieve.models.batch import Batch
 from pretrieve.models.config import BodyConfig
 from pretrieve.models.dropout import Dropout, attend, dropout
-from pretrieve.models.initialisation import seeded
 from pretrieve.models.tiles import attend_in_tiles, barred, in_tiles, tile_rows
-from pretrieve.models.transformer import initialise_layers, sinusoids
-from pretrieve.models.word_loss import word_loss
+from pretrieve.models.transformer import initialise_layers, seeded, sinusoids
+from pretrieve.models.word_head import word_loss
 from pretrieve.text.packing import Packed
 
 
@@ -56,10 +55,7 @@ def next_words(packed: Packed, tokens: np.ndarray) -> tuple[Packed, np.ndarray]:
 
     packed: n sequences of at least two tokens; tokens (T,): their words before masking.
 
-    Raises
-    ------
-    ValueError
-        when a sequence has a single token, which leaves nothing to predict.
+    Raises ValueError when a sequence has a single token, which leaves nothing to predict.
     """
     if len(packed.lengths) and packed.lengths[-1] < 2:
         raise ValueError(f"a sequence of {packed.lengths[-1]} token has no next word; expected [CLS] … [SEP]")
@@ -82,20 +78,18 @@ class CausalAttention(nn.Module):
     def forward(self, x: torch.Tensor, batch: Batch, mask: torch.Tensor | None) -> torch.Tensor:
         """mask: of :func:`span_mask`, at least as long as the tile of the longest sequence; None: all rows before."""
         hidden = x.shape[-1]
-        # split, not slices: the gradient of a slice is a full-size tensor of zeros, once for each group.
         joint, drop = self.qkv(x), self.dropout if self.training else 0.0
         if in_tiles(joint):
             longest = batch.tiles.longest
             allowed = span_mask(longest, "all") if mask is None else mask[:longest, :longest]
             return self.output(attend_in_tiles(joint, batch.tiles, self.heads, drop, barred(allowed)))
-        parts = joint.split([end - begin for _, _, begin, end, _, _ in batch.groups])
         results = []
-        for (first, last, begin, end, longest, full), part in zip(batch.groups, parts, strict=True):
+        for group, part in zip(batch.groups, batch.parts(joint), strict=True):
+            first, last, _, _, longest, full = group
             n, place = last - first, None
             if not full:
                 # Padding follows its sequence, where no row of the sequence looks: it needs no mask of its own.
-                place = (batch.sequence[begin:end] - first) * longest + batch.positions[begin:end]
-                part = part.new_zeros(n * longest, part.shape[1]).index_copy(0, place, part)
+                part, place = batch.padded(part, group)
             streams = part.view(n, longest, 3, self.heads, hidden // self.heads).permute(2, 0, 3, 1, 4).unbind(0)
             context = attend(*streams, None if mask is None else mask[:longest, :longest], drop, causal=mask is None)
             context = context.transpose(1, 2).reshape(-1, hidden)
@@ -161,9 +155,8 @@ class Decoder(nn.Module):
 
     def forward(self, batch: Batch, vectors: torch.Tensor, words: torch.Tensor) -> torch.Tensor:
         """(T, d) states; their product with a word's embedding is its logit. vectors (n, d): in packed order; words (V, d)."""
-        longest = batch.groups[0][4] if batch.groups else 0
-        whole = self.span == "all" or self.span >= longest
-        mask = None if whole else span_mask(tile_rows(longest), self.span, vectors.device)
+        whole = self.span == "all" or self.span >= batch.longest
+        mask = None if whole else span_mask(tile_rows(batch.longest), self.span, vectors.device)
         x = functional.embedding(batch.tokens, words) + self.positions(batch.positions)
         x = self.dropout(self.embedding_norm(x))
         for layer in self.layers:

@@ -46,10 +46,7 @@ class DualEncoder(nn.Module):
 
     :func:`dual_encoder` makes one from an encoder.
 
-    Raises
-    ------
-    ConfigError
-        for an unknown sharing, or towers whose vectors have no inner product.
+    Raises ConfigError for an unknown sharing, or towers whose vectors have no inner product.
     """
 
     def __init__(self, query: nn.Module, document: nn.Module, sharing: str) -> None:
@@ -128,10 +125,7 @@ def dual_encoder(
     seed: of the query tower's fresh projection; copied_projection: it begins as a copy of the document's instead, because
     that is pre-trained; query: a query tower that was pre-trained beside ``encoder`` and is used instead of a copy.
 
-    Raises
-    ------
-    ConfigError
-        for an unknown sharing, or ``sde`` with a query tower.
+    Raises ConfigError for an unknown sharing, or ``sde`` with a query tower.
     """
     if sharing not in SHARINGS:
         raise ConfigError(f"sharing {sharing!r} is not allowed; choose from {list(SHARINGS)}.")
@@ -143,14 +137,11 @@ def dual_encoder(
         query = copy.deepcopy(encoder)
         if not copied_projection:
             query.projection = make_projection(query.head, query.config, query.dim, seed, tower=1)
-    share(query, encoder, sharing)
-    if isinstance(encoder, JointEncoder):
-        return DualEncoder(JointTower(query, "query"), JointTower(encoder, "document"), sharing)
-    return DualEncoder(query, encoder, sharing)
+    return paired(query, encoder, sharing)
 
 
-def share(query: Encoder | JointEncoder, document: Encoder | JointEncoder, sharing: str) -> None:
-    """Make the tensors of the module's table one, the document's, or freeze them, in place."""
+def paired(query: Encoder | JointEncoder, document: Encoder | JointEncoder, sharing: str) -> DualEncoder:
+    """Two encoders as towers; the tensors of the module's table become one, the document's, or are frozen, in place."""
     if sharing == "ade-ste":
         query.body.words.weight = document.body.words.weight
     if sharing == "ade-fte":
@@ -160,3 +151,6 @@ def share(query: Encoder | JointEncoder, document: Encoder | JointEncoder, shari
         query.projection = document.projection
         if isinstance(document, JointEncoder):
             query.words = document.words
+    if isinstance(document, JointEncoder):
+        return DualEncoder(JointTower(query, "query"), JointTower(document, "document"), sharing)
+    return DualEncoder(query, document, sharing)

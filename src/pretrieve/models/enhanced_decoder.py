@@ -36,18 +36,14 @@ from torch.nn import functional
 from pretrieve.models.batch import Batch
 from pretrieve.models.config import BodyConfig
 from pretrieve.models.dropout import attend
-from pretrieve.models.initialisation import seeded
-from pretrieve.models.transformer import Layer, Transformer, initialise_layers
+from pretrieve.models.transformer import Layer, Transformer, initialise_layers, seeded
 from pretrieve.text.packing import Packed
 
 
 def inner_rows(packed: Packed) -> np.ndarray:
     """(T − 2n,) rows of a packed batch that are neither first nor last of their sequence.
 
-    Raises
-    ------
-    ValueError
-        when a sequence has a single token: its first is its last.
+    Raises ValueError when a sequence has a single token: its first is its last.
 
     >>> packed = Packed(np.zeros(7, int), np.zeros(7, int), np.array([4, 3]), np.arange(2))
     >>> inner_rows(packed).tolist()
@@ -62,7 +58,7 @@ def inner_rows(packed: Packed) -> np.ndarray:
 
 class EnhancedDecoder(nn.Module):
     """The one layer. ``layers[0]`` has a BERT layer's parameters under the body's names (query, key and value in one
-    matrix), so :func:`pretrieve.models.hf_format.to_bert_names` translates them."""
+    matrix), so :data:`pretrieve.models.checkpoint_names.BERT` translates them."""
 
     def __init__(self, config: BodyConfig, normalised_query: bool, seed: int) -> None:
         super().__init__()
@@ -115,18 +111,13 @@ class EnhancedDecoder(nn.Module):
         counts = [end - begin - 2 * (last - first) for first, last, begin, end, _, _ in batch.groups]
         drop = attention.dropout if attention.training else 0.0
         results = []
-        for (first, last, begin, end, longest, full), asking, answering, at, mask in zip(
-            batch.groups,
-            query.split(counts),
-            context.split([end - begin for _, _, begin, end, _, _ in batch.groups]),
-            rows.split(counts),
-            visible,
-            strict=True,
+        for group, asking, answering, at, mask in zip(
+            batch.groups, query.split(counts), batch.parts(context), rows.split(counts), visible, strict=True
         ):
+            first, last, _, _, longest, full = group
             n, inner, place = last - first, longest - 2, None
             if not full:
-                place = (batch.sequence[begin:end] - first) * longest + batch.positions[begin:end]
-                answering = answering.new_zeros(n * longest, 2 * hidden).index_copy(0, place, answering)
+                answering, _ = batch.padded(answering, group)
                 place = (batch.sequence[at] - first) * inner + batch.positions[at] - 1
                 asking = asking.new_zeros(n * inner, hidden).index_copy(0, place, asking)
             asking = asking.view(n, inner, heads, hidden // heads).transpose(1, 2)

@@ -30,31 +30,6 @@ from pretrieve.models.encoder import Encoder
 _ARCHITECTURES = {"bert": "BertModel", "roberta": "RobertaModel", "electra": "ElectraModel", "ernie": "ErnieModel"}
 
 
-def to_bert_names(state: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-    """Our Transformer's state → BertModel's names; the joint query-key-value matrix is taken apart."""
-    return BERT.theirs(state)
-
-
-def from_bert_names(state: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-    """The reverse of :func:`to_bert_names`; a pooler and position ids are omitted.
-
-    Raises
-    ------
-    DataError
-        when a name does not belong to a BertModel, or a layer lacks one of its matrices; the message lists them.
-    """
-    state = {name.removeprefix("bert."): tensor for name, tensor in state.items()}
-    kept = {
-        name: tensor
-        for name, tensor in state.items()
-        if not name.startswith(("pooler.", "cls.")) and not name.endswith("position_ids")
-    }
-    result, unknown = BERT.ours(kept)
-    if unknown:
-        raise DataError(f"not a BertModel checkpoint; unknown names: {unknown[:8]}{' …' if len(unknown) > 8 else ''}")
-    return result
-
-
 def _bert_config(config: BodyConfig) -> dict:
     """``config.json`` of a Transformer, by family."""
     shown = {
@@ -117,26 +92,26 @@ def to_saved_names(state: dict[str, torch.Tensor], config: BodyConfig) -> dict[s
     transformers has no BERT or RoBERTa without them."""
     if config.kind == "transformer":
         more = {} if config.segments else {"segments.weight": torch.zeros(1, config.hidden)}
-        return to_bert_names(state | more)
+        return BERT.theirs(state | more)
     return T5.theirs(state) if config.kind == "t5" else state
 
 
 def from_saved_names(state: dict[str, torch.Tensor], config: BodyConfig) -> dict[str, torch.Tensor]:
-    """The reverse of :func:`to_saved_names`.
+    """The reverse of :func:`to_saved_names`; BERT's pooler and position ids are omitted.
 
-    Raises
-    ------
-    DataError
-        as :func:`from_bert_names`.
+    Raises DataError when a name does not belong to such a model, or a layer lacks one of its matrices; the message lists them.
     """
-    if config.kind == "transformer":
-        state = from_bert_names(state)
-        return {name: tensor for name, tensor in state.items() if config.segments or name != "segments.weight"}
+    if config.kind == "bow-mlp":
+        return state
     if config.kind == "t5":
-        state, unknown = T5.ours({n: t for n, t in state.items() if n != "encoder.embed_tokens.weight"})
-        if unknown:
-            raise DataError(f"not the encoder of T5; unknown names: {unknown[:8]}{' …' if len(unknown) > 8 else ''}")
-    return state
+        what, names, beside = "the encoder of T5", T5, ("encoder.embed_tokens.weight",)
+    else:
+        what, names, beside = "a BertModel checkpoint", BERT, ("pooler.", "cls.")
+        state = {n.removeprefix("bert."): t for n, t in state.items() if not n.endswith("position_ids")}
+    result, unknown = names.ours({n: t for n, t in state.items() if not n.startswith(beside)})
+    if unknown:
+        raise DataError(f"not {what}; unknown names: {unknown[:8]}{' …' if len(unknown) > 8 else ''}")
+    return {n: t for n, t in result.items() if config.segments or n != "segments.weight"}
 
 
 def write_tensors(tensors: dict[str, torch.Tensor], path: Path) -> None:
@@ -146,6 +121,16 @@ def write_tensors(tensors: dict[str, torch.Tensor], path: Path) -> None:
     with room_for(path, sum(tensor.nbytes for tensor in ready.values()), remove=[temporary]):
         save_file(ready, temporary)
         os.replace(temporary, path)
+
+
+def write_model(
+    directory: Path, body: torch.nn.Module, config: BodyConfig, heads: Mapping[str, torch.nn.Module]
+) -> None:
+    """Write ``heads.safetensors``, ``model.safetensors`` and ``config.json``; heads: name → what is beside the body."""
+    tensors = {f"{name}.{key}": tensor for name, head in heads.items() for key, tensor in head.state_dict().items()}
+    write_tensors(tensors, directory / "heads.safetensors")
+    write_tensors(to_saved_names(body.state_dict(), config), directory / "model.safetensors")
+    write_json(directory / "config.json", shown_config(config))
 
 
 @dataclass(frozen=True)
@@ -175,16 +160,9 @@ def save_encoder(
     """
     directory = Path(directory)
     directory.mkdir(parents=True, exist_ok=True)
-    config = encoder.config
-    body = encoder.body.state_dict()
-    tensors = {}
-    for name, module in {"projection": encoder.projection, **(heads or {})}.items():
-        tensors |= {f"{name}.{key}": tensor for key, tensor in module.state_dict().items()}
-    write_tensors(tensors, directory / "heads.safetensors")
-    write_tensors(to_saved_names(body, config), directory / "model.safetensors")
-    write_json(directory / "config.json", shown_config(config))
+    write_model(directory, encoder.body, encoder.config, {"projection": encoder.projection, **(heads or {})})
     info = {
-        "body": config.to_dict(),
+        "body": encoder.config.to_dict(),
         "dim": encoder.dim,
         "pooling": encoder.pooling,
         "similarity": encoder.similarity,
@@ -199,10 +177,7 @@ def read_encoder(
 ) -> Checkpoint:
     """Read an encoder directory of this project; ``required``: what its ``pretrieve.json`` must say.
 
-    Raises
-    ------
-    DataError
-        when a file is missing or damaged.
+    Raises DataError when a file is missing or damaged.
     """
     directory = Path(directory)
     try:
@@ -239,10 +214,8 @@ def load_encoder(
     ``dim``, ``similarity``: those wanted, if not the saved ones. Where the dimension differs from the saved
     projection's, or the encoder was pre-trained without one, a fresh projection is drawn from ``seed``.
 
-    Raises
-    ------
-    DataError
-        when a file is missing or damaged, or its tensors do not fit the configuration; the message lists the names.
+    Raises DataError when a file is missing or damaged, or its tensors do not fit the configuration; the message lists the
+    names.
     """
     saved = read_encoder(directory)
     about = saved.about
@@ -258,10 +231,7 @@ def load_encoder(
 def load_tensors(module: torch.nn.Module, state: dict[str, torch.Tensor], path: Path) -> None:
     """Put tensors into a module.
 
-    Raises
-    ------
-    DataError
-        when names or shapes differ; the message lists them, and ``path``.
+    Raises DataError when names or shapes differ; the message lists them, and ``path``.
     """
     own = module.state_dict()
     missing, extra = sorted(own.keys() - state.keys()), sorted(state.keys() - own.keys())

@@ -61,10 +61,7 @@ def in_int8(tower: nn.Module) -> nn.Module:
     For inference in fp32. What only the last layer's [CLS] asks for stays in fp32, as do word heads and projections, and a
     bag of words, which has no layers.
 
-    Raises
-    ------
-    ConfigError
-        on a GPU, or where torch has no oneDNN.
+    Raises ConfigError on a GPU, or where torch has no oneDNN.
     """
     parameters = list(tower.parameters())
     devices = {parameter.device.type for parameter in parameters}

@@ -48,7 +48,7 @@ from torch import nn
 from torch.nn import functional
 
 from pretrieve.base.errors import ConfigError
-from pretrieve.models.bag_of_words import BagOfWordsProjection, max_logits
+from pretrieve.models.bag_of_words import BagOfWordsProjection, pooled_words
 from pretrieve.models.batch import Batch
 from pretrieve.models.config import BodyConfig
 from pretrieve.models.encoder import make_body
@@ -96,10 +96,7 @@ class JointEncoder(nn.Module):
     ``dim``, ``pooling``, ``similarity`` and ``head`` are those of the [CLS] part, as an
     :class:`~pretrieve.models.encoder.Encoder` has them; words: the module behind μ.
 
-    Raises
-    ------
-    ConfigError
-        for an unknown word, a ``top`` below 1 or above V, or a body other than a Transformer.
+    Raises ConfigError for an unknown word, a ``top`` below 1 or above V, or a body other than a Transformer.
     """
 
     def __init__(
@@ -111,7 +108,7 @@ class JointEncoder(nn.Module):
         tower: int = 0,
     ) -> None:
         super().__init__()
-        parts, top, zeroed = shape.parts, shape.top, shape.zeroed
+        parts, top, choices = shape.parts, shape.top, config.vocabulary_size - len(set(shape.zeroed))
         for what, value, allowed in (
             ("parts", parts, PARTS),
             ("lexical_head", shape.lexical_head, tuple(LEXICAL_HEADS)),
@@ -125,18 +122,11 @@ class JointEncoder(nn.Module):
             raise ConfigError(
                 f"the joint representation needs [CLS] and a word head; a {config.kind} body has neither."
             )
-        words = config.vocabulary_size
-        if parts != "cls" and not 1 <= top <= words - len(set(zeroed)):
-            raise ConfigError(
-                f"top={top}: expected 1 to {words - len(set(zeroed))}, the number of words it chooses from."
-            )
+        if parts != "cls" and not 1 <= top <= choices:
+            raise ConfigError(f"top={top}: expected 1 to {choices}, the number of words it chooses from.")
         self.config, self.top, self.parts, self.head = config, top, parts, head
-        self.lexical_head, self.activation, self.sep, self.zeroed = (
-            shape.lexical_head,
-            shape.activation,
-            shape.sep,
-            tuple(zeroed),
-        )
+        self.lexical_head, self.activation, self.sep = shape.lexical_head, shape.activation, shape.sep
+        self.zeroed = tuple(shape.zeroed)
         self.pooling, self.similarity, self.dim = "cls", "dot", shape.cls_dim
         self.body = make_body(config, seed)
         if parts == "ot":
@@ -181,12 +171,7 @@ class JointEncoder(nn.Module):
     def _lexical(self, states: torch.Tensor, batch: Batch) -> torch.Tensor:
         """μ (n, V) float32 in packed order, from the last states (T, d)."""
         rows, lengths = self._rows(batch)
-        states = states.index_select(0, rows)
-        if isinstance(self.words, MaskedWordHead):
-            # The bias is the same for all states of a word, so it can be added after the maximum.
-            words = max_logits(self.words.states(states), self.body.words.weight, lengths) + self.words.bias
-        else:
-            words = max_logits(states, self.words.weight, lengths)
+        words = pooled_words(self.words, states.index_select(0, rows), self.body.words.weight, lengths)
         if self.activation != "none":
             words = functional.relu(words)
         if self.activation == "log1p":
@@ -238,11 +223,6 @@ class JointTower(nn.Module):
         self.core, self.side = core, side
         self.config, self.similarity = core.config, core.similarity
         self.width = core.cls_width + core.lexical_width
-
-    @property
-    def dim(self) -> int:
-        """The same as ``width``."""
-        return self.width
 
     def forward(self, batch: Batch) -> torch.Tensor:
         """(n, width) float32 in the caller's order."""

@@ -21,7 +21,7 @@ from torch.nn import functional
 
 from pretrieve.base.errors import ConfigError
 from pretrieve.models.config import BodyConfig
-from pretrieve.models.initialisation import seeded
+from pretrieve.models.transformer import seeded
 
 HEADS = ("none", "linear", "linear-no-bias", "linear-norm", "orqa")
 #: Streams of initial weights, for the document's (or the only) tower and the query's: linear heads, and orqa's.
@@ -96,10 +96,7 @@ def make_projection(head: str, config: BodyConfig, dim: int, seed: int, tower: i
 
     tower: 0, or 1 for the query's where it has its own: other weights from the same seed.
 
-    Raises
-    ------
-    ConfigError
-        for another word, or ``none`` with another ``dim`` than the body's.
+    Raises ConfigError for another word, or ``none`` with another ``dim`` than the body's.
     """
     if head not in HEADS:
         raise ConfigError(f"head {head!r} is not allowed; choose from {list(HEADS)}.")

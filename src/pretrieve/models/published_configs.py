@@ -59,10 +59,7 @@ def _refuse_other_than(shown: Mapping[str, Any], name: str, allowed: tuple, defa
 def bert_shape(shown: Mapping[str, Any]) -> BodyConfig:
     """The shape of BERT, RoBERTa, ELECTRA or ERNIE.
 
-    Raises
-    ------
-    DataError
-        when a size is missing, or the model computes something else than our Transformer.
+    Raises DataError when a size is missing, or the model computes something else than our Transformer.
     """
     _refuse_other_than(shown, "model_type", tuple(FAMILY_OF), "bert")
     _refuse_other_than(shown, "hidden_act", ("gelu",), "gelu")
@@ -109,10 +106,7 @@ def bert_shape(shown: Mapping[str, Any]) -> BodyConfig:
 def t5_shape(shown: Mapping[str, Any]) -> BodyConfig:
     """The shape of T5 v1.1's encoder.
 
-    Raises
-    ------
-    DataError
-        as :func:`bert_shape`; T5 1.0 (``feed_forward_proj`` relu) is refused.
+    Raises DataError as :func:`bert_shape`; T5 1.0 (``feed_forward_proj`` relu) is refused.
     """
     _refuse_other_than(shown, "model_type", ("t5", "mt5"), "t5")
     _refuse_other_than(shown, "feed_forward_proj", ("gated-gelu",), "relu")
@@ -142,10 +136,7 @@ def fairseq_shape(body: dict[str, torch.Tensor], shown: Mapping[str, Any], said:
     there is one, ``said`` the options in the file. Heads leave no trace in the tensors: unless told, they are 64 wide,
     as in all published models.
 
-    Raises
-    ------
-    DataError
-        when the file says that it computes something else, or too little is there.
+    Raises DataError when the file says that it computes something else, or too little is there.
     """
     options = {**said, **shown}
     _refuse_other_than(options, "activation_fn", ("gelu",), "gelu")

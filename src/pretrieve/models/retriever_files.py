@@ -22,25 +22,15 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-import torch
 from torch import nn
 
 from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.base.files import sha256_of, write_json
 from pretrieve.models.cross_encoder import CrossEncoder
-from pretrieve.models.dual_encoder import DualEncoder, core, share
+from pretrieve.models.dual_encoder import DualEncoder, core, paired
 from pretrieve.models.encoder import Encoder
-from pretrieve.models.hf_format import (
-    Checkpoint,
-    load_encoder,
-    load_tensors,
-    read_encoder,
-    save_encoder,
-    shown_config,
-    to_saved_names,
-    write_tensors,
-)
-from pretrieve.models.joint import JointEncoder, JointShape, JointTower
+from pretrieve.models.hf_format import Checkpoint, load_encoder, load_tensors, read_encoder, save_encoder, write_model
+from pretrieve.models.joint import JointEncoder, JointShape
 
 INFO = "pretrieve.json"
 _WEIGHTS = ("config.json", "model.safetensors", "heads.safetensors")
@@ -101,10 +91,7 @@ def load_retriever(directory: Path) -> tuple[DualEncoder, dict]:
 
     An encoder directory, which names no sharing, is a retriever with one tower.
 
-    Raises
-    ------
-    DataError
-        when a file is missing, damaged or another one than was written; the message names it.
+    Raises DataError when a file is missing, damaged or another one than was written; the message names it.
     """
     directory = Path(directory)
     if not is_retriever(directory):
@@ -113,13 +100,9 @@ def load_retriever(directory: Path) -> tuple[DualEncoder, dict]:
     about = _info(directory / INFO)
     _check_files(directory, about)
     try:
-        sharing, representation = about["sharing"], about["representation"]
-        document = _tower(read_encoder(directory), about)
+        sharing, document = about["sharing"], _tower(read_encoder(directory), about)
         query = document if sharing == "sde" else _tower(read_encoder(directory / "query"), about)
-        share(query, document, sharing)
-        if representation == "joint":
-            return DualEncoder(JointTower(query, "query"), JointTower(document, "document"), sharing), about
-        return DualEncoder(query, document, sharing), about
+        return paired(query, document, sharing), about
     except (KeyError, TypeError, ConfigError) as error:
         what = f"has no {error}" if isinstance(error, KeyError) else str(error)
         raise DataError(f"{directory / INFO}: {what}; it was not written by this version. {_AGAIN}") from None
@@ -167,12 +150,7 @@ def save_cross_encoder(directory: Path, model: CrossEncoder, about: dict | None 
     directory = Path(directory)
     directory.mkdir(parents=True, exist_ok=True)
     (directory / INFO).unlink(missing_ok=True)
-    heads: dict[str, torch.Tensor] = {}
-    for name, module in model.heads().items():
-        heads |= {f"{name}.{key}": tensor for key, tensor in module.state_dict().items()}
-    write_tensors(heads, directory / "heads.safetensors")
-    write_tensors(to_saved_names(model.body.state_dict(), model.config), directory / "model.safetensors")
-    write_json(directory / "config.json", shown_config(model.config))
+    write_model(directory, model.body, model.config, model.heads())
     own = {"kind": "cross-encoder", "classes": model.classes, "pooling": model.pooling, "body": model.config.to_dict()}
     _finish(directory, {**(about or {}), **own}, list(_WEIGHTS))
 
@@ -180,10 +158,7 @@ def save_cross_encoder(directory: Path, model: CrossEncoder, about: dict | None 
 def load_cross_encoder(directory: Path) -> tuple[CrossEncoder, dict]:
     """Read a cross-encoder's directory; returns the model, in training mode, and what ``pretrieve.json`` says.
 
-    Raises
-    ------
-    DataError
-        as :func:`load_retriever`; also when it is a directory of another kind.
+    Raises DataError as :func:`load_retriever`; also when it is a directory of another kind.
     """
     directory = Path(directory)
     about = _info(directory / INFO)

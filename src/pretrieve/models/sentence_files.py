@@ -58,10 +58,7 @@ class Said:
 def read_object(path: Path) -> dict[str, Any]:
     """The keys and values of a JSON file; {} where there is none.
 
-    Raises
-    ------
-    DataError
-        as :func:`pretrieve.raw.json_file.read_json`, and when it is something else.
+    Raises DataError as :func:`pretrieve.raw.json_file.read_json`, and when it is something else.
     """
     if not path.exists():
         return {}
@@ -74,10 +71,8 @@ def read_object(path: Path) -> dict[str, Any]:
 def read_modules(directory: Path) -> list[Module]:
     """The modules of ``modules.json`` in their order; none where there is no such file.
 
-    Raises
-    ------
-    DataError
-        when an entry has no type and path, a path leaves the directory, or a class is not one of sentence-transformers.
+    Raises DataError when an entry has no type and path, a path leaves the directory, or a class is not one of
+    sentence-transformers.
     """
     path = directory / MODULES
     if not path.exists():
@@ -92,10 +87,7 @@ def read_modules(directory: Path) -> list[Module]:
 def read_router(place: Path) -> dict[str, list[Module]]:
     """Route → its modules, of the folder of a Router.
 
-    Raises
-    ------
-    DataError
-        as :func:`read_modules`; also when a route names a module that has no type.
+    Raises DataError as :func:`read_modules`; also when a route names a module that has no type.
     """
     path = place / ROUTER
     about = read_object(path)
@@ -125,10 +117,7 @@ def _module(path: Path, kind: Any, folder: Path, name: Any, taken: dict[str, str
 def read_said(directory: Path, body: Path) -> Said:
     """What ``config_sentence_transformers.json`` of a directory and ``sentence_bert_config.json`` of its body say.
 
-    Raises
-    ------
-    DataError
-        when a number of tokens is none, or a prompt is no text.
+    Raises DataError when a number of tokens is none, or a prompt is no text.
     """
     path = body / "sentence_bert_config.json"
     lengths = {name: value for name, value in read_object(path).items() if name in _TOKENS and value is not None}
@@ -145,10 +134,7 @@ def read_said(directory: Path, body: Path) -> Said:
 def check_directory(directory: Path, known: Container[str]) -> None:
     """That sentence-transformers may load a directory. known: kinds of models (``model_type``) that need no code of their own.
 
-    Raises
-    ------
-    DataError
-        with the file, what it says and what was expected, for what the module's text names.
+    Raises DataError with the file, what it says and what was expected, for what the module's text names.
     """
     for folder, folders, files in os.walk(directory):
         refuse_outside((Path(folder, name) for name in (*folders, *files)), room_of(directory))

@@ -15,9 +15,8 @@ from pretrieve.models.config import BodyConfig
 from pretrieve.models.dual_encoder import DualEncoder
 from pretrieve.models.encoder import Encoder
 from pretrieve.models.hf_format import load_tensors
-from pretrieve.models.published import read_published
+from pretrieve.models.published import read_published, read_tensors
 from pretrieve.models.sentence_files import ROUTER, Module, read_modules, read_object, read_router, read_said
-from pretrieve.models.weight_files import read_tensors
 from pretrieve.raw.checkpoint_files import WEIGHTS, find_checkpoint
 
 
@@ -47,10 +46,7 @@ def read_sentence_transformer(directory: Path) -> tuple[DualEncoder, Reading, Pa
     """The towers of a published directory (two, if it has a Router), how they read texts, and where the vocabulary is, if there
     is one.
 
-    Raises
-    ------
-    DataError
-        when a module is not one that :func:`pretrieve.load` names, or the checkpoint cannot be read.
+    Raises DataError when a module is not one that :func:`pretrieve.load` names, or the checkpoint cannot be read.
     """
     routes = _routes(directory)
     towers = {route: _encoder(directory, modules) for route, modules in routes.items()}

@@ -74,15 +74,14 @@ class T5Attention(nn.Module):
         joint = self.qkv(x)
         inner = joint.shape[-1] // 3
         drop = self.dropout if self.training else 0.0
-        parts = joint.split([end - begin for _, _, begin, end, _, _ in batch.groups])
         results = []
-        for (first, last, begin, end, longest, full), part in zip(batch.groups, parts, strict=True):
+        for group, part in zip(batch.groups, batch.parts(joint), strict=True):
+            first, last, _, _, longest, full = group
             n, place = last - first, None
             asking = 1 if first_only else longest
             scores = bias[None, :, :asking, :longest].to(part.dtype)
             if not full:
-                place = (batch.sequence[begin:end] - first) * longest + batch.positions[begin:end]
-                part = part.new_zeros(n * longest, part.shape[1]).index_copy(0, place, part)
+                part, place = batch.padded(part, group)
                 padding = torch.arange(longest, device=x.device)[None, :] >= batch.lengths[first:last, None]
                 scores = scores.masked_fill(padding[:, None, None, :], float("-inf"))
             streams = part.view(n, longest, 3, self.heads, -1).permute(2, 0, 3, 1, 4).unbind(0)
@@ -148,8 +147,7 @@ class T5Encoder(nn.Module):
     def bias(self, batch: Batch) -> torch.Tensor:
         """(heads, longest, longest) what is added to the scores."""
         config = self.config
-        longest = max((group[4] for group in batch.groups), default=0)
-        buckets = distance_buckets(longest, config.buckets, config.max_distance)
+        buckets = distance_buckets(batch.longest, config.buckets, config.max_distance)
         return self.distances(buckets.to(batch.tokens.device)).permute(2, 0, 1)
 
     def forward(self, batch: Batch, first_only: bool = False) -> torch.Tensor:

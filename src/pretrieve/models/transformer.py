@@ -7,22 +7,35 @@ where the speed comes from. Query, key and value are one matrix; :mod:`pretrieve
 
 RoBERTa, ELECTRA and ERNIE 2.0 are the same function with other embeddings: RoBERTa's first position is row 2 of its
 table, and it has one segment or none (:class:`~pretrieve.models.config.BodyConfig`).
+
+:func:`compile_layers` compiles what a layer does to each row by itself: residuals, norms, dropout, feed-forward. Attention stays
+as it is: its groups have other shapes in every batch. The rest sees a matrix (T, d) whose T alone changes, so one compiled graph
+serves all layers and batches. Dropout draws from torch's own generator, so it is that of the plain layer, and the gradient cache
+(:mod:`pretrieve.training.step`) finds the same in both of its passes.
 """
 
 from __future__ import annotations
 
 import math
+import sys
 
 import torch
 from torch import nn
 from torch.nn import functional
 
 from pretrieve.base.errors import ConfigError
-from pretrieve.models.batch import Batch
+from pretrieve.models.batch import Asking, Batch
 from pretrieve.models.config import BodyConfig
 from pretrieve.models.dropout import Dropout, attend
-from pretrieve.models.read_rows import Asking
 from pretrieve.models.tiles import attend_in_tiles, in_tiles
+
+
+def seeded(*numbers: int) -> torch.Generator:
+    """A CPU generator of initial weights, for a tuple of small numbers; different tuples give unrelated streams."""
+    value = 0
+    for number in numbers:
+        value = (value * 1_000_003 + number + 1) % (2**63 - 1)
+    return torch.Generator().manual_seed(value)
 
 
 def sinusoids(positions: int, hidden: int) -> torch.Tensor:
@@ -47,7 +60,7 @@ class Attention(nn.Module):
 
     def forward(self, x: torch.Tensor, batch: Batch, asking: Asking | None = None) -> torch.Tensor:
         """``asking``: only these rows ask (all of their sequence answer): the result is theirs, (m, d)."""
-        hidden = x.shape[-1]
+        hidden, drop = x.shape[-1], self.dropout if self.training else 0.0
         if asking is not None:
             weight, bias = self.qkv.weight, self.qkv.bias
             query = functional.linear(x.index_select(0, asking.rows), weight[:hidden], bias[:hidden])
@@ -57,23 +70,16 @@ class Attention(nn.Module):
         else:
             joint = self.qkv(x)
             if in_tiles(joint):
-                drop = self.dropout if self.training else 0.0
                 return self.output(attend_in_tiles(joint, batch.tiles, self.heads, drop))
             parts = query_parts = [None] * len(batch.groups)
-        # split, not slices: the gradient of a slice is a full-size tensor of zeros, once for each group.
-        joint_parts = joint.split([end - begin for _, _, begin, end, _, _ in batch.groups])
-        drop = self.dropout if self.training else 0.0
         results = []
-        for (first, last, begin, end, longest, full), chosen, query, part in zip(
-            batch.groups, parts, query_parts, joint_parts, strict=True
-        ):
-            n, mask, place, back = last - first, None, None, None
+        for group, chosen, query, part in zip(batch.groups, parts, query_parts, batch.parts(joint), strict=True):
+            first, last, _, _, longest, full = group
+            n, mask, back = last - first, None, None
             if not full:
-                place = (batch.sequence[begin:end] - first) * longest + batch.positions[begin:end]
-                part = part.new_zeros(n * longest, part.shape[1]).index_copy(0, place, part)
+                part, back = batch.padded(part, group)
                 mask = torch.arange(longest, device=x.device)[None, :] < batch.lengths[first:last, None]
                 mask = mask[:, None, None, :]
-                back = place
             streams = part.view(n, longest, -1, self.heads, hidden // self.heads).permute(2, 0, 3, 1, 4).unbind(0)
             if chosen is not None:
                 at, after, widest, even = chosen
@@ -110,7 +116,7 @@ class Layer(nn.Module):
         return self.after_attention(residual, self.attention(x, batch, asking))
 
     def after_attention(self, residual: torch.Tensor, attended: torch.Tensor) -> torch.Tensor:
-        """What is done to each row by itself; (T, d) both, and the result (:mod:`pretrieve.models.compiled`)."""
+        """What is done to each row by itself; (T, d) both, and the result (:mod:`pretrieve.models.transformer`)."""
         x = self.attention_norm(residual + self.dropout(attended))
         return self.output_norm(x + self.dropout(self.down(functional.gelu(self.up(x)))))
 
@@ -168,15 +174,11 @@ class Transformer(nn.Module):
     def embed(self, batch: Batch) -> torch.Tensor:
         """(T, d) sum of word, position and segment embeddings, normalised.
 
-        Raises
-        ------
-        ConfigError
-            when a sequence is longer than the body has positions.
+        Raises ConfigError when a sequence is longer than the body has positions.
         """
-        longest = batch.groups[0][4] if batch.groups else 0
-        if longest > self.config.max_positions:
+        if batch.longest > self.config.max_positions:
             raise ConfigError(
-                f"a text of {longest} tokens, but the body has {self.config.max_positions} positions; "
+                f"a text of {batch.longest} tokens, but the body has {self.config.max_positions} positions; "
                 "set query_length and passage_length of the scale to at most that."
             )
         x = self.words(batch.tokens) + self.places(batch.positions)
@@ -208,3 +210,23 @@ class Transformer(nn.Module):
         for layer in self.layers[:-1]:
             states.append(layer(states[-1], batch))
         return [*states, compute_at(self.layers[-1], states[-1], batch, asking)]
+
+
+def compile_layers(module: nn.Module, backend: str = "inductor") -> bool:
+    """Compile the layers of ``module`` in place; names and values of its weights stay. Returns whether it worked: where the
+    backend fails (no compiler, no Triton), a line on standard error says so and the layers are left as they were."""
+    layers = [part for part in module.modules() if isinstance(part, Layer)]
+    try:
+        options = {"fallback_random": True} if backend == "inductor" else None
+        for layer in layers:
+            layer.after_attention = torch.compile(layer.after_attention, dynamic=True, backend=backend, options=options)
+        for layer in layers[:1]:  # forward and backward, so that what does not work fails here
+            x = torch.zeros(3, layer.up.in_features, device=layer.up.weight.device, requires_grad=True)
+            torch.autograd.grad(layer.after_attention(x, x).sum(), x)
+    except Exception as error:  # backends raise whatever their compilers do
+        for layer in layers:
+            vars(layer).pop("after_attention", None)
+        why = " ".join(f"{type(error).__name__}: {error}".split())[:200]
+        print(f"--compile: not possible here ({why}); layers run as they are.", file=sys.stderr)
+        return False
+    return True

@@ -24,7 +24,9 @@ other batch; here they are not part of it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -49,10 +51,7 @@ class MaskedSpans(MaskedExamples):
     Articles come without replacement within an epoch; those with fewer than two spans are omitted. Spans 2i and 2i +
     1 of a step are siblings, in random order. Ids are those of the articles.
 
-    Raises
-    ------
-    DataError
-        when no article has two spans.
+    Raises DataError when no article has two spans.
     """
 
     def __init__(
@@ -119,17 +118,6 @@ def chunk_weights(pieces: list[Masked], chunk: int) -> list[np.ndarray]:
     return np.split(weights, np.cumsum([len(piece.draws) for piece in pieces])[:-1])
 
 
-@dataclass(frozen=True)
-class Losses:
-    """``false_negatives``: masked or kept; ``chunk``: see :class:`CoCondenser`."""
-
-    late_mlm: bool
-    mlm_weight: float = 1.0
-    contrastive_weight: float = 1.0
-    false_negatives: str = "masked"
-    chunk: int = 0
-
-
 class CoCondenser(Condenser):
     """Terms ``head`` and, with ``late_mlm``, ``mlm``, of weight ``mlm_weight``; and ``contrastive``."""
 
@@ -139,12 +127,13 @@ class CoCondenser(Condenser):
         head: MaskedWordHead,
         condenser: CondenserHead,
         examples: MaskedSpans,
-        losses: Losses,
+        options: Mapping[str, Any],
         device: torch.device | str = "cpu",
     ) -> None:
-        super().__init__(encoder, head, condenser, examples, losses.late_mlm, device)
-        self.terms = dict.fromkeys(self.word_terms, losses.mlm_weight) | {"contrastive": losses.contrastive_weight}
-        self._masked, self._chunk = losses.false_negatives == "masked", losses.chunk
+        super().__init__(encoder, head, condenser, examples, options["late_mlm"], device)
+        self.terms = dict.fromkeys(self.word_terms, options["mlm_weight"])
+        self.terms["contrastive"] = options["contrastive_weight"]
+        self._masked, self._chunk = options["false_negatives"] == "masked", options["chunk"]
 
     def micro_batches(self, step: int, parts: int = 1) -> list[MicroBatch]:
         """Spans of a step, siblings together or not; the contrast has one item for each span."""
@@ -176,10 +165,7 @@ class CoCondenser(Condenser):
 def build(setting: Setting) -> CoCondenser:
     """From the options of ``cocondenser``.
 
-    Raises
-    ------
-    ConfigError
-        when a span is longer than the body has positions.
+    Raises ConfigError when a span is longer than the body has positions.
     """
     options, longest = setting.options, setting.encoder.config.max_positions
     if options["span_length"] > longest:
@@ -193,12 +179,6 @@ def build(setting: Setting) -> CoCondenser:
         MaskedSpans(
             setting.store, setting.seed, setting.batch, options["span_length"], setting.masking(), setting.token_budget
         ),
-        Losses(
-            options["late_mlm"],
-            options["mlm_weight"],
-            options["contrastive_weight"],
-            options["false_negatives"],
-            options["chunk"],
-        ),
+        options,
         setting.device,
     )

@@ -19,15 +19,13 @@ import torch
 from torch import nn
 
 from pretrieve.base.errors import ConfigError
-from pretrieve.models.batch import Batch
+from pretrieve.models.batch import Asking, Batch
 from pretrieve.models.config import BodyConfig
 from pretrieve.models.encoder import Encoder
-from pretrieve.models.initialisation import seeded
-from pretrieve.models.read_rows import Asking
-from pretrieve.models.transformer import Layer, compute_at, initialise_layers
+from pretrieve.models.transformer import Layer, compute_at, initialise_layers, seeded
 from pretrieve.models.word_head import MaskedWordHead
 from pretrieve.pretraining.examples import Masked, MaskedExamples
-from pretrieve.pretraining.mlm import masked_word_loss
+from pretrieve.pretraining.mlm import MaskedLanguageModel
 from pretrieve.pretraining.setting import Setting
 from pretrieve.training.objective import MicroBatch
 
@@ -37,10 +35,7 @@ class CondenserHead(nn.Module):
 
     ``skip_layer``: whose output is h^early; 0 is the embeddings.
 
-    Raises
-    ------
-    ConfigError
-        when no late layer is left.
+    Raises ConfigError when no late layer is left.
     """
 
     def __init__(self, config: BodyConfig, layers: int, skip_layer: int, seed: int) -> None:
@@ -68,7 +63,7 @@ class CondenserHead(nn.Module):
         return compute_at(self.layers[-1], x, batch, asking) if len(self.layers) else x
 
 
-class Condenser:
+class Condenser(MaskedLanguageModel):
     """Terms ``head`` and, with ``late_mlm``, ``mlm``. (``late_mlm=False`` is the default of the released code, whose
     README turns it on; equation 11 has both.)"""
 
@@ -81,17 +76,14 @@ class Condenser:
         late_mlm: bool,
         device: torch.device | str = "cpu",
     ) -> None:
-        self.body, self.head, self.condenser = encoder.body, head, condenser
-        self.examples, self.device = examples, device
+        super().__init__(encoder, head, examples, device)
+        self.condenser, self.module["condenser"] = condenser, condenser
         self.word_terms = ("head", "mlm") if late_mlm else ("head",)
         self.terms = dict.fromkeys(self.word_terms, 1.0)
-        self.module = nn.ModuleDict({"body": encoder.body, "mlm": head, "condenser": condenser})
 
-    def micro_batches(self, step: int, parts: int = 1) -> list[MicroBatch]:
-        """Examples of a step; each term has one item for each masked word."""
-        return self.examples.micro_batches(
-            step, parts, self.device, lambda masked: dict.fromkeys(self.word_terms, len(masked.positions))
-        )
+    def counts(self, masked: Masked) -> dict[str, int]:
+        """Masked words, of both terms."""
+        return dict.fromkeys(self.word_terms, len(masked.positions))
 
     def losses(self, batch: MicroBatch) -> dict[str, torch.Tensor]:
         """Summed cross-entropy of the masked words, after the head and, if wanted, after the late layers."""
@@ -104,11 +96,10 @@ class Condenser:
 
     def word_losses(self, states: list[torch.Tensor], packed: Batch, masked: Masked) -> dict[str, torch.Tensor]:
         """The same from ``states``: embeddings and every layer's output, (T, d) each."""
-        words = self.body.words.weight
         found = self.condenser(states, packed, masked.asking(packed, cls=False))
-        losses = {"head": masked_word_loss(found, masked, self.head, words, self.device)}
+        losses = {"head": self.word_loss(found, masked)}
         if "mlm" in self.word_terms:
-            losses["mlm"] = masked_word_loss(states[-1], masked, self.head, words, self.device)
+            losses["mlm"] = self.word_loss(states[-1], masked)
         return losses
 
 

@@ -19,12 +19,10 @@ from torch.nn import functional
 from pretrieve.models.batch import Batch
 from pretrieve.models.encoder import Encoder
 from pretrieve.pretraining.examples import TOKEN_BUDGET
-from pretrieve.pretraining.pairs.mixture import make_sampler
-from pretrieve.pretraining.pairs.pair import Pairs, PairSampler, pack_pairs
+from pretrieve.pretraining.pairs.pair import Pairs, PairSampler, make_sampler, pack_pairs
 from pretrieve.pretraining.setting import Setting
 from pretrieve.text.token_store import TokenStore
-from pretrieve.training.cut import cut_evenly, tokens_of_each
-from pretrieve.training.objective import MicroBatch
+from pretrieve.training.objective import MicroBatch, cut_evenly, tokens_of_each
 
 
 def in_batch_loss(
@@ -46,16 +44,6 @@ def in_batch_loss(
         scores = scores.masked_fill(same, -torch.inf)
     target = torch.arange(len(scores), device=scores.device)
     return functional.cross_entropy(scores, target, reduction="sum")
-
-
-def pair_loss(
-    vectors: list[torch.Tensor], documents: list[np.ndarray], temperature: float, masked: bool = True
-) -> torch.Tensor:
-    """:func:`in_batch_loss` over all parts of a batch; vectors[i] (2n_i, k) has n_i queries, then their documents, whose ids
-    are documents[i] (n_i,). masked: whether a document's repetitions are omitted."""
-    halves = [part.chunk(2) for part in vectors]
-    ids = torch.from_numpy(np.concatenate(documents)).to(vectors[0].device) if masked else None
-    return in_batch_loss(torch.cat([q for q, _ in halves]), torch.cat([d for _, d in halves]), temperature, ids)
 
 
 @dataclass(frozen=True)
@@ -123,9 +111,10 @@ class Contrastive:
 
     def contrast(self, vectors: list[torch.Tensor], batches: list[MicroBatch]) -> dict[str, torch.Tensor]:
         """Summed loss of the queries over all documents of the batch."""
-        return {
-            "contrastive": pair_loss(vectors, [batch.data[2] for batch in batches], self._temperature, self._masked)
-        }
+        queries, documents = (torch.cat(half) for half in zip(*(part.chunk(2) for part in vectors), strict=True))
+        ids = np.concatenate([batch.data[2] for batch in batches])
+        known = torch.from_numpy(ids).to(queries.device) if self._masked else None
+        return {"contrastive": in_batch_loss(queries, documents, self._temperature, known)}
 
 
 def build(setting: Setting) -> Contrastive:

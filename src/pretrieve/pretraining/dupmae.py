@@ -26,16 +26,15 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from torch import nn
 
 from pretrieve.base.errors import ConfigError
-from pretrieve.models.bag_of_words import BagOfWordsProjection, bag_of_words_loss, max_logits
+from pretrieve.models.bag_of_words import BagOfWordsProjection, bag_of_words_loss, pooled_words
 from pretrieve.models.encoder import Encoder
 from pretrieve.models.transformer import Transformer
 from pretrieve.models.word_head import MaskedWordHead
 from pretrieve.pretraining.examples import Masked, MaskedExamples
 from pretrieve.pretraining.masking import ordinary_tokens
-from pretrieve.pretraining.mlm import masked_word_loss
+from pretrieve.pretraining.mlm import MaskedLanguageModel
 from pretrieve.pretraining.retromae import Reconstruction, make_reconstruction
 from pretrieve.pretraining.setting import Setting
 from pretrieve.text.vocabulary import SpecialIds
@@ -75,15 +74,11 @@ class BagOfWords:
         """Summed over the texts, from the encoder's last states (T, d)."""
         rows, lengths = self.rows(masked)
         states = states[torch.from_numpy(rows).to(states.device)]
-        if self.projection is not None:
-            logits = max_logits(states, self.projection.weight, lengths)
-        else:
-            # The bias is the same for all states of a word, so it can be added after the maximum.
-            logits = max_logits(head.states(states), body.words.weight, lengths) + head.bias
+        logits = pooled_words(head if self.projection is None else self.projection, states, body.words.weight, lengths)
         return bag_of_words_loss(logits, *(torch.from_numpy(array).to(states.device) for array in self.bags(masked)))
 
 
-class DupMae:
+class DupMae(MaskedLanguageModel):
     """Terms ``mlm``; ``decoder`` unless ``reconstruction`` is None; ``bow`` unless ``bag`` is None.
 
     Only the first two begin near ln V: L_bow sums over the words of a text, and their logits are maxima.
@@ -98,32 +93,21 @@ class DupMae:
         examples: MaskedExamples,
         device: torch.device | str = "cpu",
     ) -> None:
-        self.body, self.head, self.reconstruction, self.bag = encoder.body, head, reconstruction, bag
-        self.examples, self.device = examples, device
-        parts: dict[str, nn.Module] = {"body": encoder.body, "mlm": head}
-        self.terms = {"mlm": 1.0}
+        super().__init__(encoder, head, examples, device)
+        self.reconstruction, self.bag, self.terms = reconstruction, bag, {"mlm": 1.0}
         if reconstruction is not None:
             self.terms["decoder"] = 1.0
-            parts["decoder"] = reconstruction.decoder
+            self.module["decoder"] = reconstruction.decoder
         self.word_terms = tuple(self.terms)
         if bag is not None:
             self.terms["bow"] = bag.weight
             if bag.projection is not None:
-                parts["bow"] = bag.projection
-        self.module = nn.ModuleDict(parts)
+                self.module["bow"] = bag.projection
 
     def counts(self, masked: Masked) -> dict[str, int]:
-        """What each term is a mean over: masked words; all words; texts."""
-        counts = {
-            "mlm": len(masked.positions),
-            "decoder": Reconstruction.count(masked),
-            "bow": len(masked.corrupted.lengths),
-        }
-        return {term: counts[term] for term in self.terms}
-
-    def micro_batches(self, step: int, parts: int = 1) -> list[MicroBatch]:
-        """Examples of a step."""
-        return self.examples.micro_batches(step, parts, self.device, self.counts)
+        """Masked words; all words; texts."""
+        counts = {"decoder": Reconstruction.count(masked), "bow": len(masked.corrupted.lengths)}
+        return super().counts(masked) | {term: count for term, count in counts.items() if term in self.terms}
 
     def losses(self, batch: MicroBatch) -> dict[str, torch.Tensor]:
         """Summed losses: of the masked words, of all words in the decoder, and of the bags of words."""
@@ -131,7 +115,7 @@ class DupMae:
         packed = masked.batch(self.device)
         # The bag of words reads all states.
         states = self.body(packed, asking=masked.asking(packed, cls=True) if self.bag is None else None)
-        losses = {"mlm": masked_word_loss(states, masked, self.head, self.body.words.weight, self.device)}
+        losses = {"mlm": self.word_loss(states, masked)}
         if self.reconstruction is not None:
             cls = states.index_select(0, packed.starts)
             losses["decoder"] = self.reconstruction.loss(cls, masked, packed, self.body, self.head)
@@ -156,10 +140,7 @@ def make_bag(setting: Setting) -> BagOfWords:
 def build(setting: Setting) -> DupMae:
     """From the options of ``dupmae``.
 
-    Raises
-    ------
-    ConfigError
-        when L_bow weighs nothing, which is what ``decode: cls`` is for.
+    Raises ConfigError when L_bow weighs nothing, which is what ``decode: cls`` is for.
     """
     decode = setting.options["decode"]
     if decode != "cls" and not setting.options["bow_weight"]:

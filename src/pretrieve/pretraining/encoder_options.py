@@ -60,8 +60,7 @@ class Budget:
         return {name: value for name, value in self.to_dict().items() if name not in ("batch", "steps", "epochs")}
 
     def to_dict(self) -> dict[str, Any]:
-        values = {one.name: getattr(self, one.name) for one in fields(self)}
-        return {name: value for name, value in values.items() if value is not None}
+        return {name: value for name, value in vars(self).items() if value is not None}
 
 
 @dataclass(frozen=True)
@@ -102,6 +101,5 @@ class EncoderOptions:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values; ``start`` and ``budget`` only where there are any."""
-        values = {one.name: getattr(self, one.name) for one in fields(self)}
-        values["budget"] = self.budget.to_dict() if self.budget else None
+        values = vars(self) | {"budget": self.budget and self.budget.to_dict()}
         return {name: value for name, value in values.items() if value is not None}

@@ -16,8 +16,7 @@ import numpy as np
 import torch
 
 from pretrieve.base.errors import ConfigError, DataError
-from pretrieve.models.batch import Batch
-from pretrieve.models.read_rows import Asking
+from pretrieve.models.batch import Asking, Batch
 from pretrieve.pretraining.masking import Masking, choose_positions, corrupt
 from pretrieve.text.blocks import build_blocks
 from pretrieve.text.packing import Packed, pack_passages
@@ -150,10 +149,7 @@ class TextForm:
 class MaskedPassages(MaskedExamples):
     """``batch`` texts a step, without replacement within an epoch. Ids are numbers of passages, or of blocks.
 
-    Raises
-    ------
-    DataError
-        when the corpus has no token.
+    Raises DataError when the corpus has no token.
     """
 
     def __init__(

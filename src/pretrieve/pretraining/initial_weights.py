@@ -20,10 +20,7 @@ PADDED_TO = 128
 def every_layer(start: Checkpoint, n: int) -> Checkpoint:
     """A start of which only every ``n``-th layer is kept, the last of each n: of 6 layers and n = 3 the third and the sixth.
 
-    Raises
-    ------
-    DataError
-        when no layer is left, or it is not a Transformer.
+    Raises DataError when no layer is left, or it is not a Transformer.
     """
     kept = range(n - 1, start.config.layers, n)
     if start.config.kind != "transformer" or not kept:
@@ -42,12 +39,8 @@ def body_config(options: EncoderOptions, store: TokenStore, start: Checkpoint | 
     """The body that ``options`` describe. With a start it has the start's shape, and of the options only the dropout:
     a shape cannot be trained away.
 
-    Raises
-    ------
-    ConfigError
-        when the objective or the pooling needs a special token that the vocabulary does not have.
-    DataError
-        when ``start`` was made with another vocabulary than the token store, or is of another kind than the options'.
+    Raises ConfigError when the objective or the pooling needs a special token that the vocabulary does not have, and DataError
+    when ``start`` was made with another vocabulary than the token store, or is of another kind than the options'.
     """
     body = dict(options.body) | {"vocabulary_size": store.vocabulary_size}
     if start is not None:

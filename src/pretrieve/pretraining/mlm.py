@@ -13,7 +13,7 @@ from torch import nn
 
 from pretrieve.models.encoder import Encoder
 from pretrieve.models.word_head import MaskedWordHead
-from pretrieve.pretraining.examples import Masked, MaskedPassages
+from pretrieve.pretraining.examples import Masked, MaskedExamples
 from pretrieve.pretraining.setting import Setting
 from pretrieve.training.objective import MicroBatch
 
@@ -32,26 +32,34 @@ def masked_word_loss(
 
 
 class MaskedLanguageModel:
-    """BERT's objective without next-sentence prediction."""
+    """BERT's objective without next-sentence prediction, and what the others that predict masked words are made from: a
+    subclass adds modules, terms with their counts, and losses."""
 
     terms = {"mlm": 1.0}
     word_terms = ("mlm",)
 
     def __init__(
-        self, encoder: Encoder, head: MaskedWordHead, examples: MaskedPassages, device: torch.device | str = "cpu"
+        self, encoder: Encoder, head: MaskedWordHead, examples: MaskedExamples, device: torch.device | str = "cpu"
     ) -> None:
         self.body, self.head, self.examples, self.device = encoder.body, head, examples, device
         self.module = nn.ModuleDict({"body": encoder.body, "mlm": head})
 
+    def counts(self, masked: Masked) -> dict[str, int]:
+        """What each term is a mean over; here the masked words."""
+        return {"mlm": len(masked.positions)}
+
     def micro_batches(self, step: int, parts: int = 1) -> list[MicroBatch]:
-        """Examples of a step; one term for each masked word."""
-        return self.examples.micro_batches(step, parts, self.device, lambda m: {"mlm": len(m.positions)})
+        """Examples of a step."""
+        return self.examples.micro_batches(step, parts, self.device, self.counts)
 
     def losses(self, batch: MicroBatch) -> dict[str, torch.Tensor]:
         """Summed cross-entropy of the masked words."""
         packed = batch.data.batch(self.device)
-        states = self.body(packed, asking=batch.data.asking(packed, cls=False))
-        return {"mlm": masked_word_loss(states, batch.data, self.head, self.body.words.weight, self.device)}
+        return {"mlm": self.word_loss(self.body(packed, asking=batch.data.asking(packed, cls=False)), batch.data)}
+
+    def word_loss(self, states: torch.Tensor, masked: Masked) -> torch.Tensor:
+        """:func:`masked_word_loss` by the word head, from states (T, d)."""
+        return masked_word_loss(states, masked, self.head, self.body.words.weight, self.device)
 
 
 def build(setting: Setting) -> MaskedLanguageModel:

@@ -48,10 +48,7 @@ def pair_modules() -> tuple[str, ...]:
 def build_objective(setting: Setting) -> Objective:
     """The objective that ``setting.options['name']`` names.
 
-    Raises
-    ------
-    ConfigError
-        for an unknown name.
+    Raises ConfigError for an unknown name.
     """
     name = setting.options["name"]
     if name not in OPTIONS or name == "none":
@@ -62,10 +59,7 @@ def build_objective(setting: Setting) -> Objective:
 def pair_task(name: str) -> type[PairSampler]:
     """The sampler of a pair task.
 
-    Raises
-    ------
-    ConfigError
-        for an unknown name.
+    Raises ConfigError for an unknown name.
     """
     if name not in PAIR_TASKS:
         raise ConfigError(f"pair task {name!r} is not allowed; choose from {', '.join(PAIR_TASKS)}.")

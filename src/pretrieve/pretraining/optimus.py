@@ -26,7 +26,8 @@ What the released code does (ChunyuanLI/Optimus@f3190fe), and where this differs
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import torch
@@ -36,7 +37,7 @@ from pretrieve.base.errors import ConfigError
 from pretrieve.models.config import BodyConfig
 from pretrieve.models.decoder import Decoder
 from pretrieve.models.encoder import Encoder
-from pretrieve.models.initialisation import seeded
+from pretrieve.models.transformer import seeded
 from pretrieve.models.word_head import MaskedWordHead
 from pretrieve.pretraining.examples import Masked, MaskedPassages
 from pretrieve.pretraining.seed_encoder import SeedEncoder, make_decoder
@@ -76,16 +77,6 @@ class Latent(nn.Module):
         return self.expand(mean + noise * (0.5 * log_variance).exp()), mean, log_variance
 
 
-@dataclass(frozen=True)
-class Bottleneck:
-    """What stands between encoder and decoder. free_bits: λ; kl_per: ``token`` or ``sequence``; seed: of the noise."""
-
-    latent: Latent | None
-    free_bits: float
-    kl_per: str
-    seed: int
-
-
 class Optimus(SeedEncoder):
     """Without a latent variable the decoder gets the state of [CLS] itself."""
 
@@ -95,38 +86,36 @@ class Optimus(SeedEncoder):
         head: MaskedWordHead,
         decoder: Decoder,
         examples: MaskedPassages,
-        weights: dict[str, float],
-        bottleneck: Bottleneck,
+        options: Mapping[str, Any],
+        seed: int,
         device: torch.device | str = "cpu",
     ) -> None:
-        """weights: loss term (``mlm``, ``decoder``, ``kl``) → weight."""
+        """seed: of the latent variable's weights and of the noise."""
+        weights = {term: options[f"{term}_weight"] for term in ("mlm", "decoder", "kl")}
         super().__init__(encoder, head, decoder, examples, weights, device)
-        self._bottleneck = bottleneck
-        if bottleneck.latent is not None:
-            self.module["latent"] = bottleneck.latent
+        self._options, self._seed = options, seed
+        self.latent = Latent(encoder.config, options["latent_size"], seed) if options["kl_weight"] else None
+        if self.latent is not None:
+            self.module["latent"] = self.latent
 
     def counts(self, masked: Masked) -> dict[str, int]:
         """As SEED-Encoder's; the KL is a mean over the decoder's words, or over sequences."""
         counts = super().counts(masked)
-        return counts | {"kl": counts["decoder"] if self._bottleneck.kl_per == "token" else len(masked.draws)}
+        return counts | {"kl": counts["decoder"] if self._options["kl_per"] == "token" else len(masked.draws)}
 
     def bottleneck(self, cls: torch.Tensor, masked: Masked) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
         """z (n, d) and its summed KL."""
-        between = self._bottleneck
-        if between.latent is None:
+        if self.latent is None:
             return cls, {}
-        noise = normal_draws(between.seed, masked.draws, between.latent.size).to(cls.device)
-        vectors, mean, log_variance = between.latent(cls, noise)
-        return vectors, {"kl": divergence(mean, log_variance, between.free_bits)}
+        noise = normal_draws(self._seed, masked.draws, self.latent.size).to(cls.device)
+        vectors, mean, log_variance = self.latent(cls, noise)
+        return vectors, {"kl": divergence(mean, log_variance, self._options["free_bits"])}
 
 
 def build(setting: Setting) -> Optimus:
     """From the options of ``optimus``.
 
-    Raises
-    ------
-    ConfigError
-        for a latent size without a KL, which would not be used.
+    Raises ConfigError for a latent size without a KL, which would not be used.
     """
     options = setting.options
     size = options["latent_size"]
@@ -140,12 +129,7 @@ def build(setting: Setting) -> Optimus:
         setting.word_head(),
         make_decoder(setting),
         setting.passages(),
-        {term: options[f"{term}_weight"] for term in ("mlm", "decoder", "kl")},
-        Bottleneck(
-            Latent(setting.encoder.config, size, setting.seed) if options["kl_weight"] else None,
-            options["free_bits"],
-            options["kl_per"],
-            setting.seed,
-        ),
+        options,
+        setting.seed,
         setting.device,
     )

@@ -20,8 +20,6 @@ __all__ = ["DEFAULT_PRESET", "OPTIONS", "PRESETS", "Between", "OneOf", "Option",
 EXAMPLES = (
     "sentences of a text up to the length: Devlin et al. 2019 §A.2; Condenser create_train.py; RetroMAE preprocess.py"
 )
-#: How blocks are made of sentences, and the share of short ones.
-_PACKING = ("packing", "short")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,10 +39,6 @@ class MaskedTexts(Part):
 
 def _false_negatives(source: str) -> dict[str, Option]:
     return {"false_negatives": Option("masked", "kept", OneOf(("masked", "kept")), source)}
-
-
-def _without(options: dict[str, Option], *names: str) -> dict[str, Option]:
-    return {key: option for key, option in options.items() if key not in names}
 
 
 _BERT_MASKING = MaskedTexts("Devlin et al. 2019 §3.1").options()
@@ -127,7 +121,7 @@ OPTIONS: dict[str, dict[str, Option]] = {
         ),
     },
     "condenser": _CONDENSER,
-    "cocondenser": _without(_CONDENSER, "examples", *_PACKING)
+    "cocondenser": {key: option for key, option in _CONDENSER.items() if key not in ("examples", "packing", "short")}
     | _false_negatives("Gao & Callan 2022 §3.2 leaves it open; Condenser modeling.py:239-242")
     | {
         "chunk": Option(
@@ -196,10 +190,7 @@ def resolve(
 
     where: the key of the configuration, for messages.
 
-    Raises
-    ------
-    ConfigError
-        for an unknown objective, preset or option, or a value that is not allowed.
+    Raises ConfigError for an unknown objective, preset or option, or a value that is not allowed.
     """
     if name not in OPTIONS:
         raise ConfigError(

@@ -13,33 +13,27 @@ from torch import nn
 
 from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.base.finished_work import leaves_checkpoints
-from pretrieve.models.compiled import compile_layers
 from pretrieve.models.config import BodyConfig
 from pretrieve.models.encoder import Encoder
 from pretrieve.models.hf_format import Checkpoint, load_tensors, read_encoder, save_encoder
 from pretrieve.models.published import read_start
+from pretrieve.models.transformer import compile_layers
 from pretrieve.pretraining.encoder_options import EncoderOptions
 from pretrieve.pretraining.initial_weights import body_config, every_layer
 from pretrieve.pretraining.objectives import build_objective
 from pretrieve.pretraining.setting import Setting
 from pretrieve.text.token_store import TokenStore
-from pretrieve.training.checkpoint import Checkpoints, unpack_weights
-from pretrieve.training.curve import write_curve
-from pretrieve.training.loop import Outcome, Watcher, content_key, train
+from pretrieve.training.checkpoint import Checkpoints, Snapshots, unpack_weights
+from pretrieve.training.loop import Outcome, RunSettings, Watcher, content_key, train, write_curve
 from pretrieve.training.objective import Objective
 from pretrieve.training.optimiser import OptimiserConfig
 from pretrieve.training.processes import Processes
-from pretrieve.training.run_settings import RunSettings
-from pretrieve.training.snapshots import Snapshots
 
 
 def make_encoder(options: EncoderOptions, store: TokenStore, seed: int, start: Checkpoint | None = None) -> Encoder:
     """The encoder that ``options`` describe, with fresh weights or those of ``start``.
 
-    Raises
-    ------
-    ConfigError, DataError
-        when the parts do not go together (:mod:`pretrieve.pretraining.initial_weights`).
+    Raises ConfigError or DataError when the parts do not go together (:mod:`pretrieve.pretraining.initial_weights`).
     """
     config = body_config(options, store, start)
     encoder = Encoder(config, options.dim, options.pooling, seed, options.similarity, options.head)
@@ -117,14 +111,8 @@ def pretrain(
     the first writes. snapshots: encoder directory → share of the steps, above 0 and below 1, whose weights it gets; the encoder
     itself is the same with and without.
 
-    Raises
-    ------
-    ConfigError
-        when the options name a start and ``start_dir`` is missing.
-    DataError
-        when the start or the token store cannot be used.
-    TrainingError, Stopped
-        as :func:`pretrieve.training.loop.train`.
+    Raises ConfigError when the options name a start and ``start_dir`` is missing, DataError when the start or the token store
+    cannot be used, and TrainingError or Stopped as :func:`pretrieve.training.loop.train`.
     """
     processes = run.processes or Processes()
     if options.start and start_dir is None:

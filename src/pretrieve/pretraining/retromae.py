@@ -13,7 +13,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import torch
-from torch import nn
 
 from pretrieve.models.batch import Batch
 from pretrieve.models.encoder import Encoder
@@ -22,7 +21,7 @@ from pretrieve.models.transformer import Transformer
 from pretrieve.models.word_head import MaskedWordHead
 from pretrieve.pretraining.examples import Masked, MaskedExamples
 from pretrieve.pretraining.masking import Masking
-from pretrieve.pretraining.mlm import masked_word_loss
+from pretrieve.pretraining.mlm import MaskedLanguageModel
 from pretrieve.pretraining.row_masks import RowMasks
 from pretrieve.pretraining.setting import Setting
 from pretrieve.text.token_store import TokenStore
@@ -54,7 +53,7 @@ class Reconstruction:
         return head.loss(states, body.words.weight, original[rows])
 
 
-class RetroMae:
+class RetroMae(MaskedLanguageModel):
     """Encoder and decoder, trained together."""
 
     terms = {"mlm": 1.0, "decoder": 1.0}
@@ -68,17 +67,13 @@ class RetroMae:
         examples: MaskedExamples,
         device: torch.device | str = "cpu",
     ) -> None:
-        self.body, self.head, self.reconstruction = encoder.body, head, reconstruction
-        self.examples, self.device = examples, device
-        self.module = nn.ModuleDict({"body": encoder.body, "mlm": head, "decoder": reconstruction.decoder})
+        super().__init__(encoder, head, examples, device)
+        self.reconstruction = reconstruction
+        self.module["decoder"] = reconstruction.decoder
 
     def counts(self, masked: Masked) -> dict[str, int]:
-        """What each term is a mean over: masked words; all words."""
-        return {"mlm": len(masked.positions), "decoder": self.reconstruction.count(masked)}
-
-    def micro_batches(self, step: int, parts: int = 1) -> list[MicroBatch]:
-        """Examples of a step."""
-        return self.examples.micro_batches(step, parts, self.device, self.counts)
+        """Masked words; all words."""
+        return super().counts(masked) | {"decoder": self.reconstruction.count(masked)}
 
     def losses(self, batch: MicroBatch) -> dict[str, torch.Tensor]:
         """Summed cross-entropy of the masked words in the encoder, and of all words in the decoder."""
@@ -87,7 +82,7 @@ class RetroMae:
         states = self.body(packed, asking=masked.asking(packed, cls=True))
         cls = states.index_select(0, packed.starts)
         return {
-            "mlm": masked_word_loss(states, masked, self.head, self.body.words.weight, self.device),
+            "mlm": self.word_loss(states, masked),
             "decoder": self.reconstruction.loss(cls, masked, packed, self.body, self.head),
         }
 

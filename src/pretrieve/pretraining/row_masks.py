@@ -138,13 +138,11 @@ class RowMasks:
         device = batch.tokens.device
         flat = torch.from_numpy(words).to(device)
         result = []
-        for first, last, begin, end, longest, full in batch.groups:
-            n, part = last - first, flat[begin:end]
-            if not full:
-                place = (batch.sequence[begin:end] - first) * longest + batch.positions[begin:end]
-                part = part.new_full((n * longest,), -1).index_copy(0, place, part)
+        for group in batch.groups:
+            first, last, begin, end, longest, full = group
+            part = flat[begin:end] if full else batch.padded(flat[begin:end], group, -1)[0]
             width = int((sizes[first:last] > 0).sum(axis=1).max(initial=1))
             arrays = (sizes[first:last, :width], wanted[first:last], packed.lengths[first:last], draws[first:last])
             tensors = [torch.from_numpy(np.ascontiguousarray(array)).to(device) for array in arrays]
-            result.append(self.visible(part.view(n, longest), *tensors))
+            result.append(self.visible(part.view(last - first, longest), *tensors))
         return result

@@ -13,8 +13,6 @@ Not as in that code: its masks can fall on [CLS] and [SEP] too, and are rounded 
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from torch import nn
 
@@ -23,12 +21,12 @@ from pretrieve.models.decoder import Decoder
 from pretrieve.models.encoder import Encoder
 from pretrieve.models.word_head import MaskedWordHead
 from pretrieve.pretraining.examples import Masked, MaskedPassages
-from pretrieve.pretraining.mlm import masked_word_loss
+from pretrieve.pretraining.mlm import MaskedLanguageModel
 from pretrieve.pretraining.setting import Setting
 from pretrieve.training.objective import MicroBatch
 
 
-class SeedEncoder:
+class SeedEncoder(MaskedLanguageModel):
     """Encoder and decoder trained together. A term of weight 0 is omitted, and so is the word head if that is ``mlm``.
 
     ``word_terms`` leaves the decoder out: where its loss begins depends on more than the vocabulary (see its module).
@@ -45,26 +43,20 @@ class SeedEncoder:
     ) -> None:
         """weights: loss term (``mlm``, ``decoder``) → weight.
 
-        Raises
-        ------
-        ConfigError
-            when the decoder weighs nothing.
+        Raises ConfigError when the decoder weighs nothing.
         """
         if not weights["decoder"]:
             raise ConfigError("decoder_weight=0: nothing trains the decoder; expected more than 0, or objective mlm.")
-        self.body, self.head, self.decoder, self.examples, self.device = encoder.body, head, decoder, examples, device
+        super().__init__(encoder, head, examples, device)
+        self.decoder = decoder
         self.terms = {term: weight for term, weight in weights.items() if weight}
         self.word_terms = tuple(term for term in self.terms if term == "mlm")
         parts: dict[str, nn.Module] = {"body": encoder.body, "decoder": decoder}
         self.module = nn.ModuleDict(parts | ({"mlm": head} if "mlm" in self.terms else {}))
 
     def counts(self, masked: Masked) -> dict[str, int]:
-        """What each term is a mean over: masked words; words after [CLS]."""
-        return {"mlm": len(masked.positions), "decoder": len(masked.original) - len(masked.corrupted.lengths)}
-
-    def micro_batches(self, step: int, parts: int = 1) -> list[MicroBatch]:
-        """Examples of a step."""
-        return self.examples.micro_batches(step, parts, self.device, self.counts)
+        """Masked words; words after [CLS]."""
+        return super().counts(masked) | {"decoder": len(masked.original) - len(masked.corrupted.lengths)}
 
     def bottleneck(self, cls: torch.Tensor, masked: Masked) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
         """What the decoder gets (n, d) from the states of [CLS] (n, d), and further loss terms: the state itself, and none."""
@@ -74,22 +66,21 @@ class SeedEncoder:
         """Summed cross-entropy of the masked words, and of all words after [CLS]."""
         masked: Masked = batch.data
         packed = masked.batch(self.device)
-        words = self.body.words.weight
         losses = {}
         if "mlm" in self.terms:
             states = self.body(packed, asking=masked.asking(packed, cls=True))
-            losses["mlm"] = masked_word_loss(states, masked, self.head, words, self.device)
+            losses["mlm"] = self.word_loss(states, masked)
             cls = states.index_select(0, packed.starts)
         else:
             cls = self.body(packed, first_only=True)
         vectors, more = self.bottleneck(cls, masked)
-        return losses | {"decoder": self.decoder.loss(vectors, masked.corrupted, masked.original, words)} | more
+        decoded = self.decoder.loss(vectors, masked.corrupted, masked.original, self.body.words.weight)
+        return losses | {"decoder": decoded} | more
 
 
 def make_decoder(setting: Setting) -> Decoder:
     """A fresh decoder of the options' depth and span."""
-    options: dict[str, Any] = setting.options
-    return Decoder(setting.encoder.config, options["decoder_layers"], options["span"], setting.seed)
+    return Decoder(setting.encoder.config, setting.options["decoder_layers"], setting.options["span"], setting.seed)
 
 
 def build(setting: Setting) -> SeedEncoder:

@@ -49,12 +49,8 @@ def search_index(
     windows. Otherwise as :func:`pretrieve.retrieval.search.search`. A query may have fewer than ``depth`` hits: IVF sees
     only the cells it looks into.
 
-    Raises
-    ------
-    DataError
-        when index, store, queries and ids do not fit together.
-    ConfigError
-        when ``depth`` or ``k_factor`` is below 1.
+    Raises DataError when index, store, queries and ids do not fit together, and ConfigError when ``depth`` or ``k_factor`` is
+    below 1.
     """
     if depth < 1 or k_factor < 1:
         raise ConfigError(f"index search: depth={depth}, k_factor={k_factor}; expected 1 or more of each.")

@@ -63,12 +63,8 @@ def build_index(
     added to. No document at all gives an empty index. A document without indexable words is kept, is never
     found and changes no score. pyserini's ``LuceneSearcher`` can open the index too.
 
-    Raises
-    ------
-    DataError
-        when an id repeats, is empty or is not a string, or a text is not valid Unicode.
-    ConfigError
-        when ``threads`` < 1, for a language that is not listed, or ``index_dir`` holds something that is not a Lucene index.
+    Raises DataError when an id repeats, is empty or is not a string, or a text is not valid Unicode, and ConfigError when
+    ``threads`` < 1, for a language that is not listed, or ``index_dir`` holds something that is not a Lucene index.
     """
     if threads < 1 or language not in LANGUAGES:
         raise ConfigError(
@@ -204,12 +200,8 @@ def search(
     only), with unknown terms only, or on an empty index has an empty ranking. The order of the run is that of
     ``queries``. The result does not depend on ``threads``.
 
-    Raises
-    ------
-    DataError
-        when ``index_dir`` has no index, or a damaged one, or a query id repeats.
-    ConfigError
-        when ``depth`` < 1, ``k1`` < 0, ``b`` is outside 0..1 or ``threads`` < 1.
+    Raises DataError when ``index_dir`` has no index, or a damaged one, or a query id repeats, and ConfigError when ``depth`` <
+    1, ``k1`` < 0, ``b`` is outside 0..1 or ``threads`` < 1.
     """
     index_dir = Path(index_dir)
     if depth < 1 or k1 < 0 or not 0 <= b <= 1 or threads < 1:

@@ -43,11 +43,8 @@ def contrastive_entropy(
 ) -> dict[str, tuple[float, float]]:
     """Query → (its entropy, that of a retriever that scores all alike); queries without a relevant document are omitted.
 
-    Parameters
-    ----------
-    scorer : made with the vectors of ``query_ids``
-    doc_ids : ids of the store's rows, or of the documents where its rows are windows
-    documents : (rows,) document of each window (:mod:`pretrieve.retrieval.window_search`)
+    scorer: made with the vectors of ``query_ids``; doc_ids: ids of the store's rows, or of the documents where its rows are
+    windows; documents: (rows,) document of each window (:mod:`pretrieve.retrieval.window_search`).
     """
     number = {doc_id: i for i, doc_id in enumerate(doc_ids)}
     windows = None if documents is None else Windows(documents)

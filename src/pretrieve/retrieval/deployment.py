@@ -53,10 +53,7 @@ PARTS = (SETTINGS, DENSE, BM25, FILE)
 class SearchSettings:
     """How a directory searches (the module's ``search.json``).
 
-    Raises
-    ------
-    ConfigError
-        for a kind, a weight or a number that is not allowed.
+    Raises ConfigError for a kind, a weight or a number that is not allowed.
     """
 
     kind: str
@@ -134,12 +131,8 @@ def how_to_search(settings: SearchSettings) -> str:
 def deploying(out: Path, settings: SearchSettings) -> Iterator[Path]:
     """A folder to put the parts into, which becomes ``out`` when the block ends and all of them are there.
 
-    Raises
-    ------
-    ConfigError
-        when ``out`` holds something that is no earlier deployment.
-    DataError
-        when a part that the kind needs is missing, or has another number of documents.
+    Raises ConfigError when ``out`` holds something that is no earlier deployment, and DataError when a part that the kind needs
+    is missing, or has another number of documents.
     """
     out = Path(out)
     if out.exists() and not (out.is_dir() and (is_deployed(out) or not any(out.iterdir()))):
@@ -172,7 +165,7 @@ def _finish(directory: Path, settings: SearchSettings) -> None:
     """Write ``search.json``, once every part is there."""
     counts = {FILE: len(DocumentTable(directory))}
     if settings.uses_dense:
-        counts[DENSE] = _counted(directory / DENSE / "index.json", lambda about: about["rows"])
+        counts[DENSE] = _rows_of(directory / DENSE / "index.json")
     if settings.uses_bm25:
         counts[BM25] = len(document_ids(directory / BM25))
     if len(set(counts.values())) > 1:
@@ -184,9 +177,9 @@ def _finish(directory: Path, settings: SearchSettings) -> None:
     write_json(directory / SETTINGS, about)
 
 
-def _counted(path: Path, count: Any) -> int:
+def _rows_of(path: Path) -> int:
     try:
-        return count(json.loads(path.read_text(encoding="utf-8")))
+        return json.loads(path.read_text(encoding="utf-8"))["rows"]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise DataError(f"{path}: missing or damaged ({error}); make the directory again.") from None
 
@@ -199,10 +192,7 @@ def is_deployed(directory: Path) -> bool:
 def read_settings(directory: Path) -> SearchSettings:
     """How a directory searches.
 
-    Raises
-    ------
-    DataError
-        when it is no such directory, or ``search.json`` is damaged or of another format.
+    Raises DataError when it is no such directory, or ``search.json`` is damaged or of another format.
     """
     directory, path = Path(directory), Path(directory) / SETTINGS
     if not path.is_file():

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache, cached_property
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -28,14 +29,11 @@ _BLOCK = 512
 def write_documents(directory: Path, documents: Iterable[tuple[str, str, str]]) -> int:
     """Write (doc_id, title, text) as they come; returns their number.
 
-    Raises
-    ------
-    DataError
-        when an id occurs twice, or there is no document.
+    Raises DataError when an id occurs twice, or there is no document.
     """
-    path, known = Path(directory) / FILE, set[str]()
+    path, known, coming = Path(directory) / FILE, set[str](), iter(documents)
     with whole_file(path) as stream, pq.ParquetWriter(stream, _SCHEMA, compression="zstd") as writer:
-        for rows in _blocks(documents):
+        while rows := list(islice(coming, _BLOCK)):
             for doc_id, _, _ in rows:
                 if doc_id in known:
                     raise DataError(f"document '{doc_id}' occurs twice; give every document its own id.")
@@ -45,17 +43,6 @@ def write_documents(directory: Path, documents: Iterable[tuple[str, str, str]]) 
         if not known:
             raise DataError(f"{path}: there is no document to search in; expected one or more with a text or a title.")
     return len(known)
-
-
-def _blocks(documents: Iterable[tuple[str, str, str]]) -> Iterator[list[tuple[str, str, str]]]:
-    block = []
-    for document in documents:
-        block.append(document)
-        if len(block) == _BLOCK:
-            yield block
-            block = []
-    if block:
-        yield block
 
 
 class DocumentTable:

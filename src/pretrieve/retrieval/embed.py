@@ -43,9 +43,9 @@ def encode(
 ) -> np.ndarray:
     """Vectors (n, dim) float32 of rows (n,), in their order; ``pack`` turns rows into a packed batch.
 
-    encoder: a tower (:mod:`pretrieve.models.dual_encoder`). Rows are laid out ``CHUNK_ROWS`` at a time, which sorts them by
-    length, and run at most ``TOKEN_BUDGET`` tokens at a time, so every forward pass costs the same and hardly a token of
-    padding. The encoder is left in the mode it was in.
+    encoder: a tower (:mod:`pretrieve.models.dual_encoder`), or a cross-encoder, whose vectors are its logits. Rows are laid out
+    ``CHUNK_ROWS`` at a time, which sorts them by length, and run at most ``TOKEN_BUDGET`` tokens at a time, so every forward
+    pass costs the same and hardly a token of padding. The encoder is left in the mode it was in.
     """
     parts = [Part("", encoder.width, np.dtype("<f4"))]
     return encode_parts(encoder, lambda batch: [encoder(batch)], parts, pack, rows, device, progress)[0]

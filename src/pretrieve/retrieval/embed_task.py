@@ -44,10 +44,7 @@ class TaskTexts:
     """What a retriever reads of a task: ``query_length`` tokens of a query; of a candidate's passage ``passage_length`` tokens
     (FirstP), or up to ``windows`` windows of as many.
 
-    Raises
-    ------
-    ConfigError
-        when ``windows`` is below 1.
+    Raises ConfigError when ``windows`` is below 1.
     """
 
     data: Dataset
@@ -75,10 +72,7 @@ def embed_task(
     queries: name of a store → rows of the task's queries that it has, in this order; by default ``queries`` has all.
     processes: all of them call this with the same arguments. code: what stands for the source files that vectors are made by.
 
-    Raises
-    ------
-    DataError
-        when the retriever is damaged, or was made with another vocabulary than the task.
+    Raises DataError when the retriever is damaged, or was made with another vocabulary than the task.
     """
     dual, about = _load(texts.data, retriever, device)
     data, passage_length = texts.data.read_by(dual.config.kind), texts.passage_length

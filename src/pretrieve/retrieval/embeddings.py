@@ -55,10 +55,7 @@ class EmbeddingWriter(ShardWriter):
 class EmbeddingReader:
     """Read a finished store through memory maps: ``rows``, ``dim`` and ``key`` are attributes.
 
-    Raises
-    ------
-    DataError
-        when the meta file or a shard is missing, short or of another shape; the message says which and what to do.
+    Raises DataError when the meta file or a shard is missing, short or of another shape; the message says which and what to do.
     """
 
     def __init__(self, directory: Path | str, name: str) -> None:

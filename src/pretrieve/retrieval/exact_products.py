@@ -83,12 +83,8 @@ def _compiled() -> Callable:
             last = ends[i] - 1
             for j in range(begins[i], ends[i], 4):
                 k, m, n = min(j + 1, last), min(j + 2, last), min(j + 3, last)
-                one, two, three, four = (
-                    vectors[rows[i, j]],
-                    vectors[rows[i, k]],
-                    vectors[rows[i, m]],
-                    vectors[rows[i, n]],
-                )
+                one, two = vectors[rows[i, j]], vectors[rows[i, k]]
+                three, four = vectors[rows[i, m]], vectors[rows[i, n]]
                 sum_one = sum_two = sum_three = sum_four = 0.0
                 for d in range(wide.shape[0]):
                     sum_one += wide[d] * np.float64(one[d])

@@ -153,10 +153,7 @@ def _check(retriever: Path, encoder: Encoder | JointEncoder, part: str, length: 
 def projection_modules(projection: nn.Module) -> list[Module]:
     """The Dense and LayerNorm modules of a head (:mod:`pretrieve.models.projection`).
 
-    Raises
-    ------
-    ConfigError
-        for a module that is not one of the heads.
+    Raises ConfigError for a module that is not one of the heads.
     """
     if isinstance(projection, nn.Identity):
         return []

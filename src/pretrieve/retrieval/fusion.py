@@ -27,12 +27,7 @@ def fuse(first: Run, second: Run, weight: float | None = None, depth: int | None
 
     A query that only one run has is ranked by that one alone.
 
-    Raises
-    ------
-    ConfigError
-        for a weight outside 0 to 1.
-    DataError
-        when ``second`` has a query that ``first`` lacks.
+    Raises ConfigError for a weight outside 0 to 1, and DataError when ``second`` has a query that ``first`` lacks.
     """
     if weight is not None and not 0 <= weight <= 1:
         raise ConfigError(f"fusion: weight {weight}; expected a share of the first run, from 0 to 1, or none.")

@@ -129,10 +129,7 @@ def check_index(options: Mapping | str) -> dict:
     >>> check_index({"kind": "HNSW", "links": 16})
     {'kind': 'HNSW', 'links': 16, 'build': 200, 'search': 256, 'seed': 0, 'parallel': False}
 
-    Raises
-    ------
-    ConfigError
-        when the kind or an option is unknown, or a value is not allowed.
+    Raises ConfigError when the kind or an option is unknown, or a value is not allowed.
     """
     given = {"kind": options} if isinstance(options, str) else dict(options)
     kind = given.pop("kind", None)
@@ -181,18 +178,16 @@ def build_index(reader: EmbeddingReader, options: Mapping | str = "Flat", thread
     ``Flat`` and ``IVF`` keep a float32 copy of the store in memory (on the GPU when there is one); searching the reader
     itself needs none. ``threads`` builds only with ``parallel``; ``Flat`` has nothing to compute.
 
-    Raises
-    ------
-    ConfigError
-        when the options are not allowed, or do not fit the store: fewer rows than lists, ``bytes`` that do not divide
-        the width.
+    Raises ConfigError when the options are not allowed, or do not fit the store: fewer rows than lists, ``bytes`` that do not
+    divide the width.
     """
     options = check_index(options)
     kind = options["kind"]
     if reader.rows < _least_rows(options):
+        asked = ", ".join(f"{name}={options[name]}" for name in ("lists", "bytes") if name in options)
         raise ConfigError(
             f"index {kind}: {reader.path} has {reader.rows} rows, expected {_least_rows(options)} or more for "
-            f"{_shown(options)}; take fewer lists, or Flat, which is fast at this size."
+            f"{asked}; take fewer lists, or Flat, which is fast at this size."
         )
     if reader.dim % options.get("bytes", 1):
         raise ConfigError(
@@ -211,10 +206,6 @@ def build_index(reader: EmbeddingReader, options: Mapping | str = "Flat", thread
     set_search(index, options)
     faiss.omp_set_num_threads(threads)
     return index
-
-
-def _shown(options: Mapping) -> str:
-    return ", ".join(f"{name}={options[name]}" for name in ("lists", "bytes") if name in options)
 
 
 def _divisor(dim: int, wanted: int) -> int:
@@ -283,10 +274,7 @@ def write_index(index, directory: Path | str, options: Mapping | str, key: str) 
 def read_index(directory: Path | str, key: str | None = None, threads: int = 1):
     """Read what :func:`write_index` wrote: the index, and its description (key, rows, dim, options).
 
-    Raises
-    ------
-    DataError
-        when a file is missing, damaged or short, or the index was made from another ``key``.
+    Raises DataError when a file is missing, damaged or short, or the index was made from another ``key``.
     """
     directory = Path(directory)
     meta, path = directory / "index.json", directory / "index.faiss"

@@ -152,10 +152,7 @@ class JointScorer:
     ) -> Run:
         """Rank, by equation 12, the ``candidates`` documents with the largest ĥ_q·ĥ_d; both steps are exact.
 
-        Raises
-        ------
-        ConfigError
-            when there are fewer candidates than ``depth``, or no dense part to take them by.
+        Raises ConfigError when there are fewer candidates than ``depth``, or no dense part to take them by.
         """
         if not 1 <= depth <= candidates:
             raise ConfigError(

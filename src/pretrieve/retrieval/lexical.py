@@ -14,7 +14,6 @@ A query keeps its whole μ: ``queries-lexical`` is an embedding store (rows, V)
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -52,10 +51,7 @@ class LexicalWriter(ShardWriter):
     def write(self, shard: int, indices: np.ndarray, values: np.ndarray) -> None:
         """Write one shard: indices and values (rows of the shard, top).
 
-        Raises
-        ------
-        DataError
-            when a shape is wrong, a value is not finite, or an index is not a word; the message names the row.
+        Raises DataError when a shape is wrong, a value is not finite, or an index is not a word; the message names the row.
         """
         bad = (indices < 0) | (indices >= self._plan["vocabulary"])
         if bad.any():
@@ -72,10 +68,7 @@ class LexicalReader:
 
     ``indices`` (rows, top) int32 and ``values`` (rows, top) float32 take slices and arrays of rows.
 
-    Raises
-    ------
-    DataError
-        when the meta file or a shard is missing, short or of another shape; the message says which and what to do.
+    Raises DataError when the meta file or a shard is missing, short or of another shape; the message says which and what to do.
     """
 
     def __init__(self, directory: Path | str, name: str) -> None:
@@ -84,11 +77,6 @@ class LexicalReader:
         meta, (self.indices, self.values) = open_store(directory, name, parts, ["vocabulary"])
         self.rows, self.top, self.key = int(meta["rows"]), int(meta["top"]), str(meta["key"])
         self.vocabulary = int(meta["vocabulary"])
-
-    def shards(self) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
-        """Yield (first row, indices, values), memory maps (shard rows, top), in row order."""
-        for (first, indices), (_, values) in zip(self.indices.shards(), self.values.shards(), strict=True):
-            yield first, indices, values
 
     def dense(self, rows: slice | np.ndarray) -> np.ndarray:
         """(n, vocabulary) float32: the given rows with zeros written out; for few rows and for tests."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -35,10 +35,7 @@ class Negatives:
     query_ids: Q unique ids; doc_ids: Q lists of unique ids, best first; scores: Q arrays float32, as long; about: the
     header without the format; path: the file they were read from, '' for none (for messages).
 
-    Raises
-    ------
-    DataError
-        when lengths differ, an id repeats, or a score is not finite; file and id are named.
+    Raises DataError when lengths differ, an id repeats, or a score is not finite; file and id are named.
     """
 
     query_ids: list[str]
@@ -90,10 +87,7 @@ def mine(run: Run, qrels: Mapping[str, Mapping[str, int]], depth: int, about: Ma
     ``run``, …) goes into the header, with ``depth``, ``queries``, and ``without_negatives``: how many of them have
     none left.
 
-    Raises
-    ------
-    DataError
-        when a query of the run has no judgement at all: its relevant documents would become negatives.
+    Raises DataError when a query of the run has no judgement at all: its relevant documents would become negatives.
     """
     kept, kept_scores = [], []
     for query_id, doc_ids, scores in zip(run.query_ids, run.doc_ids, run.scores, strict=True):
@@ -113,33 +107,36 @@ def mine(run: Run, qrels: Mapping[str, Mapping[str, int]], depth: int, about: Ma
 
 def write_negatives(path: Path | str, negatives: Negatives) -> None:
     """Write the file whole or not at all; the bytes depend on the lists and the header alone."""
-    # No name and no time in the gzip header.
-    with (
-        whole_file(path) as raw,
-        gzip.GzipFile(filename="", mode="wb", compresslevel=6, fileobj=raw, mtime=0) as stream,
-    ):
-        stream.writelines(_lines(negatives))
+    header = {"negatives": FORMAT, **dict(sorted(negatives.about.items()))}
+    write_lists(path, header, negatives.query_ids, negatives.doc_ids, negatives.scores)
 
 
-def _lines(negatives: Negatives) -> Iterator[bytes]:
-    def line(value: dict[str, Any]) -> bytes:
+def write_lists(
+    path: Path | str,
+    header: Mapping[str, Any],
+    query_ids: Iterable[str],
+    doc_ids: Iterable[list[str]],
+    scores: Iterable[np.ndarray],
+) -> None:
+    """Write a file of this form with any header; scores (n,) float32 of each query keep every bit."""
+
+    def line(value: Mapping[str, Any]) -> bytes:
         return (json.dumps(value, ensure_ascii=False, allow_nan=False) + "\n").encode()
 
-    yield line({"negatives": FORMAT, **dict(sorted(negatives.about.items()))})
-    for query_id, doc_ids, scores in zip(negatives.query_ids, negatives.doc_ids, negatives.scores, strict=True):
-        # numpy writes the shortest digits that give the same float32 back.
-        digits = [float(text) for text in scores.astype(str)]
-        yield line({"query": query_id, "documents": doc_ids, "scores": digits})
+    # No name and no time in the gzip header.
+    with whole_file(path) as raw, gzip.GzipFile("", "wb", 6, raw, mtime=0) as stream:
+        stream.write(line(header))
+        for query_id, own, values in zip(query_ids, doc_ids, scores, strict=True):
+            # numpy writes the shortest digits that give the same float32 back.
+            digits = [float(text) for text in values.astype(str)]
+            stream.write(line({"query": query_id, "documents": own, "scores": digits}))
 
 
 def read_negatives(path: Path | str) -> Negatives:
     """Read what :func:`write_negatives` wrote.
 
-    Raises
-    ------
-    DataError
-        when the file is missing or damaged, has no header of this format, or a line is malformed, repeats a query or a
-        document; file, line and id are named.
+    Raises DataError when the file is missing or damaged, has no header of this format, or a line is malformed, repeats a query
+    or a document; file, line and id are named.
     """
     path, number = Path(path), 0
     known: dict[str, str] = {}  # each document id once in memory, however many lists it is in

@@ -32,10 +32,7 @@ def published_negatives(
     The header says how many of the queries have none (``without_negatives``), and how many rows were of documents that the task
     does not have (``unknown``: it may have drawn some of them) or that are relevant (``relevant``).
 
-    Raises
-    ------
-    DataError
-        when the collection ships no negatives, or none for any of these queries.
+    Raises DataError when the collection ships no negatives, or none for any of these queries.
     """
     source = Collection(collection)
     path = source.directory / "negatives.parquet"

@@ -227,12 +227,7 @@ def rank_rows(
     names: of the rows; they decide ties. None: the lower row is the better one. chosen: numbers of the queries wanted,
     by default all.
 
-    Raises
-    ------
-    ConfigError
-        when ``depth`` or ``batch`` is below 1.
-    DataError
-        when there is not one name for each row.
+    Raises ConfigError when ``depth`` or ``batch`` is below 1, and DataError when there is not one name for each row.
     """
     if depth < 1 or batch < 1:
         raise ConfigError(f"dense search: depth={depth}, batch={batch}; expected 1 or more.")

@@ -98,10 +98,7 @@ class ShardWriter:
     def write(self, shard: int, *arrays: np.ndarray) -> None:
         """Write one shard: for each part its rows, (rows of the shard, width), finite.
 
-        Raises
-        ------
-        DataError
-            when a shape is not the shard's or a value is not finite; the message names the row.
+        Raises DataError when a shape is not the shard's or a value is not finite; the message names the row.
         """
         ready = []
         for part, given in zip(self.parts, arrays, strict=True):
@@ -162,10 +159,7 @@ class ShardedRows:
     def __getitem__(self, rows: slice | np.ndarray | Sequence[int]) -> np.ndarray:
         """(n, width) copy of the given rows: a slice, or integers in any order, repeats allowed.
 
-        Raises
-        ------
-        DataError
-            when a row does not exist.
+        Raises DataError when a row does not exist.
         """
         if isinstance(rows, slice):
             rows = np.arange(*rows.indices(len(self)))
@@ -192,10 +186,7 @@ def open_store(
     parts: suffix → (name of the number in the meta file that is its width, type of its entries); numbers: what else the
     meta file must have.
 
-    Raises
-    ------
-    DataError
-        when the meta file or a shard is missing, short or of another shape; the message says which and what to do.
+    Raises DataError when the meta file or a shard is missing, short or of another shape; the message says which and what to do.
     """
     path = Path(directory) / f"{name}.json"
     meta = read_json(path)
@@ -226,10 +217,7 @@ def open_store(
 def open_shard(path: Path, shape: tuple[int, int], dtype: np.dtype, meta: Path) -> np.ndarray:
     """Memory map of one shard.
 
-    Raises
-    ------
-    DataError
-        when it is missing, damaged, or of another shape or type.
+    Raises DataError when it is missing, damaged, or of another shape or type.
     """
     advice = f"delete {meta.name} and run the encoder again"
     try:

@@ -35,10 +35,7 @@ _HELD = 1 << 24
 def read_documents(directory: Path | str) -> np.ndarray | None:
     """Which document each row of the store ``corpus`` belongs to, (rows,) int64; None for a store without windows.
 
-    Raises
-    ------
-    DataError
-        when the file is damaged or is not a list of whole numbers.
+    Raises DataError when the file is damaged or is not a list of whole numbers.
     """
     path = Path(directory) / DOCUMENTS
     if not path.exists():
@@ -67,10 +64,7 @@ def search_maxp(
     ``documents`` (rows,): the document, 0..N-1, of each of the scorer's rows; ``doc_ids``: N ids. Otherwise as
     :func:`pretrieve.retrieval.search.search`.
 
-    Raises
-    ------
-    DataError
-        when a document has no window, or counts do not fit together.
+    Raises DataError when a document has no window, or counts do not fit together.
     """
     return as_run(rank_documents(scorer, documents, doc_ids, depth, batch), doc_ids, query_ids)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,6 +34,12 @@ def code_word() -> str:
     return os.environ.get("PRETRIEVE_CODE", "")
 
 
+def remove_if_empty(directory: Path) -> None:
+    """Remove a folder, if there is one and nothing in it."""
+    if directory.is_dir() and not any(directory.iterdir()):
+        directory.rmdir()
+
+
 class Checkpoints:
     """The checkpoints of one run in a directory of their own.
 
@@ -53,10 +60,7 @@ class Checkpoints:
     def save(self, state: State) -> None:
         """Write a checkpoint; it and the one before it stay, all others go (those of a later step are not this run's).
 
-        Raises
-        ------
-        DataError
-            when the disk is full; the checkpoints before it stay.
+        Raises DataError when the disk is full; the checkpoints before it stay.
         """
         path = self.directory / f"step-{state.step:08d}.safetensors"
         temporary = path.with_suffix(".part")
@@ -90,8 +94,7 @@ class Checkpoints:
         """Remove all checkpoints but the ``keep`` newest: the run has ended and its result is written."""
         for path in [*self._files()[keep:], *self._leftovers()]:
             path.unlink()
-        if self.directory.is_dir() and not any(self.directory.iterdir()):
-            self.directory.rmdir()
+        remove_if_empty(self.directory)
 
 
 def pack_weights(module: torch.nn.Module) -> dict[str, torch.Tensor]:
@@ -122,3 +125,36 @@ def unpack_state(tensors: dict[str, torch.Tensor], module: torch.nn.Module, opti
             _, index, key = name.split("/")
             state.setdefault(int(index), {})[key] = tensor
     optimiser.load_state_dict({"state": state, "param_groups": optimiser.state_dict()["param_groups"]})
+
+
+class Snapshots:
+    """Weights of single steps, kept beside the checkpoints until the run ends: what they are, not how to continue.
+
+    A run that is killed after such a step does not reach it again, so they outlive the process; and the results of a job that
+    failed are removed by the workflow, so they are no results until the run has ended. They stand in folders of ``directory``;
+    ``steps``: finished ones; ``key`` as of :class:`Checkpoints`.
+    """
+
+    def __init__(self, directory: Path, key: str, steps: Collection[int]) -> None:
+        self._directory = Path(directory)
+        self._places = {step: Checkpoints(self._directory / str(step), key) for step in sorted(set(steps))}
+
+    def __contains__(self, step: int) -> bool:
+        return step in self._places
+
+    def keep(self, state: State) -> None:
+        """Raises DataError when the disk is full."""
+        self._places[state.step].save(state)
+
+    def read(self, step: int) -> State | None:
+        """The weights of a step; None where there are none that belong to this run."""
+        return self._places[step].latest()
+
+    def lost(self, step: int) -> list[int]:
+        """The steps up to ``step`` whose weights are not there: who continues from it does not make them any more."""
+        return [own for own in self._places if own <= step and self.read(own) is None]
+
+    def clear(self) -> None:
+        for place in self._places.values():
+            place.clear()
+        remove_if_empty(self._directory)

@@ -39,9 +39,10 @@ class Cost:
         torch = sys.modules.get("torch")
         self.gpu_h = self.wall_s * self.gpus / 3600 if torch is not None and torch.cuda.is_initialized() else 0.0
 
-    def as_dict(self) -> dict[str, float | int | str]:
-        """The fields of the cost file: seconds and GB to 3 digits, GPU hours to 6."""
-        return {
+    def write(self, path: Path | str, behind: Sequence[str] = ()) -> None:
+        """Write the cost file, seconds and GB to 3 digits, GPU hours to 6; ``behind``: cost files of what this stage was given,
+        which its result cost too."""
+        fields = {
             "wall_s": round(self.wall_s, 3),
             "cpu_s": round(self.cpu_s, 3),
             "peak_gb": round(self.peak_gb, 3),
@@ -50,10 +51,7 @@ class Cost:
             "stage": self.stage,
             "tokens": self.tokens,
         }
-
-    def write(self, path: Path | str, behind: Sequence[str] = ()) -> None:
-        """Write :meth:`as_dict` as JSON; ``behind``: cost files of what this stage was given, which its result cost too."""
-        write_json(path, self.as_dict() | ({"behind": list(behind)} if behind else {}))
+        write_json(path, fields | ({"behind": list(behind)} if behind else {}))
 
     def write_with_parts(self, out: Path, parts: Sequence[Path], behind: Sequence[str] = ()) -> None:
         """Write ``cost.json`` of a directory, and of others that the same work has left: they cost nothing beside it, and stand

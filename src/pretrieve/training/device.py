@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
@@ -24,14 +22,9 @@ class Device:
     device: torch.device
     bf16: bool
 
-    @contextlib.contextmanager
-    def autocast(self) -> Iterator[None]:
+    def autocast(self) -> torch.autocast:
         """bf16 autocast, or nothing."""
-        if not self.bf16:
-            yield
-            return
-        with torch.autocast(self.device.type, dtype=torch.bfloat16):
-            yield
+        return torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=self.bf16)
 
 
 def choose_device(precision: str = "auto", threads: int = 1) -> Device:

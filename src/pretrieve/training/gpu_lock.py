@@ -37,23 +37,16 @@ def visible_devices(environment: Mapping[str, str] = os.environ, folder: Path = 
     return sorted((match[1] for match in numbers if match), key=int)
 
 
-def lock_folder() -> Path:
-    """Where this user's locks on this machine are."""
-    return Path(tempfile.gettempdir()) / f"pretrieve-gpus-{os.getuid()}"
-
-
 @contextmanager
 def take(count: int, devices: Sequence[str], share: int = 1, folder: Path | None = None) -> Iterator[list[str]]:
     """Hold ``count`` of ``devices`` (all of them, if there are fewer) until the block ends; waits until they are free.
 
     All or none are taken, so two jobs cannot wait for each other.
 
-    Raises
-    ------
-    ConfigError
-        when the folder of the locks is not this user's, is a link, or cannot be written.
+    Raises ConfigError when the folder of the locks is not this user's, is a link, or cannot be written.
     """
-    count, folder = min(count, len(devices)), folder or lock_folder()
+    count = min(count, len(devices))
+    folder = folder or Path(tempfile.gettempdir()) / f"pretrieve-gpus-{os.getuid()}"
     with _told(folder):
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         about = folder.lstat()  # in a folder that all may write to, another user may have put a link of this name

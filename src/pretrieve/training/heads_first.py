@@ -23,10 +23,7 @@ class Phases:
     """The phases of a run that begins at step ``first``. :meth:`reach` is to be called when that many steps are done;
     ``optimiser`` is that of the next step.
 
-    Raises
-    ------
-    ConfigError
-        when nothing is trained beside the body.
+    Raises ConfigError when nothing is trained beside the body.
     """
 
     def __init__(self, module: nn.Module, config: OptimiserConfig, first: int) -> None:

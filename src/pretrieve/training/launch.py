@@ -82,10 +82,7 @@ def slurm_place(environment: Mapping[str, str], nodes: int = 1) -> Place:
 
     The list of nodes is asked of Slurm where it is not among them: Snakemake's step of the job keeps little of them.
 
-    Raises
-    ------
-    ConfigError
-        when there are several nodes and no list of them.
+    Raises ConfigError when there are several nodes and no list of them.
     """
     devices = [device for device in environment.get("CUDA_VISIBLE_DEVICES", "").split(",") if device]
     count = len(devices) or int(environment.get("SLURM_GPUS_ON_NODE") or 0)
@@ -130,18 +127,8 @@ def command_line(program: Sequence[str], place: Place) -> list[str]:
     # --overlap: Snakemake's own step of the job holds the first node, and this one is to use the same processors and GPUs.
     srun = ["srun", "--overlap", f"--nodes={place.nodes}", f"--ntasks={place.nodes}", "--ntasks-per-node=1"]
     srun += [f"--cpus-per-task={threads}", "--cpu-bind=none", "--kill-on-bad-exit=1", "--export=ALL"]
-    return [
-        *srun,
-        *torchrun,
-        "--nnodes",
-        str(place.nodes),
-        "--nproc-per-node",
-        str(place.processes),
-        "--rdzv-backend",
-        "c10d",
-        "--",
-        *script,
-    ]
+    torchrun += ["--nnodes", str(place.nodes), "--nproc-per-node", str(place.processes), "--rdzv-backend", "c10d"]
+    return [*srun, *torchrun, "--", *script]
 
 
 def note_file(program: Sequence[str]) -> Path | None:

@@ -10,29 +10,89 @@ last checkpoint and ends with the same bits on a CPU.
 
 from __future__ import annotations
 
+import csv
 import hashlib
+import io
 import json
 import math
 import sys
 import time
 from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
 
 import torch
 from torch import nn
 
 from pretrieve.base.errors import PretrieveError
+from pretrieve.base.files import whole_file
 from pretrieve.base.progress import Progress
-from pretrieve.training.checkpoint import Checkpoints, State, pack_state, pack_weights, unpack_state
+from pretrieve.training.checkpoint import Checkpoints, Snapshots, State, pack_state, pack_weights, unpack_state
+from pretrieve.training.device import Device
 from pretrieve.training.heads_first import Phases
 from pretrieve.training.memory import out_of_memory
 from pretrieve.training.objective import MicroBatch, Objective
 from pretrieve.training.optimiser import OptimiserConfig
-from pretrieve.training.prefetch import Prefetch
 from pretrieve.training.processes import Processes
-from pretrieve.training.run_settings import RunSettings
-from pretrieve.training.snapshots import Snapshots
 from pretrieve.training.step import accumulate
+
+
+class Prefetch:
+    """``prefetch(step, last)`` → the batches of a step; on a GPU, those of step + 1 are begun at the same time.
+
+    On a CPU batches are made when they are asked for: a thread would take from the core that trains.
+    """
+
+    def __init__(self, make: Callable[[int], list[MicroBatch]], device: Device) -> None:
+        self._make = make
+        self._pool = ThreadPoolExecutor(1) if device.device.type == "cuda" else None
+        self._waiting: tuple[int, Future] | None = None
+
+    def __call__(self, step: int, last: int) -> list[MicroBatch]:
+        """Batches of ``step``; nothing is begun after step ``last``."""
+        if self._pool is None:
+            return self._make(step)
+        ready = self._waiting
+        batches = ready[1].result() if ready and ready[0] == step else self._make(step)
+        self._waiting = (step + 1, self._pool.submit(self._make, step + 1)) if step < last else None
+        return batches
+
+    def __enter__(self) -> Prefetch:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None):
+        if self._pool is not None:
+            self._pool.shutdown(cancel_futures=True)
+
+
+@dataclass(frozen=True)
+class RunSettings:
+    """How one training run is done. Of all this only the seed, and the device's precision, decide what comes out.
+
+    Parameters
+    ----------
+    checkpoint_seconds:
+        a run that has a place for checkpoints saves one this often.
+    processes:
+        the group that shares each batch; every member is called with the same arguments and ends with the same weights.
+    stop:
+        asked after every step but the last: whether to save and end here. One process that says yes is enough for all.
+    token_budget:
+        tokens of a micro-batch of pre-training; None: the device's default.
+    compiled:
+        pre-train with compiled layers (:mod:`pretrieve.models.transformer`), which changes no result but for rounding.
+    """
+
+    device: Device
+    seed: int
+    checkpoint_seconds: float = 60.0
+    processes: Processes | None = None
+    stop: Callable[[], bool] | None = None
+    token_budget: int | None = None
+    compiled: bool = False
+
 
 #: How far a first loss may be from the expected one, as a share of it.
 FIRST_LOSS_TOLERANCE = 0.15
@@ -204,3 +264,20 @@ def _refuse_nan(what: str, value: float, place: str, batches: list[MicroBatch]) 
         f"{what} is {value} at {place}, examples {shown}. Lower the learning rate, or look at these examples: a batch is a "
         "function of seed and step."
     )
+
+
+COLUMNS = ["step", "tokens", "tokens_per_s", "loss", "learning_rate", "gradient_norm"]
+
+
+def write_curve(path: Path, curve: list[dict[str, float]]) -> None:
+    """Write a learning curve, one row for every 1 % of the steps: step (from 0), real tokens so far, tokens a second since
+    the row before, the loss, each of its terms, learning rate, gradient norm before clipping."""
+    columns = list(curve[0]) if curve else COLUMNS
+    text = io.StringIO(newline="")
+    writer = csv.DictWriter(text, columns, lineterminator="\n")
+    writer.writeheader()
+    # Counts are written in full; six digits are enough for everything else.
+    shown = lambda value: str(value) if isinstance(value, int) else f"{value:.6g}"
+    writer.writerows({name: shown(value) for name, value in row.items()} for row in curve)
+    with whole_file(path) as stream:
+        stream.write(text.getvalue().encode())

@@ -1,4 +1,4 @@
-"""What the training loop asks of an objective."""
+"""What the training loop asks of an objective, and where an objective cuts a step's examples into micro-batches."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 import torch
 from torch import nn
+
+from pretrieve.text.packing import Packed
 
 
 @dataclass(frozen=True)
@@ -32,8 +34,9 @@ class Objective(Protocol):
     beside the encoder under names of its own into an ``nn.ModuleDict``; ``word_terms`` are those of their loss terms that are the
     cross-entropy of a word, which begins near ln V.
 
-    An objective whose later batches depend on the weights (:mod:`pretrieve.finetuning.ance`) also has ``known_until(step)``: the
-    last step whose batches can be made when those of ``step`` are. The loop makes none ahead behind it.
+    An objective whose later batches depend on the weights (:mod:`pretrieve.finetuning.train_ance`) also has
+    ``known_until(step)``: the last step whose batches can be made when those of ``step`` are. The loop makes none ahead behind
+    it.
     """
 
     module: nn.Module
@@ -71,3 +74,30 @@ class ContrastiveObjective(Protocol):
     def contrast(self, vectors: list[torch.Tensor], batches: list[MicroBatch]) -> dict[str, torch.Tensor]:
         """The loss terms over the vectors of the whole batch, summed; vectors[i] (rows, k) belongs to batches[i]."""
         ...
+
+
+def tokens_of_each(packed: Packed) -> np.ndarray:
+    """(n,) tokens of each example, in the caller's order."""
+    lengths = np.empty_like(packed.lengths)
+    lengths[packed.order] = packed.lengths
+    return lengths
+
+
+def cut_evenly(tokens: np.ndarray, budget: int, parts: int) -> list[np.ndarray]:
+    """Where a step is cut whose examples are several texts that stay together, such as a query with its group of documents.
+    Pieces are consecutive and of nearly equal numbers of examples, so that a cut changes nothing but memory.
+
+    Returns positions 0..n-1 in pieces of at most ``budget`` tokens, or of a single example; as many pieces for each of
+    ``parts`` processes, where there are that many examples.
+
+    tokens (n,): of each example.
+
+    >>> [piece.tolist() for piece in cut_evenly(np.array([4, 4, 4, 4]), 8, 1)]
+    [[0, 1], [2, 3]]
+    >>> [piece.tolist() for piece in cut_evenly(np.array([4, 4, 4, 4]), 99, 3)]
+    [[0, 1], [2], [3]]
+    """
+    pieces = parts * max(1, -(-int(tokens.sum()) // (budget * parts)))
+    while pieces < len(tokens) and max(piece.sum() for piece in np.array_split(tokens, pieces)) > budget:
+        pieces += parts
+    return np.array_split(np.arange(len(tokens)), min(pieces, len(tokens)))

@@ -45,10 +45,7 @@ class OptimiserConfig:
     released checkpoints are from before the end of theirs. bias_correction: of LAMB's moments. heads_steps, heads_rate: the first
     of ``steps``, in which the body stays as it is, and their peak rate (0: learning_rate); :mod:`pretrieve.training.heads_first`.
 
-    Raises
-    ------
-    ConfigError
-        for an unknown word or a value out of its range.
+    Raises ConfigError for an unknown word or a value out of its range.
     """
 
     steps: int

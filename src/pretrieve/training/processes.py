@@ -27,16 +27,13 @@ class Processes:
     world: int = 1
 
     @classmethod
-    def join(cls, timeout_s: float = 1800.0) -> Processes:
+    def join(cls) -> Processes:
         """Join the group that ``torchrun`` describes in the environment; alone when there is none.
 
         nccl where there are GPUs, else gloo. Each process takes the GPU of its local rank; call this before anything touches
         one. From then on it ends when torchrun is killed.
 
-        Raises
-        ------
-        ConfigError
-            when the environment is only half that of ``torchrun``, or has more processes than there are GPUs.
+        Raises ConfigError when the environment is only half that of ``torchrun``, or has more processes than there are GPUs.
         """
         world = int(os.environ.get("WORLD_SIZE", "1"))
         if world == 1:
@@ -53,7 +50,7 @@ class Processes:
             torch.cuda.set_device(local)
         die_with_parent()
         backend = "nccl" if torch.cuda.is_available() else "gloo"
-        distributed.init_process_group(backend, timeout=timedelta(seconds=timeout_s))
+        distributed.init_process_group(backend, timeout=timedelta(minutes=30))
         return cls(distributed.get_rank(), distributed.get_world_size())
 
     def leave(self) -> None:
@@ -104,10 +101,7 @@ class Processes:
         parts: number of a part → its (rows[number], k) tensor, for the parts this process has; rows: of all parts.
         Returns all parts in order, detached.
 
-        Raises
-        ------
-        ConfigError
-            when there are fewer parts than processes; in all of them.
+        Raises ConfigError when there are fewer parts than processes; in all of them.
         """
         if self.world == 1:
             return [parts[i].detach() for i in range(len(rows))]

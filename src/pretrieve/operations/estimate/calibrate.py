@@ -25,10 +25,9 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from pretrieve.models.batch import Batch
+from pretrieve.models.batch import Asking, Batch
 from pretrieve.models.config import BodyConfig
 from pretrieve.models.encoder import make_body
-from pretrieve.models.read_rows import Asking
 from pretrieve.models.transformer import Transformer
 from pretrieve.models.word_head import MaskedWordHead
 from pretrieve.operations.estimate.flops import (

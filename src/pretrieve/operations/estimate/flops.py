@@ -10,7 +10,7 @@ whose states are read (R of them, S = Σ over these of the length of their text)
     attention            2·S·d·2        (Q·Kᵀ and its product with V)
     feed-forward         2·R·2df        (T5: 3 matrices)
 
-R = T and S = Σ l² in every layer but perhaps the last, which is computed where it is read (:mod:`pretrieve.models.read_rows`).
+R = T and S = Σ l² in every layer but perhaps the last, which is computed where it is read (:mod:`pretrieve.models.batch`).
 The backward pass costs twice as much, for each product has two factors (Kaplan et al.: backward = 2 × forward).
 """
 

@@ -1,4 +1,4 @@
-"""What every pair sampler gives: index triples over the token store, no text.
+"""What every pair sampler gives, index triples over the token store and no text; and several samplers as one.
 
 A pre-training pair is a query sentence and a document passage, of which one sentence may be omitted. Three integers and
 a flag say it, so that a million pairs cost milliseconds and nothing is ever written to disk.
@@ -6,11 +6,14 @@ a flag say it, so that a million pairs cost milliseconds and nothing is ever wri
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 
+from pretrieve.base.errors import ConfigError
+from pretrieve.pretraining.objectives import PAIR_TASKS, pair_task
 from pretrieve.text.packing import Packed, pack_passages, pack_sentences
 from pretrieve.text.token_store import TokenStore
 
@@ -66,3 +69,41 @@ def pack_pairs(
         store, pairs.passage, passage_length, pairs.dropped, pairs.titled, articles[pairs.passage]
     )
     return queries, documents
+
+
+class Mixture:
+    """Pairs from several tasks, mixed within a batch (paper ``pretraining_tasks`` §4.1: "each pair is uniformly sampled from the
+    three tasks").
+
+    ``by='task'``: each pair's task is drawn uniformly (our reading of the sentence above). ``by='pair'``: in proportion
+    to the tasks' numbers of pairs, the other possible reading.
+    """
+
+    def __init__(self, samplers: Sequence[PairSampler], by: str = "task") -> None:
+        if by not in ("task", "pair"):
+            raise ConfigError(f"sampling: {by!r} is not allowed; use 'task' or 'pair'.")
+        self.samplers = list(samplers)
+        self.name = "+".join(sampler.name for sampler in samplers)
+        weights = np.array([1.0 if by == "task" else sampler.n_pairs for sampler in samplers])
+        self._weights = weights / weights.sum()
+
+    @property
+    def n_pairs(self) -> int:
+        return sum(sampler.n_pairs for sampler in self.samplers)
+
+    def sample(self, rng: np.random.Generator, n: int) -> Pairs:
+        """Draw n pairs; the tasks are shuffled within the batch."""
+        counts = rng.multinomial(n, self._weights)
+        pairs = Pairs.concatenate([s.sample(rng, int(c)) for s, c in zip(self.samplers, counts, strict=True)])
+        return pairs[rng.permutation(n)]
+
+
+def make_sampler(store: TokenStore, tasks: Sequence[str], ict_keep: float = 0.1, by: str = "task") -> PairSampler:
+    """The sampler for one task, or the mixture for several.
+
+    Raises ConfigError for an unknown task, or none.
+    """
+    if not tasks:
+        raise ConfigError(f"pair tasks: none; choose from {', '.join(PAIR_TASKS)}.")
+    samplers = [pair_task(task)(store, ict_keep) if task == "ict" else pair_task(task)(store) for task in tasks]
+    return samplers[0] if len(samplers) == 1 else Mixture(samplers, by)
