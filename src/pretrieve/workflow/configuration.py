@@ -30,7 +30,7 @@ from pretrieve.workflow.recipe_configuration import check_recipes
 from pretrieve.workflow.scales import check_scale, datasets_behind, means_of
 from pretrieve.workflow.snapshots import check_snapshots, without_snapshots
 
-#: The largest share of a pool that its training part can give (README of resources/questions; tasks/descriptions.py).
+#: The largest share of a pool that its training part can give (README of resources/questions; benchmarks/made/descriptions.py).
 MAX_TRAIN_SHARE = 0.805
 
 #: Readers with ``open: articles``.
