@@ -55,8 +55,8 @@ _READ: dict[str, Source] = {}
 
 
 def remember(file: Path) -> None:
-    """Take what earlier calls have read from ``file``, and write there what this one reads: a fifth of a dry run of the demo
-    is reading modules. It goes by the bytes of the modules, and of this one."""
+    """Take what earlier calls have read from ``file``, and write there what this one reads: a tenth of a dry run of the demo
+    is reading modules. What is kept counts for modules with the same bytes, and as long as this module has the same."""
     file = file.absolute()
     reader = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()
     try:
