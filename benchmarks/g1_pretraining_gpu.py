@@ -37,8 +37,8 @@ import plain_hf
 import steps
 import torch
 
+from pretrieve.models.compiled import compile_layers
 from pretrieve.models.config import BodyConfig
-from pretrieve.models.transformer import compile_layers
 from pretrieve.training.objective import Objective
 from pretrieve.training.optimiser import OptimiserConfig
 

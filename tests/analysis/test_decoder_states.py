@@ -21,8 +21,7 @@ from pretrieve.models.batch import Batch
 from pretrieve.pretraining.encoder_options import EncoderOptions
 from pretrieve.pretraining.presets import resolve
 from pretrieve.pretraining.pretrain import pretrain
-from pretrieve.text.blocks import pack_spans
-from pretrieve.text.packing import Packed
+from pretrieve.text.packing import Packed, pack_spans
 from pretrieve.training.loop import RunSettings
 
 CPU = torch.device("cpu")

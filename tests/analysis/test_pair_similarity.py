@@ -17,7 +17,7 @@ from pretrieve.analysis.pair_similarity import measure
 from pretrieve.analysis.texts import draw_pairs
 from pretrieve.base.errors import DataError
 from pretrieve.models.batch import Batch
-from pretrieve.text.blocks import pack_spans
+from pretrieve.text.packing import pack_spans
 
 CPU = torch.device("cpu")
 

@@ -5,11 +5,7 @@ Seen to fail when: nDCG's ideal is not cut; a query without hits is left out.
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from pretrieve.evaluation.metrics import evaluate
@@ -21,7 +17,7 @@ QUERIES = [f"q{number}" for number in range(30)]
 
 
 @pytest.fixture
-def judged(tmp_path: Path) -> tuple[Path, dict[str, dict[str, int]]]:
+def qrels() -> dict[str, dict[str, int]]:
     draw = np.random.default_rng(5)
     qrels = {}
     for query in QUERIES:
@@ -29,28 +25,23 @@ def judged(tmp_path: Path) -> tuple[Path, dict[str, dict[str, int]]]:
         grades = draw.integers(0, 4, len(documents))
         grades[0] = max(grades[0], 1)
         qrels[query] = {f"d{document}": int(grade) for document, grade in zip(documents, grades, strict=True)}
-    rows = [(query, document, grade) for query, grades in qrels.items() for document, grade in grades.items()]
-    columns = dict(zip(("query_id", "doc_id", "relevance"), map(list, zip(*rows, strict=True)), strict=True))
-    path = tmp_path / "qrels.parquet"
-    pq.write_table(pa.table(columns), path)
-    return path, qrels
+    return qrels
 
 
-def test_scores_are_the_evaluators(judged: tuple[Path, dict]) -> None:
-    path, qrels = judged
+def test_scores_are_the_evaluators(qrels: dict) -> None:
     draw = np.random.default_rng(6)
     hits = [[f"d{document}" for document in draw.permutation(40)[: 4 * (number % 6)]] for number in range(30)]
     run = Run(QUERIES, hits, [-np.arange(len(found), dtype=np.float32) for found in hits])
-    found = preview(run, path, QUERIES, [*METRICS, "hits@5", "map"])
+    found = preview(run, qrels, QUERIES, [*METRICS, "hits@5", "map"])
     assert found == pytest.approx(evaluate(run, qrels, METRICS).mean, abs=1e-9)
     assert len(set(found.values())) > 5 and min(found.values()) > 0
     few = QUERIES[:7]
     part = Run(few, hits[:7], run.scores[:7])
-    assert preview(part, path, few, ["mrr"])["mrr"] == pytest.approx(
+    assert preview(part, qrels, few, ["mrr"])["mrr"] == pytest.approx(
         evaluate(part, {query: qrels[query] for query in few}, ["mrr"]).mean["mrr"]
     )
 
 
-def test_queries_without_judgements_are_not_scored(judged: tuple[Path, dict]) -> None:
+def test_queries_without_judgements_are_not_scored(qrels: dict) -> None:
     run = Run(["other"], [["d1"]], [np.zeros(1)])
-    assert preview(run, judged[0], ["other"], METRICS) == {}
+    assert preview(run, qrels, ["other"], METRICS) == {}

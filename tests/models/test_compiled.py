@@ -10,9 +10,10 @@ import pytest
 import torch
 
 from pretrieve.models.batch import Batch
+from pretrieve.models.compiled import compile_layers
 from pretrieve.models.config import BodyConfig
 from pretrieve.models.encoder import make_body
-from pretrieve.models.transformer import Layer, compile_layers
+from pretrieve.models.transformer import Layer
 from pretrieve.pretraining.encoder_options import EncoderOptions
 from pretrieve.training.loop import RunSettings
 

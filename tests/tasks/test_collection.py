@@ -53,7 +53,7 @@ def test_repeated_ids_and_membership_against_a_set() -> None:
     assert count == len(names) - len(set(names)) > 0
     row = next(i for i, name in enumerate(names) if name in names[:i])
     before = names.index(names[row])
-    assert first == [(before, before + 1), (row, row + 1)]
+    assert first == ((before, before + 1), (row, row + 1))
     alone = HashedIds()
     alone.add(hash_ids(pa.array(asked)), np.zeros(len(asked)))
     assert alone.repeated() == (0, None) and HashedIds().repeated() == (0, None)

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from pretrieve.base.errors import DataError
-from pretrieve.base.files import whole_file
+from pretrieve.base.files import write_text
 from pretrieve.models.hf_format import load_encoder
 from pretrieve.models.transformer import Transformer
 from pretrieve.text.token_store import TokenStore
@@ -64,5 +64,4 @@ def write_rows(path: Path, rows: Sequence[Mapping[str, object]]) -> None:
     writer.writeheader()
     for row in rows:
         writer.writerow({name: f"{value:.6g}" if isinstance(value, float) else value for name, value in row.items()})
-    with whole_file(path) as stream:
-        stream.write(text.getvalue().encode())
+    write_text(path, text.getvalue())

@@ -76,6 +76,12 @@ def write_json(path: Path | str, value: Any) -> None:
     write_text(path, json.dumps(value, sort_keys=True, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
 
 
+def remove_if_empty(directory: Path) -> None:
+    """Remove a folder, if there is one and nothing in it."""
+    if directory.is_dir() and not any(directory.iterdir()):
+        directory.rmdir()
+
+
 def sha256_of(path: Path) -> str:
     """Hex sha256 of a file, read in blocks."""
     with open(path, "rb") as stream:

@@ -39,8 +39,8 @@ def hold_job(log: Path) -> None:
 
     ``kill -9`` of Snakemake ends Snakemake alone: its jobs live on, and the same command starts them a second time, while the
     first ones still write the same files. So every program holds a file beside its log, which no other job has, with a lock of
-    the system that ends with the process; the log itself will not do, because Snakemake removes that before it starts a job. Who
-    waited continues a training from the last checkpoint of the other process, which is its end. The file stays when the job has
+    the system that ends with the process; the log itself will not do, because Snakemake removes that before it starts a job. A
+    training that waited continues from the other process's last checkpoint, which is its end. The file stays when the job has
     ended: removing it would let two processes hold it.
     """
     try:

@@ -11,8 +11,7 @@ from pretrieve.base.errors import ConfigError
 from pretrieve.benchmarks.official.squad_json import read_squad
 from pretrieve.corpora.beir_documents import Document, text_id, write_documents, write_questions
 from pretrieve.corpora.tables import read_rows
-
-SPLITS = ("train", "dev", "test")
+from pretrieve.tasks.collection_tables import SPLITS
 
 
 def passages(corpus: Path) -> Iterator[Document]:

@@ -42,8 +42,8 @@ _ABOUT = ("readme", "license", "licence", "notice", "changelog", "contributing",
 
 @dataclass(frozen=True)
 class Wanted:
-    """documents: what a document of a folder of texts is (:data:`DOCUMENTS`); columns: id,
-    title or text → the column of a table that holds it, where its name does not say so."""
+    """documents: what a document of a folder of texts is (:data:`DOCUMENTS`). columns: id, title or text → the column of a table
+    that holds it, where its name does not say so."""
 
     documents: str = DOCUMENTS[0]
     columns: Mapping[str, str] = field(default_factory=dict)

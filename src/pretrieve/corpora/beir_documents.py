@@ -1,4 +1,4 @@
-"""BEIR's ``corpus.jsonl``: read, as a corpus to pre-train on too, and written.
+"""BEIR's files: ``corpus.jsonl`` is read, also as a corpus to pre-train on, and all of them are written.
 
 Format: https://github.com/beir-cellar/beir/wiki/Load-your-custom-dataset. One JSON object a line, ``{"_id": "4983",
 "title": "…", "text": "…"}``; ``title`` may be missing or ''. A document is an article. Blank lines in its text separate

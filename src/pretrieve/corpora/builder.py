@@ -126,8 +126,8 @@ def build_corpus(
     label: str = "corpus",
     more: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Write ``articles|sections|passages|links.parquet`` and ``stats.json``; returns the counts in the latter. ``wlp_pairs`` is
-    the number of distinct (passage, page linked to) with a first section on both the linked page and a different page than the
+    """Write ``articles|sections|passages|links.parquet`` and ``stats.json``; returns the counts of ``stats.json``. ``wlp_pairs``
+    is the number of distinct (passage, page linked to) with a first section on both the linked page and a different page than the
     passage's.
 
     articles: what a reader yields; gone through once, never held. directory: where the tables go; what is there is whole, and

@@ -146,8 +146,8 @@ def evaluate(
         for query_ids, judged, ranked in _rectangles(hits, qrels):
             for name in of_ranx:
                 parts = NAME.fullmatch(name)
-                value = metric_of_ranx()(parts["base"])
-                values = value(judged, ranked, int(parts["cut"] or 0), int(parts["level"] or 1))
+                compute = metric_of_ranx()(parts["base"])
+                values = compute(judged, ranked, int(parts["cut"] or 0), int(parts["level"] or 1))
                 per_query[name].update(zip(query_ids, values.tolist(), strict=True))
     if cuts := {name: int(name.partition("@")[2]) for name in metrics if needs_answers(name)}:
         found = answers.hits(run, list(qrels), list(cuts.values()))

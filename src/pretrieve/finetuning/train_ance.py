@@ -29,6 +29,7 @@ import numpy as np
 import torch
 
 from pretrieve.base.errors import ConfigError, DataError
+from pretrieve.base.files import remove_if_empty
 from pretrieve.finetuning.fine_tuning import FineTuning, Trainable
 from pretrieve.finetuning.groups import Groups
 from pretrieve.finetuning.model_search import PresentSearch
@@ -40,7 +41,6 @@ from pretrieve.models.dual_encoder import DualEncoder
 from pretrieve.retrieval.negatives import Negatives, mine, read_negatives, write_negatives
 from pretrieve.retrieval.trec_run import Run
 from pretrieve.tasks.dataset import Dataset
-from pretrieve.training.checkpoint import remove_if_empty
 from pretrieve.training.objective import MicroBatch
 
 #: Negatives drawn for each query at a refresh (SEED-Encoder README, --negative_sample).

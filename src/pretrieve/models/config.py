@@ -36,10 +36,7 @@ def check_shape(name: str, value: Any, shown: str | None = None, least: float = 
     """A value of a body's shape, which must be a number of the right kind, within its bounds, and not below ``least``;
     ``shown``: how messages call it.
 
-    Raises
-    ------
-    ConfigError
-        when it is not.
+    Raises ConfigError when it is not.
     """
     whole = name in SIZES
     low, high = (SIZES if whole else NUMBERS)[name]

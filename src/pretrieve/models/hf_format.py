@@ -104,11 +104,13 @@ def from_saved_names(state: dict[str, torch.Tensor], config: BodyConfig) -> dict
     if config.kind == "bow-mlp":
         return state
     if config.kind == "t5":
-        what, names, beside = "the encoder of T5", T5, ("encoder.embed_tokens.weight",)
+        what, names = "the encoder of T5", T5
+        kept = {n: t for n, t in state.items() if n != "encoder.embed_tokens.weight"}
     else:
-        what, names, beside = "a BertModel checkpoint", BERT, ("pooler.", "cls.")
-        state = {n.removeprefix("bert."): t for n, t in state.items() if not n.endswith("position_ids")}
-    result, unknown = names.ours({n: t for n, t in state.items() if not n.startswith(beside)})
+        what, names = "a BertModel checkpoint", BERT
+        bare = {n.removeprefix("bert."): t for n, t in state.items() if not n.endswith("position_ids")}
+        kept = {n: t for n, t in bare.items() if not n.startswith(("pooler.", "cls."))}
+    result, unknown = names.ours(kept)
     if unknown:
         raise DataError(f"not {what}; unknown names: {unknown[:8]}{' …' if len(unknown) > 8 else ''}")
     return {n: t for n, t in result.items() if config.segments or n != "segments.weight"}

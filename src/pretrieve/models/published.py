@@ -15,6 +15,8 @@ Left out on purpose: BERT's pooler and next-sentence head, ELECTRA's heads, T5's
 (the labels of one batch), and, with a line that says so, the heads of fine-tuned models. Everything else that is
 unknown, missing or of a wrong shape is an error: a start that is only half loaded would train all the same.
 
+:func:`read_tensors` reads the files of weights, .safetensors, .bin and .pt, and runs no code of theirs.
+
 Sources of the names: luyug/Condenser@74880ab modeling.py:34-131, 172-176; staoxiao/RetroMAE@ee37587 modeling.py;
 FlagOpen/FlagEmbedding retromae_pretrain/modeling.py; microsoft/SEED-Encoder@ececaa9 model/models.py:309-331 and
 modeling_seed_encoder.py; facebookresearch/fairseq roberta/model.py.

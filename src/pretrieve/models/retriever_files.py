@@ -25,7 +25,7 @@ from pathlib import Path
 from torch import nn
 
 from pretrieve.base.errors import ConfigError, DataError
-from pretrieve.base.files import sha256_of, write_json
+from pretrieve.base.files import remove_if_empty, sha256_of, write_json
 from pretrieve.models.cross_encoder import CrossEncoder
 from pretrieve.models.dual_encoder import DualEncoder, core, paired
 from pretrieve.models.encoder import Encoder
@@ -69,8 +69,7 @@ def _remove(directory: Path) -> None:
     """Take away the query tower of an earlier retriever in the same place; other files in its folder stay."""
     for name in (*_WEIGHTS, INFO):
         (directory / name).unlink(missing_ok=True)
-    if directory.is_dir() and not any(directory.iterdir()):
-        directory.rmdir()
+    remove_if_empty(directory)
 
 
 def _finish(directory: Path, info: dict, names: list[str]) -> None:

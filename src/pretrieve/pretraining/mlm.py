@@ -18,22 +18,9 @@ from pretrieve.pretraining.setting import Setting
 from pretrieve.training.objective import MicroBatch
 
 
-def masked_word_loss(
-    states: torch.Tensor, masked: Masked, head: MaskedWordHead, words: torch.Tensor, device: torch.device | str
-) -> torch.Tensor:
-    """Summed cross-entropy of the masked words, from states (T, d), times the weights of their sequences where there are any;
-    words (V, d) is the embedding matrix."""
-    rows, targets = masked.targets(device)
-    if masked.weights is None:
-        return head.loss(states[rows], words, targets)
-    weights = torch.from_numpy(np.repeat(masked.weights, masked.words)).to(device)
-    parts = [(float(weight), weights == weight) for weight in np.unique(masked.weights[masked.words > 0])]
-    return sum(weight * head.loss(states[rows[own]], words, targets[own]) for weight, own in parts)
-
-
 class MaskedLanguageModel:
-    """BERT's objective without next-sentence prediction, and what the others that predict masked words are made from: a
-    subclass adds modules, terms with their counts, and losses."""
+    """BERT's objective without next-sentence prediction; also the base class of the objectives that predict masked words. A
+    subclass adds modules, loss terms with their counts, and losses."""
 
     terms = {"mlm": 1.0}
     word_terms = ("mlm",)
@@ -58,8 +45,15 @@ class MaskedLanguageModel:
         return {"mlm": self.word_loss(self.body(packed, asking=batch.data.asking(packed, cls=False)), batch.data)}
 
     def word_loss(self, states: torch.Tensor, masked: Masked) -> torch.Tensor:
-        """:func:`masked_word_loss` by the word head, from states (T, d)."""
-        return masked_word_loss(states, masked, self.head, self.body.words.weight, self.device)
+        """Summed cross-entropy of the masked words, from states (T, d), times the weights of their sequences where there are
+        any."""
+        words = self.body.words.weight
+        rows, targets = masked.targets(self.device)
+        if masked.weights is None:
+            return self.head.loss(states[rows], words, targets)
+        weights = torch.from_numpy(np.repeat(masked.weights, masked.words)).to(self.device)
+        parts = [(float(weight), weights == weight) for weight in np.unique(masked.weights[masked.words > 0])]
+        return sum(weight * self.head.loss(states[rows[own]], words, targets[own]) for weight, own in parts)
 
 
 def build(setting: Setting) -> MaskedLanguageModel:

@@ -13,11 +13,11 @@ from torch import nn
 
 from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.base.finished_work import leaves_checkpoints
+from pretrieve.models.compiled import compile_layers
 from pretrieve.models.config import BodyConfig
 from pretrieve.models.encoder import Encoder
 from pretrieve.models.hf_format import Checkpoint, load_tensors, read_encoder, save_encoder
 from pretrieve.models.published import read_start
-from pretrieve.models.transformer import compile_layers
 from pretrieve.pretraining.encoder_options import EncoderOptions
 from pretrieve.pretraining.initial_weights import body_config, every_layer
 from pretrieve.pretraining.objectives import build_objective

@@ -51,8 +51,10 @@ class SeedEncoder(MaskedLanguageModel):
         self.decoder = decoder
         self.terms = {term: weight for term, weight in weights.items() if weight}
         self.word_terms = tuple(term for term in self.terms if term == "mlm")
-        parts: dict[str, nn.Module] = {"body": encoder.body, "decoder": decoder}
-        self.module = nn.ModuleDict(parts | ({"mlm": head} if "mlm" in self.terms else {}))
+        # In this order, that of the optimiser's state; the word head only if it is trained.
+        self.module = nn.ModuleDict({"body": encoder.body, "decoder": decoder})
+        if "mlm" in self.terms:
+            self.module["mlm"] = head
 
     def counts(self, masked: Masked) -> dict[str, int]:
         """Masked words; words after [CLS]."""

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pretrieve.base.errors import DataError
-from pretrieve.base.files import whole_file
+from pretrieve.base.files import write_text
 
 FIRST_USE = "first-use"
 RECORDS = "checksums.tsv"
@@ -110,8 +110,7 @@ def record(path: Path, name: str, digests: Digests, origin: str) -> None:
     with locked(path.with_name("." + path.name + ".lock")):
         lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else [_HEADER]
         lines.append("\t".join((name, digests.sha256, str(digests.bytes), re.sub(r"\s", " ", origin))))
-        with whole_file(path) as stream:
-            stream.write(("\n".join(lines) + "\n").encode())
+        write_text(path, "\n".join(lines) + "\n")
 
 
 @contextmanager

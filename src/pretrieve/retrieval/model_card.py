@@ -1,9 +1,9 @@
 """The model card of an exported retriever: recipe, data, scores, how to use; from the files alone.
 
 The recipe, the encoder's pre-training and the counts are those of ``pretrieve.json``; scores are those of metrics files
-(docs/architecture.md, Metrics), each with the run it was computed from. What the published encoder says of itself that a training
-began with is in the card next to its weights: of that ``README.md`` the front matter is read (YAML,
-https://huggingface.co/docs/hub/model-cards), and the first heading.
+(docs/architecture.md, Metrics), each with the run it was computed from. Where training began with a published
+encoder, the ``README.md`` next to its weights says its name (first heading), licence and data (front matter in YAML,
+https://huggingface.co/docs/hub/model-cards).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A run: the ranked documents of every query, and its TREC file.
+"""A run: the ranked documents of every query, and its TREC file; and the candidates that queries are given to rank.
 
 The order of a ranking is defined here and nowhere else: **score from high to low, equal scores by document id in
 ascending code-point order**, as in Anserini (trec_eval takes the ids of equal scores in *descending* order). So a
@@ -268,12 +268,9 @@ def _first_repeated(words: Sequence[str]) -> str:
 
 
 def read_candidates(path: Path | str) -> dict[str, list[str]]:
-    """The candidates of each query, from a ``.parquet`` file with columns query_id and doc_id, or from a TREC run.
+    """The documents that each query is given to rank, from a ``.parquet`` file with columns query_id and doc_id, or a TREC run.
 
-    Raises
-    ------
-    DataError
-        when the file is missing or damaged, an id is empty, or a pair occurs twice.
+    Raises DataError when the file is missing or damaged, an id is empty, or a pair occurs twice.
     """
     path = Path(path)
     if path.suffix != ".parquet":

@@ -34,8 +34,8 @@ class CollectionWriter:
     """Takes documents, queries and judgements in any order; a context manager. All files of ``directory`` appear when
     the block ends well, and none of them when it does not: what was there before stays.
 
-    directory: to be written. Files of an older collection are replaced. reader, licence: who wrote it, and that of the data; for
-    ``stats.json``.
+    directory: to be written; files of an older collection are replaced. reader: who wrote it. licence: of the data. Both stand
+    in ``stats.json``.
 
     A reader says in ``variant`` what was done to the texts ('' for nothing), and in ``expected`` what must be read, before
     anything is omitted: ``documents``, ``queries``, ``judgements``, ``answers``, ``negatives``, and of one split

@@ -83,9 +83,8 @@ class HashedIds:
             self._parts, self._lines = [np.concatenate(self._parts)], [np.concatenate(self._lines)]
         return self._parts[0] if self._parts else np.empty(0, dtype=np.uint64)
 
-    def repeated(self) -> tuple[int, list[tuple[int, int]] | None]:
-        """How many ids were there before they were added; row (from 0) and line of the first of them, where it was before and
-        where it came again."""
+    def repeated(self) -> tuple[int, tuple[tuple[int, int], tuple[int, int]] | None]:
+        """How many ids had been added before. Of the first of them ``(row, line)``, both times; rows count from 0."""
         if not self._length:
             return 0, None
         hashes = self._all()
@@ -98,7 +97,7 @@ class HashedIds:
         row = int(order[1:][same].min())
         first = int(np.flatnonzero(hashes == hashes[row])[0])
         lines = self._lines[0]
-        return count, [(first, int(lines[first])), (row, int(lines[row]))]
+        return count, ((first, int(lines[first])), (row, int(lines[row])))
 
 
 #: Of references to ids that did not come yet, this many are remembered.
@@ -162,12 +161,12 @@ class CollectionIds:
     def _check_unique(self, id_of: Callable[[int], str]) -> None:
         count, first = self._ids.repeated()
         if first is not None:
-            before, again = (self._place(*place) for place in first)
+            before, again = first
             more = f"; {count - 1} more ids stand twice" if count > 1 else ""
-            name = id_of(first[1][0])
+            name = id_of(again[0])
             raise DataError(
-                f"{again}: {self.kind} id {f'{name!r} ' if name else ''}was used before, by {before}; "
-                f"expected every id once{more}."
+                f"{self._place(*again)}: {self.kind} id {f'{name!r} ' if name else ''}was used before, by "
+                f"{self._place(*before)}; expected every id once{more}."
             )
 
     def _place(self, row: int, line: int) -> str:

@@ -1,4 +1,7 @@
-"""A task directory as arrays for training and embedding: token stores, candidates, queries, who answers whom, splits."""
+"""A task directory as arrays for training and embedding: token stores, candidates, queries, who answers whom, splits.
+
+:class:`TaskData` is the part that a task of examples shares (:mod:`pretrieve.tasks.example_task`).
+"""
 
 from __future__ import annotations
 

@@ -3,6 +3,8 @@
 Paper ``pretraining_tasks`` §4.1 compares 1 % / 99 %, 5 % / 95 % and 80 % / 20 % of the questions for training and test,
 and holds 10 % of the training part out for validation. Here all sizes are nested: the training questions of a small
 size are among those of every larger one, so that a curve over sizes differs in what is added and in nothing else.
+
+:class:`Target` is where a task goes and what it is made with: the tokenizer, its sizes and the seed of all draws.
 """
 
 from __future__ import annotations

@@ -19,8 +19,8 @@ its row in the token store. A query is judged, or it has answers: test questions
 have no relevant passage that anyone named, and are scored by hits@k alone. What trains or validates is judged. Row
 order is the order of :class:`TaskContents`, so the same input gives the same bytes.
 
-:class:`TaskContents` is a task in memory. :class:`TaskRows` has its texts as functions that give them once more each time:
-those of a collection (:mod:`pretrieve.tasks.collection_task`) stream through.
+:class:`TaskContents` is a task in memory. :class:`TaskRows` has functions that give its texts anew at each call, so that those of
+a collection (:mod:`pretrieve.tasks.collection_task`) stream through.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ class TaskContents:
         return len(self.passages) - 1
 
     def add_question(self, query_id: str, text: str) -> str:
-        """The query that a question is: its own, or that of an earlier question in the same words."""
+        """Add a question, unless one in the same words is there; returns the id of its query."""
         if text not in self._query_of:
             self._query_of[text] = query_id
             self.queries.append(Query(query_id, text))

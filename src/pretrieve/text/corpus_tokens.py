@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tokenizers import Tokenizer
 
-from pretrieve.base.files import whole_file
+from pretrieve.base.files import write_text
 from pretrieve.corpora.tables import read_rows, read_table
 from pretrieve.text.token_store import PassageText, TokenStore, write_token_store
 from pretrieve.text.vocabulary import given_tokenizer, load_tokenizer, train_wordpiece
@@ -25,8 +25,7 @@ def build_vocabulary(corpus: Path, size: int, given: Path | None, out: Path) -> 
             yield from (title for (title,) in read_rows(corpus / "articles.parquet", ["title"]))
 
         tokenizer = train_wordpiece(texts(), size)
-    with whole_file(out) as stream:
-        stream.write(tokenizer.to_str(pretty=True).encode())
+    write_text(out, tokenizer.to_str(pretty=True))
     return tokenizer
 
 

@@ -138,12 +138,11 @@ def from_vocab_file(path: Path) -> Tokenizer:
     missing = [token for token in SPECIAL_TOKENS if token not in vocabulary]
     if missing:
         raise DataError(f"{path}: the special tokens {missing} are missing; expected a BERT vocab.txt.")
-    seed = tuple(entries[: len(SEED_ENTRIES)]) == SEED_ENTRIES
-    if not seed:
-        return _bert_tokenizer(vocabulary, normalizers.BertNormalizer(lowercase=True))
-    vocabulary.setdefault("<mask>", len(vocabulary))
-    kept = normalizers.BertNormalizer(clean_text=False, strip_accents=False, lowercase=True)
-    return _bert_tokenizer(vocabulary, kept)
+    normaliser = normalizers.BertNormalizer(lowercase=True)
+    if tuple(entries[: len(SEED_ENTRIES)]) == SEED_ENTRIES:
+        vocabulary.setdefault("<mask>", len(vocabulary))
+        normaliser = normalizers.BertNormalizer(clean_text=False, strip_accents=False, lowercase=True)
+    return _bert_tokenizer(vocabulary, normaliser)
 
 
 def load_tokenizer(path: Path) -> Tokenizer:

@@ -18,6 +18,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
 from pretrieve.base.disk import room_for
+from pretrieve.base.files import remove_if_empty
 
 
 @dataclass
@@ -32,12 +33,6 @@ class State:
 def code_word() -> str:
     """What the workflow names the code of this job with (the parameter ``code`` of its rule); '' outside of it."""
     return os.environ.get("PRETRIEVE_CODE", "")
-
-
-def remove_if_empty(directory: Path) -> None:
-    """Remove a folder, if there is one and nothing in it."""
-    if directory.is_dir() and not any(directory.iterdir()):
-        directory.rmdir()
 
 
 class Checkpoints:

@@ -27,7 +27,7 @@ import torch
 from torch import nn
 
 from pretrieve.base.errors import PretrieveError
-from pretrieve.base.files import whole_file
+from pretrieve.base.files import write_text
 from pretrieve.base.progress import Progress
 from pretrieve.training.checkpoint import Checkpoints, Snapshots, State, pack_state, pack_weights, unpack_state
 from pretrieve.training.device import Device
@@ -37,6 +37,11 @@ from pretrieve.training.objective import MicroBatch, Objective
 from pretrieve.training.optimiser import OptimiserConfig
 from pretrieve.training.processes import Processes
 from pretrieve.training.step import accumulate
+
+#: How far a first loss may be from the expected one, as a share of it.
+FIRST_LOSS_TOLERANCE = 0.15
+#: Of a learning curve without a row.
+COLUMNS = ["step", "tokens", "tokens_per_s", "loss", "learning_rate", "gradient_norm"]
 
 
 class Prefetch:
@@ -82,7 +87,7 @@ class RunSettings:
     token_budget:
         tokens of a micro-batch of pre-training; None: the device's default.
     compiled:
-        pre-train with compiled layers (:mod:`pretrieve.models.transformer`), which changes no result but for rounding.
+        pre-train with compiled layers (:mod:`pretrieve.models.compiled`), which changes no result but for rounding.
     """
 
     device: Device
@@ -92,10 +97,6 @@ class RunSettings:
     stop: Callable[[], bool] | None = None
     token_budget: int | None = None
     compiled: bool = False
-
-
-#: How far a first loss may be from the expected one, as a share of it.
-FIRST_LOSS_TOLERANCE = 0.15
 
 
 class TrainingError(PretrieveError):
@@ -266,9 +267,6 @@ def _refuse_nan(what: str, value: float, place: str, batches: list[MicroBatch]) 
     )
 
 
-COLUMNS = ["step", "tokens", "tokens_per_s", "loss", "learning_rate", "gradient_norm"]
-
-
 def write_curve(path: Path, curve: list[dict[str, float]]) -> None:
     """Write a learning curve, one row for every 1 % of the steps: step (from 0), real tokens so far, tokens a second since
     the row before, the loss, each of its terms, learning rate, gradient norm before clipping."""
@@ -279,5 +277,4 @@ def write_curve(path: Path, curve: list[dict[str, float]]) -> None:
     # Counts are written in full; six digits are enough for everything else.
     shown = lambda value: str(value) if isinstance(value, int) else f"{value:.6g}"
     writer.writerows({name: shown(value) for name, value in row.items()} for row in curve)
-    with whole_file(path) as stream:
-        stream.write(text.getvalue().encode())
+    write_text(path, text.getvalue())

@@ -17,7 +17,7 @@ def alternation(names: Iterable[str]) -> str:
 
 
 def _literal(name: str) -> str:
-    """Python takes a fifth longer for patterns with escaped hyphens, which mean nothing outside of ``[…]``."""
+    """Hyphens mean nothing outside of ``[…]`` and stay as they are: escaped ones take Python a fifth longer."""
     return re.escape(name).replace(r"\-", "-")
 
 

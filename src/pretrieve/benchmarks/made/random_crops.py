@@ -30,8 +30,8 @@ PIECE, LEAST, MOST = 256, 0.05, 0.5
 def read_random_crops(files: Mapping[str, Path], writer: CollectionWriter, pairs: int = 2000, seed: int = 1) -> None:
     """Write the collection.
 
-    files: ``corpus``: ``corpus.jsonl``; pairs: at most this many pairs are drawn, one from a document; a tenth of them is dev, a
-    tenth test; seed: decides documents, crops and splits.
+    files: ``corpus``, a ``corpus.jsonl``. pairs: at most this many are drawn, one from a document; a tenth of them is dev, a
+    tenth test. seed: decides documents, crops and splits.
 
     Raises what :func:`~pretrieve.benchmarks.made.corpus_pairs.draw` raises; a document needs 4 words.
     """

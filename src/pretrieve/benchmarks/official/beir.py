@@ -74,10 +74,10 @@ def read_beir(
 ) -> None:
     """Read a set in BEIR's layout.
 
-    files: ``corpus``, ``queries``, and the judgements ``train``, ``dev``, ``test``: at least one of the three; name: a BEIR set,
-    such as ``scifact`` or ``cqadupstack/android``: its counts must come out, '': any data; below_zero: ``error``, or
-    ``leave-out`` where a relevance below zero means "not judged"; test_share: share of the train queries that test instead, drawn
-    by their ids; for data without test and dev queries.
+    files: ``corpus``, ``queries``, and at least one of the judgements ``train``, ``dev``, ``test``. name: a BEIR set, such as
+    ``scifact`` or ``cqadupstack/android``, whose counts must come out; '' for any data. below_zero: ``error``, or ``leave-out``
+    where a relevance below zero means "not judged". test_share: share of the train queries that test instead, drawn by their
+    ids; for data without test and dev queries.
 
     Raises ConfigError when there are no judgements, or a share beside test or dev queries, and DataError when a file is damaged
     or not in the layout.

@@ -109,8 +109,7 @@ def read_named(
 ) -> Iterator[tuple[int, list[str]]]:
     """Line number and the columns ``names`` of every record; the file's first line, ``header``, names its columns.
 
-    skip_broken: records with fewer fields than the header are
-    omitted and counted; else they end the reading.
+    skip_broken: records with fewer fields than the header are omitted and counted; else they end the reading.
 
     Raises DataError when a column is missing or appears twice; and what :func:`pretrieve.raw.raw_text.read_columns` raises.
     """

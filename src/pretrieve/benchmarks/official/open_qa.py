@@ -47,8 +47,8 @@ class OpenQuestion(NamedTuple):
 def read_questions(path: Path | str, warnings: Warnings | None = None) -> Iterator[tuple[int, OpenQuestion]]:
     """Line number and question of each record of a file in one of the layouts above, streaming.
 
-    ``warnings`` counts answers and lines that are blank, and questions of Natural
-    Questions without a short answer, all of which are omitted.
+    ``warnings`` counts answers and lines that are blank, and questions of Natural Questions without a short answer, all of which
+    are omitted.
 
     Raises DataError for a question that is blank or has no answer, an answer that is not text or not a list, half of a surrogate
     pair, and what :mod:`pretrieve.raw.raw_text` raises; file, line and value are named.

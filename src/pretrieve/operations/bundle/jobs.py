@@ -136,7 +136,7 @@ class Job:
 
     @property
     def seed(self) -> int:
-        """Of its result."""
+        """Of its result; 0 where its path names none."""
         found = re.search(r"seed(\d+)", self.call.makes[0])
         return int(found[1]) if found else 0
 

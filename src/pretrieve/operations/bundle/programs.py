@@ -29,7 +29,6 @@ from importlib import import_module
 from pathlib import Path
 
 from pretrieve.base.program import make_parser
-from pretrieve.evaluation.metrics import read_qrels
 from pretrieve.evaluation.retrieve import TaskSearch
 from pretrieve.operations.bundle.jobs import Call
 from pretrieve.retrieval.trec_run import Run
@@ -67,7 +66,7 @@ def _retrieve(call: Call, device: Device) -> dict[str, float]:
     run = task.run(store, size, Path(call.one("runs")), candidates)
     if negatives:
         task.mine(store, retriever, size, negatives)
-    return preview(run, task.task / "qrels.parquet", task.splits.needed(size), call.options.get("metrics", ()))
+    return preview(run, task.qrels, task.splits.needed(size), call.options.get("metrics", ()))
 
 
 def after(until: float) -> Callable[[], bool]:
@@ -97,12 +96,12 @@ def alarm(until: float) -> Iterator[None]:
 _NAME = re.compile(r"(mrr|ndcg|precision|recall)(?:@(\d+))?")
 
 
-def preview(run: Run, judgements: Path, queries: Sequence[str], metrics: Sequence[str]) -> dict[str, float]:
-    """Metric → mean over ``queries``, 0 to 1, of those of the ``metrics`` that are known here.
-
-    judgements: ``qrels.parquet`` of the task. {} where a query has none, and only answers.
-    """
-    wanted, qrels = set(queries), read_qrels(judgements)
+def preview(
+    run: Run, qrels: Mapping[str, Mapping[str, int]], queries: Sequence[str], metrics: Sequence[str]
+) -> dict[str, float]:
+    """Metric → mean over ``queries``, 0 to 1, of those of the ``metrics`` that are known here; {} where a query has no
+    judgement, and only answers."""
+    wanted = set(queries)
     if not wanted <= qrels.keys():
         return {}
     hits = dict(zip(run.query_ids, run.doc_ids, strict=True))

@@ -18,7 +18,7 @@ from typing import Any
 import yaml
 
 from pretrieve.base.errors import DataError, PretrieveError
-from pretrieve.base.files import whole_file
+from pretrieve.base.files import write_text
 from pretrieve.base.paths import figure_file
 from pretrieve.base.repository import changed_files, version_of
 from pretrieve.operations.publish.headlines import HEADLINES, Headline, best_headlines, headline_picture
@@ -149,8 +149,7 @@ def _headlines(root: Path, target: Path, claims: Sequence[str] | None) -> list[H
 
 def _write_pages(pages: Mapping[Path, str]) -> None:
     for page, content in pages.items():
-        with whole_file(page) as stream:
-            stream.write(content.encode())
+        write_text(page, content)
 
 
 def publish_again(repository: Path, scale: str, figures: Sequence[str], claims: Sequence[str] | None = None) -> Path:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pretrieve.base.errors import ConfigError
-from pretrieve.base.files import whole_file, write_json
+from pretrieve.base.files import write_json, write_text
 from pretrieve.operations.rehearsal.made import NOTICE, vocabulary, vocabulary_file
 from pretrieve.operations.rehearsal.world import words
 from pretrieve.workflow.rehearsal import OWNER, WIDTH
@@ -48,8 +48,7 @@ def make_checkpoint(start: str, out: Path) -> str:
         raise ConfigError(
             f"start {start!r}: no checkpoint of this family is made in a rehearsal; there are BERT-base, MiniLM-L6 and T5."
         )
-    with whole_file(out) as stream:
-        stream.write(f"{start}: {NOTICE}\n".encode())
+    write_text(out, f"{start}: {NOTICE}\n")
     return "T5 v1.1" if t5 else "BERT"
 
 

@@ -1,7 +1,6 @@
 """Made tasks of examples in their publishers' layouts: STS benchmark, Wikipedia sections, GLUE, MIND.
 
-The layouts are those that modules of these names in :mod:`pretrieve.benchmarks.official` read. There are enough training examples
-for one in a hundred to be held out.
+:mod:`pretrieve.benchmarks.official` reads them. There are enough training examples for one in a hundred to be held out.
 """
 
 from __future__ import annotations

@@ -1,7 +1,5 @@
-"""Made retrieval benchmarks in their publishers' layouts: MS MARCO, TREC Deep Learning, BEIR, DPR; and of questions: SQuAD,
-Natural Questions, MRQA with MultiReQA's boundaries, FanOutQA.
-
-The layouts are those that modules of these names in :mod:`pretrieve.benchmarks.official` read.
+"""Made files in their publishers' layouts: of retrieval benchmarks (MS MARCO, TREC Deep Learning, BEIR, DPR) and of questions
+(SQuAD, Natural Questions, MRQA with MultiReQA's boundaries, FanOutQA). :mod:`pretrieve.benchmarks.official` reads them.
 """
 
 from __future__ import annotations

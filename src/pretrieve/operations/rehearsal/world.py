@@ -2,7 +2,7 @@
 
 Every made file is a view of it, so that files which belong together fit: a question of MS MARCO's made queries is answered by
 the passage that its made judgements name, and FanOutQA's made pages are pages of the made dump. Everything follows from the
-number of a building. The words mean nothing, and so do scores on them.
+number of a building. The words mean nothing, and so do scores on them. :func:`to_lines` and :func:`to_json_lines` write a view.
 """
 
 from __future__ import annotations

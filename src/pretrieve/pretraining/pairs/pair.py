@@ -1,4 +1,4 @@
-"""What every pair sampler gives, index triples over the token store and no text; and several samplers as one.
+"""Pairs as every sampler gives them, indices into the token store without text; and a mixture of samplers.
 
 A pre-training pair is a query sentence and a document passage, of which one sentence may be omitted. Three integers and
 a flag say it, so that a million pairs cost milliseconds and nothing is ever written to disk.

@@ -1,6 +1,6 @@
 """Points of a figure: what there is for one, or why there is nothing, and its line of the figure's CSV.
 
-Whether a point is better than guessing is said by the levels of the metrics files, as in tables.
+The levels in the metrics files say whether a point is better than guessing, as in tables; for a step of training a formula does.
 """
 
 from __future__ import annotations

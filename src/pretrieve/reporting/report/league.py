@@ -103,8 +103,9 @@ class Kept(Measurements):
         self.forget()
 
     def forget(self) -> None:
-        self.per_query, self.spread = cache(super().per_query), cache(super().spread)
-        self.at_chance = cache(super().at_chance)
+        per_query = cache(super().per_query)
+        self.per_query = lambda value, drawn=False: per_query(value, drawn)  # one key, however ``drawn`` is given
+        self.spread, self.at_chance = cache(super().spread), cache(super().at_chance)
 
 
 def entries_of(tables: Mapping[str, Sequence[Line]], measurements: Measurements) -> list[Entry]:

@@ -1,4 +1,5 @@
-"""The sentences below a table: what its signs mean, what was measured on what data from which start, and why cells are empty."""
+"""The sentences below a table: what its signs, intervals and shades mean, what was measured on what data from which start, what
+encoders may have read of the test texts (:func:`overlaps_of`), and why cells are empty."""
 
 from __future__ import annotations
 

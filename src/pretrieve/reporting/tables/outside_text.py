@@ -4,7 +4,7 @@
   a cell gets an apostrophe in front, the usual sign for text (https://owasp.org/www-community/attacks/CSV_Injection); a plain
   number such as -0.3 stays. :func:`from_cell` takes exactly that apostrophe away again.
 * Markdown passes HTML on, and makes a link of ``[text](address)``, whatever the address does. The characters that begin either
-  are written as entities, which Markdown shows and does not read.
+  are written as entities, which Markdown shows and does not read. So are the bars of a table's cells (:func:`to_markdown_table`).
 """
 
 from __future__ import annotations

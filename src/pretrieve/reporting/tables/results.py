@@ -1,4 +1,5 @@
-"""Read what a run left under ``results/{scale}``: metrics, statistics and costs, each file once."""
+"""Read what a run left under ``results/{scale}``: metrics, statistics and costs, each file once (:class:`ResultFiles`); and what
+a retriever was trained on: its examples, and the queries for which no list has a negative."""
 
 from __future__ import annotations
 

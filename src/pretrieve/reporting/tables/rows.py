@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from pretrieve.base.errors import DataError
-from pretrieve.base.files import whole_file
+from pretrieve.base.files import write_text
 from pretrieve.reporting.tables.outside_text import from_cell, to_cell
 from pretrieve.workflow.commands import make_it
 
@@ -39,8 +39,7 @@ def write_rows(
         cells = [to_cell(field) for field in (*row, *(texts[i] for texts in parts.values()))]
         # The writer quotes its own line end alone, and the reader takes a bare "\r" for one too.
         (careful if any("\r" in cell for cell in cells) else writer).writerow(cells)
-    with whole_file(path) as stream:
-        stream.write(text.getvalue().encode())
+    write_text(path, text.getvalue())
 
 
 def read_rows(path: Path | str, kind: type[Row], what: str = "file") -> list[Row]:
