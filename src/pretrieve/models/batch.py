@@ -19,12 +19,18 @@ from functools import cached_property
 
 import numpy as np
 import torch
+from torch.nn import functional
 
 from pretrieve.models.tiles import Tiles
 from pretrieve.text.packing import Packed
 
 #: Padding that a group may have, as a share of its longest sequence, by device.
 WASTE = {"cpu": 0.0, "cuda": 0.15}
+
+
+def bounds_of(counts: torch.Tensor) -> torch.Tensor:
+    """(n + 1,) int32: 0 and the sums of the first 1 … n of ``counts`` (n,)."""
+    return functional.pad(counts.cumsum(0), (1, 0)).to(torch.int32)
 
 
 @dataclass(frozen=True)
@@ -68,6 +74,11 @@ class Batch:
     def __len__(self) -> int:
         return len(self.starts)
 
+    @cached_property
+    def bounds(self) -> torch.Tensor:
+        """(n + 1,) int32: row at which each sequence begins, and T, as attention on sequences of any length wants it."""
+        return bounds_of(self.lengths)
+
     @property
     def longest(self) -> int:
         """Tokens of the longest sequence."""
@@ -95,12 +106,23 @@ class Asking:
     """Rows (m,) of a packed batch, sorted, each once.
 
     place (m,): where row i stands among the n·widest of its group; parts: for each group of the batch ``(first row, last
-    + 1, widest, even)``: at most ``widest`` rows of a sequence, exactly so many if ``even``.
+    + 1, widest, even)``: at most ``widest`` rows of a sequence, exactly so many if ``even``; counts (n,): rows of each sequence.
     """
 
     rows: torch.Tensor
     place: torch.Tensor
     parts: list[tuple[int, int, int, bool]]
+    counts: torch.Tensor
+
+    @cached_property
+    def bounds(self) -> torch.Tensor:
+        """(n + 1,) int32: which of the rows is the first of each sequence, and m."""
+        return bounds_of(self.counts)
+
+    @property
+    def widest(self) -> int:
+        """Rows of the sequence that has most."""
+        return max((widest for _, _, widest, _ in self.parts), default=0)
 
     @classmethod
     def of(cls, rows: np.ndarray, packed: Packed, batch: Batch) -> Asking:
@@ -115,10 +137,14 @@ class Asking:
             offset[first:last] = np.arange(last - first) * widest
         place = np.arange(len(rows)) + np.repeat(offset - before, counts)
         device = batch.tokens.device
-        return cls(torch.from_numpy(rows).to(device), torch.from_numpy(place).to(device), parts)
+        return cls(
+            *(torch.from_numpy(array).to(device) for array in (rows, place)), parts, torch.from_numpy(counts).to(device)
+        )
 
     @classmethod
     def first(cls, batch: Batch) -> Asking:
         """The first row of each sequence."""
         parts = [(first, last, 1, True) for first, last, *_ in batch.groups]
-        return cls(batch.starts, batch.starts, parts)  # no place is looked up where all parts are even
+        return cls(
+            batch.starts, batch.starts, parts, torch.ones_like(batch.lengths)
+        )  # no place is looked up where all parts are even

@@ -93,6 +93,18 @@ class Asked:
         return counts
 
 
+def needed_runs(asked: Asked, plan: Plan, jobs: Sequence[Job]) -> list[str]:
+    """The runs of these jobs that more than their scores is made from, by tables of case studies; and those whose scores need
+    the texts of answers, which are not packed."""
+    tables = asked.tables or (() if asked.files else tuple(plan.config["tables"]))
+    read = {file for table in tables for file in plan.table_inputs(*table.split("/"))}
+    found = []
+    for job in jobs:
+        answers = Path(job.call.one("task")) / "answers.parquet"
+        found += [run for run in job.call.options.get("runs", ()) if run in read or answers.is_file()]
+    return sorted(found)
+
+
 def _parts(file: str, plan: Plan) -> list[str]:
     """The metrics files that a bundle's searches make for a requested one: itself, or those of a mean's data sets; the mean
     is computed here."""

@@ -40,6 +40,7 @@ from pretrieve.operations.bundle.contents import (
     data_files,
     data_places,
     hashes,
+    needed_runs,
     remaining,
 )
 from pretrieve.operations.bundle.jobs import Job, dependents, in_order
@@ -82,11 +83,13 @@ def pack(asked: Asked, out: Path, cores: int = 1, limit_mib: float = LIMIT_MIB) 
         raise ConfigError(f"scale {asked.scale}: everything that these tables need is done; nothing to bundle.")
     build(asked, plan, data_places(jobs), cores)
     jobs = in_order(jobs, cells)
-    return write_bundle(asked, jobs, cells, out, int(limit_mib * (1 << 20)))
+    return write_bundle(asked, jobs, cells, out, int(limit_mib * (1 << 20)), needed_runs(asked, plan, jobs))
 
 
-def write_bundle(asked: Asked, jobs: Sequence[Job], cells: Mapping[str, int], out: Path, limit: int) -> Bundle:
-    """Write jobs and their data, which exist; leaves out what exceeds ``limit`` bytes.
+def write_bundle(
+    asked: Asked, jobs: Sequence[Job], cells: Mapping[str, int], out: Path, limit: int, runs: Sequence[str] = ()
+) -> Bundle:
+    """Write jobs and their data, which exist; leaves out what exceeds ``limit`` bytes. runs: those that have to come back.
 
     Raises ConfigError when nothing fits.
     """
@@ -96,7 +99,7 @@ def write_bundle(asked: Asked, jobs: Sequence[Job], cells: Mapping[str, int], ou
     while True:
         kept, left_out = fit(jobs, cells, sizes, limit / ratio - code)
         files = {place: data_files(place) for place in data_places(kept)}
-        size = write_archive(out, members(asked, kept, files, left_out, sizes.thin(kept)))
+        size = write_archive(out, members(asked, kept, files, left_out, sizes.thin(kept), runs))
         if size <= limit:
             return Bundle(kept, left_out, size)
         out.unlink()
@@ -144,8 +147,9 @@ def members(
     files: Mapping[str, Mapping[str, Path]],
     left_out: Sequence[Mapping[str, Any]],
     thin: Mapping[str, bytes],
+    runs: Sequence[str] = (),
 ) -> dict[str, Content]:
-    """Name → content of everything in a bundle. thin: of files that are packed in part."""
+    """Name → content of everything in a bundle. thin: of files that are packed in part; runs: those that have to come back."""
     data = {name: file for of_place in files.values() for name, file in of_place.items()}
     groups: dict[str, list[str]] = {}
     for job in jobs:
@@ -163,6 +167,7 @@ def members(
         "commit": f"{version.commit or 'none'}{' with changes' if version.dirty else ''}",
         "data": {place: {name: checksums[name] for name in of_place} for place, of_place in files.items()},
         "groups": groups,
+        "runs": list(runs),
         "left_out": list(left_out),
     }
     packed = {

@@ -36,14 +36,21 @@ from pretrieve.training.device import Device
 from pretrieve.training.loop import Stopped
 
 
-def run_call(call: Call, device: Device, until: float, checkpoint_seconds: float = 60.0) -> dict[str, float]:
+def run_call(
+    call: Call, device: Device, until: float, checkpoint_seconds: float = 60.0, scored: bool = False
+) -> dict[str, float]:
     """Run one call on ``device`` until it is done, or until a moment of ``time.monotonic``; returns what a search scores.
+
+    scored: also write the scores of a search, which needs ranx; else they are made where the run is brought to.
 
     Raises Stopped when the time is over; a training run is saved then, anything else begins again.
     """
     if call.program == "retrieve":
         with alarm(until):
-            return _retrieve(call, device)
+            found = _retrieve(call, device)
+            if scored:
+                score(call)
+            return found
     command, words = import_module(f"pretrieve.commands.{call.program}"), call.words()
     words += ["--precision", "bf16" if device.bf16 else "fp32"]
     if call.program in ("pretrain", "finetune"):
@@ -67,6 +74,21 @@ def _retrieve(call: Call, device: Device) -> dict[str, float]:
     if negatives:
         task.mine(store, retriever, size, negatives)
     return preview(run, task.qrels, task.splits.needed(size), call.options.get("metrics", ()))
+
+
+def score(call: Call) -> None:
+    """Score the run of a search, as the workflow's program does."""
+    from pretrieve.evaluation.task_scores import score_runs
+
+    score_runs(
+        Path(call.one("task")),
+        [Path(call.one("runs"))],
+        [call.one("sizes")],
+        [Path(call.one("outputs"))],
+        list(call.options["metrics"]),
+        list(call.options.get("conventions", ())),
+        [Path(file) for file in call.options.get("candidates", ())],
+    )
 
 
 def after(until: float) -> Callable[[], bool]:

@@ -4,7 +4,7 @@
 
     out/slice-001/
         manifest.json             the jobs that ended in it, with times; the machine; of which bundle; checksums of all
-        results-01.tar.xz, …      runs, predictions, curves, negatives, configurations, costs, logs
+        results-01.tar.xz, …      runs or their scores, predictions, curves, negatives, configurations, costs, logs
         weights-00001.safetensors, …, weights.index.json
 
 ``parts`` of the manifest has the sha256 of every file next to it, ``members`` of what is in each archive, ``checksum`` the
@@ -18,7 +18,7 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,8 +31,9 @@ MANIFEST = "manifest.json"
 _WEIGHTS = ".safetensors"
 
 
-def files_of(job: Job, root: Path) -> list[str]:
-    """The files of a finished job that go home, as paths below ``root``; of vectors only what they cost."""
+def files_of(job: Job, root: Path, stay: Collection[str] = ()) -> list[str]:
+    """The files of a finished job that go home, as paths below ``root``; of vectors, and of runs that ``stay``, only what they
+    cost and what is beside them."""
     found: list[Path] = []
     for place in map(Path, job.call.makes):
         if (root / place).is_dir():
@@ -40,7 +41,8 @@ def files_of(job: Job, root: Path) -> list[str]:
             inside = [root / place / "cost.json"] if vectors else sorted((root / place).rglob("*"))
             found += [file for file in inside if file.is_file()]
         else:
-            found += [root / file for file in (place, *beside(place)) if (root / file).is_file()]
+            whole = [] if str(place) in stay else [place]
+            found += [root / file for file in (*whole, *beside(place)) if (root / file).is_file()]
     return list(dict.fromkeys(str(file.relative_to(root)) for file in found))
 
 
@@ -95,10 +97,12 @@ def write_slice(
     out: Path,
     about: Mapping[str, Any],
     weights: str = "bf16",
+    stay: Collection[str] = (),
 ) -> Path | None:
     """Write the next slice with these finished jobs; None where there are none.
 
     records: job → what the runner knows of it. about: of the bundle and the machine. weights: ``bf16``, ``fp32`` or ``none``.
+    stay: runs that are not sent, as their scores are.
     """
     if not jobs:
         return None
@@ -107,7 +111,7 @@ def write_slice(
     shutil.rmtree(unfinished, ignore_errors=True)
     unfinished.mkdir(parents=True)
     members = {}
-    files = [file for job in jobs for file in files_of(job, root)]
+    files = [file for job in jobs for file in files_of(job, root, stay)]
     models = [file for file in files if file.endswith(_WEIGHTS)]
     if weights != "none" and models:
         pack_weights(models, root, unfinished, weights)

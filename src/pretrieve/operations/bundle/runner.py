@@ -11,14 +11,18 @@ when, how long, where), and ``out/``, which is what goes home (:mod:`pretrieve.o
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import json
+import multiprocessing
 import os
 import platform
 import sys
 import time
 import traceback
+from collections.abc import Callable, Collection, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, wait
 from contextlib import redirect_stderr, redirect_stdout
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -51,6 +55,13 @@ def main() -> None:
     parser.add_argument(
         "--weights", choices=("bf16", "fp32", "none"), default="bf16", help="format of the returned weights"
     )
+    parser.add_argument(
+        "--runs",
+        choices=("all", "needed"),
+        default="all",
+        help="runs that come back; needed: those that more than their scores is made from. The others are scored here, with ranx",
+    )
+    parser.add_argument("--processes", type=int, default=1, help="jobs at a time, all on one device")
     parser.add_argument("--out", type=Path, help="folder for returned results; default: DIR/out")
     parser.add_argument("--checkpoint-seconds", type=float, default=60.0)
     arguments = parser.parse_args()
@@ -88,31 +99,19 @@ def run_slice(until: float, out: Path, arguments: argparse.Namespace) -> list[st
     device = choose_device(arguments.precision, threads)
     if arguments.device == "cuda" and device.device.type != "cuda":
         raise ConfigError("--device cuda: torch finds no CUDA device here; take --device cpu, or a machine with one.")
-    machine = describe(device)
+    stay = _runs_that_stay(jobs, manifest.get("runs", ())) if arguments.runs == "needed" else set()
+    if stay and importlib.util.find_spec("ranx") is None:
+        raise ConfigError("--runs needed: the other runs are scored here, and ranx is not installed; take --runs all.")
+    machine = describe(device) | {"processes": str(arguments.processes)}
     print(
         f"{len(jobs)} jobs, {len(_done())} done; {machine['device']}, {machine['precision']}, torch {machine['torch']}"
     )
-    stopped, failed, blocked = False, [], set()
-    for number, job in enumerate(jobs, 1):
-        if job.id in _done() or job.id in blocked:
-            continue
-        if time.monotonic() >= until:
-            stopped = True
-            break
-        print(f"[{number}/{len(jobs)}] {job.name}", flush=True)
-        end = _run(job, device, until, arguments.checkpoint_seconds, machine)
-        if end == "stopped":
-            stopped = True
-            break
-        if end == "failed":
-            failed.append(job.name)
-            lost = dependents(job.call.makes, jobs)
-            blocked |= {one.id for one in lost}
-            print(f"  failed; {len(lost)} jobs need it and are skipped; see logs/{job.id}.log", flush=True)
+    how = How(arguments.precision, threads, until, arguments.checkpoint_seconds, machine)
+    stopped, failed = _run_all(jobs, how, arguments.processes, stay)
     records, sent = _done(), packed_jobs(out)
     finished = [job for job in jobs if job.id in records and job.id not in sent]
     about = {"bundle": manifest, "machine": machine}
-    folder = write_slice(finished, records, Path(), out, about, arguments.weights)
+    folder = write_slice(finished, records, Path(), out, about, arguments.weights, stay)
     left = [job for job in jobs if job.id not in records]
     print(
         f"{len(records)} of {len(jobs)} jobs are done"
@@ -124,11 +123,82 @@ def run_slice(until: float, out: Path, arguments: argparse.Namespace) -> list[st
     return failed
 
 
-def _run(job: Job, device: Any, until: float, checkpoint_seconds: float, machine: dict[str, str]) -> str:
-    """Run one job; 'done', 'stopped' or 'failed'. Its time counts over all slices."""
+def _runs_that_stay(jobs: Sequence[Job], needed: Collection[str]) -> set[str]:
+    """The runs of these jobs that only their scores are made from."""
+    return {place for job in jobs for place in job.call.options.get("runs", ())} - {*needed}
+
+
+@dataclass(frozen=True)
+class How:
+    """How jobs are run: precision and threads of :func:`~pretrieve.training.device.choose_device`; until a moment of
+    ``time.monotonic``, which all processes of a system share; what is said of the machine."""
+
+    precision: str
+    threads: int
+    until: float
+    checkpoint_seconds: float
+    machine: Mapping[str, str]
+
+
+class _Here(Executor):
+    """One job at a time, in this process."""
+
+    def submit(self, function: Callable, /, *arguments: Any) -> Future:
+        future: Future = Future()
+        future.set_result(function(*arguments))
+        return future
+
+
+def _run_all(jobs: Sequence[Job], how: How, processes: int, stay: Collection[str]) -> tuple[bool, list[str]]:
+    """Run what is not done, in order, each when what it needs is there, ``processes`` at a time; whether the time ended it, and
+    the names of the jobs that failed.
+
+    Small models leave most of a GPU idle, whose work waits for the Python that starts it. Processes share it."""
+    makers, number = (
+        {place: job.id for job in jobs for place in job.call.makes},
+        {job.id: n for n, job in enumerate(jobs, 1)},
+    )
+    done = set(_done())
+    waiting = [job for job in jobs if job.id not in done]
+    running: dict[Future, Job] = {}
+    stopped, failed = False, []
+    pool = ProcessPoolExecutor(processes, multiprocessing.get_context("spawn")) if processes > 1 else _Here()
+    with pool:
+        while True:
+            ready = (job for job in waiting if all(makers.get(place) in {None, *done} for place in job.call.needs))
+            while len(running) < processes and not stopped and (job := next(ready, None)):
+                if time.monotonic() >= how.until:
+                    stopped = True
+                    break
+                print(f"[{number[job.id]}/{len(jobs)}] {job.name}", flush=True)
+                scored = not stay.isdisjoint(job.call.makes)
+                running[pool.submit(_run, job, how, scored)] = job
+                waiting = [one for one in waiting if one is not job]
+            if not running:
+                return stopped, failed
+            for future in wait(running, return_when=FIRST_COMPLETED).done:
+                job, end = running.pop(future), future.result()
+                if end == "done":
+                    done.add(job.id)
+                elif end == "stopped":
+                    stopped = True
+                else:
+                    failed.append(job.name)
+                    lost = dependents(job.call.makes, jobs)
+                    waiting = [one for one in waiting if one not in lost]
+                    print(
+                        f"  {job.name} failed; {len(lost)} jobs need it and are skipped; see logs/{job.id}.log",
+                        flush=True,
+                    )
+
+
+def _run(job: Job, how: How, scored: bool) -> str:
+    """Run one job; 'done', 'stopped' or 'failed'. Its time counts over all slices. scored: a search scores its run, too."""
     from pretrieve.operations.bundle.programs import run_call
+    from pretrieve.training.device import choose_device
     from pretrieve.training.loop import Stopped
 
+    device = choose_device(how.precision, how.threads)
     partial = Path(f"done/{job.id}.partial.json")
     before = (
         json.loads(partial.read_text(encoding="utf-8"))
@@ -146,13 +216,13 @@ def _run(job: Job, device: Any, until: float, checkpoint_seconds: float, machine
             "seconds": seconds,
             "started": before["started"],
             "ended": _now(),
-            **machine,
+            **how.machine,
         }
 
     with open(log, "a", encoding="utf-8", buffering=1) as stream:
         try:
             with redirect_stdout(Tee(sys.stdout, stream)), redirect_stderr(Tee(sys.stderr, stream)):
-                scores = run_call(job.call, device, until, checkpoint_seconds)
+                scores = run_call(job.call, device, how.until, how.checkpoint_seconds, scored)
         except Stopped:
             write_json(partial, record())
             return "stopped"

@@ -5,8 +5,8 @@ arguments, whose key is the job's id; the source files behind it are those of th
 and all training-set sizes of its job are there, since Snakemake takes only whole jobs as done. Everything else is named, with
 the reason, and not placed.
 
-Files are put in their places in the order of the jobs, so that none is older than what it was made from. Runs are
-then scored by the project's evaluation. Last, ``snakemake --touch`` notes for each job the arguments and inputs that
+Files are put in their places in the order of the jobs, so that none is older than what it was made from. Runs that came without
+scores are then scored by the project's evaluation. Last, ``snakemake --touch`` notes for each job the arguments and inputs that
 it has now (https://snakemake.readthedocs.io/en/stable/executing/cli.html), so that a later change of either is seen.
 """
 
@@ -23,10 +23,10 @@ from typing import Any
 from pretrieve.base.errors import DataError
 from pretrieve.base.files import sha256_of, unfinished, whole_file, write_json
 from pretrieve.base.inside import inside
-from pretrieve.evaluation.task_scores import score_runs
 from pretrieve.operations.bundle.arrived import arrived, asked_by, unpack
 from pretrieve.operations.bundle.contents import code_of, data_files, remaining, touch
-from pretrieve.operations.bundle.jobs import Call, Job, dependents
+from pretrieve.operations.bundle.jobs import Job, dependents
+from pretrieve.operations.bundle.programs import score
 from pretrieve.operations.bundle.results import is_of, slices_in
 
 
@@ -69,15 +69,13 @@ def unbundle(folder: Path, any_code: bool = False, given: Sequence[str] = ()) ->
         place.mkdir(parents=True)
         for path, (manifest, jobs) in zip(slices, came, strict=True):
             unpack(path, manifest, jobs, place)
-        for job in taken.jobs:
-            _check_whole(job, place, folder)
+        unscored = [job for job in taken.jobs if not _check_whole(job, place, folder)]
         for job in taken.jobs:
             taken.files += _install(job, place)
     finally:
         shutil.rmtree(place, ignore_errors=True)
-    for job in taken.jobs:
-        if job.call.program == "retrieve":
-            score(job.call)
+    for job in unscored:
+        score(job.call)
     for path, (manifest, _) in zip(slices, came, strict=True):
         kept = inside(plan.root, f"bundles/{about['bundle']}-{path.name}.json", f"{folder}: slice")
         write_json(kept, manifest)
@@ -156,25 +154,17 @@ def outputs_of(job: Job) -> list[str]:
     return [place for place in job.call.makes if place not in job.call.options.get("stores", ())]
 
 
-def score(call: Call) -> None:
-    """Score the run of a search, as the workflow's program does."""
-    score_runs(
-        Path(call.one("task")),
-        [Path(call.one("runs"))],
-        [call.one("sizes")],
-        [Path(call.one("outputs"))],
-        list(call.options["metrics"]),
-        list(call.options.get("conventions", ())),
-        [Path(file) for file in call.options.get("candidates", ())],
+def _check_whole(job: Job, unpacked: Path, folder: Path) -> bool:
+    """Raise DataError unless what Snakemake knows of a job has come: of a search, its run or the run's scores. False where scores
+    are still to be made."""
+    scores, runs = (
+        job.call.options.get(name, ()) if job.call.program == "retrieve" else () for name in ("outputs", "runs")
     )
-
-
-def _check_whole(job: Job, unpacked: Path, folder: Path) -> None:
-    """Raise :class:`DataError` unless what Snakemake knows of a job has come; scores are made here."""
-    made_here = job.call.options["outputs"] if job.call.program == "retrieve" else ()
+    scored = all((unpacked / file).is_file() for file in scores)
     for file in outputs_of(job):
-        if file not in made_here and not (unpacked / file).is_file():
+        if file not in (runs if scored else scores) and not (unpacked / file).is_file():
             raise DataError(f"{folder}: {file} is missing, and {job.name} is among its jobs; copy all slices again.")
+    return scored
 
 
 def _install(job: Job, unpacked: Path) -> int:

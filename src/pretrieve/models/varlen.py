@@ -1,0 +1,33 @@
+"""Attention on a GPU in bf16 without padding: FlashAttention on sequences of any length (torch.nn.attention.varlen).
+
+It is one call for a whole packed batch. Groups of nearly equal lengths (:mod:`pretrieve.models.batch`) take some ten calls each,
+and small models spend their time on calls. It has no dropout of the softmax and no mask; where these are wanted, groups do.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch.nn.attention.varlen import varlen_attn
+
+from pretrieve.models.batch import Asking, Batch
+
+
+def of_any_length(x: torch.Tensor, p: float) -> bool:
+    """Whether attention that comes as ``x``, with a dropout of ``p``, is computed by :func:`attend_at_any_length`."""
+    return x.is_cuda and x.dtype == torch.bfloat16 and not p
+
+
+def attend_at_any_length(
+    query: torch.Tensor, joint: torch.Tensor, batch: Batch, heads: int, asking: Asking | None = None
+) -> torch.Tensor:
+    """softmax(Q·Kᵀ/√size)·V of each sequence and head: (T, d), or (m, d) of the rows ``asking``.
+
+    query: (T, d) or (m, d); joint: keys and values side by side, (T, 2·d).
+    """
+    if not len(query):  # nobody asks; a part of ``joint``, so that its weights get a gradient of 0 and not none
+        return joint[:0, : query.shape[1]]
+    size = query.shape[1] // heads
+    key, value = joint.unflatten(1, (2, heads, size)).unbind(1)
+    bounds, longest = (batch.bounds, batch.longest) if asking is None else (asking.bounds, asking.widest)
+    found = varlen_attn(query.unflatten(1, (heads, size)), key, value, bounds, batch.bounds, longest, batch.longest)
+    return found.flatten(1)
