@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -26,8 +27,10 @@ def sentence(rng: np.random.Generator, tokens: int) -> str:
     return " ".join(words)
 
 
-def make_store(directory: Path, articles: list[list[list[int]]], seed: int = 0) -> TokenStore:
-    """articles → passages → number of tokens of each sentence; one section an article."""
+def make_store(
+    directory: Path, articles: list[list[list[int]]], seed: int = 0, titles: Sequence[str] = ()
+) -> TokenStore:
+    """articles → passages → number of tokens of each sentence; one section an article. ``titles``: one an article, or none."""
     directory.mkdir(parents=True, exist_ok=True)
     (directory / "vocab.txt").write_text("\n".join([*SPECIAL_TOKENS, *BEGINNINGS, *PIECES]) + "\n")
     rng = np.random.default_rng(seed)
@@ -37,4 +40,4 @@ def make_store(directory: Path, articles: list[list[list[int]]], seed: int = 0) 
         for sentences in paragraphs
     ]
     tokenizer = from_vocab_file(directory / "vocab.txt")
-    return write_token_store(directory, tokenizer, passages, section_articles=np.arange(len(articles)))
+    return write_token_store(directory, tokenizer, passages, titles, section_articles=np.arange(len(articles)))
