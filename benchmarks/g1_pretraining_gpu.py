@@ -39,6 +39,7 @@ import torch
 
 from pretrieve.models.compiled import compile_layers
 from pretrieve.models.config import BodyConfig
+from pretrieve.training.device import choose_device
 from pretrieve.training.objective import Objective
 from pretrieve.training.optimiser import OptimiserConfig
 
@@ -71,6 +72,19 @@ def interleave(
             synchronise(device)
             times[name].append(time.perf_counter() - begun)
     return times
+
+
+def with_cudnn(call: Callable[..., object]) -> Callable[..., object]:
+    """A peer's call with cuDNN's attention, as torch has it; ours is without (:func:`pretrieve.training.device.choose_device`)."""
+
+    def run(*given: object) -> object:
+        torch.backends.cuda.enable_cudnn_sdp(True)
+        try:
+            return call(*given)
+        finally:
+            torch.backends.cuda.enable_cudnn_sdp(False)
+
+    return run
 
 
 def product_rate(device: torch.device, size: int) -> float:
@@ -119,17 +133,20 @@ def run(
             raise SystemExit(f"{name}: losses differ: ours {ours}, transformers {theirs}")
         schedule = OptimiserConfig(rounds, 1e-4)
         peer = steps.TrainerStepper(model, plain_hf.weighted(objective), batches, bf16=True)
-        other = peer.twin(bf16=True)
-        other.model = torch.compile(other.model, dynamic=True, backend="inductor" if device.type == "cuda" else "eager")
-        variants = {"ours": steps.Stepper(objective, schedule, True, device), "HF": peer, "HF compiled": other}
+        variants = {"ours": steps.Stepper(objective, schedule, True, device), "HF": peer}
         if compiled:
+            other = variants["HF compiled"] = peer.twin(bf16=True)
+            other.model = torch.compile(
+                other.model, dynamic=True, backend="inductor" if device.type == "cuda" else "eager"
+            )
             second = make()
             second.module.to(device)
             if compile_layers(second.module):
                 variants["ours compiled"] = steps.Stepper(second, schedule, True, device)
         work = [operations(objective, config, step) for step in range(rounds)]
         tokens = [sum(part.tokens for part in objective.micro_batches(step)) for step in range(rounds)]
-        times = interleave({n: v.step for n, v in variants.items()}, rounds, device)
+        calls = {n: with_cudnn(v.step) if n.startswith("HF") else v.step for n, v in variants.items()}
+        times = interleave(calls, rounds, device)
     return {
         "loss": {"ours": ours, "hf": theirs},
         "tokens_per_s": {n: round(statistics.median(np.divide(tokens, t)), 1) for n, t in times.items()},
@@ -142,13 +159,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--only", nargs="*", choices=NAMES, default=NAMES)
-    parser.add_argument("--compile", action="store_true", help="ours with compiled layers too")
+    parser.add_argument("--compile", action="store_true", help="also compiled: ours by layers, the peer whole")
     parser.add_argument("--small", action="store_true", help="a check of this script on any machine")
     parser.add_argument("--out", type=Path, default=common.RESULTS)
     args = parser.parse_args()
     if not args.small and not torch.cuda.is_available():
         raise SystemExit("G1 measures a GPU and there is none here: nothing was measured (--small checks the script).")
-    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    device = choose_device().device
     rate = product_rate(device, 256 if args.small else 8192)
     results: dict[str, Any] = {}
     for length, batch in {24: 8}.items() if args.small else SHAPES.items():

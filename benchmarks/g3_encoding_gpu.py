@@ -43,7 +43,7 @@ from typing import Any
 import numpy as np
 import steps
 import torch
-from g1_pretraining_gpu import product_rate, synchronise
+from g1_pretraining_gpu import product_rate, synchronise, with_cudnn
 from plain_hf import as_bert_model
 from transformers import BertModel
 
@@ -59,7 +59,7 @@ from pretrieve.retrieval.search import search
 from pretrieve.text.packing import Packed, pack_passages
 from pretrieve.text.token_store import TokenStore
 from pretrieve.text.vocabulary import SPECIAL_TOKENS, from_vocab_file, vocabulary_sha256
-from pretrieve.training.device import Device
+from pretrieve.training.device import Device, choose_device
 
 PARTS = ("encode", "search")
 BODIES = {"12x768": (12, 768, 12), "6x384": (6, 384, 12)}  # layers, hidden, heads
@@ -151,7 +151,7 @@ def fastest(run: Run, packed: Packed, device: torch.device) -> tuple[Batches, di
     batches = {size: padded(packed, size) for size in SIZES}
     seconds = {}
     for size, mine in batches.items():
-        calls = [timed(lambda mine=mine: in_batches(run, mine, device), device) for _ in range(2)]
+        calls = [timed(lambda mine=mine: with_cudnn(in_batches)(run, mine, device), device) for _ in range(2)]
         seconds[size] = round(min(calls), 4)
     return batches[min(seconds, key=seconds.__getitem__)], seconds
 
@@ -202,7 +202,7 @@ def encode_one(config: BodyConfig, store: TokenStore, rounds: int, device: torch
     best = {name: fastest(run, packed, device) for name, run in runs.items()}
     variants: dict[str, Callable[[int], object]] = {"ours": lambda _: ours()}
     for name, run in runs.items():
-        variants[name] = lambda _, run=run, batches=best[name][0]: in_batches(run, batches, device)
+        variants[name] = lambda _, run=run, batches=best[name][0]: with_cudnn(in_batches)(run, batches, device)
     layouts.clear()
     times = interleave(variants, rounds, device)
     medians = {name: statistics.median(values) for name, values in times.items()}
@@ -333,7 +333,7 @@ def main() -> None:
         raise SystemExit("G3 measures a GPU and there is none here: nothing was measured (--small checks the script).")
     if args.small:
         args.passages, args.documents = min(args.passages, 80), min(args.documents, 5000)
-    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    device = choose_device().device
     measures = {"encode": measure_encoding, "search": measure_search}
     for name in args.only:
         measures[name](args, device)

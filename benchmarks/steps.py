@@ -24,7 +24,7 @@ from pretrieve.pretraining.setting import Setting
 from pretrieve.text.token_store import ARRAYS, TokenStore
 from pretrieve.text.vocabulary import SpecialIds
 from pretrieve.training.device import Device
-from pretrieve.training.loop import RunSettings, train
+from pretrieve.training.loop import Prefetch, RunSettings, train
 from pretrieve.training.objective import Objective
 from pretrieve.training.optimiser import OptimiserConfig, learning_rate_at, make_optimiser
 from pretrieve.training.processes import Processes
@@ -114,12 +114,13 @@ class Stepper:
         self.objective, self.config, self.device = objective, config, Device(device, bf16)
         objective.module.to(device).train()
         self.optimiser = make_optimiser(objective.module, config)
+        self.batches_of = Prefetch(lambda step: objective.micro_batches(step, 1), self.device)
 
     def step(self, step: int) -> float:
         """Returns the loss."""
         for group in self.optimiser.param_groups:
             group["lr"] = learning_rate_at(self.config, step)
-        batches = self.objective.micro_batches(step, 1)
+        batches = self.batches_of(step, step + 1)
         self.optimiser.zero_grad(set_to_none=True)
         done = accumulate(self.objective, batches, self.device, Processes(), (SEED, step))
         nn.utils.clip_grad_norm_(self.objective.module.parameters(), self.config.clip)

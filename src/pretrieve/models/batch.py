@@ -25,7 +25,7 @@ from pretrieve.models.tiles import Tiles
 from pretrieve.text.packing import Packed
 
 #: Padding that a group may have, as a share of its longest sequence, by device.
-WASTE = {"cpu": 0.0, "cuda": 0.15}
+WASTE = {"cpu": 0.0, "cuda": 0.5}
 
 
 def bounds_of(counts: torch.Tensor) -> torch.Tensor:

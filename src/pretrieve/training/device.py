@@ -38,6 +38,8 @@ def choose_device(precision: str = "auto", threads: int = 1) -> Device:
         raise ConfigError(f"precision {precision!r} is not allowed; choose from {list(PRECISIONS)}.")
     torch.set_num_threads(threads)
     if torch.cuda.is_available():
+        # cuDNN's attention makes a plan for every new shape, and a packed batch has new ones in each step: it took seconds.
+        torch.backends.cuda.enable_cudnn_sdp(False)
         bf16 = precision == "bf16" or (precision == "auto" and torch.cuda.is_bf16_supported())
         return Device(torch.device("cuda"), bf16)
     # Denormal numbers slow some CPUs down by a factor of four; nothing here needs them.

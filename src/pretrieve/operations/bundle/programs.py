@@ -19,6 +19,7 @@ runs here, by the one evaluator that scores all runs; a test compares the two.
 
 from __future__ import annotations
 
+import json
 import math
 import re
 import signal
@@ -47,10 +48,7 @@ def run_call(
     """
     if call.program == "retrieve":
         with alarm(until):
-            found = _retrieve(call, device)
-            if scored:
-                score(call)
-            return found
+            return _retrieve(call, device, scored)
     command, words = import_module(f"pretrieve.commands.{call.program}"), call.words()
     words += ["--precision", "bf16" if device.bf16 else "fp32"]
     if call.program in ("pretrain", "finetune"):
@@ -62,7 +60,7 @@ def run_call(
     return {}
 
 
-def _retrieve(call: Call, device: Device) -> dict[str, float]:
+def _retrieve(call: Call, device: Device, scored: bool) -> dict[str, float]:
     depths = (int(call.one("depth", "100")), int(call.one("mining-depth", "200")))
     task = TaskSearch(
         Path(call.one("task")), call.json("options"), call.json("search"), *depths, int(call.one("threads", "1"))
@@ -73,6 +71,9 @@ def _retrieve(call: Call, device: Device) -> dict[str, float]:
     run = task.run(store, size, Path(call.one("runs")), candidates)
     if negatives:
         task.mine(store, retriever, size, negatives)
+    if scored:
+        score(call)
+        return json.loads(Path(call.one("outputs")).read_text(encoding="utf-8"))["metrics"]
     return preview(run, task.qrels, task.splits.needed(size), call.options.get("metrics", ()))
 
 
