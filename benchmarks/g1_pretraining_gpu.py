@@ -75,7 +75,7 @@ def interleave(
 
 
 def with_cudnn(call: Callable[..., object]) -> Callable[..., object]:
-    """A peer's call with cuDNN's attention, as torch has it; ours is without (:func:`pretrieve.training.device.choose_device`)."""
+    """A peer's call with cuDNN's attention, as torch has it; ours is without it (:mod:`pretrieve.training.device`)."""
 
     def run(*given: object) -> object:
         torch.backends.cuda.enable_cudnn_sdp(True)

@@ -1,5 +1,5 @@
 """A bundle from end to end: packed from a miniature, run in slices where nothing but the allowed packages can be
-imported, taken home.
+imported, taken home; two jobs at a time in the last slice.
 
 Its weights and runs are those of the workflow, byte for byte, though of the corpus it has only the tokens that are read; and
 then Snakemake has only tables left.
@@ -128,13 +128,33 @@ def there(home: Workflow, folders: Path) -> Path:
     subprocess.run(["tar", "xJf", home.folder / "results/bundles/demo.tar.xz", "-C", folder], check=True)
     first = run_there(folder, "--minutes", "0", "--weights", "fp32")
     assert first.returncode == 0 and "jobs left (the time is over)" in first.stdout, first.stdout + first.stderr
-    last = run_there(folder, "--minutes", "30", "--weights", "fp32")
+    last = run_there(folder, "--minutes", "30", "--weights", "fp32", "--processes", "2")
     assert last.returncode == 0 and "left" not in last.stdout, last.stdout + last.stderr
     return folder
 
 
 @pytest.fixture(scope="module")
-def unbundled(home: Workflow, there: Path) -> Workflow:
+def scores_only(home: Workflow, there: Path, folders: Path) -> Workflow:
+    """The same, but searched and scored where ranx is, and brought to another home without the runs."""
+    folder, other = shutil.copytree(there, folders / "bundle_with_ranx"), clone(home, folders / "bundle_scores")
+    shutil.rmtree(folder / "out")
+    for job in json.loads((folder / "jobs.json").read_text()):
+        if job["call"]["program"] == "retrieve":
+            (folder / "done" / f"{job['id']}.json").unlink()
+            for run in job["call"]["options"]["runs"]:
+                (folder / run).unlink()
+    kept = environment() | {"PYTHONPATH": str(folder / "src")}
+    words = ["--bundle", str(folder), "--device", "cpu", "--weights", "none", "--runs", "needed", "--processes", "2"]
+    command = [sys.executable, "-m", "pretrieve.operations.bundle.runner", *words]
+    done = subprocess.run(command, cwd=folder, env=kept, capture_output=True, text=True, timeout=TIMEOUT)
+    assert done.returncode == 0 and "left" not in done.stdout, done.stdout + done.stderr
+    taken = program(other, "unbundle", "--file", str(folder / "out"))
+    assert "0 are not taken" in taken.stdout, taken.stdout
+    return other
+
+
+@pytest.fixture(scope="module")
+def unbundled(home: Workflow, there: Path, scores_only: Workflow) -> Workflow:
     done = program(home, "unbundle", "--file", str(there / "out"))
     assert "0 are not taken" in done.stdout, done.stdout
     return home
@@ -170,6 +190,17 @@ def test_weights_and_runs_are_those_of_the_workflow(unbundled: Workflow, chained
 
 def test_only_tables_are_left(unbundled: Workflow) -> None:
     assert set(unbundled.plan("all", *FILES).jobs) == {"table"}
+
+
+def test_scores_come_without_runs(scores_only: Workflow, chained: Workflow) -> None:
+    for name in [file.removeprefix(f"{ROOT}/") for file in FILES]:
+        assert scores_only.files(name) == chained.files(name)
+    (file,) = (scores_only.folder / ROOT / "bundles").glob("*.json")
+    needed = set(json.loads(file.read_text())["bundle"]["runs"])
+    mine = {f"{ROOT}/{name}" for name in chained.files(f"runs/{MLM}*/**/*.trec.gz")}
+    there = {run for run in mine if (scores_only.folder / run).is_file()}
+    assert there == mine & needed and needed and mine - there
+    assert set(scores_only.plan("all", *FILES).jobs) == {"table"}
 
 
 def test_where_and_how_it_was_made_is_kept(unbundled: Workflow) -> None:

@@ -14,6 +14,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_run(parser)
     parser.add_argument("--files", nargs="*", default=[], metavar="METRICS", help="single scores: metrics files")
     parser.add_argument("--limit", type=float, default=LIMIT_MIB, help="MiB; what does not fit is listed, not packed")
+    parser.add_argument("--answers", action="store_true", help="pack the answers and passages that hits@k needs, too")
     parser.add_argument("--cores", type=int, default=1, help="for building the data")
     parser.add_argument("--out", type=Path, help="results/bundles/SCALE.tar.xz, unless given")
 
@@ -21,4 +22,4 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> None:
     out = arguments.out or Path(f"results/bundles/{arguments.scale}.tar.xz")
     asked = Asked(arguments.scale, tuple(arguments.tables), tuple(arguments.config), tuple(arguments.files))
-    print(report(pack(asked, out, arguments.cores, arguments.limit), out))
+    print(report(pack(asked, out, arguments.cores, arguments.limit, arguments.answers), out))

@@ -6,7 +6,8 @@ and candidates, and encoders or retrievers that are finished. These are built fi
 
 Texts are not packed: training and embedding read token ids. Of ``corpus.parquet`` and ``queries.parquet`` only the
 columns of :data:`COLUMNS` go along, ``texts.parquet`` and ``answers.parquet`` do not; of a corpus's token store, only what
-pre-training reads (:mod:`pretrieve.operations.bundle.reading`).
+pre-training reads (:mod:`pretrieve.operations.bundle.reading`). With ``--answers`` tasks that are scored by the answers in a
+passage have their answers and passages with them, so that they can be scored there.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import io
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,6 +26,7 @@ from pretrieve.base.errors import ConfigError, DataError, nearest
 from pretrieve.base.files import sha256_of
 from pretrieve.base.paths import cost_beside, metrics_file, parse_system
 from pretrieve.corpora.tables import read_table
+from pretrieve.evaluation.metrics import needs_answers
 from pretrieve.finetuning import trainers
 from pretrieve.operations.bundle.archive import Content
 from pretrieve.operations.bundle.jobs import Call, Job, calls_in, makers
@@ -39,6 +41,8 @@ from pretrieve.workflow.stage_code import stage_code
 COLUMNS = {"corpus.parquet": ["doc_id", "sentence_index", "passage_index"], "queries.parquet": ["query_id"]}
 #: Files that only earlier or later stages read.
 LEFT_AT_HOME = ("texts.parquet", "answers.parquet", "curve.csv")
+#: Of these, what tasks have with them that :func:`scored_by_answers` names.
+WITH_ANSWERS = "answers.parquet"
 #: Folders of a retriever that nothing is trained from.
 _RECORDS = ("steps", "negatives")
 
@@ -93,16 +97,19 @@ class Asked:
         return counts
 
 
-def needed_runs(asked: Asked, plan: Plan, jobs: Sequence[Job]) -> list[str]:
-    """The runs of these jobs that more than their scores is made from, by tables of case studies; and those whose scores need
-    the texts of answers, which are not packed."""
+def scored_by_answers(jobs: Sequence[Job]) -> set[str]:
+    """The tasks whose searches are scored by answers that a passage contains."""
+    return {job.call.one("task") for job in jobs if any(map(needs_answers, job.call.options.get("metrics", ())))}
+
+
+def needed_runs(asked: Asked, plan: Plan, jobs: Sequence[Job], answers: bool = False) -> list[str]:
+    """The runs of these jobs that more than their scores is made from, by tables of case studies; and, unless their ``answers``
+    are packed, those that are scored by answers."""
     tables = asked.tables or (() if asked.files else tuple(plan.config["tables"]))
     read = {file for table in tables for file in plan.table_inputs(*table.split("/"))}
-    found = []
-    for job in jobs:
-        answers = Path(job.call.one("task")) / "answers.parquet"
-        found += [run for run in job.call.options.get("runs", ()) if run in read or answers.is_file()]
-    return sorted(found)
+    at_home = set() if answers else scored_by_answers(jobs)
+    runs = {run: job.call.one("task") for job in jobs for run in job.call.options.get("runs", ())}
+    return sorted(run for run, task in runs.items() if run in read or task in at_home)
 
 
 def _parts(file: str, plan: Plan) -> list[str]:
@@ -192,15 +199,16 @@ def build(asked: Asked, plan: Plan, places: Sequence[str], cores: int) -> None:
         snakemake(asked, ["--cores", str(cores)], sorted(set(targets)))
 
 
-def data_files(place: str) -> dict[str, Path]:
-    """The files of a place: name in the bundle → file.
+def data_files(place: str, answers: bool = False) -> dict[str, Path]:
+    """The files of a place: name in the bundle → file; with a task's ``answers``, or without.
 
     Raises DataError when there is nothing.
     """
     path = Path(place)
     if path.is_dir():
         inside = [file for file in sorted(path.rglob("*")) if file.is_file()]
-        files = [file for file in inside if not set(file.relative_to(path).parts) & {*_RECORDS, *LEFT_AT_HOME}]
+        left = {*_RECORDS, *LEFT_AT_HOME} - ({WITH_ANSWERS} if answers else set())
+        files = [file for file in inside if not left & set(file.relative_to(path).parts)]
     else:
         beside = [path, Path(cost_beside(place))]
         files = [file for file in dict.fromkeys(beside) if file.is_file()]
@@ -209,10 +217,10 @@ def data_files(place: str) -> dict[str, Path]:
     return {str(file): file for file in files}
 
 
-def content_of(file: Path) -> Content:
-    """What is packed of a file: its columns of :data:`COLUMNS`, or all of it."""
+def content_of(file: Path, whole: Collection[str] = ()) -> Content:
+    """What is packed of a file: its columns of :data:`COLUMNS`, or all of it; of the tasks ``whole`` always all."""
     columns = COLUMNS.get(file.name)
-    if columns is None or "tasks" not in file.parts:
+    if columns is None or "tasks" not in file.parts or str(file.parent) in whole:
         return file
     target = io.BytesIO()
     pq.write_table(read_table(file, columns), target, compression="none")

@@ -22,7 +22,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -42,6 +42,7 @@ from pretrieve.operations.bundle.contents import (
     hashes,
     needed_runs,
     remaining,
+    scored_by_answers,
 )
 from pretrieve.operations.bundle.jobs import Job, dependents, in_order
 from pretrieve.operations.bundle.reading import thin_stores
@@ -71,8 +72,9 @@ class Bundle:
     size: int = 0
 
 
-def pack(asked: Asked, out: Path, cores: int = 1, limit_mib: float = LIMIT_MIB) -> Bundle:
-    """Build what is needed, and write the bundle of some tables to ``out``.
+def pack(asked: Asked, out: Path, cores: int = 1, limit_mib: float = LIMIT_MIB, answers: bool = False) -> Bundle:
+    """Build what is needed, and write the bundle of some tables to ``out``. answers: with the answers and passages of tasks that
+    are scored by them.
 
     Raises ConfigError when nothing has to be trained, or nothing fits into the limit, and DataError when Snakemake fails.
     """
@@ -83,23 +85,34 @@ def pack(asked: Asked, out: Path, cores: int = 1, limit_mib: float = LIMIT_MIB) 
         raise ConfigError(f"scale {asked.scale}: everything that these tables need is done; nothing to bundle.")
     build(asked, plan, data_places(jobs), cores)
     jobs = in_order(jobs, cells)
-    return write_bundle(asked, jobs, cells, out, int(limit_mib * (1 << 20)), needed_runs(asked, plan, jobs))
+    whole = scored_by_answers(jobs) if answers else set()
+    return write_bundle(
+        asked, jobs, cells, out, int(limit_mib * (1 << 20)), needed_runs(asked, plan, jobs, answers), whole
+    )
 
 
 def write_bundle(
-    asked: Asked, jobs: Sequence[Job], cells: Mapping[str, int], out: Path, limit: int, runs: Sequence[str] = ()
+    asked: Asked,
+    jobs: Sequence[Job],
+    cells: Mapping[str, int],
+    out: Path,
+    limit: int,
+    runs: Sequence[str] = (),
+    whole: Collection[str] = (),
 ) -> Bundle:
-    """Write jobs and their data, which exist; leaves out what exceeds ``limit`` bytes. runs: those that have to come back.
+    """Write jobs and their data, which exist; leaves out what exceeds ``limit`` bytes. runs: those that have to come back; whole:
+    tasks that are packed with answers and passages.
 
     Raises ConfigError when nothing fits.
     """
-    sizes = _Sizes()
+    sizes = _Sizes(whole)
     code = sum(packed_size(file) for file in code_files().values())
     ratio = QUICK
     while True:
         kept, left_out = fit(jobs, cells, sizes, limit / ratio - code)
-        files = {place: data_files(place) for place in data_places(kept)}
-        size = write_archive(out, members(asked, kept, files, left_out, sizes.thin(kept), runs))
+        files = {place: data_files(place, place in whole) for place in data_places(kept)}
+        about = _about(asked, kept, files, left_out, runs)
+        size = write_archive(out, members(kept, files, sizes.thin(kept), about, whole))
         if size <= limit:
             return Bundle(kept, left_out, size)
         out.unlink()
@@ -110,7 +123,8 @@ class _Sizes:
     """About how many bytes the data of jobs take in a bundle; each piece is packed once, quickly, to see. Equal files count
     once, at the first place that has them."""
 
-    def __init__(self) -> None:
+    def __init__(self, whole: Collection[str] = ()) -> None:
+        self._whole = whole
         self._known: dict[str, dict[str, int]] = {}
         self._thin: tuple[frozenset[str], dict[str, bytes]] = (frozenset(), {})
         self._of_stores: dict[tuple[frozenset[str], str], int] = {}
@@ -129,10 +143,12 @@ class _Sizes:
 
     def _size(self, place: str, jobs: Sequence[Job], counted: set[str]) -> int:
         thin = self.thin(jobs)
-        files = data_files(place)
+        files = data_files(place, place in self._whole)
         whole = {name: file for name, file in files.items() if name not in thin}
         if place not in self._known:
-            self._known[place] = {sha256_of(file): packed_size(content_of(file)) for file in whole.values()}
+            self._known[place] = {
+                sha256_of(file): packed_size(content_of(file, self._whole)) for file in whole.values()
+            }
         key = (self._thin[0], place)
         if key not in self._of_stores:
             self._of_stores[key] = sum(packed_size(thin[name]) for name in files if name in thin)
@@ -141,42 +157,51 @@ class _Sizes:
         return sum(own.values()) + self._of_stores[key]
 
 
-def members(
+def _about(
     asked: Asked,
     jobs: Sequence[Job],
     files: Mapping[str, Mapping[str, Path]],
     left_out: Sequence[Mapping[str, Any]],
-    thin: Mapping[str, bytes],
-    runs: Sequence[str] = (),
-) -> dict[str, Content]:
-    """Name → content of everything in a bundle. thin: of files that are packed in part; runs: those that have to come back."""
-    data = {name: file for of_place in files.values() for name, file in of_place.items()}
+    runs: Sequence[str],
+) -> dict[str, Any]:
+    """The manifest without its members."""
     groups: dict[str, list[str]] = {}
     for job in jobs:
         groups.setdefault(job.group, []).append(job.id)
     version = version_of(code_file())
-    checksums = hashes(data.values())
-    listed = [job.as_json() for job in jobs]
-    identity = json.dumps([listed, checksums], sort_keys=True).encode()
-    manifest = {
+    checksums = {place: hashes(of_place.values()) for place, of_place in files.items()}
+    identity = json.dumps([[job.as_json() for job in jobs], checksums], sort_keys=True).encode()
+    return {
         "bundle": hashlib.sha256(identity).hexdigest()[:12],
         "scale": asked.scale,
         "tables": list(asked.tables),
         "config": list(asked.config),
         "files": list(asked.files),
         "commit": f"{version.commit or 'none'}{' with changes' if version.dirty else ''}",
-        "data": {place: {name: checksums[name] for name in of_place} for place, of_place in files.items()},
+        "data": checksums,
         "groups": groups,
         "runs": list(runs),
         "left_out": list(left_out),
     }
+
+
+def members(
+    jobs: Sequence[Job],
+    files: Mapping[str, Mapping[str, Path]],
+    thin: Mapping[str, bytes],
+    about: Mapping[str, Any],
+    whole: Collection[str] = (),
+) -> dict[str, Content]:
+    """Name → content of everything in a bundle. files: of each place; thin: of files that are packed in part; about: the
+    manifest without members; whole: tasks that are packed with answers and passages."""
+    data = {name: file for of_place in files.values() for name, file in of_place.items()}
     packed = {
-        "jobs.json": _json(listed),
+        "jobs.json": _json([job.as_json() for job in jobs]),
         "README.txt": README.encode(),
         **code_files(),
-        **{name: thin[name] if name in thin else content_of(file) for name, file in data.items()},
+        **{name: thin[name] if name in thin else content_of(file, whole) for name, file in data.items()},
     }
-    return {"manifest.json": _json(manifest | {"members": sums_of(packed)}), **packed}
+    return {"manifest.json": _json({**about, "members": sums_of(packed)}), **packed}
 
 
 def report(bundle: Bundle, out: Path) -> str:

@@ -59,7 +59,8 @@ def main() -> None:
         "--runs",
         choices=("all", "needed"),
         default="all",
-        help="runs that come back; needed: those that more than their scores is made from. The others are scored here, with ranx",
+        help="runs that come back; needed: those that more than their scores is made from, and no negatives. The others are "
+        "scored here, with ranx",
     )
     parser.add_argument("--processes", type=int, default=1, help="jobs at a time, all on one device")
     parser.add_argument("--out", type=Path, help="folder for returned results; default: DIR/out")
@@ -99,7 +100,7 @@ def run_slice(until: float, out: Path, arguments: argparse.Namespace) -> list[st
     device = choose_device(arguments.precision, threads)
     if arguments.device == "cuda" and device.device.type != "cuda":
         raise ConfigError("--device cuda: torch finds no CUDA device here; take --device cpu, or a machine with one.")
-    stay = _runs_that_stay(jobs, manifest.get("runs", ())) if arguments.runs == "needed" else set()
+    stay = _files_that_stay(jobs, manifest.get("runs", ())) if arguments.runs == "needed" else set()
     if stay and importlib.util.find_spec("ranx") is None:
         raise ConfigError("--runs needed: the other runs are scored here, and ranx is not installed; take --runs all.")
     machine = describe(device) | {"processes": str(arguments.processes)}
@@ -123,9 +124,12 @@ def run_slice(until: float, out: Path, arguments: argparse.Namespace) -> list[st
     return failed
 
 
-def _runs_that_stay(jobs: Sequence[Job], needed: Collection[str]) -> set[str]:
-    """The runs of these jobs that only their scores are made from."""
-    return {place for job in jobs for place in job.call.options.get("runs", ())} - {*needed}
+def _files_that_stay(jobs: Sequence[Job], needed: Collection[str]) -> set[str]:
+    """The runs of these jobs that only their scores are made from, and negatives that a search mined: training has read them."""
+    searches = [job.call.options for job in jobs if job.call.program == "retrieve"]
+    return {place for options in searches for name in ("runs", "negatives") for place in options.get(name, ())} - {
+        *needed
+    }
 
 
 @dataclass(frozen=True)
@@ -173,7 +177,7 @@ def _run_all(jobs: Sequence[Job], how: How, processes: int, stay: Collection[str
                     stopped = True
                     break
                 print(f"[{number[job.id]}/{len(jobs)}] {job.name}", flush=True)
-                scored = not stay.isdisjoint(job.call.makes)
+                scored = not stay.isdisjoint(job.call.options.get("runs", ()))
                 running[pool.submit(_run, job, how, scored)] = job
                 waiting = [one for one in waiting if one is not job]
             if not running:

@@ -130,7 +130,7 @@ def _stale(places: Iterable[str], data: Mapping[str, Mapping[str, str]]) -> list
     stale = []
     for place in sorted(set(places) & set(data)):
         try:
-            files = data_files(place)
+            files = data_files(place, answers=True)
         except DataError:
             files = {}
         if any(name not in files or sha256_of(files[name]) != digest for name, digest in data[place].items()):
@@ -155,14 +155,15 @@ def outputs_of(job: Job) -> list[str]:
 
 
 def _check_whole(job: Job, unpacked: Path, folder: Path) -> bool:
-    """Raise DataError unless what Snakemake knows of a job has come: of a search, its run or the run's scores. False where scores
-    are still to be made."""
-    scores, runs = (
-        job.call.options.get(name, ()) if job.call.program == "retrieve" else () for name in ("outputs", "runs")
+    """Raise DataError unless what Snakemake knows of a job has come: of a search, its run or the run's scores; negatives may have
+    stayed. False where scores are still to be made."""
+    runs, scores, negatives = (
+        job.call.options.get(name, ()) if job.call.program == "retrieve" else ()
+        for name in ("runs", "outputs", "negatives")
     )
     scored = all((unpacked / file).is_file() for file in scores)
     for file in outputs_of(job):
-        if file not in (runs if scored else scores) and not (unpacked / file).is_file():
+        if file not in (*negatives, *(runs if scored else scores)) and not (unpacked / file).is_file():
             raise DataError(f"{folder}: {file} is missing, and {job.name} is among its jobs; copy all slices again.")
     return scored
 
