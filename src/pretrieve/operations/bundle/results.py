@@ -19,6 +19,7 @@ import json
 import os
 import shutil
 from collections.abc import Collection, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -116,10 +117,15 @@ def write_slice(
     if weights != "none" and models:
         pack_weights(models, root, unfinished, weights)
     others = [file for file in files if not file.endswith(_WEIGHTS)]
-    for part, names in enumerate(_shares(others, root), 1):
-        archive = unfinished / f"results-{part:02d}.tar.xz"
-        write_archive(archive, {name: root / name for name in names})
-        members[archive.name] = sums_of({name: root / name for name in names})
+    shares = {f"results-{part:02d}.tar.xz": names for part, names in enumerate(_shares(others, root), 1)}
+
+    def write(archive: str) -> None:
+        content = {name: root / name for name in shares[archive]}
+        write_archive(unfinished / archive, content)
+        members[archive] = sums_of(content)
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:  # xz runs beside Python
+        list(pool.map(write, shares))
     manifest = {
         "weights": weights,
         "jobs": {job.id: {"made": records[job.id], "job": job.as_json()} for job in jobs},
