@@ -36,6 +36,7 @@ from pretrieve.corpora.tables import read_table
 from pretrieve.models.config import BodyConfig
 from pretrieve.models.encoder import Encoder
 from pretrieve.models.hf_format import save_encoder
+from pretrieve.models.sentence_modules import Reading
 from pretrieve.retrieval.embed import encode
 from pretrieve.retrieval.export import export
 from pretrieve.text.encode_words import encode_texts
@@ -56,7 +57,7 @@ def sentence_transformer(encoder: Encoder, store: TokenStore, tokenizer: Path, b
     with tempfile.TemporaryDirectory() as directory:
         about = {"trained_projection": True, "vocabulary_sha256": store.meta["vocabulary_sha256"]}
         save_encoder(Path(directory) / "encoder", encoder, about=about)
-        export(Path(directory) / "encoder", tokenizer, Path(directory) / "out", LENGTH, LENGTH)
+        export(Path(directory) / "encoder", tokenizer, Path(directory) / "out", Reading(LENGTH, LENGTH))
         more = {"model_kwargs": {"torch_dtype": torch.bfloat16}} if bf16 else {}
         return library.SentenceTransformer(str(Path(directory) / "out"), device="cpu", local_files_only=True, **more)
 

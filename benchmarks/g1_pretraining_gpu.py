@@ -14,8 +14,7 @@ backward::
 with the decoder's or head's layers among ``layers``; f is the masked share (MLM), twice that (Condenser), or that and nearly 1
 (RetroMAE). The rate it is divided by is that of an 8192³ product in bf16, measured in the same run.
 
-**This script has not been run on a GPU by its authors: there is no result of it yet.** Its parts were run on a CPU, at a small
-size (``--small``), which checks the equality of the losses and measures nothing of use.
+Of ``--compile`` there is no result yet. ``--small`` checks the script on any machine, and measures nothing of use.
 
     PYTHONPATH=src python benchmarks/g1_pretraining_gpu.py
 """

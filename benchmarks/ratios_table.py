@@ -130,6 +130,19 @@ def training_rows() -> Iterator[Row]:
     yield "attention.py", "attention and gradient, 32 × 72 / 32 × 128 / 8 × 512 tokens", "torch, fp32; bf16", ratio, "–"
 
 
+def gpu_rows() -> Iterator[Row]:
+    steps, targets = result("g1_pretraining_gpu")["results"], result("g1_pretraining_gpu")["targets"]
+    lengths, kinds = ("128", "512"), ("mlm", "retromae", "condenser")
+    each = lambda value: "; ".join(", ".join(f"{value(steps[f'{kind}, {n}']):.2f}" for kind in kinds) for n in lengths)
+    what, peer = "a step of MLM, RetroMAE, Condenser on an H100, 12 × 768, 128; 512 tokens", "plain transformers, bf16"
+    met = all(one["ratio"]["HF"]["median"] >= targets["HF"] for one in steps.values())
+    ratio = each(lambda one: one["ratio"]["HF"]["median"])
+    yield "g1_pretraining_gpu.py", what, peer, ratio, missed(f"{targets['HF']:g}", met)
+    met = all(steps[f"{kind}, {n}"]["mfu"]["ours"] >= targets["mfu"][n] for n in lengths for kind in kinds)
+    target = missed("; ".join(f"{targets['mfu'][n]:g}" for n in lengths), met)
+    yield "", "share of the H100's rate of products", "–", each(lambda one: one["mfu"]["ours"]), target
+
+
 def encoding_rows() -> Iterator[Row]:
     encode = result("c3_encode")
     ratio, what = encode["ratio"], f"encode {encode['passages']:,} passages of at most 128 tokens"
@@ -188,7 +201,7 @@ def missed(target: str, met: bool) -> str:
 
 def table() -> str:
     lines = list(HEAD)
-    for rows in (data_rows, training_rows, encoding_rows, search_rows):
+    for rows in (data_rows, training_rows, gpu_rows, encoding_rows, search_rows):
         for script, *cells in rows():
             first = f"`{script}" + "`" * ("`" not in script) if script else ""
             lines.append(f"| {' | '.join([first, *cells])} |".replace("|  |", "| |"))

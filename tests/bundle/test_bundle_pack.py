@@ -113,7 +113,9 @@ def test_nothing_fits(project: list[Job]) -> None:
 def about(project: list[Job], monkeypatch: pytest.MonkeyPatch) -> dict:
     monkeypatch.setattr(unpack, "code_of", lambda call: "same")
     files = {place: contents.data_files(place) for place in contents.data_places(project)}
-    return json.loads(pack.members(project, files, {}, pack._about(Asked("demo"), project, files, [], ()))["manifest.json"])
+    return json.loads(
+        pack.members(project, files, {}, pack._about(Asked("demo"), project, files, [], ()))["manifest.json"]
+    )
 
 
 def test_all_is_taken(project: list[Job], about: dict) -> None:

@@ -7,7 +7,6 @@ and small models spend their time on calls. It has no dropout of the softmax and
 from __future__ import annotations
 
 import torch
-from torch.nn.attention.varlen import varlen_attn
 
 from pretrieve.models.batch import Asking, Batch
 
@@ -26,6 +25,8 @@ def attend_at_any_length(
     """
     if not len(query):  # nobody asks; a part of ``joint``, so that its weights get a gradient of 0 and not none
         return joint[:0, : query.shape[1]]
+    from torch.nn.attention.varlen import varlen_attn  # it loads torch's compiler, which takes a second
+
     size = query.shape[1] // heads
     key, value = joint.unflatten(1, (2, heads, size)).unbind(1)
     bounds, longest = (batch.bounds, batch.longest) if asking is None else (asking.bounds, asking.widest)

@@ -164,8 +164,6 @@ def _run_all(jobs: Sequence[Job], how: How, processes: int, stay: Collection[str
     )
     done = set(_done())
     waiting = [job for job in jobs if job.id not in done]
-    if processes > 1:  # much waits for pre-training, which is long: it begins at once, with all seeds
-        waiting.sort(key=lambda job: job.call.program != "pretrain")
     running: dict[Future, Job] = {}
     stopped, failed = False, []
     pool = ProcessPoolExecutor(processes, multiprocessing.get_context("spawn")) if processes > 1 else _Here()
