@@ -1,7 +1,8 @@
 """What goes into a bundle when it is too large, and which results are taken home.
 
 Seen to fail when: a job stays whose data are left out; the manifest says nothing of it; the checksums of the data are not
-compared; a group counts as whole with one size of it; what was made from a refused result is taken.
+compared; a group counts as whole with one size of it; what was made from a refused result is taken; `hits@k` counts as scored
+without answers.
 """
 
 from __future__ import annotations
@@ -12,7 +13,10 @@ import shutil
 import subprocess
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from pretrieve.base.errors import ConfigError
@@ -114,8 +118,32 @@ def about(project: list[Job], monkeypatch: pytest.MonkeyPatch) -> dict:
     monkeypatch.setattr(unpack, "code_of", lambda call: "same")
     files = {place: contents.data_files(place) for place in contents.data_places(project)}
     return json.loads(
-        pack.members(project, files, {}, pack._about(Asked("demo"), project, files, [], ()))["manifest.json"]
+        pack.members(project, files, {}, pack.manifest_of(Asked("demo"), project, files, [], ()))["manifest.json"]
     )
+
+
+def test_runs_that_come_back_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of a table of case studies, and, unless answers are packed, those that are scored by answers."""
+    monkeypatch.chdir(tmp_path)
+    runs = {name: f"{ROOT}/runs/a.r-full/{name}/seed1.trec.gz" for name in ("plain", "case", "answers")}
+    searches = []
+    for name, run in runs.items():
+        metrics = "hits@5 hits@20" if name == "answers" else "mrr@10"
+        searches.append(job("retrieve", name, task=f"{ROOT}/tasks/{name}", runs=run, metrics=metrics))
+    plan = SimpleNamespace(config={"tables": ["p/cases"]}, table_inputs=lambda *table: [runs["case"], *table])
+    assert contents.needed_runs(Asked("demo"), plan, searches) == sorted([runs["case"], runs["answers"]])
+    assert contents.needed_runs(Asked("demo"), plan, searches, answers=True) == [runs["case"]]
+    assert contents.scored_by_answers(searches) == {f"{ROOT}/tasks/answers"}
+    task = Path(f"{ROOT}/tasks/answers")
+    task.mkdir(parents=True)
+    for file in ("answers.parquet", "texts.parquet", "stats.json"):
+        (task / file).touch()
+    columns = {"doc_id": ["d"], "sentence_index": [0], "passage_index": [0], "text": ["the sea"]}
+    pq.write_table(pa.table(columns), task / "corpus.parquet")
+    assert not contents.data_files(str(task)).keys() & {str(task / "answers.parquet"), str(task / "texts.parquet")}
+    assert str(task / "answers.parquet") in contents.data_files(str(task), answers=True)
+    assert b"the sea" not in contents.content_of(task / "corpus.parquet")
+    assert contents.content_of(task / "corpus.parquet", {str(task)}) == task / "corpus.parquet"
 
 
 def test_all_is_taken(project: list[Job], about: dict) -> None:

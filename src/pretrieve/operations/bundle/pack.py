@@ -111,7 +111,7 @@ def write_bundle(
     while True:
         kept, left_out = fit(jobs, cells, sizes, limit / ratio - code)
         files = {place: data_files(place, place in whole) for place in data_places(kept)}
-        about = _about(asked, kept, files, left_out, runs)
+        about = manifest_of(asked, kept, files, left_out, runs)
         size = write_archive(out, members(kept, files, sizes.thin(kept), about, whole))
         if size <= limit:
             return Bundle(kept, left_out, size)
@@ -157,7 +157,7 @@ class _Sizes:
         return sum(own.values()) + self._of_stores[key]
 
 
-def _about(
+def manifest_of(
     asked: Asked,
     jobs: Sequence[Job],
     files: Mapping[str, Mapping[str, Path]],

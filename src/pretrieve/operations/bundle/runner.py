@@ -21,6 +21,7 @@ import time
 import traceback
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -66,6 +67,8 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="folder for returned results; default: DIR/out")
     parser.add_argument("--checkpoint-seconds", type=float, default=60.0)
     arguments = parser.parse_args()
+    if arguments.processes < 1:
+        raise ConfigError(f"--processes {arguments.processes}: expected 1 or more.")
     begun = time.monotonic()
     out = arguments.out.resolve() if arguments.out else None
     if not (arguments.bundle / JOBS).is_file():
@@ -127,9 +130,8 @@ def run_slice(until: float, out: Path, arguments: argparse.Namespace) -> list[st
 def _files_that_stay(jobs: Sequence[Job], needed: Collection[str]) -> set[str]:
     """The runs of these jobs that only their scores are made from, and negatives that a search mined: training has read them."""
     searches = [job.call.options for job in jobs if job.call.program == "retrieve"]
-    return {place for options in searches for name in ("runs", "negatives") for place in options.get(name, ())} - {
-        *needed
-    }
+    made = {place for options in searches for name in ("runs", "negatives") for place in options.get(name, ())}
+    return made - {*needed}
 
 
 @dataclass(frozen=True)
@@ -158,10 +160,8 @@ def _run_all(jobs: Sequence[Job], how: How, processes: int, stay: Collection[str
     the names of the jobs that failed.
 
     Small models leave most of a GPU idle, whose work waits for the Python that starts it. Processes share it."""
-    makers, number = (
-        {place: job.id for job in jobs for place in job.call.makes},
-        {job.id: n for n, job in enumerate(jobs, 1)},
-    )
+    makers = {place: job.id for job in jobs for place in job.call.makes}
+    number = {job.id: place for place, job in enumerate(jobs, 1)}
     done = set(_done())
     waiting = [job for job in jobs if job.id not in done]
     running: dict[Future, Job] = {}
@@ -181,7 +181,7 @@ def _run_all(jobs: Sequence[Job], how: How, processes: int, stay: Collection[str
             if not running:
                 return stopped, failed
             for future in wait(running, return_when=FIRST_COMPLETED).done:
-                job, end = running.pop(future), future.result()
+                job, end = running.pop(future), end_of(future, processes)
                 if end == "done":
                     done.add(job.id)
                 elif end == "stopped":
@@ -194,6 +194,17 @@ def _run_all(jobs: Sequence[Job], how: How, processes: int, stay: Collection[str
                         f"  {job.name} failed; {len(lost)} jobs need it and are skipped; see logs/{job.id}.log",
                         flush=True,
                     )
+
+
+def end_of(future: Future, processes: int) -> str:
+    """What :func:`_run` says; raises DataError where its process was killed."""
+    try:
+        return future.result()
+    except BrokenProcessPool:
+        raise DataError(
+            f"a job's process was ended from outside; with --processes {processes} the memory may be too small: take fewer, and "
+            "call again."
+        ) from None
 
 
 def _run(job: Job, how: How, scored: bool) -> str:
