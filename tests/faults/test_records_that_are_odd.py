@@ -19,7 +19,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "workflow"))
 
 from miniature import Workflow, clone, environment
-from test_my_corpus import OPTIONS, TARGET
+from test_my_corpus import TARGET, with_small_start
 from tiny_science import change_config
 
 #: Letters of a language that writes no blanks.
@@ -29,7 +29,8 @@ HAN = [chr(0x4E00 + number) for number in range(300)]
 @pytest.fixture(scope="module")
 def project(untouched: Workflow, fault_folders: Path) -> Workflow:
     workflow = clone(untouched, fault_folders / "odd records")
-    change_config(workflow.folder, "my_corpus_options", to=OPTIONS | {"objectives": ["bert"]})
+    options = with_small_start(fault_folders / "small-start") | {"objectives": ["bert"]}
+    change_config(workflow.folder, "my_corpus_options", to=options)
     return workflow
 
 

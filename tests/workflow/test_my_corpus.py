@@ -17,6 +17,7 @@ import pytest
 import yaml
 from miniature import Workflow, clone
 from tiny_science import WORDS, change_config
+from transformers import BertConfig, BertModel
 
 import pretrieve
 from pretrieve.benchmarks.official.beir import read_beir_test
@@ -60,6 +61,16 @@ OPTIONS = {
 }
 
 
+def with_small_start(folder: Path) -> dict:
+    """The options with a checkpoint of one narrow layer, random and of MiniLM's vocabulary, which is written to ``folder``: runs
+    whose scores nobody looks at need no more."""
+    shape = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 64}
+    BertModel(BertConfig(vocab_size=30522, **shape)).save_pretrained(folder)
+    body = {"hidden": 32, "heads": 2, "feed_forward": 64, "max_positions": 512, "dropout": 0.0}
+    sizes = {"layers": {"deep": 1, "shallow": 1}, "dims": {"full": 32, "half": 16, "quarter": 8}, "body": body}
+    return OPTIONS | {"start": f"dir:{folder}", "scale": OPTIONS["scale"] | sizes}
+
+
 def write_folder(folder: Path, splits: tuple[str, ...] = ("test",), sections: bool = False) -> Path:
     """Forty documents of three sentences, and questions that are words of one of them."""
     rng = random.Random(7)
@@ -85,6 +96,14 @@ def write_folder(folder: Path, splits: tuple[str, ...] = ("test",), sections: bo
 def project(unstarted: Workflow, folders: Path) -> Workflow:
     workflow = clone(unstarted, folders / "my-corpus")
     change_config(workflow.folder, "my_corpus_options", to=OPTIONS)
+    return workflow
+
+
+@pytest.fixture(scope="module")
+def small(unstarted: Workflow, folders: Path) -> Workflow:
+    """The same with a small start."""
+    workflow = clone(unstarted, folders / "my-corpus-small")
+    change_config(workflow.folder, "my_corpus_options", to=with_small_start(folders / "small-start"))
     return workflow
 
 
@@ -150,26 +169,26 @@ def lines_of(folder: Path, texts: list[str]) -> Path:
     return folder
 
 
-def test_a_table_of_lines_without_sentences_runs_to_the_end(project: Workflow) -> None:
+def test_a_table_of_lines_without_sentences_runs_to_the_end(small: Workflow) -> None:
     """The corpus that was refused once: short lines in lower case without marks, and test judgements only."""
     rng = random.Random(3)
-    lines_of(project.folder / "lines", [" ".join(rng.sample(WORDS, 9)) for _ in range(40)])
+    lines_of(small.folder / "lines", [" ".join(rng.sample(WORDS, 9)) for _ in range(40)])
     few = "my_corpus_options={objectives: [bert, ict]}"
-    ended = project.run("--cores", "2", TARGET, "--config", "my_corpus=lines", few)
+    ended = small.run("--cores", "2", TARGET, "--config", "my_corpus=lines", few)
     assert ended.code == 0, ended.text
     assert "pairs are two random crops of a document" in ended.text and "ict is skipped" in ended.text
-    root = project.folder / "results/demo/my_corpus"
+    root = small.folder / "results/demo/my_corpus"
     assert json.loads((root / "collections/my-corpus-pairs/stats.json").read_text())["reader"] == "random-crops"
     assert "> **Deploy " in (root / "table.md").read_text() and (root / "retriever/search.json").is_file()
 
 
 @pytest.mark.parametrize("texts", [["only one document of words"], ["all documents are equal here"] * 12])
-def test_where_nothing_can_be_trained_the_rest_is_measured(project: Workflow, texts: list[str]) -> None:
-    folder = lines_of(project.folder / f"few {len(texts)}", texts)
-    ended = project.run("--cores", "2", TARGET, "--config", f"my_corpus={folder.name}")
+def test_where_nothing_can_be_trained_the_rest_is_measured(small: Workflow, texts: list[str]) -> None:
+    folder = lines_of(small.folder / f"few {len(texts)}", texts)
+    ended = small.run("--cores", "2", TARGET, "--config", f"my_corpus={folder.name}")
     assert ended.code == 0, ended.text
     assert "nothing is trained" in ended.text
-    with open(project.folder / "results/demo/my_corpus/table.csv", newline="") as stream:
+    with open(small.folder / "results/demo/my_corpus/table.csv", newline="") as stream:
         rows = [row for row in csv.DictReader(stream) if row["metric"] == "recall@100"]
     # The questions were all of the same words, and so every document is a hit.
     published = "published encoder, not trained further"
@@ -191,20 +210,20 @@ def check_deployed(root: Path, folder: Path, chosen: dict, rows: dict) -> None:
     assert mean == pytest.approx(float(rows[chosen["label"]]["mean"]), abs=0.02)
 
 
-def test_a_run_takes_the_rows_and_steps_of_its_plan(project: Workflow) -> None:
-    write_folder(project.folder / "judged", ("train", "dev", "test"))
+def test_a_run_takes_the_rows_and_steps_of_its_plan(small: Workflow) -> None:
+    write_folder(small.folder / "judged", ("train", "dev", "test"))
     given = ("--config", "my_corpus=judged")
     minutes = "my_corpus_options={minutes: 600}"
-    ended = project.run("--cores", "2", "my_corpus_plan", *given, minutes)
+    ended = small.run("--cores", "2", "my_corpus_plan", *given, minutes)
     assert ended.code == 0, ended.text
-    root = project.folder / "results/demo/my_corpus"
+    root = small.folder / "results/demo/my_corpus"
     assert "Plan for 600 minutes on 2 cores" in ended.text and "BM25 with each of them" in ended.text
     chosen = yaml.safe_load((root / "plan.yaml").read_text())["my_corpus_options"]
     assert chosen["objectives"] == ["ict", "bert"], "ICT + BFS needs sections"
     assert chosen["rerank"] == 3 and chosen["budgets"]["continued"]["steps"] == 8, "as much longer as steps may be"
     timetable = json.loads((root / "timetable.json").read_text())
     assert timetable["places"] == 2 and all(name.endswith("cost.json") for name in timetable["jobs"])
-    plan = project.plan(TARGET, "--configfile", "results/demo/my_corpus/plan.yaml", *given)
+    plan = small.plan(TARGET, "--configfile", "results/demo/my_corpus/plan.yaml", *given)
     assert plan.count("pretrain") >= 2 and plan.count("my_corpus_rerank") == 1 and plan.count("bm25_my_corpus") == 0
     assert plan.count("finetune_my_corpus") == 5, "as it is, fine-tuned, two objectives, a cross-encoder"
 
@@ -225,21 +244,21 @@ def test_without_sections_there_is_no_bfs(project: Workflow, tmp_path: Path) -> 
     assert plan.count("pretrain") == 3 and "ict-bfs is skipped: no sections" in plan.stderr
 
 
-def test_without_questions_the_documents_can_be_searched(project: Workflow, tmp_path: Path) -> None:
-    folder = lines_of(project.folder / "unasked", ["the green harbour", "a red mountain", "one blue river"])
+def test_without_questions_the_documents_can_be_searched(small: Workflow, tmp_path: Path) -> None:
+    folder = lines_of(small.folder / "unasked", ["the green harbour", "a red mountain", "one blue river"])
     (folder / "queries.jsonl").unlink()
     (folder / "qrels/test.tsv").unlink()
-    ended = project.run("--cores", "2", "my_corpus_plan", "--config", "my_corpus=unasked")
+    ended = small.run("--cores", "2", "my_corpus_plan", "--config", "my_corpus=unasked")
     assert "no questions: nothing is compared" in ended.text and "pretrieve search --index" in ended.text
-    ended = project.run(  # as make my-corpus goes on
+    ended = small.run(  # as make my-corpus goes on
         *("--cores", "2", TARGET, "--configfile", "results/demo/my_corpus/plan.yaml", "--config", "my_corpus=unasked")
     )
     assert ended.code == 0, ended.text
-    root = project.folder / "results/demo/my_corpus"
+    root = small.folder / "results/demo/my_corpus"
     assert (root / "plan.yaml").is_file() and ended.count("pretrain") == 0
     run = pretrieve.load_index(root / "retriever").rank(["which mountain"], 3, ["q"])
     assert run.doc_ids == [["d1"]]
-    plan = project.plan("encoders", "--config", "my_corpus=unasked")
+    plan = small.plan("encoders", "--config", "my_corpus=unasked")
     assert plan.count("pretrain") == 1 and plan.count("finetune") == 0, (
         "masked words alone: one line has no pairs for ICT"
     )
