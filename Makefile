@@ -75,7 +75,7 @@ test-slurm: $(STAMP)
 	$(PATHS) PRETRIEVE_SLURM_TESTS=1 $(BIN)/python -m pytest -rs tests/slurm
 
 benchmarks: $(STAMP)
-	@for words in c9_tokens_pairs c1_mlm_step c3_encode "c4_search --rows 10000" c7_gradient_cache; do \
+	@for words in c9_tokens_pairs c1_mlm_step "c3_encode --passages 1000" "c4_search --rows 10000" c7_gradient_cache; do \
 	  PYTHONPATH=src $(BIN)/python -W ignore benchmarks/$${words%% *}.py $$(echo "$$words" | cut -s -d' ' -f2-) \
 	    --rounds 3 --out results/benchmarks || exit; \
 	done

@@ -45,7 +45,7 @@ from pretrieve.text.token_store import TokenStore
 from pretrieve.text.vocabulary import load_tokenizer
 from pretrieve.training.device import Device, choose_device, cpu_multiplies_bf16
 
-PASSAGES, LENGTH, BATCH, DIM = 5000, 128, 32, 128
+LENGTH, BATCH, DIM = 128, 32, 128
 TARGETS = {"sentence-transformers": 6.0, "best tuned": 1.8}
 
 
@@ -63,12 +63,12 @@ def sentence_transformer(encoder: Encoder, store: TokenStore, tokenizer: Path, b
 
 
 def main() -> None:
-    args = common.arguments(__doc__, rounds=5)
+    args = common.arguments(__doc__, rounds=5, passages=5000)
     choose_device("fp32", 1)
     multiplies_bf16 = cpu_multiplies_bf16()
     corpus = common.demo_corpus()
     store, tokenizer = TokenStore(corpus / "tokens"), load_tokenizer(corpus / "tokenizer.json")
-    rows = np.random.default_rng(0).permutation(store.n_passages)[:PASSAGES]
+    rows = np.random.default_rng(0).permutation(store.n_passages)[: args.passages]
     rows = rows[passage_spans(store, rows)[1] > 0]
     config = BodyConfig(
         vocabulary_size=store.vocabulary_size, hidden=256, layers=4, heads=4, feed_forward=1024, max_positions=LENGTH

@@ -6,23 +6,18 @@ Seen to fail when: the loop raises before it saves; `stop` is asked after the la
 from __future__ import annotations
 
 import math
-import multiprocessing
-import os
 import signal
 import time
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import pytest
 import torch
 from safetensors.torch import load_file
 
-from pretrieve.base.errors import DataError
 from pretrieve.operations.bundle.jobs import Call, Job
 from pretrieve.operations.bundle.programs import after, alarm
 from pretrieve.operations.bundle.results import files_of
-from pretrieve.operations.bundle.runner import end_of
 from pretrieve.pretraining.encoder_options import EncoderOptions
 from pretrieve.pretraining.presets import resolve
 from pretrieve.pretraining.pretrain import pretrain
@@ -98,9 +93,3 @@ def test_a_run_that_stays_leaves_its_scores(tmp_path: Path) -> None:
     job = Job("", "", Call("retrieve", makes))
     assert set(files_of(job, tmp_path)) == set(names)
     assert set(files_of(job, tmp_path, ["runs/s.trec.gz", "negatives/s.jsonl.gz"])) == set(names[1:3])
-
-
-def test_a_killed_process_is_named() -> None:
-    pool = ProcessPoolExecutor(1, multiprocessing.get_context("spawn"))
-    with pool, pytest.raises(DataError, match="--processes 4 the memory may be too small"):
-        end_of(pool.submit(os._exit, 1), 4)

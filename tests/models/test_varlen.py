@@ -1,4 +1,4 @@
-"""Attention on sequences of any length: with a plain loop in place of the kernel, which runs on GPUs alone, the body's states and
+"""Variable-length attention: with a plain loop in place of the kernel, which runs on GPUs alone, the body's states and
 gradients are those of groups. On a GPU: tests/models/test_on_gpu.py.
 
 Seen to fail when: keys and values change places; the bounds of the rows that ask are those of all rows.
@@ -57,7 +57,7 @@ def test_states_are_those_of_groups(reading: str, monkeypatch: pytest.MonkeyPatc
     tokens = np.random.default_rng(1).integers(1, 50, LENGTHS.sum())
     packed = pack([Part(tokens, np.cumsum(LENGTHS) - LENGTHS, LENGTHS)])
     expected = compute(body, packed, reading)
-    monkeypatch.setattr(transformer, "of_any_length", lambda x, p: True)
+    monkeypatch.setattr(transformer, "takes_varlen", lambda x, size, p: True)
     monkeypatch.setattr("torch.nn.attention.varlen.varlen_attn", in_a_loop)
     for found, right in zip(compute(body, packed, reading), expected, strict=True):
         assert torch.allclose(found, right, atol=1e-5)

@@ -1,7 +1,7 @@
 """A retriever on a task, up to its scores: vectors of both sides, the run of the test queries with its entropies, and negatives.
 
-What a job of the workflow does before ranx scores its runs (:mod:`pretrieve.evaluation.task_scores`). A bundle's machine, which
-has no ranx, does this much.
+What a job of the workflow does before ranx scores its runs (:mod:`pretrieve.evaluation.task_scores`). A bundle's machine
+without ranx does this much.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ from pretrieve.text.packing import Packed
 WASTE = {"cpu": 0.0, "cuda": 0.5}
 
 
-def bounds_of(counts: torch.Tensor) -> torch.Tensor:
+def cumulative(counts: torch.Tensor) -> torch.Tensor:
     """(n + 1,) int32: 0 and the sums of the first 1 … n of ``counts`` (n,)."""
     return functional.pad(counts.cumsum(0), (1, 0)).to(torch.int32)
 
@@ -75,9 +75,9 @@ class Batch:
         return len(self.starts)
 
     @cached_property
-    def bounds(self) -> torch.Tensor:
+    def cu_seqlens(self) -> torch.Tensor:
         """(n + 1,) int32: row at which each sequence begins, and T, as attention on sequences of any length wants it."""
-        return bounds_of(self.lengths)
+        return cumulative(self.lengths)
 
     @property
     def longest(self) -> int:
@@ -115,9 +115,9 @@ class Asking:
     counts: torch.Tensor
 
     @cached_property
-    def bounds(self) -> torch.Tensor:
+    def cu_seqlens(self) -> torch.Tensor:
         """(n + 1,) int32: which of the rows is the first of each sequence, and m."""
-        return bounds_of(self.counts)
+        return cumulative(self.counts)
 
     @property
     def widest(self) -> int:

@@ -22,7 +22,7 @@ from pretrieve.models.batch import Asking, Batch
 from pretrieve.models.config import BodyConfig
 from pretrieve.models.dropout import Dropout, attend
 from pretrieve.models.tiles import attend_in_tiles, in_tiles
-from pretrieve.models.varlen import attend_at_any_length, of_any_length
+from pretrieve.models.varlen import attend_varlen, takes_varlen
 
 
 def seeded(*numbers: int) -> torch.Generator:
@@ -62,15 +62,15 @@ class Attention(nn.Module):
             joint = functional.linear(x, weight[hidden:], bias[hidden:])
             parts = asking.parts
             query_parts = query.split([after - begin for begin, after, *_ in parts])
-            if of_any_length(joint, drop):
-                return self.output(attend_at_any_length(query, joint, batch, self.heads, asking))
+            if takes_varlen(joint, hidden // self.heads, drop):
+                return self.output(attend_varlen(query, joint, batch, self.heads, asking))
         else:
             joint = self.qkv(x)
             if in_tiles(joint):
                 return self.output(attend_in_tiles(joint, batch.tiles, self.heads, drop))
-            if of_any_length(joint, drop):
+            if takes_varlen(joint, hidden // self.heads, drop):
                 query, joint = joint.split([hidden, 2 * hidden], -1)
-                return self.output(attend_at_any_length(query, joint, batch, self.heads))
+                return self.output(attend_varlen(query, joint, batch, self.heads))
             parts = query_parts = [None] * len(batch.groups)
         results = []
         for group, chosen, query, part in zip(batch.groups, parts, query_parts, batch.parts(joint), strict=True):

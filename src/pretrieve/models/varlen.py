@@ -1,4 +1,4 @@
-"""Attention on a GPU in bf16 without padding: FlashAttention on sequences of any length (torch.nn.attention.varlen).
+"""Variable-length attention on a GPU in bf16: FlashAttention without padding (torch.nn.attention.varlen).
 
 It is one call for a whole packed batch. Groups of nearly equal lengths (:mod:`pretrieve.models.batch`) take some ten calls each,
 and small models spend their time on calls. It has no dropout of the softmax and no mask; where these are wanted, groups do.
@@ -11,12 +11,14 @@ import torch
 from pretrieve.models.batch import Asking, Batch
 
 
-def of_any_length(x: torch.Tensor, p: float) -> bool:
-    """Whether attention that comes as ``x``, with a dropout of ``p``, is computed by :func:`attend_at_any_length`."""
-    return x.is_cuda and x.dtype == torch.bfloat16 and not p
+def takes_varlen(x: torch.Tensor, size: int, p: float) -> bool:
+    """Whether attention that comes as ``x``, with heads of ``size`` and a dropout of ``p``, is computed by :func:`attend_varlen`:
+    where FlashAttention can, on GPUs from Ampere on."""
+    able = x.is_cuda and x.dtype == torch.bfloat16 and not p and size % 8 == 0 and size <= 256
+    return able and torch.cuda.get_device_capability(x.device) >= (8, 0)
 
 
-def attend_at_any_length(
+def attend_varlen(
     query: torch.Tensor, joint: torch.Tensor, batch: Batch, heads: int, asking: Asking | None = None
 ) -> torch.Tensor:
     """softmax(Q·Kᵀ/√size)·V of each sequence and head: (T, d), or (m, d) of the rows ``asking``.
@@ -29,6 +31,7 @@ def attend_at_any_length(
 
     size = query.shape[1] // heads
     key, value = joint.unflatten(1, (2, heads, size)).unbind(1)
-    bounds, longest = (batch.bounds, batch.longest) if asking is None else (asking.bounds, asking.widest)
-    found = varlen_attn(query.unflatten(1, (heads, size)), key, value, bounds, batch.bounds, longest, batch.longest)
+    asked = (batch.cu_seqlens, batch.longest) if asking is None else (asking.cu_seqlens, asking.widest)
+    query = query.unflatten(1, (heads, size))
+    found = varlen_attn(query, key, value, asked[0], batch.cu_seqlens, asked[1], batch.longest)
     return found.flatten(1)

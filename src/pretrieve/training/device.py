@@ -40,7 +40,7 @@ def choose_device(precision: str = "auto", threads: int = 1) -> Device:
     if torch.cuda.is_available():
         # cuDNN's attention makes a plan for every new shape, and a packed batch has new ones in each step: it took seconds.
         torch.backends.cuda.enable_cudnn_sdp(False)
-        bf16 = precision == "bf16" or (precision == "auto" and torch.cuda.is_bf16_supported())
+        bf16 = precision == "bf16" or (precision == "auto" and torch.cuda.is_bf16_supported(including_emulation=False))
         return Device(torch.device("cuda"), bf16)
     # Denormal numbers slow some CPUs down by a factor of four; nothing here needs them.
     torch.set_flush_denormal(True)

@@ -1,8 +1,8 @@
 """The commands (:mod:`pretrieve.commands`) as a bundle runs them, with the same arguments.
 
 Pre-training and fine-tuning stop when the slice ends. ``retrieve`` writes its run and no metrics file: that needs ranx, and
-is made when the results are unpacked, so that one evaluator makes all of them; a preview is shown (:func:`preview`). All others
-run as they are.
+is made when the results are unpacked; a preview is shown (:func:`preview`). Where ranx is, the run can be scored at once, by the
+same code (:func:`score`). All others run as they are.
 
 Imports torch, numpy, pyarrow, tokenizers, safetensors and what these bring; ``predict`` also scipy, which comes with
 scikit-learn.
@@ -14,7 +14,7 @@ of ``time.monotonic``; infinity means never.
 
 **Scores at a glance** (:func:`preview`) are what a slice shows, and sends home in its manifest, by the definitions of
 :mod:`pretrieve.evaluation.metrics`, over the judgements that a bundle has with each task. The scores that count are made of the
-runs here, by the one evaluator that scores all runs; a test compares the two.
+runs by the one evaluator that scores all runs; a test compares the two.
 """
 
 from __future__ import annotations

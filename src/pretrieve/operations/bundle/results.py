@@ -33,7 +33,7 @@ _WEIGHTS = ".safetensors"
 
 
 def files_of(job: Job, root: Path, stay: Collection[str] = ()) -> list[str]:
-    """The files of a finished job that go home, as paths below ``root``; of vectors, and of runs that ``stay``, only what they
+    """The files of a finished job that go home, as paths below ``root``; of vectors, and of files that ``stay``, only what they
     cost and what is beside them."""
     found: list[Path] = []
     for place in map(Path, job.call.makes):
@@ -103,7 +103,7 @@ def write_slice(
     """Write the next slice with these finished jobs; None where there are none.
 
     records: job → what the runner knows of it. about: of the bundle and the machine. weights: ``bf16``, ``fp32`` or ``none``.
-    stay: runs that are not sent, as their scores are.
+    stay: runs and negatives that are not sent.
     """
     if not jobs:
         return None
@@ -124,10 +124,11 @@ def write_slice(
         write_archive(unfinished / archive, content)
         members[archive] = sums_of(content)
 
-    with ThreadPoolExecutor(os.cpu_count()) as pool:  # xz runs beside Python
+    with ThreadPoolExecutor(min(8, len(os.sched_getaffinity(0)))) as pool:  # xz runs beside Python
         list(pool.map(write, shares))
     manifest = {
         "weights": weights,
+        "stay": sorted({place for job in jobs for place in job.call.makes} & {*stay}),
         "jobs": {job.id: {"made": records[job.id], "job": job.as_json()} for job in jobs},
         "parts": sums_of({file.name: file for file in sorted(unfinished.iterdir())}),
         "members": members,

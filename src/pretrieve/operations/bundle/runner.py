@@ -11,7 +11,6 @@ when, how long, where), and ``out/``, which is what goes home (:mod:`pretrieve.o
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import json
 import multiprocessing
 import os
@@ -33,13 +32,25 @@ from pretrieve.base.errors import ConfigError, DataError, PretrieveError
 from pretrieve.base.files import write_json
 from pretrieve.base.inside import plain_name
 from pretrieve.base.program import Tee, run_program
+from pretrieve.evaluation.ranx_metrics import metric_of_ranx
 from pretrieve.operations.bundle.archive import check_sum
 from pretrieve.operations.bundle.jobs import Call, Job, dependents
 from pretrieve.operations.bundle.results import packed_jobs, write_slice
+from pretrieve.training.parent import die_with_parent
 
 JOBS = "jobs.json"
 #: What a result may depend on: written into the manifest.
-PACKAGES = ("torch", "transformers", "tokenizers", "numpy", "pyarrow", "scikit-learn", "safetensors")
+PACKAGES = (
+    "torch",
+    "transformers",
+    "tokenizers",
+    "numpy",
+    "pyarrow",
+    "scikit-learn",
+    "safetensors",
+    "ranx",
+    "numba",
+)
 #: Seconds of a slice that are kept for packing its results.
 RESERVE = 15.0
 
@@ -60,8 +71,8 @@ def main() -> None:
         "--runs",
         choices=("all", "needed"),
         default="all",
-        help="runs that come back; needed: those that more than their scores is made from, and no negatives. The others are "
-        "scored here, with ranx",
+        help="runs that come back; needed: those that more than their scores is made from, the others are scored here, with "
+        "ranx; and no negatives that have been used",
     )
     parser.add_argument("--processes", type=int, default=1, help="jobs at a time, all on one device")
     parser.add_argument("--out", type=Path, help="folder for returned results; default: DIR/out")
@@ -103,18 +114,23 @@ def run_slice(until: float, out: Path, arguments: argparse.Namespace) -> list[st
     device = choose_device(arguments.precision, threads)
     if arguments.device == "cuda" and device.device.type != "cuda":
         raise ConfigError("--device cuda: torch finds no CUDA device here; take --device cpu, or a machine with one.")
-    stay = _files_that_stay(jobs, manifest.get("runs", ())) if arguments.runs == "needed" else set()
-    if stay and importlib.util.find_spec("ranx") is None:
-        raise ConfigError("--runs needed: the other runs are scored here, and ranx is not installed; take --runs all.")
+    needed = {place for job in jobs for place in job.call.options.get("runs", ())}
+    if arguments.runs == "needed":
+        needed = set(manifest.get("runs", ()))
+        try:
+            metric_of_ranx()
+        except (ConfigError, ImportError) as error:
+            raise ConfigError(f"--runs needed: the other runs are scored here: {error} Or take --runs all.") from None
     machine = describe(device) | {"processes": str(arguments.processes)}
     print(
         f"{len(jobs)} jobs, {len(_done())} done; {machine['device']}, {machine['precision']}, torch {machine['torch']}"
     )
     how = How(arguments.precision, threads, until, arguments.checkpoint_seconds, machine)
-    stopped, failed = _run_all(jobs, how, arguments.processes, stay)
+    stopped, failed = _run_all(jobs, how, arguments.processes, needed)
     records, sent = _done(), packed_jobs(out)
     finished = [job for job in jobs if job.id in records and job.id not in sent]
     about = {"bundle": manifest, "machine": machine}
+    stay = _files_that_stay(jobs, needed, records) if arguments.runs == "needed" else set()
     folder = write_slice(finished, records, Path(), out, about, arguments.weights, stay)
     left = [job for job in jobs if job.id not in records]
     print(
@@ -127,11 +143,18 @@ def run_slice(until: float, out: Path, arguments: argparse.Namespace) -> list[st
     return failed
 
 
-def _files_that_stay(jobs: Sequence[Job], needed: Collection[str]) -> set[str]:
-    """The runs of these jobs that only their scores are made from, and negatives that a search mined: training has read them."""
-    searches = [job.call.options for job in jobs if job.call.program == "retrieve"]
-    made = {place for options in searches for name in ("runs", "negatives") for place in options.get(name, ())}
-    return made - {*needed}
+def _files_that_stay(jobs: Sequence[Job], needed: set[str], done: Collection[str]) -> set[str]:
+    """The runs that are scored and not needed, and the negatives that are read by fine-tunings of the bundle, all of which are
+    ``done`` (ids)."""
+    read: dict[str, bool] = {}
+    for job in jobs:
+        read |= {place: job.id in done and read.get(place, True) for place in job.call.needs}
+    found = set()
+    for options in (job.call.options for job in jobs if job.call.program == "retrieve"):
+        if all(Path(scores).is_file() for scores in options["outputs"]):
+            found |= {*options["runs"]} - needed
+        found |= {place for place in options.get("negatives", ()) if read.get(place)}
+    return found
 
 
 @dataclass(frozen=True)
@@ -146,6 +169,12 @@ class How:
     machine: Mapping[str, str]
 
 
+def _begin_worker() -> None:
+    """What a process of its own needs: it ends with the runner, and its lines appear at once."""
+    die_with_parent()
+    sys.stdout.reconfigure(line_buffering=True, errors="backslashreplace")
+
+
 class _Here(Executor):
     """One job at a time, in this process."""
 
@@ -155,9 +184,9 @@ class _Here(Executor):
         return future
 
 
-def _run_all(jobs: Sequence[Job], how: How, processes: int, stay: Collection[str]) -> tuple[bool, list[str]]:
+def _run_all(jobs: Sequence[Job], how: How, processes: int, needed: set[str]) -> tuple[bool, list[str]]:
     """Run what is not done, in order, each when what it needs is there, ``processes`` at a time; whether the time ended it, and
-    the names of the jobs that failed.
+    the names of the jobs that failed. Searches whose runs are not ``needed`` are scored.
 
     Small models leave most of a GPU idle, whose work waits for the Python that starts it. Processes share it."""
     makers = {place: job.id for job in jobs for place in job.call.makes}
@@ -166,7 +195,8 @@ def _run_all(jobs: Sequence[Job], how: How, processes: int, stay: Collection[str
     waiting = [job for job in jobs if job.id not in done]
     running: dict[Future, Job] = {}
     stopped, failed = False, []
-    pool = ProcessPoolExecutor(processes, multiprocessing.get_context("spawn")) if processes > 1 else _Here()
+    spawn = multiprocessing.get_context("spawn")
+    pool = ProcessPoolExecutor(processes, spawn, initializer=_begin_worker) if processes > 1 else _Here()
     with pool:
         while True:
             ready = (job for job in waiting if all(makers.get(place) in {None, *done} for place in job.call.needs))
@@ -175,13 +205,21 @@ def _run_all(jobs: Sequence[Job], how: How, processes: int, stay: Collection[str
                     stopped = True
                     break
                 print(f"[{number[job.id]}/{len(jobs)}] {job.name}", flush=True)
-                scored = not stay.isdisjoint(job.call.options.get("runs", ()))
-                running[pool.submit(_run, job, how, scored)] = job
+                scored = job.call.program == "retrieve" and needed.isdisjoint(job.call.options["runs"])
                 waiting = [one for one in waiting if one is not job]
+                try:
+                    running[pool.submit(_run, job, how, scored)] = job
+                except BrokenProcessPool:
+                    stopped = True
             if not running:
                 return stopped, failed
             for future in wait(running, return_when=FIRST_COMPLETED).done:
-                job, end = running.pop(future), end_of(future, processes)
+                job = running.pop(future)
+                try:
+                    end = future.result()
+                except BrokenProcessPool:  # one process was killed, and all end
+                    end, stopped = "failed", True
+                    print(f"  killed beside or at {job.name}: fewer --processes need less memory", flush=True)
                 if end == "done":
                     done.add(job.id)
                 elif end == "stopped":
@@ -196,22 +234,14 @@ def _run_all(jobs: Sequence[Job], how: How, processes: int, stay: Collection[str
                     )
 
 
-def end_of(future: Future, processes: int) -> str:
-    """What :func:`_run` says; raises DataError where its process was killed."""
-    try:
-        return future.result()
-    except BrokenProcessPool:
-        raise DataError(
-            f"a job's process was ended from outside; with --processes {processes} the memory may be too small: take fewer, and "
-            "call again."
-        ) from None
-
-
 def _run(job: Job, how: How, scored: bool) -> str:
     """Run one job; 'done', 'stopped' or 'failed'. Its time counts over all slices. scored: a search scores its run, too."""
+    import torch
+
     from pretrieve.operations.bundle.programs import run_call
     from pretrieve.training.device import choose_device
     from pretrieve.training.loop import Stopped
+    from pretrieve.training.memory import OutOfMemory
 
     device = choose_device(how.precision, how.threads)
     partial = Path(f"done/{job.id}.partial.json")
@@ -242,13 +272,17 @@ def _run(job: Job, how: How, scored: bool) -> str:
             write_json(partial, record())
             return "stopped"
         except PretrieveError as error:
-            print(f"{type(error).__name__}: {error}", file=stream)
-            print(f"  {type(error).__name__}: {error}", file=sys.stderr)
+            shared = isinstance(error, OutOfMemory) and how.machine["processes"] != "1"
+            text = f"{type(error).__name__}: {error}{' Or take fewer --processes.' if shared else ''}"
+            print(text, file=stream)
+            print(f"  {text}", file=sys.stderr)
             return "failed"
         except Exception:
             traceback.print_exc(file=stream)
             traceback.print_exc()
             return "failed"
+        finally:
+            torch.cuda.empty_cache()  # for the jobs beside this one
     if before["seconds"]:
         _add_cost(job.call, before["seconds"], device.device.type == "cuda")
     if scores:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import errno
 import os
 import shutil
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -69,9 +69,12 @@ def unbundle(folder: Path, any_code: bool = False, given: Sequence[str] = ()) ->
         place.mkdir(parents=True)
         for path, (manifest, jobs) in zip(slices, came, strict=True):
             unpack(path, manifest, jobs, place)
-        unscored = [job for job in taken.jobs if not _check_whole(job, place, folder)]
+        stay = {file for manifest, _ in came for file in manifest.get("stay", ())}
+        unscored = [job for job in taken.jobs if not _check_whole(job, place, folder, stay)]
         for job in taken.jobs:
             taken.files += _install(job, place)
+            for file in stay.intersection(job.call.makes):  # one that is here was made before
+                Path(file).unlink(missing_ok=True)
     finally:
         shutil.rmtree(place, ignore_errors=True)
     for job in unscored:
@@ -154,18 +157,16 @@ def outputs_of(job: Job) -> list[str]:
     return [place for place in job.call.makes if place not in job.call.options.get("stores", ())]
 
 
-def _check_whole(job: Job, unpacked: Path, folder: Path) -> bool:
-    """Raise DataError unless what Snakemake knows of a job has come: of a search, its run or the run's scores; negatives may have
-    stayed. False where scores are still to be made."""
-    runs, scores, negatives = (
-        job.call.options.get(name, ()) if job.call.program == "retrieve" else ()
-        for name in ("runs", "outputs", "negatives")
-    )
-    scored = all((unpacked / file).is_file() for file in scores)
-    for file in outputs_of(job):
-        if file not in (*negatives, *(runs if scored else scores)) and not (unpacked / file).is_file():
-            raise DataError(f"{folder}: {file} is missing, and {job.name} is among its jobs; copy all slices again.")
-    return scored
+def _check_whole(job: Job, unpacked: Path, folder: Path, stay: Collection[str]) -> bool:
+    """Raise DataError unless what Snakemake knows of a job has come, but for files that ``stay``, and scores of a run that has.
+    False where scores are still to be made."""
+    search = job.call.options if job.call.program == "retrieve" else {}
+    runs, scores = search.get("runs", ()), search.get("outputs", ())
+    missing = {file for file in outputs_of(job) if not (unpacked / file).is_file()}
+    made_here = () if missing & {*runs} else scores
+    if lost := missing - {*stay, *made_here}:
+        raise DataError(f"{folder}: {min(lost)} is missing, and {job.name} is among its jobs; copy all slices again.")
+    return missing.isdisjoint(scores)
 
 
 def _install(job: Job, unpacked: Path) -> int:

@@ -1,0 +1,83 @@
+"""In which order the jobs of a bundle run, what follows when one fails or its process is killed, and which files stay there.
+
+Seen to fail when: a job begins before what it needs is done; jobs are submitted to a pool that has broken; negatives stay though
+a fine-tuning that reads them is not done.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import Executor, Future
+from concurrent.futures.process import BrokenProcessPool
+from pathlib import Path
+
+import pytest
+
+from pretrieve.operations.bundle import runner
+from pretrieve.operations.bundle.jobs import Call, Job
+
+HOW = runner.How("fp32", 1, float("inf"), 60.0, {"processes": "2"})
+
+
+def job(name: str, program: str, **options: str) -> Job:
+    call = Call(program, {key: words.split() for key, words in options.items()})
+    return Job(name, "", call, needs=call.needs)
+
+
+JOBS = [
+    job("base", "pretrain", store="tokens", out="r/s/encoders/base"),
+    job("mined", "retrieve", task="t", retrievers="x", stores="v", runs="run", outputs="scores", negatives="hard"),
+    job("tuned", "finetune", encoder="r/s/encoders/base", task="hard", out="r/s/retrievers/tuned"),
+    job("other", "pretrain", store="tokens", out="r/s/encoders/other"),
+]
+
+
+@pytest.fixture(autouse=True)
+def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.parametrize("lost", ["", "base"])
+def test_a_job_waits_for_what_it_needs(lost: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    ran: list[tuple[str, bool]] = []
+
+    def run(job: Job, how: runner.How, scored: bool) -> str:
+        ran.append((job.id, scored))
+        return "failed" if job.id == lost else "done"
+
+    monkeypatch.setattr(runner, "_run", run)
+    backwards = JOBS[::-1]
+    stopped, failed = runner._run_all(backwards, HOW, 1, needed=set())
+    assert not stopped and len(failed) == bool(lost)
+    expected = [("other", False), ("mined", True), ("base", False), ("tuned", False)]
+    assert ran == [one for one in expected if not (lost and one[0] == "tuned")]
+    ran.clear()
+    runner._run_all(JOBS[1:2], HOW, 1, needed={"run"})
+    assert ran == [("mined", False)], "a run that comes back is scored at home"
+
+
+def test_a_killed_process_ends_the_call_and_names_the_job(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The pool refuses a second job, as it does when one of its processes was killed."""
+
+    class Broken(Executor):
+        def __init__(self, *words: object, **options: object) -> None:
+            self.given: list[Job] = []
+
+        def submit(self, function: object, job: Job, *words: object) -> Future:
+            if self.given:
+                raise BrokenProcessPool
+            self.given.append(job)
+            future: Future = Future()
+            future.set_exception(BrokenProcessPool())
+            return future
+
+    monkeypatch.setattr(runner, "ProcessPoolExecutor", Broken)
+    assert runner._run_all(JOBS, HOW, 2, needed=set()) == (True, [JOBS[0].name])
+
+
+def test_what_stays_there() -> None:
+    stays = runner._files_that_stay(JOBS, set(), {"base", "mined", "tuned"})
+    assert stays == {"hard"}, "a run without scores comes back"
+    Path("scores").touch()
+    assert runner._files_that_stay(JOBS, set(), {"base", "mined", "tuned"}) == {"hard", "run"}
+    assert runner._files_that_stay(JOBS, {"run"}, {"base", "mined"}) == set(), "negatives that are still to be read"
+    assert runner._files_that_stay(JOBS[:2], {"run"}, {"base", "mined"}) == set(), "negatives that nobody here reads"
