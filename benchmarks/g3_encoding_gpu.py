@@ -22,7 +22,7 @@ to the GPU part by part, multiplies, and merges the best of the parts; *there* h
 agree to 1e-5.
 
 Elapsed seconds, interleaved, the GPU waited for. Each part writes its result when it is done: ``g3_encoding_gpu.json`` and
-``g3_search_gpu.json``.
+``g3_search_gpu.json``. There is no result of either yet.
 
     PYTHONPATH=src python benchmarks/g3_encoding_gpu.py [--only encode|search]
 """

@@ -28,11 +28,6 @@ from pretrieve.text.packing import Packed
 WASTE = {"cpu": 0.0, "cuda": 0.5}
 
 
-def cumulative(counts: torch.Tensor) -> torch.Tensor:
-    """(n + 1,) int32: 0 and the sums of the first 1 … n of ``counts`` (n,)."""
-    return functional.pad(counts.cumsum(0), (1, 0)).to(torch.int32)
-
-
 @dataclass(frozen=True)
 class Batch:
     """n sequences end to end, longest first, T tokens in all.
@@ -76,8 +71,8 @@ class Batch:
 
     @cached_property
     def cu_seqlens(self) -> torch.Tensor:
-        """(n + 1,) int32: row at which each sequence begins, and T, as attention on sequences of any length wants it."""
-        return cumulative(self.lengths)
+        """(n + 1,) int32: the row at which each sequence begins, and T, as variable-length attention takes it."""
+        return functional.pad(self.starts, (0, 1), value=len(self.tokens)).to(torch.int32)
 
     @property
     def longest(self) -> int:
@@ -106,18 +101,12 @@ class Asking:
     """Rows (m,) of a packed batch, sorted, each once.
 
     place (m,): where row i stands among the n·widest of its group; parts: for each group of the batch ``(first row, last
-    + 1, widest, even)``: at most ``widest`` rows of a sequence, exactly so many if ``even``; counts (n,): rows of each sequence.
+    + 1, widest, even)``: at most ``widest`` rows of a sequence, exactly so many if ``even``.
     """
 
     rows: torch.Tensor
     place: torch.Tensor
     parts: list[tuple[int, int, int, bool]]
-    counts: torch.Tensor
-
-    @cached_property
-    def cu_seqlens(self) -> torch.Tensor:
-        """(n + 1,) int32: which of the rows is the first of each sequence, and m."""
-        return cumulative(self.counts)
 
     @property
     def widest(self) -> int:
@@ -137,14 +126,10 @@ class Asking:
             offset[first:last] = np.arange(last - first) * widest
         place = np.arange(len(rows)) + np.repeat(offset - before, counts)
         device = batch.tokens.device
-        return cls(
-            *(torch.from_numpy(array).to(device) for array in (rows, place)), parts, torch.from_numpy(counts).to(device)
-        )
+        return cls(torch.from_numpy(rows).to(device), torch.from_numpy(place).to(device), parts)
 
     @classmethod
     def first(cls, batch: Batch) -> Asking:
         """The first row of each sequence."""
         parts = [(first, last, 1, True) for first, last, *_ in batch.groups]
-        return cls(
-            batch.starts, batch.starts, parts, torch.ones_like(batch.lengths)
-        )  # no place is looked up where all parts are even
+        return cls(batch.starts, batch.starts, parts)  # no place is looked up where all parts are even

@@ -31,7 +31,9 @@ def attend_varlen(
 
     size = query.shape[1] // heads
     key, value = joint.unflatten(1, (2, heads, size)).unbind(1)
-    asked = (batch.cu_seqlens, batch.longest) if asking is None else (asking.cu_seqlens, asking.widest)
+    starts, longest = batch.cu_seqlens, batch.longest
+    if asking is not None:  # how many of the rows that ask come before each sequence
+        starts, longest = torch.searchsorted(asking.rows, starts.long(), out_int32=True), asking.widest
     query = query.unflatten(1, (heads, size))
-    found = varlen_attn(query, key, value, asked[0], batch.cu_seqlens, asked[1], batch.longest)
+    found = varlen_attn(query, key, value, starts, batch.cu_seqlens, longest, batch.longest)
     return found.flatten(1)

@@ -41,8 +41,6 @@ from pretrieve.workflow.stage_code import stage_code
 COLUMNS = {"corpus.parquet": ["doc_id", "sentence_index", "passage_index"], "queries.parquet": ["query_id"]}
 #: Files that only earlier or later stages read.
 LEFT_AT_HOME = ("texts.parquet", "answers.parquet", "curve.csv")
-#: Of these, what tasks have with them that :func:`scored_by_answers` names.
-WITH_ANSWERS = "answers.parquet"
 #: Folders of a retriever that nothing is trained from.
 _RECORDS = ("steps", "negatives")
 
@@ -200,14 +198,14 @@ def build(asked: Asked, plan: Plan, places: Sequence[str], cores: int) -> None:
 
 
 def data_files(place: str, answers: bool = False) -> dict[str, Path]:
-    """The files of a place: name in the bundle → file; with a task's ``answers``, or without.
+    """The files of a place: name in the bundle → file. answers: those of a task, too.
 
     Raises DataError when there is nothing.
     """
     path = Path(place)
     if path.is_dir():
         inside = [file for file in sorted(path.rglob("*")) if file.is_file()]
-        left = {*_RECORDS, *LEFT_AT_HOME} - ({WITH_ANSWERS} if answers else set())
+        left = {*_RECORDS, *LEFT_AT_HOME} - ({"answers.parquet"} if answers else set())
         files = [file for file in inside if not left & set(file.relative_to(path).parts)]
     else:
         beside = [path, Path(cost_beside(place))]

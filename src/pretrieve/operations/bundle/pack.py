@@ -58,8 +58,8 @@ A bundle of the project pretrieve: pre-training, fine-tuning and search for some
     export PYTHONPATH=src
     python -m pretrieve.operations.bundle.runner --bundle . --minutes 9
 
-Needs Python 3.11 or later with torch, transformers, tokenizers, numpy, pyarrow, scikit-learn and safetensors; no network. Call it
-again until it says that nothing is left. Bring the folder out/ home, and there: make unbundle FILE=out
+Needs Python 3.11 or later with torch 2.11, transformers, tokenizers, numpy, pyarrow, scikit-learn and safetensors; no network.
+Call it again until it says that nothing is left. Bring the folder out/ home, and there: make unbundle FILE=out
 """
 
 
