@@ -1,11 +1,12 @@
 # make tables    set up .venv and build every table of the demo scale, or of [SCALE=small] [MIRROR=DIR] [SEEDS=1,2]
+# make venv      set up .venv alone [PYTHON=python3.11]
 # make test      set up .venv and run the tests
 # make test-slurm the tests on a real Slurm of this machine: needs root, and installs Debian's packages
 # make lint      format and lint checks
 # make status    cells measured, quoted, not run and failed, by table
 # make fetch     get the raw files of one table: make fetch TABLE=condenser/table5 [SCALE=paper] [MIRROR=DIR] [DRY=1]
 # make estimate  what tables cost before anything runs: make estimate SCALE=paper [TABLE="condenser/table5 …"] [SEEDS=1,2] [GPUS=8] [GPU=a100] [RATES=FILE]
-# make bundle    what tables still need, for a GPU machine without a network: make bundle SCALE=small [TABLE="condenser/table5 …"] [MIRROR=DIR] [SEEDS=1] [OUT=FILE]
+# make bundle    what tables still need, for a GPU machine without a network: make bundle SCALE=small [TABLE="condenser/table5 …"] [MIRROR=DIR] [SEEDS=1] [OUT=FILE] [LIMIT=MiB]
 # make unbundle  take home what was made there: make unbundle FILE=DIR
 # make report    build everything of one scale, and the report on it: results/SCALE/report.html [MIRROR=DIR] [SEEDS=1,2]
 # make my-corpus what to search your own corpus with: make my-corpus DIR=path/to/dir [MINUTES=30]

@@ -4,8 +4,8 @@ The vectors are real: sentences of a corpus and questions of a task, encoded by 
 ``--retriever``: directories of a finished run). Ours is the search that the workflow runs: candidates of the index, scored
 again from the store (:mod:`pretrieve.retrieval.approximation`); ``k_factor``: candidates for each hit. Beside it: faiss's index
 alone, which ranks by its own scores, and hnswlib with the same links and lists. Recall is against exact search by the same
-vectors, and ties count. Searches: one thread, CPU time, interleaved; builds: two threads, elapsed time. Memory: of the index as
-a file; ours needs the store on the disk as well. The result is written after each setting.
+vectors, and ties count. Searches: one thread, CPU time, interleaved; builds: two threads, elapsed and CPU time. Memory: of the
+index as a file; ours needs the store on the disk as well. The result is written after each setting.
 
     PRETRIEVE_PEERS=DIR PYTHONPATH=src python benchmarks/c16_approximate.py --store … --task … --retriever …
 
@@ -52,6 +52,17 @@ INDEXES: list[tuple[dict[str, Any], list[dict[str, int]]]] = [
 ]
 
 
+class Clock:
+    """Elapsed and CPU seconds since it was made."""
+
+    def __init__(self) -> None:
+        self._begun = time.monotonic(), time.process_time()
+
+    def passed(self) -> dict[str, float]:
+        elapsed, cpu = time.monotonic() - self._begun[0], time.process_time() - self._begun[1]
+        return {"build_s": round(elapsed, 1), "build_cpu_s": round(cpu, 1)}
+
+
 def encoded(store: TokenStore, rows: np.ndarray, tower: Any, device: Any) -> np.ndarray:
     """(n, dim) float32 of length 1 of sentences."""
     vectors = encode(tower, lambda chosen: pack_sentences(store, chosen, LENGTH), rows, device)
@@ -88,14 +99,16 @@ def rows_to_run(rows: np.ndarray, queries: np.ndarray, reader: EmbeddingReader) 
     return Run([str(number) for number in range(len(rows))], ids, scores)
 
 
-def of_faiss(reader: EmbeddingReader, queries: np.ndarray, ids: list[str]) -> Iterator[dict[str, Any]]:
+def of_faiss(reader: EmbeddingReader, queries: np.ndarray, ids: list[str], kinds: set[str]) -> Iterator[dict[str, Any]]:
     """A line for each index and setting of a search, with a function for ours and for faiss alone."""
     faiss = load_faiss(THREADS, reader.dim)
     for options, settings in INDEXES:
         kind = options["kind"]
-        begun = time.monotonic()
+        if kind not in kinds:
+            continue
+        begun = Clock()
         index = build_index(reader, options | {"parallel": True}, THREADS)
-        built, size = time.monotonic() - begun, faiss.serialize_index(index).nbytes
+        built, size = begun.passed(), faiss.serialize_index(index).nbytes
         for setting in settings:
             set_search(index, setting)
             faiss.omp_set_num_threads(1)
@@ -104,7 +117,7 @@ def of_faiss(reader: EmbeddingReader, queries: np.ndarray, ids: list[str]) -> It
                 index, DenseScorer(reader, queries, 1), ids, DEPTH, k_factor=factor
             )
             about = {"index": kind, **{k: v for k, v in options.items() if k != "kind"}, **setting}
-            about |= {"build_s": round(built, 1), "index_mb": round(size / 1e6, 1)}
+            about |= {**built, "index_mb": round(size / 1e6, 1)}
             alone = {"faiss alone": lambda index=index: faiss_alone(index, queries)}
             yield about | {"run": {"ours": ours} | (alone if factor == 1 else {})}
 
@@ -114,17 +127,17 @@ def of_hnswlib(package: Any, reader: EmbeddingReader, queries: np.ndarray, folde
     index = package.Index("ip", reader.dim)
     index.init_index(max_elements=reader.rows, M=options["links"], ef_construction=options["build"])
     index.set_num_threads(THREADS)
-    begun = time.monotonic()
+    begun = Clock()
     for start, block in reader.shards():
         index.add_items(block, np.arange(start, start + len(block)))
-    built = time.monotonic() - begun
+    built = begun.passed()
     index.save_index(str(folder / "hnswlib"))
     size = (folder / "hnswlib").stat().st_size
     index.set_num_threads(1)
     for setting in settings:
         index.set_ef(max(setting["search"], DEPTH))
         about = {"index": "HNSW", "links": options["links"], "build": options["build"], **setting}
-        about |= {"build_s": round(built, 1), "index_mb": round(size / 1e6, 1)}
+        about |= {**built, "index_mb": round(size / 1e6, 1)}
         yield about | {"run": {"hnswlib": lambda: index.knn_query(queries, k=DEPTH)[0].astype(np.int64)}}
 
 
@@ -136,11 +149,14 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=1_000_000, help="sentences; fewer for a first look")
     parser.add_argument("--queries", type=int, default=1000)
     parser.add_argument("--rounds", type=int, default=3)
+    kinds = [options["kind"] for options, _ in INDEXES]
+    parser.add_argument("--kinds", nargs="+", choices=kinds, default=kinds, help="some alone, in a result of their own")
     parser.add_argument("--vectors", type=Path, help="keeps the vectors, and goes on where an encoding was stopped")
     parser.add_argument("--encoding-threads", type=int, default=THREADS)
     parser.add_argument("--out", type=Path, default=common.RESULTS)
     options = parser.parse_args()
-    package = common.peer("hnswlib")
+    package = common.peer("hnswlib") if "HNSW" in options.kinds else None
+    name = "_".join(["c16_approximate", str(options.rows), *([] if options.kinds == kinds else options.kinds)])
     packages = ("faiss-cpu", "numpy") + (("hnswlib",) if package else ())
     about = {"rows": options.rows, "queries": options.queries, "depth": DEPTH}
     lines = []
@@ -153,21 +169,21 @@ def main() -> None:
         exact = search(reader, queries, ids, DEPTH)
         per_query = (time.process_time() - begun) / len(queries)
         lines.append({"index": "Flat", "by": "ours", "recall": 1.0, "queries_per_cpu_s": round(1 / per_query, 1)})
-        variants = of_faiss(reader, queries, ids)
+        variants = of_faiss(reader, queries, ids, set(options.kinds))
         peers = of_hnswlib(package, reader, queries, folder) if package else iter(())
         for one in (case for cases in (variants, peers) for case in cases):
             functions = one.pop("run")
-            calls = {name: lambda _, call=call: call() for name, call in functions.items()}
+            calls = {by: lambda _, call=call: call() for by, call in functions.items()}
             times = common.interleave(calls, options.rounds, warm_up=False)
-            for name, call in functions.items():
+            for by, call in functions.items():
                 found = call()
                 run = found if isinstance(found, Run) else rows_to_run(found, queries, reader)
-                rate = round(len(queries) / statistics.median(times[name]), 1)
+                rate = round(len(queries) / statistics.median(times[by]), 1)
                 recall = round(float(recall_at(run, exact, DEPTH).mean()), 4)
-                lines.append({**one, "by": name, "recall": recall, "queries_per_cpu_s": rate})
+                lines.append({**one, "by": by, "recall": recall, "queries_per_cpu_s": rate})
                 print(lines[-1], flush=True)
-            common.write(f"c16_approximate_{options.rows}", options, packages, **about, lines=lines)
-    head = ["index", "by", "recall", "queries_per_cpu_s", "index_mb", "build_s"]
+            common.write(name, options, packages, **about, lines=lines)
+    head = ["index", "by", "recall", "queries_per_cpu_s", "index_mb", "build_s", "build_cpu_s"]
     rows = [
         [", ".join(f"{k} {v}" for k, v in line.items() if k not in head[1:])] + [line.get(k, "") for k in head[1:]]
         for line in lines

@@ -26,6 +26,7 @@ from pretrieve.workflow.job_resources import Needs
 from pretrieve.workflow.joined_jobs import alike, rules_of
 from pretrieve.workflow.rule_data import COLLECTION_FILES, TASK_KINDS, DataRules
 from pretrieve.base.finished_work import KEEP, forget_finished
+from pretrieve.workflow.running.allocator import allocator
 from pretrieve.workflow.running.caches import cache_places
 from pretrieve.workflow.running.file_dates import redate_for_run
 from pretrieve.workflow.running.snakemake_faults import watch_timers
@@ -97,6 +98,7 @@ ENVIRONMENT = {
     # The workflow removes checkpoints, when all is there.
     KEEP: 1,
     **cache_places("."),
+    **allocator(),
 }
 EXPORTS = " ".join(f"{name}={shlex.quote(str(value))}" for name, value in ENVIRONMENT.items())
 shell.prefix(f"set -euo pipefail; export {EXPORTS}; ".replace("{", "{{").replace("}", "}}"))

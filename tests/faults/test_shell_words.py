@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import copy
 import json
+import os
 import re
 import shlex
 import shutil
@@ -29,6 +30,7 @@ from pretrieve.base.errors import PretrieveError
 from pretrieve.workflow.config_files import read_config
 from pretrieve.workflow.configuration import check_config
 from pretrieve.workflow.plan import Plan
+from pretrieve.workflow.running.allocator import NAME, TUNABLES
 
 #: What a shell would make of it: a file ``canary-…`` from a substitution, another command, two words, a variable, a pattern.
 POISON = "a  b'\"; touch canary-1; $(touch canary-2) `touch canary-3` $HOME * & \\ é\n| touch canary-4 #"
@@ -36,7 +38,7 @@ POISON = "a  b'\"; touch canary-1; $(touch canary-2) `touch canary-3` $HOME * & 
 #: stand in a file named by its log.
 RECORDER = """#!/bin/bash
 record=$(mktemp "$RECORDS/call-XXXXXX")
-printf '%s\\0' "$PRETRIEVE_MIRROR" "$@" > "$record"
+printf '%s\\0' "$PRETRIEVE_MIRROR" "$GLIBC_TUNABLES" "$@" > "$record"
 previous=
 for word in "$@"; do
     if [ "$previous" = --log ]; then
@@ -66,6 +68,7 @@ class Call:
     """What a program was given."""
 
     mirror: str
+    tunables: str
     words: list[str]
 
     @property
@@ -102,8 +105,8 @@ def run_recorded(workflow: Workflow, folder: Path, *targets: str) -> list[Call]:
     assert ended.returncode == 0, ended.stdout + ended.stderr
     calls = []
     for record in sorted(records.glob("call-*")):
-        mirror, *words = record.read_bytes().decode().split("\0")[:-1]
-        calls.append(Call(mirror, words))
+        mirror, tunables, *words = record.read_bytes().decode().split("\0")[:-1]
+        calls.append(Call(mirror, tunables, words))
     return calls
 
 
@@ -171,6 +174,7 @@ def test_every_value_reaches_its_program_as_it_is(recorded: Workflow, tmp_path: 
     calls = run_recorded(recorded, tmp_path / "calls", "--", "all", *tasks)
     assert canaries(recorded.folder, tmp_path) == []
     assert {call.mirror for call in calls} == {config["mirror"]}
+    assert {call.tunables for call in calls} == {os.environ.get(NAME, TUNABLES)}
 
     def the(program: str, *words: str) -> Call:
         (found,) = [call for call in calls if call.program == program and all(word in call.words for word in words)]

@@ -107,7 +107,7 @@ class Ranking(Part):
     ] = _IF_RELEASED
     refresh: Annotated[Given[int], Between(0, 1 << 30, True)] = 0
     windows: Annotated[
-        Given[int], Between(1, 64, True), "seed_encoder §5.1: FirstP 1, MaxP 4 vectors of a document"
+        Given[int], Between(1, 64, True), "seed_encoder §4.3: FirstP 1, MaxP 4 vectors of a document"
     ] = 1
     curve: Annotated[
         Given[int], Between(0, 1000, True), "steps at which the test queries are searched with: seed_encoder figure 6"

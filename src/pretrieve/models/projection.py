@@ -5,7 +5,7 @@ head                what                               whose
 ==================  =================================  ================================================================
 ``none``            the state itself                   ``condenser`` A.1, ``dupmae`` §4.1 (RetroMAE), DPR
 ``linear``          W·h + b                            ``pretraining_tasks`` §4.1
-``linear-no-bias``  W·h, always in float32             ``dual_encoders`` §3.1 (T5X's DenseGeneral)
+``linear-no-bias``  W·h, always in float32             ``dual_encoders`` §4 (T5X's DenseGeneral)
 ``linear-norm``     LayerNorm(W·h + b)                 SEED-Encoder on MS MARCO (model/models.py:266-306)
 ``orqa``            BERT's pooler, dense, LayerNorm    ORQA's ICT model
 ==================  =================================  ================================================================

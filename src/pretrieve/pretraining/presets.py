@@ -167,7 +167,7 @@ OPTIONS: dict[str, dict[str, Option]] = {
         "similarity": Option(
             "dot", "dot", OneOf(("dot", "cosine")), "pretraining_tasks equation 1; ORQA ict_model.py:130"
         ),
-        "temperature": Option(1.0, 1.0, Between(1e-3, 100), "pretraining_tasks equation 2 has none; nor has ORQA"),
+        "temperature": Option(1.0, 1.0, Between(1e-3, 100), "pretraining_tasks equation 3 has none; nor has ORQA"),
         "towers": Option("shared", "shared", OneOf(("shared", "separate")), "not stated; ORQA ict_model.py:44"),
         "head": Option(
             "linear", "orqa", OneOf(("linear", "orqa", "none")), "pretraining_tasks §4.1; ORQA ict_model.py:44-48"

@@ -8,7 +8,7 @@ that are written in the same words are one query, relevant to the sentence of ea
 **Whole articles** can be what is searched for, documents many times longer than what a model reads of them, as MS MARCO's are.
 Paragraphs name their article; an article is one document, its paragraphs in file order, a blank line between them; relevant to a
 question is the article of its paragraph. An encoder reads the beginning of a document (FirstP) or takes the best of its windows
-(MaxP; Xiong et al. 2021, paper ``seed_encoder`` §4.2).
+(MaxP; Xiong et al. 2021, paper ``seed_encoder`` §4.3).
 """
 
 from __future__ import annotations

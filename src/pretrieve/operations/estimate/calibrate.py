@@ -9,6 +9,7 @@ measured in the same run: on a busy machine the difference of two passes can com
 
 from __future__ import annotations
 
+import os
 import platform
 import re
 import resource
@@ -42,6 +43,7 @@ from pretrieve.operations.estimate.flops import (
 from pretrieve.operations.estimate.rates import Rates, usable_cores
 from pretrieve.text.packing import Packed
 from pretrieve.training.device import Device, choose_device
+from pretrieve.workflow.running.allocator import allocator
 
 #: FLOPs of a measured pass, by device: enough to fill it, little enough to be quick.
 PASS_FLOPS = {"cpu": 2e10, "cuda": 2e13}
@@ -177,6 +179,7 @@ def measure(body: BodyConfig, length: int, device: Device | None = None) -> Rate
 
 def measure_cores(body: BodyConfig, length: int, cores: int) -> Rates:
     """The rates of a processor core while ``cores`` of them are measured at the same time, at most :data:`BESIDE`."""
+    os.environ.update(allocator())  # as jobs have it
     with ProcessPoolExecutor(min(cores, BESIDE), get_context("spawn")) as pool:
         waiting = [pool.submit(_measured_core, body, length) for _ in range(min(cores, BESIDE))]
         return mean([one.result() for one in waiting])

@@ -1,4 +1,4 @@
-"""Whether Snakemake can plan a run with this many seeds: one job takes it 4 to 5 ms and 70 kB (docs/faults.md, "Many seeds")."""
+"""Whether Snakemake can plan a run with this many seeds: one job takes it 4 ms and 60 kB (docs/faults.md, "Many seeds")."""
 
 from __future__ import annotations
 
