@@ -18,7 +18,7 @@
 # make dag       draw docs/rulegraph.svg (needs graphviz)
 # make lock      write envs/requirements.lock anew from pyproject.toml; versions stay where they can [UPGRADE=package]
 # make benchmarks a subset of benchmarks/: ratios beside targets [PRETRIEVE_PEERS=DIR]; JSON in results/benchmarks
-# make clean     remove results/SCALE and data; make clean-venv removes the environment
+# make clean     remove results/SCALE and the raw files that runs put into data/; make clean-venv removes the environment
 
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
@@ -166,7 +166,8 @@ lock:
 
 clean:
 	@case $(call quoted,$(SCALE)) in ""|.*|*/*) echo "SCALE="$(call quoted,$(SCALE))" is no name of a scale, such as demo"; exit 1;; esac
-	rm -rf $(call quoted,results/$(SCALE)) data
+	rm -rf $(call quoted,results/$(SCALE))
+	test -L data || rm -rf data/sources data/hub data/rehearsal
 
 clean-venv:
 	rm -rf $(VENV) .venv-site

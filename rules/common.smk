@@ -17,7 +17,7 @@ from pretrieve.workflow.config_checks import check_size
 from pretrieve.workflow.config_files import complete
 from pretrieve.workflow.configuration import config_hash
 from pretrieve.raw import hub
-from pretrieve.raw.mirror import check_mirror
+from pretrieve.raw.mirror import check_mirror, mirror_folder
 from pretrieve.base.disk import check_run_folders
 from pretrieve.workflow.job_options import PUBLISHED
 from pretrieve.pretraining import objectives
@@ -30,6 +30,7 @@ from pretrieve.workflow.running.allocator import allocator
 from pretrieve.workflow.running.caches import cache_places
 from pretrieve.workflow.running.file_dates import redate_for_run
 from pretrieve.workflow.running.snakemake_faults import watch_timers
+from pretrieve.reporting.claims.claims import load_claims
 from pretrieve.workflow.rule_models import ENCODER_FILES, RETRIEVER_FILES, STORE_FILES, ModelRules
 from pretrieve.workflow.rule_scores import ScoreRules
 from pretrieve.workflow.cluster import Site
@@ -67,6 +68,7 @@ try:
     if FIRST:
         watch_timers()
         check_run_size(PLAN)
+        load_claims(code_file("references/claims.yaml"), PLAN.cells, PLAN.figures)
         SITE.check_cluster()
         redate_for_run(PLAN.root)
 except PretrieveError as error:
@@ -90,7 +92,7 @@ PAIR_OPTIONS = resolve("pairs", None, {}, "scales", PLAN.scale["pretraining"]["o
 # so they are no params: they reach the programs through the environment, and changing them runs nothing again.
 ENVIRONMENT = {
     "PYTHONPATH": code_folder.CODE / "src",
-    "PRETRIEVE_MIRROR": config.get("mirror") or "",
+    "PRETRIEVE_MIRROR": mirror_folder(config) or "",
     "PRETRIEVE_CHECKPOINT_SECONDS": config.get("checkpoint_seconds", 60),
     "PRETRIEVE_SCHEDULER": SITE.scheduler,
     "PRETRIEVE_GPU_SHARE": SITE.share,

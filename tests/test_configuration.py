@@ -122,6 +122,8 @@ def test_the_repositorys_configuration(config) -> None:
         (f"{ICT}.dim", DELETED, [f"{ICT}.dim", "required for pair objectives"]),
         (f"{MLM}.dim", "full", [f"{MLM}.dim", "not allowed for others"]),
         (f"{MLM}.layers", DELETED, [MLM, "needs layers (deep, shallow)"]),
+        ("encoders.bm25", {"body": "bow-mlp", "objective": "none"}, ["encoders.bm25: rows of this name are BM25's"]),
+        (f"{FINETUNING}.all.bach", 3, [f"{FINETUNING}.all.bach: unknown option; it has ", "did you mean 'batch'?"]),
         ("encoders.bow-mlp-none.objective", "mlm", ["encoders.bow-mlp-none.objective", "mlm predicts words"]),
         # recipes
         ("recipes.reqa.dim", "full", ["recipes.reqa.dim: unknown key", "allowed: options, preset, recipe"]),
@@ -319,6 +321,11 @@ def test_the_repositorys_configuration(config) -> None:
         ("scales.demo.seeds", [1.5], ["seeds.0: 1.5"]),
         ("metrics", ["recal@1"], ["metrics.0: 'recal@1'", "recall|mrr"]),
         ("datasets.questions.metrics", ["recal@1"], ["datasets.questions.metrics.0: 'recal@1'"]),
+        (
+            "datasets.questions-rerank.metrics",
+            ["mrr@10", "recall@1000"],
+            ["datasets.questions-rerank.depth: 100 hits", "'recall@1000'", "at least 1000", "or take the metric out"],
+        ),
         ("scales", None, ["scales: None", "keys and values"]),
     ],
 )

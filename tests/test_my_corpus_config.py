@@ -10,6 +10,7 @@ import json
 from pathlib import Path
 
 import pytest
+import yaml
 
 from pretrieve.base.errors import ConfigError, PretrieveError
 from pretrieve.workflow import my_corpus
@@ -100,13 +101,19 @@ def test_a_recipe_brings_what_it_goes_on_from(folder: Path, config: dict) -> Non
         ("recipe", "dpr-bm52", "my_corpus_options.recipe: 'dpr-bm52' is not allowed"),
         ("objectives", ["berd"], "my_corpus_options.objectives: 'berd'.*did you mean 'bert'"),
         ("passage_length", 4096, "passage_length: 4096 is more than the body's 512"),
+        ("depth", 20, "my_corpus_options.depth: 20 hits of a query are too few for the metrics; expected 100 or more"),
+        (
+            "language",
+            "english",
+            "my_corpus_options.language: 'english' is not allowed; allowed: ar, auto, bn, .*, no, ",
+        ),
     ],
 )
 def test_a_wrong_option_is_refused(folder: Path, config: dict, key: str, value: object, words: str) -> None:
     config["my_corpus"] = str(folder)
     config["my_corpus_options"][key] = value
     with pytest.raises(ConfigError, match=words):
-        my_corpus.with_my_corpus(config)
+        check_config(my_corpus.with_my_corpus(config), config["tables"])
 
 
 def corpus(folder: Path, texts: list[str]) -> None:
@@ -136,7 +143,7 @@ def test_where_no_pairs_can_be_made_bm25_is_measured(
     assert table_request(made, "results")["remarks"] == my_corpus.remarks(made), "the table says it again"
     lines = capsys.readouterr().err.splitlines()
     assert all(line.startswith("my_corpus: ") for line in lines) and len(lines) == 3
-    assert "nothing is trained" in lines[0] and "29 documents" in lines[1] and "language: en" in lines[2]
+    assert "nothing is trained" in lines[0] and "another one: 29" in lines[1] and "language: en" in lines[2]
 
 
 def test_the_language_decides_the_analyser(folder: Path, config: dict) -> None:
@@ -146,6 +153,31 @@ def test_the_language_decides_the_analyser(folder: Path, config: dict) -> None:
         made = my_corpus.with_my_corpus(config | {"my_corpus": str(folder)})
         check_config(made, made["tables"])
         assert made["bm25"] == {**config["bm25"], "language": language} and "language" not in config["bm25"]
+
+
+@pytest.mark.parametrize("key", ["language", "start_languages"])
+def test_norwegian_is_written_as_yaml_reads_it(folder: Path, config: dict, key: str) -> None:
+    """``language: no`` is false in YAML 1.1."""
+    config["my_corpus_options"][key] = yaml.safe_load("no" if key == "language" else "[no]")
+    check_config(config, config["tables"])  # of other runs with this config.yaml
+    made = my_corpus.with_my_corpus(config | {"my_corpus": str(folder)})
+    check_config(made, made["tables"])
+    assert made["my_corpus_options"][key] == ("no" if key == "language" else ["no"])
+    assert made["my_corpus_found"]["language"] == ("no" if key == "language" else "en")
+    with pytest.raises(ConfigError, match=r'bm25.language: YAML reads the word no as false; expected "no", in quotes'):
+        check_config(config | {"bm25": config["bm25"] | {"language": False}}, config["tables"])
+
+
+@pytest.mark.parametrize("sections", [False, True])
+def test_objectives_that_documents_do_not_allow_are_skipped(folder: Path, config: dict, sections: bool) -> None:
+    corpus(folder, [f"One {number}. Two.\n{'# Part' * sections}\nThree. Four." for number in range(30)])
+    config["my_corpus_options"]["objectives"] = ["wlp", "ict-wlp", "ict-bfs", "ict"]
+    made = my_corpus.with_my_corpus(config | {"my_corpus": str(folder)})
+    no_links, no_sections = "documents of a folder have no links", "no sections (lines '# …')"
+    skipped = {"wlp": no_links, "ict-wlp": no_links} | ({} if sections else {"ict-bfs": no_sections})
+    assert set(made["encoders"]) == {"published", "ict", *(["ict-bfs"] if sections else [])}
+    said = [line for line in my_corpus.remarks(made) if " is skipped: " in line]
+    assert said == [f"{name} is skipped: {lacks}" for name, lacks in skipped.items()]
 
 
 def test_a_place_that_is_no_folder_of_beirs_is_converted(

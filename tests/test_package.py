@@ -20,8 +20,9 @@ import pretrieve
 from pathlib import Path
 from pretrieve.base.code_folder import PACKAGE, package_file
 assert Path(pretrieve.__file__).parent == PACKAGE and {site!r} in str(PACKAGE), PACKAGE
-from pretrieve.references.figures import SCHEMA
-assert SCHEMA.is_file() and package_file("reporting/templates/report.html.j2").is_file()
+from pretrieve.references.yaml_files import check
+check({{"by": "x", "system": "a", "data": "d", "source": "s", "claims": ["c"]}}, "here", "claims", "reproduction")
+assert package_file("reporting/templates/report.html.j2").is_file()
 assert package_file("schemas/config.schema.yaml").is_file()
 assert pretrieve.search([[1.0, 0.0]], [[0.0, 1.0], [1.0, 0.0]], ["a", "b"]).doc_ids == [["b", "a"]]
 """

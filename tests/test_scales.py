@@ -104,6 +104,14 @@ def test_what_is_no_entry_is_refused(config, wrong) -> None:
         at_scale(config)
 
 
+@pytest.mark.parametrize(
+    ("key", "wrong"), [("roles", ["x"]), ("roles", {"dev": ["x"]}), ("datasets", {"x": {"trained_on": ["x"]}})]
+)
+def test_shapes_that_the_schema_refuses_are_left_to_it(config, key, wrong) -> None:
+    config["scales"]["big"][key] = wrong
+    assert at_scale(config)["scales"]["big"]["vocabulary_size"] == 200
+
+
 def test_a_role_of_one_paper_goes_before_the_general_one(config) -> None:
     assert roles_of(config, "seed") == {"dev": "untitled", "old": "kept"}
     assert roles_of(config, "other") == roles_of(config, None) == {"dev": "titled", "old": "kept"}

@@ -104,5 +104,5 @@ def test_a_failed_reading_leaves_nothing_that_counts(tmp_path: Path) -> None:
     converted(str(folder), tmp_path / "made", Wanted())
     put(folder, corpus_dot_csv="id,text\nb,two\n,three\n")
     for _ in range(2):
-        with pytest.raises(DataError, match="row 3: no id"):
+        with pytest.raises(DataError, match="line 3: no id"):
             converted(str(folder), tmp_path / "made", Wanted())

@@ -14,7 +14,7 @@ import pytest
 
 from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.corpora.any_corpus import folder_documents
-from pretrieve.corpora.beir_documents import read_beir_documents, write_documents
+from pretrieve.corpora.beir_documents import read_beir_documents, read_documents, write_documents
 from pretrieve.raw.raw_text import Warnings
 
 
@@ -105,3 +105,6 @@ def test_what_cannot_be_made_is_refused(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(DataError, match="would have no document"):
         write_documents(tmp_path / "none.jsonl", [])
     assert not (tmp_path / "none.jsonl").exists()
+    for name in ("a.csv", "a.TSV.gz", "a.parquet"):
+        with pytest.raises(DataError, match=f"{name}: a table; expected what pretrieve make-corpus .*{name} --out"):
+            next(read_documents(tmp_path / name, Warnings()))

@@ -18,11 +18,11 @@ from pathlib import Path
 
 import pytest
 
-from pretrieve.base.errors import DataError
+from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.base.files import sha256_of
 from pretrieve.raw import sources as sources_module
 from pretrieve.raw.checksums import Checksum, Digests, digests_of
-from pretrieve.raw.mirror import mirror_folder
+from pretrieve.raw.mirror import check_mirror, mirror_folder
 from pretrieve.raw.sources import Source, fetch, read_sources, recorded
 
 ROOT = Path(__file__).parents[2]
@@ -253,6 +253,8 @@ def test_which_folder_is_asked_first(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PRETRIEVE_MIRROR", "c")
     found = [mirror_folder({"mirror": "b"}, Path("a")), mirror_folder({"mirror": "b"}), mirror_folder({"mirror": None})]
     assert found == [Path("a"), Path("b"), Path("c")]
+    with pytest.raises(ConfigError, match="PRETRIEVE_MIRROR: c is no folder"):
+        check_mirror({"mirror": None})
     monkeypatch.setenv("PRETRIEVE_MIRROR", "")
     assert mirror_folder({}) is None
     own = [

@@ -142,6 +142,45 @@ def test_a_judged_document_without_a_text_is_left_out(folder: Path, tmp_path: Pa
     assert read_beir_test(copy) == data
 
 
+@pytest.mark.parametrize(
+    ("name", "line", "said"),
+    [
+        ("corpus.jsonl", '{"_id": "d1", "text": "b"}', r"corpus.jsonl: line 301: _id 'd1' was used before, in line 2;"),
+        (
+            "queries.jsonl",
+            '{"_id": "q1", "text": "b"}',
+            r"queries.jsonl: line 61: _id 'q1' was used before, in line 2;",
+        ),
+        ("qrels/test.tsv", "none\td1\t1", r"test.tsv: line \d+: 'none' is not an _id of a query in .*queries.jsonl"),
+        ("qrels/test.tsv", "q1\tnone\t0", r"test.tsv: line \d+: 'none' is not an _id of a document in .*corpus.jsonl"),
+        (
+            "qrels/test.tsv",
+            "q1\td1\t-1",
+            r"test.tsv: line \d+: relevance -1 of document 'd1' for query 'q1' is below zero",
+        ),
+        (
+            "qrels/test.tsv",
+            "q0\td1\t1\nq0\td1\t3",
+            r"line \d+: document 'd1' has relevance 3 for query 'q0', and had 1",
+        ),
+    ],
+)
+def test_contradictions_are_refused(folder: Path, tmp_path: Path, name: str, line: str, said: str) -> None:
+    """As by ``make my-corpus``: seen to be measured with what came last."""
+    copy = shutil.copytree(folder, tmp_path / "small")
+    with open(copy / name, "a") as stream:
+        stream.write(line + "\n")
+    with pytest.raises(DataError, match=said):
+        read_beir_test(copy)
+
+
+def test_what_is_below_zero_in_trec_covid_is_left_out(folder: Path, tmp_path: Path) -> None:
+    copy = shutil.copytree(folder, tmp_path / "trec-covid")
+    with open(copy / "qrels/test.tsv", "a") as stream:
+        stream.write("q1\td1\t-1\n")
+    assert read_beir_test(copy).qrels == read_beir_test(folder).qrels
+
+
 def test_every_subset_of_a_task_has_its_row() -> None:
     """Of a task in several languages the first is not the task."""
 
@@ -174,5 +213,5 @@ def test_what_cannot_be_measured(model: Path, folder: Path, tmp_path: Path) -> N
     unknown = write_folder(tmp_path / "unknown")
     with open(unknown / "qrels/test.tsv", "a") as stream:
         stream.write("q1\td999\t1\n")
-    with pytest.raises(DataError, match=r"test.tsv: line \d+: 'd999' is not a document"):
+    with pytest.raises(DataError, match=r"test.tsv: line \d+: 'd999' is not an _id of a document"):
         evaluate_by_mteb(model, [str(unknown)])

@@ -115,7 +115,7 @@ def test_a_question_that_is_no_text_is_refused(whole: Path) -> None:
     """What Python makes of a word of a command line that is not UTF-8."""
     index = load_index(whole)
     assert len(index.search(["anchor"])[0]) == 10
-    with pytest.raises(DataError, match=r"question '0': 'anchor .udcff' is not UTF-8"):
+    with pytest.raises(DataError, match=r"questions\[0\]: 'anchor .udcff' is not UTF-8"):
         index.search(["anchor \udcff"])
 
 

@@ -38,6 +38,7 @@ from pretrieve.benchmarks.reading import build_collection
 from pretrieve.corpora.any_corpus import DOCUMENTS, Wanted, converted
 from pretrieve.models.published import read_start
 from pretrieve.references.figures import load_figures
+from pretrieve.references.tables import cell_lines, load_table
 from pretrieve.workflow import plan
 
 #: Seconds that a case may take; on a machine that is busy elsewhere, too.
@@ -134,6 +135,9 @@ def test_configurations(watched: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     figures = cache(load_figures)
     monkeypatch.setattr(yaml, "safe_load", cache(yaml.safe_load))
     monkeypatch.setattr(plan, "_read_rows", cache(plan._read_rows))
+    lines, tables = cache(lambda file: [*cell_lines(file)]), cache(load_table)
+    monkeypatch.setattr(plan, "cell_lines", lines)
+    monkeypatch.setattr(plan, "load_table", lambda paper, cells, _: tables(paper, cells))
     monkeypatch.setattr(plan, "load_figures", lambda files: figures(tuple(files)))
     taken = []
 

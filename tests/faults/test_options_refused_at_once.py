@@ -206,6 +206,28 @@ def test_options_that_do_not_go_together_on_ones_own_corpus(of: str) -> None:
         checked(my_corpus.with_my_corpus(config))
 
 
+def test_what_the_recipe_itself_says_goes_with_the_options_on_ones_own_corpus() -> None:
+    config = project_config() | {"my_corpus": "no such folder"}
+    config["recipes"] = config["recipes"] | {"mine": {"recipe": "reqa", "options": {"group": 4, "negatives": ["bm25"]}}}
+    config["my_corpus_options"] = config["my_corpus_options"] | {"recipe": "mine", "finetuning": {"in_batch": False}}
+    with pytest.raises((ConfigError, DataError), match="no such folder"):  # what comes after the options
+        my_corpus.with_my_corpus(config)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"depth": 99}, "depth: 99 hits of a query are too few for the metrics; expected 100 or more"),
+        ({"depth": 150, "rerank": 151}, "rerank: 151 is more than the 150 hits of my_corpus_options.depth; lower it"),
+    ],
+)
+def test_hits_that_are_not_there_on_ones_own_corpus(wrong: dict[str, int], words: str) -> None:
+    config = project_config() | {"my_corpus": "no such folder"}
+    config["my_corpus_options"] = config["my_corpus_options"] | wrong
+    with pytest.raises(ConfigError, match=rf"^config: my_corpus_options\.{words}"):
+        my_corpus.with_my_corpus(config)
+
+
 @pytest.mark.parametrize("wrong", [{"start": "nope"}, {"negatives": ["mined:nope"]}], ids=str)
 @pytest.mark.parametrize("of", ["finetuning", "reranker"])
 def test_recipes_that_there_are_not(tmp_path: Path, wrong: dict[str, Any], of: str) -> None:

@@ -27,6 +27,8 @@ import yaml
 from miniature import TIMEOUT, Workflow, clone, environment
 
 from pretrieve.base.errors import PretrieveError
+from pretrieve.raw import hub
+from pretrieve.workflow import rehearsal
 from pretrieve.workflow.config_files import read_config
 from pretrieve.workflow.configuration import check_config
 from pretrieve.workflow.plan import Plan
@@ -454,6 +456,18 @@ def test_clean_removes_the_folder_of_a_scale_and_nothing_else(scale, tmp_path):
     )
     assert ended.returncode != 0 and f"SCALE={scale} is no name of a scale" in ended.stdout
     assert (tmp_path / "results/demo").is_dir()
+
+
+def test_clean_leaves_what_a_user_put_into_data(tmp_path):
+    """Where docs/add-a-method.md has raw files of one's own."""
+    shutil.copy(Path(__file__).resolve().parents[2] / "Makefile", tmp_path)
+    gone = {f"{folder}/x" for folder in ("results/demo", hub.HUB, hub.SOURCES, rehearsal.FOLDER)}
+    for name in {"results/small/x", "data/faq.tsv", *gone}:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    subprocess.run(["make", "clean"], cwd=tmp_path, capture_output=True, check=True, env=environment())
+    left = {str(file.relative_to(tmp_path)) for file in tmp_path.rglob("*") if file.is_file()}
+    assert left == {"Makefile", "results/small/x", "data/faq.tsv"}
 
 
 def test_a_linked_environment_is_not_emptied(tmp_path):

@@ -17,6 +17,8 @@ import pytest
 
 from pretrieve.base.errors import DataError
 from pretrieve.evaluation.significance import crossed_draws, crossed_estimate, simultaneous_tail
+from pretrieve.reporting.fill_template import fill_template
+from pretrieve.reporting.tables import my_corpus_answer
 from pretrieve.reporting.tables.my_corpus_answer import answer, choice
 from pretrieve.reporting.tables.my_corpus_read import Comparison, Row, Running, Score, read_rows
 from pretrieve.reporting.tables.my_corpus_table import make_page, to_csv, to_markdown
@@ -117,6 +119,38 @@ def test_a_tie_goes_to_the_cheaper() -> None:
     deploy = choice(said, REQUEST)
     assert deploy["deploy"]["kind"] == "hybrid" and deploy["deploy"]["weights"] == {"bm25": 0.5, "dense": 0.5}
     assert deploy["deploy"]["dense"] == deploy["exported"] == "published.as-it-is-full"
+
+
+@pytest.mark.parametrize("queries", [1, 9, 10])
+def test_few_queries_recommend_nothing(queries: int) -> None:
+    """Even where all favour one search: a search that finds nothing was recommended for one query."""
+    found = compared(bm25=np.zeros((1, queries)), as_is=np.ones((1, queries)), hybrid=np.full((1, queries), 0.9))
+    said = answer(found, REQUEST, 1)
+    task = {"candidates": 1, "splits": {"full": {"train": 0}}}
+    weights = {"hybrid-published.as-it-is-full": {"weight": 0.5, "questions": 1}}
+    stats = {"tested": task, "trained": task, "collection": {"warnings": {}}}
+    page = make_page(REQUEST, found, stats, said, weights)
+    text, chosen = to_markdown(page) + fill_template("my_corpus.html.j2", page=page), choice(said, REQUEST)
+    assert chosen["recommended"] == ("(use this)" in text) == ("Deploy" in text) == (queries == 10)
+    assert chosen["deploy"]["kind"] == ("dense" if queries == 10 else "bm25"), "something is exported"
+    assert f"1 document, {queries} test {'query' if queries == 1 else 'queries'};" in text
+    if queries < 10:
+        verb = "1 test query is" if queries == 1 else "9 test queries are"
+        assert said.sentences[0].startswith(f"No recommendation: {verb} too few, ") and "judge 10 or more" in text
+        assert "difference" not in said.sentences[1] and "large differences only" not in text
+    else:
+        assert "among 1 document;" in said.sentences[2] and "large differences only" in text
+
+
+def test_what_the_queries_can_tell_is_the_wider_side(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A difference of 1 on each of six queries, among three rows: its interval reaches down to 0, and not above 1."""
+    monkeypatch.setattr(my_corpus_answer, "FEWEST", 6)
+    rng = np.random.default_rng(0)
+    others = {"tuned": rng.random((1, 6)), "retromae": rng.random((1, 6))}
+    found = compared(bm25=np.zeros((1, 6)), as_is=np.ones((1, 6)), **others)
+    assert found.tail < 0.5**6 and found.rows[1].gain == (1.0, 0.0, 1.0)
+    said = answer(found, REQUEST, 9)
+    assert said.use.kind == "bm25" and "a difference up to 1.000 between it and published" in said.sentences[2]
 
 
 def test_what_is_deployed_is_above_bm25_itself() -> None:

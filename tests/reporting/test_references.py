@@ -2,11 +2,13 @@
 
 Seen to fail when: a number without a suffix is rounded; a text is parsed, has a value or a baseline; a blank quoted cell with a
 note is refused, or one without is taken; a baseline that the table lacks is kept, or looked up on any role; a misspelt baseline
-with a placeholder, or a named one that some cells lack, is taken; the schema takes a cell as its own baseline.
+with a placeholder, or a named one that some cells lack, is taken; the schema takes a cell as its own baseline; a plan takes what
+the rule of a table refuses, after all training.
 """
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -14,6 +16,8 @@ import pytest
 from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.base.paths import parse_system
 from pretrieve.references.tables import load_paper, load_table, parse_number
+from pretrieve.workflow.config_files import read_config
+from pretrieve.workflow.plan import Plan
 
 CHECKOUT = Path(__file__).parents[2]
 REFERENCES = CHECKOUT / "references"
@@ -264,7 +268,8 @@ def test_a_wrong_csv_is_refused_with_its_line(tiny, old, new, message):
         ("year: 2020", "year: twenty", "key year: 'twenty' is not of type 'integer'"),
         ("venue: V\n", "", "'venue' is a required property"),
         ("absolute: 1.0", "absolute: -1", "key tables.table9.tolerance.absolute: -1"),
-        ("statistics: tasks", "statistics: moods", "key tables.table9.statistics: 'moods'"),
+        ("absolute: 1.0", "absolute: .nan", "key tables.table9.tolerance.absolute: nan"),
+        ("statistics: tasks", "statistics: moods", "key tables.table9.statistics is 'moods'; allowed: pairs, tasks"),
         ("    statistics: tasks\n", "", "has cells of system 'statistics' but no"),
         ("baseline: bm25.reqa-{size}", "baseline: bm25.half-{size}", "gives bm25.half-1pct on qa"),
         ("baseline: bm25.reqa-{size}", "baseline: bm25.reqa", "key tables.table9.baseline"),
@@ -283,3 +288,44 @@ def test_a_wrong_paper_yaml_is_refused_with_its_key(tiny, old, new, message):
     with pytest.raises(ConfigError) as error:
         load_table(paper, csv)
     assert message in str(error.value) and str(paper) in str(error.value)
+
+
+@pytest.fixture
+def references(tmp_path):
+    return Path(shutil.copytree(REFERENCES, tmp_path / "all"))
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "message"),
+    [
+        ("controls.csv", "mrr@10,,%", "mrr@10,nan,%", "controls.csv, line 2: 'nan' is not a number"),
+        (
+            "controls.csv",
+            ",R@10,bm25",
+            ",MRR@10,bm25",
+            "controls.csv, line 3: row 'BM25 | –', column 'MRR@10' is on line 2",
+        ),
+        ("paper.yaml", "  controls:", "  contrails:", "paper.yaml: no table 'controls' under the key 'tables'"),
+        ("paper.yaml", "    caption", "\tcaption", "paper.yaml: not readable as YAML"),
+        ("paper.yaml", "baseline: transformer-mlm", "baseline: transformr-mlm", "gives transformr-mlm.reqa-80pct on"),
+        ("transfer.csv", ",dataset,", ",data_set,", "transfer.csv, line 1: columns are row,column,system,data_set,"),
+    ],
+)
+def test_a_wrong_table_of_the_run_is_refused_before_any_job(references, file, old, new, message):
+    path = references / "pretrieve" / file
+    text = path.read_text(encoding="utf-8")
+    assert old in text
+    path.write_text(text.replace(old, new, 1), encoding="utf-8")
+    with pytest.raises((ConfigError, DataError)) as error:
+        Plan.load(read_config(CHECKOUT / "config.yaml"), references)
+    assert message in str(error.value) and str(path) in str(error.value) and "\n" not in str(error.value)
+
+
+def test_only_the_tables_of_the_run_are_refused(references):
+    """Those that it makes, and those whose published values its figures have."""
+    path = references / "dual_encoders/table2.csv"
+    path.write_text(path.read_text(encoding="utf-8") + "a | a,b,,,,nan,%,,\n", encoding="utf-8")
+    config = read_config(CHECKOUT / "config.yaml") | {"tables": ["condenser/table1"]}
+    assert Plan.load(config | {"figures": []}, references).config["tables"] == ["condenser/table1"]
+    with pytest.raises(DataError, match=r"dual_encoders/table2.csv, line \d+: 'nan' is not a number"):
+        Plan.load(config | {"figures": ["dual_encoders/figure3"]}, references)

@@ -9,6 +9,7 @@ recipe is taken for a data set of another kind.
 from __future__ import annotations
 
 import csv
+import hashlib
 import json
 import os
 import subprocess
@@ -35,7 +36,7 @@ from pretrieve.reporting.tables.filling import (
 )
 from pretrieve.reporting.tables.latex import to_latex
 from pretrieve.reporting.tables.layout import make_page
-from pretrieve.reporting.tables.manifest import make_manifest, row_commands
+from pretrieve.reporting.tables.manifest import made_with, make_manifest, row_commands
 from pretrieve.reporting.tables.render import to_html, to_markdown
 from pretrieve.reporting.tables.results import ResultFiles, Setting
 from pretrieve.workflow.config_files import read_config
@@ -370,6 +371,21 @@ def test_manifest_counts_a_shared_stage_once_and_names_the_commands(table, setti
     assert manifest["config_hash"] == "abc" and json.dumps(manifest)
     with pytest.raises(DataError, match="nowhere: no such file"):
         make_manifest(table, [], setting, "abc", Path("nowhere"))
+
+
+def test_a_manifest_has_one_checksum_for_a_folder(tmp_path):
+    """Of a corpus that is a folder: the same files give the same, wherever it is; another text, place or file does not."""
+    folders = []
+    for name, text in (("a", "x"), ("b", "x"), ("c", "y")):
+        folders.append(tmp_path / name)
+        for file in (f"{name}/one.txt", f"{name}/more/two.txt", f"{name}/.git/index"):
+            (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / file).write_text(name if ".git" in file else text)
+    first, same, other = made_with("abc", None, folders)["sources_sha256"].values()
+    lines = [f"{place}\0{hashlib.sha256(b'x').hexdigest()}" for place in ("more/two.txt", "one.txt")]
+    assert first == same == hashlib.sha256("\n".join(lines).encode()).hexdigest() != other
+    (folders[1] / "one.txt").rename(folders[1] / "three.txt")
+    assert made_with("abc", None, folders)["sources_sha256"][str(folders[1])] not in (first, other)
 
 
 def test_the_program_writes_all_its_files_or_one_line(tiny, setting):

@@ -4,12 +4,14 @@ Seen to fail when: a tie counts as ahead; the margin is taken as the binary numb
 the first value; the share is rounded down; p is not that of a partial conjunction; no rate of false discoveries is kept; the
 values alone decide (the old test: none); the deviation over seeds is taken for its error; one seed gives a verdict; equal
 systems pass as "near" for want of data; one data set in two roles counts twice; values at the level of guessing decide; what is
-not measured counts as a comparison; ``each`` takes an x that one series lacks; a table older than its metrics is believed.
+not measured counts as a comparison; ``each`` takes an x that one series lacks; a table older than its metrics is believed;
+a misspelt role or table is no fault.
 """
 
 from __future__ import annotations
 
 import json
+from contextlib import nullcontext
 from decimal import Decimal
 from pathlib import Path
 
@@ -17,8 +19,10 @@ import numpy as np
 import pytest
 import yaml
 
+from pretrieve.base.code_folder import package_file
 from pretrieve.base.errors import ConfigError, DataError
-from pretrieve.reporting.claims.claims import load_claims
+from pretrieve.references.figures import load_figure
+from pretrieve.reporting.claims.claims import GROUP_SIZE, load_claims
 from pretrieve.reporting.claims.ledger import (
     Comparison,
     Finding,
@@ -32,6 +36,8 @@ from pretrieve.reporting.claims.verdicts import judge_claims
 from pretrieve.reporting.figures.points import Point, write_points
 from pretrieve.reporting.tables.filling import Line, write_lines
 from pretrieve.reporting.tables.rows import read_rows, write_rows
+from pretrieve.workflow.config_files import read_config
+from pretrieve.workflow.plan import Plan
 
 ROOT = Path("results/demo")
 
@@ -533,7 +539,8 @@ def test_the_ledger_is_read_as_it_was_written(folder):
     [
         ({"claims": ["a-c"]}, "no claim 'a-c'; did you mean 'a-b'"),
         ({"value": "high"}, "value is 'high'"),
-        ({"sources": ""}, "unknown key 'sources'"),
+        ({"claims": 5}, "claims is 5; expected a list of claims"),
+        ({"sources": ""}, "reproduction 1: key sources is unknown; allowed: "),
         ({"metric": None}, "expected metric and value, or a note"),
     ],
 )
@@ -553,8 +560,21 @@ GOOD = {"cells": [{"row": "a", "column": "x"}, {"row": "b", "column": "x"}]}
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"type": "larger"}, "check.type is 'larger'; expected one of greater"),
-        ({"smallest_effect": "small"}, "smallest_effect is 'small'"),
+        ({"type": "larger"}, "check.type is 'larger'; allowed: greater"),
+        ({"type": ["a"]}, r"check.type is \['a'\]; allowed: greater"),
+        ({"smallest_effect": "small"}, "smallest_effect is 'small'; expected a number"),
+        ({"smallest_effect": float("nan")}, "smallest_effect is nan; expected a number"),
+        ({"smallest_effect": float("inf")}, "smallest_effect is inf; expected a number"),
+        ({"smallest_effect": "1.2.3%"}, "smallest_effect is '1.2.3%'; expected a number"),
+        ({"at_most": float("nan")}, "check.at_most is nan; expected a number"),
+        ({"needs": {"claim": ""}}, "claim is ''; expected a text"),
+        ({"needs": {"claim": None}}, "claim is None; expected a text"),
+        ({"needs": {"needs_original": ["nq"], "because": 3}}, "because is 3; expected a text"),
+        ({"needs": {"needs_original": 5, "because": "so"}}, "needs_original is 5; expected a name or a list of names"),
+        ({"type": "correlation", "with": 3}, "check.with is 3; expected a list of numbers"),
+        ({"type": "correlation", "with": ["a", "b"]}, "check.with.[01] is '[ab]'; expected a number"),
+        ({"cells": [{"row": "a", "column": []}] * 2}, r"check.cells.[01].column is \[\]; expected .* one at least"),
+        ({"cells": [5, 6]}, "check.cells.[01] is [56]; expected the keys of a cell or a point"),
         ({"smallest_effect": -1}, "smallest_effect is -1; type greater expects"),
         (
             {"smallest_effect": "5%", "type": "correlation", "with": [1, 2]},
@@ -565,11 +585,11 @@ GOOD = {"cells": [{"row": "a", "column": "x"}, {"row": "b", "column": "x"}]}
         ({"needs": {"needs_train": "1K"}}, "needs_train is '1K'"),
         ({"needs": {"needs_original": ["nq"]}}, "needs_original and because belong together"),
         ({"share": 0}, "check.share is 0"),
-        ({"shares": 1}, "unknown key 'shares'; .*did you mean 'share'"),
+        ({"shares": 1}, "key check.shares is unknown; .*did you mean 'share'"),
         ({"with": [1, 2]}, "check.with is"),
         ({"type": "correlation", "with": [1]}, "check.with has 1 numbers for 2 cells"),
         ({"type": "gap"}, "2 cells; type gap expects groups of 4"),
-        ({"cells": [{"row": "a"}, {"row": "b"}]}, "no key 'column'"),
+        ({"cells": [{"row": "a"}, {"row": "b"}]}, "key check.cells.[01]: 'column' is a required property"),
         (
             {"cells": [{"row": ["a", "b"], "column": "x"}, {"row": ["a", "b", "c"], "column": "x"}]},
             r"lists of lengths \[2, 3\]",
@@ -583,9 +603,57 @@ def test_a_senseless_claim_is_refused_by_name(folder, change, message):
         load_claims("claims.yaml")
 
 
+TABLES = {"tiny/table1": [{"row": row, "column": "x", "dataset": "nq"} for row in "ab"]}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            {"needs": {"needs_original": ["nqq"], "because": "so"}},
+            "needs_original: 'nqq' is no role .*did you mean 'nq'",
+        ),
+        ({"needs": {"table": "tabel1"}}, "'tiny/tabel1'; expected a table or figure .*did you mean 'tiny/table1'"),
+        (
+            {"cells": [{"row": "a", "column": "x"}, {"row": "c", "column": "x"}]},
+            "'c, x'; expected a row and a column of",
+        ),
+        (
+            {"cells": [{"figure": "figure2", "panel": "a", "series": "b", "x": "last"}] * 2},
+            "'tiny/figure2'; expected a table or figure",
+        ),
+    ],
+)
+def test_a_claim_about_what_the_references_lack_is_refused(folder, change, message):
+    """It would be "not tested", or with a misspelt role be judged as if the data were the paper's."""
+    Path("claims.yaml").write_text(yaml.safe_dump({"claims": [claim_of(**(GOOD | change))]}))
+    assert load_claims("claims.yaml")
+    with pytest.raises(ConfigError, match=f"claims.yaml: claim a-b: .*{message}"):
+        load_claims("claims.yaml", TABLES)
+    Path("claims.yaml").write_text(yaml.safe_dump({"claims": [claim_of(**GOOD)]}))
+    assert load_claims("claims.yaml", TABLES)
+
+
+def test_a_claim_about_a_series_that_no_panel_has_is_refused(folder):
+    figure = load_figure(Path(__file__).parents[2] / "references/dual_encoders/figure2.yaml")
+    panel, series = next(figure.all_series())
+    point = {"figure": "figure2", "panel": panel.name, "series": series.name, "x": "last"}
+    for name, right in ((series.name, True), (f"{series.name}s", False)):
+        Path("claims.yaml").write_text(yaml.safe_dump({"claims": [claim_of([point, point | {"series": name}])]}))
+        with (
+            nullcontext()
+            if right
+            else pytest.raises(ConfigError, match="expected a panel and a series of tiny/figure2")
+        ):
+            load_claims("claims.yaml", {}, {"tiny/figure2": figure})
+
+
 def test_every_claim_of_the_papers_is_loaded():
     references = Path(__file__).parents[2] / "references"
-    claims = load_claims(references / "claims.yaml")
+    plan = Plan.load(read_config(references.parent / "config.yaml"), references)
+    claims = load_claims(references / "claims.yaml", plan.cells, plan.figures)
     assert len(claims) >= 40 and sum(len(claim.groups) for claim in claims) > 400
     assert all(isinstance(claim.smallest_effect.size, Decimal) and claim.groups for claim in claims)
+    schema = yaml.safe_load(package_file("schemas/claims.schema.yaml").read_text(encoding="utf-8"))["$defs"]["claim"]
+    assert schema["properties"]["check"]["properties"]["type"]["enum"] == list(GROUP_SIZE)
     assert load_reproductions(references / "reproductions.yaml", claims)

@@ -161,6 +161,54 @@ def test_a_model_that_cannot_be_used_is_found_before_the_documents_are_read(mode
     assert len(list(documents)) == 1 and not list(tmp_path.iterdir())
 
 
+def test_a_plain_model_is_refused(model: Path, tmp_path: Path) -> None:
+    """Nothing there says whether its vector is the first state or the mean."""
+    plain = shutil.copytree(model, tmp_path / "plain")
+    (plain / "modules.json").unlink()
+    documents = iter([("a", "", "an anchor")])
+    for name, said in (("plain", "has no modules.json"), ("none", "no such directory")):
+        with pytest.raises(
+            DataError, match=f"{name}: {said}; expected a directory of sentence-transformers: .pretrieve"
+        ):
+            pretrieve.index_documents(tmp_path / "index", documents, tmp_path / name)
+    assert len(list(documents)) == 1 and not (tmp_path / "index").exists()
+
+
+@pytest.mark.parametrize(
+    ("document", "said"),
+    [
+        ((1, "", "b"), r"documents\[1\]\[0\]: 1 is int; expected a text"),
+        (("b", None, "b"), r"documents\[1\]\[1\]: None is NoneType"),
+        (("b", "", "\udcff"), r"documents\[1\]\[2\]: '.udcff' is not UTF-8"),
+        (("b", "c"), r"documents\[1\]: \('b', 'c'\); expected \(id, title, text\)"),
+        ("bcd", r"documents\[1\]: 'bcd'; expected \(id, title, text\)"),
+        (("", "", "b"), r"documents\[1\]: .*an id that is not ''"),
+    ],
+)
+def test_what_is_no_document_is_refused(document, said: str, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=said):
+        pretrieve.index_documents(tmp_path / "index", [("a", "", "an anchor"), document])
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_is_no_question_is_refused(hybrid: Path) -> None:
+    index = pretrieve.load_index(hybrid)
+    for error, said, call in [
+        (DataError, r"questions\[0\]: None is NoneType; expected a text", lambda: index.search([None])),
+        (DataError, r"ids\[0\]: 5 is int; expected a text", lambda: index.rank(["boat"], ids=[5])),
+        (DataError, r"queries\[0\]: None is NoneType", lambda: pretrieve.bm25({"a": "boat"}, {"q": None})),
+        (ConfigError, "one text, 'boat'; expected a list of questions", lambda: index.rank("boat")),
+        (ConfigError, "1 ids for 2 questions; expected one for each", lambda: index.rank(["a", "b"], ids=["x"])),
+    ]:
+        with pytest.raises(error, match=said):
+            call()
+
+
+def test_a_folder_is_no_file_of_documents(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=f"a folder; expected .* make-corpus {tmp_path} --out DIR/corpus.jsonl"):
+        run_command(index_command, "--documents", tmp_path, "--out", tmp_path / "index")
+
+
 def test_hits_have_their_texts(hybrid: Path) -> None:
     shown, index = {doc_id: (title, text) for doc_id, title, text in documents()}, pretrieve.load_index(hybrid)
     found, run = index.search(QUESTIONS, top=60), index.rank(QUESTIONS, 60)
@@ -178,8 +226,8 @@ def test_every_row_of_every_block_is_found(tmp_path: Path) -> None:
     assert table.ids == [doc_id for doc_id, _, _ in documents()]
     assert table.shown(table.ids[::-1]) == {doc_id: (title, text) for doc_id, title, text in documents()}
     assert list(table.texts()) == [with_title(title, text) for _, title, text in documents()]
-    with pytest.raises(DataError, match="'d0001' occurs twice"):
-        write_documents(tmp_path, [("d0001", "", "a"), ("d0001", "", "b")])
+    with pytest.raises(DataError, match="'d0001' occurs twice, as number 2 and 3;"):
+        write_documents(tmp_path, [("d0000", "", "x"), ("d0001", "", "a"), ("d0001", "", "b")])
     with pytest.raises(DataError, match="no document"):
         write_documents(tmp_path, [])
     assert DocumentTable(tmp_path).ids == table.ids, "what stood there stays"
@@ -426,6 +474,12 @@ def test_the_search_program(hybrid: Path, tmp_path: Path, capsys) -> None:
     ]:
         with pytest.raises(ConfigError, match=said):
             run_command(search_command, "--index", hybrid, *words)
+    (tmp_path / "twice.jsonl").write_text("\n".join([*lines, "", lines[1]]))
+    for words in ([], ["--out", tmp_path / "c.jsonl"], ["--out", tmp_path / "c.trec"]):
+        with pytest.raises(
+            DataError, match=r"twice.jsonl: line 5: _id 'q1' was used before, in line 2; expected every id once"
+        ):
+            run_command(search_command, "--index", hybrid, "--file", tmp_path / "twice.jsonl", *words)
 
 
 def test_what_a_terminal_is_shown() -> None:

@@ -1,7 +1,8 @@
 """Retrievers in memory: directories made here, exported ones, and those of transformers give the same vectors.
 
-Seen to fail when: the mean is taken for the first state; a projection is left out; vectors are not normalised; queries are
-cut as passages are; a tokenizer of another vocabulary is taken; T5's texts begin with [CLS].
+Seen to fail when: the mean is taken for the first state, also where nothing says which; a projection is left out; vectors are not
+normalised; queries are cut as passages are; a tokenizer of another vocabulary is taken; T5's texts begin with [CLS]; one text is
+encoded as a list of its letters.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from tokenizers import Tokenizer
 from transformers import BertConfig, BertModel
 
 import pretrieve
-from pretrieve.base.errors import DataError
+from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.models.batch import Batch
 from pretrieve.models.config import BodyConfig
 from pretrieve.models.dual_encoder import dual_encoder
@@ -84,13 +85,41 @@ def test_an_encoder_of_transformers(tmp_path: Path, wordpiece: Path) -> None:
     model = BertModel(BertConfig(vocab_size=words.get_vocab_size(), initializer_range=0.3, **names)).eval()
     model.save_pretrained(tmp_path)
     with pytest.raises(DataError, match="has no tokenizer; give the one"):
-        pretrieve.load(tmp_path)
+        pretrieve.load(tmp_path, pooling="cls")
     words.save(str(tmp_path / "tokenizer.json"))
-    found = pretrieve.load(tmp_path).encode_passages(TEXTS)
-    for text, vector in zip(TEXTS, found, strict=True):
+    with pytest.raises(DataError, match=r"nothing in it says how .* become one vector; expected modules.json .*'mean'"):
+        pretrieve.load(tmp_path)
+    with pytest.raises(ConfigError, match="pooling 'max' is not allowed"):
+        pretrieve.load(tmp_path, pooling="max")
+    first, mean = (pretrieve.load(tmp_path, pooling=pooling).encode_passages(TEXTS) for pooling in ("cls", "mean"))
+    for number, text in enumerate(TEXTS):
         with torch.no_grad():
             states = model(torch.tensor([words.encode(text).ids])).last_hidden_state
-        np.testing.assert_allclose(vector, states[0, 0].numpy(), atol=1e-5)
+        np.testing.assert_allclose(first[number], states[0, 0].numpy(), atol=1e-5)
+        np.testing.assert_allclose(mean[number], states[0].mean(0).numpy(), atol=1e-5)
+
+
+def test_a_pooling_that_a_directory_says_is_not_said_again(tmp_path: Path, wordpiece: Path) -> None:
+    words = Tokenizer.from_file(str(wordpiece))
+    save(tmp_path / "own", words, "sde", "transformer", "mean", "dot", "none")
+    export(tmp_path / "own", wordpiece, tmp_path / "out", Reading(20, 20))
+    for name in ("own", "out"):
+        with pytest.raises(ConfigError, match="says the pooling .*itself; leave pooling='cls' out"):
+            pretrieve.load(tmp_path / name, wordpiece, pooling="cls")
+    modules = json.loads((tmp_path / "out/modules.json").read_text())
+    (tmp_path / "out/modules.json").write_text(json.dumps(modules[:1]))
+    with pytest.raises(DataError, match="nothing in it says how"):
+        pretrieve.load(tmp_path / "out")
+
+
+def test_what_is_no_list_of_texts_is_not_encoded(tmp_path: Path, wordpiece: Path) -> None:
+    save(tmp_path, Tokenizer.from_file(str(wordpiece)), "sde", "transformer", "cls", "dot", "none")
+    retriever = pretrieve.load(tmp_path, wordpiece)
+    for encode in (retriever.encode_passages, retriever.encode_queries):
+        with pytest.raises(ConfigError, match="one text, 'hello'; expected a list of texts"):
+            encode("hello")
+        with pytest.raises(DataError, match=r"texts\[1\]: None is NoneType; expected a text"):
+            encode(["hello", None])
 
 
 def test_older_settings_and_prompts(tmp_path: Path, wordpiece: Path) -> None:

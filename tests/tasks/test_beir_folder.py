@@ -187,6 +187,7 @@ NO_PAIRS = "no training questions, and fewer than 10 documents with texts of the
     [
         (change("qrels/train.tsv", ""), {"test"}, "qrels/train.tsv has no judgement in it, and is left out"),
         (change("qrels/train.tsv", f"{HEADER}\n"), {"test"}, "qrels/train.tsv has no judgement in it, and is left out"),
+        (change("qrels/test.tsv", f"{HEADER}{chr(10) * 200}{JUDGED}"), {"test"}, NO_PAIRS),
         (change("qrels/dev.tsv", "q1\td0\t0\n"), {"test"}, "qrels/dev.tsv is left out: no judgement above 0 in it"),
         (
             change("qrels/dev.tsv", JUDGED),
@@ -215,7 +216,7 @@ NO_PAIRS = "no training questions, and fewer than 10 documents with texts of the
         (
             change("corpus.jsonl", EQUAL),
             {"test"},
-            "29 documents have the text of another one; no pairs are made of them",
+            "no pairs are made of documents with the text of another one: 29",
         ),
         (change("corpus.jsonl", EQUAL), {"test"}, NO_PAIRS),
         (change("corpus.jsonl", SHORT), {"test"}, "no training questions, and hardly a .*: pairs are two random crops"),

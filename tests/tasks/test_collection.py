@@ -155,6 +155,17 @@ def again(method: str, *values: object) -> Callable[[CollectionWriter], None]:
         (again("add_judgement", "q1", "d1", 1, "test"), "f.tsv: line 7: document 'd1' has relevance 1 .* had 2 before"),
         (again("add_answers", "q9", ["x"]), "f.tsv: line 7: answers name query 'q9'"),
         (again("add_answers", "q1", []), r"f.tsv: line 7: query 'q1' has the answers \[\]; expected one or more"),
+        (again("add_answers", "q1", 7), "f.tsv: line 7: query 'q1' has the answers 7; expected one or more"),
+        (again("add_query", "q9", None, "test"), "f.tsv: line 7: query 'q9' has the text None; expected"),
+        (
+            again("add_query", "q9", "x", "validation"),
+            "line 7: query 'q9' has the split 'validation'; expected train, dev, test",
+        ),
+        (again("add_judgement", "q1", "d1", 2, "valid"), "f.tsv: line 7: query 'q1' has the split 'valid'; expected"),
+        (
+            again("add_document", "d9", "", 7),
+            "f.tsv: line 7: document 'd9' has the title '', text 7; expected two texts",
+        ),
         (again("add_negative", "q1", "d9"), "f.tsv: line 7: negatives name document 'd9'"),
         (again("add_document", "", "", "x"), "f.tsv: line 7: 1 of the documents from here on have an empty id"),
     ],

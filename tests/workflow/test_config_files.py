@@ -7,6 +7,7 @@ sections; rules/common.smk takes the configuration as Snakemake has it.
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,9 @@ import yaml
 
 from pretrieve.base.errors import ConfigError
 from pretrieve.benchmarks.official.beir import SETS
+from pretrieve.models.config import BodyConfig
 from pretrieve.workflow.config_files import complete, read_config, read_part
+from pretrieve.workflow.job_options import encoder_options
 from pretrieve.workflow.plan import Plan, as_argument
 from pretrieve.workflow.scales import of_one_scale
 
@@ -125,6 +128,22 @@ def test_words_of_the_command_line_are_laid_over_too(tmp_path, whole) -> None:
         read_config(file)
 
 
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (
+            "datasets: {questions: {sizes: {500: 100}}}",
+            "config: datasets.questions.sizes: YAML reads the key 500 as int",
+        ),
+        ("encoders: {2024: {body: t5}}", "config: encoders: YAML reads the key 2024 as int"),
+        ("scales: {demo: {roles: {yes: questions}}}", "config: scales.demo.roles: YAML reads the key True as bool"),
+    ],
+)
+def test_a_key_that_is_no_text_is_refused(text, words) -> None:
+    with pytest.raises(ConfigError, match=f"{words}; expected a text: write it in quotes"):
+        complete(yaml.safe_load(text), ROOT)
+
+
 @pytest.mark.parametrize("scale", ["demo", "small", "paper"])
 def test_one_scale_is_enough_for_what_reads_results(whole, scale) -> None:
     """And its words are far from the 128 KiB that Linux lets one argument have."""
@@ -136,6 +155,19 @@ def test_one_scale_is_enough_for_what_reads_results(whole, scale) -> None:
     assert all(
         again.table_inputs(*name.split("/")) == plan.table_inputs(*name.split("/")) for name in plan.config["tables"]
     )
+
+
+def test_the_smallest_scale_is_one(project, tmp_path) -> None:
+    """As config/README.md has it: it is planned, and its numbers make every encoder."""
+    (block,) = re.findall(r"^```yaml\n(scale: .*?)^```$", (ROOT / "config/README.md").read_text(), re.M | re.S)
+    (tmp_path / "config.yaml").write_text(block)
+    config = plan_of(read_config(tmp_path / "config.yaml")).config
+    for name in config["encoders"]:
+        options = encoder_options(config, name)
+        BodyConfig.from_dict(options.body)
+        assert options.objective.get("skip_layer", 0) < options.body.get("layers", 1), name
+    planned = project.plan("-s", str(project.folder / "Snakefile"), "--directory", str(tmp_path))
+    assert planned.jobs["table"] == 1 and planned.count("pretrain") > 1
 
 
 def test_the_workflow_takes_a_small_file_for_all_of_it(project, tmp_path) -> None:

@@ -1,7 +1,8 @@
 """The workflow runs from anywhere: code in one folder, which nothing is written to, data and results in another.
 
 Seen to fail when: a rule's input, a program's default or the list of sources is looked for in the working directory; the code's
-folder has a blank in its name and is no single word of a command; a rule's command names a variable of the rules, which a
+folder has a blank in its name and is no single word of a command; a program beside Snakemake reads the list of sources in the
+working directory, or runs Snakemake without its Snakefile; a rule's command names a variable of the rules, which a
 Snakefile that has them as a module does not know; an include is the default target of workflow/Snakefile.
 """
 
@@ -10,11 +11,12 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from miniature import Workflow, clone
+from miniature import Workflow, clone, environment
 
 #: Statistics of the corpus, a table made of them, and a task whose questions come with the code.
 TABLE = "results/demo/tables/pretraining_tasks/table1.csv"
@@ -108,6 +110,27 @@ def test_as_a_module(code: Path, elsewhere: Workflow, inside: Workflow, snakefil
     assert ended.code == 0, ended.text
     assert "elapsed" in ended.text, "its own onsuccess reports the time"
     assert_same(elsewhere, inside)
+
+
+def test_programs_beside_snakemake(code: Path, elsewhere: Workflow, unstarted: Workflow):
+    """The same jobs are packed, and the same code."""
+    calls = (
+        "from pretrieve.operations.bundle.contents import *; asked = Asked('demo', ('pretraining_tasks/table3',)); "
+        "print(sorted(job.id for job in remaining(asked, asked.cells(asked.plan()))), list(code_files()))"
+    )
+
+    def said(source: Path, workflow: Workflow, *words: str) -> str:
+        variables = environment() | {"PYTHONPATH": str(source / "src")}
+        told = subprocess.run(
+            [sys.executable, *words], cwd=workflow.folder, env=variables, capture_output=True, text=True
+        )
+        assert told.returncode == 0, told.stderr
+        return told.stdout
+
+    assert said(code, elsewhere, "-c", calls) == said(unstarted.folder, unstarted, "-c", calls) != "[] []\n"
+    table = ("--table", "pretraining_tasks/table3", "--dry-run")
+    assert "2 files" in said(code, elsewhere, "-m", "pretrieve", "fetch-table", *table)
+    said(code, elsewhere, "-m", "pretrieve", "estimate", "--counts")
 
 
 def test_the_catalogues_snakefile_makes_everything(inside: Workflow):

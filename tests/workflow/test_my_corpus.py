@@ -45,7 +45,7 @@ OPTIONS = {
     "recipe": "dpr-bm25",
     "rerank": 3,
     "seeds": [1],
-    "depth": 20,
+    "depth": 100,
     "passage_length": 48,
     "examples": "blocks",
     "pairs": 20,
@@ -188,7 +188,12 @@ def test_where_nothing_can_be_trained_the_rest_is_measured(small: Workflow, text
     ended = small.run("--cores", "2", TARGET, "--config", f"my_corpus={folder.name}")
     assert ended.code == 0, ended.text
     assert "nothing is trained" in ended.text
-    with open(small.folder / "results/demo/my_corpus/table.csv", newline="") as stream:
+    root = small.folder / "results/demo/my_corpus"
+    recommended, page = len(texts) > 1, (root / "table.md").read_text() + (root / "table.html").read_text()
+    assert json.loads((root / "choice.json").read_text())["recommended"] == recommended == ("(use this)" in page)
+    assert ("No recommendation: 1 test query is too few" in page) != recommended
+    assert json.loads((root / "retriever/search.json").read_text())["kind"] == "bm25", "something is exported"
+    with open(root / "table.csv", newline="") as stream:
         rows = [row for row in csv.DictReader(stream) if row["metric"] == "recall@100"]
     # The questions were all of the same words, and so every document is a hit.
     published = "published encoder, not trained further"

@@ -292,10 +292,10 @@ def test_an_encoder_that_goes_on_from_another(warm):
     log = (warm.folder / f"results/demo/logs/pretrain/{CONTINUED}/seed1.log").read_text()
     assert "has no condenser head; it starts fresh" in log and "mlm head; it starts fresh" not in log
     assert NOTHING in warm.plan(target).text and NOTHING in warm.plan("encoders").text
-    change_config(warm.folder, "scales", "demo", "pretraining", "budgets", "mlm", "steps", to=4)
+    change_config(warm.folder, "scales", "demo", "pretraining", "budgets", "base", "steps", to=4)
     assert warm.plan("encoders").count("pretrain") == 2
     with changed(warm, "src/pretrieve/pretraining/condenser.py", edit):
-        change_config(warm.folder, "scales", "demo", "pretraining", "budgets", "mlm", "steps", to=MLM_STEPS)
+        change_config(warm.folder, "scales", "demo", "pretraining", "budgets", "base", "steps", to=MLM_STEPS)
         assert warm.plan("encoders").count("pretrain") == 1
 
 

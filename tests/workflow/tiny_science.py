@@ -140,8 +140,8 @@ def write_config(project: Path) -> None:
     scale["dims"] = {"full": 16, "half": 8, "quarter": 4}
     scale["layers"] = {"deep": 2, "shallow": 1}
     short = scale["pretraining"]["budgets"]["pairs"] | {"batch": 8, "steps": 3}
-    scale["pretraining"]["budgets"] = {"pairs": short, "mlm": short | {"steps": MLM_STEPS}}
-    config["encoders"][ENCODERS[0]]["budget"] = "mlm"
+    scale["pretraining"]["budgets"] = {"pairs": short, "base": short | {"steps": MLM_STEPS}}
+    config["encoders"][ENCODERS[0]]["budget"] = "base"
     more = {"start": ENCODERS[0], "objective": "condenser", "budget": "pairs"}
     config["encoders"][CONTINUED] = config["encoders"][ENCODERS[0]] | more
     scale["finetuning"]["reqa"] |= {"batch": 4, "steps": 3, "epochs": 2}

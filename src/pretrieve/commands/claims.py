@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> None:
     plan = Plan.load(args.config)
-    claims = load_claims(args.claims)
+    claims = load_claims(args.claims, plan.cells, plan.figures)
     facts = Facts(
         bases=bases_of(plan.config["encoders"]),
         original=lambda role: is_original(plan.config, role),

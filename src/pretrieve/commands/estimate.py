@@ -22,7 +22,7 @@ from pretrieve.raw.mirror import candidates, is_in_place, mirror_folder
 from pretrieve.raw.sources import Source, read_sources
 from pretrieve.workflow.config_files import read_config
 from pretrieve.workflow.job_resources import MOST_GPUS, column_of
-from pretrieve.workflow.plan import Plan
+from pretrieve.workflow.plan import SOURCES, Plan
 
 #: Cores that a node has for each GPU, where none are named.
 CORES_OF_A_GPU = 8
@@ -116,7 +116,7 @@ def main(arguments: argparse.Namespace) -> None:
         rates.write(arguments.measure)
         print(f"{arguments.measure}: {rates.machine}")
         return
-    sources = read_sources(Path("resources/sources.tsv"))
+    sources = read_sources(SOURCES)
     root = str(arguments.compare) if arguments.compare else plan.root
     sizes = Sizes(plan, sources, read_counts(), root)
     if arguments.counts:

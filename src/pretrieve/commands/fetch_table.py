@@ -12,9 +12,8 @@ from pretrieve.raw.checksums import RECORDS
 from pretrieve.raw.mirror import mirror_folder
 from pretrieve.raw.sources import SOURCES, fetch, read_sources
 from pretrieve.workflow.config_files import read_config
+from pretrieve.workflow.plan import SOURCES as LIST
 from pretrieve.workflow.plan import Plan
-
-LIST = Path("resources/sources.tsv")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -30,7 +29,7 @@ def main(arguments: argparse.Namespace) -> None:
     mirror = mirror_folder(config, arguments.mirror)
     sources = read_sources(LIST)
     config["scale"] = arguments.scale
-    plan = Plan.load(config, sources=LIST)
+    plan = Plan.load(config)
     if arguments.table not in plan.cells:
         raise ConfigError(
             f"table {arguments.table!r}: no such table; allowed: {', '.join(plan.cells)}"

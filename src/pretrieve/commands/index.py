@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from pretrieve.base.arguments import add_threads, required
+from pretrieve.base.errors import DataError
 from pretrieve.corpora.beir_documents import read_documents
 from pretrieve.corpora.language import LANGUAGES
 from pretrieve.raw.raw_text import Warnings
@@ -41,6 +42,10 @@ def main(options: argparse.Namespace) -> None:
 
 def _documents(path: Path, warnings: Warnings) -> Iterator[tuple[str, str, str]]:
     """(id, title, text) of every document that has one of the two."""
+    if path.is_dir():
+        raise DataError(
+            f"{path}: a folder; expected its corpus.jsonl, or what pretrieve make-corpus {path} --out DIR/corpus.jsonl writes."
+        )
     for line, (doc_id, title, text) in read_documents(path, warnings):
         if title.strip() or text.strip():
             yield doc_id, title, text

@@ -39,6 +39,6 @@ def main(args: argparse.Namespace) -> None:
             raise ConfigError(f"--columns: {what!r} is not allowed; allowed: {', '.join(NAMES)}{nearest(what, NAMES)}")
     documents = documents_of(source_of(args.place), Wanted(args.documents, columns), warnings)
     count = write_documents(args.out, documents)
-    if warnings.counts:
-        print(f"warning: {warnings.summary()}")
+    for line in warnings.summary().splitlines():
+        print(f"warning: {line}")
     print(f"{args.out}: {count:,} documents. Questions: queries.jsonl and qrels/test.tsv beside it.")

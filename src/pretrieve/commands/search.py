@@ -65,9 +65,14 @@ def _kind(out: Path | None) -> str:
 def _questions(path: Path) -> list[tuple[str, str]]:
     """(id, text) of every line with a question; ids are the numbers of the lines where the file has none."""
     if path.name.endswith(JSON_LINES):
-        warnings = Warnings()
-        records = read_json_lines(path, ("_id", "text"), label=None, warnings=warnings)
-        questions = [(id_of(record, path, n, warnings), text_of(record, "text", path, n)) for n, record in records]
+        warnings, questions, known = Warnings(), [], dict[str, int]()
+        for n, record in read_json_lines(path, ("_id", "text"), label=None, warnings=warnings):
+            name = id_of(record, path, n, warnings)
+            if (first := known.setdefault(name, n)) != n:
+                raise DataError(
+                    f"{path}: line {n}: _id {name[:60]!r} was used before, in line {first}; expected every id once."
+                )
+            questions.append((name, text_of(record, "text", path, n)))
     else:
         questions = [(str(line.number), line.text) for line in read_lines(path, label=None) if line.text.strip()]
     if not questions:

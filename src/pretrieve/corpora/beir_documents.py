@@ -23,6 +23,7 @@ from pretrieve.raw.raw_text import Warnings, read_json_lines
 
 #: Bytes of an id: more Lucene takes for no word [IndexWriter.MAX_TERM_LENGTH].
 LONGEST_ID = 32_766
+_TABLE = re.compile(r"\.([ct]sv(\.gz|\.bz2)?|parquet)$", re.IGNORECASE)
 _HEADING = re.compile(r"(#{1,6})[ \t]+(.*)$")
 
 
@@ -57,9 +58,11 @@ class Document(NamedTuple):
 def read_documents(path: Path, warnings: Warnings, label: str | None = "") -> Iterator[tuple[int, Document]]:
     """Line and content of each document of a ``corpus.jsonl``; ``label``: of the progress, None for none.
 
-    Raises DataError where a field is not text, or the id is empty, and what :func:`~pretrieve.raw.raw_text.read_json_lines`
-    raises.
+    Raises DataError where a field is not text, the id is empty, or the file is a table, and what
+    :func:`~pretrieve.raw.raw_text.read_json_lines` raises.
     """
+    if _TABLE.search(path.name):
+        raise DataError(f"{path}: a table; expected what pretrieve make-corpus {path} --out DIR/corpus.jsonl writes.")
     for line, record in read_json_lines(path, ("_id", "text"), label, warnings):
         doc_id = id_of(record, path, line, warnings)
         yield line, Document(doc_id, text_of(record, "title", path, line), text_of(record, "text", path, line))

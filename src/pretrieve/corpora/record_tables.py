@@ -3,9 +3,10 @@
 Which column holds what is told by its name (:data:`NAMES`, upper or lower case) unless it is said. Rows stream. Of a table
 without a column of ids the rows are numbered from 1, over all its files.
 
-* CSV and TSV have a header line; the separator is whichever of tab, comma and semicolon is most in it, quotes are those of RFC
-  4180.
-* The columns of JSON lines are the keys of the first 1,000 objects; one may lack some of them.
+* CSV and TSV have a header line; the separator is whichever of tab, comma and semicolon is most in it. Quotes of CSV are those
+  of RFC 4180. A ``.tsv`` is cut at its tabs alone, as MS MARCO's: quotes are characters, but around a whole field in which all
+  others are doubled, as pandas and Excel write it. With line breaks or tabs in its fields it is a ``.csv``, by RFC 4180.
+* The columns of JSON lines are the keys of the first 1,000 objects, and ``title``; one may lack some of them.
 * Data sets of the hub, ``hub:OWNER/NAME``, with ``:CONFIG`` after it where there are several, through the package ``datasets``:
   from its cache, or from the hub where there is a network. All splits, one after another.
 """
@@ -16,18 +17,24 @@ import csv
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain, count, islice
+from math import isnan
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
+
 from pretrieve.base.errors import ConfigError, DataError, nearest
 from pretrieve.base.sizes import RATIO, too_large, unpacked_limit
-from pretrieve.corpora.beir_documents import Document
+from pretrieve.corpora.beir_documents import LONGEST_ID, Document
 from pretrieve.raw.raw_text import Form, Warnings, read_columns, read_json_lines, read_lines
+from pretrieve.tasks.collection_ids import HashedIds, hash_ids
 
 HUB = "hub:"
 _PACKED = ("", ".gz", ".bz2")
-SEPARATED = tuple(f"{kind}{packed}" for kind in (".csv", ".tsv") for packed in _PACKED)
+_TSV = tuple(f".tsv{packed}" for packed in _PACKED)
+SEPARATED = (*(f".csv{packed}" for packed in _PACKED), *_TSV)
 JSON_LINES = tuple(f".jsonl{packed}" for packed in _PACKED)
 PARQUET = ".parquet"
 SUFFIXES = (*SEPARATED, *JSON_LINES, PARQUET)
@@ -49,7 +56,10 @@ NAMES = {
         "sentence",
     ),
 }
+_WHAT = {name: what for what, usual in NAMES.items() for name in usual}
 _BATCH = 1000
+#: Below it every whole number is a float.
+_EXACT = 2**53
 #: Names of columns, and characters of each, that a message lists.
 _SHOWN = 40
 #: Of a Parquet file rows that are in memory together: its pages can hold one long text for all of them.
@@ -58,17 +68,24 @@ _PARQUET_BATCH = 16
 _ROW_BYTES = 64
 #: (names of columns → (row or line, their values) of each row).
 Read = Callable[[list[str]], Iterator[tuple[int, Sequence[Any]]]]
+#: (its place, for a message; its document) of each row.
+Rows = Iterator[tuple[str, Document]]
 
 
 def table_documents(files: Sequence[Path], columns: Mapping[str, str], warnings: Warnings) -> Iterator[Document]:
     """The rows of tables, file after file. ``columns``: id, title or text → the name of its column.
 
-    Raises ConfigError for a name that no column has, and DataError for a table without a column of texts, a row without an id,
-    a value that is a list, a record or bytes, and what the readers of raw files raise.
+    Raises ConfigError for a name that no column has, and DataError for a table without a column of texts, a row without an id or
+    with that of another, a value that is a list, a record or bytes, where there is no row, and what the readers of raw files
+    raise.
     """
-    numbers = count(1)
-    for path in files:
-        yield from _documents(path, *_opened(path, warnings), columns, numbers, warnings)
+
+    def rows(found: Warnings) -> Rows:
+        numbers = count(1)
+        for path in files:
+            yield from _documents(str(path), *_opened(path, found), columns, numbers, found)
+
+    return _once(", ".join(map(str, files[:_SHOWN])), rows, warnings)
 
 
 def hub_documents(name: str, columns: Mapping[str, str], warnings: Warnings) -> Iterator[Document]:
@@ -76,9 +93,37 @@ def hub_documents(name: str, columns: Mapping[str, str], warnings: Warnings) -> 
 
     Raises ConfigError and DataError as :func:`table_documents`, and where there is no such data set.
     """
-    numbers = count(1)
-    for split in _splits(name):
-        yield from _documents(name, split.column_names, _reader_of(split), columns, numbers, warnings)
+
+    def rows(found: Warnings) -> Rows:
+        numbers = count(1)
+        for split in _splits(name):
+            place, names = f"{name}, split {split.split}", dict.fromkeys(split.column_names, 1)
+            yield from _documents(place, names, _reader_of(split), columns, numbers, found)
+
+    return _once(name, rows, warnings)
+
+
+def _once(source: str, rows: Callable[[Warnings], Rows], warnings: Warnings) -> Iterator[Document]:
+    """The documents of all rows. Raises DataError where there is none, and, after the last, for an id that came before."""
+    ids, batch = HashedIds(), list[str]()
+    add = lambda: ids.add(hash_ids(pa.array(batch, pa.string())), np.zeros(len(batch)))
+    for _, document in rows(warnings):
+        yield document
+        batch.append(document.doc_id)
+        if len(batch) == _BATCH:
+            add()
+            batch.clear()
+    add()
+    if not len(ids):
+        raise DataError(f"{source}: no row; expected a document in each, below a header where there is one.")
+    more, found = ids.repeated()
+    if found is not None:
+        # They are read again, for ids are kept as hashes.
+        before, again = (next(islice(rows(Warnings()), row, None)) for row, _ in found)
+        raise DataError(
+            f"{again[0]}: id {again[1].doc_id[:60]!r} was used before, by {before[0]}; expected every id once"
+            f"{f'; {more - 1:,} more rows have an id that was used before' if more > 1 else ''}."
+        )
 
 
 def _reader_of(split: Any) -> Read:
@@ -111,35 +156,67 @@ def _splits(name: str) -> list[Any]:
     return list(found.values())
 
 
-def _opened(path: Path, warnings: Warnings) -> tuple[list[str], Read]:
+def _opened(path: Path, warnings: Warnings) -> tuple[dict[str, int], Read]:
+    """Columns, with the row or line in which each is first, and their reader."""
     kind = path.name.lower()
     if kind.endswith(PARQUET):
         return _parquet(path)
     if kind.endswith(JSON_LINES):
-        records = read_json_lines(path, warnings=warnings)
-        first = list(islice(records, _BATCH))
-
-        def read(names: list[str]) -> Iterator[tuple[int, Sequence[Any]]]:
-            return ((line, [row.get(name) for name in names]) for line, row in chain(first, records))
-
-        return list(dict.fromkeys(key for _, row in first for key in row)), read
+        return _json_lines(path, warnings)
     header = next((line.text for line in read_lines(path, label=None)), "")
+    if "\r" in header:
+        raise DataError(
+            f"{path}: line 1: a line break '\\r' without '\\n'; expected lines that end in '\\n' or '\\r\\n': "
+            "write the file again with those."
+        )
     separator = max("\t,;", key=header.count)
+    plain = separator == "\t" and kind.endswith(_TSV)
     try:
-        columns = next(csv.reader([header], delimiter=separator), [])
+        fields = header.split("\t") if plain else next(csv.reader([header], delimiter=separator), [])
     except csv.Error as error:
         raise DataError(f"{path}: line 1: {error}; expected a header with the names of the columns.") from None
+    columns = list(map(_unquoted, fields)) if plain else fields
 
     def read(names: list[str]) -> Iterator[tuple[int, Sequence[Any]]]:
         at = [columns.index(name) for name in names]
-        rows = read_columns(path, columns, Form(separator, header=True, quoted=True), warnings=warnings)
-        return ((line, [fields[place] for place in at]) for line, fields in rows)
+        form = Form(separator, header=True, quoted=not plain)
+        try:
+            for line, values in read_columns(path, fields, form, warnings=warnings):
+                yield line, [_unquoted(values[place]) if plain else values[place] for place in at]
+        except DataError as error:
+            if not plain or " fields; expected " not in str(error):
+                raise
+            raise DataError(f"{error} If quoted fields have line breaks or tabs in them, name the file .csv.") from None
+
+    return dict.fromkeys(columns, 1), read
+
+
+def _unquoted(field: str) -> str:
+    """A field of a ``.tsv``: quotes around all of it are dropped, if those within are doubled."""
+    inside = field[1:-1]
+    quoted = len(field) > 1 and field[0] == field[-1] == '"' and '"' not in inside.replace('""', "")
+    return inside.replace('""', '"') if quoted else field
+
+
+def _json_lines(path: Path, warnings: Warnings) -> tuple[dict[str, int], Read]:
+    records = read_json_lines(path, warnings=warnings)
+    first = list(islice(records, _BATCH))
+    columns = dict[str, int]()
+    for line, row in first:
+        for name in row:
+            columns.setdefault(name, line)
+
+    def read(names: list[str]) -> Iterator[tuple[int, Sequence[Any]]]:
+        for line, row in chain(first, records):
+            for name in row:
+                if name not in columns and name.lower().strip() in _WHAT:
+                    columns[name] = line  # for the message that it is not read
+            yield line, [row.get(name) for name in names]
 
     return columns, read
 
 
-def _parquet(path: Path) -> tuple[list[str], Read]:
-    import pyarrow as pa
+def _parquet(path: Path) -> tuple[dict[str, int], Read]:
     import pyarrow.parquet as pq
 
     try:
@@ -165,7 +242,7 @@ def _parquet(path: Path) -> tuple[list[str], Read]:
         except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
             raise DataError(f"{path}: damaged after row {number:,} ({error}); fetch or write it again.") from None
 
-    return columns, read
+    return dict.fromkeys(columns, 1), read
 
 
 def _refuse_size(path: Path, size: int, unpacked: int) -> None:
@@ -174,43 +251,62 @@ def _refuse_size(path: Path, size: int, unpacked: int) -> None:
 
 
 def _documents(
-    path: object,
-    columns: Sequence[str],
+    path: str,
+    columns: Mapping[str, int],
     read: Read,
     given: Mapping[str, str],
     numbers: Iterator[int],
     warnings: Warnings,
-) -> Iterator[Document]:
-    found = _find(path, columns, given)
+) -> Rows:
+    unit = "line" if path.lower().endswith((*SEPARATED, *JSON_LINES)) else "row"
+    found = _find(path, list(columns), given)
     names = list(dict.fromkeys(found.values()))
     of_row = {what: itemgetter(names.index(name)) for what, name in found.items()}
     if "id" not in found:
-        warnings.add("table without a column of ids, its rows are numbered", str(path))
+        warnings.add("table without a column of ids, its rows are numbered", path)
     for number, values in read(names):
-        row = {
-            what: _as_text(get(values), f"{path}: row {number}: column {found[what]!r}") for what, get in of_row.items()
-        }
+        where = f"{path}: {unit} {number}"
+        row = {what: _as_text(get(values), f"{where}: column {found[what]!r}", what) for what, get in of_row.items()}
         counted = str(next(numbers))
         if not row.setdefault("id", counted):
-            raise DataError(f"{path}: row {number}: no id in column {found['id']!r}; expected one in every row.")
-        yield Document(row["id"], row.get("title", ""), row["text"])
+            raise DataError(f"{where}: no id in column {found['id']!r}; expected one in every row.")
+        document = Document(row["id"], row.get("title", ""), row["text"])
+        if not (document.title.strip() or document.text.strip()):
+            warnings.add("row without text and title", where)
+        yield where, document
+    for name, first in columns.items():
+        what = _WHAT.get(name.lower().strip())
+        if what and name not in names and what not in given and (what != "id" or "id" not in found):
+            warnings.add(f"column {name!r}, usual for the {what}, is not read", f"{path}: {unit} {first}")
 
 
-def _as_text(value: Any, where: str) -> str:
+def _as_text(value: Any, where: str, what: str) -> str:
+    if isinstance(value, float) and what == "id" and not isnan(value):
+        # pandas makes floats of whole numbers where one is missing
+        if not value.is_integer() or abs(value) >= _EXACT:
+            raise DataError(f'{where} is float {value}; expected a text or a whole number: write "{value}".')
+        value = int(value)
     if isinstance(value, list | dict | bytes):
         raise DataError(f"{where} is {type(value).__name__} {str(value)[:60]!r}; expected a text or a number.")
-    return "" if value is None else str(value)
+    if value is None or (isinstance(value, float) and isnan(value)):
+        return ""
+    text = str(value)
+    if what == "id" and (size := len(text.encode())) > LONGEST_ID:
+        raise DataError(f"{where} has {size:,} bytes; expected at most {LONGEST_ID:,}: {text[:60]!r}…")
+    return text
 
 
-def _find(path: object, columns: Sequence[str], given: Mapping[str, str]) -> dict[str, str]:
+def _find(path: str, columns: Sequence[str], given: Mapping[str, str]) -> dict[str, str]:
     """id, title, text → the column that holds it; without those that no column holds."""
     found = {}
+    json_lines = path.lower().endswith(JSON_LINES)
     lower = {name.lower().strip(): name for name in reversed(columns)}
     for what, usual in NAMES.items():
         if what in given:
             if given[what] not in columns:
                 raise ConfigError(
-                    f"columns: {what}: {given[what]!r} is not a column of {path}; it has {_listed(columns)}"
+                    f"columns: {what}: {given[what]!r} is not a column of {path}{f' in its first {_BATCH:,} rows' * json_lines}; "
+                    f"it has {_listed(columns)}"
                     f"{nearest(given[what], columns[:_SHOWN])}"
                 )
             found[what] = given[what]
@@ -219,8 +315,11 @@ def _find(path: object, columns: Sequence[str], given: Mapping[str, str]) -> dic
     if "text" not in found:
         raise DataError(
             f"{path}: no column of texts among {_listed(columns)}; expected one of "
-            f"{', '.join(NAMES['text'])}, or its name: columns: {{text: NAME}}."
+            f"{', '.join(NAMES['text'])}, or its name: --columns text=NAME of make-corpus, "
+            f"my_corpus_options={{columns: {{text: NAME}}}} of a run."
         )
+    if json_lines:
+        found.setdefault("title", "title")  # of no object yet, but one that comes later may have it
     return found
 
 

@@ -84,6 +84,17 @@ def read_modules(directory: Path) -> list[Module]:
     return [_module(path, entry.get("type"), directory, entry.get("path"), taken) for entry in listed]
 
 
+def expect_modules(directory: Path) -> list[Module]:
+    """As :func:`read_modules`; raises DataError where there is no such file, too."""
+    if modules := read_modules(directory):
+        return modules
+    raise DataError(
+        f"{directory}: {f'has no {MODULES}' if directory.is_dir() else 'no such directory'}; expected a directory of "
+        "sentence-transformers: `pretrieve export` makes one of a retriever, SentenceTransformer(DIR).save(NEW) of a plain model "
+        "whose vectors are means."
+    )
+
+
 def read_router(place: Path) -> dict[str, list[Module]]:
     """Route → its modules, of the folder of a Router.
 
@@ -138,11 +149,7 @@ def check_directory(directory: Path, known: Container[str]) -> None:
     """
     for folder, folders, files in os.walk(directory):
         refuse_outside((Path(folder, name) for name in (*folders, *files)), room_of(directory))
-    modules = read_modules(directory)
-    if not modules:
-        raise DataError(
-            f"{directory}: has no {MODULES}; expected a directory of sentence-transformers, as an export is."
-        )
+    modules = expect_modules(directory)
     routed = [
         part for one in modules if one.kind == "Router" for route in read_router(one.place).values() for part in route
     ]

@@ -1,7 +1,7 @@
 """Retrievers in the layout of sentence-transformers, read without it: ``modules.json`` says what follows the body.
 
-The reverse of :mod:`pretrieve.retrieval.export`. A directory without ``modules.json`` is a plain encoder of transformers: its
-vector is the state of the first token, or the mean for T5.
+The reverse of :mod:`pretrieve.retrieval.export`. A directory without ``modules.json`` is a plain encoder of transformers:
+the caller says how its states become one vector, which is not normalised, as sentence-transformers does.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from pretrieve.base.errors import DataError
+from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.models.config import BodyConfig
 from pretrieve.models.dual_encoder import DualEncoder
 from pretrieve.models.encoder import Encoder
 from pretrieve.models.hf_format import load_tensors
 from pretrieve.models.published import read_published, read_tensors
-from pretrieve.models.sentence_files import ROUTER, Module, read_modules, read_object, read_router, read_said
+from pretrieve.models.sentence_files import MODULES, ROUTER, Module, read_modules, read_object, read_router, read_said
 from pretrieve.raw.checkpoint_files import WEIGHTS, find_checkpoint
 
 
@@ -42,14 +42,15 @@ class Reading:
         )
 
 
-def read_sentence_transformer(directory: Path) -> tuple[DualEncoder, Reading, Path | None]:
+def read_sentence_transformer(directory: Path, pooling: str | None = None) -> tuple[DualEncoder, Reading, Path | None]:
     """The towers of a published directory (two, if it has a Router), how they read texts, and where the vocabulary is, if there
-    is one.
+    is one. pooling: ``cls`` or ``mean``, where the directory does not say.
 
-    Raises DataError when a module is not one that :func:`pretrieve.load` names, or the checkpoint cannot be read.
+    Raises DataError when a module is not one that :func:`pretrieve.load` names, the checkpoint cannot be read, or nobody says the
+    pooling, and ConfigError when both do.
     """
     routes = _routes(directory)
-    towers = {route: _encoder(directory, modules) for route, modules in routes.items()}
+    towers = {route: _encoder(directory, modules, pooling) for route, modules in routes.items()}
     files = [find_checkpoint(modules[0].place) for modules in routes.values()]
     reading = _reading(directory, files[0].path, towers["query"].config)
     if "document" not in towers:
@@ -70,7 +71,7 @@ def _routes(directory: Path) -> dict[str, list[Module]]:
     return {route: routes[route] for route in ("query", "document")}
 
 
-def _encoder(directory: Path, modules: list[Module]) -> Encoder:
+def _encoder(directory: Path, modules: list[Module], given: str | None) -> Encoder:
     pooling, dense, similarity = "", None, "dot"
     for number, (kind, place) in enumerate((module.kind, module.place) for module in modules):
         settings = read_object(place / "config.json")
@@ -85,8 +86,15 @@ def _encoder(directory: Path, modules: list[Module]) -> Encoder:
                 f"{directory}: found the module {kind} in place {number}; expected Transformer, Pooling, at most one Dense with "
                 "the activation Identity, and Normalize at the end."
             )
-    saved = read_published(find_checkpoint(modules[0].place))
-    pooling = pooling or ("mean" if saved.config.kind == "t5" else "cls")
+    files = find_checkpoint(modules[0].place)
+    if pooling and given:
+        raise ConfigError(f"{directory}: says the pooling {pooling!r} itself; leave pooling={given!r} out.")
+    if not (pooling := pooling or given or ""):
+        raise DataError(
+            f"{directory}: nothing in it says how the tokens' states become one vector; expected {MODULES} with a Pooling, or "
+            "pooling='cls' (the first token's state) or 'mean', as the model was trained."
+        )
+    saved = read_published(files)
     tensors = _dense(dense) if dense else {}
     head = "none" if dense is None else "linear" if "bias" in tensors else "linear-no-bias"
     dim = len(tensors["weight"]) if dense else saved.config.hidden

@@ -47,7 +47,9 @@ def check_mirror(config: Mapping[str, Any]) -> None:
     """Before the first job. Raises ConfigError where the mirror is no folder."""
     mirror = mirror_folder(config)
     if mirror is not None and not mirror.is_dir():
-        raise ConfigError(f"config: mirror: {mirror} is no folder; expected the one with raw files, or no mirror.")
+        raise ConfigError(
+            f"config: mirror, or PRETRIEVE_MIRROR: {mirror} is no folder; expected one with raw files, or none."
+        )
 
 
 def is_in_place(source: Source, target: Path) -> bool:

@@ -21,25 +21,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import jsonschema
-import yaml
-
-from pretrieve.base.code_folder import package_file
 from pretrieve.base.errors import ConfigError, nearest
 from pretrieve.references.palette import METHODS
+from pretrieve.references.yaml_files import check, read_yaml
 
 #: The project's own tables and figures, which no paper has: a folder of ``references/``.
 OWN = "pretrieve"
-SCHEMA = package_file("schemas/figures.schema.yaml")
 #: Unit of a y axis → digits behind the decimal point of a measured value.
 UNITS = {"fraction": 4, "%": 2, "cosine": 4, "nats": 4, "coordinate": 3}
-
-# The schema and the references are the project's own: the fast parser, where libyaml is there.
-_Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class Measure(NamedTuple):
@@ -146,13 +138,6 @@ class Figure:
         return sorted({series.published_in for _, series in self.all_series() if series.published_in})
 
 
-@cache
-def _rules(kind: str = "") -> jsonschema.Draft202012Validator:
-    """The schema of a file, or of a series of one ``kind``."""
-    whole = yaml.load(SCHEMA.read_text(encoding="utf-8"), _Loader)
-    return jsonschema.Draft202012Validator({**whole["$defs"][kind], "$defs": whole["$defs"]} if kind else whole)
-
-
 def load_figure(path: Path | str) -> Figure:
     """Read and check ``references/{paper}/{figure}.yaml``.
 
@@ -160,17 +145,12 @@ def load_figure(path: Path | str) -> Figure:
     lacks system, role or metric, or two series of one name in a panel; it names the key, what was found and what is allowed.
     """
     path = Path(path)
-    try:
-        content = _text_keys(yaml.load(path.read_text(encoding="utf-8"), _Loader))
-    except FileNotFoundError:
-        raise ConfigError(f"{path}: no such file; expected the description of a figure.") from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path}: not readable as YAML: {' '.join(str(error).split())}") from None
-    _check(content, _rules(), path, "")
+    content = _text_keys(read_yaml(path, "the description of a figure"))
+    check(content, str(path), "figures")
     # Which keys a series has depends on its `from`: checked one by one, so that the message is about that one's keys.
     for name, panel in content["panels"].items():
         for number, entry in enumerate(panel["series"]):
-            _check(entry, _rules(entry["from"]), path, f"panels.{name}.series.{number}")
+            check(entry, str(path), "figures", entry["from"], f"panels.{name}.series.{number}")
     if (path.parent.name, path.stem) != (content["paper"], content["figure"]):
         raise ConfigError(
             f"{path}: it says paper {content['paper']}, {content['figure']}; expected those of its path: "
@@ -197,31 +177,6 @@ def _text_keys(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {str(key): _text_keys(part) for key, part in value.items()}
     return [_text_keys(part) for part in value] if isinstance(value, list) else value
-
-
-def _check(value: Any, rules: jsonschema.Draft202012Validator, path: Path, where: str) -> None:
-    errors = list(rules.iter_errors(value))
-    if not errors:
-        return
-    # An unknown key or a missing one explains other errors, so it goes first.
-    first = [error for error in errors if error.validator in ("additionalProperties", "required", "dependentRequired")]
-    error = first[0] if first else jsonschema.exceptions.best_match(errors)
-    key = ".".join([*([where] if where else []), *map(str, error.absolute_path)])
-    if error.validator == "additionalProperties" and "properties" in error.schema:
-        allowed = sorted(error.schema["properties"])
-        unknown = sorted(set(error.instance) - set(allowed))[0]
-        raise ConfigError(
-            f"{path}: key {f'{key}.' if key else ''}{unknown} is unknown; allowed: {', '.join(allowed)}"
-            f"{nearest(unknown, allowed)}"
-        )
-    if error.validator == "enum":
-        allowed = [str(name) for name in error.validator_value]
-        raise ConfigError(
-            f"{path}: key {key} is {error.instance!r}; allowed: {', '.join(allowed)}{nearest(error.instance, allowed)}"
-        )
-    raise ConfigError(
-        f"{path}: key {key or '(top level)'}: {error.message}. See figures.schema.yaml for what is allowed."
-    )
 
 
 def _panel(name: str, entry: Mapping[str, Any], path: Path) -> Panel:

@@ -5,19 +5,16 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import jsonschema
-import yaml
-
-from pretrieve.base.code_folder import package_file
 from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.base.paths import parse_system
 from pretrieve.references.cases import is_case
+from pretrieve.references.yaml_files import check, read_yaml
 
 #: Columns of a reference CSV, in this order.
 COLUMNS = ("row", "column", "system", "dataset", "metric", "published", "unit", "marker", "note")
@@ -31,7 +28,6 @@ TEXT = "text"
 STATISTICS = "statistics"
 #: Separates the parts of a row's name: ``1%/99% | BM-25 | No Pretraining``.
 ROW_SEPARATOR = " | "
-SCHEMA = package_file("schemas/references.schema.yaml")
 
 _METRIC = re.compile(r"[a-z][a-z0-9_-]*(@[1-9][0-9]*)?")
 _DOTTED = re.compile(r"[a-z_]+(\.[a-z_]+)*")
@@ -194,28 +190,22 @@ def load_paper(path: Path | str) -> dict[str, Any]:
     Raises ConfigError for a missing file, text that is not YAML, or a value the schema rejects; it names the key, and says
     what was found and what is allowed.
     """
-    try:
-        content = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise ConfigError(f"{path}: no such file; expected the description of a paper's tables.") from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path}: not readable as YAML: {error}") from None
-    validator = jsonschema.Draft202012Validator(yaml.safe_load(SCHEMA.read_text(encoding="utf-8")))
-    error = jsonschema.exceptions.best_match(validator.iter_errors(content))
-    if error:
-        key = ".".join(str(part) for part in error.absolute_path) or "(top level)"
-        raise ConfigError(f"{path}: key {key}: {error.message}. See {SCHEMA.name} for what is allowed.")
+    content = read_yaml(path, "the description of a paper's tables")
+    check(content, str(path), "references")
     return content
 
 
-def load_table(paper_file: Path | str, csv_file: Path | str) -> Table:
-    """Read and validate one table: its entry in ``paper.yaml`` and its CSV, whose stem is the table's name.
+def load_table(
+    paper_file: Path | str, csv_file: Path | str, read: Callable[[Path | str], dict[str, Any]] = load_paper
+) -> Table:
+    """Read and validate one table: its entry in ``paper.yaml`` and its CSV, whose stem is the table's name. ``read``: another
+    :func:`load_paper`, such as one that keeps what it read.
 
     Raises ConfigError when ``paper.yaml`` is not valid or lacks the table, or the baseline is no system of the table;
     DataError when the CSV has other columns, a repeated cell, an unknown unit, a system or metric name of the wrong form, a
     number that does not parse, or a quoted cell with neither a value nor a note; it names the line.
     """
-    paper = load_paper(paper_file)
+    paper = read(paper_file)
     name = Path(csv_file).stem
     if name not in paper["tables"]:
         known = ", ".join(sorted(paper["tables"]))
@@ -240,7 +230,11 @@ def load_table(paper_file: Path | str, csv_file: Path | str) -> Table:
     return table
 
 
-def _read_cells(path: Path, n_parts: int) -> list[Cell]:
+def cell_lines(path: Path) -> Iterator[tuple[int, list[str]]]:
+    """The number and the fields of every line of a table's CSV below its head.
+
+    Raises DataError for a missing file, what is no CSV in UTF-8, other columns, and a line with more or fewer fields.
+    """
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
@@ -251,17 +245,24 @@ def _read_cells(path: Path, n_parts: int) -> list[Cell]:
     header = next(reader, [])
     if header != list(COLUMNS):
         raise DataError(f"{path}, line 1: columns are {','.join(header)}; expected {','.join(COLUMNS)}.")
-    cells, seen = [], {}
     for fields in reader:
-        where = f"{path}, line {reader.line_num}"
         if len(fields) != len(COLUMNS):
-            raise DataError(f"{where}: {len(fields)} fields; expected {len(COLUMNS)}. Quote values with a comma.")
+            raise DataError(
+                f"{path}, line {reader.line_num}: {len(fields)} fields; expected {len(COLUMNS)}. Quote values with a comma."
+            )
+        yield reader.line_num, fields
+
+
+def _read_cells(path: Path, n_parts: int) -> list[Cell]:
+    cells, seen = [], {}
+    for number, fields in cell_lines(path):
+        where = f"{path}, line {number}"
         cell = Cell(*fields)
         _check_cell(cell, where, n_parts)
         if (cell.row, cell.column) in seen:
             first = seen[cell.row, cell.column]
             raise DataError(f"{where}: row '{cell.row}', column '{cell.column}' is on line {first} already; drop one.")
-        seen[cell.row, cell.column] = reader.line_num
+        seen[cell.row, cell.column] = number
         cells.append(cell)
     if not cells:
         raise DataError(f"{path}: no cells; expected one line for each cell of the table.")

@@ -15,6 +15,7 @@ from typing import NamedTuple
 from pretrieve.base.errors import ConfigError, DataError, of_workflow
 from pretrieve.retrieval.deployment import BM25, DENSE, read_settings
 from pretrieve.retrieval.document_table import DocumentTable
+from pretrieve.retrieval.given_texts import given_texts
 from pretrieve.retrieval.trec_run import Run
 
 
@@ -42,9 +43,7 @@ class DeployedIndex:
 
     def search(self, questions: Sequence[str], top: int = 10) -> list[list[Hit]]:
         """The best ``top`` documents of every question, best first; raises as :meth:`rank`."""
-        if isinstance(questions, str):
-            raise ConfigError(f"search: one text, {questions[:40]!r}; expected a list of questions.")
-        run = self.rank(list(questions), top)
+        run = self.rank(questions, top)
         shown = self._documents.shown(sorted({doc_id for ids in run.doc_ids for doc_id in ids}))
         return [
             [
@@ -62,18 +61,16 @@ class DeployedIndex:
         Raises
         ------
         ConfigError
-            when ``depth`` < 1, or a package is missing.
+            when ``depth`` < 1, one text is given in place of a list, ids are not as many as questions, or a package is missing.
         DataError
-            when a part is missing or damaged, a question's id appears twice, or a question is not UTF-8.
+            when a part is missing or damaged, a question's id appears twice, or a question or id is no text, or not UTF-8.
         """
         if depth < 1:
             raise ConfigError(f"search: depth={depth}; expected 1 or more.")
-        names = [str(number) for number in range(len(questions))] if ids is None else list(ids)
-        for name, question in zip(names, questions, strict=True):
-            try:
-                f"{name} {question}".encode()
-            except UnicodeEncodeError:
-                raise DataError(f"question {name!r}: {question[:40]!r} is not UTF-8; expected a text.") from None
+        questions = given_texts(questions, "questions")
+        names = list(map(str, range(len(questions)))) if ids is None else given_texts(ids, "ids")
+        if len(names) != len(questions):
+            raise ConfigError(f"search: {len(names)} ids for {len(questions)} questions; expected one for each.")
         if self.settings.kind == "bm25":
             return self._lexical(questions, names, depth)
         if self.settings.kind == "dense":
@@ -100,7 +97,7 @@ class DeployedIndex:
         retriever, index = self._encoder
         if index.ntotal != len(self):
             raise DataError(f"{self.directory}: {index.ntotal:,} vectors for {len(self):,} documents; make it again.")
-        vectors = retriever.encode_queries(list(questions))
+        vectors = retriever.encode_queries(questions)
         return search.search(index, vectors, self._documents.ids, depth, query_ids=names, threads=self._threads)
 
     @cached_property

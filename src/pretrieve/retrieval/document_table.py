@@ -31,13 +31,16 @@ def write_documents(directory: Path, documents: Iterable[tuple[str, str, str]]) 
 
     Raises DataError when an id occurs twice, or there is no document.
     """
-    path, known, coming = Path(directory) / FILE, set[str](), iter(documents)
+    path, known, coming = Path(directory) / FILE, dict[str, None](), iter(documents)
     with whole_file(path) as stream, pq.ParquetWriter(stream, _SCHEMA, compression="zstd") as writer:
         while rows := list(islice(coming, _BLOCK)):
             for doc_id, _, _ in rows:
                 if doc_id in known:
-                    raise DataError(f"document '{doc_id}' occurs twice; give every document its own id.")
-                known.add(doc_id)
+                    raise DataError(
+                        f"document '{doc_id}' occurs twice, as number {list(known).index(doc_id) + 1:,} and {len(known) + 1:,}; "
+                        "give every document its own id."
+                    )
+                known[doc_id] = None
             columns = [pa.array(column, pa.string()) for column in zip(*rows, strict=True)]
             writer.write_batch(pa.record_batch(columns, schema=_SCHEMA))
         if not known:

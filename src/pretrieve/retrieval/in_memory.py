@@ -11,6 +11,7 @@ import numpy as np
 from pretrieve.base.errors import DataError, of_workflow
 from pretrieve.retrieval import search as stores
 from pretrieve.retrieval.embeddings import EmbeddingReader
+from pretrieve.retrieval.given_texts import given_texts
 from pretrieve.retrieval.trec_run import Run
 
 
@@ -71,7 +72,7 @@ def bm25(
     ConfigError
         when pyserini's jar or Java's wheel is not installed, or a number or the language is not allowed.
     DataError
-        for an id or a text that cannot be indexed.
+        for an id or a text that cannot be indexed, or a query that is no text.
     """
     from pretrieve.retrieval import bm25 as lucene
 
@@ -79,4 +80,5 @@ def bm25(
         index = Path(folder) / "index"
         with of_workflow("BM25"):
             lucene.build_index(passages.items(), index, threads, language)
-        return lucene.search(index, list(queries.items()), depth, k1, b, threads)
+        asked = list(zip(queries, given_texts(queries.values(), "queries"), strict=True))
+        return lucene.search(index, asked, depth, k1, b, threads)

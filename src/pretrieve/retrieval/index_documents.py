@@ -14,9 +14,10 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from pretrieve.base.errors import ConfigError
+from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.base.progress import Progress
 from pretrieve.corpora.language import language_of
+from pretrieve.models.sentence_files import expect_modules
 from pretrieve.retrieval import bm25
 from pretrieve.retrieval.deployment import (
     BM25,
@@ -29,6 +30,7 @@ from pretrieve.retrieval.deployment import (
     write_vectors,
 )
 from pretrieve.retrieval.document_table import DocumentTable, write_documents
+from pretrieve.retrieval.given_texts import given_texts
 from pretrieve.retrieval.retriever import Retriever, load
 from pretrieve.training.device import choose_device
 
@@ -64,16 +66,18 @@ def index_documents(
     ConfigError
         when the options do not fit together, or ``out`` holds something that is not an earlier index.
     DataError
-        when there is no document, an id appears twice, or the model cannot be read.
+        when there is no document, one is not three texts, an id is '' or appears twice, or the model cannot be read.
     """
     out, model = Path(out), None if model is None else Path(model)
+    if threads < 1:
+        raise ConfigError(f"threads {threads}: expected 1 or more.")
     if model is not None and out.resolve() == model.resolve():
         raise ConfigError(f"{out}: is the model's own directory; give the new index another one.")
     settings = _settings(model, kind)
     # Before the documents are read: what is wrong with a model is said at once.
     retriever = _load(model, precision) if settings.uses_dense and model is not None else None
     with deploying(out, settings) as building:
-        write_documents(building, documents)
+        write_documents(building, _checked(documents))
         table = DocumentTable(building)
         if settings.uses_bm25:
             stems = language
@@ -87,6 +91,15 @@ def index_documents(
         else:
             write_bm25_card(building, settings)
     return settings
+
+
+def _checked(documents: Iterable[tuple[str, str, str]]) -> Iterator[tuple[str, ...]]:
+    for number, document in enumerate(documents):
+        if not isinstance(document, tuple | list) or len(document) != 3 or document[0] == "":
+            raise DataError(
+                f"documents[{number}]: {repr(document)[:80]}; expected (id, title, text), and an id that is not ''."
+            )
+        yield tuple(given_texts(document, f"documents[{number}]"))
 
 
 def _settings(model: Path | None, kind: str | None) -> SearchSettings:
@@ -110,13 +123,15 @@ def _copy_model(model: Path, out: Path) -> None:
 
 
 def _load(model: Path, precision: str) -> Retriever:
+    expect_modules(model)  # nothing else says how its tokens become a vector
     int8 = precision == "int8"
     device = choose_device("fp32" if int8 else precision)
     return replace(load(model, device=str(device.device), int8=int8), device=device)
 
 
 def _encoded(retriever: Retriever, table: DocumentTable, threads: int) -> Iterator[np.ndarray]:
-    """The vectors of the documents, block by block, each computed by one thread as the workflow does."""
+    """The vectors of the documents, block by block, each computed by one thread as the workflow does, or by the GPU."""
+    threads = threads if retriever.device.device.type == "cpu" else 1
     texts = table.texts()
     blocks = iter(lambda: list(islice(texts, BLOCK)), [])
     # Whole blocks side by side: two threads inside a matrix product are 1.4 times as fast as one, and two blocks 1.9 times.

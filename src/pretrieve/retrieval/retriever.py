@@ -11,7 +11,7 @@ import torch
 from tokenizers import Tokenizer
 from torch import nn
 
-from pretrieve.base.errors import DataError
+from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.base.inside import inside
 from pretrieve.models.dual_encoder import DualEncoder
 from pretrieve.models.int8 import in_int8
@@ -20,6 +20,7 @@ from pretrieve.models.sentence_files import read_object
 from pretrieve.models.sentence_modules import Reading, read_sentence_transformer
 from pretrieve.raw.checkpoint_files import OWN, room_of
 from pretrieve.retrieval.embed import encode
+from pretrieve.retrieval.given_texts import given_texts
 from pretrieve.text.encode_words import encode_texts
 from pretrieve.text.packing import Packed, Part, constant, pack
 from pretrieve.text.vocabulary import NO_TOKEN, given_tokenizer, special_ids, vocabulary_sha256
@@ -30,7 +31,8 @@ from pretrieve.training.device import Device
 class Retriever:
     """Texts → vectors whose inner products are the scores; each text is read as ``[CLS] text [SEP]``.
 
-    reading: how many tokens of a query and a passage are read at most, and what is put in front of them.
+    reading: how many tokens of a query and a passage are read at most, and what is put in front of them. Encoding raises as
+    :func:`~pretrieve.retrieval.given_texts.given_texts`.
     """
 
     dual: DualEncoder
@@ -55,7 +57,7 @@ class Retriever:
         special = special_ids(self.tokenizer)
         if self.dual.config.kind == "t5":
             special = replace(special, cls=NO_TOKEN)
-        parts = list(encode_texts(self.tokenizer, (prompt + text for text in texts)))
+        parts = list(encode_texts(self.tokenizer, (prompt + text for text in given_texts(texts, "texts"))))
         ids, lengths = (
             np.concatenate([np.empty(0, np.int64), *column]) for column in ([p[i] for p in parts] for i in (0, 1))
         )
@@ -75,6 +77,7 @@ def load(
     query_length: int | None = None,
     passage_length: int | None = None,
     int8: bool = False,
+    pooling: str | None = None,
 ) -> Retriever:
     """The retriever of a directory: one that fine-tuning or pre-training here made, or a published one.
 
@@ -82,28 +85,33 @@ def load(
     ----------
     directory : with ``pretrieve.json``; or in the layout of sentence-transformers (Pooling by the first token or the mean, at
         most one Dense layer without activation, Normalize; or a Router to two of these); or an encoder of transformers that
-        :mod:`pretrieve.models.published` reads, whose first state is then the vector
+        :mod:`pretrieve.models.published` reads, with ``pooling``
     tokenizer : ``tokenizer.json`` or ``vocab.txt``, where the directory has none, as those made here
         (``results/SCALE/corpora/CORPUS/tokenizer.json``)
     device : of torch
     query_length, passage_length : tokens that are read, special ones included; by default what the directory says, or as many
         as the body has positions
     int8 : passages are encoded with products of int8 (:mod:`pretrieve.models.int8`), queries are not
+    pooling : ``cls`` (the first token's state) or ``mean``, where no file says it: of a plain encoder of
+        transformers, whose vectors are not normalised, as sentence-transformers leaves them
 
     Raises
     ------
     DataError
-        when the directory is damaged or of a kind that is not supported, or the tokenizer is missing or another one.
+        when the directory is damaged or of a kind that is not supported, nothing says the pooling, or the tokenizer is missing
+        or another one.
     ConfigError
-        when ``int8`` is not possible here.
+        when ``int8`` is not possible here, or ``pooling`` is said by the directory, or unknown.
     """
     directory, about = Path(directory), {}
     if (directory / OWN).is_file():
         _check_names(directory)
+        if pooling:
+            raise ConfigError(f"{directory / OWN}: says the pooling itself; leave pooling={pooling!r} out.")
         dual, about = load_retriever(directory)
         reading, vocabulary = Reading.of(dual.config), None
     else:
-        dual, reading, vocabulary = read_sentence_transformer(directory)
+        dual, reading, vocabulary = read_sentence_transformer(directory, pooling)
     given = tokenizer if tokenizer is not None else vocabulary
     if given is None:
         where = "results/SCALE/corpora/CORPUS/tokenizer.json"

@@ -79,6 +79,10 @@ class CollectionWriter:
 
     def add_document(self, doc_id: str, title: str, text: str) -> None:
         """One document. One without any text and title is omitted and counted."""
+        if not isinstance(text, str) or not isinstance(title, str):
+            raise DataError(
+                f"{self._where()}document {doc_id!r} has the title {title!r}, text {text!r}; expected two texts."
+            )
         self._rows["collection"].append((doc_id, title, text))
         self._row_lines["collection"].append(self._line)
         self._bytes += len(text)
@@ -97,8 +101,7 @@ class CollectionWriter:
 
     def add_query(self, query_id: str, text: str, split: str) -> None:
         """One query; ``split`` is train, dev or test."""
-        if split not in SPLITS:
-            raise ValueError(f"split {split!r}; expected one of {SPLITS}")
+        self._check_split(query_id, split)
         check_query(self._where, query_id, text)
         self.counts[f"queries.{split}"] += 1
         self._append("queries", (query_id, text, split))
@@ -108,8 +111,7 @@ class CollectionWriter:
 
         The same judgement again is omitted and counted.
         """
-        if split not in SPLITS:
-            raise ValueError(f"split {split!r}; expected one of {SPLITS}")
+        self._check_split(query_id, split)
         new = is_new_judgement(self._where, self._pairs, query_id, doc_id, relevance)
         self.counts[f"judgements.{split}"] += 1
         self.counts["judgements"] += 1
@@ -120,7 +122,8 @@ class CollectionWriter:
 
     def add_answers(self, query_id: str, answers: list[str], regex: bool = False) -> None:
         """The answers of a query, one or more; ``regex``: they are regular expressions."""
-        if not answers or not all(isinstance(answer, str) and answer for answer in answers):
+        listed = isinstance(answers, (list, tuple))
+        if not listed or not answers or not all(isinstance(answer, str) and answer for answer in answers):
             raise DataError(
                 f"{self._where()}query {query_id!r} has the answers {answers!r}; expected one or more texts."
             )
@@ -141,6 +144,10 @@ class CollectionWriter:
 
     def _where(self, line: int | None = None) -> str:
         return where(self._path, self._line if line is None else line)
+
+    def _check_split(self, query_id: str, split: str) -> None:
+        if split not in SPLITS:
+            raise DataError(f"{self._where()}query {query_id!r} has the split {split!r}; expected {', '.join(SPLITS)}.")
 
     def _append(self, name: str, row: tuple) -> None:
         rows = self._rows[name]

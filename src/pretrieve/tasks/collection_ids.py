@@ -187,8 +187,8 @@ class CollectionIds:
 
 
 def check_query(where: Callable[[], str], query_id: str, text: str) -> None:
-    """Raise DataError for a query without an id, or without a word."""
-    if not query_id or not text.strip():
+    """Raise DataError for a query without an id, or without a word, or whose text is none."""
+    if not query_id or not isinstance(text, str) or not text.strip():
         raise DataError(
             f"{where()}query {query_id!r} has the text {text!r}; expected an id and words to search for: "
             "correct it or remove the query."

@@ -35,13 +35,15 @@ def complete(config: Mapping[str, Any], code_folder: Path = CODE) -> dict[str, A
     Raises
     ------
     ConfigError
-        for a file that is not YAML of keys and values, and for an ``each`` without names and words.
+        for a file that is not YAML of keys and values, a key that is no text, and an ``each`` without names and words.
     """
     whole: dict[str, Any] = {}
     for file in [*sorted((code_folder / "config").rglob("*.yaml")), code_folder / "config.yaml"]:
         if file.is_file():
             whole = _laid_over(whole, _expanded(read_part(file)))
-    return with_numbers(_laid_over(whole, _expanded(with_numbers(config))))
+    whole = with_numbers(_laid_over(whole, _expanded(with_numbers(config))))
+    _check_keys("", whole)
+    return whole
 
 
 def read_config(file: Path | None = None, words: Iterable[str] = (), code_folder: Path = CODE) -> dict[str, Any]:
@@ -74,6 +76,19 @@ def read_part(file: Path) -> dict[str, Any]:
     if content is not None and not isinstance(content, dict):
         raise ConfigError(f"{file}: found {type(content).__name__}; expected keys and values, as config.yaml has them.")
     return content or {}
+
+
+def _check_keys(path: str, value: object) -> None:
+    """YAML reads a key such as 2024 or yes as a number or a truth value, and no name is one."""
+    for key, part in (
+        value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list) else ()
+    ):
+        if isinstance(value, Mapping) and not isinstance(key, str):
+            where = f"config: {path}" if path else "config"
+            raise ConfigError(
+                f"{where}: YAML reads the key {key!r} as {type(key).__name__}; expected a text: write it in quotes"
+            )
+        _check_keys(f"{path}.{key}" if path else str(key), part)
 
 
 _CONSTANTS = {"true": True, "false": False, "null": None}

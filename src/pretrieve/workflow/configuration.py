@@ -71,8 +71,12 @@ def _explain(error: ValidationError) -> ConfigError:
         return ConfigError(
             f"config: {path or 'top level'}: {error.message}; found only {', '.join(map(str, error.instance))}"
         )
-    if error.validator == "enum":
-        return not_allowed(path, error.instance, map(str, error.validator_value))
+    parts = error.context or [error]
+    if all(part.validator in ("const", "enum") for part in parts):
+        allowed = [word for part in parts for word in (part.schema.get("enum") or [part.schema["const"]])]
+        if error.instance is False and "no" in allowed:
+            return ConfigError(f'config: {path}: YAML reads the word no as false; expected "no", in quotes')
+        return not_allowed(path, error.instance, map(str, allowed))
     if "propertyNames" in error.absolute_schema_path:
         return ConfigError(
             f"config: {path}: the name {error.instance!r} is not allowed: names become parts of paths and commands; allowed are "
@@ -87,6 +91,16 @@ def _explain(error: ValidationError) -> ConfigError:
     return ConfigError(f"config: {path}: {error.instance!r} is not allowed: {error.message}")
 
 
+def with_norwegian(config: Mapping[str, Any]) -> Mapping[str, Any]:
+    """With the language ``no`` in ``my_corpus_options`` where YAML 1.1 has read this word as false."""
+    options = config.get("my_corpus_options")
+    if not isinstance(options, Mapping):
+        return config
+    read = lambda value: "no" if value is False else [*map(read, value)] if isinstance(value, list) else value
+    said = {key: read(options[key]) for key in ("language", "start_languages") if key in options}
+    return {**config, "my_corpus_options": {**options, **said}}
+
+
 def check_config(config: Mapping[str, Any], table_names: Iterable[str]) -> None:
     """Check a configuration: its shape against the schema, and every name in it against what it refers to.
 
@@ -96,7 +110,7 @@ def check_config(config: Mapping[str, Any], table_names: Iterable[str]) -> None:
         for the first thing that is wrong, in one line.
     """
     schema = yaml.safe_load(package_file("schemas/config.schema.yaml").read_text(encoding="utf-8"))
-    errors = list(Validator(schema).iter_errors(without_snapshots(config)))
+    errors = list(Validator(schema).iter_errors(with_norwegian(without_snapshots(config))))
     if errors:
         # An unknown key or a missing one explains other errors, so it goes first.
         first = [error for error in errors if error.validator in ("additionalProperties", "required")]
@@ -158,6 +172,7 @@ def check_config(config: Mapping[str, Any], table_names: Iterable[str]) -> None:
         _check_encoder(name, encoder, config)
     for name, dataset in config["datasets"].items():
         _check_dataset(name, dataset, config["datasets"])
+        _check_cuts(name, dataset, config)
     check_recipes(config)
     check_analyses(config)
 
@@ -238,6 +253,8 @@ def _check_parts(where: str, parts: tuple[str, ...], config: Mapping[str, Any]) 
 
 def _check_encoder(name: str, encoder: Mapping[str, Any], config: Mapping[str, Any]) -> None:
     where, objective = f"config: encoders.{name}", encoder["objective"]
+    if name == "bm25":
+        raise ConfigError(f"{where}: rows of this name are BM25's; expected another name")
     check_snapshots(name, encoder, config["encoders"])
     contrastive = not isinstance(objective, str)
     scale = config["scales"][config["scale"]]
@@ -314,6 +331,17 @@ def _check_dataset(name: str, dataset: Mapping[str, Any], datasets: Mapping[str,
             raise ConfigError(
                 f"config: datasets.{name}.sizes.{size}: {share} is an impossible split: the training part of the pool "
                 f"holds {MAX_TRAIN_SHARE:.1%} of the questions; allowed: above 0, at most {MAX_TRAIN_SHARE}"
+            )
+
+
+def _check_cuts(name: str, dataset: Mapping[str, Any], config: Mapping[str, Any]) -> None:
+    """No metric may look further than the hits that are kept of a query: recall@1000 of 100 hits would be recall@100."""
+    depth = dataset.get("depth", 100)
+    for metric in () if dataset["reader"] in EXAMPLE_READERS else dataset.get("metrics", config["metrics"]):
+        if (cut := int(metric.partition("@")[2] or 0)) > depth:
+            raise ConfigError(
+                f"config: datasets.{name}.depth: {depth} hits of a query are kept, too few for the metric {metric!r}; expected "
+                f"at least {cut}: raise depth, or take the metric out of metrics"
             )
 
 

@@ -32,7 +32,7 @@ from pretrieve.finetuning.recipe_checks import check_together
 from pretrieve.finetuning.recipes import RECIPES, resolve_recipe
 from pretrieve.pretraining.objectives import PAIR_TASKS
 from pretrieve.pretraining.presets import OPTIONS
-from pretrieve.workflow.configuration import check_config
+from pretrieve.workflow.configuration import check_config, with_norwegian
 from pretrieve.workflow.job_options import chain_of
 from pretrieve.workflow.scales import at_scale
 from pretrieve.workflow.stage_code import stage_code
@@ -62,6 +62,7 @@ def with_my_corpus(config: dict[str, Any]) -> dict[str, Any]:
     """
     if not config.get("my_corpus"):
         return config
+    config = dict(with_norwegian(config))
     check_config(at_scale(config), config["tables"])
     if "my_corpus_options" not in config:
         raise ConfigError("config: my_corpus_options is missing; config.yaml of the project has it.")
@@ -75,18 +76,29 @@ def _check_options(config: Mapping[str, Any]) -> None:
     Raises
     ------
     ConfigError
-        for the first that is unknown, or has a value that its recipe does not admit.
+        for the first that is unknown, has a value that its recipe does not admit, or needs more hits than there are.
     """
     options, recipes = config["my_corpus_options"], at_scale(config)["recipes"]
     if options["recipe"] not in recipes:
         raise ConfigError(
             f"config: my_corpus_options.recipe: {options['recipe']!r} is not allowed; allowed: {', '.join(recipes)}"
         )
+    depth, least = options["depth"], max(int(metric.partition("@")[2]) for metric in METRICS)
+    if depth < least:
+        raise ConfigError(
+            f"config: my_corpus_options.depth: {depth} hits of a query are too few for the metrics; expected {least} or more"
+        )
+    if options["rerank"] > depth:
+        raise ConfigError(
+            f"config: my_corpus_options.rerank: {options['rerank']} is more than the {depth} hits of my_corpus_options.depth; "
+            "lower it, or raise depth"
+        )
     base = recipes[options["recipe"]].get("recipe", options["recipe"])
     room = options["scale"]["body"]["max_positions"]
-    for where, name in (("finetuning", base), ("reranker", _CROSS)):
+    for where, name, entry in (("finetuning", base, recipes[options["recipe"]]), ("reranker", _CROSS, {})):
         check_options(name, RECIPES.get(name, {}), options[where], f"my_corpus_options.{where}")
-        check_together(name, resolve_recipe(name, {}, {name: options[where]}), f"my_corpus_options.{where}")
+        resolved = resolve_recipe(name, {"recipe": name, **entry}, {name: options[where]})
+        check_together(name, resolved, f"my_corpus_options.{where}")
         for option in {"query_length", "passage_length"} & set(options[where]):
             if (value := options[where][option]) > room:
                 raise ConfigError(
@@ -144,18 +156,21 @@ def configured(config: Mapping[str, Any], folder: Folder) -> dict[str, Any]:
     lengths = {key: scale[key] for key in ("query_length", "passage_length")}
     scale["finetuning"]["all"] = scale["finetuning"].get("all", {}) | lengths
     scale["finetuning"][base] = dict(options["finetuning"])
+    encoders, trains = _encoders(options, folder), bool(folder.has_train or folder.pairs)
+    left = [name for name in options["objectives"] if trains and name not in encoders]
     made |= {
         "seeds": list(options["seeds"]),
         "figures": [],
         "analyses": {},
         "corpora": {NAME: {"reader": "beir", "files": {"corpus": folder.files["corpus"]}}},
         "datasets": _datasets(folder, options) if folder.has_queries else {},
-        "encoders": _encoders(options, folder),
+        "encoders": encoders,
         "bm25": {**config["bm25"], "language": folder.language},
         "my_corpus_found": {
             "language": folder.language,
             "notes": list(folder.notes),
-            "trains": bool(folder.has_train or folder.pairs),
+            "trains": trains,
+            "skipped": {name: _lacks(name.split("-"), folder) for name in left},
             # A cross-encoder needs questions, and documents enough for negatives. Pairs that are made of the texts would teach it
             # only which text is the same.
             "reranks": bool(folder.has_train and folder.pairs),
@@ -218,9 +233,18 @@ def _encoders(options: Mapping[str, Any], folder: Folder) -> dict[str, Any]:
                 f"config: my_corpus_options.objectives: {name!r} is not allowed; allowed: {', '.join(words)}, {SCRATCH}, and "
                 f"pair tasks with - between them: {', '.join(PAIR_TASKS)}{nearest(name, [*words, SCRATCH, *PAIR_TASKS])}"
             )
-        elif folder.has_sentences and (folder.has_sections or tasks == ["ict"]):
+        elif not _lacks(tasks, folder):
             encoders[name] = begun | {"objective": tasks, "dim": "full", "budget": "pairs"}
     return encoders
+
+
+def _lacks(tasks: list[str], folder: Folder) -> str:
+    """Why no pairs of these tasks can be made of the documents; '' where they can."""
+    if "wlp" in tasks:
+        return "documents of a folder have no links"
+    if not folder.has_sentences:
+        return "hardly two sentences in a document"
+    return "" if folder.has_sections or tasks == ["ict"] else "no sections (lines '# …')"
 
 
 def compares(config: Mapping[str, Any]) -> bool:
@@ -243,11 +267,7 @@ def remarks(config: Mapping[str, Any]) -> list[str]:
             f"the published encoder was trained in other languages ({read}): without development questions, hybrids give BM25 "
             "most of the weight"
         )
-    for name in config["my_corpus_options"]["objectives"] if config["my_corpus_found"]["trains"] else ():
-        if name not in config["encoders"]:
-            lacks = "no sections (lines '# …')" if name != "ict" else "hardly two sentences in a document"
-            lines.append(f"{name} is skipped: {lacks}")
-    return lines
+    return lines + [f"{name} is skipped: {lacks}" for name, lacks in config["my_corpus_found"]["skipped"].items()]
 
 
 def print_remarks(config: Mapping[str, Any]) -> None:

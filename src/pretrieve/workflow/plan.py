@@ -9,7 +9,7 @@ import json
 import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from pretrieve.base.errors import ConfigError, nearest
 from pretrieve.corpora.readers import is_path, parts_of
 from pretrieve.references.cases import is_case, scored_by
 from pretrieve.references.figures import Figure, load_figures
+from pretrieve.references.tables import COLUMNS, cell_lines, load_paper, load_table
 from pretrieve.workflow import rehearsal as overrides
 from pretrieve.workflow.commands import REHEARSAL
 from pretrieve.workflow.configuration import check_config
@@ -60,11 +61,12 @@ class Plan(PlanFamilies, PlanFiles):
         references: Path = REFERENCES,
         sources: Path = SOURCES,
     ) -> Plan:
-        """Check the configuration and read the tables' cells, the figures and the list of sources.
+        """Check the configuration and read the tables' cells, the figures and the list of sources. The tables that are to be
+        built, or are in figures that are, are checked as :func:`~pretrieve.references.tables.load_table` does: before any job.
 
         Raises
         ------
-        ConfigError
+        ConfigError or DataError
             in one line, for the first thing that is wrong.
         """
         config = with_snapshots(overrides.rehearsed(at_scale(config)))
@@ -72,9 +74,12 @@ class Plan(PlanFamilies, PlanFiles):
         names = {f"{file.parent.name}/{file.stem}": file for file in files}
         check_config(config, names)
         cells = {
-            name: [row | {"paper": name.split("/")[0]} for row in _read_rows(file, ",")] for name, file in names.items()
+            name: [
+                dict(zip(COLUMNS, fields, strict=True)) | {"paper": file.parent.name} for _, fields in cell_lines(file)
+            ]
+            for name, file in names.items()
         }
-        entries = {row["name"]: row for row in _read_rows(sources, "\t")}
+        entries = {row["name"]: row for row in _read_rows(sources)}
         plan = cls(config, tuple(names), cells, entries, load_figures(sorted(references.glob("*/figure*.yaml"))))
         for name in config.get("figures", ()):
             if name not in plan.figures:
@@ -82,6 +87,11 @@ class Plan(PlanFamilies, PlanFiles):
                     f"config: figures: {name!r} is not allowed; allowed: {', '.join(plan.figures)}"
                     f"{nearest(name, plan.figures)}"
                 )
+        drawn = (plan.figures[name] for name in config.get("figures", ()))
+        behind = (f"{figure.paper}/{table}" for figure in drawn for table in figure.published_tables())
+        read = cache(load_paper)
+        for name in dict.fromkeys([*config["tables"], *behind]):
+            load_table(references / name.split("/")[0] / "paper.yaml", references / f"{name}.csv", read)
         for corpus, options in config["corpora"].items():
             parts_of(config["corpora"], corpus)
             own = {key: options.get(key) for key in ("dump", "leads")}
@@ -93,7 +103,7 @@ class Plan(PlanFamilies, PlanFiles):
                         f"{nearest(file, entries)}"
                     )
         every = [*cells.values(), *map(cells_of, plan.figures.values())]
-        roles = {cell["dataset"] for rows in every for cell in rows}
+        roles = {cell["dataset"] for rows in every for cell in rows if cell["dataset"]}
         of_paper = {f"{cell['paper']}/{cell['dataset']}" for rows in every for cell in rows}
         for role in plan.scale["roles"]:
             if role not in roles | of_paper:
@@ -258,10 +268,10 @@ class Plan(PlanFamilies, PlanFiles):
         return list(self.config["datasets"][self.parts(dataset)[0]].get("metrics", self.config["metrics"]))
 
 
-def _read_rows(path: Path, delimiter: str) -> list[dict[str, str]]:
+def _read_rows(path: Path) -> list[dict[str, str]]:
     with open(path, newline="", encoding="utf-8") as stream:
         lines = (line for line in stream if not line.startswith("#"))
-        return list(csv.DictReader(lines, delimiter=delimiter))
+        return list(csv.DictReader(lines, delimiter="\t"))
 
 
 def as_argument(value: Any) -> str:

@@ -19,13 +19,11 @@ def check_recipes(config: Mapping[str, Any]) -> None:
     for base, options in scale["finetuning"].items():
         if base != "all" and base not in RECIPES:
             raise not_allowed(f"scales.{config['scale']}.finetuning", base, RECIPES)
-        unknown = set(options) - set(
-            RECIPES[base] if base != "all" else {key for known in RECIPES.values() for key in known}
-        )
-        if unknown:
+        known = {key for recipe in (RECIPES.values() if base == "all" else [RECIPES[base]]) for key in recipe}
+        if unknown := sorted(set(options) - known):
             raise ConfigError(
-                f"config: scales.{config['scale']}.finetuning.{base}.{sorted(unknown)[0]}: unknown option; it has "
-                f"{', '.join(sorted(RECIPES.get(base, {})))}{nearest(sorted(unknown)[0], RECIPES.get(base, {}))}"
+                f"config: scales.{config['scale']}.finetuning.{base}.{unknown[0]}: unknown option; it has "
+                f"{', '.join(sorted(known))}{nearest(unknown[0], known)}"
             )
     variants = {dataset.get("variant") for dataset in config["datasets"].values()} | {None}
     for name in name_of:

@@ -73,7 +73,7 @@ def at_scale(config: Mapping[str, Any]) -> Mapping[str, Any]:
     left = {key: value for key, value in scale.items() if key not in OWN}
     merged["scales"] = {**scales, name: left}
     if "datasets" in own:
-        named = [*own["datasets"], *left.get("roles", {}).values(), *_listed(left.get("means"))]
+        named = [*own["datasets"], *_names(left.get("roles")), *_names(left.get("means"))]
         merged["datasets"] = _needed(merged["datasets"], named)
     return merged
 
@@ -94,10 +94,11 @@ def _mapping(where: str, value: object) -> None:
         raise ConfigError(f"{where}: {value!r} is not allowed; expected keys with values, or null to remove an entry.")
 
 
-def _listed(means: object) -> list[str]:
-    """The parts of all means; of a shape that the schema refuses, whatever is a name."""
-    lists = means.values() if isinstance(means, Mapping) else ()
-    return [part for parts in lists if isinstance(parts, list) for part in parts if isinstance(part, str)]
+def _names(section: object) -> list[str]:
+    """What roles are played by, or the parts of all means; of a shape that the schema refuses, whatever is a name."""
+    values = section.values() if isinstance(section, Mapping) else ()
+    parts = (part for value in values for part in (value if isinstance(value, list) else [value]))
+    return [part for part in parts if isinstance(part, str)]
 
 
 def _needed(datasets: Mapping[str, Any], named: Iterable[str]) -> dict[str, Any]:
@@ -106,7 +107,7 @@ def _needed(datasets: Mapping[str, Any], named: Iterable[str]) -> dict[str, Any]
     wanted, waiting = set[str](), list(named)
     while waiting:
         name = waiting.pop()
-        if isinstance(datasets.get(name), Mapping) and name not in wanted:
+        if isinstance(name, str) and isinstance(datasets.get(name), Mapping) and name not in wanted:
             wanted.add(name)
             waiting.append(datasets[name].get("trained_on", name))
     return {name: options for name, options in datasets.items() if name in wanted}

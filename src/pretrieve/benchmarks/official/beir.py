@@ -15,8 +15,9 @@ the twelve (:func:`pretrieve.evaluation.conventions.mean_of_means`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from pretrieve.base.errors import ConfigError, DataError
@@ -25,6 +26,7 @@ from pretrieve.benchmarks.official.beir_sets import SETS
 from pretrieve.corpora.beir_documents import id_of, read_documents, text_of
 from pretrieve.raw.raw_text import Warnings, read_json_lines
 from pretrieve.tasks.collection import CollectionWriter
+from pretrieve.tasks.collection_ids import is_new_judgement, where
 from pretrieve.tasks.collection_tables import SPLITS
 from pretrieve.tasks.qrels_lines import add_judgements, read_qrels, splits_of_queries
 from pretrieve.tasks.splits import rounded, shuffled
@@ -125,12 +127,34 @@ class BeirTest:
     qrels: dict[str, dict[str, int]]
 
 
+class Ids(dict[str, int]):
+    """Id → line of a file. Raises DataError for one that appears twice."""
+
+    def __init__(self, kind: str, path: Path) -> None:
+        self.kind, self.path = kind, path
+
+    def take(self, name: str, line: int) -> None:
+        first = self.setdefault(name, line)
+        if first != line:
+            raise DataError(
+                f"{self.path}: line {line}: _id {name!r} was used before, in line {first}; expected each id once: "
+                "give one of them another, or remove it."
+            )
+
+    def expect(self, name: str, place: Callable[[], str]) -> None:
+        if name not in self:
+            raise DataError(
+                f"{place()}{name!r} is not an _id of a {self.kind} in {self.path}; correct it or remove the line."
+            )
+
+
 def read_beir_test(folder: Path) -> BeirTest:
     """Read the test split of a folder, or dev where there is no test. As in a collection, documents without a text and a title
-    are omitted, and so are queries without a text or without a relevant document.
+    are omitted, and so are queries without a text or without a relevant document. In a folder that is called as a BEIR set, a
+    relevance below zero means what it does there.
 
-    Raises DataError when a file is missing, damaged or a link out of the folder, a judgement is of an unknown document, or
-    there is nothing to test with.
+    Raises DataError when a file is missing, damaged or a link out of the folder, an id appears twice, a judgement is of an
+    unknown id or below zero, two of one pair differ, or there is nothing to test with.
     """
     folder = Path(folder)
     files = beir_files(folder)
@@ -139,17 +163,24 @@ def read_beir_test(folder: Path) -> BeirTest:
     if split not in files:
         raise DataError(f"{folder}/qrels: has no test.tsv and no dev.tsv; expected one of them to test with.")
     warnings, documents, texts = Warnings(), dict[str, tuple[str, str]](), dict[str, str]()
-    for _, (doc_id, title, text) in read_documents(files["corpus"], warnings, label=None):
+    doc_ids, query_ids = Ids("document", files["corpus"]), Ids("query", files["queries"])
+    for line, (doc_id, title, text) in read_documents(files["corpus"], warnings, label=None):
+        doc_ids.take(doc_id, line)
         documents[doc_id] = (title, text)
     for line, record in read_json_lines(files["queries"], ("_id", "text"), label=None, warnings=warnings):
-        text = text_of(record, "text", files["queries"], line)
-        if text.strip():
-            texts[id_of(record, files["queries"], line, warnings)] = text
+        query_ids.take(query_id := id_of(record, files["queries"], line, warnings), line)
+        if (text := text_of(record, "text", files["queries"], line)).strip():
+            texts[query_id] = text
     empty = {doc_id for doc_id, fields in documents.items() if not any(map(str.strip, fields))}
-    qrels: dict[str, dict[str, int]] = {}
+    qrels, known = dict[str, dict[str, int]](), dict[int, int]()
+    own = SETS.get(folder.resolve().name)
     for line, query_id, doc_id, grade in read_qrels(files[split], "beir", warnings, label=None):
-        if grade > 0 and query_id in texts and doc_id not in documents:
-            raise DataError(f"{files[split]}: line {line}: {doc_id!r} is not a document of {files['corpus']}.")
+        if grade < 0 and own and own.below_zero == "leave-out":
+            continue
+        place = partial(where, str(files[split]), line)
+        query_ids.expect(query_id, place)
+        doc_ids.expect(doc_id, place)
+        is_new_judgement(place, known, query_id, doc_id, grade)
         if grade > 0 and query_id in texts and doc_id not in empty:
             qrels.setdefault(query_id, {})[doc_id] = grade
     if not qrels:

@@ -10,7 +10,7 @@ read as a whole; of larger ones the first documents decide what can be trained, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
@@ -20,7 +20,7 @@ from pretrieve.base.errors import DataError
 from pretrieve.benchmarks.made.corpus_pairs import LEAST_PAIRS, DistinctTexts
 from pretrieve.benchmarks.made.inverse_cloze import queries_of
 from pretrieve.benchmarks.made.random_crops import has_crops
-from pretrieve.benchmarks.official.beir import packed_file
+from pretrieve.benchmarks.official.beir import Ids, packed_file
 from pretrieve.corpora.beir_documents import id_of, read_documents, sections_of, text_of
 from pretrieve.corpora.language import language_of
 from pretrieve.corpora.sentences import sentence_spans
@@ -39,8 +39,6 @@ LEAST_TRAIN = 3
 TEST_SHARE, LEAST_SHARED = 0.2, 10
 #: Share of the documents that must have sections, or two sentences, for an objective that is made of them.
 ENOUGH = 0.05
-#: Lines within which a file of judgements has one.
-_BEGIN = 100
 
 
 @dataclass(frozen=True)
@@ -115,7 +113,9 @@ def _look_at(directory: Path, corpus: Path | None, language: str) -> Folder:
         usable = _check_queries(documents, queries, qrels, notes) if small else LEAST_SHARED
         if set(qrels) == {"train"}:
             share = TEST_SHARE if usable >= LEAST_SHARED else 1.0
-            what = f"{share:.0%} of the questions in train.tsv" if share < 1 else f"all {usable} questions in train.tsv"
+            what = (
+                f"{share:.0%} of the questions in train.tsv" if share < 1 else f"all questions in train.tsv ({usable})"
+            )
             notes.append(f"no test questions: {what} test, and do not train")
         files |= {"queries": str(queries)} | {split: str(path) for split, path in qrels.items()}
     pairs = _pairs_of(documents)
@@ -125,7 +125,7 @@ def _look_at(directory: Path, corpus: Path | None, language: str) -> Folder:
         notes.append(_PAIR_NOTES[pairs])
     if documents.repeated:
         among = "" if small else f" of the first {SAMPLE:,}"
-        notes.append(f"{documents.repeated:,}{among} documents have the text of another one; no pairs are made of them")
+        notes.append(f"no pairs are made of documents with the text of another one: {documents.repeated:,}{among}")
     if language == "auto":
         found = language_of(text for _, text in sorted(documents.begins)[:READ])
         language = found.code
@@ -158,32 +158,11 @@ def _judgements(directory: Path, notes: list[str]) -> dict[str, Path]:
     """Split → its file, where there is one with a line in it."""
     found = {split: path for split in PRECEDENCE if (path := directory / f"qrels/{split}.tsv").is_file()}
     for split, path in list(found.items()):
-        lines = islice(read_lines(path, label=None), _BEGIN)
-        if all(not line.text.strip() or tuple(line.text.split("\t")) == BEIR_COLUMNS for line in lines):
+        lines = (line.text for line in read_lines(path, label=None))
+        if all(not line.strip() or tuple(line.split("\t")) == BEIR_COLUMNS for line in lines):
             notes.append(f"qrels/{split}.tsv has no judgement in it, and is left out")
             del found[split]
     return found
-
-
-class _Ids(dict[str, int]):
-    """Id → line of a file. Raises DataError for one that appears twice."""
-
-    def __init__(self, kind: str, path: Path) -> None:
-        self.kind, self.path = kind, path
-
-    def take(self, name: str, line: int) -> None:
-        first = self.setdefault(name, line)
-        if first != line:
-            raise DataError(
-                f"{self.path}: line {line}: _id {name!r} was used before, in line {first}; expected each id once: "
-                "give one of them another, or remove it."
-            )
-
-    def expect(self, name: str, place: Callable[[], str]) -> None:
-        if name not in self:
-            raise DataError(
-                f"{place()}{name!r} is not an _id of a {self.kind} in {self.path}; correct it or remove the line."
-            )
 
 
 @dataclass
@@ -191,7 +170,7 @@ class _Documents:
     """empty: ids of those without a text and a title, which a collection omits; begins: (order of a draw, first characters);
     sentence_pairs, crop_pairs: documents with a text of their own that a pair can be made of; repeated: those without one."""
 
-    ids: _Ids
+    ids: Ids
     empty: set[str] = field(default_factory=set)
     has_sections: bool = False
     has_sentences: bool = False
@@ -203,7 +182,7 @@ class _Documents:
 
 def _look_at_documents(path: Path, whole: bool) -> _Documents:
     """Check every document, or the first ones where the file is not looked at as a whole."""
-    found, texts = _Documents(_Ids("document", path)), DistinctTexts()
+    found, texts = _Documents(Ids("document", path)), DistinctTexts()
     looked = sections = sentences = 0
     has_text = False
     # Without progress, for this is done before anything begins. The jobs count what is odd.
@@ -240,7 +219,7 @@ def _look_at_documents(path: Path, whole: bool) -> _Documents:
 def _check_queries(documents: _Documents, path: Path, qrels: dict[str, Path], notes: list[str]) -> int:
     """Compare queries and judgements with each other and with the documents, and see what is left of each split: one of which
     nothing is left is taken out of ``qrels``, and noted, unless it tests. Returns the usable queries of the last split."""
-    ids, faults, empty = _Ids("query", path), dict[str, DataError](), set[str]()
+    ids, faults, empty = Ids("query", path), dict[str, DataError](), set[str]()
     for line, record in read_json_lines(path, ("_id", "text"), label=None, warnings=Warnings()):
         name = id_of(record, path, line, Warnings())
         ids.take(name, line)

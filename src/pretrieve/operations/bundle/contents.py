@@ -13,6 +13,7 @@ passage have their answers and passages with them, so that they can be scored th
 from __future__ import annotations
 
 import io
+import shlex
 import subprocess
 import sys
 from collections import Counter
@@ -22,6 +23,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
+from pretrieve.base.code_folder import code_file
 from pretrieve.base.errors import ConfigError, DataError, nearest
 from pretrieve.base.files import sha256_of
 from pretrieve.base.paths import cost_beside, metrics_file, parse_system
@@ -37,6 +39,8 @@ from pretrieve.workflow.job_options import from_outside
 from pretrieve.workflow.plan import Plan
 from pretrieve.workflow.stage_code import stage_code
 
+#: The code's own, wherever the run is.
+SNAKEFILE = str(code_file("Snakefile"))
 #: Columns that are read between token ids and runs.
 COLUMNS = {"corpus.parquet": ["doc_id", "sentence_index", "passage_index"], "queries.parquet": ["query_id"]}
 #: Files that only earlier or later stages read.
@@ -126,7 +130,7 @@ def snakemake(asked: Asked, options: Sequence[str], files: Iterable[str], quiet:
     Raises DataError when it fails; with the end of its messages.
     """
     done = subprocess.run(
-        [sys.executable, "-m", "snakemake", *options, "--config", *asked.words, "--", *files],
+        [sys.executable, "-m", "snakemake", "--snakefile", SNAKEFILE, *options, "--config", *asked.words, "--", *files],
         stdout=subprocess.PIPE if quiet else None,
         stderr=subprocess.STDOUT if quiet else None,
         encoding="utf-8",
@@ -151,6 +155,7 @@ def remaining(asked: Asked, targets: Iterable[str], again: bool = False) -> list
     """The jobs of a bundle's programs that Snakemake would run for some files, one for each training-set size; with ``again``
     those that are done, too."""
     printed = snakemake(asked, ["-n", "-p", *(["--forceall"] if again else [])], sorted(targets), quiet=True)
+    printed = printed.replace(shlex.quote(str(code_file("workflow_scripts"))), "workflow_scripts")
     return [
         Job(one.key, group, one, code=code_of(one), needs=one.needs)
         for call, group in calls_in(printed)
@@ -226,9 +231,9 @@ def content_of(file: Path, whole: Collection[str] = ()) -> Content:
 
 
 def code_files() -> dict[str, Path]:
-    """The package."""
-    files = (file for file in sorted(Path("src/pretrieve").rglob("*")) if file.is_file())
-    return {str(file): file for file in files if "__pycache__" not in file.parts}
+    """The package: name in the bundle → file."""
+    files = (file for file in sorted(code_file("src/pretrieve").rglob("*")) if file.is_file())
+    return {str(file.relative_to(code_file())): file for file in files if "__pycache__" not in file.parts}
 
 
 def hashes(files: Iterable[Path]) -> dict[str, str]:

@@ -11,30 +11,22 @@ rules of their own.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from decimal import Decimal
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import yaml
-
 from pretrieve.base.errors import ConfigError, nearest
+from pretrieve.references.figures import Figure
+from pretrieve.references.yaml_files import check, read_yaml
 
 #: Check → cells in a group; None: all cells are one group.
 GROUP_SIZE = {
     **{"greater": 2, "at-least": 2, "not-worse": 2, "near": 2, "gap": 4},
     **{"order": None, "correlation": None, "reach": 2},
 }
-#: PyYAML's safe loader, in C where it was built with it: ten times as fast, for a file of this length.
-_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-_NEEDED = ("id", "paper", "section", "table", "claim", "estimand", "smallest_effect", "check")
-_KEYS = (*_NEEDED, "needs_train", "needs_original", "because")
-_CHECK_KEYS = ("type", "share", "at_most", "both_gain", "needs_groups", "decided_by", "with", "cells")
-_CELL_KEYS = ("paper", "table", "row", "column")
-_POINT_KEYS = ("paper", "figure", "panel", "series", "x")
 
 
 class Place(NamedTuple):
@@ -170,38 +162,79 @@ def _sides(effect: Sequence[Decimal], other: Sequence[Decimal], direction: int, 
     return test
 
 
-def load_claims(path: Path | str) -> list[Claim]:
-    """Read and check a file of claims.
+def load_claims(
+    path: Path | str,
+    tables: Mapping[str, Sequence[Mapping[str, str]]] | None = None,
+    figures: Mapping[str, Figure] | None = None,
+) -> list[Claim]:
+    """Read and check a file of claims (``schemas/claims.schema.yaml``). With the references' ``tables`` and ``figures``, as
+    :class:`pretrieve.workflow.plan.Plan` has them, what claims name must be in these.
 
-    Raises ConfigError for a missing file, text that is not YAML, and every unknown, missing or senseless key; it names the
-    claim and the key.
+    Raises ConfigError for a missing file, text that is not YAML, every unknown, missing or senseless key, and a cell, series or
+    role that is nowhere; it names the claim and the key.
     """
-    claims, names = [], set()
+    claims, names, known = [], set(), _known(tables or {}, figures or {})
     for i, entry in enumerate(entries_of(path, "claims")):
         name = entry.get("id", f"number {i + 1}") if isinstance(entry, Mapping) else f"number {i + 1}"
-        claim = _claim(entry, f"{path}: claim {name}")
-        if claim.name in names:
-            raise ConfigError(f"{path}: claim {claim.name}: this id is there twice; give each claim its own.")
-        names.add(claim.name)
+        where = f"{path}: claim {name}"
+        check(entry, where, "claims", "claim")
+        claim = _claim(entry, where)
+        if name in names:
+            raise ConfigError(f"{where}: this id is there twice; give each claim its own.")
+        if known:
+            _check_names(claim, where, known)
+        names.add(name)
         claims.append(claim)
     return claims
 
 
-def _claim(entry: Any, where: str) -> Claim:
-    check_keys(entry, _KEYS, _NEEDED, where)
+#: Paper/table or paper/figure → (row, column) or (panel, series) → roles.
+_Known = Mapping[str, Mapping[tuple[str, ...], Set[str]]]
+
+
+def _known(tables: Mapping[str, Sequence[Mapping[str, str]]], figures: Mapping[str, Figure]) -> _Known:
+    cells = {name: {(row["row"], row["column"]): {row["dataset"]} for row in rows} for name, rows in tables.items()}
+    series = {
+        name: {
+            (panel.name, one.name): {measure.role for measure in one.measures()} for panel, one in figure.all_series()
+        }
+        for name, figure in figures.items()
+    }
+    return {**cells, **series}
+
+
+def _check_names(claim: Claim, where: str, known: _Known) -> None:
+    roles = {"all"}
+    for place in dict.fromkeys(place for group in claim.groups for place in group):
+        name, found = f"{place.paper}/{place.of}", place.where[:2]
+        if name not in known:
+            raise ConfigError(
+                f"{where}: check.cells: {name!r}; expected a table or figure of the references{nearest(name, known)}"
+            )
+        if found not in known[name]:
+            text, allowed = ", ".join(found), map(", ".join, known[name])
+            what = "a panel and a series" if place.is_point else "a row and a column"
+            raise ConfigError(f"{where}: check.cells: {text!r}; expected {what} of {name}{nearest(text, allowed)}")
+        roles |= set().union(*known[name].values())
+    for role in claim.needs_original:
+        if role not in roles:
+            raise ConfigError(
+                f"{where}: needs_original: {role!r} is no role of the claim's tables and figures; allowed: "
+                f"{', '.join(sorted(filter(None, roles)))}{nearest(role, roles)}"
+            )
+
+
+def _claim(entry: Mapping[str, Any], where: str) -> Claim:
     check = entry["check"]
-    check_keys(check, _CHECK_KEYS, ("type", "cells"), f"{where}: check")
-    kind, share, against = check["type"], check.get("share", 1), check.get("with")
-    if kind not in GROUP_SIZE:
-        raise ConfigError(f"{where}: check.type is {kind!r}; expected one of {', '.join(GROUP_SIZE)}.")
-    smallest = _margin(entry["smallest_effect"], f"{where}: smallest_effect")
+    kind, against = check["type"], check.get("with")
+    smallest = _margin(entry["smallest_effect"])
     if (kind in ("correlation", "reach") and smallest.relative) or (kind != "correlation" and smallest.size < 0):
         found = entry["smallest_effect"]
         raise ConfigError(
             f"{where}: smallest_effect is {found!r}; type {kind} expects a plain number, below 0 only "
             "for a correlation."
         )
-    at_most = _margin(check["at_most"], f"{where}: check.at_most") if "at_most" in check else None
+    at_most = _margin(check["at_most"]) if "at_most" in check else None
     if at_most and (kind not in ("greater", "at-least", "gap") or at_most.size <= 0):
         raise ConfigError(
             f"{where}: check.at_most is {check['at_most']!r} for type {kind}; expected a size above 0, for greater, "
@@ -209,14 +242,6 @@ def _claim(entry: Any, where: str) -> Claim:
         )
     if check.get("both_gain") and kind != "gap":
         raise ConfigError(f"{where}: check.both_gain is for type gap, and this is {kind}.")
-    if isinstance(share, bool) or not isinstance(share, (int, float)) or not 0 < share <= 1:
-        raise ConfigError(f"{where}: check.share is {share!r}; expected a part of the groups above 0 and at most 1.")
-    for key, value in (
-        ("needs_train", entry.get("needs_train", 0)),
-        ("check.needs_groups", check.get("needs_groups", 1)),
-    ):
-        if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-            raise ConfigError(f"{where}: {key} is {value!r}; expected a whole number.")
     if ("needs_original" in entry) != ("because" in entry):
         raise ConfigError(
             f"{where}: needs_original and because belong together: roles, and why substitute data cannot show it."
@@ -239,9 +264,9 @@ def _claim(entry: Any, where: str) -> Claim:
         smallest_effect=smallest,
         type=kind,
         groups=groups,
-        share=share,
+        share=check.get("share", 1),
         at_most=at_most,
-        both_gain=bool(check.get("both_gain")),
+        both_gain=check.get("both_gain", False),
         needs_groups=check.get("needs_groups", 1),
         decided_by=check.get("decided_by", ""),
         against=tuple(against or ()),
@@ -251,55 +276,30 @@ def _claim(entry: Any, where: str) -> Claim:
     )
 
 
-def _margin(value: Any, where: str) -> Margin:
-    if isinstance(value, str) and (match := re.fullmatch(r"(-?[0-9.]+) ?%", value)):
-        return Margin(Decimal(match[1]) / 100, True)
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise ConfigError(
-            f"{where} is {value!r}; expected a number in the cells' unit, or a part of a value such as 5%."
-        )
+def _margin(value: float | str) -> Margin:
+    if isinstance(value, str):
+        return Margin(Decimal(value.rstrip(" %\n")) / 100, True)
     return Margin(Decimal(str(value)))
 
 
 def entries_of(path: Path | str, key: str) -> list[Any]:
     """The list under ``key`` of a YAML file."""
-    try:
-        content = yaml.load(Path(path).read_text(encoding="utf-8"), Loader=_LOADER)  # safe, whichever it is
-    except FileNotFoundError:
-        raise ConfigError(f"{path}: no such file; expected a list of {key}.") from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path}: not readable as YAML: {error}") from None
+    content = read_yaml(path, f"a list of {key}")
     entries = content.get(key) if isinstance(content, Mapping) else None
     if not isinstance(entries, list) or not entries:
         raise ConfigError(f"{path}: key {key} is {type(entries).__name__}; expected a list of {key}.")
     return entries
 
 
-def check_keys(value: Any, known: Sequence[str], needed: Sequence[str], where: str) -> None:
-    if not isinstance(value, Mapping):
-        raise ConfigError(f"{where}: {value!r}; expected the keys {', '.join(known)}.")
-    for key in value:
-        if key not in known:
-            raise ConfigError(f"{where}: unknown key {key!r}; expected {', '.join(known)}{nearest(key, known)}.")
-    for key in needed:
-        if key not in value:
-            raise ConfigError(f"{where}: no key {key!r}; expected {', '.join(needed)}.")
-
-
-def _groups(cells: Any, kind: str, entry: Mapping[str, Any], where: str) -> tuple[tuple[Place, ...], ...]:
+def _groups(cells: list[Any], kind: str, entry: Mapping[str, Any], where: str) -> tuple[tuple[Place, ...], ...]:
     """The cells in groups of the check's size, a group with lists taken apart into one for each entry."""
-    size = GROUP_SIZE[kind] or (len(cells) if isinstance(cells, list) else 0)
-    if not isinstance(cells, list) or not cells or len(cells) % size:
-        found = f"{len(cells)} cells" if isinstance(cells, list) else repr(cells)
-        raise ConfigError(f"{where}: {found}; type {kind} expects groups of {size or 'two or more'}.")
+    size = GROUP_SIZE[kind] or len(cells)
+    if not cells or len(cells) % size:
+        raise ConfigError(f"{where}: {len(cells)} cells; type {kind} expects groups of {size or 'two or more'}.")
     groups = []
     for start in range(0, len(cells), size):
         group = cells[start : start + size]
-        lengths = set()
-        for cell in group:
-            keys = _POINT_KEYS if isinstance(cell, Mapping) and "figure" in cell else _CELL_KEYS
-            check_keys(cell, keys, keys[-3:] if "figure" in cell else keys[-2:], f"{where}: {cell}")
-            lengths |= {len(value) for value in cell.values() if isinstance(value, list)}
+        lengths = {len(value) for cell in group for value in cell.values() if isinstance(value, list)}
         if len(lengths) > 1:
             raise ConfigError(f"{where}: lists of lengths {sorted(lengths)} must match; expected one length ({group}).")
         groups += [tuple(_place(cell, i, entry) for cell in group) for i in range(lengths.pop() if lengths else 1)]

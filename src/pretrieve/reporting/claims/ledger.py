@@ -15,11 +15,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pretrieve.base.errors import ConfigError, nearest
-from pretrieve.reporting.claims.claims import Claim, Place, check_keys, entries_of
+from pretrieve.references.yaml_files import check
+from pretrieve.reporting.claims.claims import Claim, Place, entries_of
 from pretrieve.reporting.claims.outcomes import LEVEL
 from pretrieve.reporting.claims.verdicts import FAILS, HOLDS, NOT_TESTABLE, VERDICTS, Verdict
-
-_KEYS = ("by", "system", "data", "source", "claims", "metric", "value", "unit", "note")
 
 
 class Reproduction(NamedTuple):
@@ -45,20 +44,17 @@ class Reproduction(NamedTuple):
 def load_reproductions(path: Path | str, claims: Sequence[Claim]) -> list[Reproduction]:
     """Read what others measured (``references/reproductions.yaml``).
 
-    Raises ConfigError for unreadable text, a key that is missing or unknown, and a claim that is not among ``claims``.
+    Raises ConfigError for unreadable text, a key that is missing, unknown or senseless, and a claim that is not among ``claims``.
     """
     found, names = [], {claim.name for claim in claims}
     for i, entry in enumerate(entries_of(path, "reproductions"), 1):
         where = f"{path}: reproduction {i}"
-        check_keys(entry, _KEYS, _KEYS[:5], where)
+        check(entry, where, "claims", "reproduction")
         if ("metric" in entry) != ("value" in entry) or not {"value", "note"} & set(entry):
             raise ConfigError(f"{where}: expected metric and value, or a note that says in words what was found.")
         for name in entry["claims"]:
             if name not in names:
                 raise ConfigError(f"{where}: no claim {name!r}{nearest(name, sorted(names))}.")
-        value = entry.get("value", 0)
-        if isinstance(value, bool) or not isinstance(value, (int, float)):
-            raise ConfigError(f"{where}: value is {entry['value']!r}; expected a number.")
         found.append(Reproduction(**{**entry, "claims": tuple(entry["claims"])}))
     return found
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import platform
 import shutil
@@ -172,9 +173,16 @@ def cpu_model(cpuinfo: Path = Path("/proc/cpuinfo")) -> str:
 
 
 def file_sha256(path: Path | str) -> str:
-    """SHA-256 of a file as 64 hexadecimal digits. Raises DataError when there is no such file."""
+    """SHA-256 of a file as 64 hexadecimal digits; of a folder, that of the places and SHA-256 of the files in it, without the
+    hidden ones, which no corpus is read from. Raises DataError when there is nothing."""
+    path = Path(path)
+    if path.is_dir():
+        files = {file.relative_to(path): file for file in path.rglob("*") if file.is_file()}
+        shown = sorted(name for name in files if not any(part[0] == "." for part in name.parts))
+        sums = (os.fsencode(name.as_posix()) + b"\0" + sha256_of(files[name]).encode() for name in shown)
+        return hashlib.sha256(b"\n".join(sums)).hexdigest()
     try:
-        return sha256_of(Path(path))
+        return sha256_of(path)
     except FileNotFoundError:
         raise DataError(
             f"{path}: no such file; expected a lock or data file whose checksum the manifest keeps."

@@ -1,4 +1,5 @@
-"""The answer for a corpus of one's own, in three sentences: what to deploy, what pre-training was worth, what it costs.
+"""The answer for a corpus of one's own, in three sentences: what to deploy, what pre-training was worth, what it costs. With
+fewer than :data:`FEWEST` test queries, in two: there is no recommendation, and BM25 is what is exported.
 
 **What to deploy.** The row with the highest mean is the best one. If its interval over BM25 reaches 0, BM25 is what to deploy. If
 not, it is the cheapest row that is above BM25 beyond its own interval, and that the queries do not tell from the best one (the
@@ -13,27 +14,45 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from pretrieve.base import paths
-from pretrieve.reporting.tables.my_corpus_read import DENSE, Comparison, Difference, Row, best_of, metric_name
+from pretrieve.reporting.tables.my_corpus_read import DENSE, Comparison, Difference, Row, best_of, counted, metric_name
+
+#: With fewer test queries nothing is recommended: of 25 rows, which a run hardly exceeds, chance alone has one ahead of BM25 (or
+#: behind) on all of 9 queries in up to 2 · 25 · 0.5⁹ = 10 % of cases (sign test, Bonferroni), on all of 10 in 5 %.
+FEWEST = 10
+#: With fewer a note says so: TREC takes 50 for the least that tells systems apart (Voorhees and Buckley 2002).
+FEW = 50
 
 
 class Answer(NamedTuple):
-    """use: the row to deploy; best: with the highest mean; exported: a dense row, the one that is deployed or behind it, or else
-    the best; sentences: three."""
+    """use: the row to deploy; recommended: whether enough queries say so; best: with the highest mean; exported: a dense row, the
+    one that is deployed or behind it, or else the best; sentences: two or three."""
 
     use: Row
+    recommended: bool
     best: Row
     exported: Row
-    sentences: tuple[str, str, str]
+    sentences: tuple[str, ...]
 
 
 def answer(found: Comparison, request: Mapping[str, Any], documents: int) -> Answer:
     """The answer of a comparison. documents: of the corpus."""
     best = best_of(_deployable(found))
-    use = _deployed(found, best)
+    recommended = found.queries >= FEWEST
+    use = _deployed(found, best) if recommended else found.bm25
     dense = [row for row in found.rows if row.kind in DENSE]
     behind = next((row for row in dense if row.system in (use.system, use.dense)), None)
     sentences = (_first(found, use, best), _second(found), _third(found, use, best, documents))
-    return Answer(use, best, behind or best_of(dense), sentences)
+    if not recommended:
+        sentences = _too_few(found.queries)
+    return Answer(use, recommended, best, behind or best_of(dense), sentences)
+
+
+def _too_few(queries: int) -> tuple[str, str]:
+    return (
+        f"No recommendation: {counted(queries, 'test query')} {'is' if queries == 1 else 'are'} too few, for even a search that "
+        f"is ahead on every one may be so by chance; judge {FEWEST} or more, {FEW} to see small differences.",
+        "Until then the retriever is BM25, which costs least.",
+    )
 
 
 def _deployable(found: Comparison) -> list[Row]:
@@ -91,13 +110,13 @@ def _third(found: Comparison, use: Row, best: Row, documents: int) -> str:
     cost = (
         f"{use.label[0].upper()}{use.label[1:]} takes {minutes(use.cost.wall_s)} to build, {use.cost.peak_gb:.1f} GB of memory "
         f"for that, {use.running.disk / 1e9:.2f} GB of disk, and {use.running.ms:.0f} ms a query on one core among "
-        f"{documents:,} documents"
+        f"{counted(documents, 'document')}"
     )
     other = best if best is not use else best_of([row for row in _deployable(found) if row is not use])
     difference = found.difference(other, use)
-    half = (difference.high - difference.low) / 2
+    reach = max(difference.high - difference.effect, difference.effect - difference.low)
     return (
-        f"{cost}; these queries do not tell a difference below {half:.3f} between it and {other.label} from chance (four times "
+        f"{cost}; these queries do not tell a difference up to {reach:.3f} between it and {other.label} from chance (four times "
         "as many would tell half of that), and more steps may change the trained rows."
     )
 
@@ -127,6 +146,7 @@ def choice(found: Answer, request: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "use": use.system,
         "label": use.label,
+        "recommended": found.recommended,
         "exported": dense.system,
         "seed": seed,
         "sentence": found.sentences[0],

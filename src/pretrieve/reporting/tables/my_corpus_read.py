@@ -207,6 +207,12 @@ def metric_name(metric: str) -> str:
     return f"{NAMES.get(name, name)}{at}{depth}"
 
 
+def counted(number: int, noun: str) -> str:
+    """``1`` and ``query`` → ``1 query``; ``2`` → ``2 queries``."""
+    plural = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
+    return f"{number:,} {noun if number == 1 else plural}"
+
+
 def best_of(rows: Sequence[Row]) -> Row:
     """The row with the highest mean; of equal ones the cheapest."""
     return max(rows, key=lambda row: (row.mean, [-part for part in row.effort]))

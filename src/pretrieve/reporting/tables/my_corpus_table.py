@@ -13,12 +13,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from pretrieve.evaluation.fusion_weight import EVEN, FOREIGN, LEAST
-from pretrieve.reporting.tables.my_corpus_answer import Answer, minutes
-from pretrieve.reporting.tables.my_corpus_read import TRAINED, Comparison, metric_name
+from pretrieve.reporting.tables.my_corpus_answer import FEW, FEWEST, Answer, minutes
+from pretrieve.reporting.tables.my_corpus_read import TRAINED, Comparison, counted, metric_name
 from pretrieve.reporting.tables.outside_text import to_markdown_table, to_markdown_text
 
-#: With fewer test queries a note says so: TREC takes 50 for the least that tells systems apart (Voorhees and Buckley 2002).
-FEW = 50
 HEADS = ("row", "kind", "system", "metric", "mean", "sd", "seeds", "queries")
 MORE = ("gain", "low", "high", "bm25_weight", "wall_s", "gpu_h", "peak_gb", "query_ms", "disk_gb")
 
@@ -59,7 +57,7 @@ def make_page(
         "rows": [
             {
                 "label": row.label,
-                "used": row is advice.use,
+                "used": advice.recommended and row is advice.use,
                 "scores": [(str(row.scores[m]), row.scores[m].mean == best[m]) for m in metrics],
                 "rest": [
                     "" if row.gain is None else str(row.gain),
@@ -82,8 +80,8 @@ def _notes(
     trained = [row for row in found.rows if {row.kind, row.dense_kind} & {*TRAINED, "rerank"}]
     training = _training(request, stats) if trained else "nothing is trained"
     notes = [
-        f"{stats['tested']['candidates']:,} documents, {found.queries:,} test queries; {training}; a query is read up to "
-        f"{lengths['query_length']} tokens, a document up to {lengths['passage_length']}.",
+        f"{counted(stats['tested']['candidates'], 'document')}, {counted(found.queries, 'test query')}; {training}; a query is "
+        f"read up to {lengths['query_length']} tokens, a document up to {lengths['passage_length']}.",
         f"All dense rows{' but the one from random weights' if 'scratch' in kinds else ''} begin with {request['start']}. Its "
         "training may have had texts like these.",
         "Mean over seeds ± standard deviation. BM25 and the published encoder draw nothing and have one run.",
@@ -104,7 +102,7 @@ def _notes(
     notes += [f"{'; '.join(labels)}: {note}." for note, labels in said.items() if note]
     if any(len(row.seeds) == 1 for row in trained):
         notes.append("One seed of a row: its interval does not hold what another seed would give.")
-    if found.queries < FEW:
+    if FEWEST <= found.queries < FEW:
         notes.insert(1, f"So few queries show large differences only: judge {FEW} or more before a small one decides.")
     return notes
 
@@ -121,8 +119,8 @@ def _weights_note(found: Comparison, weights: Mapping[str, Any]) -> str:
     shares = ", ".join(dict.fromkeys(f"{row.weight:g}" for row in hybrids))
     if questions < LEAST:
         return (
-            f"Hybrids: weighted sums of scores; BM25's share is {shares}, for {questions} development questions are too few to "
-            f"choose one ({EVEN:g} in a language that the published encoder was trained in, {FOREIGN:g} in others)."
+            f"Hybrids: weighted sums of scores; BM25's share is {shares}, for there are too few development questions to "
+            f"choose one: {questions} ({EVEN:g} in a language that the published encoder was trained in, {FOREIGN:g} in others)."
         )
     return (
         f"Hybrids: weighted sums of scores; BM25's share, chosen on {questions} development questions and near to even where "

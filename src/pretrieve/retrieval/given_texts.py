@@ -1,0 +1,24 @@
+"""Texts that a caller in Python gives, checked before tokenizers or Java read them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from pretrieve.base.errors import ConfigError, DataError
+
+
+def given_texts(texts: Iterable[str], name: str) -> list[str]:
+    """The texts as a list; ``name``: what they are called in a message.
+
+    Raises ConfigError for one text in place of a list, and DataError where one of them is no text, or not UTF-8.
+    """
+    if isinstance(texts, str):
+        raise ConfigError(f"one text, {texts[:40]!r}; expected a list of {name}.")
+    found = list(texts)
+    for number, text in enumerate(found):
+        try:
+            str.encode(text)
+        except (TypeError, UnicodeEncodeError):
+            what = "not UTF-8" if isinstance(text, str) else type(text).__name__
+            raise DataError(f"{name}[{number}]: {repr(text)[:60]} is {what}; expected a text.") from None
+    return found
