@@ -6,6 +6,7 @@
 import argparse
 from pathlib import Path
 
+from pretrieve.base.code_folder import code_file
 from pretrieve.base.errors import ConfigError
 from pretrieve.operations.rehearsal.checkpoints import make_checkpoint
 from pretrieve.operations.rehearsal.made import FORMS, NOTICE, make
@@ -27,7 +28,7 @@ def main(arguments: argparse.Namespace) -> None:
     if arguments.list:
         print("\n".join(FORMS))
     elif arguments.all:
-        sources = read_sources(Path("resources/sources.tsv"))
+        sources = read_sources(code_file("resources/sources.tsv"))
         for name in FORMS:
             make(name, arguments.all / sources[name].file)
         print(f"{len(FORMS)} files under {arguments.all}: {NOTICE}")
