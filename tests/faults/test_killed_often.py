@@ -30,7 +30,7 @@ def test_a_job_that_outlives_snakemake_is_waited_for_and_its_work_is_not_lost(
     """Snakemake alone is killed while a training goes on; the next run waits for its end, and trains nothing once more."""
     workflow = clone(undisturbed, fault_folders / "outlived")
     # So long that the training is still at work when the second run has come to it, however slow that is.
-    change_config(workflow.folder, "scales", "demo", "pretraining", "budgets", "mlm", "steps", to=STEPS)
+    change_config(workflow.folder, "scales", "demo", "pretraining", "budgets", "base", "steps", to=STEPS)
     first = Watched(workflow, workflow.folder / "first.txt")
     try:
         while not any(step >= 5 for step in steps_of(workflow.folder).values()):

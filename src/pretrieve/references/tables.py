@@ -245,7 +245,7 @@ def cell_lines(path: Path) -> Iterator[tuple[int, list[str]]]:
     header = next(reader, [])
     if header != list(COLUMNS):
         raise DataError(f"{path}, line 1: columns are {','.join(header)}; expected {','.join(COLUMNS)}.")
-    for fields in reader:
+    for fields in filter(None, reader):  # blank lines are none
         if len(fields) != len(COLUMNS):
             raise DataError(
                 f"{path}, line {reader.line_num}: {len(fields)} fields; expected {len(COLUMNS)}. Quote values with a comma."
