@@ -119,8 +119,9 @@ def training_rows() -> Iterator[Row]:
         for low in ("", ", bf16")
     )
     yield "", "cached loss, mini-batches of 128", "sentence-transformers, fp32; bf16", peers, missed("2 in fp32", met)
-    steps = [one["ratio"]["median"] for one in result("c19_allocator")["lines"] if one["what"].startswith("step")]
-    ratio = f"{min(steps):.2f} to {max(steps):.2f}"
+    kept = [one["ratio"] for one in result("c19_allocator")["lines"] if one["what"].startswith("step")]
+    middle, low, high = ([one[key] for one in kept] for key in ("median", "min", "max"))
+    ratio = f"{min(middle):.2f} to {max(middle):.2f} (rounds: {min(low):.2f} to {max(high):.2f})"
     yield "c19_allocator.py", "steps in a job of the workflow, which keeps freed memory", "glibc's defaults", ratio, "–"
     shapes = result("attention")["results"]
     ratio = "; ".join(

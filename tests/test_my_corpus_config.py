@@ -155,17 +155,22 @@ def test_the_language_decides_the_analyser(folder: Path, config: dict) -> None:
         assert made["bm25"] == {**config["bm25"], "language": language} and "language" not in config["bm25"]
 
 
-@pytest.mark.parametrize("key", ["language", "start_languages"])
-def test_norwegian_is_written_as_yaml_reads_it(folder: Path, config: dict, key: str) -> None:
-    """``language: no`` is false in YAML 1.1."""
-    config["my_corpus_options"][key] = yaml.safe_load("no" if key == "language" else "[no]")
-    check_config(config, config["tables"])  # of other runs with this config.yaml
-    made = my_corpus.with_my_corpus(config | {"my_corpus": str(folder)})
-    check_config(made, made["tables"])
-    assert made["my_corpus_options"][key] == ("no" if key == "language" else ["no"])
-    assert made["my_corpus_found"]["language"] == ("no" if key == "language" else "en")
-    with pytest.raises(ConfigError, match=r'bm25.language: YAML reads the word no as false; expected "no", in quotes'):
-        check_config(config | {"bm25": config["bm25"] | {"language": False}}, config["tables"])
+@pytest.mark.parametrize(
+    ("section", "key", "value"),
+    [
+        ("my_corpus_options", "language", False),
+        ("my_corpus_options", "start_languages", ["en", False]),
+        ("bm25", "language", False),
+    ],
+)
+def test_norwegian_needs_quotes(config: dict, section: str, key: str, value: object) -> None:
+    """YAML 1.1 reads the word no as false, which another user may mean: it is no language."""
+    assert yaml.safe_load("no") is False
+    config[section] = config[section] | {key: value}
+    with pytest.raises(
+        ConfigError, match=rf'{section}.{key}.*: YAML reads the word no as false; expected "no", in quotes'
+    ):
+        check_config(config, config["tables"])
 
 
 @pytest.mark.parametrize("sections", [False, True])

@@ -14,7 +14,7 @@ from pathlib import Path
 from pretrieve.base.arguments import add_threads, required
 from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.base.files import whole_file
-from pretrieve.corpora.beir_documents import id_of, text_of
+from pretrieve.corpora.beir_documents import Ids, id_of, text_of
 from pretrieve.corpora.record_tables import JSON_LINES
 from pretrieve.raw.raw_text import Warnings, read_json_lines, read_lines
 from pretrieve.retrieval.deployed_index import DeployedIndex, Hit, load_index
@@ -65,13 +65,9 @@ def _kind(out: Path | None) -> str:
 def _questions(path: Path) -> list[tuple[str, str]]:
     """(id, text) of every line with a question; ids are the numbers of the lines where the file has none."""
     if path.name.endswith(JSON_LINES):
-        warnings, questions, known = Warnings(), [], dict[str, int]()
+        warnings, questions, ids = Warnings(), [], Ids("question", path)
         for n, record in read_json_lines(path, ("_id", "text"), label=None, warnings=warnings):
-            name = id_of(record, path, n, warnings)
-            if (first := known.setdefault(name, n)) != n:
-                raise DataError(
-                    f"{path}: line {n}: _id {name[:60]!r} was used before, in line {first}; expected every id once."
-                )
+            ids.take(name := id_of(record, path, n, warnings), n)
             questions.append((name, text_of(record, "text", path, n)))
     else:
         questions = [(str(line.number), line.text) for line in read_lines(path, label=None) if line.text.strip()]

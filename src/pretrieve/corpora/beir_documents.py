@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -53,6 +53,27 @@ class Document(NamedTuple):
     doc_id: str
     title: str
     text: str
+
+
+class Ids(dict[str, int]):
+    """Id → line of a file. Raises DataError for one that appears twice."""
+
+    def __init__(self, kind: str, path: Path) -> None:
+        self.kind, self.path = kind, path
+
+    def take(self, name: str, line: int) -> None:
+        first = self.setdefault(name, line)
+        if first != line:
+            raise DataError(
+                f"{self.path}: line {line}: _id {name!r} was used before, in line {first}; expected every id once: "
+                "give one of them another, or remove it."
+            )
+
+    def expect(self, name: str, place: Callable[[], str]) -> None:
+        if name not in self:
+            raise DataError(
+                f"{place()}{name!r} is not an _id of a {self.kind} in {self.path}; correct it or remove the line."
+            )
 
 
 def read_documents(path: Path, warnings: Warnings, label: str | None = "") -> Iterator[tuple[int, Document]]:

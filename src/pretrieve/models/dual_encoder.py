@@ -3,7 +3,7 @@
 A tower is a module that makes ``(n, width)`` vectors of a batch: an :class:`~pretrieve.models.encoder.Encoder`, or one
 side of DupMAE's joint representation (:class:`~pretrieve.models.joint.JointTower`). The score of a query and a document is
 the inner product of their vectors. Both towers begin as copies of one pre-trained encoder; a fresh projection is drawn for
-each tower by itself (§4.2).
+each tower by itself (§4).
 
 ============  =============================  ==============================  ==========================================
 sharing       body without its words         word embeddings                 projection

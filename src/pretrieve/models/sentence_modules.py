@@ -1,7 +1,7 @@
 """Retrievers in the layout of sentence-transformers, read without it: ``modules.json`` says what follows the body.
 
 The reverse of :mod:`pretrieve.retrieval.export`. A directory without ``modules.json`` is a plain encoder of transformers:
-the caller says how its states become one vector, which is not normalised, as sentence-transformers does.
+the caller names its pooling. Its vectors are not normalised, as in sentence-transformers.
 """
 
 from __future__ import annotations

@@ -91,16 +91,6 @@ def _explain(error: ValidationError) -> ConfigError:
     return ConfigError(f"config: {path}: {error.instance!r} is not allowed: {error.message}")
 
 
-def with_norwegian(config: Mapping[str, Any]) -> Mapping[str, Any]:
-    """With the language ``no`` in ``my_corpus_options`` where YAML 1.1 has read this word as false."""
-    options = config.get("my_corpus_options")
-    if not isinstance(options, Mapping):
-        return config
-    read = lambda value: "no" if value is False else [*map(read, value)] if isinstance(value, list) else value
-    said = {key: read(options[key]) for key in ("language", "start_languages") if key in options}
-    return {**config, "my_corpus_options": {**options, **said}}
-
-
 def check_config(config: Mapping[str, Any], table_names: Iterable[str]) -> None:
     """Check a configuration: its shape against the schema, and every name in it against what it refers to.
 
@@ -110,7 +100,7 @@ def check_config(config: Mapping[str, Any], table_names: Iterable[str]) -> None:
         for the first thing that is wrong, in one line.
     """
     schema = yaml.safe_load(package_file("schemas/config.schema.yaml").read_text(encoding="utf-8"))
-    errors = list(Validator(schema).iter_errors(with_norwegian(without_snapshots(config))))
+    errors = list(Validator(schema).iter_errors(without_snapshots(config)))
     if errors:
         # An unknown key or a missing one explains other errors, so it goes first.
         first = [error for error in errors if error.validator in ("additionalProperties", "required")]

@@ -32,7 +32,7 @@ from pretrieve.finetuning.recipe_checks import check_together
 from pretrieve.finetuning.recipes import RECIPES, resolve_recipe
 from pretrieve.pretraining.objectives import PAIR_TASKS
 from pretrieve.pretraining.presets import OPTIONS
-from pretrieve.workflow.configuration import check_config, with_norwegian
+from pretrieve.workflow.configuration import check_config
 from pretrieve.workflow.job_options import chain_of
 from pretrieve.workflow.scales import at_scale
 from pretrieve.workflow.stage_code import stage_code
@@ -62,7 +62,6 @@ def with_my_corpus(config: dict[str, Any]) -> dict[str, Any]:
     """
     if not config.get("my_corpus"):
         return config
-    config = dict(with_norwegian(config))
     check_config(at_scale(config), config["tables"])
     if "my_corpus_options" not in config:
         raise ConfigError("config: my_corpus_options is missing; config.yaml of the project has it.")

@@ -15,7 +15,7 @@ the twelve (:func:`pretrieve.evaluation.conventions.mean_of_means`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -23,7 +23,7 @@ from pathlib import Path
 from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.base.inside import refuse_outside
 from pretrieve.benchmarks.official.beir_sets import SETS
-from pretrieve.corpora.beir_documents import id_of, read_documents, text_of
+from pretrieve.corpora.beir_documents import Ids, id_of, read_documents, text_of
 from pretrieve.raw.raw_text import Warnings, read_json_lines
 from pretrieve.tasks.collection import CollectionWriter
 from pretrieve.tasks.collection_ids import is_new_judgement, where
@@ -125,27 +125,6 @@ class BeirTest:
     documents: dict[str, tuple[str, str]]
     queries: dict[str, str]
     qrels: dict[str, dict[str, int]]
-
-
-class Ids(dict[str, int]):
-    """Id → line of a file. Raises DataError for one that appears twice."""
-
-    def __init__(self, kind: str, path: Path) -> None:
-        self.kind, self.path = kind, path
-
-    def take(self, name: str, line: int) -> None:
-        first = self.setdefault(name, line)
-        if first != line:
-            raise DataError(
-                f"{self.path}: line {line}: _id {name!r} was used before, in line {first}; expected each id once: "
-                "give one of them another, or remove it."
-            )
-
-    def expect(self, name: str, place: Callable[[], str]) -> None:
-        if name not in self:
-            raise DataError(
-                f"{place()}{name!r} is not an _id of a {self.kind} in {self.path}; correct it or remove the line."
-            )
 
 
 def read_beir_test(folder: Path) -> BeirTest:

@@ -20,8 +20,8 @@ from pretrieve.base.errors import DataError
 from pretrieve.benchmarks.made.corpus_pairs import LEAST_PAIRS, DistinctTexts
 from pretrieve.benchmarks.made.inverse_cloze import queries_of
 from pretrieve.benchmarks.made.random_crops import has_crops
-from pretrieve.benchmarks.official.beir import Ids, packed_file
-from pretrieve.corpora.beir_documents import id_of, read_documents, sections_of, text_of
+from pretrieve.benchmarks.official.beir import packed_file
+from pretrieve.corpora.beir_documents import Ids, id_of, read_documents, sections_of, text_of
 from pretrieve.corpora.language import language_of
 from pretrieve.corpora.sentences import sentence_spans
 from pretrieve.raw.raw_text import Warnings, read_json_lines, read_lines

@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 from pretrieve.base import paths
 from pretrieve.reporting.tables.my_corpus_read import DENSE, Comparison, Difference, Row, best_of, counted, metric_name
 
-#: With fewer test queries nothing is recommended: of 25 rows, which a run hardly exceeds, chance alone has one ahead of BM25 (or
-#: behind) on all of 9 queries in up to 2 · 25 · 0.5⁹ = 10 % of cases (sign test, Bonferroni), on all of 10 in 5 %.
+#: With fewer test queries nothing is recommended. If no row differs from BM25, the probability that one of 25 rows is better, or
+#: worse, on all of n queries is at most 2 · 25 · 0.5ⁿ (sign test, Bonferroni): 10 % for 9 queries, 5 % for 10.
 FEWEST = 10
 #: With fewer a note says so: TREC takes 50 for the least that tells systems apart (Voorhees and Buckley 2002).
 FEW = 50
@@ -41,8 +41,9 @@ def answer(found: Comparison, request: Mapping[str, Any], documents: int) -> Ans
     use = _deployed(found, best) if recommended else found.bm25
     dense = [row for row in found.rows if row.kind in DENSE]
     behind = next((row for row in dense if row.system in (use.system, use.dense)), None)
-    sentences = (_first(found, use, best), _second(found), _third(found, use, best, documents))
-    if not recommended:
+    if recommended:
+        sentences = (_first(found, use, best), _second(found), _third(found, use, best, documents))
+    else:
         sentences = _too_few(found.queries)
     return Answer(use, recommended, best, behind or best_of(dense), sentences)
 
