@@ -42,6 +42,7 @@ def test_layout() -> None:
         "pretrain": "results/demo/encoders/e/seed3/cost.json",
         "finetune": "results/demo/retrievers/e.reqa-1pct/d/seed3/cost.json",
         "embed": "results/demo/embeddings/e.reqa-1pct/open/seed3/cost.json",
+        "search": "results/demo/runs/e.reqa-1pct/open/seed3.cost.json",
     }
 
 

@@ -45,6 +45,7 @@ def setting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Setting:
             f"encoders/ours/seed{seed}/cost.json": (100.0, 0.25, 2.0),
             f"retrievers/ours.reqa-1pct/training/seed{seed}/cost.json": (10.0 * seed, 0.5, 3.0),
             f"embeddings/ours.reqa-1pct/questions/seed{seed}/cost.json": (5.0, 0.0, 1.0),
+            f"runs/ours.reqa-1pct/questions/seed{seed}.cost.json": (2.0, 0.0, 0.5),
         }
     for name, (wall_s, gpu_h, peak_gb) in stages.items():
         write_json(root / name, {"wall_s": wall_s, "cpu_s": 1.0, "peak_gb": peak_gb, "gpu_h": gpu_h, "threads": 2})

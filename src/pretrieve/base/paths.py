@@ -116,12 +116,13 @@ def cost_files(
 ) -> dict[str, str]:
     """Stage → the JSON file with its cost, for the stages that made one system's score on one dataset.
 
-    BM25 is one search; everything else is pre-trained, fine-tuned on ``trained_on``, and embeds ``dataset``, or predicts its
-    ``examples``. What the fine-tuning was given (another retriever, negatives, a teacher) stands in its file.
+    BM25 is one search; everything else is pre-trained, fine-tuned on ``trained_on``, and embeds and searches ``dataset``, or
+    predicts its ``examples``. What the fine-tuning was given (another retriever, negatives, a teacher) stands in its file.
     """
+    search = {"search": cost_beside(run_file(root, system, dataset, seed))}
     if parse_system(system).encoder == "bm25":
-        return {"search": cost_beside(run_file(root, system, dataset, seed))}
-    scored = {"embed": f"{embedding_dir(root, system, dataset, seed)}/cost.json"}
+        return search
+    scored = {"embed": f"{embedding_dir(root, system, dataset, seed)}/cost.json", **search}
     if examples:
         scored = {"predict": cost_beside(predictions_file(root, system, dataset, seed))}
     return {

@@ -87,7 +87,7 @@ def legend_of(table: Table, lines: Sequence[Line]) -> list[tuple[str, str]]:
         legend.append(("Bold", "The highest of the values measured on the same queries."))
     if any(line.wall_s for line in lines):
         said = (
-            "Seconds of all stages that a row needs (pre-training, fine-tuning, embedding; or the search of BM25), "
+            "Seconds of all stages that a row needs (pre-training, fine-tuning, embedding, search; or the search of BM25), "
             "mean over seeds; a range where its cells differ. A stage that rows share counts in full for each."
         )
         legend.append(("Wall s", said))
