@@ -18,9 +18,10 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
-from worked_table import files_of_table
+from worked_table import files_of_table, metrics_json
 
 from pretrieve.base.errors import DataError
+from pretrieve.base.files import write_json
 from pretrieve.base.paths import parse_system
 from pretrieve.references.cases import scored_by
 from pretrieve.references.tables import load_table
@@ -288,6 +289,18 @@ def test_systems_with_other_queries_are_not_compared(table, setting):
         edit(path, lambda m: m["per_query"]["recall@1"].update(extra=1.0))
     with pytest.raises(DataError, match=r"10 queries that are not the same \(such as 'extra'\)"):
         fill_table(table, setting)
+
+
+def test_a_share_that_other_queries_test_is_not_compared_with_the_only_row_of_bm25(table, setting):
+    ours = next(cell for cell in table.cells if (cell.row, cell.column) == ("1% | Ours", "R@5"))
+    more = replace(ours, row="5% | Ours", system="ours.reqa-5pct")
+    for seed in (1, 2):
+        record = metrics_json({"recall@5": 5})
+        record["per_query"]["recall@5"].pop("q0")
+        write_json(Path(f"results/demo/metrics/ours.reqa-5pct/questions/seed{seed}.json"), record)
+    cells = tuple(cell for cell in table.cells if cell.row != more.row)
+    line = at(fill_table(replace(table, cells=(*cells, more)), setting), "5% | Ours", "R@5")
+    assert (line.measured, line.bm25_effect, line.bm25_p) == ("50.00", "", "")
 
 
 def test_a_file_that_is_not_json_is_an_error(table, setting):
