@@ -134,10 +134,12 @@ def _of_impression(n: int, clicked: int) -> dict[str, float]:
 
 
 def beyond_chance(level: float, mean: float, scores: Sequence[float] | None, n: int) -> bool:
-    """Whether a mean is above ``level`` by more than the spread of its ``n`` queries explains (one-sided, p < 0.05).
+    """Whether a mean is above ``level`` by more than the spread of its queries explains (one-sided, p < 0.05).
 
-    scores: of each query; None for a rank correlation, whose standard error without any relation is 1/√(n − 1).
+    scores: of each query that has one; None for a rank correlation of ``n`` texts, whose standard error without any relation is
+    1/√(n − 1).
     """
+    n = len(scores) if scores else n
     if n < 2:
         return False
     error = stdev(scores) / math.sqrt(n) if scores else 1 / math.sqrt(n - 1)
