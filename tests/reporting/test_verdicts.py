@@ -382,6 +382,13 @@ def test_a_comparison_is_on_the_queries_that_both_have(folder):
     assert "on the 60 queries that all of its cells were tested on" in found.note
 
 
+def test_one_query_says_nothing_of_others_however_many_seeds(folder):
+    lines, cells = with_scores({"a": np.ones((3, 1)), "b": np.array([[0.1], [0.2], [0.15]])})
+    found = judge(lines, cells)
+    assert found.verdict == "inconclusive" and found.outcomes[0].low is None
+    assert "1 query is common to all cells" in found.note
+
+
 def test_other_queries_or_an_older_table_are_no_comparison(folder):
     lines, cells = with_scores({"a": hits(2), "b": hits(0)})
     path = ROOT / "metrics/b.r-1k/qa/seed1.json"

@@ -54,7 +54,7 @@ def compared(outcome: Outcome, claim: Claim, measurements: Measurements) -> Outc
     reasons = [score for score in scores if isinstance(score, str)]
     common = sorted(set.intersection(*map(set, scores))) if not reasons else []
     spreads = [measurements.spread(value) for value in values]
-    if common:
+    if len(common) > 1:
         if any(len(score) > len(common) for score in scores):
             outcome = replace(outcome, note=f"on the {len(common)} queries that all of its cells were tested on")
             values = tuple(_on(value, score, common) for value, score in zip(values, scores, strict=True))
@@ -62,13 +62,13 @@ def compared(outcome: Outcome, claim: Claim, measurements: Measurements) -> Outc
 
         def estimate(weights: Sequence[Decimal]) -> Estimate:
             return crossed_estimate(blocks, [float(w) for w in weights], bases)
-    elif None not in spreads and not (reasons == [] and not common):
+    elif reasons and None not in spreads:
         numbers = [float(value.number) for value in values]
 
         def estimate(weights: Sequence[Decimal]) -> Estimate:
             return independent_estimate(numbers, [float(w) for w in weights], spreads)
     else:
-        why = "; ".join(dict.fromkeys(reasons)) if reasons else "no query is common to all cells"
+        why = "; ".join(dict.fromkeys(reasons)) or f"{len(common) or 'no'} query is common to all cells"
         estimate = None
         outcome = replace(outcome, note=f"no uncertainty is known ({why}; one seed)" if reasons else why)
     outcome = replace(outcome, values=values)
