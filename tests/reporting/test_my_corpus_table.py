@@ -142,6 +142,11 @@ def test_few_queries_recommend_nothing(queries: int) -> None:
         assert "among 1 document;" in said.sentences[2] and "large differences only" in text
 
 
+def test_a_gain_on_one_query_may_be_nothing_however_many_seeds() -> None:
+    gain = compared(bm25=np.zeros((1, 1)), tuned=np.array([[0.5], [0.6], [0.55]])).rows[1].gain
+    assert gain.low == 0 < gain.effect
+
+
 def test_what_the_queries_can_tell_is_the_wider_side(monkeypatch: pytest.MonkeyPatch) -> None:
     """A difference of 1 on each of six queries, among three rows: its interval reaches down to 0, and not above 1."""
     monkeypatch.setattr(my_corpus_answer, "FEWEST", 6)

@@ -122,9 +122,10 @@ class Comparison:
         queries = row.values.mean(0) - other.values.mean(0)
         variance, freedom = self.between_seeds
         seeds = sum(variance / len(one.seeds) for one in (row, other) if len(one.seeds) > 1)
-        found = Estimate(float(queries.mean()), (query_variance(queries), (seeds, freedom)), len(queries))
+        of_queries = query_variance(queries)
+        found = Estimate(float(queries.mean()), (of_queries, (seeds, freedom)), len(queries))
         low, high = found.interval(self.tail)
-        if low == high and min(found.p_above(0), found.p_below(0)) > self.tail:
+        if not of_queries[0] and 0.5 ** len(queries) > self.tail:
             low, high = min(low, 0.0), max(high, 0.0)  # a few queries with one and the same difference
         return Difference(found.effect, low, high)
 
