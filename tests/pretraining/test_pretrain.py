@@ -287,8 +287,9 @@ def test_two_towers_are_written(store, tmp_path: Path) -> None:
     for name, tensor in document.state_dict().items():
         other = query.state_dict()[name]
         assert not torch.equal(tensor, other) or "segments" in name or "norm" in name or "bias" in name, name
-    _, shared = run(store, tmp_path / "shared", options(PAIRS, steps=1))
-    assert not (shared / "query").exists() and load_encoder(shared)[1]["towers"] == "shared"
+    _, shared = run(store, tmp_path, options(PAIRS, steps=1))
+    assert shared == out and load_encoder(shared)[1]["towers"] == "shared"
+    assert not (shared / "query").exists(), "fine-tuning would take the other encoder's query tower"
 
 
 def setting(store, name: str, config: BodyConfig) -> Setting:

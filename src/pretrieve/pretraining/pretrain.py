@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import shutil
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -164,6 +165,8 @@ def pretrain(
         query = towers(objective).get("query") if objective is not None else None
 
         def write(place: Path, about: dict, curve: list[dict[str, float]]) -> None:
+            # The rule does not name it, so that of an encoder with other options is still there.
+            shutil.rmtree(place / "query", ignore_errors=True)
             if query is not None:
                 save_encoder(place / "query", query, about=about)
             save_encoder(place, encoder, heads, about | {"towers": "shared" if query is None else "separate"})
