@@ -64,11 +64,14 @@ def refused(home: Path, folder: Path, **more: Any) -> str:
 
 
 def test_a_whole_slice_comes_home(home: Path, there: Path) -> None:
+    (home / ENCODER).mkdir(parents=True)
+    (home / ENCODER / "heads.safetensors").write_bytes(b"of the encoder before")
     taken = unbundle(there.parent)
     assert len(taken.jobs) == 2 and taken.refused == {} and taken.files == 5
     for name in ("config.json", "pretrieve.json", "cost.json"):
         assert (home / ENCODER / name).read_bytes() == (there.parents[1] / ENCODER / name).read_bytes()
     assert (home / ENCODER / "model.safetensors").is_file() and (home / METRICS).is_file()
+    assert not (home / ENCODER / "heads.safetensors").exists(), "what did not come is not this encoder's"
     assert (home / RUN).read_bytes() == (there.parents[1] / RUN).read_bytes()
     assert json.loads((home / ROOT / "bundles/0123456789ab-slice-001.json").read_text())["checksum"]
     assert not [path for path in (home / ROOT).iterdir() if path.name.startswith(".")]

@@ -170,8 +170,11 @@ def _check_whole(job: Job, unpacked: Path, folder: Path, stay: Collection[str]) 
 
 
 def _install(job: Job, unpacked: Path) -> int:
-    """Move a job's files to their places, made now; returns how many."""
+    """Move a job's files to their places, made now; returns how many. Of the model that was there nothing stays: weights that did
+    not come would be taken for this one's."""
     count = 0
+    for place in job.call.makes if job.call.program in ("pretrain", "finetune") else ():
+        shutil.rmtree(place, ignore_errors=True)
     for file in sorted(unpacked.rglob("*")):
         target = file.relative_to(unpacked)
         if not file.is_file() or not is_of(str(target), job):
