@@ -1,17 +1,22 @@
 """In which order the jobs of a bundle run, what follows when one fails or its process is killed, and which files stay there.
 
 Seen to fail when: a job begins before what it needs is done; jobs are submitted to a pool that has broken; negatives stay though
-a fine-tuning that reads them is not done.
+a fine-tuning that reads them is not done; nothing keeps two calls apart.
 """
 
 from __future__ import annotations
 
+import fcntl
+import os
+import subprocess
+import sys
 from concurrent.futures import Executor, Future
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 
 import pytest
 
+from pretrieve.base.code_folder import PACKAGE
 from pretrieve.operations.bundle import runner
 from pretrieve.operations.bundle.jobs import Call, Job
 
@@ -81,3 +86,15 @@ def test_what_stays_there() -> None:
     assert runner._files_that_stay(JOBS, set(), {"base", "mined", "tuned"}) == {"hard", "run"}
     assert runner._files_that_stay(JOBS, {"run"}, {"base", "mined"}) == set(), "negatives that are still to be read"
     assert runner._files_that_stay(JOBS[:2], {"run"}, {"base", "mined"}) == set(), "negatives that nobody here reads"
+
+
+def test_a_second_call_waits_for_the_first() -> None:
+    Path("jobs.json").write_text("[]")
+    Path("logs").mkdir()
+    with open("logs/.runner.log.lock", "w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        command = [sys.executable, "-m", "pretrieve.operations.bundle.runner"]
+        variables = {**os.environ, "PYTHONPATH": str(PACKAGE.parent)}
+        with subprocess.Popen(command, env=variables, stderr=subprocess.PIPE, text=True) as second:
+            assert "another process is at this job; waiting" in second.stderr.readline()
+            second.kill()

@@ -31,7 +31,7 @@ from typing import Any
 from pretrieve.base.errors import ConfigError, DataError, PretrieveError
 from pretrieve.base.files import write_json
 from pretrieve.base.inside import plain_name
-from pretrieve.base.program import Tee, run_program
+from pretrieve.base.program import Tee, hold_job, run_program
 from pretrieve.evaluation.ranx_metrics import metric_of_ranx
 from pretrieve.operations.bundle.archive import check_sum
 from pretrieve.operations.bundle.jobs import Call, Job, dependents
@@ -87,6 +87,8 @@ def main() -> None:
             f"{arguments.bundle / JOBS}: no such file; give --bundle the directory that the bundle was unpacked to."
         )
     os.chdir(arguments.bundle)
+    Path("logs").mkdir(exist_ok=True)
+    hold_job(Path("logs/runner.log"))  # two calls at once would write the same checkpoints and slices
     if arguments.device == "cpu":
         os.environ["CUDA_VISIBLE_DEVICES"] = ""  # before torch looks for devices
     seconds = max(0.0, arguments.minutes * 60)
