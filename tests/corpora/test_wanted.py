@@ -162,6 +162,8 @@ def test_the_program(tmp_path: Path) -> None:
         "condenser/table5 at scale paper:" in ended.stdout and "GB and 1 of unknown size: to download" in ended.stdout
     )
     assert "rocketqa/marco.tar.gz, for 2 files in it" in ended.stdout
+    ended = run("--table", "condenser/table5", "--mirror", str(tmp_path / "typo"))
+    assert ended.returncode != 0 and f"{tmp_path}/typo is no folder" in ended.stderr, "else all would be downloaded"
     ended = run("--table", "condenser/tabel5")
     assert (
         ended.returncode != 0 and "did you mean 'condenser/table5'" in ended.stderr and "Traceback" not in ended.stderr

@@ -152,7 +152,7 @@ def test_a_mirror_that_is_no_folder_is_said_before_any_job(untouched: Workflow, 
     workflow = clone(untouched, fault_folders / "mirrorless")
     ended = workflow.run("--cores", "1", "--config", "mirror=/dev/null")
     assert ended.code != 0 and "Traceback" not in ended.text and "Finished jobid" not in ended.text, ended.text
-    assert "ConfigError: config: mirror, or PRETRIEVE_MIRROR: /dev/null is no folder; expected" in ended.stderr
+    assert "ConfigError: config: mirror, --mirror or PRETRIEVE_MIRROR: /dev/null is no folder; expected" in ended.stderr
 
 
 def test_a_dangling_data_folder_is_said_before_any_job(untouched: Workflow, fault_folders: Path):

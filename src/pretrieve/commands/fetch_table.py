@@ -9,7 +9,7 @@ from pretrieve.commands.fetch_checkpoint import put_in_place
 from pretrieve.operations import raw_files as wanted
 from pretrieve.raw import hub
 from pretrieve.raw.checksums import RECORDS
-from pretrieve.raw.mirror import mirror_folder
+from pretrieve.raw.mirror import check_mirror, mirror_folder
 from pretrieve.raw.sources import SOURCES, fetch, read_sources
 from pretrieve.workflow.config_files import read_config
 from pretrieve.workflow.plan import SOURCES as LIST
@@ -27,6 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> None:
     config = read_config(arguments.config)
     mirror = mirror_folder(config, arguments.mirror)
+    check_mirror({"mirror": mirror})
     sources = read_sources(LIST)
     config["scale"] = arguments.scale
     plan = Plan.load(config)

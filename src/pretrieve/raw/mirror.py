@@ -48,7 +48,7 @@ def check_mirror(config: Mapping[str, Any]) -> None:
     mirror = mirror_folder(config)
     if mirror is not None and not mirror.is_dir():
         raise ConfigError(
-            f"config: mirror, or PRETRIEVE_MIRROR: {mirror} is no folder; expected one with raw files, or none."
+            f"config: mirror, --mirror or PRETRIEVE_MIRROR: {mirror} is no folder; expected one with raw files, or none."
         )
 
 
