@@ -1,8 +1,8 @@
 """Scores kept in one folder and taken in another that has nothing yet: Snakemake has only tables left to make, and another
 seed trains alone.
 
-Seen to fail when: what code a job has is no part of the comparison; data are compared by their names alone; the files beside a
-run are not packed; the metrics files are not touched.
+Seen to fail when: scores are kept that Snakemake would make again; what code a job has is no part of the comparison; data are
+compared by their names alone; the files beside a run are not packed; the metrics files are not touched.
 """
 
 from __future__ import annotations
@@ -140,6 +140,13 @@ def test_of_a_table_of_counts_nothing_is_kept(finished: Workflow, tmp_path: Path
     old.write_bytes(b"old")
     printed = program(there, "keep-scores", "--scale", "demo", "--tables", "pretraining_tasks/table1").stdout
     assert "nothing is kept" in printed and not old.exists()
+
+
+def test_scores_of_a_former_configuration_are_not_kept_as_those_of_todays(finished: Workflow, tmp_path: Path) -> None:
+    there = clone(finished, tmp_path / "former")
+    change_config(there.folder, "scales", "demo", "finetuning", "reqa", "learning_rate", to=0.01)
+    done = program(there, "keep-scores", "--scale", "demo", *ONE)
+    assert "nothing is kept" in done.stdout and "4 scores are not up to date" in done.stderr
 
 
 def test_where_they_were_made_is_said(kept: Path) -> None:

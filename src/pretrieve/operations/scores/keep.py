@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -79,10 +80,16 @@ def data_hashes(places: Iterable[str]) -> dict[str, dict[str, str]]:
 
 def keep(asked: Asked, out: Path) -> int:
     """Write the scores of ``asked`` that are there to ``out``; returns how many. Without any, as of a table of counts, there is
-    no ``out``.
+    no ``out``. Those that Snakemake would make again are left out, and said: arguments, code and data are those of today.
     """
     plan = asked.plan()
-    files = [file for file in asked.trained(plan) if Path(file).is_file()]
+    there = [file for file in asked.trained(plan) if Path(file).is_file()]
+    stale = {place for job in (remaining(asked, there) if there else ()) for place in job.call.makes}
+    files = [file for file in there if file not in stale]
+    if old := sorted(stale.intersection(there)):
+        print(
+            f"{len(old)} scores are not up to date, such as {old[0]}: not kept; run snakemake first.", file=sys.stderr
+        )
     if not files:
         out.unlink(missing_ok=True)
         return 0
