@@ -37,6 +37,7 @@ from made_slices import (
 )
 
 from pretrieve.base.errors import DataError, PretrieveError
+from pretrieve.operations.bundle import unpack
 from pretrieve.operations.bundle.archive import sums_of, write_archive
 from pretrieve.operations.bundle.runner import run_slice
 from pretrieve.operations.bundle.unpack import unbundle
@@ -345,6 +346,16 @@ def test_what_a_killed_call_left_goes_with_the_next(
     (tmp_path / "kept").rename(home / ROOT)
     assert len(unbundle(there).jobs) == 2
     assert not [path for path in (home / ROOT).iterdir() if path.name.startswith(".")]
+
+
+def test_models_are_noted_before_the_scoring_that_takes_long(
+    home: Path, there: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done: list[str] = []
+    monkeypatch.setattr(unpack, "touch", lambda asked, files: done.append(files[0]))
+    monkeypatch.setattr(unpack, "score", lambda call: done.append("scored"))
+    unbundle(there)
+    assert done == [f"{ENCODER}/config.json", "scored", RUN]
 
 
 def test_a_bundle_that_was_damaged_on_its_way_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

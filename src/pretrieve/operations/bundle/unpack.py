@@ -24,7 +24,7 @@ from pretrieve.base.errors import DataError
 from pretrieve.base.files import sha256_of, unfinished, whole_file, write_json
 from pretrieve.base.inside import inside
 from pretrieve.operations.bundle.arrived import arrived, asked_by, unpack
-from pretrieve.operations.bundle.contents import code_of, data_files, remaining, touch
+from pretrieve.operations.bundle.contents import Asked, code_of, data_files, remaining, touch
 from pretrieve.operations.bundle.jobs import Job, dependents
 from pretrieve.operations.bundle.programs import score
 from pretrieve.operations.bundle.results import is_of, slices_in
@@ -77,14 +77,20 @@ def unbundle(folder: Path, any_code: bool = False, given: Sequence[str] = ()) ->
                 Path(file).unlink(missing_ok=True)
     finally:
         shutil.rmtree(place, ignore_errors=True)
+    # First what is whole: scoring takes long, and models of a call that is killed there would never be noted.
+    _note(asked, [job for job in taken.jobs if job not in unscored])
     for job in unscored:
         score(job.call)
     for path, (manifest, _) in zip(slices, came, strict=True):
         kept = inside(plan.root, f"bundles/{about['bundle']}-{path.name}.json", f"{folder}: slice")
         write_json(kept, manifest)
-    ends = [file for job in taken.jobs for file in outputs_of(job) if Path(file).is_file()]
-    touch(asked, ends)
+    _note(asked, unscored)
     return taken
+
+
+def _note(asked: Asked, jobs: Iterable[Job]) -> None:
+    if ends := [file for job in jobs for file in outputs_of(job) if Path(file).is_file()]:
+        touch(asked, ends)
 
 
 def choose(jobs: Sequence[Job], wanted: Sequence[Job], about: Mapping[str, Any], any_code: bool = False) -> Taken:
