@@ -26,7 +26,7 @@ from pretrieve.reporting.claims.ledger import Comparison, Finding
 from pretrieve.reporting.claims.measured import Facts, bases_of
 from pretrieve.reporting.report.league import Kept, Pair, Standing, entries_of, league
 from pretrieve.reporting.report.page import collect, render
-from pretrieve.reporting.report.paper_order import Rank
+from pretrieve.reporting.report.paper_order import Rank, orders
 from pretrieve.reporting.tables.filling import fill_table, read_lines, write_lines
 from pretrieve.reporting.tables.manifest import make_manifest
 from pretrieve.reporting.tables.render import to_html
@@ -76,8 +76,9 @@ def report(tmp_path_factory):
     filled = {name: read_lines(table_file(str(RUN), *name.split("/"))) for name in TABLES}
     standings, pairs = league(entries_of(filled, measurements), config["encoders"], measurements)
     for name, rows, kind in (
-        *(("league", standings, Standing), ("league.pairs", pairs, Pair), ("order", [], Rank)),
-        *(("claims", [], Finding), ("claims.groups", [], Comparison)),
+        *(("league", standings, Standing), ("league.pairs", pairs, Pair)),
+        *(("order", orders(filled, measurements), Rank), ("claims", [], Finding)),
+        ("claims.groups", [], Comparison),
     ):
         write_rows(RUN / f"{name}.csv", rows, kind)
     (RUN / "report.html").write_text(render(collect(plan, RUN, ROOT / "references")), encoding="utf-8")
@@ -243,6 +244,15 @@ def test_two_compared_rows_fit_a_phone(opened):
     box = "document.querySelector('.board:not([hidden]) .pair .scroll')"
     assert browser.run(f"{box}.querySelectorAll('th, td').length") >= 14
     assert browser.run(f"{box}.scrollWidth <= {box}.clientWidth")
+
+
+def test_a_correlation_with_its_interval_and_p_stands_on_one_line(opened):
+    browser = opened("#order")
+    rho = "document.querySelector('.rho')"
+    browser.run(f"{rho}.lastChild.data = 'rho −0.50 [−1.00, −0.50], p 0.83'")
+    assert browser.run(f"{rho}.querySelectorAll('.whisker').length") == 1
+    lines = "text => { const all = new Range(); all.selectNodeContents(text); return all.getClientRects().length; }"
+    assert browser.run(f"({lines})({rho}.lastChild)") == 1
 
 
 def printed(browser: Browser) -> tuple[list[str], float]:
