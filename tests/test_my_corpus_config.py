@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -144,6 +145,15 @@ def test_where_no_pairs_can_be_made_bm25_is_measured(
     lines = capsys.readouterr().err.splitlines()
     assert all(line.startswith("my_corpus: ") for line in lines) and len(lines) == 3
     assert "nothing is trained" in lines[0] and "another one: 29" in lines[1] and "language: en" in lines[2]
+
+
+def test_without_questions_nothing_is_said_of_training_and_hybrids(folder: Path, config: dict) -> None:
+    corpus(folder, [f"Der Hund von Haus {number} wartet auf Regen. Dann geht er." for number in range(30)])
+    (folder / "queries.jsonl").unlink()
+    shutil.rmtree(folder / "qrels")
+    made = my_corpus.with_my_corpus(config | {"my_corpus": str(folder)})
+    assert made["my_corpus_found"]["skipped"], "no sections for ict-bfs"
+    assert [line.partition(":")[0] for line in my_corpus.remarks(made)] == ["no questions", "language"]
 
 
 def test_the_language_decides_the_analyser(folder: Path, config: dict) -> None:

@@ -260,6 +260,8 @@ def timetable_of(config: Mapping[str, Any]) -> dict[str, str]:
 def remarks(config: Mapping[str, Any]) -> list[str]:
     """What the folder has or lacks, and each objective that its texts do not allow; for one line each."""
     lines = list(config["my_corpus_found"]["notes"])
+    if not compares(config):
+        return lines  # nothing is trained or fused
     if not config["my_corpus_found"]["start_reads_it"]:
         read = ", ".join(config["my_corpus_options"]["start_languages"])
         lines.append(

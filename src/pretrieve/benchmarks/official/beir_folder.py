@@ -123,9 +123,9 @@ def _look_at(directory: Path, corpus: Path | None, language: str) -> Folder:
         notes.append("no questions: nothing is compared; the documents are indexed for BM25")
     elif "train" not in qrels or share == 1:
         notes.append(_PAIR_NOTES[pairs])
-    if documents.repeated:
-        among = "" if small else f" of the first {SAMPLE:,}"
-        notes.append(f"no pairs are made of documents with the text of another one: {documents.repeated:,}{among}")
+        if documents.repeated:
+            among = "" if small else f" of the first {SAMPLE:,}"
+            notes.append(f"no pairs are made of documents with the text of another one: {documents.repeated:,}{among}")
     if language == "auto":
         found = language_of(text for _, text in sorted(documents.begins)[:READ])
         language = found.code
