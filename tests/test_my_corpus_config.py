@@ -19,6 +19,7 @@ from pretrieve.workflow.config_files import read_config
 from pretrieve.workflow.configuration import check_config
 from pretrieve.workflow.job_options import encoder_options
 from pretrieve.workflow.my_corpus_rows import table_inputs, table_request
+from pretrieve.workflow.plan import Plan
 
 PROJECT = Path(__file__).resolve().parents[1]
 
@@ -154,6 +155,11 @@ def test_without_questions_nothing_is_said_of_training_and_hybrids(folder: Path,
     made = my_corpus.with_my_corpus(config | {"my_corpus": str(folder)})
     assert made["my_corpus_found"]["skipped"], "no sections for ict-bfs"
     assert [line.partition(":")[0] for line in my_corpus.remarks(made)] == ["no questions", "language"]
+
+
+def test_a_card_names_each_file_of_the_folder_once(folder: Path, config: dict) -> None:
+    plan = Plan.load(my_corpus.with_my_corpus(config | {"my_corpus": str(folder)}))
+    assert sum("corpus.jsonl" in line for line in plan.licences("my-corpus-pairs")) == 1
 
 
 def test_the_language_decides_the_analyser(folder: Path, config: dict) -> None:

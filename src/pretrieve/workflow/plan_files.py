@@ -234,7 +234,7 @@ class PlanFiles:
         """Where the texts that a retriever was trained on come from, and their licences."""
         corpora = [self.scale["corpus"], *([articles_of(self.config, task)] if wants_corpus(self.config, task) else [])]
         names = [file for corpus in dict.fromkeys(corpora) for file in self._corpus_sources(corpus)]
-        names += self.config["datasets"][task].get("files", {}).values()
+        names = list(dict.fromkeys([*names, *self.config["datasets"][task].get("files", {}).values()]))
         named = [f"{name}: {self.sources[name]['licence']}" for name in names if name in self.sources]
         return named + [f"{task}: {name}" for name in names if name not in self.sources]
 
