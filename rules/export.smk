@@ -6,6 +6,7 @@ rule export:
         retriever=f"{ROOT}/retrievers/{{family}}-{{size}}/{{dataset}}/seed{{seed}}/pretrieve.json",
         metrics=f"{ROOT}/metrics/{{family}}-{{size}}/{{dataset}}/seed{{seed}}.json",
         tokenizer=of(DATA.tokenizer_of, "dataset"),
+        card=of(MODELS.base_card, "family"),
     output:
         f"{ROOT}/exports/{{family}}-{{size}}/{{dataset}}/seed{{seed}}/modules.json",
     log:

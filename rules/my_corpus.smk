@@ -194,6 +194,8 @@ if MY_CORPUS:
         input:
             choice=rules.my_corpus_table.output.choice,
             tokenizer=DATA.tokenizer_of(my_corpus.NAME),
+            # All that start from a published encoder start from the same one.
+            card=MODELS.base_card(my_corpus.PUBLISHED),
         output:
             directory(f"{ROOT}/retriever"),
         log:
@@ -213,8 +215,7 @@ if MY_CORPUS:
             k1=DATA.bm25_of(MY_CORPUS["dataset"], "k1"),
             b=DATA.bm25_of(MY_CORPUS["dataset"], "b"),
             licences=DATA.licences_of(MY_CORPUS["trained_on"]),
-            # All that start from a published encoder start from the same one.
-            base=next(filter(None, map(MODELS.base_argument, config["encoders"])), ""),
+            base=MODELS.base_argument(my_corpus.PUBLISHED),
         message:
             "Deploying what was chosen: model, indexes and documents"
         shell:

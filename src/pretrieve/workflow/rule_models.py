@@ -105,13 +105,23 @@ class ModelRules:
         """The folder of the checkpoints of an encoder's training."""
         return f"{self.root}/checkpoints/encoders/{encoder}/seed{seed}"
 
-    def base_argument(self, family: str) -> str:
-        """The option of export.py that names the published encoder that training began with; nothing where there is none."""
+    def base_of(self, family: str) -> str | None:
+        """The published encoder that training began with, or None."""
         encoder = family.split(".")[0]
         while (start := started_from(self.config, encoder)) is not None:
             encoder = start
-        outside = self.outside(encoder)
-        return f"--base {shlex.quote(f'{outside}={hub.place_of(outside)}')}" if outside else ""
+        return self.outside(encoder)
+
+    def base_argument(self, family: str) -> str:
+        """The option of export.py that names it; nothing where there is none."""
+        base = self.base_of(family)
+        return f"--base {shlex.quote(f'{base}={hub.place_of(base)}')}" if base else ""
+
+    def base_card(self, family: str) -> list[str]:
+        """Its model card where a package has it: training reads no card, and one of the hub is copied with the weights."""
+        base = self.base_of(family)
+        card = f"{hub.place_of(base)}/README.md" if base else ""
+        return [card] if card in self.plan.source_at else []
 
     def encoder_of(self, wildcards: Any) -> str:
         """Directory of the encoder of ``{family}``, an encoder and a recipe."""
