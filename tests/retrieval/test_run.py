@@ -156,6 +156,13 @@ def test_what_trec_cannot_hold_is_refused_and_leaves_the_old_file(tmp_path):
     assert [p.name for p in tmp_path.iterdir()] == ["run.trec"]
 
 
+def test_what_a_run_is_made_of_stays_as_it_was():
+    parts = (["q"], [["a", "b"]], [[1.0, 2.0]])
+    for _ in range(2):  # sorted in place, the ids would get each other's scores the second time
+        assert Run(*parts).doc_ids == [["b", "a"]]
+    assert Run(*map(tuple, parts)).doc_ids == [["b", "a"]]
+
+
 @pytest.mark.parametrize(
     "parts",
     [

@@ -95,6 +95,7 @@ class Run:
             )
         if len(set(self.query_ids)) < len(self.query_ids):
             raise DataError(f"run: query id '{_first_repeated(self.query_ids)}' occurs twice; give each query once.")
+        self.doc_ids = list(self.doc_ids)  # the caller's stays as it is, beside the caller's scores
         self.scores = [np.asarray(scores, dtype=np.float32) for scores in self.scores]
         for query_id, doc_ids, scores in zip(self.query_ids, self.doc_ids, self.scores, strict=True):
             if len(doc_ids) != len(scores):
