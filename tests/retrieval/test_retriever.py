@@ -139,6 +139,17 @@ def test_older_settings_and_prompts(tmp_path: Path, wordpiece: Path) -> None:
         pretrieve.load(tmp_path / "out")
 
 
+def test_texts_are_cut_where_sentence_transformers_6_cuts_them(tmp_path: Path, wordpiece: Path) -> None:
+    words = Tokenizer.from_file(str(wordpiece))
+    save(tmp_path / "own", words, "sde", "transformer", "mean", "dot", "none")
+    export(tmp_path / "own", wordpiece, tmp_path / "out", Reading(20, 20))
+    (tmp_path / "out/sentence_bert_config.json").write_text("{}")
+    settings = tmp_path / "out/tokenizer_config.json"
+    for said, read in ((9, 9), (int(1e30), SHAPE["max_positions"])):
+        settings.write_text(json.dumps(json.loads(settings.read_text()) | {"model_max_length": said}))
+        assert pretrieve.load(tmp_path / "out").reading == Reading(read, read)
+
+
 def test_modules_that_are_not_read(tmp_path: Path, wordpiece: Path) -> None:
     words = Tokenizer.from_file(str(wordpiece))
     save(tmp_path / "own", words, "sde", "transformer", "cls", "dot", "orqa")

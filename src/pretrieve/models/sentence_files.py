@@ -126,12 +126,16 @@ def _module(path: Path, kind: Any, folder: Path, name: Any, taken: dict[str, str
 
 
 def read_said(directory: Path, body: Path) -> Said:
-    """What ``config_sentence_transformers.json`` of a directory and ``sentence_bert_config.json`` of its body say.
+    """What ``config_sentence_transformers.json`` of a directory says, and ``sentence_bert_config.json`` and
+    ``tokenizer_config.json`` of its body; to the latter sentence-transformers 6 writes ``max_seq_length``, under the name
+    ``model_max_length``.
 
     Raises DataError when a number of tokens is none, or a prompt is no text.
     """
+    most = read_object(body / "tokenizer_config.json").get("model_max_length")
+    lengths = {"max_seq_length": most} if type(most) is int and 1 <= most < 2**31 else {}  # 1e30: no limit
     path = body / "sentence_bert_config.json"
-    lengths = {name: value for name, value in read_object(path).items() if name in _TOKENS and value is not None}
+    lengths |= {name: value for name, value in read_object(path).items() if name in _TOKENS and value is not None}
     for name, value in lengths.items():
         if type(value) is not int or not 1 <= value < 2**31:
             raise DataError(f"{path}: {name} is {repr(value)[:40]}; expected a whole number of tokens, 1 or more.")
