@@ -276,6 +276,7 @@ def test_wrong_tensors_are_listed(tmp_path: Path, change, message: str) -> None:
     [
         ({"hidden_act": "relu"}, "hidden_act='relu' is not supported; supported: gelu"),
         ({"position_embedding_type": "relative_key"}, "position_embedding_type='relative_key'"),
+        ({"is_decoder": True}, "is_decoder=True is not supported; supported: False"),
         ({"model_type": "deberta-v2"}, "model_type='deberta-v2' is not supported; supported: bert, roberta"),
         ({"num_attention_heads": 3}, "hidden=16 is not a multiple of heads=3"),
         ({"vocab_size": 61}, r"word_embeddings.weight: \(60, 16\) instead of \(61, 16\)"),

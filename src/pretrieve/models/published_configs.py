@@ -64,6 +64,7 @@ def bert_shape(shown: Mapping[str, Any]) -> BodyConfig:
     _refuse_other_than(shown, "model_type", tuple(FAMILY_OF), "bert")
     _refuse_other_than(shown, "hidden_act", ("gelu",), "gelu")
     _refuse_other_than(shown, "position_embedding_type", ("absolute", None), None)
+    _refuse_other_than(shown, "is_decoder", (False,), False)  # each token would see the ones before it alone
     family = FAMILY_OF[shown.get("model_type", "bert")]
     sizes = _need(
         shown,
