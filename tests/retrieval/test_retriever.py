@@ -137,6 +137,9 @@ def test_older_settings_and_prompts(tmp_path: Path, wordpiece: Path) -> None:
     pooling.write_text(json.dumps({"pooling_mode": "max"}))
     with pytest.raises(DataError, match="found the pooling 'max'; expected cls"):
         pretrieve.load(tmp_path / "out")
+    pooling.write_text(json.dumps({"pooling_mode": "mean", "include_prompt": False}))
+    with pytest.raises(DataError, match=r"1_Pooling/config.json: include_prompt is false"):
+        pretrieve.load(tmp_path / "out")
 
 
 def test_texts_are_cut_where_sentence_transformers_6_cuts_them(tmp_path: Path, wordpiece: Path) -> None:

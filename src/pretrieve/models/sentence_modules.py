@@ -114,6 +114,11 @@ def _pooling(place: Path, settings: dict[str, Any]) -> str:
         raise DataError(
             f"{place}/config.json: found the pooling {found!r}; expected cls (the first token's state) or mean."
         )
+    if not settings.get("include_prompt", True):
+        raise DataError(
+            f"{place}/config.json: include_prompt is false: a prompt's tokens would be left out of the vector, which is not "
+            "supported; expected true, which is the same for a model without prompts."
+        )
     return found
 
 
