@@ -97,6 +97,14 @@ def test_other_vocabularies_are_refused(tmp_path: Path) -> None:
         given_tokenizer(tmp_path / "broken.json")
     with pytest.raises(DataError, match="none.json: no such file"):
         given_tokenizer(tmp_path / "none.json")
+    with pytest.raises(DataError, match="none.txt: no such file"):
+        given_tokenizer(tmp_path / "none.txt")
+    (tmp_path / "tokenizer_config.json").write_text('{"do_lower_case": false}')
+    with pytest.raises(
+        DataError, match="tokenizer_config.json: do_lower_case is false, and cased.txt would be read as"
+    ):
+        given_tokenizer(vocab_file(tmp_path / "cased.txt", [*SPECIAL_TOKENS, *WORDS]))
+    (tmp_path / "tokenizer_config.json").unlink()
     with pytest.raises(DataError, match=r"special tokens \['\[MASK\]'\] are missing"):
         given_tokenizer(vocab_file(tmp_path / "vocab.txt", [*SPECIAL_TOKENS[:4], *WORDS]))
 

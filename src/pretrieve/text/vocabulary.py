@@ -27,6 +27,7 @@ import numpy as np
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 
 from pretrieve.base.errors import DataError
+from pretrieve.raw.json_file import read_json
 from pretrieve.text.wordpiece_trainer import wordpiece_entries
 
 SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
@@ -128,8 +129,21 @@ def from_vocab_file(path: Path) -> Tokenizer:
     SEED-Encoder's (SEED-Encoder tokenization_seed_encoder.py) is told by its first entries. It keeps accents and
     control characters, and ``<mask>`` follows the last line of the file, as fairseq appends it: 32,768 lines,
     32,769 entries. A cased vocabulary has to be given as ``tokenizer.json``, which says so.
+
+    Raises DataError when there is no such file, it is not such a vocabulary, or ``tokenizer_config.json`` beside it says that
+    it is a cased one.
     """
-    entries = Path(path).read_text(encoding="utf-8").split("\n")
+    path = Path(path)
+    if not path.is_file():
+        raise DataError(f"{path}: no such file.")
+    settings = path.with_name("tokenizer_config.json")
+    shown = read_json(settings, "the settings of a tokenizer") if settings.is_file() else {}
+    if isinstance(shown, dict) and shown.get("do_lower_case") is False:
+        raise DataError(
+            f"{settings}: do_lower_case is false, and {path.name} would be read as an uncased vocabulary; write a tokenizer.json "
+            "with transformers: AutoTokenizer.from_pretrained(DIR).save_pretrained(DIR)."
+        )
+    entries = path.read_text(encoding="utf-8").split("\n")
     if entries and not entries[-1]:
         entries.pop()
     vocabulary = {entry: index for index, entry in enumerate(entries)}
