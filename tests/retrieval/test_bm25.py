@@ -12,6 +12,7 @@ import random
 import subprocess
 import sys
 from collections import Counter
+from threading import Thread
 
 import numpy as np
 import pytest
@@ -88,6 +89,25 @@ def test_ties_are_ordered_and_cut_by_id_for_any_insertion_order_and_threads(tmp_
     assert run.doc_ids[0] == levels["bub dud"] + levels["bub kog"] + levels["kog dud"]
     for depth in (1, 7, 100, 150, 299):
         assert hits(search(tmp_path / "ix", [("q", "bub bub dud")], depth)) == full[:depth]
+
+
+def test_searches_in_several_threads_neither_mix_indexes_nor_leave_threads_in_java(tmp_path):
+    for n in range(4):
+        build_index([(f"{n}{i}", f"boat w{i} " * (1 + n)) for i in range(20)], tmp_path / str(n))
+    from jnius import autoclass  # once Java runs
+
+    counted = autoclass("java.lang.management.ManagementFactory").getThreadMXBean().getThreadCount
+    before, found, switch = counted(), [], sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)  # threads change places as often as they can
+    ask = lambda n: found.append((n, search(tmp_path / str(n), [(str(i), f"w{i}") for i in range(20)], 3).doc_ids))
+    threads = [Thread(target=ask, args=(n % 4,)) for n in range(40)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    sys.setswitchinterval(switch)
+    assert sorted(found) == [(n, [[f"{n}{i}"] for i in range(20)]) for n in range(4) for _ in range(10)]
+    assert counted() <= before + 5  # Java's own
 
 
 def test_threads_never_mix_documents_or_queries(tmp_path):

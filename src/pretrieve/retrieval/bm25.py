@@ -39,7 +39,7 @@ from pretrieve.base.disk import room_for
 from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.base.files import whole_file, write_json
 from pretrieve.corpora.language import LANGUAGES
-from pretrieve.retrieval.lucene import analyzer_of, in_threads, java_classes
+from pretrieve.retrieval.lucene import analyzer_of, in_threads, java_alone, java_classes
 from pretrieve.retrieval.trec_run import Run
 
 #: Documents or queries that a thread takes at a time.
@@ -102,6 +102,7 @@ def _is_index(directory: Path) -> bool:
     return directory.is_dir() and any(directory.glob("segments_*"))
 
 
+@java_alone()
 def _write_index(
     documents: Iterable[tuple[str, str]], directory: Path, threads: int, language: str
 ) -> pa.LargeStringArray:
@@ -164,6 +165,7 @@ def _write_index(
     return ids
 
 
+@java_alone()
 def _reject_repeated_ids(directory: Path, count: int) -> None:
     java = java_classes()
     reader = java.DirectoryReader.open(java.Directory.open(java.Paths.get(str(directory))))
@@ -212,6 +214,22 @@ def search(
     if not _is_index(index_dir):
         raise DataError(f"{index_dir}: no Lucene index here, expected files segments_*; build the index first.")
     ids, language = document_ids(index_dir), _language(index_dir / _LANGUAGE)
+    ranked = _ranked(index_dir, ids, language, [text for _, text in queries], depth, k1, b, threads)
+    return Run([query_id for query_id, _ in queries], *ranked)
+
+
+@java_alone()
+def _ranked(
+    index_dir: Path,
+    ids: pa.ChunkedArray,
+    language: str,
+    texts: list[str],
+    depth: int,
+    k1: float,
+    b: float,
+    threads: int,
+) -> tuple[list[list[str]], list[np.ndarray]]:
+    """Ids and scores of the hits of each text."""
     java, analyzer = java_classes(), analyzer_of(language)
     reader = None
     try:
@@ -224,9 +242,9 @@ def search(
         searcher = java.Searcher(java.cast("org.apache.lucene.index.IndexReader", reader))
         searcher.setSimilarity(java.BM25(k1, b))
         generator = java.Generator()
-        doc_ids: list[list[str]] = [[] for _ in queries]
-        scores: list[np.ndarray] = [np.empty(0, np.float32) for _ in queries]
-        next_batch = _shared_batches(enumerate(text for _, text in queries))
+        doc_ids: list[list[str]] = [[] for _ in texts]
+        scores: list[np.ndarray] = [np.empty(0, np.float32) for _ in texts]
+        next_batch = _shared_batches(enumerate(texts))
 
         kept = max(1, min(depth, len(ids)))
 
@@ -249,7 +267,7 @@ def search(
     finally:
         if reader is not None:
             reader.close()
-    return Run([query_id for query_id, _ in queries], doc_ids, scores)
+    return doc_ids, scores
 
 
 def document_ids(index_dir: Path) -> pa.ChunkedArray:

@@ -10,8 +10,10 @@ from __future__ import annotations
 import glob
 import importlib.util
 import os
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import cache
 from types import SimpleNamespace
 
@@ -19,6 +21,8 @@ from pretrieve.corpora.language import NONE
 
 #: Lucene refuses queries of more than 1,024 different terms by default; a passage used as a query may have more.
 _MAX_TERMS = 1 << 20
+
+_ALONE = threading.RLock()
 
 #: Share of a job's memory that Java's heap may take, and MB that it has in any case; Python's ids and texts need the rest.
 _HEAP_SHARE, _LEAST_HEAP_MB = 0.6, 512
@@ -95,6 +99,19 @@ def analyzer_of(language: str) -> object:
     if language == "en":
         return java.English.DEFAULT_ANALYZER
     return java.StandardAnalyzer() if language == NONE else java.Analyzers.getLanguageSpecificAnalyzer(language)
+
+
+@contextmanager
+def java_alone() -> Iterator[None]:
+    """For what calls Java, in any thread: one at a time, as pyjnius keeps the object of a method call in the method, which all
+    objects of a class share: one search would be in the other's index, or in one that is closed."""
+    with _ALONE:
+        java = java_classes()
+        try:
+            yield
+        finally:
+            if threading.current_thread() is not threading.main_thread():
+                java.detach()  # the JVM keeps a thread that ends without it
 
 
 def in_threads(work: Callable, threads: int) -> list:
