@@ -101,9 +101,12 @@ def load(
         when the directory is damaged or of a kind that is not supported, nothing says the pooling, or the tokenizer is missing
         or another one.
     ConfigError
-        when ``int8`` is not possible here, or ``pooling`` is said by the directory, or unknown.
+        when a length is below 1, ``int8`` is not possible here, or ``pooling`` is said by the directory, or unknown.
     """
     directory, about = Path(directory), {}
+    for name, length in (("query_length", query_length), ("passage_length", passage_length)):
+        if length is not None and length < 1:
+            raise ConfigError(f"{name}={length}; expected a number of tokens, 1 or more.")
     if (directory / OWN).is_file():
         _check_names(directory)
         if pooling:
