@@ -44,7 +44,7 @@ def write_documents(directory: Path, documents: Iterable[tuple[str, str, str]]) 
             columns = [pa.array(column, pa.string()) for column in zip(*rows, strict=True)]
             writer.write_batch(pa.record_batch(columns, schema=_SCHEMA))
         if not known:
-            raise DataError(f"{path}: there is no document to search in; expected one or more with a text or a title.")
+            raise DataError("there is no document to search in; expected one or more with a text or a title.")
     return len(known)
 
 
