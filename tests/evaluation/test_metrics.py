@@ -134,6 +134,8 @@ def test_wrong_inputs_are_named():
         evaluate(RUN, {}, ["mrr"])
     with pytest.raises(ConfigError, match="at least one"):
         evaluate(RUN, QRELS, [])
+    with pytest.raises(ConfigError, match="one text, 'mrr'; expected a list of metrics"):
+        evaluate(RUN, QRELS, "mrr")
     run = make({"q1": ["a", "b"]})
     run.doc_ids[0][1] = "a"
     with pytest.raises(DataError, match="occurs twice for query 'q1'"):

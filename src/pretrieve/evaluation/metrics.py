@@ -37,6 +37,7 @@ from pretrieve.corpora.tables import read_table
 from pretrieve.evaluation.answers import TaskAnswers
 from pretrieve.evaluation.conventions import capped_recall
 from pretrieve.evaluation.ranx_metrics import metric_of_ranx
+from pretrieve.retrieval.given_texts import given_texts
 from pretrieve.retrieval.trec_run import Run
 
 #: Metrics of judgements that ranx computes; all but r-precision take a cut ``@k``, and all a lowest relevant grade
@@ -125,7 +126,7 @@ def evaluate(
     Raises ConfigError when a metric is unknown or none is asked for, or ``hits@k`` is and there are no ``answers``, and
     DataError when the qrels are empty, a document repeats for a query, or a question has no answers.
     """
-    if not metrics:
+    if not (metrics := given_texts(metrics, "metrics")):
         raise ConfigError("no metric was asked for; give at least one, such as recall@100.")
     for name in metrics:
         check_metric(name)
