@@ -115,6 +115,9 @@ def test_a_pooling_that_a_directory_says_is_not_said_again(tmp_path: Path, wordp
 def test_what_is_no_list_of_texts_is_not_encoded(tmp_path: Path, wordpiece: Path) -> None:
     save(tmp_path, Tokenizer.from_file(str(wordpiece)), "sde", "transformer", "cls", "dot", "none")
     retriever = pretrieve.load(tmp_path, wordpiece)
+    for length in (0, -5):
+        with pytest.raises(ConfigError, match=f"passage_length={length}; expected a number of tokens, 1 or more"):
+            pretrieve.load(tmp_path, wordpiece, passage_length=length)
     for encode in (retriever.encode_passages, retriever.encode_queries):
         with pytest.raises(ConfigError, match="one text, 'hello'; expected a list of texts"):
             encode("hello")
@@ -182,3 +185,10 @@ def test_search_in_memory_is_exact() -> None:
         assert found == [ids[row] for row in best] and scores.tolist() == [products[row] for row in best]
     with pytest.raises(DataError, match=r"passages of shape \(4,\), expected \(passages, dim\)"):
         pretrieve.search(queries, passages[0])
+    # A number is no id of a judgement, and of equal ids a metric would count one.
+    with pytest.raises(DataError, match=r"passage_ids\[0\]: 0 is int; expected a text"):
+        pretrieve.search(queries, passages, range(300))
+    with pytest.raises(DataError, match=r"query_ids\[0\]: 0 is int; expected a text"):
+        pretrieve.search(queries, passages, ids, query_ids=range(9))
+    with pytest.raises(DataError, match="passage_ids: 'd5' occurs twice; give every passage its own id"):
+        pretrieve.search(queries, passages, ["d5", *ids[2:], "d5"], depth=1)

@@ -112,6 +112,8 @@ def test_wrong_inputs_are_named(tmp_path):
         search(reader, np.full((1, 16), np.nan, np.float32), ids, 5)
     with pytest.raises(ConfigError, match="depth=0"):
         search(reader, queries, ids, 0)
+    with pytest.raises(ConfigError, match="threads=0; expected 1 or more"):
+        search(reader, queries, ids, 5, threads=0)
     with pytest.raises(ConfigError, match="did you mean 'Flat'"):
         build_index(reader, "flat")
 

@@ -12,7 +12,7 @@ from pretrieve.base.errors import DataError, of_workflow
 from pretrieve.retrieval import search as stores
 from pretrieve.retrieval.embeddings import EmbeddingReader
 from pretrieve.retrieval.given_texts import given_texts
-from pretrieve.retrieval.trec_run import Run
+from pretrieve.retrieval.trec_run import Run, first_repeated
 
 
 class MatrixReader(EmbeddingReader):
@@ -45,14 +45,18 @@ def search(
 ) -> Run:
     """Rank all passages (N, dim) by inner product for every query (Q, dim), exactly; equal scores by id.
 
-    Ids are '0', '1', … where none are given. Raises as :func:`pretrieve.retrieval.search.search`.
+    Ids are '0', '1', … where none are given. Raises as :func:`pretrieve.retrieval.search.search`, also DataError when an id is
+    no text, or a passage's appears twice.
 
     >>> search(np.eye(2), np.array([[0.0, 2.0], [1.0, 1.0]]), ["a", "b"], depth=1).doc_ids
     [['b'], ['a']]
     """
     reader = MatrixReader(passages)
-    names = [str(row) for row in range(reader.rows)] if passage_ids is None else list(passage_ids)
-    return stores.search(reader, queries, names, depth, query_ids=query_ids, threads=threads)
+    names = list(map(str, range(reader.rows))) if passage_ids is None else given_texts(passage_ids, "passage_ids")
+    if len(set(names)) < len(names):
+        raise DataError(f"passage_ids: {first_repeated(names)!r} occurs twice; give every passage its own id.")
+    asked = None if query_ids is None else given_texts(query_ids, "query_ids")
+    return stores.search(reader, queries, names, depth, query_ids=asked, threads=threads)
 
 
 def bm25(

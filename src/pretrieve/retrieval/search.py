@@ -85,7 +85,7 @@ def search(
     DataError
         when shapes or counts do not fit together, or an embedding is not finite.
     ConfigError
-        when ``depth`` or ``batch`` is below 1, or the index is an approximate one.
+        when ``depth``, ``batch`` or ``threads`` is below 1, or the index is an approximate one.
     """
     scorer = DenseScorer(index_or_reader, query_embeddings, threads)
     return ranked_run(scorer, doc_ids, depth, batch, query_ids)
@@ -110,6 +110,8 @@ class DenseScorer:
     """Inner products of queries (Q, dim) with a reader or a flat faiss index; arguments as in :func:`search`."""
 
     def __init__(self, index_or_reader, query_embeddings: np.ndarray, threads: int = 1) -> None:
+        if threads < 1:
+            raise ConfigError(f"dense search: threads={threads}; expected 1 or more.")
         self.threads = threads
         if isinstance(index_or_reader, EmbeddingReader):
             self._reader, self._index = index_or_reader, None

@@ -94,7 +94,7 @@ class Run:
                 f"{len(self.scores)} lists of scores; expected one of each per query."
             )
         if len(set(self.query_ids)) < len(self.query_ids):
-            raise DataError(f"run: query id '{_first_repeated(self.query_ids)}' occurs twice; give each query once.")
+            raise DataError(f"run: query id '{first_repeated(self.query_ids)}' occurs twice; give each query once.")
         self.doc_ids = list(self.doc_ids)  # the caller's stays as it is, beside the caller's scores
         self.scores = [np.asarray(scores, dtype=np.float32) for scores in self.scores]
         for query_id, doc_ids, scores in zip(self.query_ids, self.doc_ids, self.scores, strict=True):
@@ -102,7 +102,7 @@ class Run:
                 raise DataError(f"run: query '{query_id}' has {len(doc_ids)} document ids but {len(scores)} scores.")
             if len(set(doc_ids)) < len(doc_ids):
                 raise DataError(
-                    f"run: document '{_first_repeated(doc_ids)}' occurs twice for query '{query_id}'; "
+                    f"run: document '{first_repeated(doc_ids)}' occurs twice for query '{query_id}'; "
                     "give each document once."
                 )
         # All scores in one array: a search has a thousand queries, and NumPy takes as long for ten numbers as for a hundred.
@@ -259,7 +259,8 @@ def _read_lines(path: Path) -> Run:
     )
 
 
-def _first_repeated(words: Sequence[str]) -> str:
+def first_repeated(words: Sequence[str]) -> str:
+    """The first word that stands there a second time."""
     seen: set[str] = set()
     for word in words:
         if word in seen:
