@@ -198,6 +198,23 @@ def test_a_finished_model_is_not_trained_again(task: Dataset, worded_dir: Path, 
     assert longer.tokens > first.tokens
 
 
+def test_a_search_of_epochs_is_made_again_for_another_task(
+    task, changed_task, encoder_dir: Path, tmp_path: Path
+) -> None:
+    """Neither the model that is there nor what a killed search has left is taken where the task's judgements have changed."""
+    searched = options_of("reqa", **REQA | {"steps": 2}, snapshots=1) | {"epochs": [1, 2]}
+    first, out = tune(task, encoder_dir, tmp_path, searched)
+    again, _ = tune(task, encoder_dir, tmp_path, searched)
+    assert first.tokens and again.tokens == 0
+    relevant = [f"d{(k + 1) % 8}" for k in range(8) for _ in range(10)]
+    other = Dataset(changed_task("qrels", doc_id=relevant))
+    assert other.relevant[0].tolist() != task.relevant[0].tolist()
+    before = load_file(out / "model.safetensors")
+    changed, _ = tune(other, encoder_dir, tmp_path, searched)
+    after = load_file(out / "model.safetensors")
+    assert changed.tokens and any(not torch.equal(before[name], after[name]) for name in after)
+
+
 def test_what_is_kept_beside_a_retriever(task: Dataset, worded_dir: Path, tmp_path: Path) -> None:
     negatives = {"mined:x": negatives_of(task, tmp_path / "n.jsonl.gz")}
     _, out = tune(task, worded_dir, tmp_path / "a", options_of("ance", **RECIPES["ance"]), negatives=negatives)

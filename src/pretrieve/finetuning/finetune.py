@@ -14,7 +14,7 @@ from pretrieve.base.finished_work import leaves_checkpoints
 from pretrieve.finetuning.fine_tuning import FineTuning
 from pretrieve.finetuning.trainers import prepare
 from pretrieve.training.checkpoint import Checkpoints, code_word
-from pretrieve.training.loop import Outcome, RunSettings, train, write_curve
+from pretrieve.training.loop import Outcome, RunSettings, content_key, train, write_curve
 from pretrieve.training.optimiser import OptimiserConfig
 from pretrieve.training.processes import Processes
 
@@ -112,28 +112,28 @@ def _best_epochs(run: FineTuning, out: Path, seconds: float, stop: Callable[[], 
     """Train once for each number of epochs, each with a schedule of its own, and keep the one with the lowest validation loss
     (condenser A.1, which searches so with few training examples); of equal ones the first. A killed search continues with the
     first number that is not done."""
-    processes, found = run.processes or Processes(), {}
-    key = run.key({}, [code_word()])
+    processes, found, numbers = run.processes or Processes(), {}, run.options["epochs"]
+    options = {**run.options, "snapshots": max(1, run.options["snapshots"])}
+    parts = [replace(run, options=options | {"epochs": n}, work=run.work / f"epochs{n:g}") for n in numbers]
+    key = content_key(prepare(parts[0]).key, numbers)
     if is_finished(out, key):
         return _kept(out)
-    for epochs in run.options["epochs"]:
-        work = run.work / f"epochs{epochs:g}"
-        note = work / "done.json"
+    for part in parts:
+        note = part.work / "done.json"
         if not note.is_file() or json.loads(note.read_text(encoding="utf-8"))["key"] != key:
-            options = {**run.options, "epochs": epochs, "snapshots": max(1, run.options["snapshots"])}
-            outcome = finetune(replace(run, options=options, work=work), work / "made", seconds, stop)
+            outcome = finetune(part, part.work / "made", seconds, stop)
             if processes.first:
-                looks = json.loads((work / "made/pretrieve.json").read_text(encoding="utf-8")).get("validation")
+                looks = json.loads((part.work / "made/pretrieve.json").read_text(encoding="utf-8")).get("validation")
                 if not looks:
                     raise DataError(
                         f"{run.task}: size {run.size} has no validation example to choose among "
-                        f"few_epochs={run.options['epochs']} by validation loss; take a larger training-set size, or set "
+                        f"few_epochs={numbers} by validation loss; take a larger training-set size, or set "
                         "few_epochs: []."
                     )
                 done = {"key": key, "loss": looks[-1]["loss"], "tokens": outcome.tokens, "wall_s": outcome.wall_s}
                 write_json(note, done)
             processes.wait()
-        found[f"{epochs:g}"] = json.loads(note.read_text(encoding="utf-8"))
+        found[f"{part.options['epochs']:g}"] = json.loads(note.read_text(encoding="utf-8"))
     best = min(found, key=lambda epochs: found[epochs]["loss"])
     if processes.first:
         shutil.rmtree(out, ignore_errors=True)
