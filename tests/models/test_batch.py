@@ -52,6 +52,8 @@ LENGTHS = [20, 19, 19, 17, 12, 9, 9, 8, 5, 3, 2, 2]
 
 def encoder(config: BodyConfig) -> tuple[nn.Module, Callable[[Packed, Batch], torch.Tensor]]:
     body = make_body(config, 3)
+    if config.kind == "t5":
+        return body, lambda packed, batch: body(batch)
     return body, lambda packed, batch: torch.cat([body(batch), body(batch, first_only=True)])
 
 

@@ -58,8 +58,7 @@ class RmsNorm(nn.Module):
 
 
 class T5Attention(nn.Module):
-    """Multi-head self-attention over each sequence of a packed batch, with a bias for the distance; (T, d) → (T, d) or
-    (n, d)."""
+    """Multi-head self-attention over each sequence of a packed batch, with a bias for the distance; (T, d) → (T, d)."""
 
     def __init__(self, config: BodyConfig) -> None:
         super().__init__()
@@ -68,9 +67,8 @@ class T5Attention(nn.Module):
         self.qkv = nn.Linear(config.hidden, 3 * inner, bias=False)
         self.output = nn.Linear(inner, config.hidden, bias=False)
 
-    def forward(self, x: torch.Tensor, batch: Batch, bias: torch.Tensor, first_only: bool = False) -> torch.Tensor:
-        """bias (heads, longest, longest); ``first_only``: only the first token of each sequence asks: the result is
-        (n, d)."""
+    def forward(self, x: torch.Tensor, batch: Batch, bias: torch.Tensor) -> torch.Tensor:
+        """bias (heads, longest, longest)."""
         joint = self.qkv(x)
         inner = joint.shape[-1] // 3
         drop = self.dropout if self.training else 0.0
@@ -78,19 +76,17 @@ class T5Attention(nn.Module):
         for group, part in zip(batch.groups, batch.parts(joint), strict=True):
             first, last, _, _, longest, full = group
             n, place = last - first, None
-            asking = 1 if first_only else longest
-            scores = bias[None, :, :asking, :longest].to(part.dtype)
+            scores = bias[None, :, :longest, :longest].to(part.dtype)
             if not full:
                 part, place = batch.padded(part, group)
                 padding = torch.arange(longest, device=x.device)[None, :] >= batch.lengths[first:last, None]
                 scores = scores.masked_fill(padding[:, None, None, :], float("-inf"))
             streams = part.view(n, longest, 3, self.heads, -1).permute(2, 0, 3, 1, 4).unbind(0)
-            query, key, value = streams[0][:, :, :asking], streams[1], streams[2]
             context = functional.scaled_dot_product_attention(
-                query, key, value, attn_mask=scores.expand(n, -1, -1, -1), dropout_p=drop, scale=1.0
+                *streams, attn_mask=scores.expand(n, -1, -1, -1), dropout_p=drop, scale=1.0
             )
             context = context.transpose(1, 2).reshape(-1, inner)
-            results.append(context if first_only or full else context.index_select(0, place))
+            results.append(context if full else context.index_select(0, place))
         return self.output(results[0] if len(results) == 1 else torch.cat(results))
 
 
@@ -107,17 +103,15 @@ class T5Layer(nn.Module):
         self.down = nn.Linear(config.feed_forward, config.hidden, bias=False)
         self.dropout = nn.Dropout(config.dropout)
 
-    def forward(self, x: torch.Tensor, batch: Batch, bias: torch.Tensor, first_only: bool = False) -> torch.Tensor:
-        added = self.dropout(self.attention(self.attention_norm(x), batch, bias, first_only))
-        x = (x[batch.starts] if first_only else x) + added
+    def forward(self, x: torch.Tensor, batch: Batch, bias: torch.Tensor) -> torch.Tensor:
+        x = x + self.dropout(self.attention(self.attention_norm(x), batch, bias))
         inside = self.output_norm(x)
         inside = functional.gelu(self.gate(inside), approximate="tanh") * self.up(inside)
         return x + self.dropout(self.down(self.dropout(inside)))
 
 
 class T5Encoder(nn.Module):
-    """T5 v1.1's word embeddings and encoder layers on packed batches; the interface of
-    :class:`~pretrieve.models.transformer.Transformer`."""
+    """T5 v1.1's word embeddings and encoder layers on packed batches."""
 
     def __init__(self, config: BodyConfig) -> None:
         super().__init__()
@@ -150,18 +144,9 @@ class T5Encoder(nn.Module):
         buckets = distance_buckets(batch.longest, config.buckets, config.max_distance)
         return self.distances(buckets.to(batch.tokens.device)).permute(2, 0, 1)
 
-    def forward(self, batch: Batch, first_only: bool = False) -> torch.Tensor:
-        """Hidden states after the last norm, (T, d) in packed order; ``first_only``: of each sequence's first token,
-        (n, d)."""
+    def forward(self, batch: Batch) -> torch.Tensor:
+        """Hidden states after the last norm, (T, d) in packed order."""
         x, bias = self.dropout(self.words(batch.tokens)), self.bias(batch)
-        for index, layer in enumerate(self.layers):
-            x = layer(x, batch, bias, first_only and index == len(self.layers) - 1)
-        return self.dropout(self.norm(x))
-
-    def all_states(self, batch: Batch) -> list[torch.Tensor]:
-        """layers + 1 hidden states (T, d) in packed order: the embeddings, then each layer's output; the last one is
-        normed."""
-        states, bias = [self.dropout(self.words(batch.tokens))], self.bias(batch)
         for layer in self.layers:
-            states.append(layer(states[-1], batch, bias))
-        return [*states[:-1], self.dropout(self.norm(states[-1]))]
+            x = layer(x, batch, bias)
+        return self.dropout(self.norm(x))
