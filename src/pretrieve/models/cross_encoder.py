@@ -30,21 +30,16 @@ class CrossEncoder(nn.Module):
 
     Of two texts the second one's tokens are segment 1 of the batch; a body with one segment or none takes no notice.
 
-    Raises ConfigError for less than one class, a bag-of-words body (it sees no order, so not which text a word is of), or a
-    pooling that does not go with the body.
+    Raises ConfigError for less than one class, or a bag-of-words body (it sees no order, so not which text a word is of).
     """
 
-    def __init__(self, config: BodyConfig, classes: int = 1, pooling: str | None = None, seed: int = 0) -> None:
+    def __init__(self, config: BodyConfig, classes: int = 1, seed: int = 0) -> None:
         super().__init__()
-        pooling = pooling or ("mean" if config.kind == "t5" else "cls")
         if config.kind == "bow-mlp":
             raise ConfigError("a bow-mlp body cannot be a cross-encoder: it mixes the words of both texts.")
         if classes < 1:
             raise ConfigError(f"classes={classes}: expected 1 (a score) or more.")
-        if pooling not in ("cls", "mean") or (pooling == "cls" and config.kind == "t5"):
-            allowed = ["mean"] if config.kind == "t5" else ["cls", "mean"]
-            raise ConfigError(f"pooling {pooling!r} is not allowed with a {config.kind} body; choose from {allowed}.")
-        self.config, self.classes, self.pooling = config, classes, pooling
+        self.config, self.classes, self.pooling = config, classes, "mean" if config.kind == "t5" else "cls"
         self.width = classes  # numbers of an output, by the name that towers have for it
         self.body = make_body(config, seed)
         self.pooler = nn.Linear(config.hidden, config.hidden)

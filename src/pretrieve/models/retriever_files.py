@@ -165,8 +165,8 @@ def load_cross_encoder(directory: Path) -> tuple[CrossEncoder, dict]:
         raise DataError(f"{directory}: is not a cross-encoder; {INFO} says kind {about.get('kind')!r}.")
     _check_files(directory, about)
     # read_encoder asks for what a cross-encoder has none of.
-    saved = read_encoder(directory, required=("body", "classes", "pooling"))
-    model = CrossEncoder(saved.config, about["classes"], about["pooling"])
+    saved = read_encoder(directory, required=("body", "classes"))
+    model = CrossEncoder(saved.config, about["classes"])
     load_tensors(model.body, saved.body, directory / "model.safetensors")
     for name, module in model.heads().items():
         load_tensors(module, saved.head(name), directory / "heads.safetensors")
