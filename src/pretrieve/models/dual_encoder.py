@@ -127,8 +127,6 @@ def dual_encoder(
 
     Raises ConfigError for an unknown sharing, or ``sde`` with a query tower.
     """
-    if sharing not in SHARINGS:
-        raise ConfigError(f"sharing {sharing!r} is not allowed; choose from {list(SHARINGS)}.")
     if sharing == "sde":
         if query is not None:
             raise ConfigError("sharing 'sde' has one tower; a query tower of its own goes with 'ade' and its variants.")

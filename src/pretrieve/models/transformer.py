@@ -22,7 +22,6 @@ from pretrieve.models.batch import Asking, Batch
 from pretrieve.models.config import BodyConfig
 from pretrieve.models.dropout import Dropout, attend
 from pretrieve.models.tiles import attend_in_tiles, in_tiles
-from pretrieve.models.varlen import attend_varlen, takes_varlen
 
 
 def seeded(*numbers: int) -> torch.Generator:
@@ -41,6 +40,35 @@ def sinusoids(positions: int, hidden: int) -> torch.Tensor:
     table[:, 0::2] = torch.sin(position * frequency)
     table[:, 1::2] = torch.cos(position * frequency[: hidden // 2])
     return table
+
+
+def takes_varlen(x: torch.Tensor, size: int, p: float) -> bool:
+    """Whether attention that comes as ``x``, with heads of ``size`` and a dropout of ``p``, is computed by :func:`attend_varlen`:
+    where FlashAttention can, on GPUs from Ampere on. It is one call for a whole packed batch, where groups take ten each, and
+    small models spend their time on calls. It has no dropout of the softmax and no mask; where these are wanted, groups do."""
+    able = x.is_cuda and x.dtype == torch.bfloat16 and not p and size % 8 == 0 and size <= 256
+    return able and torch.cuda.get_device_capability(x.device) >= (8, 0)
+
+
+def attend_varlen(
+    query: torch.Tensor, joint: torch.Tensor, batch: Batch, heads: int, asking: Asking | None = None
+) -> torch.Tensor:
+    """softmax(Q·Kᵀ/√size)·V of each sequence and head, by torch.nn.attention.varlen: (T, d), or (m, d) of the rows ``asking``.
+
+    query: (T, d) or (m, d); joint: keys and values side by side, (T, 2·d).
+    """
+    if not len(query):  # nobody asks; a part of ``joint``, so that its weights get a gradient of 0 and not none
+        return joint[:0, : query.shape[1]]
+    from torch.nn.attention.varlen import varlen_attn  # it loads torch's compiler, which takes a second
+
+    size = query.shape[1] // heads
+    key, value = joint.unflatten(1, (2, heads, size)).unbind(1)
+    starts, longest = batch.cu_seqlens, batch.longest
+    if asking is not None:  # how many of the rows that ask come before each sequence
+        starts, longest = torch.searchsorted(asking.rows, starts.long(), out_int32=True), asking.widest
+    query = query.unflatten(1, (heads, size))
+    found = varlen_attn(query, key, value, starts, batch.cu_seqlens, longest, batch.longest)
+    return found.flatten(1)
 
 
 class Attention(nn.Module):
