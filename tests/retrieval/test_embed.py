@@ -33,7 +33,7 @@ from pretrieve.retrieval.embeddings import EmbeddingReader, EmbeddingWriter
 from pretrieve.retrieval.lexical import LexicalReader
 from pretrieve.retrieval.shards import Shards
 from pretrieve.tasks.dataset import Dataset
-from pretrieve.text.packing import Part, pack, pack_passages, pack_sentence_in_passage, pack_sentences
+from pretrieve.text.packing import Part, pack, pack_passages, pack_sentences
 from pretrieve.text.windows import PassageWindows
 from pretrieve.training.device import Device
 
@@ -101,9 +101,7 @@ def test_shards_resume(store, encoder, one_by_one, cpu, tmp_path: Path) -> None:
 
 def test_a_candidate_without_sentence(store, encoder, cpu) -> None:
     sentences, passages = np.array([-1, 12, -1]), np.array([5, 5, 8])
-    vectors = encode(
-        encoder, lambda rows: pack_sentence_in_passage(store, sentences[rows], passages[rows], 40), np.arange(3), cpu
-    )
+    vectors = encode(encoder, PassageWindows(store, sentences, passages, 40, 1).pack, np.arange(3), cpu)
     alone = encode(encoder, lambda rows: pack_passages(store, passages[rows], 40), np.arange(3), cpu)
     assert np.allclose(vectors[[0, 2]], alone[[0, 2]], atol=1e-6)
     assert not np.allclose(vectors[1], alone[1], atol=1e-3)

@@ -35,9 +35,10 @@ from pretrieve.models.retriever_files import save_retriever
 from pretrieve.models.sentence_modules import Reading
 from pretrieve.retrieval.export import export, projection_modules
 from pretrieve.retrieval.model_card import CardFacts
-from pretrieve.text.packing import Packed, pack_passages, pack_sentence_in_passage
+from pretrieve.text.packing import Packed, pack_passages
 from pretrieve.text.token_store import PassageText, TokenStore, write_token_store
 from pretrieve.text.vocabulary import given_tokenizer, vocabulary_sha256
+from pretrieve.text.windows import PassageWindows
 
 TEXTS = [
     "A boat.",
@@ -116,7 +117,7 @@ class Made:
 
     def packed_pairs(self, length: int) -> Packed:
         n = len(PAIRS)
-        return pack_sentence_in_passage(self.pairs, np.arange(n, 2 * n), np.arange(n), length)
+        return PassageWindows(self.pairs, np.arange(n, 2 * n), np.arange(n), length, 1).pack(np.arange(n))
 
     def vectors(self, side: str, packed: Packed) -> np.ndarray:
         tower = getattr(self.dual, side)

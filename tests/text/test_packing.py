@@ -17,11 +17,11 @@ from pretrieve.text.packing import (
     constant,
     pack,
     pack_passages,
-    pack_sentence_in_passage,
     pack_sentences,
     ragged_arange,
 )
 from pretrieve.text.token_store import TokenStore
+from pretrieve.text.windows import PassageWindows
 
 
 def examples(packed: Packed) -> list[list[int]]:
@@ -165,6 +165,6 @@ def test_candidates(store: TokenStore, limit: int) -> None:
         expected.append([*head, *tail, 3])
         marks.append([0] * len(head) + [int(s >= 0)] * (len(tail) + 1))
         assert tail, "a passage is never cut away whole"
-    packed = pack_sentence_in_passage(store, sentences, passages, limit)
+    packed = PassageWindows(store, sentences, passages, limit, 1).pack(np.arange(4))
     assert examples(packed) == expected
     assert segments(packed) == marks

@@ -18,7 +18,7 @@ from tokenizers import BertWordPieceTokenizer, Tokenizer, decoders, models, pre_
 
 from pretrieve.base.errors import DataError
 from pretrieve.text.corpus_tokens import build_vocabulary
-from pretrieve.text.packing import Packed, pack_passages, pack_sentence_in_passage, pack_sentences
+from pretrieve.text.packing import Packed, pack_passages, pack_sentences
 from pretrieve.text.token_store import PassageText, TokenStore, write_token_store
 from pretrieve.text.vocabulary import (
     NO_TOKEN,
@@ -29,6 +29,7 @@ from pretrieve.text.vocabulary import (
     vocabulary_sha256,
     word_starts,
 )
+from pretrieve.text.windows import PassageWindows
 
 WORDS = ["an", "anchor", "##s", "é", "e", "ca", "##f", "##é", "##e", "the", "boat", ".", "!"]
 SEED_FIRST = ["[CLS]", "[PAD]", "[SEP]", "[UNK]", "[MASK]"]
@@ -215,7 +216,7 @@ def test_the_second_text_is_the_second_segment(t5_store: TokenStore, tmp_path: P
         store = t5_store
     sep, begin = store.special.sep, int(kind == "bert")
     titled = pack_passages(store, np.array([0, 1]), 50, titled=np.array([True, False]), articles=np.array([0, 1]))
-    pair = pack_sentence_in_passage(store, np.array([1, -1]), np.array([0, 1]), 50)
+    pair = PassageWindows(store, np.array([1, -1]), np.array([0, 1]), 50, 1).pack(np.arange(2))
     for packed, first in ((titled, [1, 0]), (pair, [len(store.sentence(1)), 0])):
         both = zip(examples(packed, packed.tokens), examples(packed, packed.segments), first, strict=True)
         for tokens, segments, length in both:

@@ -14,7 +14,7 @@ import pytest
 from tokenizers import Tokenizer
 
 from pretrieve.base.errors import ConfigError
-from pretrieve.text.packing import Packed, pack_passages, pack_sentence_in_passage, passage_spans
+from pretrieve.text.packing import Packed, pack_passages, passage_spans
 from pretrieve.text.token_store import PassageText, TokenStore, write_token_store
 from pretrieve.text.vocabulary import NO_TOKEN
 from pretrieve.text.windows import PassageWindows, cut_windows
@@ -98,7 +98,8 @@ def test_the_first_window_is_what_firstp_reads(long_store: TokenStore, length: i
     store, passages, sentences = long_store, np.arange(4), np.array([0, -1, 1, 13])
     cut = PassageWindows(store, sentences, passages, length, 3)
     first = np.searchsorted(cut.windows.documents, passages)
-    assert in_order(cut.pack(first)) == in_order(pack_sentence_in_passage(store, sentences, passages, length))
+    firstp = PassageWindows(store, sentences, passages, length, 1)
+    assert in_order(cut.pack(first)) == in_order(firstp.pack(np.arange(4)))
     titled = np.array([True, False, True, False])
     cut = PassageWindows(store, np.full(4, -1), passages, length, 3, titled)
     first = np.searchsorted(cut.windows.documents, passages)

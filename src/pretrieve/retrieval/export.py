@@ -25,7 +25,7 @@ Dense layer in front of it is multiplied by ``s = √(1e-5 / ε)``, and nothing 
 
 **A sentence and its passage** are a pair, ``encode_document([(sentence, passage)])``. Of pairs that are too long,
 sentence-transformers cuts the longer text first, so a sentence gets half of what is left for both; here it gets
-half of the whole length (:func:`~pretrieve.text.packing.pack_sentence_in_passage`). Both are the same for sentences up to that.
+half of the whole length (:class:`~pretrieve.text.windows.PassageWindows`). Both are the same for sentences up to that.
 """
 
 from __future__ import annotations

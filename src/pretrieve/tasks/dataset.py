@@ -17,7 +17,7 @@ import numpy as np
 from pretrieve.base.errors import DataError
 from pretrieve.corpora.tables import read_rows, read_table
 from pretrieve.tasks.split_table import SplitTable
-from pretrieve.text.packing import Packed, pack_sentence_in_passage, pack_sentences
+from pretrieve.text.packing import Packed, pack_sentences
 from pretrieve.text.token_store import TokenStore
 from pretrieve.text.windows import PassageWindows
 
@@ -165,12 +165,8 @@ class Dataset(TaskData):
     def pack_candidates(self, rows: np.ndarray, length: int) -> Packed:
         """``[CLS] sentence [SEP] passage [SEP]`` for candidate rows (n,); without a sentence ``[CLS] passage [SEP]``, or
         ``[CLS] title [SEP] passage [SEP]`` where the task is ``titled`` and the title is not empty."""
-        if self.titled:
-            first = self.windows(length, 1, rows)
-            return first.pack(np.arange(len(first)))
-        return pack_sentence_in_passage(
-            self.passages, self.candidate_sentence[rows], self.candidate_passage[rows], length
-        )
+        first = self.windows(length, 1, rows)
+        return first.pack(np.arange(len(first)))
 
     def windows(self, length: int, limit: int, rows: np.ndarray | None = None) -> PassageWindows:
         """The windows of candidate rows (n,), or of all candidates: at most ``limit`` of each, ``length`` tokens each; the

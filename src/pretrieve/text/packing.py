@@ -184,31 +184,6 @@ def pack_passages(
     return second_segment(packed, title_length + 1 + (store.special.cls != NO_TOKEN), titled)
 
 
-def pack_sentence_in_passage(store: TokenStore, sentences: np.ndarray, passages: np.ndarray, max_length: int) -> Packed:
-    """``[CLS] sentence [SEP] passage [SEP]``: a ReQA candidate (paper ``pretraining_tasks`` §4.1, downstream tasks).
-
-    A sentence id of -1 leaves the sentence and its ``[SEP]`` out. The passage stands in segment 1.
-    """
-    n = len(passages)
-    has = sentences >= 0
-    safe = np.maximum(sentences, 0)
-    start = store.sentence_starts[safe]
-    # A sentence takes at most half of the room, so that its passage is never cut away.
-    length = np.where(has, np.minimum(store.sentence_starts[safe + 1] - start, max_length // 2), 0)
-    passage_start, passage_length = passage_spans(store, passages)
-    packed = pack(
-        [
-            constant(store.special.cls, n),
-            Part(store.tokens, start, length),
-            constant(store.special.sep, n, where=has),
-            Part(store.tokens, passage_start, passage_length),
-            constant(store.special.sep, n),
-        ],
-        max_length,
-    )
-    return second_segment(packed, length + 1 + (store.special.cls != NO_TOKEN), has)
-
-
 def second_segment(packed: Packed, first_row: np.ndarray, where: np.ndarray) -> Packed:
     """Segment 1 from position ``first_row[example]`` on, of the examples ``where`` it is true."""
     first_row = np.where(where, first_row, np.iinfo(np.int64).max)

@@ -55,11 +55,12 @@ def cut_windows(lengths: np.ndarray, room: np.ndarray, limit: int) -> Windows:
 
 
 class PassageWindows:
-    """The windows of candidates: ``[CLS] (front [SEP])? window [SEP]``, at most ``max_length`` tokens.
+    """The windows of candidates: ``[CLS] (front [SEP])? window [SEP]``, at most ``max_length`` tokens; for ReQA
+    ``[CLS] sentence [SEP] passage [SEP]`` (paper ``pretraining_tasks`` §4.1, downstream tasks).
 
     passages (n,); sentences (n,) sentence in front of each, or -1 for none; titled (n,) bool: those without a sentence that have
-    their article's title in front, if it has any. A front takes at most half of the room, as in
-    :func:`~pretrieve.text.packing.pack_sentence_in_passage`, whose segments these are as well.
+    their article's title in front, if it has any. A front takes at most half of the room, so that its passage is never cut away;
+    what comes after it stands in segment 1.
 
     Raises ConfigError when ``limit`` is below 1, or ``max_length`` leaves no room for a window.
     """
