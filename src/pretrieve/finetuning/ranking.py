@@ -28,7 +28,7 @@ import torch
 
 from pretrieve.finetuning.groups import Group, Groups
 from pretrieve.finetuning.losses import both_directions, hinge_loss, pairwise_loss, softmax_loss
-from pretrieve.finetuning.recipe_checks import LOSSES, check_loss
+from pretrieve.finetuning.recipe_checks import check_loss
 from pretrieve.models.batch import Batch
 from pretrieve.models.dual_encoder import DualEncoder
 from pretrieve.pretraining.examples import TOKEN_BUDGET
@@ -66,8 +66,6 @@ class RankingObjective:
     """
 
     terms = {"contrastive": 1.0}
-    #: Losses that ``options`` may ask for; a subclass has others.
-    losses_known = LOSSES
 
     def __init__(
         self,
@@ -78,7 +76,7 @@ class RankingObjective:
         device: torch.device | str = "cpu",
         budget: int | None = None,
     ) -> None:
-        check_loss(options, self.losses_known)
+        check_loss(options)
         self.module = self.model = model
         self.groups, self.options, self.device = groups, options, device
         self._data = data

@@ -14,11 +14,11 @@ LOSSES = ("softmax", "pairwise", "hinge")
 DIRECTIONS = ("one", "both")
 
 
-def check_loss(options: Mapping[str, Any], losses: tuple[str, ...] = LOSSES) -> None:
+def check_loss(options: Mapping[str, Any]) -> None:
     """Raise :class:`ConfigError` for a loss, a direction or a temperature that does not exist, or that does not go with
-    the rest of the recipe's options. losses: those that are allowed."""
+    the rest of the recipe's options."""
     loss, direction, group = options["loss"], options["direction"], options["group"]
-    for what, value, allowed in (("loss", loss, losses), ("direction", direction, DIRECTIONS)):
+    for what, value, allowed in (("loss", loss, LOSSES), ("direction", direction, DIRECTIONS)):
         if value not in allowed:
             raise ConfigError(f"{what} {value!r} is not allowed; choose from {list(allowed)}{nearest(value, allowed)}")
     if options["temperature"] <= 0:

@@ -37,19 +37,6 @@ from pretrieve.base.progress import Progress
 from pretrieve.text.encode_words import encode_texts
 from pretrieve.text.vocabulary import NO_TOKEN, SpecialIds, special_ids, vocabulary_sha256, word_starts
 
-ARRAYS = [
-    "tokens",
-    "sentence_starts",
-    "passage_starts",
-    "section_starts",
-    "article_starts",
-    "title_tokens",
-    "title_starts",
-    "link_passages",
-    "link_articles",
-    "word_starts",
-]
-
 
 @dataclass(frozen=True)
 class PassageText:
@@ -278,3 +265,7 @@ class TokenStore:
         # The last section that begins at or before a passage is its own: an empty one begins where the next does.
         sections = np.searchsorted(self.section_starts, passages, side="right") - 1
         return np.searchsorted(self.article_starts, sections, side="right") - 1
+
+
+#: Names of a store's arrays, in the order of their files.
+ARRAYS = tuple(TokenStore.__annotations__)

@@ -19,10 +19,10 @@ class InverseClozeTask:
 
     name = "ict"
 
-    def __init__(self, store: TokenStore, keep: float = 0.1, titles: bool = True) -> None:
+    def __init__(self, store: TokenStore, keep: float = 0.1) -> None:
         self._starts = np.asarray(store.passage_starts)
         self._passages = np.flatnonzero(np.diff(self._starts) >= 2)
-        self._keep, self._titles = keep, titles
+        self._keep = keep
         if not len(self._passages):
             raise DataError("no passage has two sentences: the inverse cloze task has nothing to draw from.")
 
@@ -35,4 +35,4 @@ class InverseClozeTask:
         passage = self._passages[rng.integers(0, len(self._passages), n)]
         query = random_in_range(rng, self._starts[passage], self._starts[passage + 1])
         dropped = np.where(rng.random(n) < self._keep, -1, query)
-        return Pairs(query, passage, dropped, np.full(n, self._titles))
+        return Pairs(query, passage, dropped, np.ones(n, dtype=bool))
