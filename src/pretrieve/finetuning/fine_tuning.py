@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from pretrieve.base.files import sha256_of
+from pretrieve.finetuning.validation import BestWeights
 from pretrieve.training.device import Device
-from pretrieve.training.loop import Watcher, content_key
+from pretrieve.training.loop import content_key
 from pretrieve.training.objective import ContrastiveObjective, Objective
 from pretrieve.training.processes import Processes
 
@@ -58,8 +59,8 @@ class FineTuning:
 class Trainable:
     """objective: what :func:`pretrieve.training.loop.train` trains; steps: how many; save: writes the model's directory with
     what it is told about the run; key: of :meth:`FineTuning.key`; about: the encoder's ``pretrieve.json``; counts: of training
-    and validation examples. watcher: looks on; started: called before a fresh run; restore: after it, before ``save``; record:
-    more for ``pretrieve.json``; clear: removes what only a killed run needs."""
+    and validation examples; watcher: says which weights are saved; started: called before a fresh run; clear: removes what only
+    a killed run needs."""
 
     objective: Objective | ContrastiveObjective
     steps: int
@@ -67,8 +68,6 @@ class Trainable:
     key: str
     about: dict[str, Any]
     counts: dict[str, int]
-    watcher: Watcher | None = None
+    watcher: BestWeights
     started: Callable[[], None] = lambda: None
-    restore: Callable[[], None] = lambda: None
-    record: Callable[[], dict[str, Any]] = dict
     clear: Callable[[], None] = lambda: None

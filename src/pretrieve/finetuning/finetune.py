@@ -72,6 +72,7 @@ def finetune(
     if checkpoints.latest() is None:
         if run.processes is None or run.processes.first:
             shutil.rmtree(out, ignore_errors=True)  # of another run
+        prepared.watcher.start()
         prepared.started()
     outcome = train(
         prepared.objective,
@@ -81,7 +82,7 @@ def finetune(
         prepared.watcher,
         f"fine-tune {out.parent.parent.name}",
     )
-    prepared.restore()
+    prepared.watcher.restore()
     made = {
         "encoder": prepared.about,
         "finetuning": dict(run.options),
@@ -91,7 +92,7 @@ def finetune(
         "steps": prepared.steps,
         "trained_projection": True,
         "vocabulary_sha256": prepared.about["vocabulary_sha256"],
-        **prepared.record(),
+        **prepared.watcher.record(),
     }
     if run.processes is None or run.processes.first:
         prepared.save(out, made)

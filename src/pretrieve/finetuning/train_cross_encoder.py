@@ -7,6 +7,7 @@ from pretrieve.finetuning.fine_tuning import FineTuning, Trainable
 from pretrieve.finetuning.groups import steps_for
 from pretrieve.finetuning.initial_model import make_cross_encoder
 from pretrieve.finetuning.train_ranking import retrieval_data
+from pretrieve.finetuning.validation import BestWeights
 from pretrieve.models.retriever_files import save_cross_encoder
 
 
@@ -19,4 +20,4 @@ def prepare(run: FineTuning) -> Trainable:
     objective = CrossEncoderObjective(model, data.task, data.groups, run.options, run.device.device)
     save = lambda out, info: save_cross_encoder(out, model, about=info)
     steps = steps_for(len(data.groups), run.options)
-    return Trainable(objective, steps, save, run.key(about, data.key), about, data.counts)
+    return Trainable(objective, steps, save, run.key(about, data.key), about, data.counts, BestWeights(model, 0, steps))

@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 
 import numpy as np
-from torch import nn
 
 from pretrieve.finetuning.example_objective import ExampleObjective
 from pretrieve.finetuning.fine_tuning import FineTuning, Trainable
@@ -16,7 +15,8 @@ from pretrieve.finetuning.groups import steps_for
 from pretrieve.finetuning.initial_model import make_cross_encoder, make_retriever
 from pretrieve.finetuning.trainers import example_objective
 from pretrieve.finetuning.validation import BestWeights
-from pretrieve.models.hf_format import read_encoder
+from pretrieve.models.cross_encoder import CrossEncoder
+from pretrieve.models.dual_encoder import DualEncoder
 from pretrieve.models.retriever_files import save_cross_encoder, save_retriever
 from pretrieve.tasks.example_task import ExampleData
 
@@ -24,35 +24,25 @@ from pretrieve.tasks.example_task import ExampleData
 def prepare(run: FineTuning) -> Trainable:
     """Everything that :func:`pretrieve.finetuning.finetune.finetune` needs to train on examples."""
     options, kind = run.options, run.options["kind"]
-    data = ExampleData(run.task).read_by(read_encoder(run.begin).config.kind)
-    model: nn.Module
+    model: CrossEncoder | DualEncoder
     if kind == "classification":
         model, about = make_cross_encoder(run.encoder, options["classes"], run.seed)
     else:
         model, about = make_retriever(run.begin, options, run.seed)
+    data = ExampleData(run.task).read_by(model.config.kind)
     data.check_vocabulary(about, run.begin)
     model.to(run.device.device)
     train, valid = data.split(run.size, "train"), data.split(run.size, "valid")
     objective = example_objective(kind)(model, data, train, options, run.seed, run.device.device)
     steps = steps_for(len(objective), options)
     watcher = BestExamples(objective, valid, options["snapshots"], steps)
-    save = save_cross_encoder if kind == "classification" else save_retriever
+    write = save_cross_encoder if kind == "classification" else save_retriever
+    save = lambda out, info: write(out, model, about=info)
     counts = {"training_examples": len(train), "validation_examples": len(valid)}
     arrays = (data.texts, data.text_starts, data.history, data.history_starts, data.labels, data.label_starts)
     content = hashlib.sha256(b"".join(array.tobytes() for array in arrays)).hexdigest()
     key = run.key(about, [data.store.key, content, train.tolist(), valid.tolist()])
-    return Trainable(
-        objective,
-        steps,
-        lambda out, info: save(out, model, about=info),
-        key,
-        about,
-        counts,
-        watcher,
-        started=watcher.start,
-        restore=watcher.restore,
-        record=watcher.record,
-    )
+    return Trainable(objective, steps, save, key, about, counts, watcher)
 
 
 class BestExamples(BestWeights):

@@ -74,18 +74,8 @@ class Parts:
 
     def trainable(self, objective: RankingObjective) -> Trainable:
         """With that objective, and saved as a retriever."""
-        return Trainable(
-            objective,
-            self.steps,
-            lambda out, info: save_retriever(out, self.model, about=info),
-            self.key,
-            self.about,
-            self.data.counts,
-            self.watcher,
-            started=self.watcher.start,
-            restore=self.watcher.restore,
-            record=self.watcher.record,
-        )
+        save = lambda out, info: save_retriever(out, self.model, about=info)
+        return Trainable(objective, self.steps, save, self.key, self.about, self.data.counts, self.watcher)
 
 
 def ranking_parts(run: FineTuning) -> Parts:
