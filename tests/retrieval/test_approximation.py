@@ -16,9 +16,9 @@ from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.retrieval import approximation
 from pretrieve.retrieval.approximation import measure, recall_at, search_index
 from pretrieve.retrieval.index import build_index, set_search
-from pretrieve.retrieval.search import MARGIN, DenseScorer, search
+from pretrieve.retrieval.search import MARGIN, DenseScorer, as_run, search
 from pretrieve.retrieval.trec_run import Run
-from pretrieve.retrieval.window_search import search_maxp
+from pretrieve.retrieval.window_search import rank_documents
 
 INDEXES = [
     {"kind": "IVF", "lists": 20, "probes": 3},
@@ -114,7 +114,7 @@ def test_a_document_of_windows_is_scored_by_its_best_one(tmp_path):
     reader = write_store(tmp_path, corpus)
     index = build_index(reader, {"kind": "IVF", "lists": 30, "probes": 2})
     run = search_index(index, DenseScorer(reader, queries), ids, 20, documents=documents)
-    exact = search_maxp(DenseScorer(reader, queries), documents, ids, 150)
+    exact = as_run(rank_documents(DenseScorer(reader, queries), documents, ids, 150), ids, None)
     for mine, best in zip(hits(run), hits(exact), strict=True):
         assert set(mine) <= set(best) and mine == sorted(mine)
     asked = asked_of(index, DenseScorer(reader, queries), ids, 20, documents=documents)

@@ -13,7 +13,7 @@ from pretrieve.base.errors import DataError
 from pretrieve.retrieval import search
 from pretrieve.retrieval import window_search as maxp
 from pretrieve.retrieval.index import build_index
-from pretrieve.retrieval.window_search import read_documents, search_maxp
+from pretrieve.retrieval.window_search import rank_documents, read_documents
 
 
 def windows(n, count, seed=0, ordered=True):
@@ -31,6 +31,10 @@ def expected(corpus, queries, documents, ids, depth):
     return ranking(best, ids, depth)
 
 
+def run_of(scorer, documents, ids, depth, batch=1024):
+    return search.as_run(rank_documents(scorer, documents, ids, depth, batch), ids, None)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("ordered", [True, False])
 @pytest.mark.parametrize("depth", [1, 12, 500])
@@ -45,7 +49,7 @@ def test_equals_the_best_window_of_every_document(tmp_path, monkeypatch, kind, o
         (write_store(tmp_path / "a", corpus, 37), 7),
         (build_index(write_store(tmp_path / "b", corpus)), 1000),
     ):
-        assert hits(search_maxp(search.DenseScorer(source, queries), documents, ids, depth, batch)) == want
+        assert hits(run_of(search.DenseScorer(source, queries), documents, ids, depth, batch)) == want
 
 
 def test_all_three_steps_are_taken(tmp_path, monkeypatch):
@@ -63,7 +67,7 @@ def test_all_three_steps_are_taken(tmp_path, monkeypatch):
     for tries in (0, 1, 3):
         taken.clear()
         monkeypatch.setattr(maxp, "TRIES", tries)
-        assert hits(search_maxp(scorer, documents, ids, 10)) == want
+        assert hits(run_of(scorer, documents, ids, 10)) == want
         left.append(sum(taken))
     assert left[0] == 20 > left[1] > left[2] == 0
 
@@ -72,7 +76,7 @@ def test_one_window_each_is_plain_search(tmp_path):
     corpus, queries, ids = embeddings("integers")
     reader = write_store(tmp_path, corpus, 100)
     plain = search.search(reader, queries, ids, 30)
-    assert hits(search_maxp(search.DenseScorer(reader, queries), np.arange(600), ids, 30)) == hits(plain)
+    assert hits(run_of(search.DenseScorer(reader, queries), np.arange(600), ids, 30)) == hits(plain)
 
 
 def test_what_does_not_fit_is_named(tmp_path):
@@ -84,7 +88,7 @@ def test_what_does_not_fit_is_named(tmp_path):
         ([0, 1, 2, 3, 4], r"documents 0..4, expected 0..3"),
     ):
         with pytest.raises(DataError, match=message):
-            search_maxp(search.DenseScorer(reader, queries), np.array(documents), ids[:4], 3)
+            rank_documents(search.DenseScorer(reader, queries), np.array(documents), ids[:4], 3)
 
 
 def test_the_file_of_documents(tmp_path):

@@ -19,10 +19,10 @@ from pretrieve.retrieval.approximation import recall_at
 from pretrieve.retrieval.embeddings import EmbeddingReader, EmbeddingWriter
 from pretrieve.retrieval.joint_search import JointScorer
 from pretrieve.retrieval.lexical import LexicalReader, LexicalWriter
-from pretrieve.retrieval.search import DenseScorer, ranked_run, search
+from pretrieve.retrieval.search import DenseScorer, as_run, ranked_run, search
 from pretrieve.retrieval.search_task import TaskIds, search_task
 from pretrieve.retrieval.trec_run import Run
-from pretrieve.retrieval.window_search import DOCUMENTS, search_maxp
+from pretrieve.retrieval.window_search import DOCUMENTS, rank_documents
 
 N, Q, DIM, WORDS, TOP = 600, 3, 8, 40, 5
 IDS = TaskIds([f"d{i:03d}" for i in range(N)], [f"q{i}" for i in range(12)]).store_of("queries", ["q7", "q2", "q3"])
@@ -114,7 +114,8 @@ def test_windows(dense: Path, tmp_path: Path) -> None:
     np.save(tmp_path / DOCUMENTS, documents)
     ids = TaskIds(IDS.document_ids[: N // 3], IDS.query_ids)
     corpus, queries = parts(tmp_path)
-    expected = search_maxp(DenseScorer(corpus, queries), documents, ids.document_ids, 10, query_ids=WANTED)
+    found = rank_documents(DenseScorer(corpus, queries), documents, ids.document_ids, 10)
+    expected = as_run(found, ids.document_ids, WANTED)
     assert same(search_task(ids, tmp_path, 10), expected)
 
 

@@ -20,10 +20,10 @@ import torch
 from pretrieve.models.dual_encoder import DualEncoder
 from pretrieve.retrieval.embed import Job, encode, run_jobs, shard_rows
 from pretrieve.retrieval.embeddings import EmbeddingReader, EmbeddingWriter
-from pretrieve.retrieval.search import DenseScorer, ranked_run
+from pretrieve.retrieval.search import DenseScorer, as_run
 from pretrieve.retrieval.shards import Shards
 from pretrieve.retrieval.trec_run import Run
-from pretrieve.retrieval.window_search import search_maxp
+from pretrieve.retrieval.window_search import rank_documents
 from pretrieve.tasks.dataset import Dataset
 from pretrieve.text.windows import PassageWindows
 from pretrieve.training.device import Device
@@ -68,10 +68,8 @@ class PresentSearch:
         reader = EmbeddingReader(self._store, "corpus")
         query_ids = [data.query_ids[row] for row in rows]
         scorer = DenseScorer(reader, queries, torch.get_num_threads())  # faiss sets it for torch too
-        if windows is None:
-            found = ranked_run(scorer, data.document_ids, depth, query_ids=query_ids)
-        else:
-            found = search_maxp(scorer, windows.windows.documents, data.document_ids, depth, query_ids=query_ids)
+        documents = None if windows is None else windows.windows.documents
+        found = as_run(rank_documents(scorer, documents, data.document_ids, depth), data.document_ids, query_ids)
         del reader, scorer  # its files are mapped
         shutil.rmtree(self._store)
         return found

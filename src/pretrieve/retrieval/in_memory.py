@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 
 from pretrieve.base.errors import DataError, of_workflow
 from pretrieve.retrieval import search as stores
-from pretrieve.retrieval.embeddings import EmbeddingReader
+from pretrieve.retrieval.embeddings import DTYPE, EmbeddingReader
 from pretrieve.retrieval.given_texts import given_texts
+from pretrieve.retrieval.shards import Part, ShardedRows
 from pretrieve.retrieval.trec_run import Run, first_repeated
 
 
@@ -19,20 +20,12 @@ class MatrixReader(EmbeddingReader):
     """A matrix (rows, dim) float32 in memory, in place of a store on disk."""
 
     def __init__(self, matrix: np.ndarray) -> None:
-        self._vectors = np.ascontiguousarray(matrix, dtype=np.float32)
-        if self._vectors.ndim != 2:
-            raise DataError(f"dense search: passages of shape {self._vectors.shape}, expected (passages, dim).")
+        vectors = np.ascontiguousarray(matrix, dtype=np.float32)
+        if vectors.ndim != 2:
+            raise DataError(f"dense search: passages of shape {vectors.shape}, expected (passages, dim).")
         self.path, self.key = Path("memory"), ""
-        self.rows, self.dim = self._vectors.shape
-
-    def shards(self) -> Iterator[tuple[int, np.ndarray]]:
-        yield 0, self._vectors
-
-    def take(self, rows: np.ndarray) -> np.ndarray:
-        return self._vectors[np.asarray(rows, dtype=np.int64)]
-
-    def read(self) -> np.ndarray:
-        return self._vectors
+        self.rows, self.dim = vectors.shape
+        self._matrix = ShardedRows([vectors], Part("", self.dim, DTYPE), self.path)
 
 
 def search(

@@ -22,7 +22,7 @@ from pretrieve.retrieval.embeddings import EmbeddingReader
 from pretrieve.retrieval.index import build_index, check_index, read_index, write_index
 from pretrieve.retrieval.lexical import LexicalReader
 from pretrieve.retrieval.rerank import rerank
-from pretrieve.retrieval.search import DenseScorer, as_run, rank_rows
+from pretrieve.retrieval.search import DenseScorer, as_run
 from pretrieve.retrieval.trec_run import Run
 from pretrieve.retrieval.window_search import rank_documents, read_documents
 
@@ -97,10 +97,7 @@ def search_task(
         return rerank(scorer, candidates, ids.document_ids, names, documents, allow_missing=True).cut(depth)
 
     def exact(chosen: np.ndarray) -> Run:
-        if documents is not None:
-            hits = rank_documents(scorer, documents, ids.document_ids, depth, chosen=chosen)
-        else:
-            hits = rank_rows(scorer, depth, ids.document_ids, chosen=chosen)
+        hits = rank_documents(scorer, documents, ids.document_ids, depth, chosen=chosen)
         return as_run(hits, ids.document_ids, [names[row] for row in chosen])
 
     about: dict[str, Any]

@@ -22,8 +22,7 @@ import numpy as np
 
 from pretrieve.base.errors import DataError
 from pretrieve.retrieval.embeddings import DOCUMENTS
-from pretrieve.retrieval.search import MARGIN, Hits, Scorer, as_run, best_first, rank_rows
-from pretrieve.retrieval.trec_run import Run
+from pretrieve.retrieval.search import MARGIN, Hits, Scorer, best_first, rank_rows
 
 #: Rounds of step 2.
 TRIES = 3
@@ -51,27 +50,9 @@ def read_documents(directory: Path | str) -> np.ndarray | None:
     return documents.astype(np.int64)
 
 
-def search_maxp(
-    scorer: Scorer,
-    documents: np.ndarray,
-    doc_ids: Sequence[str],
-    depth: int,
-    batch: int = 1024,
-    query_ids: Sequence[str] | None = None,
-) -> Run:
-    """Rank documents by their best window.
-
-    ``documents`` (rows,): the document, 0..N-1, of each of the scorer's rows; ``doc_ids``: N ids. Otherwise as
-    :func:`pretrieve.retrieval.search.search`.
-
-    Raises DataError when a document has no window, or counts do not fit together.
-    """
-    return as_run(rank_documents(scorer, documents, doc_ids, depth, batch), doc_ids, query_ids)
-
-
 def rank_documents(
     scorer: Scorer,
-    documents: np.ndarray,
+    documents: np.ndarray | None,
     doc_ids: Sequence[str],
     depth: int,
     batch: int = 1024,
@@ -79,7 +60,13 @@ def rank_documents(
 ) -> list[Hits]:
     """The best ``depth`` documents (numbers) of every query of any scorer, by the steps of this module.
 
-    chosen: numbers of the queries wanted, by default all."""
+    documents: (rows,) the document, 0..N-1, of each of the scorer's rows; None: the rows are the documents; doc_ids: N ids;
+    otherwise as :func:`pretrieve.retrieval.search.rank_rows`.
+
+    Raises DataError when a document has no window, or counts do not fit together.
+    """
+    if documents is None:
+        return rank_rows(scorer, depth, doc_ids, batch, chosen)
     documents = check_documents(documents, scorer.rows, doc_ids)
     chosen = np.arange(scorer.queries) if chosen is None else chosen
     hits: dict[int, Hits | None] = dict.fromkeys(chosen.tolist())
