@@ -21,7 +21,7 @@ import torch
 from ranking_small import CPU, lists
 from teacher_small import ANCE, CONFIG, SAMPLE, ance
 
-from pretrieve.base.errors import ConfigError, DataError
+from pretrieve.base.errors import DataError
 from pretrieve.finetuning.groups import Groups
 from pretrieve.models.batch import Batch
 from pretrieve.retrieval.negatives import Negatives, read_negatives
@@ -213,10 +213,6 @@ def test_files_are_kept_and_the_folder_goes(task, tmp_path: Path) -> None:
 
 
 def test_refused(task, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="ance: refresh=0, group=3"):
-        ance(task, tmp_path, refresh=0)
-    with pytest.raises(ConfigError, match="ance: refresh=3, group=1"):
-        ance(task, tmp_path, group=1, loss="softmax", in_batch=True)
     ance(task, tmp_path).micro_batches(0)
     with pytest.raises(
         DataError, match=r"step0.jsonl.gz: made by run 'run' at step 0, expected 'other' at step 0; delete"

@@ -13,7 +13,6 @@ import pytest
 import torch
 from torch.nn import functional
 
-from pretrieve.base.errors import ConfigError
 from pretrieve.finetuning.cross_encoding import CrossEncoderObjective, pack_query_document, score_pairs
 from pretrieve.finetuning.groups import Groups
 from pretrieve.models.batch import Batch
@@ -144,10 +143,3 @@ def test_it_learns_which_document_is_relevant(task, model, groups, cpu) -> None:
     assert right() < 0.5
     curve = train(objective, OptimiserConfig(150, 1e-2), RunSettings(cpu, 1)).curve
     assert curve[-1]["softmax"] < 0.3 * curve[0]["softmax"] and right() > 0.9
-
-
-def test_refused(task, model, groups) -> None:
-    alone = Groups(task, task.split("60pct", "train"), {**OPTIONS, "group": 1}, [], 7)
-    for wrong in (model, alone), (CrossEncoder(model.config, 2, seed=1), groups):
-        with pytest.raises(ConfigError, match="cross-encoder: group="):
-            CrossEncoderObjective(wrong[0], task, wrong[1], OPTIONS, torch.device("cpu"))

@@ -303,8 +303,6 @@ def test_what_does_not_go_together(tasks, config: BodyConfig, cpu) -> None:
         objective_for("classification", tasks, three)
     with pytest.raises(ConfigError, match="the model 3"):
         predict(three, tasks["classification"], rows, OPTIONS, cpu)
-    with pytest.raises(ConfigError, match="group=1"):
-        objective_for("clicks", tasks, model_for("clicks", config), OPTIONS | {"group": 1})
     with pytest.raises(ConfigError, match="a task of kind 'triplet', the recipe is for 'regression'"):
         RegressionObjective(model_for("regression", config), tasks["triplet"], rows, OPTIONS, 1, cpu.device)
     with pytest.raises(DataError, match="no training example"):

@@ -305,5 +305,3 @@ def test_refused() -> None:
     for kind in ("t5", "bow-mlp"):
         with pytest.raises(ConfigError, match=rf"needs \[CLS\] and a word head; a {kind} body has neither"):
             JointEncoder(replace(CONFIG, kind=kind), JointShape(8, 8), 0)
-    with pytest.raises(ConfigError, match="side 'passage' is not allowed"):
-        JointTower(make(), "passage")

@@ -184,8 +184,6 @@ def test_one_task_is_not_mixed(store: TokenStore) -> None:
     for tasks in (["itc"], []):
         with pytest.raises(ConfigError, match="choose from"):
             make_sampler(store, tasks)
-    with pytest.raises(ConfigError, match="use 'task' or 'pair'"):
-        make_sampler(store, ["ict", "bfs"], by="pairs")
 
 
 def test_a_corpus_without_pairs(tmp_path: Path, vocabulary) -> None:

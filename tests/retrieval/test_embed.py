@@ -20,7 +20,6 @@ import pytest
 import torch
 from store_task import PASSAGE_LENGTH, QUERY_LENGTH, StoreTask, joint, save, small_body
 
-from pretrieve.base.errors import ConfigError
 from pretrieve.models.batch import Batch
 from pretrieve.models.config import BodyConfig
 from pretrieve.models.encoder import Encoder
@@ -238,8 +237,6 @@ def test_windows(store, cpu, tmp_path: Path) -> None:
     embedded(task, retriever, out, cpu)
     assert EmbeddingReader(out, "corpus").key == key and not (out / "corpus-documents.npy").exists()
     assert np.array_equal(EmbeddingReader(out, "corpus").read(), firsts)
-    with pytest.raises(ConfigError, match="windows=0"):
-        embedded(task, retriever, out, cpu, 0)
 
 
 def test_shards_do_not_change_a_bit(store, encoder, cpu, tmp_path: Path, monkeypatch) -> None:

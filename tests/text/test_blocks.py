@@ -12,7 +12,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pretrieve.base.errors import ConfigError
 from pretrieve.text.blocks import Blocks, article_bounds, build_blocks
 from pretrieve.text.packing import pack_spans
 from pretrieve.text.token_store import PassageText, TokenStore, write_token_store
@@ -169,7 +168,3 @@ def test_packed_with_special_tokens(tmp_path: Path) -> None:
 def test_nothing(tmp_path: Path) -> None:
     assert len(build_blocks(make_store(tmp_path / "a", [[], [[]]]), 5)) == 0
     assert len(build_blocks(make_store(tmp_path / "b", [[[[0, 0]]]]), 5)) == 0
-    store = make_store(tmp_path / "c", SMALL)
-    for wrong in ({"length": 0}, {"length": 5, "short": 1.5}, {"length": 5, "short": -0.1}):
-        with pytest.raises(ConfigError, match="blocks: length="):
-            build_blocks(store, **wrong)

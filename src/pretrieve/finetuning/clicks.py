@@ -22,7 +22,6 @@ import numpy as np
 import torch
 from torch.nn import functional
 
-from pretrieve.base.errors import ConfigError
 from pretrieve.finetuning.example_objective import ExampleObjective
 from pretrieve.models.batch import Batch
 from pretrieve.text.packing import Packed
@@ -42,17 +41,9 @@ def click_loss(users: torch.Tensor, candidates: torch.Tensor, temperature: float
 
 class ClicksObjective(ExampleObjective):
     """Equation (1). options: ``batch`` (clicks a step), ``group`` (1 + K), ``temperature`` (τ), ``query_length`` (of
-    the history), ``passage_length`` (of a candidate).
-
-    Raises ConfigError when ``group`` leaves no negative.
-    """
+    the history), ``passage_length`` (of a candidate)."""
 
     kind = "clicks"
-
-    def prepare(self) -> None:
-        group = self.options["group"]
-        if group < 2:
-            raise ConfigError(f"group={group}: expected 2 or more, a click and others of its impression.")
 
     def items(self, rows: np.ndarray) -> np.ndarray:
         """(clicks, 2): example row, and the place of the clicked one among its candidates; in the order of the rows."""

@@ -21,7 +21,6 @@ from typing import Any
 import numpy as np
 import torch
 
-from pretrieve.base.errors import ConfigError
 from pretrieve.base.progress import Progress
 from pretrieve.finetuning.groups import Groups
 from pretrieve.finetuning.losses import softmax_loss
@@ -75,10 +74,8 @@ def _spans(packed: Packed) -> tuple[np.ndarray, np.ndarray]:
 class CrossEncoderObjective:
     """Loss (1) over the groups of a step.
 
-    options: ``batch`` (queries a step), ``query_length``, ``passage_length``; budget: tokens of a micro-batch, by default what
-    the device holds.
-
-    Raises ConfigError when the groups have no negatives, or the model has more than one class.
+    model: of one class, the score; options: ``batch`` (queries a step), ``query_length``, ``passage_length``; budget: tokens of a
+    micro-batch, by default what the device holds.
     """
 
     terms = {"softmax": 1.0}
@@ -92,11 +89,6 @@ class CrossEncoderObjective:
         device: torch.device,
         budget: int | None = None,
     ) -> None:
-        if groups.group < 2 or model.classes != 1:
-            raise ConfigError(
-                f"cross-encoder: group={groups.group}, classes={model.classes}; expected documents to tell apart (group 2 or "
-                "more), and one class, the score."
-            )
         self.module = self.model = model
         self._data, self._groups, self._device = data, groups, torch.device(device)
         self._batch, self._lengths = options["batch"], (options["query_length"], options["passage_length"])

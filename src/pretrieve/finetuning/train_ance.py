@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from pretrieve.base.errors import ConfigError, DataError
+from pretrieve.base.errors import DataError
 from pretrieve.base.files import remove_if_empty
 from pretrieve.finetuning.fine_tuning import FineTuning, Trainable
 from pretrieve.finetuning.groups import Groups
@@ -140,8 +140,6 @@ class AnceObjective(RankingObjective):
 
     Its micro-batches are a function of the step and of the weights at the last refresh: they must be asked for in the order of
     the steps, and at the step of a refresh with the weights of that moment; the loop does so (:meth:`known_until`).
-
-    Raises ConfigError when ``refresh`` is below 1, or the groups have no negatives.
     """
 
     def __init__(
@@ -155,11 +153,6 @@ class AnceObjective(RankingObjective):
         budget: int | None = None,
     ) -> None:
         self.refresh = options["refresh"]
-        if self.refresh < 1 or options["group"] < 2:
-            raise ConfigError(
-                f"ance: refresh={self.refresh}, group={options['group']}; expected a refresh every 1 or more steps, and a group "
-                "of 2 or more: a relevant document and negatives."
-            )
         super().__init__(model, data, groups, options, device, budget)
         self._given, self._fresh = groups, fresh
         #: The step of the refresh whose lists are in use; -1: none yet.

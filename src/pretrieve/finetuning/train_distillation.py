@@ -51,7 +51,6 @@ from pretrieve.training.processes import Processes
 
 #: Version of the file: the value of ``teacher_scores`` in its header.
 FORMAT = 1
-FORMS = ("soft-labels", "kl")
 
 
 def describe_teacher(directory: Path) -> dict[str, Any]:
@@ -198,10 +197,8 @@ def read_teacher_scores(path: Path, data: Dataset) -> tuple[TeacherScores, dict[
 class DistillationObjective(RankingObjective):
     """Loss (1) or (2) over the groups of each step; arguments as of :class:`~pretrieve.finetuning.ranking.RankingObjective`.
 
-    teacher: scores of all groups. Of the options, ``distillation`` is one of :data:`FORMS`, and ``contrastive_weight`` the λ of
-    form 'kl', whose softmax follows ``in_batch`` and ``direction``.
-
-    Raises ConfigError when the options do not go together; a group of one has nothing to learn from a teacher.
+    teacher: scores of all groups. Of the options, ``distillation`` is the form, and ``contrastive_weight`` the λ of form 'kl',
+    whose softmax follows ``in_batch`` and ``direction``.
     """
 
     def __init__(
@@ -215,11 +212,6 @@ class DistillationObjective(RankingObjective):
         budget: int | None = None,
     ) -> None:
         form = options["distillation"]
-        if form not in FORMS or options["group"] < 2:
-            raise ConfigError(
-                f"distillation: form {form!r}, group {options['group']}; expected a form of {list(FORMS)} and a group of 2 or "
-                "more."
-            )
         super().__init__(model, data, groups, {**options, "loss": "softmax"}, device, budget)
         self.teacher, self.form = teacher, form
         self.terms = {"distillation": 1.0} | ({"contrastive": options["contrastive_weight"]} if form == "kl" else {})

@@ -211,15 +211,14 @@ class JointEncoder(nn.Module):
 
 
 class JointTower(nn.Module):
-    """One side of the score as a vector (n, width): (ĥ, μ), where a document's μ is zero outside of I_d.
+    """One ``side`` of the score, ``query`` or ``document``, as a vector (n, width): (ĥ, μ), where a document's μ is zero outside
+    of I_d.
 
     width = cls_dim + V (``both``), V (``ot``) or cls_dim (``cls``).
     """
 
     def __init__(self, core: JointEncoder, side: str) -> None:
         super().__init__()
-        if side not in ("query", "document"):
-            raise ConfigError(f"side {side!r} is not allowed; choose from ['query', 'document'].")
         self.core, self.side = core, side
         self.config, self.similarity = core.config, core.similarity
         self.width = core.cls_width + core.lexical_width

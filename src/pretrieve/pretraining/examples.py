@@ -130,7 +130,7 @@ class TextForm:
 
     examples: ``passages``, each cut to ``length``: what is searched later; or ``blocks`` of whole sentences of an
     article that fill it, as BERT, SEED-Encoder, Condenser and RetroMAE were trained; ``short`` and ``packing`` as in
-    :func:`pretrieve.text.blocks.build_blocks`. Raises ConfigError for another word or length.
+    :func:`pretrieve.text.blocks.build_blocks`. Raises ConfigError for a length below 3.
     """
 
     length: int
@@ -139,11 +139,8 @@ class TextForm:
     packing: str = "whole"
 
     def __post_init__(self) -> None:
-        if self.examples not in ("passages", "blocks") or self.length < 3:
-            raise ConfigError(
-                f"examples={self.examples!r}, length={self.length}: expected passages or blocks, of at least 3 tokens with [CLS] "
-                "and [SEP]."
-            )
+        if self.length < 3:
+            raise ConfigError(f"length={self.length}: expected texts of at least 3 tokens with [CLS] and [SEP].")
 
 
 class MaskedPassages(MaskedExamples):

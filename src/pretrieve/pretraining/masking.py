@@ -41,15 +41,6 @@ class Masking:
     unk: str = "skipped"
 
     def __post_init__(self) -> None:
-        if (
-            self.unit not in ("token", "word")
-            or self.of not in ("ordinary", "all")
-            or self.unk not in ("skipped", "spent")
-        ):
-            raise ConfigError(
-                f"masking: unit={self.unit!r}, of={self.of!r}, unk={self.unk!r}; expected token or word, ordinary or all, "
-                "skipped or spent."
-            )
         if not (0 < self.rate < 1 and min(self.mask, self.random) >= 0 and self.mask + self.random <= 1):
             raise ConfigError(
                 f"masking: rate={self.rate}, mask={self.mask}, random={self.random}; expected 0 < rate < 1 and "

@@ -24,7 +24,6 @@ from pathlib import Path
 
 import numpy as np
 
-from pretrieve.base.errors import ConfigError
 from pretrieve.base.files import sha256_of, whole_file
 from pretrieve.models.dual_encoder import DualEncoder
 from pretrieve.models.joint import JointTower
@@ -42,19 +41,12 @@ from pretrieve.training.processes import Processes
 @dataclass(frozen=True)
 class TaskTexts:
     """What a retriever reads of a task: ``query_length`` tokens of a query; of a candidate's passage ``passage_length`` tokens
-    (FirstP), or up to ``windows`` windows of as many.
-
-    Raises ConfigError when ``windows`` is below 1.
-    """
+    (FirstP), or up to ``windows`` windows of as many."""
 
     data: Dataset
     query_length: int
     passage_length: int
     windows: int = 1
-
-    def __post_init__(self) -> None:
-        if self.windows < 1:
-            raise ConfigError(f"windows={self.windows}: expected 1 (FirstP) or more (MaxP).")
 
 
 def embed_task(

@@ -172,7 +172,7 @@ class Dataset(TaskData):
         """The windows of candidate rows (n,), or of all candidates: at most ``limit`` of each, ``length`` tokens each; the
         first one is what :meth:`pack_candidates` gives. ``windows.documents`` counts the given rows from 0.
 
-        Raises ConfigError when ``limit`` is below 1, or ``length`` leaves no room for a window.
+        Raises ConfigError when ``length`` leaves no room for a window.
         """
         sentences, passages = self.candidate_sentence, self.candidate_passage
         if rows is not None:

@@ -23,11 +23,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pretrieve.base.errors import ConfigError
 from pretrieve.text.packing import Packed, pack_spans
 from pretrieve.text.token_store import TokenStore
-
-PACKINGS = ("whole", "fill")
 
 
 @dataclass(frozen=True)
@@ -63,14 +60,7 @@ def build_blocks(store: TokenStore, length: int, short: float = 0.0, seed: int =
 
     The next block of *all* articles is found at once, by a binary search among the ends of sentences: the cost is
     O(log sentences) for each block, and no step is taken for each sentence.
-
-    Raises ConfigError when ``length`` is less than one token, ``short`` is not a share, or ``packing`` another word.
     """
-    if length < 1 or not 0 <= short <= 1 or packing not in PACKINGS:
-        raise ConfigError(
-            f"blocks: length={length}, short={short}, packing={packing!r}; expected at least one token, a share from 0 to 1, "
-            f"and one of {', '.join(PACKINGS)}."
-        )
     sentences = np.asarray(store.sentence_starts)
     bounds = article_bounds(store)
     rng = np.random.default_rng([seed, 111])

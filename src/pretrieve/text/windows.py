@@ -43,11 +43,7 @@ def cut_windows(lengths: np.ndarray, room: np.ndarray, limit: int) -> Windows:
     >>> windows = cut_windows(np.array([7, 0, 3]), np.array([3, 3, 3]), limit=2)
     >>> windows.documents.tolist(), windows.offsets.tolist(), windows.lengths.tolist()
     ([0, 0, 1, 2], [0, 3, 0, 0], [3, 3, 0, 3])
-
-    Raises ConfigError when ``limit`` is below 1.
     """
-    if limit < 1:
-        raise ConfigError(f"windows={limit}: a document needs at least one; set windows to 1 (FirstP) or more (MaxP).")
     counts = np.clip(-(-lengths // room), 1, limit)
     documents = np.repeat(np.arange(len(lengths)), counts)
     offsets = ragged_arange(counts) * room[documents]
@@ -62,7 +58,7 @@ class PassageWindows:
     their article's title in front, if it has any. A front takes at most half of the room, so that its passage is never cut away;
     what comes after it stands in segment 1.
 
-    Raises ConfigError when ``limit`` is below 1, or ``max_length`` leaves no room for a window.
+    Raises ConfigError when ``max_length`` leaves no room for a window.
     """
 
     def __init__(

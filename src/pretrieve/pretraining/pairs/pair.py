@@ -80,8 +80,6 @@ class Mixture:
     """
 
     def __init__(self, samplers: Sequence[PairSampler], by: str = "task") -> None:
-        if by not in ("task", "pair"):
-            raise ConfigError(f"sampling: {by!r} is not allowed; use 'task' or 'pair'.")
         self.samplers = list(samplers)
         self.name = "+".join(sampler.name for sampler in samplers)
         weights = np.array([1.0 if by == "task" else sampler.n_pairs for sampler in samplers])
