@@ -1,7 +1,7 @@
 """LAMB against steps worked out by hand (in plain Python, on a tensor of two numbers).
 
-Seen to fail when: the moments are corrected for their start without being asked; they are not when asked; the step is not scaled
-by the length of the weights, or by a length that is not cut at ``largest_norm``; a weight of length 0 never moves; the
+Seen to fail when: the moments are corrected for their start; the step is not scaled by the length of the weights, or by a length
+that is not cut at 10; a weight of length 0 never moves; the
 decay is left out of the direction, or moves the weights by itself; a second step forgets the moments; ε stands inside the root.
 """
 
@@ -39,25 +39,14 @@ def test_two_steps_by_hand() -> None:
 
 
 def test_the_length_of_a_step_is_that_of_the_weights() -> None:
-    """Whatever the gradient's size; but no more than ``largest_norm`` of it, and 1 for weights that are all 0."""
+    """Whatever the gradient's size; but no more than 10 of it, and 1 for weights that are all 0."""
     for start, expected in ([3.0, 4.0], 0.5), ([30.0, 40.0], 0.1 * LARGEST_NORM):
         for size in (1e-3, 1.0, 1e3):
             ((x, y),) = moved(start, [[size, 0.5 * size]])
             assert math.hypot(x - start[0], y - start[1]) == pytest.approx(expected, rel=1e-4)
-    ((x, y),) = moved([30.0, 40.0], [[1.0, 1.0]], largest_norm=math.inf)
-    assert math.hypot(x - 30, y - 40) == pytest.approx(5.0, rel=1e-4)
     # m/√v is 0.1/√0.001 without bias correction; nothing scales it where there is no length to take.
     assert moved([0.0, 0.0], [[1.0, -2.0]]) == [pytest.approx([-0.1 * math.sqrt(10), 0.1 * math.sqrt(10)], rel=1e-4)]
     assert moved([1.0, 2.0], [[0.0, 0.0]]) == [[1.0, 2.0]]
-
-
-def test_bias_correction() -> None:
-    """With it the moments of the first step are the gradient and its square. Seen where weights of 0 scale nothing."""
-    assert moved([0.0, 0.0], [[1.0, -2.0]], bias_correction=True) == [pytest.approx([-0.1, 0.1], rel=1e-5)]
-    first, second = moved([3.0, 4.0], [[1.0, -1.0], [0.0, 2.0]], bias_correction=True)
-    direction = [m / (1 - 0.81) / math.sqrt(v / (1 - 0.999**2)) for m, v in ((0.09, 0.000999), (0.11, 0.004999))]
-    factor = 0.1 * math.hypot(*first) / math.hypot(*direction)
-    assert second == pytest.approx([x - factor * r for x, r in zip(first, direction, strict=True)], abs=1e-5)
 
 
 def test_weight_decay_turns_the_direction() -> None:

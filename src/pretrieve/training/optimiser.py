@@ -40,9 +40,8 @@ class OptimiserConfig:
     """steps, peak learning rate, share of steps that warm up, AdamW's constants, gradient-norm clip (0: none).
 
     name: one of ``OPTIMISERS``; LAMB uses AdamW's constants, Adafactor only ``weight_decay``. schedule: one of ``SCHEDULES``.
-    decay_factor: how much of the peak ``t5x`` loses a step; None: as much as leads to 0 after the last one.
     schedule_steps: the step at which the schedule ends, warm-up being a share of it; 0: ``steps``. SEED-Encoder's and ANCE's
-    released checkpoints are from before the end of theirs. bias_correction: of LAMB's moments. heads_steps, heads_rate: the first
+    released checkpoints are from before the end of theirs. heads_steps, heads_rate: the first
     of ``steps``, in which the body stays as it is, and their peak rate (0: learning_rate); :mod:`pretrieve.training.heads_first`.
 
     Raises ConfigError for an unknown word or a value out of its range.
@@ -58,8 +57,6 @@ class OptimiserConfig:
     clip: float = 1.0
     name: str = "adamw"
     schedule: str = "linear"
-    decay_factor: float | None = None
-    bias_correction: bool = False
     schedule_steps: int = 0
     heads_steps: int = 0
     heads_rate: float = 0.0
@@ -84,11 +81,6 @@ class OptimiserConfig:
         for what, value, allowed in (("optimiser", self.name, OPTIMISERS), ("schedule", self.schedule, SCHEDULES)):
             if value not in allowed:
                 raise ConfigError(f"{what} {value!r} is not allowed; choose from {list(allowed)}.")
-        if self.decay_factor is not None and (self.schedule != "t5x" or self.decay_factor < 0):
-            raise ConfigError(
-                f"decay_factor={self.decay_factor} with schedule {self.schedule!r}: expected a number >= 0, and only with "
-                "schedule 't5x'."
-            )
 
 
 def learning_rate_at(config: OptimiserConfig, step: int) -> float:
@@ -96,8 +88,8 @@ def learning_rate_at(config: OptimiserConfig, step: int) -> float:
 
     linear: rises linearly to the peak, then falls linearly to 0.
     constant: rises in the same way, then stays.
-    t5x: its linear_decay, ``min(step/warm, 1 + decay_factor·(warm − step))`` of the peak (t5x/utils.py,
-    create_learning_rate_scheduler). With the default factor it is ``linear`` but for the rise, which begins at (nearly) 0.
+    t5x: its linear_decay, ``min(step/warm, 1 + f·(warm − step))`` of the peak (t5x/utils.py, create_learning_rate_scheduler),
+    with the f that leads to 0 after the last step: ``linear`` but for the rise, which begins at (nearly) 0.
 
     >>> [learning_rate_at(OptimiserConfig(10, 1.0, warmup=0.2), s) for s in (0, 1, 2, 9)]
     [0.5, 1.0, 1.0, 0.125]
@@ -109,7 +101,7 @@ def learning_rate_at(config: OptimiserConfig, step: int) -> float:
     steps = config.schedule_steps or config.steps
     warmup = round(steps * config.warmup)
     if config.schedule == "t5x":
-        factor = 1 / max(steps - warmup, 1) if config.decay_factor is None else config.decay_factor
+        factor = 1 / max(steps - warmup, 1)
         rise = step / warmup if warmup else 1.0
         return max(config.learning_rate * min(rise, 1 + factor * (warmup - step)), T5X_LEAST_RATE)
     if step < warmup:
@@ -131,5 +123,5 @@ def make_optimiser(module: nn.Module, config: OptimiserConfig) -> torch.optim.Op
         return torch.optim.Adafactor(groups, lr=config.learning_rate, beta2_decay=-0.8, eps=ADAFACTOR_EPS, d=1.0)
     betas = (config.beta1, config.beta2)
     if config.name == "lamb":
-        return Lamb(groups, config.learning_rate, betas, config.eps, bias_correction=config.bias_correction)
+        return Lamb(groups, config.learning_rate, betas, config.eps)
     return torch.optim.AdamW(groups, lr=config.learning_rate, betas=betas, eps=config.eps, fused=True)
