@@ -245,10 +245,10 @@ def test_a_damaged_file_is_refused(task, tmp_path: Path, line: int, text: str) -
     lines = gzip.decompress(path.read_bytes()).decode().splitlines()
     lines[line] = text
     path.write_bytes(gzip.compress("\n".join(lines).encode()))
-    with pytest.raises(DataError, match=r"teacher.jsonl.gz, line \d+: .* Delete the file"):
+    with pytest.raises(DataError, match=r"teacher.jsonl.gz.* delete the file"):
         read_teacher_scores(path, task)
     path.write_bytes(path.read_bytes()[:40])
-    with pytest.raises(DataError, match="Delete the file"):
+    with pytest.raises(DataError, match="damaged after line .* delete the file"):
         read_teacher_scores(path, task)
 
 

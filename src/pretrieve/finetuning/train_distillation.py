@@ -20,7 +20,6 @@ begins. The scores are a file next to the retriever (``teacher.jsonl.gz``), gzip
 
 from __future__ import annotations
 
-import gzip
 import json
 import shutil
 from collections.abc import Mapping
@@ -43,14 +42,11 @@ from pretrieve.finetuning.train_ranking import ranking_parts
 from pretrieve.models.cross_encoder import CrossEncoder
 from pretrieve.models.dual_encoder import DualEncoder
 from pretrieve.models.retriever_files import load_cross_encoder
-from pretrieve.retrieval.negatives import write_lists
+from pretrieve.retrieval.negatives import FORMAT, read_lists, write_lists
 from pretrieve.tasks.dataset import Dataset
 from pretrieve.training.device import Device
 from pretrieve.training.objective import MicroBatch
 from pretrieve.training.processes import Processes
-
-#: Version of the file: the value of ``teacher_scores`` in its header.
-FORMAT = 1
 
 
 def describe_teacher(directory: Path) -> dict[str, Any]:
@@ -169,29 +165,19 @@ def read_teacher_scores(path: Path, data: Dataset) -> tuple[TeacherScores, dict[
 
     Raises DataError when the file is damaged or of another format, or names a query or a document that the task does not have.
     """
-    queries, documents, scores, number = [], [], [], 0
-    try:
-        with gzip.open(path, "rt", encoding="utf-8") as stream:
-            for number, text in enumerate(stream, 1):
-                line = json.loads(text)
-                if number == 1:
-                    about, version = line, line.pop("teacher_scores")
-                    if version != FORMAT:
-                        raise ValueError(f"format {version!r}, expected {FORMAT}")
-                    continue
-                queries += [data.query_row(line["query"])] * len(line["documents"])
-                documents += [data.document_row.get(document, -1) for document in line["documents"]]
-                scores += line["scores"]
-        if number == 0 or len(scores) != len(documents) or -1 in queries or -1 in documents:
-            raise ValueError("no header, a query or a document of another task, or not one score for each document")
-    except (OSError, EOFError, ValueError, KeyError, TypeError, AttributeError) as error:
+    again = "delete the file, and the teacher scores the groups again"
+    about, query_ids, doc_ids, scores = read_lists(path, "teacher_scores", again)
+    queries = [data.query_row(query_id) for query_id, own in zip(query_ids, doc_ids, strict=True) for _ in own]
+    documents = [data.document_row.get(doc_id, -1) for own in doc_ids for doc_id in own]
+    together = np.concatenate([np.empty(0, np.float32), *scores])
+    if len(together) != len(documents) or -1 in queries or -1 in documents:
         raise DataError(
-            f"{path}, line {number}: {type(error).__name__} {error}; expected teacher scores of the task {data.directory}. "
-            "Delete the file, and the teacher scores the groups again."
-        ) from error
+            f"{path}: names a query or a document that the task {data.directory} does not have, or has not one score for each "
+            f"document; {again}."
+        )
     pairs = np.array([queries, documents], dtype=np.int64)
     order = np.lexsort(pairs[::-1])
-    return TeacherScores(data, *pairs[:, order], np.array(scores, dtype=np.float32)[order]), about
+    return TeacherScores(data, *pairs[:, order], together[order]), about
 
 
 class DistillationObjective(RankingObjective):

@@ -24,7 +24,7 @@ from pretrieve.base.errors import DataError
 from pretrieve.base.files import DAMAGED_TEXT, whole_file
 from pretrieve.retrieval.trec_run import Run
 
-#: Version of the format: the value of ``negatives`` in the header.
+#: Version of the form: the value of the header's first entry.
 FORMAT = 1
 
 
@@ -135,8 +135,20 @@ def write_lists(
 def read_negatives(path: Path | str) -> Negatives:
     """Read what :func:`write_negatives` wrote.
 
-    Raises DataError when the file is missing or damaged, has no header of this format, or a line is malformed, repeats a query
-    or a document; file, line and id are named.
+    Raises DataError as :func:`read_lists`, and when a query or a document repeats.
+    """
+    about, query_ids, doc_ids, scores = read_lists(path, "negatives", "mine the negatives again")
+    return Negatives(query_ids, doc_ids, scores, about, str(path))
+
+
+def read_lists(
+    path: Path | str, kind: str, again: str
+) -> tuple[dict[str, Any], list[str], list[list[str]], list[np.ndarray]]:
+    """What :func:`write_lists` wrote: the header without its entry ``kind``, the format; query ids, documents and scores. again:
+    how the file is made, for messages.
+
+    Raises DataError when the file is missing or damaged, has no header of this format, or a line is malformed; file and line are
+    named.
     """
     path, number = Path(path), 0
     known: dict[str, str] = {}  # each document id once in memory, however many lists it is in
@@ -145,36 +157,35 @@ def read_negatives(path: Path | str) -> Negatives:
     scores: list[np.ndarray] = []
     try:
         with gzip.open(path, "rt", encoding="utf-8", newline="\n") as stream:
-            number, about = 1, _header(path, stream.readline())
+            number, about = 1, _header(path, stream.readline(), kind, again)
             for number, text in enumerate(stream, 2):
-                query_id, own, values = _row(path, number, text)
+                query_id, own, values = _row(path, number, text, again)
                 query_ids.append(query_id)
                 documents.append([known.setdefault(doc_id, doc_id) for doc_id in own])
                 scores.append(values)
     except FileNotFoundError:
-        raise DataError(f"{path}: no such file, expected negatives; mine them first.") from None
+        raise DataError(f"{path}: no such file, expected {kind}; {again}.") from None
     except DAMAGED_TEXT as error:
         raise DataError(
-            f"{path}: damaged after line {number}: {error}. Expected gzip'd UTF-8 text; mine the negatives again."
+            f"{path}: damaged after line {number}: {error}. Expected gzip'd UTF-8 text; {again}."
         ) from error
-    return Negatives(query_ids, documents, scores, about, str(path))
+    return about, query_ids, documents, scores
 
 
-def _header(path: Path, text: str) -> dict[str, Any]:
+def _header(path: Path, text: str, kind: str, again: str) -> dict[str, Any]:
     try:
         header = json.loads(text)
-        version = header.pop("negatives")
+        version = header.pop(kind)
     except (ValueError, KeyError, TypeError, AttributeError):
         raise DataError(
-            f'{path}, line 1: found {text.rstrip()[:120]!r}, expected the header {{"negatives": {FORMAT}, …}}; this '
-            "is not a file of negatives. Mine them again."
+            f'{path}, line 1: found {text.rstrip()[:120]!r}, expected the header {{"{kind}": {FORMAT}, …}}; {again}.'
         ) from None
     if version != FORMAT:
-        raise DataError(f"{path}, line 1: format {version!r}, expected {FORMAT}; mine the negatives again.")
+        raise DataError(f"{path}, line 1: format {version!r}, expected {FORMAT}; {again}.")
     return header
 
 
-def _row(path: Path, number: int, text: str) -> tuple[str, list[str], np.ndarray]:
+def _row(path: Path, number: int, text: str, again: str) -> tuple[str, list[str], np.ndarray]:
     try:
         row = json.loads(text)
         query_id, own, values = row["query"], row["documents"], np.array(row["scores"], dtype=np.float32)
@@ -183,6 +194,6 @@ def _row(path: Path, number: int, text: str) -> tuple[str, list[str], np.ndarray
     except (ValueError, KeyError, TypeError):
         raise DataError(
             f"{path}, line {number}: found {text.rstrip()[:120]!r}, expected "
-            '{"query": id, "documents": [ids], "scores": [numbers]}; mine the negatives again.'
+            f'{{"query": id, "documents": [ids], "scores": [numbers]}}; {again}.'
         ) from None
     return query_id, own, values
