@@ -188,7 +188,5 @@ def test_mistakes(tmp_path: Path, corpus: TokenStore) -> None:
     for kind in ("passages", "blocks"):
         with pytest.raises(DataError, match="no passage has a token"):
             source(empty, examples=kind)
-    with pytest.raises(ConfigError, match="expected passages or blocks"):
-        source(corpus, examples="block")
     with pytest.raises(ConfigError, match="length=2"):
         MaskedPassages(corpus, 0, 4, TextForm(2), Masking())

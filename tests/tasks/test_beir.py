@@ -18,7 +18,6 @@ import pytest
 from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.benchmarks.official.beir import SETS, beir_files
 from pretrieve.benchmarks.reading import build_collection
-from pretrieve.evaluation.conventions import CQADUPSTACK
 from pretrieve.tasks.collection_tables import Collection
 from pretrieve.tasks.qrels_lines import read_qrels
 
@@ -180,7 +179,8 @@ def test_options_are_checked_and_counts_asserted(layout: Path) -> None:
 
 def test_the_table_of_sets() -> None:
     forums = {name: counts for name, counts in SETS.items() if name.startswith("cqadupstack/")}
-    assert {name.partition("/")[2] for name in forums} == set(CQADUPSTACK)
+    names = "android, english, gaming, gis, mathematica, physics, programmers, stats, tex, unix, webmasters, wordpress"
+    assert ", ".join(name.partition("/")[2] for name in forums) == names
     # Table 1 of the paper has their sums.
     assert sum(counts.documents for counts in forums.values()) == 457_199
     assert sum(counts.queries["test"] for counts in forums.values()) == 13_145

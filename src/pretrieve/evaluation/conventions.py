@@ -38,22 +38,6 @@ from pretrieve.retrieval.trec_run import Run, decoded
 #: Names that a task may list.
 CONVENTIONS = ("msmarco-passage-mrr", "msmarco-document-mrr", "drop-identical-ids")
 
-#: The forums of CQADupStack, twelve tasks with a corpus each (BEIR, Thakur et al. 2021, appendix).
-CQADUPSTACK = (
-    "android",
-    "english",
-    "gaming",
-    "gis",
-    "mathematica",
-    "physics",
-    "programmers",
-    "stats",
-    "tex",
-    "unix",
-    "webmasters",
-    "wordpress",
-)
-
 #: Ranks that the official passage script keeps for a query.
 _RANKS = 1000
 
@@ -178,7 +162,7 @@ def capped_recall(run: Run, qrels: Mapping[str, Mapping[str, int]], cut: int, le
     return values
 
 
-def mean_of_means(parts: Mapping[str, Mapping[str, Any]], expected: Sequence[str] = CQADUPSTACK) -> dict[str, Any]:
+def mean_of_means(parts: Mapping[str, Mapping[str, Any]], expected: Sequence[str]) -> dict[str, Any]:
     """Join the metrics records of several tasks: each task weighs the same, however many queries it has.
 
     So CQADupStack is the sum of twelve nDCG@10 divided by 12 (github.com/beir-cellar/beir/issues/9), and not the mean
