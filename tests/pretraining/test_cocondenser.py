@@ -142,10 +142,11 @@ def test_word_losses_have_exactly_their_weight(corpus: TokenStore, cpu: Device, 
         gradients(objective, cpu)
         found[word_weight, contrastive_weight] = flat(objective)
     plain = cocondenser(corpus)
-    condenser = Condenser(
-        Encoder(plain.body.config, 8, "cls", 0), plain.head, plain.condenser, plain.examples, late_mlm=True
-    )
-    condenser.body = condenser.module["body"] = plain.body
+    options = {"head_layers": 1, "skip_layer": 1, "late_mlm": True}
+    setting = Setting(options, 9, Encoder(plain.body.config, 8, "cls", 0), corpus, 0, cpu.device)
+    condenser = Condenser(setting, plain.examples)
+    condenser.module = plain.module
+    condenser.body, condenser.head, condenser.condenser = plain.body, plain.head, plain.condenser
     gradients(condenser, cpu)
     words, contrast = found[1.0, 0.0], found[0.0, 1.0]
     size = float(words.abs().max())

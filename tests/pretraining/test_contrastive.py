@@ -16,8 +16,9 @@ import torch
 from pretrieve.models.batch import Batch
 from pretrieve.models.encoder import Encoder
 from pretrieve.models.transformer import seeded
-from pretrieve.pretraining.contrastive import Contrastive, PairBatches, in_batch_loss
-from pretrieve.pretraining.pairs.pair import make_sampler
+from pretrieve.pretraining.contrastive import Contrastive, in_batch_loss
+from pretrieve.pretraining.presets import resolve
+from pretrieve.pretraining.setting import Setting
 from pretrieve.training.loop import RunSettings, train
 from pretrieve.training.optimiser import OptimiserConfig
 
@@ -59,9 +60,10 @@ def make(store, body, budget: int | None = None, **options) -> Contrastive:
     """10 pairs a step, of weights that are the same every time."""
     chosen = {"similarity": "cosine", "temperature": 0.1, "towers": "shared", "head": "linear", "batch": 10} | options
     encoder = Encoder(body, 8, "mean", 0, chosen["similarity"], chosen["head"]).eval()
-    sampler = make_sampler(store, ["ict", "bfs", "wlp"])
-    pairs = PairBatches(3, chosen["batch"], 12, 20, chosen["temperature"], chosen["towers"])
-    return Contrastive(encoder, store, sampler, pairs, "cpu", budget)
+    given = {"tasks": ["ict", "bfs", "wlp"], "query_length": 12, "passage_length": 20}
+    changes = {name: chosen[name] for name in ("temperature", "towers")} | {"ict_keep": 0.1}
+    resolved = given | resolve("pairs", "paper", changes, "test")
+    return Contrastive(Setting(resolved, chosen["batch"], encoder, store, 3, torch.device("cpu"), budget))
 
 
 def test_objective(store, body) -> None:

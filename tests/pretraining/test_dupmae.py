@@ -126,16 +126,16 @@ def masked_by_hand() -> Masked:
 def test_bags_by_hand() -> None:
     """Distinct words of the unmasked text, [UNK] among them; 1/L with all five words and the second a counted."""
     for normalised, weights in ((True, [1 / 5, 1.0]), (False, [1.0, 1.0])):
-        owners, tokens, found = BagOfWords(1.0, normalised, "all", None, SPECIAL).bags(masked_by_hand())
+        owners, tokens, found = BagOfWords(normalised, "all", None, SPECIAL).bags(masked_by_hand())
         assert list(zip(owners.tolist(), tokens.tolist(), strict=True)) == [(0, 1), (0, 7), (0, 8), (0, 9), (1, 6)]
         assert found.tolist() == pytest.approx(weights) and found.dtype == np.float32
 
 
 def test_pooled_positions_by_hand() -> None:
     """[CLS] never, [SEP] always; ``unmasked`` leaves out what is to be predicted, whatever stands there."""
-    rows, lengths = BagOfWords(1.0, True, "all", None, SPECIAL).rows(masked_by_hand())
+    rows, lengths = BagOfWords(True, "all", None, SPECIAL).rows(masked_by_hand())
     assert rows.tolist() == [1, 2, 3, 4, 5, 6, 8, 9] and lengths == [6, 2]
-    rows, lengths = BagOfWords(1.0, True, "unmasked", None, SPECIAL).rows(masked_by_hand())
+    rows, lengths = BagOfWords(True, "unmasked", None, SPECIAL).rows(masked_by_hand())
     assert rows.tolist() == [1, 4, 5, 6, 9] and lengths == [4, 1]
 
 

@@ -26,7 +26,6 @@ from pretrieve.models.config import BodyConfig
 from pretrieve.models.encoder import Encoder
 from pretrieve.models.hf_format import load_encoder
 from pretrieve.models.transformer import seeded
-from pretrieve.models.word_head import MaskedWordHead
 from pretrieve.pretraining import pretrain as run_module
 from pretrieve.pretraining.encoder_options import EncoderOptions
 from pretrieve.pretraining.examples import MaskedPassages, TextForm, epoch_order
@@ -115,7 +114,8 @@ def test_a_budget_in_epochs(store, body, tmp_path: Path) -> None:
 
 def mlm(store, body, budget: int) -> MaskedLanguageModel:
     examples = MaskedPassages(store, 5, 8, TextForm(24), Masking("token"), budget)
-    return MaskedLanguageModel(Encoder(body, 8, "cls", 0), MaskedWordHead(body, 0), examples)
+    setting = Setting({}, 8, Encoder(body, 8, "cls", 0), store, 0, torch.device("cpu"))
+    return MaskedLanguageModel(setting, examples)
 
 
 def test_micro_batches_are_cuts_of_one_batch(store, body) -> None:

@@ -9,14 +9,12 @@ from torch import nn
 
 from pretrieve.models.config import BodyConfig
 from pretrieve.models.encoder import Encoder
-from pretrieve.models.word_head import MaskedWordHead
 from pretrieve.pretraining import cocondenser
-from pretrieve.pretraining.condenser import Condenser, CondenserHead
-from pretrieve.pretraining.contrastive import Contrastive, PairBatches
+from pretrieve.pretraining.condenser import Condenser
+from pretrieve.pretraining.contrastive import Contrastive
 from pretrieve.pretraining.examples import MaskedPassages, TextForm
 from pretrieve.pretraining.masking import Masking
 from pretrieve.pretraining.mlm import MaskedLanguageModel
-from pretrieve.pretraining.pairs.pair import make_sampler
 from pretrieve.pretraining.presets import resolve
 from pretrieve.pretraining.setting import Setting
 from pretrieve.text.token_store import TokenStore
@@ -70,17 +68,22 @@ def make(name: str, store: TokenStore, budget: int, dropout: float = 0.0, batch:
         encoder = Encoder(config, 8, "cls", 1)
         return cocondenser.build(Setting(options, batch // 2, encoder, store, 5, CPU.device, budget))
     if name in ("mlm", "condenser"):
-        encoder, head = Encoder(config, 8, "cls", 1), MaskedWordHead(config, 1)
         examples = MaskedPassages(store, 5, batch, TextForm(24), Masking("word"), budget)
-        if name == "mlm":
-            return MaskedLanguageModel(encoder, head, examples)
-        return Condenser(encoder, head, CondenserHead(config, 1, 1, 1), examples, True)
+        options = {"head_layers": 1, "skip_layer": 1, "late_mlm": True}
+        setting = Setting(options, batch, Encoder(config, 8, "cls", 1), store, 1, CPU.device)
+        return (MaskedLanguageModel if name == "mlm" else Condenser)(setting, examples)
     similarity, temperature = ("cosine", 0.1) if name == "cosine" else ("dot", 0.5)
     encoder = Encoder(config, 8, "cls", 1, similarity)
     kind = PairsAndSpread if name == "spread" else Contrastive
-    sampler = make_sampler(store, ["ict", "bfs", "wlp"])
-    towers = "separate" if name == "separate" else "shared"
-    return kind(encoder, store, sampler, PairBatches(5, batch, 12, 24, temperature, towers), "cpu", budget)
+    given = {"tasks": ["ict", "bfs", "wlp"], "query_length": 12, "passage_length": 24}
+    changes = {
+        "temperature": temperature,
+        "ict_keep": 0.1,
+        "towers": "separate" if name == "separate" else "shared",
+    }
+    return kind(
+        Setting(given | resolve("pairs", "paper", changes, "test"), batch, encoder, store, 5, CPU.device, budget)
+    )
 
 
 def gradients(module: nn.Module) -> dict[str, torch.Tensor]:

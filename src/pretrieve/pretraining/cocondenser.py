@@ -24,18 +24,14 @@ other batch; here they are not part of it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import torch
 from torch.nn import functional
 
 from pretrieve.base.errors import ConfigError, DataError
-from pretrieve.models.encoder import Encoder
-from pretrieve.models.word_head import MaskedWordHead
-from pretrieve.pretraining.condenser import Condenser, CondenserHead, make_head
+from pretrieve.pretraining.condenser import Condenser
 from pretrieve.pretraining.examples import Masked, MaskedExamples, epoch_order
 from pretrieve.pretraining.masking import Masking
 from pretrieve.pretraining.setting import Setting
@@ -119,18 +115,19 @@ def chunk_weights(pieces: list[Masked], chunk: int) -> list[np.ndarray]:
 
 
 class CoCondenser(Condenser):
-    """Terms ``head`` and, with ``late_mlm``, ``mlm``, of weight ``mlm_weight``; and ``contrastive``."""
+    """Terms ``head`` and, with ``late_mlm``, ``mlm``, of weight ``mlm_weight``; and ``contrastive``.
 
-    def __init__(
-        self,
-        encoder: Encoder,
-        head: MaskedWordHead,
-        condenser: CondenserHead,
-        examples: MaskedSpans,
-        options: Mapping[str, Any],
-        device: torch.device | str = "cpu",
-    ) -> None:
-        super().__init__(encoder, head, condenser, examples, options["late_mlm"], device)
+    Raises ConfigError when a span is longer than the body has positions.
+    """
+
+    def __init__(self, setting: Setting) -> None:
+        options, longest = setting.options, setting.encoder.config.max_positions
+        length, masking = options["span_length"], setting.masking()
+        if length > longest:
+            raise ConfigError(f"config: cocondenser.span_length: {length} is more than body.max_positions={longest}")
+        super().__init__(
+            setting, MaskedSpans(setting.store, setting.seed, setting.batch, length, masking, setting.token_budget)
+        )
         self.terms = dict.fromkeys(self.word_terms, options["mlm_weight"])
         self.terms["contrastive"] = options["contrastive_weight"]
         self._masked, self._chunk = options["false_negatives"] == "masked", options["chunk"]
@@ -162,23 +159,4 @@ class CoCondenser(Condenser):
         return {"contrastive": span_contrast(joined, spans, articles, self._masked)}
 
 
-def build(setting: Setting) -> CoCondenser:
-    """From the options of ``cocondenser``.
-
-    Raises ConfigError when a span is longer than the body has positions.
-    """
-    options, longest = setting.options, setting.encoder.config.max_positions
-    if options["span_length"] > longest:
-        raise ConfigError(
-            f"config: cocondenser.span_length: {options['span_length']} is more than body.max_positions={longest}"
-        )
-    return CoCondenser(
-        setting.encoder,
-        setting.word_head(),
-        make_head(setting),
-        MaskedSpans(
-            setting.store, setting.seed, setting.batch, options["span_length"], setting.masking(), setting.token_budget
-        ),
-        options,
-        setting.device,
-    )
+build = CoCondenser

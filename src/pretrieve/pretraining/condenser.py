@@ -21,9 +21,7 @@ from torch import nn
 from pretrieve.base.errors import ConfigError
 from pretrieve.models.batch import Asking, Batch
 from pretrieve.models.config import BodyConfig
-from pretrieve.models.encoder import Encoder
 from pretrieve.models.transformer import Layer, compute_at, initialise_layers, seeded
-from pretrieve.models.word_head import MaskedWordHead
 from pretrieve.pretraining.examples import Masked, MaskedExamples
 from pretrieve.pretraining.mlm import MaskedLanguageModel
 from pretrieve.pretraining.setting import Setting
@@ -67,18 +65,14 @@ class Condenser(MaskedLanguageModel):
     """Terms ``head`` and, with ``late_mlm``, ``mlm``. (``late_mlm=False`` is the default of the released code, whose
     README turns it on; equation 11 has both.)"""
 
-    def __init__(
-        self,
-        encoder: Encoder,
-        head: MaskedWordHead,
-        condenser: CondenserHead,
-        examples: MaskedExamples,
-        late_mlm: bool,
-        device: torch.device | str = "cpu",
-    ) -> None:
-        super().__init__(encoder, head, examples, device)
-        self.condenser, self.module["condenser"] = condenser, condenser
-        self.word_terms = ("head", "mlm") if late_mlm else ("head",)
+    def __init__(self, setting: Setting, examples: MaskedExamples | None = None) -> None:
+        super().__init__(setting, examples)
+        options = setting.options
+        self.condenser = CondenserHead(
+            setting.encoder.config, options["head_layers"], options["skip_layer"], setting.seed
+        )
+        self.module["condenser"] = self.condenser
+        self.word_terms = ("head", "mlm") if options["late_mlm"] else ("head",)
         self.terms = dict.fromkeys(self.word_terms, 1.0)
 
     def counts(self, masked: Masked) -> dict[str, int]:
@@ -103,20 +97,4 @@ class Condenser(MaskedLanguageModel):
         return losses
 
 
-def make_head(setting: Setting) -> CondenserHead:
-    """The fresh head that the options describe."""
-    return CondenserHead(
-        setting.encoder.config, setting.options["head_layers"], setting.options["skip_layer"], setting.seed
-    )
-
-
-def build(setting: Setting) -> Condenser:
-    """From the options of ``condenser``."""
-    return Condenser(
-        setting.encoder,
-        setting.word_head(),
-        make_head(setting),
-        setting.passages(),
-        setting.options["late_mlm"],
-        setting.device,
-    )
+build = Condenser

@@ -9,7 +9,6 @@ not its own negative: such entries are excluded from the sum (``false_negatives:
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -17,11 +16,9 @@ from torch import nn
 from torch.nn import functional
 
 from pretrieve.models.batch import Batch
-from pretrieve.models.encoder import Encoder
 from pretrieve.pretraining.examples import TOKEN_BUDGET
 from pretrieve.pretraining.pairs.pair import Pairs, PairSampler, make_sampler, pack_pairs
 from pretrieve.pretraining.setting import Setting
-from pretrieve.text.token_store import TokenStore
 from pretrieve.training.objective import MicroBatch, cut_evenly, tokens_of_each
 
 
@@ -46,45 +43,25 @@ def in_batch_loss(
     return functional.cross_entropy(scores, target, reduction="sum")
 
 
-@dataclass(frozen=True)
-class PairBatches:
-    """Pairs of a step: ``batch`` of them, drawn by the seed, cut to two lengths; and how they are compared: ``towers`` shared or
-    separate, ``false_negatives`` masked or kept."""
-
-    seed: int
-    batch: int
-    query_length: int
-    passage_length: int
-    temperature: float
-    towers: str = "shared"
-    false_negatives: str = "masked"
-
-
 class Contrastive:
-    """In-batch softmax over ``batch`` pairs a step, drawn by a pair sampler. ``encoder`` is the document tower; the query
-    tower is the same one, or with ``towers='separate'`` begins as its copy."""
+    """In-batch softmax over the setting's ``batch`` of pairs a step, drawn by a pair sampler (that of the options, unless given),
+    queries and documents cut to a length each. The setting's encoder is the document tower; the query tower is the same one, or
+    with ``towers='separate'`` begins as its copy."""
 
     terms = {"contrastive": 1.0}
 
-    def __init__(
-        self,
-        encoder: Encoder,
-        store: TokenStore,
-        sampler: PairSampler,
-        pairs: PairBatches,
-        device: torch.device | str = "cpu",
-        budget: int | None = None,
-    ) -> None:
-        self._masked = pairs.false_negatives == "masked"
-        self.encoder, self.query_encoder = encoder, encoder if pairs.towers == "shared" else copy.deepcopy(encoder)
-        self.module: nn.Module = encoder
-        if pairs.towers == "separate":
+    def __init__(self, setting: Setting, sampler: PairSampler | None = None) -> None:
+        options, encoder, store = setting.options, setting.encoder, setting.store
+        self.sampler = sampler or make_sampler(store, options["tasks"], options["ict_keep"], options["by"])
+        self.encoder = self.query_encoder = self.module = encoder
+        if options["towers"] == "separate":
+            self.query_encoder = copy.deepcopy(encoder)
             self.module = nn.ModuleDict({"document": encoder, "query": self.query_encoder})
-        self.store, self.sampler, self.device = store, sampler, device
-        self._articles = store.passage_article()
-        self._seed, self._batch, self._temperature = pairs.seed, pairs.batch, pairs.temperature
-        self._lengths = (pairs.query_length, pairs.passage_length)
-        self._budget = budget or TOKEN_BUDGET[torch.device(device).type]
+        self.store, self.device, self._articles = store, setting.device, store.passage_article()
+        self._seed, self._batch, self._temperature = setting.seed, setting.batch, options["temperature"]
+        self._lengths = (options["query_length"], options["passage_length"])
+        self._masked = options["false_negatives"] == "masked"
+        self._budget = setting.token_budget or TOKEN_BUDGET[setting.device.type]
 
     def micro_batches(self, step: int, parts: int = 1) -> list[MicroBatch]:
         """The pairs of a step, in parts whose texts fit into the token budget (or of one pair); as many for each of
@@ -117,22 +94,4 @@ class Contrastive:
         return {"contrastive": in_batch_loss(queries, documents, self._temperature, known)}
 
 
-def build(setting: Setting) -> Contrastive:
-    """From the options of ``pairs``."""
-    options = setting.options
-    return Contrastive(
-        setting.encoder,
-        setting.store,
-        make_sampler(setting.store, options["tasks"], options["ict_keep"], options["by"]),
-        PairBatches(
-            setting.seed,
-            setting.batch,
-            options["query_length"],
-            options["passage_length"],
-            options["temperature"],
-            options["towers"],
-            options["false_negatives"],
-        ),
-        setting.device,
-        setting.token_budget,
-    )
+build = Contrastive

@@ -29,10 +29,9 @@ import torch
 
 from pretrieve.base.errors import ConfigError
 from pretrieve.models.bag_of_words import BagOfWordsProjection, bag_of_words_loss, pooled_words
-from pretrieve.models.encoder import Encoder
 from pretrieve.models.transformer import Transformer
 from pretrieve.models.word_head import MaskedWordHead
-from pretrieve.pretraining.examples import Masked, MaskedExamples
+from pretrieve.pretraining.examples import Masked
 from pretrieve.pretraining.masking import ordinary_tokens
 from pretrieve.pretraining.mlm import MaskedLanguageModel
 from pretrieve.pretraining.retromae import Reconstruction, make_reconstruction
@@ -45,7 +44,6 @@ from pretrieve.training.objective import MicroBatch
 class BagOfWords:
     """The loss L_bow. projection: W of equation 6, or None for the word head of the MLM."""
 
-    weight: float
     normalised: bool
     positions: str
     projection: BagOfWordsProjection | None
@@ -79,30 +77,30 @@ class BagOfWords:
 
 
 class DupMae(MaskedLanguageModel):
-    """Terms ``mlm``; ``decoder`` unless ``reconstruction`` is None; ``bow`` unless ``bag`` is None.
+    """Terms ``mlm``; ``decoder`` unless ``decode`` is ``ot``; ``bow`` unless it is ``cls``.
 
     Only the first two begin near ln V: L_bow sums over the words of a text, and their logits are maxima.
+
+    Raises ConfigError when L_bow weighs nothing, which is what ``decode: cls`` is for.
     """
 
-    def __init__(
-        self,
-        encoder: Encoder,
-        head: MaskedWordHead,
-        reconstruction: Reconstruction | None,
-        bag: BagOfWords | None,
-        examples: MaskedExamples,
-        device: torch.device | str = "cpu",
-    ) -> None:
-        super().__init__(encoder, head, examples, device)
-        self.reconstruction, self.bag, self.terms = reconstruction, bag, {"mlm": 1.0}
-        if reconstruction is not None:
-            self.terms["decoder"] = 1.0
-            self.module["decoder"] = reconstruction.decoder
+    def __init__(self, setting: Setting) -> None:
+        options, decode = setting.options, setting.options["decode"]
+        if decode != "cls" and not options["bow_weight"]:
+            raise ConfigError(f"dupmae: bow_weight=0 with decode={decode!r}; expected more than 0, or decode: cls.")
+        super().__init__(setting)
+        self.reconstruction, self.bag, self.terms = None, None, {"mlm": 1.0}
+        if decode != "ot":
+            self.reconstruction, self.terms["decoder"] = make_reconstruction(setting), 1.0
+            self.module["decoder"] = self.reconstruction.decoder
         self.word_terms = tuple(self.terms)
-        if bag is not None:
-            self.terms["bow"] = bag.weight
-            if bag.projection is not None:
-                self.module["bow"] = bag.projection
+        if decode != "cls":
+            projection = None
+            if options["bow_head"] == "linear":
+                projection = self.module["bow"] = BagOfWordsProjection(setting.encoder.config, setting.seed)
+            normalised, positions = options["bow_normalised"], options["bow_positions"]
+            self.terms["bow"] = options["bow_weight"]
+            self.bag = BagOfWords(normalised, positions, projection, setting.store.special)
 
     def counts(self, masked: Masked) -> dict[str, int]:
         """Masked words; all words; texts."""
@@ -124,32 +122,4 @@ class DupMae(MaskedLanguageModel):
         return losses
 
 
-def make_bag(setting: Setting) -> BagOfWords:
-    """The loss that the options describe, with a fresh projection if it has one."""
-    options = setting.options
-    projection = BagOfWordsProjection(setting.encoder.config, setting.seed) if options["bow_head"] == "linear" else None
-    return BagOfWords(
-        options["bow_weight"],
-        options["bow_normalised"],
-        options["bow_positions"],
-        projection,
-        setting.store.special,
-    )
-
-
-def build(setting: Setting) -> DupMae:
-    """From the options of ``dupmae``.
-
-    Raises ConfigError when L_bow weighs nothing, which is what ``decode: cls`` is for.
-    """
-    decode = setting.options["decode"]
-    if decode != "cls" and not setting.options["bow_weight"]:
-        raise ConfigError(f"dupmae: bow_weight=0 with decode={decode!r}; expected more than 0, or decode: cls.")
-    return DupMae(
-        setting.encoder,
-        setting.word_head(),
-        make_reconstruction(setting) if decode != "ot" else None,
-        make_bag(setting) if decode != "cls" else None,
-        setting.passages(),
-        setting.device,
-    )
+build = DupMae

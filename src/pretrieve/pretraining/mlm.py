@@ -11,8 +11,6 @@ import numpy as np
 import torch
 from torch import nn
 
-from pretrieve.models.encoder import Encoder
-from pretrieve.models.word_head import MaskedWordHead
 from pretrieve.pretraining.examples import Masked, MaskedExamples
 from pretrieve.pretraining.setting import Setting
 from pretrieve.training.objective import MicroBatch
@@ -25,11 +23,11 @@ class MaskedLanguageModel:
     terms = {"mlm": 1.0}
     word_terms = ("mlm",)
 
-    def __init__(
-        self, encoder: Encoder, head: MaskedWordHead, examples: MaskedExamples, device: torch.device | str = "cpu"
-    ) -> None:
-        self.body, self.head, self.examples, self.device = encoder.body, head, examples, device
-        self.module = nn.ModuleDict({"body": encoder.body, "mlm": head})
+    def __init__(self, setting: Setting, examples: MaskedExamples | None = None) -> None:
+        """examples: other ones than the passages or blocks of the setting."""
+        self.body, self.head, self.device = setting.encoder.body, setting.word_head(), setting.device
+        self.examples = setting.passages() if examples is None else examples
+        self.module = nn.ModuleDict({"body": self.body, "mlm": self.head})
 
     def counts(self, masked: Masked) -> dict[str, int]:
         """What each term is a mean over; here the masked words."""
@@ -56,6 +54,4 @@ class MaskedLanguageModel:
         return sum(weight * self.head.loss(states[rows[own]], words, targets[own]) for weight, own in parts)
 
 
-def build(setting: Setting) -> MaskedLanguageModel:
-    """From the options of ``mlm``."""
-    return MaskedLanguageModel(setting.encoder, setting.word_head(), setting.passages(), setting.device)
+build = MaskedLanguageModel

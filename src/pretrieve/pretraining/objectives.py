@@ -1,7 +1,7 @@
 """Objectives by name, each in a module that is imported when it is used: an edit of one trains no encoder of another again.
 
-An objective ``seed-encoder`` is the function ``build`` of ``pretrieve/pretraining/seed_encoder.py``, and its options in
-``presets.py``. No torch here: the workflow reads this file.
+An objective ``seed-encoder`` is what ``build`` of ``pretrieve/pretraining/seed_encoder.py`` makes of a setting; its options are
+in ``presets.py``. No torch here: the workflow reads this file.
 """
 
 from __future__ import annotations

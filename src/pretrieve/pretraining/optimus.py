@@ -26,21 +26,15 @@ What the released code does (ChunyuanLI/Optimus@f3190fe), and where this differs
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 import torch
 from torch import nn
 
 from pretrieve.base.errors import ConfigError
 from pretrieve.models.config import BodyConfig
-from pretrieve.models.decoder import Decoder
-from pretrieve.models.encoder import Encoder
 from pretrieve.models.transformer import seeded
-from pretrieve.models.word_head import MaskedWordHead
-from pretrieve.pretraining.examples import Masked, MaskedPassages
-from pretrieve.pretraining.seed_encoder import SeedEncoder, make_decoder
+from pretrieve.pretraining.examples import Masked
+from pretrieve.pretraining.seed_encoder import SeedEncoder
 from pretrieve.pretraining.setting import Setting
 
 
@@ -78,25 +72,24 @@ class Latent(nn.Module):
 
 
 class Optimus(SeedEncoder):
-    """Without a latent variable the decoder gets the state of [CLS] itself."""
+    """Without a latent variable the decoder gets the state of [CLS] itself.
 
-    def __init__(
-        self,
-        encoder: Encoder,
-        head: MaskedWordHead,
-        decoder: Decoder,
-        examples: MaskedPassages,
-        options: Mapping[str, Any],
-        seed: int,
-        device: torch.device | str = "cpu",
-    ) -> None:
-        """seed: of the latent variable's weights and of the noise."""
-        weights = {term: options[f"{term}_weight"] for term in ("mlm", "decoder", "kl")}
-        super().__init__(encoder, head, decoder, examples, weights, device)
-        self._options, self._seed = options, seed
-        self.latent = Latent(encoder.config, options["latent_size"], seed) if options["kl_weight"] else None
-        if self.latent is not None:
-            self.module["latent"] = self.latent
+    Raises ConfigError for a latent size without a KL, which would not be used.
+    """
+
+    weighed = ("mlm", "decoder", "kl")
+
+    def __init__(self, setting: Setting) -> None:
+        super().__init__(setting)
+        self._options, self._seed = setting.options, setting.seed  # the seed also of the noise
+        size, self.latent = self._options["latent_size"], None
+        if self._options["kl_weight"]:
+            self.latent = self.module["latent"] = Latent(setting.encoder.config, size, setting.seed)
+        elif size != "hidden":
+            raise ConfigError(
+                f"optimus: latent_size={size} with kl_weight=0: there is no latent variable, the decoder gets the state of "
+                "[CLS]; expected latent_size hidden, or a kl_weight above 0."
+            )
 
     def counts(self, masked: Masked) -> dict[str, int]:
         """As SEED-Encoder's; the KL is a mean over the decoder's words, or over sequences."""
@@ -112,24 +105,4 @@ class Optimus(SeedEncoder):
         return vectors, {"kl": divergence(mean, log_variance, self._options["free_bits"])}
 
 
-def build(setting: Setting) -> Optimus:
-    """From the options of ``optimus``.
-
-    Raises ConfigError for a latent size without a KL, which would not be used.
-    """
-    options = setting.options
-    size = options["latent_size"]
-    if not options["kl_weight"] and size != "hidden":
-        raise ConfigError(
-            f"optimus: latent_size={size} with kl_weight=0: there is no latent variable, the decoder gets the state of [CLS]; "
-            "expected latent_size hidden, or a kl_weight above 0."
-        )
-    return Optimus(
-        setting.encoder,
-        setting.word_head(),
-        make_decoder(setting),
-        setting.passages(),
-        options,
-        setting.seed,
-        setting.device,
-    )
+build = Optimus

@@ -15,11 +15,10 @@ from dataclasses import dataclass, replace
 import torch
 
 from pretrieve.models.batch import Batch
-from pretrieve.models.encoder import Encoder
 from pretrieve.models.enhanced_decoder import EnhancedDecoder, inner_rows
 from pretrieve.models.transformer import Transformer
 from pretrieve.models.word_head import MaskedWordHead
-from pretrieve.pretraining.examples import Masked, MaskedExamples
+from pretrieve.pretraining.examples import Masked
 from pretrieve.pretraining.masking import Masking
 from pretrieve.pretraining.mlm import MaskedLanguageModel
 from pretrieve.pretraining.row_masks import RowMasks
@@ -59,17 +58,10 @@ class RetroMae(MaskedLanguageModel):
     terms = {"mlm": 1.0, "decoder": 1.0}
     word_terms = ("mlm", "decoder")
 
-    def __init__(
-        self,
-        encoder: Encoder,
-        head: MaskedWordHead,
-        reconstruction: Reconstruction,
-        examples: MaskedExamples,
-        device: torch.device | str = "cpu",
-    ) -> None:
-        super().__init__(encoder, head, examples, device)
-        self.reconstruction = reconstruction
-        self.module["decoder"] = reconstruction.decoder
+    def __init__(self, setting: Setting) -> None:
+        super().__init__(setting)
+        self.reconstruction = make_reconstruction(setting)
+        self.module["decoder"] = self.reconstruction.decoder
 
     def counts(self, masked: Masked) -> dict[str, int]:
         """Masked words; all words."""
@@ -95,8 +87,4 @@ def make_reconstruction(setting: Setting) -> Reconstruction:
     return Reconstruction(decoder, RowMasks(masking, options["row_masks"], setting.seed), setting.store)
 
 
-def build(setting: Setting) -> RetroMae:
-    """From the options of ``retromae``."""
-    return RetroMae(
-        setting.encoder, setting.word_head(), make_reconstruction(setting), setting.passages(), setting.device
-    )
+build = RetroMae

@@ -18,9 +18,7 @@ from torch import nn
 
 from pretrieve.base.errors import ConfigError
 from pretrieve.models.decoder import Decoder
-from pretrieve.models.encoder import Encoder
-from pretrieve.models.word_head import MaskedWordHead
-from pretrieve.pretraining.examples import Masked, MaskedPassages
+from pretrieve.pretraining.examples import Masked
 from pretrieve.pretraining.mlm import MaskedLanguageModel
 from pretrieve.pretraining.setting import Setting
 from pretrieve.training.objective import MicroBatch
@@ -30,31 +28,25 @@ class SeedEncoder(MaskedLanguageModel):
     """Encoder and decoder trained together. A term of weight 0 is omitted, and so is the word head if that is ``mlm``.
 
     ``word_terms`` leaves the decoder out: where its loss begins depends on more than the vocabulary (see its module).
+
+    Raises ConfigError when the decoder weighs nothing.
     """
 
-    def __init__(
-        self,
-        encoder: Encoder,
-        head: MaskedWordHead,
-        decoder: Decoder,
-        examples: MaskedPassages,
-        weights: dict[str, float],
-        device: torch.device | str = "cpu",
-    ) -> None:
-        """weights: loss term (``mlm``, ``decoder``) → weight.
+    #: Terms with a weight among the options.
+    weighed: tuple[str, ...] = ("mlm", "decoder")
 
-        Raises ConfigError when the decoder weighs nothing.
-        """
-        if not weights["decoder"]:
+    def __init__(self, setting: Setting) -> None:
+        options = setting.options
+        if not options["decoder_weight"]:
             raise ConfigError("decoder_weight=0: nothing trains the decoder; expected more than 0, or objective mlm.")
-        super().__init__(encoder, head, examples, device)
-        self.decoder = decoder
-        self.terms = {term: weight for term, weight in weights.items() if weight}
+        super().__init__(setting)
+        self.decoder = Decoder(setting.encoder.config, options["decoder_layers"], options["span"], setting.seed)
+        self.terms = {term: weight for term in self.weighed if (weight := options[f"{term}_weight"])}
         self.word_terms = tuple(term for term in self.terms if term == "mlm")
         # In this order, that of the optimiser's state; the word head only if it is trained.
-        self.module = nn.ModuleDict({"body": encoder.body, "decoder": decoder})
+        self.module = nn.ModuleDict({"body": self.body, "decoder": self.decoder})
         if "mlm" in self.terms:
-            self.module["mlm"] = head
+            self.module["mlm"] = self.head
 
     def counts(self, masked: Masked) -> dict[str, int]:
         """Masked words; words after [CLS]."""
@@ -80,14 +72,4 @@ class SeedEncoder(MaskedLanguageModel):
         return losses | {"decoder": decoded} | more
 
 
-def make_decoder(setting: Setting) -> Decoder:
-    """A fresh decoder of the options' depth and span."""
-    return Decoder(setting.encoder.config, setting.options["decoder_layers"], setting.options["span"], setting.seed)
-
-
-def build(setting: Setting) -> SeedEncoder:
-    """From the options of ``seed-encoder``."""
-    weights = {term: setting.options[f"{term}_weight"] for term in ("mlm", "decoder")}
-    return SeedEncoder(
-        setting.encoder, setting.word_head(), make_decoder(setting), setting.passages(), weights, setting.device
-    )
+build = SeedEncoder
