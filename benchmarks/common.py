@@ -265,7 +265,7 @@ def demo_corpus() -> Path:
     if (built / "tokens/meta.json").is_file():
         return built
     from pretrieve.corpora.builder import build_corpus
-    from pretrieve.corpora.encyclopedia import read_encyclopedia
+    from pretrieve.corpora.mediawiki import read_encyclopedia
     from pretrieve.text.corpus_tokens import build_vocabulary, tokenise_corpus
 
     corpus = Path(tempfile.gettempdir()) / "pretrieve-benchmarks" / "encyclopedia-demo"

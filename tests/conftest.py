@@ -18,7 +18,7 @@ import torch
 from tokenizers import Tokenizer
 
 from pretrieve.corpora.builder import build_corpus
-from pretrieve.corpora.encyclopedia import read_encyclopedia
+from pretrieve.corpora.mediawiki import read_encyclopedia
 from pretrieve.models.config import BodyConfig
 from pretrieve.models.dual_encoder import dual_encoder
 from pretrieve.models.encoder import Encoder

@@ -13,9 +13,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from pretrieve.base.errors import DataError
-from pretrieve.corpora import builder, encyclopedia
+from pretrieve.corpora import builder, mediawiki
 from pretrieve.corpora.builder import build_corpus
-from pretrieve.corpora.encyclopedia import read_encyclopedia, read_leads
+from pretrieve.corpora.mediawiki import read_encyclopedia, read_leads
 from pretrieve.corpora.titles import TitleTable, title_hash
 
 COUNTS = {
@@ -124,7 +124,7 @@ def test_expected_counts(tmp_path: Path, dump: Path, leads_file: Path) -> None:
 @pytest.mark.parametrize("place", ["parse_page", "_resolve_links", "title_hash"])
 def test_an_exception_leaves_nothing_half_written(tmp_path, monkeypatch, dump, leads_file, place) -> None:
     calls = []
-    module = encyclopedia if place == "parse_page" else builder
+    module = mediawiki if place == "parse_page" else builder
     original = getattr(module, place)
 
     def fail(*arguments):
@@ -151,7 +151,7 @@ def test_truncated_dump_leaves_nothing(tmp_path: Path, dump: Path) -> None:
 def test_leads(tmp_path: Path, leads_file: Path) -> None:
     leads = read_leads(leads_file)
     assert list(leads) == ["Seabed", "Boat", "Yacht"]  # without the one that has no text
-    assert leads["Yacht"].text == "A yacht is a boat for pleasure." and leads["Yacht"].topic == "sea"
+    assert leads["Yacht"].lead == "A yacht is a boat for pleasure." and leads["Yacht"].topic == "sea"
     for content, message in [
         (b'{"a": ', r"line 1, column 7: not valid JSON"),
         (b"[1]", "holds a list"),

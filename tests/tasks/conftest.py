@@ -10,7 +10,7 @@ import pytest
 from tokenizers import Tokenizer
 
 from pretrieve.corpora.builder import build_corpus
-from pretrieve.corpora.encyclopedia import read_encyclopedia
+from pretrieve.corpora.mediawiki import read_encyclopedia
 from pretrieve.text.vocabulary import train_wordpiece
 
 #: title → (lead, description); the page of the first stands in the dump below.

@@ -7,7 +7,7 @@ from pathlib import Path
 from xml.sax.saxutils import escape
 
 from pretrieve.corpora.builder import build_corpus
-from pretrieve.corpora.encyclopedia import read_encyclopedia
+from pretrieve.corpora.mediawiki import read_encyclopedia
 
 PAGES, LEADS = 20, 108
 _WORDS = ["amber", "basalt", "cedar", "dune", "ember", "fjord", "grove", "harbour", "island", "jungle"]

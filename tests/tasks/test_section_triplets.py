@@ -20,7 +20,7 @@ from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.benchmarks.made.corpus_articles import articles_of, usable
 from pretrieve.benchmarks.made.section_triplets import build_section_triplets, triplets_of
 from pretrieve.corpora.builder import build_corpus
-from pretrieve.corpora.encyclopedia import read_encyclopedia
+from pretrieve.corpora.mediawiki import read_encyclopedia
 from pretrieve.tasks.splits import Target
 
 SIZES = {"50": 50, "full": "all"}

