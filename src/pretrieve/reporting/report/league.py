@@ -23,12 +23,10 @@ import numpy as np
 
 from pretrieve.base.paths import parse_system
 from pretrieve.evaluation.significance import crossed_estimate, false_discovery, independent_estimate
-from pretrieve.references.cases import is_case
-from pretrieve.references.tables import STATISTICS, TEXT
 from pretrieve.reporting.claims.claims import Claim, Margin, Place
 from pretrieve.reporting.claims.measured import Facts, Measurements, Value
 from pretrieve.reporting.claims.outcomes import Outcome, compared
-from pretrieve.reporting.tables.filling import MEASURED, Line
+from pretrieve.reporting.tables.filling import Line, is_scored
 
 BM25 = "bm25"
 #: What makes two encoders comparable: all but the objective.
@@ -116,11 +114,11 @@ def entries_of(tables: Mapping[str, Sequence[Line]], measurements: Measurements)
     found: dict[tuple[str, str, str, str], Entry] = {}
     for name, lines in tables.items():
         for line in lines:
-            if line.status not in MEASURED or line.system in ("", STATISTICS) or line.unit == TEXT:
+            if not is_scored(line):
                 continue
             system = parse_system(line.system)
             key = (f"{system.recipe}-{system.size}", system.encoder, line.dataset, line.metric)
-            if key not in found and not is_case(line.metric):
+            if key not in found:
                 place = Place(*name.split("/"), (line.row, line.column))
                 value = measurements.find(place)
                 if isinstance(value, Value):

@@ -20,13 +20,12 @@ import numpy as np
 from scipy.stats import rankdata
 
 from pretrieve.base.paths import parse_system
-from pretrieve.references.cases import is_case
-from pretrieve.references.tables import ROW_SEPARATOR, STATISTICS, TEXT
+from pretrieve.references.tables import ROW_SEPARATOR
 from pretrieve.reporting.claims.claims import Claim, Margin, Place
 from pretrieve.reporting.claims.measured import Measurements, Value
 from pretrieve.reporting.claims.outcomes import LEVEL, Outcome, compared, spearman
 from pretrieve.reporting.report.league import ANY_DIFFERENCE, Kept, two_digits
-from pretrieve.reporting.tables.filling import MEASURED, Line
+from pretrieve.reporting.tables.filling import Line, is_scored
 from pretrieve.reporting.tables.results import LOWER_IS_BETTER
 
 #: Fewer rows have no order to speak of.
@@ -70,8 +69,7 @@ def orders(tables: Mapping[str, Sequence[Line]], measurements: Kept) -> list[Ran
     for name, lines in tables.items():
         groups: dict[tuple[str, str, str, str], list[Line]] = {}
         for line in lines:
-            scored = line.status in MEASURED and line.system not in ("", STATISTICS) and line.unit != TEXT
-            if scored and line.published_value and not is_case(line.metric):
+            if is_scored(line) and line.published_value:
                 key = (line.column, line.role, line.metric, parse_system(line.system).size)
                 groups.setdefault(key, []).append(line)
         measurements.forget()

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 from pretrieve.base.errors import DataError
 from pretrieve.evaluation.significance import holm
-from pretrieve.references.cases import RECIPROCAL_RANK
-from pretrieve.references.tables import ROW_SEPARATOR, UNITS, Cell, Table
+from pretrieve.references.cases import RECIPROCAL_RANK, is_case
+from pretrieve.references.tables import ROW_SEPARATOR, STATISTICS, UNITS, Cell, Table
 from pretrieve.reporting.tables.case_studies import CaseStudies
 from pretrieve.reporting.tables.comparisons import against_baseline, against_bm25, per_query_mean, query_interval
 from pretrieve.reporting.tables.results import Cost, ResultFiles, Setting, negatives_note, training_examples
@@ -284,6 +284,11 @@ def write_lines(path: Path | str, lines: Sequence[Line], row_columns: Sequence[s
     """Write a table's CSV; behind its fields a column for each part of a row's name, called ``row: NAME``."""
     heads = [line.row.split(ROW_SEPARATOR) for line in lines]
     write_rows(path, lines, Line, {name: [parts[i] for parts in heads] for i, name in enumerate(row_columns)})
+
+
+def is_scored(line: Line) -> bool:
+    """Whether the cell has a score, which can be compared with others': no statistic, and no single query of a case study."""
+    return bool(line.measured) and line.system not in ("", STATISTICS) and not is_case(line.metric)
 
 
 def read_lines(path: Path | str) -> list[Line]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pretrieve.base.paths import parse_system
 from pretrieve.references.figures import OWN
 from pretrieve.references.tables import STATISTICS, TEXT, Table, role_in_words, titled
-from pretrieve.reporting.tables.filling import MEASURED, Line
+from pretrieve.reporting.tables.filling import MEASURED, Line, is_scored
 from pretrieve.reporting.tables.heads import column_heads, row_heads
 from pretrieve.reporting.tables.legend import (
     MARKS,
@@ -18,7 +18,6 @@ from pretrieve.reporting.tables.legend import (
     STEPS,
     WORSE,
     is_guessed,
-    is_scored,
     legend_of,
     prints_nothing,
     provenance_of,

@@ -11,7 +11,7 @@ from pretrieve.base.paths import parse_system
 from pretrieve.references.cases import RECIPROCAL_RANK, is_case
 from pretrieve.references.tables import STATISTICS, TEXT, Table
 from pretrieve.reporting.tables.comparisons import ROUNDS
-from pretrieve.reporting.tables.filling import MEASURED, Line, count_statuses, tests_of
+from pretrieve.reporting.tables.filling import MEASURED, Line, count_statuses, is_scored, tests_of
 from pretrieve.reporting.tables.heads import split_head
 from pretrieve.reporting.tables.results import ResultFiles, Setting
 
@@ -27,11 +27,6 @@ SIGNS = {"match": "✓", "close": "≈", "higher": "▲", "lower": "▼"}
 STEPS = (1.0, 2.0, 4.0)
 #: Where the paper prints no value either.
 NOTHING = "–"
-
-
-def is_scored(line: Line) -> bool:
-    """Whether the cell has a score, which can be compared with others': no statistic, and no single query of a case study."""
-    return bool(line.measured) and line.system != STATISTICS and not is_case(line.metric)
 
 
 def is_guessed(line: Line) -> bool:
