@@ -35,7 +35,6 @@ from pretrieve.reporting.figures.points import (
     there,
 )
 from pretrieve.reporting.figures.scores import Scores, interval_of
-from pretrieve.reporting.figures.token_curves import TokenCurves
 from pretrieve.reporting.tables.filling import judge
 from pretrieve.reporting.tables.results import ResultFiles, Setting
 from pretrieve.retrieval.trec_run import read_trec
@@ -85,8 +84,7 @@ class _Measurer:
         bases = bases_of(
             {name: {"start": setting.starts.get(name)} for name in {*setting.starts, *setting.starts.values()}}
         )
-        self._scores = Scores(setting.tables, self._files, bases)
-        self._curves = TokenCurves(setting.tables, setting.starts, bases)
+        self._scores = Scores(setting.tables, self._files, setting.starts, bases)
 
     def panel(self, panel: Panel) -> list[Point]:
         found: dict[str, dict[str, Found]] = {}
@@ -110,9 +108,9 @@ class _Measurer:
             "steps": self._steps,
             "map": lambda panel, series: {"": self._try(series.points[""], lambda seed: 0.0)},
             "separation": self._separation,
-            "tokens": lambda panel, series: self._curves.scores(series),
-            "gain": lambda panel, series: self._curves.gains(*_named(panel, series.of)),
-            "level": lambda panel, series: {"": self._curves.level(series)},
+            "tokens": lambda panel, series: self._scores.by_tokens(series),
+            "gain": lambda panel, series: self._scores.gains(*_named(panel, series.of)),
+            "level": lambda panel, series: {"": self._scores.level(series)},
         }
         try:
             return of_kind[series.kind](panel, series)

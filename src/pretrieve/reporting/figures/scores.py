@@ -1,8 +1,15 @@
-"""Scores of systems as points: a value for each seed, its interval, and what guessing scores there.
+"""Scores of systems as points: a value for each seed, its interval, and what guessing scores there; at each x of a series, or by
+tokens of pre-training.
 
 Intervals are those of the claims' verdicts (:func:`pretrieve.evaluation.significance.crossed_estimate`): over queries and, with
-several seeds, over seeds. The interval of a change is that of the ratio of two means, linearised (the delta method), query by
-query and seed by seed. What guessing scores is that of all queries of a size, where a point is of the common ones, too.
+several seeds, over seeds, each system's seeds paired with those of the same base. The interval of a change is that of the ratio
+of two means, linearised (the delta method), query by query and seed by seed. What guessing scores is that of all queries of a
+size, where a point is of the common ones, too.
+
+**By tokens** stand the snapshots of one training, and their difference to another one's, query by query. Objectives read other
+numbers of tokens in as many steps. So a difference is taken at the tokens of the reference's points, as far as the other series
+reaches, and at its end where that comes before. There a series is interpolated linearly between its two points around: a weighted
+sum of its systems, of which the interval takes account.
 """
 
 from __future__ import annotations
@@ -10,22 +17,46 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
+from typing import NamedTuple
 
 import numpy as np
 
 from pretrieve.base import paths
+from pretrieve.base.errors import DataError
 from pretrieve.evaluation.significance import crossed_estimate
 from pretrieve.references.figures import Measure, Panel, Series
-from pretrieve.reporting.figures.points import Found, NotMeasured, cell_of, scores_beyond, there
+from pretrieve.reporting.figures.points import (
+    NOT_AHEAD,
+    Found,
+    NotMeasured,
+    cell_of,
+    metrics_of,
+    scores_beyond,
+    there,
+)
 from pretrieve.reporting.tables.results import ResultFiles, Setting
+from pretrieve.workflow.figure_inputs import trained_since
+
+#: Tokens of a seed's batches differ a little: so much further than its last point a series is taken to reach.
+REACH = 1.02
+
+
+class Curve(NamedTuple):
+    """``tokens`` (k) in millions, rising; for each the systems' ``scores`` (seeds, queries) and the ``measures`` behind them."""
+
+    tokens: list[float]
+    scores: list[np.ndarray]
+    measures: list[Measure]
 
 
 class Scores:
-    """Reads the scores of one figure. ``bases``: encoder → the one whose weights it starts from, with which it shares the draws
-    of a seed."""
+    """Reads the scores of one figure. ``starts``: encoder → the one that it is continued from; ``bases``: the same to the end,
+    with which it shares the draws of a seed."""
 
-    def __init__(self, tables: Setting, files: ResultFiles, bases: Mapping[str, str]) -> None:
-        self._tables, self._files, self._bases = tables, files, bases
+    def __init__(
+        self, tables: Setting, files: ResultFiles, starts: Mapping[str, str], bases: Mapping[str, str]
+    ) -> None:
+        self._tables, self._files, self._starts, self._bases = tables, files, starts, bases
 
     def of_series(self, panel: Panel, series: Series) -> dict[str, Found]:
         """Every point of a series of ``panel``. Raises DataError when a file is damaged."""
@@ -104,6 +135,73 @@ class Scores:
         encoder = paths.parse_system(system).encoder
         return self._bases.get(encoder, encoder)
 
+    # -- by tokens
+
+    def by_tokens(self, series: Series) -> dict[str, Found]:
+        """Every point of a series of tokens. Raises NotMeasured when one is not there, for then its x is unknown."""
+        curve = self._curve(series)
+        found = {}
+        for x, scores, measure in zip(curve.tokens, curve.scores, curve.measures, strict=True):
+            beyond = scores_beyond(self._tables, self._files, series, measure)
+            estimate = crossed_estimate([scores], [1.0], [self._base(measure.system)])
+            found[shown(x)] = Found(tuple(scores.mean(1)), measure, beyond=beyond, interval=estimate.interval())
+        return found
+
+    def gains(self, series: Series, reference: Series) -> dict[str, Found]:
+        """``series`` minus ``reference`` at equal tokens (see above). Raises NotMeasured as above."""
+        ours, theirs = self._curve(series), self._curve(reference)
+        measure = Measure("", theirs.measures[0].role, theirs.measures[0].metric)
+        found: dict[str, Found] = {}
+        for x in compared_at(ours.tokens, theirs.tokens):
+            parts = [(ours, place, weight) for place, weight in between(ours.tokens, x).items()]
+            parts += [(theirs, place, -weight) for place, weight in between(theirs.tokens, x).items()]
+            blocks, weights = [curve.scores[place] for curve, place, _ in parts], [weight for *_, weight in parts]
+            estimate = crossed_estimate(
+                blocks, weights, [self._base(curve.measures[place].system) for curve, place, _ in parts]
+            )
+            values = sum(weight * block.mean(1) for weight, block in zip(weights, blocks, strict=True))
+            found[shown(x)] = Found(tuple(values), measure, interval=estimate.interval())
+        ahead = ahead_from({x: point.interval[0] for x, point in found.items()})
+        return {x: point._replace(ahead_from=ahead) for x, point in found.items()}
+
+    def level(self, series: Series) -> Found:
+        """The score of a system, or of guessing where it was measured."""
+        (measure,) = series.points.values()
+        files = metrics_of(self._tables, measure)
+        if series.value == "score":
+            return Found(tuple(self._files.number(path, "metrics", measure.metric) for path in files), measure)
+        chance = self._files.chance(files[0], measure.metric)
+        if chance is None:
+            raise NotMeasured("not-run", f"the score of guessing is unknown for {measure.metric}")
+        return Found((chance,), Measure("", measure.role, measure.metric))
+
+    def _curve(self, series: Series) -> Curve:
+        points: dict[float, tuple[np.ndarray, Measure]] = {}
+        first = paths.parse_system(next(iter(series.points.values())).system).encoder
+        for measure in series.points.values():
+            encoder, files = paths.parse_system(measure.system).encoder, metrics_of(self._tables, measure)
+            since = trained_since(self._starts, encoder, first)
+            tokens = sum(self._tokens(one) for one in since) / 1e6
+            points.setdefault(tokens, (self._matrix(files, measure.metric), measure))
+        ordered = sorted(points)
+        return Curve(ordered, [points[x][0] for x in ordered], [points[x][1] for x in ordered])
+
+    def _tokens(self, encoder: str) -> float:
+        """Mean over seeds."""
+        places = (paths.encoder_dir(self._tables.root, encoder, seed) for seed in self._tables.seeds)
+        return float(np.mean([self._files.number(there(f"{place}/pretrieve.json"), "tokens") for place in places]))
+
+    def _matrix(self, files: Sequence[str], metric: str) -> np.ndarray:
+        """(seeds, queries), queries by their id."""
+        rows = [self._files.per_query(path, metric) for path in files]
+        for path, row in zip(files, rows, strict=True):
+            if not row or row.keys() != rows[0].keys():
+                raise DataError(
+                    f"{path}: {len(row or ())} queries have {metric}, and {len(rows[0] or ())} in {files[0]}; expected the same. "
+                    "Evaluate again."
+                )
+        return matrix_of(rows)
+
 
 def matrix_of(rows: Sequence[Mapping[str, float]]) -> np.ndarray | None:
     """(seeds, queries), queries by their id; None where seeds have different queries, or none are known."""
@@ -125,3 +223,51 @@ def interval_of(
         return None
     low, high = crossed_estimate([scores], [1.0], [base]).interval()
     return max(low, min(0.0, float(scores.min()))), min(high, max(1.0, float(scores.max())))
+
+
+def shown(tokens: float) -> str:
+    """Millions of tokens as x.
+
+    >>> shown(0.0), shown(0.0512345), shown(1234.56)
+    ('0', '0.05123', '1235')
+    """
+    return f"{tokens:.4g}"
+
+
+def compared_at(ours: Sequence[float], theirs: Sequence[float]) -> list[float]:
+    """The points of theirs that ours reaches, and the end of ours where that comes before the end of theirs.
+
+    >>> compared_at([0.0, 2.0, 4.0], [0.0, 1.0, 3.0]), compared_at([0.0, 1.0, 2.0], [0.0, 1.5, 3.0])
+    ([0.0, 1.0, 3.0], [0.0, 1.5, 2.0])
+    """
+    reached = [x for x in theirs if x <= REACH * ours[-1]]
+    return reached if len(reached) == len(theirs) else [*(x for x in reached if x < ours[-1]), ours[-1]]
+
+
+def between(tokens: Sequence[float], x: float) -> dict[int, float]:
+    """Place → weight of the points that a rising line has at x; behind its end, its last one.
+
+    >>> between([0.0, 1.0, 3.0], 1.5), between([0.0, 1.0, 3.0], 1.0), between([0.0, 1.0], 1.01)
+    ({1: 0.75, 2: 0.25}, {1: 1.0}, {1: 1.0})
+    """
+    if x > tokens[-1]:
+        return {len(tokens) - 1: 1.0}
+    upper = next(place for place, there in enumerate(tokens) if x <= there)
+    if x == tokens[upper] or upper == 0:
+        return {upper: 1.0}
+    share = (x - tokens[upper - 1]) / (tokens[upper] - tokens[upper - 1])
+    return {upper - 1: 1 - share, upper: share}
+
+
+def ahead_from(lows: Mapping[str, float]) -> str:
+    """The first x from which on the lower end of every interval is above 0.
+
+    >>> ahead_from({"0": 0.0, "1": 0.2, "2": -0.1, "3": 0.1, "4": 0.1}), ahead_from({"0": 0.0, "1": 0.2, "2": -0.1})
+    ('3', 'not within the budget')
+    """
+    ahead = NOT_AHEAD
+    for x, low in reversed(lows.items()):
+        if low <= 0:
+            break
+        ahead = x
+    return ahead
