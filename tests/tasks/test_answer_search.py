@@ -11,8 +11,8 @@ import random
 
 import pytest
 
-from pretrieve.benchmarks.made import answer_search
-from pretrieve.benchmarks.made.answer_search import AnswerSearch
+from pretrieve.benchmarks.made import corpus_collection
+from pretrieve.benchmarks.made.corpus_collection import AnswerSearch
 from pretrieve.tasks.answers import Answers, has_answer
 
 _WORDS = ["a", "the", "b", "É", "e\u0301", "U.S.", "1,000", "東京", "東京都", "New York", "’s", "-", "x" * 9]
@@ -62,7 +62,7 @@ def test_answers_without_words_are_nowhere() -> None:
 
 @pytest.mark.parametrize("block", [1, 2, 3, 4, 7, 512])
 def test_patterns(monkeypatch: pytest.MonkeyPatch, block: int) -> None:
-    monkeypatch.setattr(answer_search, "BLOCK", block)
+    monkeypatch.setattr(corpus_collection, "BLOCK", block)
     texts = ["nothing", "It rose to 2,575 feet", "above Jerusalem", "Île-de-France", "the end"]
     patterns = [r"2,?\d{3} feet", r"feet\s+above", r"^above", r"île", r"(", r"end$", r"nothing\s*It", "END"]
     answers = {str(i): Answers([pattern], True) for i, pattern in enumerate(patterns)}

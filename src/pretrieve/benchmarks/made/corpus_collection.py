@@ -5,8 +5,7 @@ and a system would be scored for what nobody could find. This reader makes a col
 
 * the articles of a corpus, as passages of 100 words (below);
 * those questions of the given files (:mod:`pretrieve.benchmarks.official.open_qa`) of which at least one answer stands in at
-  least one passage, by the rule that hits@k is counted with (:mod:`pretrieve.benchmarks.made.answer_search`). The others are
-  counted in ``warnings``.
+  least one passage, by the rule that hits@k is counted with (:class:`AnswerSearch`). The others are counted in ``warnings``.
 
 Nobody judged a passage, so ``qrels.parquet`` is empty: test questions are scored by hits@k, and retrievers come from another
 data set. hits@k on such a collection cannot be compared with DPR's paper: the questions that are left are those with frequent
@@ -22,10 +21,23 @@ into *disjoint blocks of 100 words*; the title is put in front of each block whe
 * an article with a full page and a lead from an encyclopaedia is its page: the lead says the same again.
 
 Titles stay in a column of their own; a task puts them in front.
+
+**Answers.** The rule is that of hits@k (:mod:`pretrieve.tasks.answers`): an answer's words stand in the passage one after
+another, or a regular expression is found in its text; titles are not looked at. Asking
+:func:`pretrieve.tasks.answers.has_answer` for every pair would cost questions x passages. Instead
+
+* each passage is cut into words once, and at every place the answers that begin with these two words (or are this one
+  word) are looked up. An answer that was found once is dropped, so the work shrinks;
+* a regular expression is searched in a block of passages at once, joined by an empty line, and only where it is found
+  there in each half of the block, and so on; the last is a passage alone, which decides.
+
+An answer without any word, which hits@k finds everywhere, is found nowhere here: a question with no other answer asks
+nothing of a corpus.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from itertools import groupby
 from operator import itemgetter
@@ -33,12 +45,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pretrieve.base.errors import ConfigError, DataError
-from pretrieve.benchmarks.made.answer_search import AnswerSearch
 from pretrieve.benchmarks.official.open_qa import OpenQuestion, question_files, read_questions
 from pretrieve.corpora.beir_documents import Document
 from pretrieve.corpora.tables import read_rows, read_table
 from pretrieve.raw.raw_text import Warnings
-from pretrieve.tasks.answers import Answers
+from pretrieve.tasks.answers import Answers, Passages, answer_words, contains
 from pretrieve.tasks.splits import draw_key
 
 if TYPE_CHECKING:
@@ -46,6 +57,78 @@ if TYPE_CHECKING:
 
 #: Words of a passage.
 WORDS = 100
+#: Passages whose text is joined for the search of regular expressions.
+BLOCK = 512
+
+
+class AnswerSearch:
+    """Look for the answers of many questions; :attr:`found` are the ids of those that have one in a text so far.
+
+    Used as ``for text in texts: search.add(text)`` and then ``search.finish()``.
+    """
+
+    def __init__(self, answers: Mapping[str, Answers]) -> None:
+        self.found: set[str] = set()
+        self._patterns = {query_id: accepted for query_id, accepted in answers.items() if accepted.regular_expressions}
+        self._block: list[str] = []
+        owners: dict[tuple[str, ...], list[str]] = defaultdict(list)
+        for query_id, accepted in answers.items():
+            if not accepted.regular_expressions:
+                for text in accepted.texts:
+                    if words := tuple(answer_words(text)):
+                        owners[words].append(query_id)
+        self._owners = dict(owners)
+        self._needles: dict[tuple[str, ...], list[tuple[str, ...]]] = defaultdict(list)
+        for words in self._owners:
+            self._needles[words[:2]].append(words)
+
+    def add(self, text: str) -> None:
+        """Search one passage."""
+        if self._owners:
+            self._search_words(answer_words(text))
+        if self._patterns:
+            self._block.append(text)
+            if len(self._block) == BLOCK:
+                self._search_patterns()
+
+    def finish(self) -> set[str]:
+        """Search what is left, and give the ids of the questions that have an answer."""
+        if self._block:
+            self._search_patterns()
+        return self.found
+
+    def _search_words(self, words: list[str]) -> None:
+        needles = self._needles
+        for place, word in enumerate(words):
+            for begin in ((word,), tuple(words[place : place + 2])):
+                if begin not in needles:
+                    continue
+                hits = [needle for needle in needles[begin] if tuple(words[place : place + len(needle)]) == needle]
+                for needle in hits:
+                    self.found.update(self._owners.pop(needle))
+                    needles[begin].remove(needle)
+                if not needles[begin]:
+                    del needles[begin]
+
+    def _search_patterns(self) -> None:
+        joined = Passages({})
+        for query_id, accepted in list(self._patterns.items()):
+            if self._found_in(joined, 0, len(self._block), accepted):
+                self.found.add(query_id)
+                del self._patterns[query_id]
+        self._block = []
+
+    def _found_in(self, joined: Passages, start: int, end: int, accepted: Answers) -> bool:
+        """Whether a passage from ``start`` to ``end`` - 1 matches: their joined text must, and then that of one half."""
+        span = f"{start}:{end}"
+        if span not in joined.texts:
+            joined.texts[span] = "\n\n".join(self._block[start:end])
+        if not contains(joined, span, accepted):
+            return False
+        middle = (start + end) // 2
+        return middle == start or any(
+            self._found_in(joined, *half, accepted) for half in ((start, middle), (middle, end))
+        )
 
 
 def blocks_of_words(text: str, words: int = WORDS) -> list[str]:
