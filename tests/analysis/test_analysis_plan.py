@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from pretrieve.analysis import plan
-from pretrieve.analysis.measures import summary, write_rows
+from pretrieve.analysis.shared import summary, write_rows
 from pretrieve.base import paths
 from pretrieve.base.errors import ConfigError
 from pretrieve.workflow.config_files import read_config

@@ -15,9 +15,9 @@ import pytest
 import torch
 from transformers import BertModel
 
-from pretrieve.analysis import texts
+from pretrieve.analysis import shared
 from pretrieve.analysis.attention_entropy import cls_attention, layer_entropies, measure
-from pretrieve.analysis.texts import draw_sections
+from pretrieve.analysis.shared import draw_sections
 from pretrieve.base.errors import DataError
 from pretrieve.models.batch import Batch
 from pretrieve.models.config import BodyConfig
@@ -57,7 +57,7 @@ def test_rows_equal_berts(saved, random_packed, lengths) -> None:
 
 def test_measure_equals_berts_mean(saved, articles, monkeypatch) -> None:
     """The whole way: drawn sections, cut, in several passes; mean and deviation over texts of the mean over heads."""
-    monkeypatch.setattr(texts, "TOKEN_BUDGET", {"cpu": 40})
+    monkeypatch.setattr(shared, "TOKEN_BUDGET", {"cpu": 40})
     directory, _ = saved()
     rows = measure(directory, articles, CPU, texts=7, length=20, seed=4)
     starts, lengths = draw_sections(articles, 7, 4)

@@ -13,9 +13,9 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from pretrieve.analysis import texts
+from pretrieve.analysis import shared
 from pretrieve.analysis.decoder_states import load_decoder, measure
-from pretrieve.analysis.texts import draw_pieces
+from pretrieve.analysis.shared import draw_pieces
 from pretrieve.base.errors import DataError
 from pretrieve.models.batch import Batch
 from pretrieve.pretraining.encoder_options import EncoderOptions
@@ -44,7 +44,7 @@ def loop(encoder, decoder, store, seed: int) -> np.ndarray:
 
 @pytest.mark.parametrize(("layers", "span"), [(1, 2), (2, 3), (2, "all")])
 def test_against_a_loop(with_decoder, articles, monkeypatch, layers: int, span: int | str) -> None:
-    monkeypatch.setattr(texts, "TOKEN_BUDGET", {"cpu": 30})
+    monkeypatch.setattr(shared, "TOKEN_BUDGET", {"cpu": 30})
     directory, encoder, decoder = with_decoder(layers, span)
     rows = measure(directory, articles, CPU, texts=100, length=LENGTH, seed=2)
     expected = loop(encoder, decoder, articles, 2)

@@ -12,9 +12,9 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from pretrieve.analysis import texts
+from pretrieve.analysis import shared
 from pretrieve.analysis.pair_similarity import measure
-from pretrieve.analysis.texts import draw_pairs
+from pretrieve.analysis.shared import draw_pairs
 from pretrieve.base.errors import DataError
 from pretrieve.models.batch import Batch
 from pretrieve.text.packing import pack_spans
@@ -30,8 +30,8 @@ def state(encoder, store, start: int, length: int) -> np.ndarray:
 
 
 def test_against_a_loop(saved, articles, monkeypatch) -> None:
-    monkeypatch.setattr(texts, "TOKEN_BUDGET", {"cpu": 64})
-    monkeypatch.setattr(texts, "CHUNK_TEXTS", 10)
+    monkeypatch.setattr(shared, "TOKEN_BUDGET", {"cpu": 64})
+    monkeypatch.setattr(shared, "CHUNK_TEXTS", 10)
     directory, encoder = saved()
     rows = measure(directory, articles, CPU, pairs=9, lengths=[5, 12, 20], seed=3)
     starts = draw_pairs(articles, 9, 20, 3)

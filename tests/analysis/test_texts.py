@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 import torch
 
-from pretrieve.analysis import texts
-from pretrieve.analysis.texts import batches, draw_pairs, draw_pieces, draw_sections
+from pretrieve.analysis import shared
+from pretrieve.analysis.shared import batches, draw_pairs, draw_pieces, draw_sections
 from pretrieve.base.errors import DataError
 from pretrieve.text.token_store import TokenStore
 
@@ -99,8 +99,8 @@ def test_a_corpus_without_texts_of_that_length(articles, tmp_path) -> None:
 
 def test_batches(articles, monkeypatch) -> None:
     """Cut into chunks and passes, every text comes once, as [CLS] words [SEP], cut at the length."""
-    monkeypatch.setattr(texts, "TOKEN_BUDGET", {"cpu": 30})
-    monkeypatch.setattr(texts, "CHUNK_TEXTS", 4)
+    monkeypatch.setattr(shared, "TOKEN_BUDGET", {"cpu": 30})
+    monkeypatch.setattr(shared, "CHUNK_TEXTS", 4)
     starts, lengths = draw_sections(articles, 100, 3)
     found, passes = {}, 0
     for rows, packed in batches(articles, starts, lengths, 20, CPU):

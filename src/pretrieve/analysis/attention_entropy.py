@@ -24,8 +24,7 @@ import numpy as np
 import torch
 from torch.nn import functional
 
-from pretrieve.analysis.measures import Row, load_body, summary
-from pretrieve.analysis.texts import batches, draw_sections
+from pretrieve.analysis.shared import Row, batches, draw_sections, load_body, summary
 from pretrieve.models.batch import Batch
 from pretrieve.models.transformer import Attention, Transformer
 from pretrieve.text.token_store import TokenStore

@@ -15,8 +15,8 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from pretrieve.analysis.measures import Row, load_body, summary
 from pretrieve.analysis.plan import CLS_TERM
+from pretrieve.analysis.shared import Row, load_body, summary
 from pretrieve.base.errors import DataError
 from pretrieve.models.batch import Asking, Batch
 from pretrieve.models.hf_format import load_encoder, load_tensors, read_encoder

@@ -18,9 +18,8 @@ import numpy as np
 import torch
 from torch.nn import functional
 
-from pretrieve.analysis.measures import Row, load_body, summary
 from pretrieve.analysis.plan import WITH_DECODER
-from pretrieve.analysis.texts import batches, draw_pieces
+from pretrieve.analysis.shared import Row, batches, draw_pieces, load_body, summary
 from pretrieve.base.errors import DataError
 from pretrieve.models.batch import Batch
 from pretrieve.models.decoder import Decoder, next_words

@@ -19,8 +19,7 @@ import numpy as np
 import torch
 from torch.nn import functional
 
-from pretrieve.analysis.measures import Row, load_body, summary
-from pretrieve.analysis.texts import batches, draw_pairs
+from pretrieve.analysis.shared import Row, batches, draw_pairs, load_body, summary
 from pretrieve.models.batch import Batch
 from pretrieve.models.transformer import Transformer
 from pretrieve.text.token_store import TokenStore

@@ -8,7 +8,7 @@ import argparse
 from pathlib import Path
 
 from pretrieve.analysis import attention_entropy, cls_use, decoder_states, pair_similarity
-from pretrieve.analysis.measures import write_rows
+from pretrieve.analysis.shared import write_rows
 from pretrieve.base.arguments import add_threads, json_object, required, required_lists
 from pretrieve.base.program import one_each
 from pretrieve.base.progress import Progress

@@ -1,6 +1,6 @@
-"""Which texts the analyses look at, drawn from a token store by a seed, and how they reach a model in batches.
+"""What the analyses share: texts, drawn from a token store by a seed, the models that read them, means over texts, files of rows.
 
-Two kinds. *Sections*, as the corpus has them, for the entropy of attention, of which the paper takes 1,000 at random
+Texts are of two kinds. *Sections*, as the corpus has them, for the entropy of attention, of which the paper takes 1,000 at random
 (paper ``condenser`` §5). And *pieces of one length*, for what depends on length or position (paper ``seed_encoder``
 §3.2, §4.6): a piece begins with a random sentence of a random article and is cut where the length is full, within its
 article. Every article that is long enough is as likely as any other. A text's length counts [CLS] and [SEP], as
@@ -9,12 +9,18 @@ everywhere in this project.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import csv
+import io
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 
 import numpy as np
 import torch
 
 from pretrieve.base.errors import DataError
+from pretrieve.base.files import write_text
+from pretrieve.models.hf_format import load_encoder
+from pretrieve.models.transformer import Transformer
 from pretrieve.text.packing import Packed, pack_spans
 from pretrieve.text.token_store import TokenStore
 from pretrieve.training.memory import token_budgets
@@ -25,6 +31,9 @@ TOKEN_BUDGET = token_budgets(cpu=4096, cuda=65_536)
 CHUNK_TEXTS = 8192
 #: Tokens of a text that are no words: [CLS] and [SEP].
 SPECIAL_TOKENS = 2
+
+#: One line of a CSV file: column → value.
+Row = dict[str, object]
 
 
 def draw_sections(store: TokenStore, count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -103,3 +112,50 @@ def batches(
         packed = pack_spans(store, starts[chunk], lengths[chunk], length)
         for first, last in packed.slices(TOKEN_BUDGET[device.type]):
             yield begin + packed.order[first:last], packed.part(first, last)
+
+
+def load_body(directory: Path, store: TokenStore, length: int, device: torch.device) -> Transformer:
+    """The Transformer of an encoder or retriever directory, without dropout, in float32; it can read texts of
+    ``length`` tokens of the store.
+
+    Raises DataError when the directory is damaged, its body is not a Transformer, its vocabulary is not the store's, or it has
+    fewer positions.
+    """
+    encoder, about = load_encoder(directory)
+    body, vocabulary = encoder.body, store.meta["vocabulary_sha256"]
+    if not isinstance(body, Transformer):
+        raise DataError(
+            f"{directory}: its body is a {encoder.config.kind}, which has no attention and no [CLS] state. Name encoders "
+            "with body: transformer in config.yaml's analyses."
+        )
+    if about.get("vocabulary_sha256", vocabulary) != vocabulary:
+        raise DataError(
+            f"{directory}: made with another vocabulary than the token store {store.directory}; its tokens would be "
+            "other words. Make both with the same scale."
+        )
+    if length > encoder.config.max_positions:
+        raise DataError(
+            f"{directory}: has {encoder.config.max_positions} positions, a text of {length} tokens does not fit. Set "
+            "shorter lengths in config.yaml's analyses."
+        )
+    return body.eval().to(device)
+
+
+def summary(name: str, values: np.ndarray) -> Row:
+    """Mean of values (n,) under ``name``, their standard deviation ``sd`` (n − 1; '' of a single one), and ``n``.
+
+    >>> summary("cosine", np.array([0.25, 0.75]))["cosine"]
+    0.5
+    """
+    values = np.asarray(values, dtype=np.float64)
+    return {name: float(values.mean()), "sd": float(values.std(ddof=1)) if len(values) > 1 else "", "n": len(values)}
+
+
+def write_rows(path: Path, rows: Sequence[Mapping[str, object]]) -> None:
+    """Write rows with equal columns as CSV; fractions with six significant digits."""
+    text = io.StringIO(newline="")
+    writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
+    writer.writeheader()
+    for row in rows:
+        writer.writerow({name: f"{value:.6g}" if isinstance(value, float) else value for name, value in row.items()})
+    write_text(path, text.getvalue())
