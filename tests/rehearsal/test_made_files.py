@@ -12,7 +12,7 @@ import pytest
 from pretrieve.base.errors import ConfigError
 from pretrieve.benchmarks.official.fanoutqa import build_fanoutqa
 from pretrieve.benchmarks.readers import READERS, options_of
-from pretrieve.benchmarks.reading import Request, build_collection, build_task
+from pretrieve.benchmarks.reading import build_collection, build_task
 from pretrieve.corpora import parts as corpus_parts
 from pretrieve.corpora import readers
 from pretrieve.models.published import read_start
@@ -71,7 +71,7 @@ def test_every_data_set_of_the_paper_scale_is_read_from_made_files(plan, made, t
             place = tmp_path / f"{name}-collection"
             build_collection(reader, files, place, options.get("reader_options", {}))
             reader, files = "collection", {"collection": place}
-        stats = build_task(reader, Request(files, tokenizer, out, sizes, options=options_of(options)))
+        stats = build_task(reader, files, Target(tokenizer, out, sizes), options=options_of(options))
         assert stats["splits"].keys() == sizes.keys(), name
         trained = "trained_on" not in options
         assert all((split["train"] >= 4 and split["valid"] >= 1) == trained for split in stats["splits"].values()), name

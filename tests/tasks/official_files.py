@@ -9,7 +9,8 @@ from pathlib import Path
 from example_reader import Examples
 from tokenizers import Tokenizer
 
-from pretrieve.benchmarks.reading import Request, build_task
+from pretrieve.benchmarks.reading import build_task
+from pretrieve.tasks.splits import Target
 
 
 def put(directory: Path, **contents: str | bytes) -> dict[str, Path]:
@@ -29,7 +30,7 @@ def built(
     reader: str, files: Mapping[str, Path], tokenizer: Tokenizer, out: Path, counts: str = "any", **options: object
 ) -> Examples:
     """The task of a reader, read back; all that may train does."""
-    build_task(reader, Request(files, tokenizer, out, {"full": "all"}, options={"counts": counts, **options}))
+    build_task(reader, files, Target(tokenizer, out, {"full": "all"}), options={"counts": counts, **options})
     return Examples(out)
 
 

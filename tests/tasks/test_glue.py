@@ -17,8 +17,9 @@ from tokenizers import Tokenizer
 
 from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.benchmarks.official.glue import LAYOUTS, read_glue
-from pretrieve.benchmarks.reading import Request, build_task
+from pretrieve.benchmarks.reading import build_task
 from pretrieve.raw.raw_text import Warnings
+from pretrieve.tasks.splits import Target
 
 MIRROR = Path(os.environ.get("PRETRIEVE_TEST_MIRROR", Path(__file__).parents[2].parent / "shared/mirror"))
 needs_mirror = pytest.mark.skipif(not (MIRROR / "sst2").exists(), reason="no SST-2 below PRETRIEVE_TEST_MIRROR")
@@ -165,7 +166,7 @@ def test_share_that_leaves_nothing(tmp_path: Path, tokenizer: Tokenizer) -> None
 def test_the_real_sst2(tmp_path: Path, tokenizer: Tokenizer) -> None:
     files = {"train": "train_full.tsv.gz", "dev": "dev.tsv", "test": "test-labeled.tsv"}
     paths = {name: MIRROR / "sst2" / file for name, file in files.items()}
-    splits = build_task("sst-2", Request(paths, tokenizer, tmp_path, {"full": "all"}))["splits"]["full"]
+    splits = build_task("sst-2", paths, Target(tokenizer, tmp_path, {"full": "all"}))["splits"]["full"]
     assert (splits["dev"], splits["test"], splits["train"] + splits["valid"]) == (872, 1821, 67349)
     dev, test = (list(read_glue(paths[name], "sst-2", Warnings())) for name in ("dev", "test"))
     assert (dev[0].texts, dev[0].label) == (("it 's a charming and often affecting journey . ",), 1.0)

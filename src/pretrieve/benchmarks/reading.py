@@ -20,12 +20,9 @@ import inspect
 import shutil
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any
-
-from tokenizers import Tokenizer
 
 from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.benchmarks.official.example_reading import Job
@@ -34,43 +31,39 @@ from pretrieve.benchmarks.readers import READERS, reader_named, task_reader
 from pretrieve.raw.raw_text import Warnings
 from pretrieve.tasks.collection import CollectionWriter
 from pretrieve.tasks.collection_tables import Collection
+from pretrieve.tasks.splits import Target
 
 
-@dataclass(frozen=True)
-class Request:
-    """What a task is made of. files: name in the format → path; corpus: directory of the corpus, or None; out: where to; sizes:
-    training-set size → number, share or ``all``; options: of the data set (:func:`~pretrieve.benchmarks.readers.options_of`)."""
-
-    files: Mapping[str, Path]
-    tokenizer: Tokenizer
-    out: Path
-    sizes: Mapping[str, Any]
-    seed: int = 1
-    corpus: Path | None = None
-    options: Mapping[str, Any] = field(default_factory=dict)
-
-
-def build_task(name: str, request: Request) -> dict[str, Any]:
+def build_task(
+    name: str,
+    files: Mapping[str, Path],
+    target: Target,
+    corpus: Path | None = None,
+    options: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
     """Write the task of a reader of the list (or ``collection``) and return its statistics; what was odd is summed up on standard
     error.
+
+    files: name in the format → path; corpus: directory of the corpus, or None; options: of the data set
+    (:func:`~pretrieve.benchmarks.readers.options_of`).
 
     Raises ConfigError for a name or value that is not allowed, or a size that cannot be drawn, and DataError for a file that
     is damaged, in another format, or has another number of records.
     """
-    reader, options = task_reader(name), dict(request.options)
+    reader, options = task_reader(name), dict(options or {})
     keys = {key: options.pop(key) for key in reader.keys if key in options}
-    check_files(name, reader, request.files)
+    check_files(name, reader, files)
     check_options(name, reader, options)
-    files, warnings = {key: Path(path) for key, path in request.files.items()}, Warnings()
+    files, warnings = {key: Path(path) for key, path in files.items()}, Warnings()
     counts = keys.pop("counts", "official")
     if counts not in ("official", "any"):
         raise ConfigError(f"counts is {counts!r}; expected official or any.")
-    about = {"task": name, "url": reader.url, "licence": reader.licence, "seed": request.seed, "counts": counts}
+    about = {"task": name, "url": reader.url, "licence": reader.licence, "seed": target.seed, "counts": counts}
     official = reader.counts if counts == "official" else {}
-    job = Job(request.tokenizer, Path(request.out), request.sizes, request.seed, official, about, warnings)
+    job = Job(target.tokenizer, Path(target.out), target.sizes, target.seed, official, about, warnings)
     whole = keys.get("open")
     given = {
-        **{"files": files, "corpus": request.corpus, "target": job, "job": job, "warnings": warnings, **files},
+        **{"files": files, "corpus": corpus, "target": job, "job": job, "warnings": warnings, **files},
         **{"open_domain": bool(whole), "articles": whole == "articles"},
         **{**reader.options, **options, **keys, **reader.fixed},
     }

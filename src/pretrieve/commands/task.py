@@ -15,8 +15,8 @@ from pathlib import Path
 
 from pretrieve.base.arguments import json_object, named_values, required
 from pretrieve.benchmarks.readers import READERS
-from pretrieve.benchmarks.reading import Request, build_task
-from pretrieve.tasks.splits import parse_sizes
+from pretrieve.benchmarks.reading import build_task
+from pretrieve.tasks.splits import Target, parse_sizes
 from pretrieve.text.vocabulary import load_tokenizer
 
 
@@ -43,5 +43,5 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> None:
     files = {name: Path(path) for name, path in named_values(args.files, "--files").items()}
     sizes, tokenizer = parse_sizes(args.sizes), load_tokenizer(args.tokenizer)
-    request = Request(files, tokenizer, args.out, sizes, args.seed, args.corpus, args.options)
-    print(json.dumps(build_task(args.reader, request)))
+    target = Target(tokenizer, args.out, sizes, args.seed)
+    print(json.dumps(build_task(args.reader, files, target, args.corpus, args.options)))

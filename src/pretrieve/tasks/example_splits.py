@@ -66,21 +66,13 @@ def make_example_splits(
         raise ConfigError("no training-set size was given; expected at least one, such as 500=500 or full=all.")
     pools = {part: shuffled((i for i in example_ids if part_of[i] == part), seed) for part in ("train", "valid")}
     counts = {size: _drawn(size, value, len(pools["train"]), len(pools["valid"])) for size, value in sizes.items()}
-    return _rows(example_ids, part_of, pools, counts)
-
-
-def _rows(
-    example_ids: Sequence[str],
-    part_of: Mapping[str, str],
-    pools: Mapping[str, list[str]],
-    counts: Mapping[str, tuple[int, int]],
-) -> Iterator[SplitRow]:
-    for size, wanted in counts.items():
-        chosen = {i for pool, count in zip(pools.values(), wanted, strict=True) for i in pool[:count]}
-        for example_id in example_ids:
-            part = part_of[example_id]
-            if part in ("test", "dev") or example_id in chosen:
-                yield SplitRow(size, example_id, part)
+    return (
+        SplitRow(size, example_id, part_of[example_id])
+        for size, wanted in counts.items()
+        for chosen in [{i for pool, count in zip(pools.values(), wanted, strict=True) for i in pool[:count]}]
+        for example_id in example_ids
+        if part_of[example_id] in ("test", "dev") or example_id in chosen
+    )
 
 
 def _drawn(size: str, value: Size, train: int, valid: int) -> tuple[int, int]:
