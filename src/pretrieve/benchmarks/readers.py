@@ -35,8 +35,8 @@ class Reader:
     others. sources: name → the raw file of ``resources/sources.tsv`` where a data set names none. tables: of the corpus that a
     data set is made of; a collection gets them as files. negatives: the file without which a collection has none.
 
-    keys: of the data set in ``config.yaml`` that reading depends on. allowed: what each of its ``reader_options`` may be;
-    options: their values unless given (a collection's are those of its function); fixed: options that are no user's choice.
+    keys: of the data set in ``config.yaml`` that reading depends on. allowed: what each of its ``reader_options`` may be (unless
+    given, its value is the default of the function); fixed: options that are no user's choice.
     counts: file → records that the publisher states; licence; url: of the publisher, or of the archive.
     """
 
@@ -52,7 +52,6 @@ class Reader:
     negatives: str = ""
     keys: tuple[str, ...] = ()
     allowed: Mapping[str, OneOf | Between] = field(default_factory=dict, repr=False)  # decides no result
-    options: Mapping[str, Any] = field(default_factory=dict)
     fixed: Mapping[str, Any] = field(default_factory=dict)
     counts: Mapping[str, int] = field(default_factory=dict)
     licence: str = ""
@@ -74,7 +73,6 @@ _SPLITS = ("train", "dev", "test")
 _TABLES = ("articles", "sections", "passages")
 _GLUE = "https://dl.fbaipublicfiles.com/glue/data"
 _MSMARCO = "https://microsoft.github.io/msmarco"
-_SHARE = {"held_out_share": 0.01}
 #: So much is held out twice, and something must be left to train on.
 _SHARES = {"held_out_share": Between(1e-6, 0.49)}
 _COUNT = Between(1, 10**9, whole=True)
@@ -91,9 +89,7 @@ def _glue(
     about = {"files": files, "counts": counts, "licence": licence, "url": f"{_GLUE}/{archive}"}
     fixed = {"task": task}
     read = f"{_OFFICIAL}.glue:build_glue"
-    return Reader(
-        read, "classification", keys=("counts",), allowed=_SHARES, options=_SHARE, fixed=fixed, **about, **more
-    )
+    return Reader(read, "classification", keys=("counts",), allowed=_SHARES, fixed=fixed, **about, **more)
 
 
 def _mind(size: str, counts: Mapping[str, int]) -> Reader:
@@ -110,7 +106,6 @@ def _mind(size: str, counts: Mapping[str, int]) -> Reader:
         keys=("counts",),
         # what a candidate is described by: the paper's choice, and that of the released command
         allowed={"candidate": OneOf(("title and abstract", "title")), **_SHARES},
-        options={"candidate": "title and abstract", **_SHARE},
         counts=counts,
         licence="Microsoft Research License Terms: research, not commercial",
         url="https://msnews.github.io",
@@ -132,11 +127,10 @@ def _msmarco(read: str, first: str, *more: str, **allowed: OneOf | Between) -> R
     )
 
 
-def _examples(kind: str, read: str, **options: int) -> Reader:
-    """Examples that are made of the corpus, with numbers for options."""
-    allowed = {name: Between(3 if name == "candidates" else 1, 10**6, whole=True) for name in options}
-    tables = (*_TABLES, "links")
-    return Reader(f"{_MADE}.{read}", kind, tables=tables, keys=("max_examples",), allowed=allowed, options=options)
+def _examples(kind: str, read: str, **least: int) -> Reader:
+    """Examples that are made of the corpus; least: the options, which are numbers, and the smallest of each."""
+    allowed = {name: Between(number, 10**6, whole=True) for name, number in least.items()}
+    return Reader(f"{_MADE}.{read}", kind, tables=(*_TABLES, "links"), keys=("max_examples",), allowed=allowed)
 
 
 _MNLI = "of the sources of MultiNLI, mostly the OANC's; see the corpus"
@@ -162,7 +156,6 @@ READERS: dict[str, Reader] = {
         answers=True,
         files=_names("candidates", "texts"),
         allowed={"role": OneOf(("test", "train", "draw"))},
-        options={"role": "test"},
     ),
     "descriptions": Reader(
         f"{_MADE}.descriptions:build_descriptions", tables=_TABLES, keys=("open", "max_queries", "max_extra")
@@ -237,8 +230,8 @@ READERS: dict[str, Reader] = {
     ),
     # Examples, made of a corpus or of questions
     "structure-sts": _examples("regression", "structure_sts:build_structure_sts"),
-    "section-triplets": _examples("triplet", "section_triplets:build_section_triplets", per_article=100),
-    "link-clicks": _examples("clicks", "link_clicks:build_link_clicks", candidates=20, first=3, lead_words=30),
+    "section-triplets": _examples("triplet", "section_triplets:build_section_triplets", per_article=1),
+    "link-clicks": _examples("clicks", "link_clicks:build_link_clicks", candidates=3, first=1, lead_words=1),
     "question-entailment": Reader(
         f"{_MADE}.question_entailment:build_question_entailment", "classification", files=_names(*_SPLITS)
     ),

@@ -65,7 +65,7 @@ def build_task(
     given = {
         **{"files": files, "corpus": corpus, "target": job, "job": job, "warnings": warnings, **files},
         **{"open_domain": bool(whole), "articles": whole == "articles"},
-        **{**reader.options, **options, **keys, **reader.fixed},
+        **{**options, **keys, **reader.fixed},
     }
     read = resolve_name(reader.read)
     known = [name for name in inspect.signature(read).parameters if name in given]
