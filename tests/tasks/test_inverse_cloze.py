@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from pretrieve.base.errors import ConfigError, DataError
-from pretrieve.benchmarks.reader_checks import check_dataset
+from pretrieve.benchmarks.readers import check_dataset
 from pretrieve.benchmarks.reading import build_collection
 
 

@@ -1,4 +1,4 @@
-"""Every format of data sets: what reads it, which files it has, how many records, whose licence.
+"""Every format of data sets: what reads it, which files and options it has, how many records, whose licence.
 
 A format is one module, and one entry of :data:`READERS`; the module is imported when a data set is read
 (:mod:`pretrieve.benchmarks.reading`). Standard library only, for every call of Snakemake reads this file. Where counts come from:
@@ -306,3 +306,41 @@ def ships_negatives(dataset: Mapping[str, Any]) -> bool:
     named = reader_named(dataset["reader"]).negatives
     left_out = (dataset.get("reader_options") or {}).get("negatives") == "none"
     return bool(named) and named in dataset.get("files", {}) and not left_out
+
+
+def check_files(name: str, reader: Reader, files: Mapping[str, Any]) -> None:
+    """Raise ConfigError for a file that the format lacks, one that is missing, and of examples one that is given twice."""
+    for key in files:
+        if key not in reader.files:
+            has = ", ".join(reader.files) or "none"
+            raise ConfigError(f"{name}: no file {key!r}; it has {has}{nearest(key, reader.files)}.")
+    if reader.alone and set(files) == {reader.alone}:
+        return
+    missing = [key for key in reader.required if key not in files]
+    if missing or reader.alone in files or (reader.files and not reader.sources and not files):
+        needed = reader.required or list(reader.files)
+        wanted = ", ".join(f"{key} ({reader.files[key]})" if reader.files[key] else key for key in needed)
+        wanted += f", or {reader.alone} alone" if reader.alone and reader.required else ""
+        raise ConfigError(f"{name}: it needs the files {wanted}; found {', '.join(files) or 'none'}.")
+    home: dict[str, str] = {}
+    for key, path in files.items():
+        if reader.kind != "ranking" and home.setdefault(str(path), key) != key:
+            raise ConfigError(f"{name}: '{home[str(path)]}' and '{key}' are one file, {path}; each has its own.")
+
+
+def check_options(name: str, reader: Reader, options: Mapping[str, Any]) -> None:
+    """Raise ConfigError for an option that the reader does not have, or a value that is not allowed."""
+    for key, value in options.items():
+        if key not in reader.allowed:
+            has = ", ".join(reader.allowed) or "none"
+            raise ConfigError(f"{name}: no option {key!r}; it has {has}{nearest(key, reader.allowed)}.")
+        if not (allowed := reader.allowed[key]).admits(value):
+            hint = nearest(value, map(str, allowed.values)) if isinstance(allowed, OneOf) else ""
+            raise ConfigError(f"{name}: reader_options.{key}: {value!r} is not allowed; allowed: {allowed}{hint}")
+
+
+def check_dataset(dataset: Mapping[str, Any]) -> None:
+    """Raise ConfigError for a reader, file or reader option of a data set of the configuration that is not allowed."""
+    reader = reader_named(dataset["reader"])
+    check_files(dataset["reader"], reader, dataset.get("files", {}))
+    check_options(dataset["reader"], reader, dataset.get("reader_options") or {})

@@ -26,8 +26,7 @@ from typing import Any
 
 from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.benchmarks.official.example_reading import Job
-from pretrieve.benchmarks.reader_checks import check_files, check_options
-from pretrieve.benchmarks.readers import READERS, reader_named, task_reader
+from pretrieve.benchmarks.readers import READERS, check_files, check_options, reader_named, task_reader
 from pretrieve.raw.raw_text import Warnings
 from pretrieve.tasks.collection import CollectionWriter
 from pretrieve.tasks.collection_tables import Collection

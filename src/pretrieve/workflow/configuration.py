@@ -18,8 +18,7 @@ from jsonschema.exceptions import ValidationError, best_match
 from pretrieve.analysis.plan import check_analyses
 from pretrieve.base.code_folder import package_file
 from pretrieve.base.errors import ConfigError, nearest
-from pretrieve.benchmarks.reader_checks import check_dataset
-from pretrieve.benchmarks.readers import READERS
+from pretrieve.benchmarks.readers import READERS, check_dataset
 from pretrieve.finetuning.recipe_parts import NO_LIMIT
 from pretrieve.finetuning.recipes import VARIANTS
 from pretrieve.pretraining.objectives import PAIR_TASKS

@@ -34,7 +34,6 @@ NO_RESULT = {
     "pretrieve.base.timetable": "how long a run still takes",
     "pretrieve.training.parent": "ends a process with its parent",
     "pretrieve.base.finished_work": "when checkpoints are removed",
-    "pretrieve.benchmarks.reader_checks": "refuses what is not allowed",
     "pretrieve.benchmarks.readers": "a registry: the rule names the data set's entry and module",
     "pretrieve.corpora.readers": "a registry: the rule names the entries and modules of the corpus's formats",
     "pretrieve.pretraining.objectives": "a registry: the rule names the objective's modules",
