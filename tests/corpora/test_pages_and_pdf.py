@@ -16,9 +16,8 @@ from made_pdf import pdf
 from pretrieve.base.errors import DataError
 from pretrieve.corpora import folder as folder_reader
 from pretrieve.corpora.any_corpus import folder_documents
-from pretrieve.corpora.folder import read_pdf
+from pretrieve.corpora.folder import read_pdf, read_web_page
 from pretrieve.corpora.plain_text import UnreadableFile
-from pretrieve.corpora.web_page import read_web_page
 from pretrieve.raw.raw_text import Warnings
 
 PAGE = """<!doctype html><html><head><meta charset="iso-8859-1"><title>Tide\n tables</title><style>p {}</style></head>

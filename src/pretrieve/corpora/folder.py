@@ -1,12 +1,15 @@
 """A folder of texts: the corpus of one's own.
 
 Every plain-text, Markdown, HTML and PDF file below the folder is an article, in the order of the names. Its title is the one that
-stands in it, or the name of the file. Headings of Markdown (:mod:`pretrieve.corpora.markdown`) and of web pages
-(:mod:`pretrieve.corpora.web_page`), and pages of a PDF divide it into sections; links between Markdown files become links of the
-corpus. In a plain-text file and on a page of a PDF blank lines separate paragraphs. All text counts: unlike an encyclopaedia's, a
-short paragraph of a manual is not a remnant of a layout.
+stands in it, or the name of the file. Headings of Markdown (:mod:`pretrieve.corpora.markdown`) and of web pages, and pages of a
+PDF divide it into sections; links between Markdown files become links of the corpus. In a plain-text file and on a page of a PDF
+blank lines separate paragraphs. All text counts: unlike an encyclopaedia's, a short paragraph of a manual is not a remnant of a
+layout.
 
 Of a PDF a word that is cut at the end of a line is put together. A page of pictures has no text, and nobody reads them here.
+
+Beautiful Soup reads of a web page what browsers read: broken markup, and the encoding that the page states. Scripts, styles,
+navigation and forms go; headings begin sections, block elements are paragraphs. Links are not followed.
 """
 
 from __future__ import annotations
@@ -25,8 +28,7 @@ from pretrieve.base.time_limit import TooSlow, time_limit
 from pretrieve.corpora.builder import Article, Redirect
 from pretrieve.corpora.markdown import sections_of
 from pretrieve.corpora.plain_text import UnreadableFile, paragraphs_of, stem, text_files
-from pretrieve.corpora.web_page import read_web_page
-from pretrieve.corpora.wikitext import Paragraph, Section
+from pretrieve.corpora.wikitext import Paragraph, Section, with_text
 from pretrieve.raw.raw_text import LONGEST, Warnings, read_lines
 
 MARKDOWN, HTML, PDF = (".md", ".markdown"), (".html", ".htm"), ".pdf"
@@ -34,6 +36,13 @@ SUFFIXES = (*MARKDOWN, *HTML, PDF, ".txt")
 #: A word that is cut at the end of a line.
 _CUT_WORD = re.compile(r"(?<=[^\W\d_])[-\u00ad]\n(?=[^\W\d_])")
 _SCHEME = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*:|//|#|$")
+#: Elements without prose.
+_DROPPED = {"script", "style", "noscript", "template", "nav", "svg", "form", "button", "select", "iframe", "head"}
+_HEADINGS = {"h1", "h2", "h3", "h4", "h5", "h6"}
+_BLOCKS = _HEADINGS | {
+    "address", "article", "aside", "blockquote", "body", "br", "dd", "div", "dl", "dt", "figcaption", "figure", "footer",
+    "header", "hr", "html", "li", "main", "ol", "p", "pre", "section", "table", "td", "th", "tr", "ul",
+}  # fmt: skip
 
 
 def _linked_file(file: Path, address: str) -> str | None:
@@ -114,7 +123,60 @@ def read_pdf(path: Path) -> tuple[str, list[Section]]:
         raise UnreadableFile(
             f"{path}: cannot be read as a PDF: {type(error).__name__}: {error}".splitlines()[0]
         ) from error
-    return " ".join(title.encode(errors="ignore").decode().split()), sections
+    return _on_one_line(title), sections
+
+
+def _on_one_line(text: str) -> str:
+    """Without halves of surrogate pairs, which some stated encodings and fonts make."""
+    return " ".join(text.encode(errors="ignore").decode().split())
+
+
+def read_web_page(path: Path) -> tuple[str, list[Section]]:
+    """Title ('' for none) and sections of a page, the first one without a heading.
+
+    Raises UnreadableFile when the parser gives up.
+    """
+    from bs4 import BeautifulSoup, Tag
+    from bs4.element import PreformattedString
+
+    try:
+        soup = BeautifulSoup(path.read_bytes(), "html.parser")
+    except (OSError, MemoryError):
+        raise
+    except Exception as error:  # html.parser's own, of declarations that are none and numbers of 5,000 digits
+        raise UnreadableFile(
+            f"{path}: cannot be read as a web page: {type(error).__name__}: {error}".splitlines()[0]
+        ) from error
+    sections = [Section("", 1)]
+    texts, owner = list[str](), None  # of one block, cut where another one begins
+
+    def end_block() -> None:
+        text = _on_one_line("".join(texts))
+        texts.clear()
+        if text and owner.name in _HEADINGS:
+            sections.append(Section(text, max(2, int(owner.name[1]))))
+        elif text:
+            sections[-1].paragraphs.append(Paragraph(text))
+
+    # The block that each element is in, None within what is dropped; a parent comes before what is in it.
+    block_of: dict[int, Tag | None] = {id(soup): soup}
+    for element in soup.descendants:
+        block = block_of[id(element.parent)]
+        if isinstance(element, Tag):
+            if element.name in _DROPPED:
+                block = None
+            elif block is not None and element.name in _BLOCKS:
+                block = element
+                end_block()
+            block_of[id(element)] = block
+        elif block is not None and not isinstance(element, PreformattedString):  # comments are such
+            if block is not owner:
+                end_block()
+                owner = block
+            texts.append(str(element))
+    end_block()
+    named = soup.title or soup.h1
+    return _on_one_line(named.get_text()) if named else "", with_text(sections)
 
 
 def read_folder(paths: Iterable[Path], warnings: Warnings) -> Iterator[Article | Redirect]:
