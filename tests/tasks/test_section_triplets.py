@@ -17,8 +17,7 @@ from linked_corpus import PAGES, write_corpus
 from tokenizers import Tokenizer
 
 from pretrieve.base.errors import ConfigError, DataError
-from pretrieve.benchmarks.made.corpus_articles import articles_of, usable
-from pretrieve.benchmarks.made.section_triplets import build_section_triplets, triplets_of
+from pretrieve.benchmarks.made.section_triplets import articles_of, build_section_triplets, triplets_of, usable
 from pretrieve.corpora.builder import build_corpus
 from pretrieve.corpora.mediawiki import read_encyclopedia
 from pretrieve.tasks.splits import Target

@@ -24,8 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from pretrieve.base.errors import ConfigError, DataError
-from pretrieve.benchmarks.made.corpus_articles import Article, Sentence, articles_of
-from pretrieve.benchmarks.made.section_triplets import pick
+from pretrieve.benchmarks.made.section_triplets import Article, Sentence, articles_of, pick
 from pretrieve.corpora.tables import read_rows, read_table
 from pretrieve.tasks.example_splits import SHARES, parts_of_groups
 from pretrieve.tasks.example_task import Example, ExampleContents
