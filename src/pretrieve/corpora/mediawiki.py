@@ -60,7 +60,7 @@ def read_pages(path: Path, namespace: int = 0) -> Iterator[Page]:
     line (of the XML) and the last page that was read whole.
     """
     last = "none"
-    root, seen_root = None, False
+    root = None
     namespaces: dict[str, int] | None = None
     try:
         with open_raw(path) as stream:
@@ -69,8 +69,7 @@ def read_pages(path: Path, namespace: int = 0) -> Iterator[Page]:
                 if event == "start":
                     if root is None:
                         root = element
-                        seen_root = tag == "mediawiki"
-                        if not seen_root:
+                        if tag != "mediawiki":
                             raise DataError(
                                 f"{path}: the root element is <{tag}>, expected <mediawiki>. "
                                 "Give a MediaWiki XML export such as enwiki-YYYYMMDD-pages-articles.xml.bz2."
@@ -97,11 +96,9 @@ def read_pages(path: Path, namespace: int = 0) -> Iterator[Page]:
             f"MediaWiki export: convert the file, or fetch it again."
         ) from None
     except DataError as error:
-        if root is not None and not seen_root:
+        if root is not None and _local(root.tag) != "mediawiki":
             raise
         raise DataError(f"{error} (last whole page: {last})") from None
-    if not seen_root:
-        raise DataError(f"{path}: empty file, expected a MediaWiki XML export.")
 
 
 def _namespaces(path: Path, root: ElementTree.Element) -> dict[str, int]:
