@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from operator import itemgetter
+
 import blingfire
 
 
@@ -26,8 +29,4 @@ def sentence_of(spans: list[tuple[int, int]], position: int) -> int:
     """
     if not spans:
         raise ValueError("no sentences")
-    index = 0
-    for i, (start, _) in enumerate(spans):
-        if start <= position:
-            index = i
-    return index
+    return max(0, bisect_right(spans, position, key=itemgetter(0)) - 1)
