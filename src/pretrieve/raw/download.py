@@ -131,11 +131,11 @@ class Download:
                 left = (total or size) - start
                 if left > 0 and left > (free := shutil.disk_usage(part.path.parent).free):
                     raise DataError(f"{url}: {left:,} bytes to come; {part.path.parent} has {free:,} free: make room.")
-                shown.begin(start, total)
+                shown.at(start, total)
                 with part.room(left), part.writing(start, answer.headers) as stream:
                     while block := answer.read(BLOCK):
                         stream.write(block)
-                        shown.advance(len(block))
+                        shown.at(stream.tell(), total)
                         if stream.tell() > limit:
                             raise _too_much(url, part, stream.tell(), limit, size)
         except urllib.error.HTTPError as error:
@@ -248,21 +248,14 @@ class _Shown:
     def __init__(self, label: str, size: int) -> None:
         self._label, self._size = label, size
         self._progress: Progress | None = None
-        self._bytes = 0
 
-    def begin(self, start: int, total: int | None) -> None:
-        self._bytes = start
+    def at(self, place: int, total: int | None) -> None:
+        """``place`` bytes are there, of ``total``."""
         if self._progress is None:
             total = total or self._size
             total = -(-total // _MEGABYTE) if total else None
-            self._progress = Progress(self._label, total, "MB", initial=start // _MEGABYTE)
-        self._progress.advance(self._bytes // _MEGABYTE - self._progress.count)
-
-    def advance(self, size: int) -> None:
-        self._bytes += size
-        assert self._progress is not None
-        new = self._bytes // _MEGABYTE - self._progress.count
-        if new:
+            self._progress = Progress(self._label, total, "MB", initial=place // _MEGABYTE)
+        if new := place // _MEGABYTE - self._progress.count:
             self._progress.advance(new)
 
     def say(self, text: str) -> None:
