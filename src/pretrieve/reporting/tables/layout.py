@@ -84,13 +84,18 @@ class Page:
 def make_page(table: Table, lines: Sequence[Line], setting: Setting) -> Page:
     """Arrange ``lines`` (one per cell, as :func:`~pretrieve.reporting.tables.filling.fill_table` gives them)."""
     name = re.sub(r"(?<=[a-z])(?=\d)", " ", table.name.replace("_", " "))
+    measured = [line for line in lines if line.status in MEASURED]
+    here = (
+        setting.in_place_of(line.role for line in measured),
+        setting.bodies_in_place(line.system for line in measured),
+    )
     return Page(
         heading=name[0].upper() + name[1:],
         title=table.title,
         source=table.source,
-        caption=titled(table.caption, _in_place(lines, setting), table.paper == OWN),
-        measured_on=_measured_on(lines, setting),
-        warning=_warning(table, lines, setting),
+        caption=titled(table.caption, "; ".join(filter(None, here)), table.paper == OWN),
+        measured_on=_measured_on(measured, setting),
+        warning=_warning(measured, any(line.published for line in lines), setting.scale),
         row_columns=table.row_columns,
         column_group=table.column_group,
         names=table.columns,
@@ -104,32 +109,21 @@ def make_page(table: Table, lines: Sequence[Line], setting: Setting) -> Page:
     )
 
 
-def _in_place(lines: Sequence[Line], setting: Setting) -> str:
-    """What data and which models were measured in place of the paper's, for the title."""
-    measured = [line for line in lines if line.status in MEASURED]
-    data = setting.in_place_of(line.role for line in measured)
-    return "; ".join(filter(None, (data, setting.bodies_in_place(line.system for line in measured))))
-
-
-def _warning(table: Table, lines: Sequence[Line], setting: Setting) -> str:
-    shown = [line for line in lines if line.status in MEASURED]
-    if setting.scale == "paper" or not shown:
+def _warning(measured: Sequence[Line], published: bool, scale: str) -> str:
+    if scale == "paper" or not measured:
         return ""
-    if all(line.system == STATISTICS for line in shown):
-        return f"Counted on the data of the {setting.scale} scale, not on the paper's; no cell claims a match."
-    warning = (
-        f"Measured at the {setting.scale} scale: less data, smaller models and shorter training than at paper scale"
-    )
-    if any(line.published for line in lines):
+    if all(line.system == STATISTICS for line in measured):
+        return f"Counted on the data of the {scale} scale, not on the paper's; no cell claims a match."
+    warning = f"Measured at the {scale} scale: less data, smaller models and shorter training than at paper scale"
+    if published:
         return f"{warning}. Compare rows with each other, not with the published values; no cell claims a match."
     return f"{warning}. Compare rows with each other."
 
 
-def _measured_on(lines: Sequence[Line], setting: Setting) -> str:
+def _measured_on(measured: Sequence[Line], setting: Setting) -> str:
     """What was measured in place of the paper's data, with its numbers; '' where that is the paper's."""
-    measured = [line for line in lines if line.status in MEASURED]
     found = [
-        f"{role_of(role, lines, setting)}, in place of {role_in_words(role)}"
+        f"{role_of(role, measured, setting)}, in place of {role_in_words(role)}"
         for role in dict.fromkeys(line.role for line in measured)
         if role in setting.stand_ins
     ]
@@ -190,7 +184,6 @@ def _mark(line: Line) -> str:
 def _shown(line: Line, best: dict[tuple[str, str, str], float]) -> Shown:
     measured = line.measured if line.unit == TEXT else _grouped(line.measured)
     value = measured or (NOTHING if prints_nothing(line) else line.status)
-    scored = is_scored(line)
     facts = [
         ("system", line.system if line.measured and line.system != STATISTICS else ""),
         ("difference", line.delta and f"{float(line.delta):+,.{len(line.delta.partition('.')[2])}f}"),
@@ -213,7 +206,7 @@ def _shown(line: Line, best: dict[tuple[str, str, str], float]) -> Shown:
         mark=_mark(line),
         sign=SIGNS.get(line.status, ""),
         status=line.status,
-        best=scored and not is_guessed(line) and float(line.measured) == best[_comparable(line)],
+        best=is_scored(line) and not is_guessed(line) and float(line.measured) == best[_comparable(line)],
         details="; ".join(f"{name} {text}" for name, text in facts if text),
         text=line.unit == TEXT,
         guessed=is_guessed(line),

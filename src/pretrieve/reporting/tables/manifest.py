@@ -8,6 +8,7 @@ import platform
 import shutil
 import subprocess
 from collections.abc import Collection, Sequence, Set
+from contextlib import suppress
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -125,16 +126,13 @@ def cost_of(wanted: Collection[str]) -> dict[str, Any]:
 
 def installed_versions() -> dict[str, str | None]:
     """Versions of the packages that decide numbers, from their metadata (importing them takes seconds)."""
-    versions: dict[str, str | None] = {}
-    for package, names in _PACKAGES.items():
-        versions[package] = None
-        for name in names:
-            try:
-                versions[package] = metadata.version(name)
-                break
-            except metadata.PackageNotFoundError:
-                continue
-    return versions
+    return {package: next(filter(None, map(_version, names)), None) for package, names in _PACKAGES.items()}
+
+
+def _version(name: str) -> str | None:
+    with suppress(metadata.PackageNotFoundError):
+        return metadata.version(name)
+    return None
 
 
 def hardware() -> dict[str, Any]:
