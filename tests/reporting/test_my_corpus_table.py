@@ -70,14 +70,14 @@ def compared(**values: np.ndarray) -> Comparison:
 
 
 def deployed(**values: np.ndarray) -> str:
-    return answer(compared(**values), REQUEST, 1000).use.system
+    return answer(compared(**values), 1000).use.system
 
 
 def test_a_clear_winner_is_deployed_with_its_interval() -> None:
     found = compared(
         bm25=around(0.5), as_is=around(0.5, seed=1), tuned=around(0.7, seed=2), retromae=around(0.6, seed=3)
     )
-    said = answer(found, REQUEST, 1000)
+    said = answer(found, 1000)
     assert said.use.label == "fine-tuned" and said.best is said.use is said.exported
     gain = said.use.gain
     assert gain.effect == pytest.approx(0.2) and gain.low > 0.1
@@ -97,7 +97,7 @@ def test_a_clear_winner_is_deployed_with_its_interval() -> None:
 
 def test_a_gain_within_chance_deploys_bm25() -> None:
     values = {"bm25": around(0.5, 0.4), "as_is": around(0.4, 0.4, 1), "tuned": around(0.52, 0.4, 2)}
-    said = answer(compared(**values), REQUEST, 1000)
+    said = answer(compared(**values), 1000)
     assert said.use.kind == "bm25" and said.exported.kind == "fine-tuned", "the best dense row is exported all the same"
     assert "60 test queries do not tell from chance, and BM25 costs least" in said.sentences[0]
     assert choice(said, REQUEST)["deploy"] == {"kind": "bm25", "dense": None, "weights": None}
@@ -105,7 +105,7 @@ def test_a_gain_within_chance_deploys_bm25() -> None:
 
 
 def test_where_all_is_below_bm25_it_is_said() -> None:
-    said = answer(compared(bm25=around(0.9), as_is=around(0.5, seed=1), tuned=around(0.6, seed=2)), REQUEST, 1000)
+    said = answer(compared(bm25=around(0.9), as_is=around(0.5, seed=1), tuned=around(0.6, seed=2)), 1000)
     assert said.use.kind == "bm25"
     assert "every other row is below it, the nearest, fine-tuned, by -0.300 (95 %" in said.sentences[0]
 
@@ -114,7 +114,7 @@ def test_a_tie_goes_to_the_cheaper() -> None:
     near = {"bm25": around(0.5), "as_is": around(0.5, seed=1), "tuned": around(0.705, seed=2)}
     assert deployed(**near, hybrid=around(0.7, seed=3)) == "hybrid-published.as-it-is-full"
     assert deployed(**near, hybrid=around(0.6, seed=3)) == "published.dpr-bm25-full"
-    said = answer(compared(**near, hybrid=around(0.7, seed=3)), REQUEST, 1000)
+    said = answer(compared(**near, hybrid=around(0.7, seed=3)), 1000)
     assert "fine-tuned has 0.705, but the difference of" in said.sentences[0] and "costs less" in said.sentences[0]
     deploy = choice(said, REQUEST)
     assert deploy["deploy"]["kind"] == "hybrid" and deploy["deploy"]["weights"] == {"bm25": 0.5, "dense": 0.5}
@@ -125,7 +125,7 @@ def test_a_tie_goes_to_the_cheaper() -> None:
 def test_few_queries_recommend_nothing(queries: int) -> None:
     """Even where all favour one search: a search that finds nothing was recommended for one query."""
     found = compared(bm25=np.zeros((1, queries)), as_is=np.ones((1, queries)), hybrid=np.full((1, queries), 0.9))
-    said = answer(found, REQUEST, 1)
+    said = answer(found, 1)
     task = {"candidates": 1, "splits": {"full": {"train": 0}}}
     weights = {"hybrid-published.as-it-is-full": {"weight": 0.5, "questions": 1}}
     stats = {"tested": task, "trained": task, "collection": {"warnings": {}}}
@@ -154,7 +154,7 @@ def test_what_the_queries_can_tell_is_the_wider_side(monkeypatch: pytest.MonkeyP
     others = {"tuned": rng.random((1, 6)), "retromae": rng.random((1, 6))}
     found = compared(bm25=np.zeros((1, 6)), as_is=np.ones((1, 6)), **others)
     assert found.tail < 0.5**6 and found.rows[1].gain == (1.0, 0.0, 1.0)
-    said = answer(found, REQUEST, 9)
+    said = answer(found, 9)
     assert said.use.kind == "bm25" and "a difference up to 1.000 between it and published" in said.sentences[2]
 
 
@@ -167,7 +167,7 @@ def test_what_is_deployed_is_above_bm25_itself() -> None:
     comparison = compared(**found)
     as_is, tuned = comparison.rows[1:]
     assert as_is.gain.low < 0 < tuned.gain.low and comparison.difference(tuned, as_is).may_be_nothing
-    assert answer(comparison, REQUEST, 1000).use.system == tuned.system
+    assert answer(comparison, 1000).use.system == tuned.system
 
 
 def test_intervals_hold_for_all_rows_at_once() -> None:
@@ -201,7 +201,7 @@ def test_the_page_and_the_csv_say_the_same() -> None:
     task = {"candidates": 1000, "splits": {"full": {"train": 90}}}
     stats = {"tested": task, "trained": task, "collection": {"warnings": {}}}
     weights = {"hybrid-published.as-it-is-full": {"weight": 0.5, "questions": 30}}
-    page = make_page(REQUEST, found, stats, answer(found, REQUEST, 1000), weights)
+    page = make_page(REQUEST, found, stats, answer(found, 1000), weights)
     text = to_markdown(page)
     assert "> **Deploy fine-tuned" in text and "| **fine-tuned**" in text and "**0.700 ± 0.001**" in text
     assert "BM25's share, chosen on 30 development questions" in text and "All dense rows begin with package:x" in text
@@ -216,7 +216,7 @@ def notes_of(**values: np.ndarray) -> str:
     task = {"candidates": 1000, "splits": {"full": {"train": 0}}}
     stats = {"tested": task, "trained": task, "collection": {"warnings": {}}}
     weights = {"hybrid-published.as-it-is-full": {"weight": 0.5, "questions": 30}}
-    return "\n".join(make_page(REQUEST, found, stats, answer(found, REQUEST, 1000), weights)["notes"])
+    return "\n".join(make_page(REQUEST, found, stats, answer(found, 1000), weights)["notes"])
 
 
 def test_notes_speak_of_the_rows_that_are_there() -> None:
@@ -234,7 +234,7 @@ def test_notes_speak_of_the_rows_that_are_there() -> None:
 
 def test_a_cross_encoder_is_no_alternative() -> None:
     given = {"bm25": around(0.5), "as_is": around(0.52, seed=1), "tuned": around(0.7, seed=2)}
-    said = answer(compared(**given, rerank=around(0.8, seed=3)), REQUEST, 1000)
+    said = answer(compared(**given, rerank=around(0.8, seed=3)), 1000)
     assert "BM25, reranked has 0.800" in said.sentences[0] and "but no search here runs" in said.sentences[0]
     assert "between it and published encoder, not trained further from chance" in said.sentences[2]
 
@@ -273,7 +273,7 @@ def test_rows_are_read_with_all_their_seeds(tmp_path: Path) -> None:
     assert found.rows[1].values.tolist() == [[0.5, 1.0]], "in the order of the queries of BM25"
     assert [row.running for row in found.rows] == [Running(1.0, 10), Running(5.0, 50), Running(6.0, 60)]
     assert found.rows[2].dense_kind == "as-is" and found.rows[2].weight == 0.8
-    assert answer(found, request, 3).use.kind == "bm25", "two queries tell nothing"
+    assert answer(found, 3).use.kind == "bm25", "two queries tell nothing"
     file.write_text(json.dumps({"metrics": {"ndcg@10": 1}, "per_query": {"ndcg@10": {"a": 1.0}}}))
     with pytest.raises(DataError, match="1 queries with ndcg@10, .* has 2; expected the same"):
         read_rows(request, weights, speed)

@@ -30,7 +30,7 @@ def main(args: argparse.Namespace) -> None:
     stats["collection"] = files.read(f"{root}/collections/{request['dataset']}/stats.json")
     weights = files.read(args.weights)
     rows = read_rows(request, weights, files.read(args.speed))
-    advice = answer(rows, request, stats["tested"]["candidates"])
+    advice = answer(rows, stats["tested"]["candidates"])
     page = make_page(request, rows, stats, advice, weights)
     write_text(args.csv, to_csv(rows))
     write_text(args.md, to_markdown(page))

@@ -129,17 +129,14 @@ def read_beir_documents(paths: Iterable[Path], warnings: Warnings) -> Iterator[A
                 warnings.add("document without text, left out", f"{path}, line {line}: {doc_id!r}")
 
 
-def write_documents(path: Path, documents: Iterable[Document]) -> int:
-    """Write ``corpus.jsonl`` and return the number of documents. Raises DataError when there is none."""
-    count = 0
+def write_documents(path: Path, documents: Iterable[Document]) -> None:
+    """Write ``corpus.jsonl``. Raises DataError when there is no document."""
     with whole_file(path) as stream:
         for document in documents:
-            count += 1
             record = {"_id": document.doc_id, "title": document.title, "text": document.text}
             stream.write(json.dumps(record, ensure_ascii=False).encode() + b"\n")
-        if not count:
+        if not stream.tell():
             raise DataError(f"{path}: would have no document; expected files or rows with text in them.")
-    return count
 
 
 def write_questions(

@@ -129,17 +129,16 @@ def _whole(where: str, text: str) -> str:
     return text
 
 
-def add_questions(path: Path, split: str, writer: CollectionWriter, regular_expressions: bool = False) -> int:
-    """Write the questions of a file and their answers as the queries ``{split}-{number}``; returns how many."""
-    count = 0
-    for count, (line, question) in enumerate(read_questions(path, writer.warnings), 1):
+def add_questions(path: Path, split: str, writer: CollectionWriter, regular_expressions: bool = False) -> None:
+    """Write the questions of a file and their answers as the queries ``{split}-{number}``."""
+    query_id = ""
+    for number, (line, question) in enumerate(read_questions(path, writer.warnings)):
         writer.at(path, line)
-        query_id = f"{split}-{count - 1}"
+        query_id = f"{split}-{number}"
         writer.add_query(query_id, question.text, split)
         writer.add_answers(query_id, question.answers, regular_expressions)
-    if not count:
+    if not query_id:
         raise DataError(f"{path}: no question; expected one a line.")
-    return count
 
 
 def question_files(files: Mapping[str, Path]) -> dict[str, Path]:

@@ -102,18 +102,20 @@ class _Measurer:
         return result
 
     def _series(self, panel: Panel, series: Series) -> dict[str, Found]:
-        of_kind: Mapping[str, Callable[[Panel, Series], dict[str, Found]]] = {
-            "scores": self._scores.of_series,
-            "analysis": self._analysis,
-            "steps": self._steps,
-            "map": lambda panel, series: {"": self._try(series.points[""], lambda seed: 0.0)},
-            "separation": self._separation,
-            "tokens": lambda panel, series: self._scores.by_tokens(series),
-            "gain": lambda panel, series: self._scores.gains(*_named(panel, series.of)),
-            "level": lambda panel, series: {"": self._scores.level(series)},
+        of_kind: Mapping[str, Callable[[], dict[str, Found]]] = {
+            "scores": lambda: self._scores.of_series(panel, series),
+            "analysis": lambda: self._analysis(series),
+            "steps": lambda: self._steps(series),
+            "map": lambda: {"": self._try(series.points[""], lambda seed: 0.0)},
+            "separation": lambda: self._separation(series),
+            "tokens": lambda: self._scores.by_tokens(series),
+            "gain": lambda: self._scores.gains(
+                *(one for name in series.of for one in panel.series if one.name == name)
+            ),
+            "level": lambda: {"": self._scores.level(series)},
         }
         try:
-            return of_kind[series.kind](panel, series)
+            return of_kind[series.kind]()
         except NotMeasured as why:
             measure = series.points.get("", Measure("", "", ""))
             return {"": Found((), measure, *why.args)}
@@ -133,7 +135,7 @@ class _Measurer:
     def _dataset(self, measure: Measure) -> str:
         return self._tables.roles.get(measure.role, "")
 
-    def _analysis(self, panel: Panel, series: Series) -> dict[str, Found]:
+    def _analysis(self, series: Series) -> dict[str, Found]:
         path = there(analysis_file(series, self._setting))
         by_x: dict[str, dict[int, float]] = {}
         spread: dict[str, list[tuple[float, float]]] = {}  # x → (variance of the mean over texts, degrees of freedom)
@@ -160,7 +162,7 @@ class _Measurer:
         found = {x: Found(tuple(values[seed] for seed in seeds), measure) for x, values in by_x.items()}
         return {x: point._replace(interval=_of_texts(point.values, spread.get(x, []))) for x, point in found.items()}
 
-    def _steps(self, panel: Panel, series: Series) -> dict[str, Found]:
+    def _steps(self, series: Series) -> dict[str, Found]:
         """Scores of the runs in ``steps/`` of the retriever's directory, on the test queries of its size."""
         measure = series.points[""]
         if reason := self._tables.why_not_run(cell_of(measure)):
@@ -215,7 +217,7 @@ class _Measurer:
                 self._maps[key] = maps.project(vectors, options["seed"], options["perplexity"]), questions
         return self._maps[key]
 
-    def _separation(self, panel: Panel, series: Series) -> dict[str, Found]:
+    def _separation(self, series: Series) -> dict[str, Found]:
         found = {
             x: self._try(measure, lambda seed, m=measure: maps.separation(*self._map(m, seed, series.space)))
             for x, measure in series.points.items()
@@ -248,7 +250,7 @@ class _Measurer:
 
     def _point(self, panel: Panel, series: Series, x: str, found: Found) -> Point:
         unit, measure = panel.y.unit, found.measure
-        published, tolerance = self._published_at(panel, series, x)
+        published, tolerance = self._published_at(series, x)
         digits = UNITS[unit]
         point = Point(
             figure=self._figure.name,
@@ -287,7 +289,7 @@ class _Measurer:
             chance="" if found.chance is None else f"{found.chance * factor:.{digits}f}",
         )
 
-    def _published_at(self, panel: Panel, series: Series, x: str) -> tuple[str, float | None]:
+    def _published_at(self, series: Series, x: str) -> tuple[str, float | None]:
         """(the number that the paper has at x, or '', largest difference of a match)."""
         if not series.published_in or not x:
             return series.published.get(x, ""), series.tolerance
@@ -307,10 +309,6 @@ def _of_texts(values: Sequence[float], spread: Sequence[tuple[float, float]]) ->
     if len(values) > 1:
         parts.append((stdev(values) ** 2 / len(values), len(values) - 1))
     return Estimate(fmean(values), tuple(parts)).interval()
-
-
-def _named(panel: Panel, names: Sequence[str]) -> list[Series]:
-    return [next(series for series in panel.series if series.name == name) for name in names]
 
 
 def _change(first: Mapping[str, Found], second: Mapping[str, Found]) -> dict[str, Found]:

@@ -58,7 +58,7 @@ def column_heads(table: Table, lines: Sequence[Line], setting: Setting) -> list[
 def columns_here(table: Table, lines: Sequence[Line], setting: Setting) -> list[list[str]]:
     """For each column the data that was measured in place of the paper's, and its training examples where columns differ in them;
     [] where that is the paper's data, or rows name it."""
-    setting = replace(setting, stand_ins=frozenset()) if _data_in_rows(table, lines) else setting
+    setting = replace(setting, stand_ins=frozenset()) if _data_in_rows(lines) else setting
     found = []
     for column in table.columns:
         shown = [line for line in lines if line.column == column]
@@ -71,7 +71,7 @@ def _sizes(lines: Sequence[Line]) -> set[str]:
     return {parse_system(line.system).size for line in lines if line.train_examples}
 
 
-def _data_in_rows(table: Table, lines: Sequence[Line]) -> bool:
+def _data_in_rows(lines: Sequence[Line]) -> bool:
     """Whether each row is of data of its own, and no column is: ``SQuAD`` and ``Natural Questions`` are names of rows."""
     measured = [line for line in lines if line.status in MEASURED]
     by_row, by_column = ({(getattr(line, of), line.role) for line in measured} for of in ("row", "column"))
@@ -90,7 +90,7 @@ def row_heads(table: Table, lines: Sequence[Line], setting: Setting) -> list[lis
         if sized and len(_sizes(own)) == 1 and len(counts) == 1 and len(table.row_columns) > 1:
             for head in heads:
                 head[0] = f"{first} ({int(max(counts)):,} train)" if head[0] == first else head[0]
-    if _data_in_rows(table, lines):
+    if _data_in_rows(lines):
         for head, row in zip(heads, table.rows, strict=True):
             own = [line for line in lines if line.row == row]
             head[-1] = _head(head[-1], own, _here(own, setting, False))

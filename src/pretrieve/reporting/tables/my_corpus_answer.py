@@ -34,7 +34,7 @@ class Answer(NamedTuple):
     sentences: tuple[str, ...]
 
 
-def answer(found: Comparison, request: Mapping[str, Any], documents: int) -> Answer:
+def answer(found: Comparison, documents: int) -> Answer:
     """The answer of a comparison. documents: of the corpus."""
     best = best_of(_deployable(found))
     recommended = found.queries >= FEWEST
