@@ -257,7 +257,7 @@ class CollectionWriter:
 
     def _leave_out_empty(self) -> None:
         """Write judgements and negatives once more without those of documents that were omitted."""
-        empty = np.array(sorted(self._empty), dtype=np.uint64)
+        empty = np.array(sorted(self._empty), dtype=np.int64)
         for name in ("qrels", "negatives") if self._empty else ():
             old = self._tables[name]
             old.close()

@@ -7,9 +7,9 @@ What every query and judgement must be is here too, for the writer and for the l
 the beginning of a message, the file and line; it is called for a message only.
 
 **Hashes.** An id takes 12 bytes, however long it is: 8.8 million ids of MS MARCO are 1 GB as Python strings and 0.1 GB here.
-The hash is FNV-1a (https://datatracker.ietf.org/doc/html/rfc9923), computed for whole Arrow columns, one byte position at a
-time. Among n ids two different ones share a hash with probability n²/2⁶⁵: two in a million for MS MARCO. Then one of them would
-be reported as standing twice, and an unknown id could pass for a known one.
+The hash is Python's own, of 64 bits, which another process computes differently. Among n ids two different ones share a hash with
+probability n²/2⁶⁵: two in a million for MS MARCO. Then one of them would be reported as standing twice, and an unknown id could
+pass for a known one.
 """
 
 from __future__ import annotations
@@ -22,31 +22,10 @@ import pyarrow.compute as pc
 
 from pretrieve.base.errors import DataError
 
-_OFFSET, _PRIME = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)
-
 
 def hash_ids(ids: pa.Array) -> np.ndarray:
-    """(n,) uint64: FNV-1a of the UTF-8 bytes of a string column without nulls.
-
-    >>> [hex(h) for h in hash_ids(pa.array(["", "a", "foobar"]))]
-    ['0xcbf29ce484222325', '0xaf63dc4c8601ec8c', '0x85944171f73967e8']
-    """
-    ids = ids.cast(pa.large_string())
-    _, offset_buffer, data_buffer = ids.buffers()
-    offsets = np.frombuffer(offset_buffer, dtype=np.int64)[ids.offset : ids.offset + len(ids) + 1]
-    data = np.frombuffer(data_buffer or b"", dtype=np.uint8)
-    hashes = np.full(len(ids), _OFFSET, dtype=np.uint64)
-    starts, lengths = offsets[:-1], np.diff(offsets)
-    # Longest first: those that have a byte at a position are then the first rows.
-    order = np.argsort(-lengths, kind="stable")
-    starts, counts = starts[order], np.searchsorted(-lengths[order], -np.arange(1, lengths.max(initial=0) + 1), "right")
-    sorted_hashes = hashes[order]
-    for position, count in enumerate(counts):
-        part = sorted_hashes[:count]
-        part ^= data[starts[:count] + position]
-        part *= _PRIME
-    hashes[order] = sorted_hashes
-    return hashes
+    """(n,) int64: the hashes of a string column, within this process."""
+    return np.fromiter(map(hash, ids.to_pylist()), dtype=np.int64, count=len(ids))
 
 
 class HashedIds:
@@ -55,7 +34,7 @@ class HashedIds:
     def __init__(self) -> None:
         self._parts: list[np.ndarray] = []
         self._lines: list[np.ndarray] = []
-        self._sorted = np.empty(0, dtype=np.uint64)
+        self._sorted = np.empty(0, dtype=np.int64)
         self._sorted_length = 0
         self._length = 0
 
@@ -81,7 +60,7 @@ class HashedIds:
     def _all(self) -> np.ndarray:
         if len(self._parts) > 1:
             self._parts, self._lines = [np.concatenate(self._parts)], [np.concatenate(self._lines)]
-        return self._parts[0] if self._parts else np.empty(0, dtype=np.uint64)
+        return self._parts[0] if self._parts else np.empty(0, dtype=np.int64)
 
     def repeated(self) -> tuple[int, tuple[tuple[int, int], tuple[int, int]] | None]:
         """How many ids had been added before. Of the first of them ``(row, line)``, both times; rows count from 0."""
@@ -175,7 +154,7 @@ class CollectionIds:
         return f"{path}: {place}" if path else place
 
     def _check_known(self) -> None:
-        known = self._ids.contains(np.array([entry[0] for entry in self._pending], dtype=np.uint64))
+        known = self._ids.contains(np.array([entry[0] for entry in self._pending], dtype=np.int64))
         unknown = [entry for entry, there in zip(self._pending, known, strict=True) if not there]
         if unknown:
             _, name, place = unknown[0]
