@@ -19,8 +19,9 @@ and, with ``max_documents``, the ids that are kept.
 from __future__ import annotations
 
 import heapq
+from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -132,10 +133,8 @@ class _Contents:
 
     source: Collection
     title: str
-
-    def __post_init__(self) -> None:
-        self.left_out: dict[str, int] = {}
-        self._kept: set[str] | None = None
+    left_out: Counter[str] = field(default_factory=Counter)
+    _kept: set[str] | None = None
 
     # ------------------------------------------------------------------------------------------------------------ queries
 
@@ -148,7 +147,7 @@ class _Contents:
         for query_id, text, split in zip(*(column.to_pylist() for column in table.columns), strict=True):
             answered = query_id in self._relevant or (query_id in self._answers and split != "train")
             if not answered:
-                self._leave_out(f"{split} queries without a relevant document")
+                self.left_out[f"{split} queries without a relevant document"] += 1
                 continue
             groups[split].append(query_id)
             texts[query_id] = text
@@ -213,9 +212,6 @@ class _Contents:
             for query_id in order
             if query_id in split_of[size]
         ]
-
-    def _leave_out(self, what: str) -> None:
-        self.left_out[what] = self.left_out.get(what, 0) + 1
 
     # ---------------------------------------------------------------------------------------------------------- documents
 
