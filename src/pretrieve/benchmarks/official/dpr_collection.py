@@ -146,15 +146,6 @@ def _passages(where: str, record: dict[str, Any], key: str) -> list[DprPassage]:
     return passages
 
 
-#: What the texts are, by whether psgs_w100.tsv is there and whether quotes are stripped.
-VARIANTS = {
-    (True, True): "psgs_w100, quotes stripped from both ends of texts",
-    (True, False): "psgs_w100",
-    (False, True): "passages of the training files only",
-    (False, False): "passages of the training files only",
-}
-
-
 def read_dpr(
     files: Mapping[str, Path],
     writer: CollectionWriter,
@@ -173,9 +164,10 @@ def read_dpr(
     Raises DataError when a file is damaged, or nothing gives a document.
     """
     splits = question_files(files)
-    writer.variant = VARIANTS["passages" in files, strip_quotes]
+    writer.variant = "passages of the training files only"
     training = {split: path for split, path in splits.items() if starts_json_array(path)}
     if "passages" in files:
+        writer.variant = "psgs_w100, quotes stripped from both ends of texts" if strip_quotes else "psgs_w100"
         if official:
             writer.expected["documents"] = OFFICIAL_COUNT
         for line, passage in read_passages(files["passages"], strip_quotes, writer.warnings):
