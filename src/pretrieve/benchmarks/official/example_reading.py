@@ -141,13 +141,6 @@ def _longer(path: Path, width: int, warnings: Warnings) -> Iterator[tuple[int, l
             yield number, fields
 
 
-def class_of(path: Path, line: int, label: str, labels: Sequence[str]) -> float:
-    """The number of a label. Raises DataError for a label that is not one of ``labels``."""
-    if label not in labels:
-        raise DataError(f"{path}: line {line}: label {label!r}; expected one of {', '.join(map(repr, labels))}.")
-    return float(labels.index(label))
-
-
 def write_records(
     kind: str, width: int, parts: Sequence[Part], job: Job, classes: Sequence[str] = ()
 ) -> dict[str, Any]:

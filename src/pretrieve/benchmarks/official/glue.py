@@ -35,7 +35,6 @@ from pretrieve.benchmarks.official.example_reading import (
     Part,
     Record,
     always,
-    class_of,
     header_of,
     held_out,
     read_named,
@@ -84,8 +83,13 @@ def read_glue(path: Path, task: str, warnings: Warnings) -> Iterator[Record]:
     rows = read_named(path, names, warnings, header, skip_broken=layout.broken)
     width = len(layout.texts)
     for number, (line, fields) in enumerate(rows):
-        label = class_of(path, line, fields[width], layout.labels)
-        yield Record(fields[-1] if layout.record_id else str(number), tuple(fields[:width]), label, line)
+        label = fields[width]
+        if label not in layout.labels:
+            raise DataError(
+                f"{path}: line {line}: label {label!r}; expected one of {', '.join(map(repr, layout.labels))}."
+            )
+        record_id = fields[-1] if layout.record_id else str(number)
+        yield Record(record_id, tuple(fields[:width]), float(layout.labels.index(label)), line)
 
 
 def build_glue(files: Mapping[str, Path], job: Job, task: str, held_out_share: float = 0.01) -> dict[str, Any]:
