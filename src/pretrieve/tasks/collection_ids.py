@@ -35,7 +35,6 @@ class HashedIds:
         self._parts: list[np.ndarray] = []
         self._lines: list[np.ndarray] = []
         self._sorted = np.empty(0, dtype=np.int64)
-        self._sorted_length = 0
         self._length = 0
 
     def __len__(self) -> int:
@@ -49,9 +48,8 @@ class HashedIds:
 
     def contains(self, hashes: np.ndarray) -> np.ndarray:
         """(n,) bool: which of these hashes were added."""
-        if self._sorted_length != self._length:
+        if len(self._sorted) != self._length:
             self._sorted = np.sort(self._all())
-            self._sorted_length = self._length
         if not self._length:
             return np.zeros(len(hashes), dtype=bool)
         place = np.minimum(np.searchsorted(self._sorted, hashes), self._length - 1)
