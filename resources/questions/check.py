@@ -4,8 +4,13 @@ Exit status 1 and a line for every problem when something is wrong.
 
 The set is edited by hand, so everything a task relies on is checked, and every fault is listed, not just the first:
 layout and spans (:mod:`pretrieve.benchmarks.official.squad_json`), unique ids, repeated questions, articles that are in one split
-only, the size of the splits, and that the questions are not copies of the sentences that answer them
-(:mod:`pretrieve.benchmarks.made.word_overlap`).
+only, the size of the splits, and that the questions are not copies of the sentences that answer them.
+
+A question set whose questions repeat the words of the answer's sentence measures string matching and flatters BM25 (SQuAD is
+known for it: paper ``pretraining_tasks`` §4.2). The share of questions without any common content word
+(:mod:`pretrieve.benchmarks.made.question_entailment`) is therefore a statistic of the set. A *name* is a word that is written
+with a capital letter wherever it stands in the passage (at least once inside a sentence, where a capital is not owed to its first
+place); names are omitted, because a question must name what it asks about. Words of the answer itself count like any other.
 """
 
 from __future__ import annotations
@@ -21,7 +26,7 @@ from pathlib import Path
 from statistics import fmean
 
 from pretrieve.base.program import run_program
-from pretrieve.benchmarks.made.word_overlap import shared_content_words
+from pretrieve.benchmarks.made.question_entailment import WORD, content_words, stem
 from pretrieve.benchmarks.official.squad_json import Paragraph, Question, read_squad
 from pretrieve.corpora.sentences import sentence_of, sentence_spans
 from pretrieve.corpora.tables import read_table
@@ -29,6 +34,31 @@ from pretrieve.corpora.tables import read_table
 SPLITS = ("train", "dev", "test")
 BEGIN, END = "<!-- statistics: begin -->", "<!-- statistics: end -->"
 _WORD = re.compile(r"\w+")
+_SENTENCE_START = re.compile(r"(?:^|[.!?:]['\"”’)]*\s+|[\"“(]\s*)$")
+
+
+def names_in(passage: str) -> set[str]:
+    """Stems of the words that are names in this passage: never lower case, and capitalised inside a sentence."""
+    capital, lower = set(), set()
+    for match in WORD.finditer(passage):
+        word = match.group()
+        if word[0].islower():
+            lower.add(stem(word))
+        elif word[0].isupper() and not _SENTENCE_START.search(passage[max(0, match.start() - 8) : match.start()]):
+            capital.add(stem(word))
+    return capital - lower
+
+
+def shared_content_words(question: str, sentence: str, passage: str) -> set[str]:
+    """Content words that the question and the answer's sentence have in common, names omitted.
+
+    A name is found in the passage, or in the question where a word is capitalised after the first place.
+
+    >>> shared_content_words("Who painted the ceiling?", "The ceiling was decorated by Pietro.", "")
+    {'ceil'}
+    """
+    names = names_in(passage) | names_in("x " + question[:1].lower() + question[1:])
+    return (content_words(question) & content_words(sentence)) - names
 
 
 @dataclass(frozen=True)

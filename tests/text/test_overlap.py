@@ -5,9 +5,15 @@ Seen to fail when: words are compared without stemming; stop words count; names 
 
 from __future__ import annotations
 
+import runpy
+from pathlib import Path
+
 import pytest
 
-from pretrieve.benchmarks.made.word_overlap import content_words, names_in, shared_content_words, stem
+from pretrieve.benchmarks.made.question_entailment import content_words, stem
+
+CHECK = runpy.run_path(str(Path(__file__).parents[2] / "resources/questions/check.py"))
+names_in, shared_content_words = CHECK["names_in"], CHECK["shared_content_words"]
 
 
 @pytest.mark.parametrize(
