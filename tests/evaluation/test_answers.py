@@ -25,7 +25,7 @@ from pretrieve.tasks.answers import (
     Answers,
     Passages,
     answer_words,
-    has_answer,
+    contains,
     normalise_question,
     read_answers,
     write_answers,
@@ -43,6 +43,10 @@ def words_by_category(text: str) -> list[str]:
             words.append(char)
         inside = kind in "LNM"
     return [word.lower() for word in words]
+
+
+def has_answer(answers: Answers, text: str) -> bool:
+    return contains(Passages({"d": text}), "d", answers)
 
 
 def has_answer_by_loop(answers: list[str], text: str) -> bool:

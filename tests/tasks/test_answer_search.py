@@ -1,4 +1,4 @@
-"""Answers of many questions in many passages: the same as asking has_answer for every pair.
+"""Answers of many questions in many passages: the same as asking for every pair.
 
 Seen to fail when: one-word answers are looked up by two words only; an answer that two questions share goes to the first;
 an answer at the end of a passage is not looked at; the first answer of a list is the only one; a pattern that matches over two
@@ -13,7 +13,7 @@ import pytest
 
 from pretrieve.benchmarks.made import corpus_collection
 from pretrieve.benchmarks.made.corpus_collection import AnswerSearch
-from pretrieve.tasks.answers import Answers, has_answer
+from pretrieve.tasks.answers import Answers, Passages, contains
 
 _WORDS = ["a", "the", "b", "É", "e\u0301", "U.S.", "1,000", "東京", "東京都", "New York", "’s", "-", "x" * 9]
 
@@ -26,7 +26,8 @@ def found(answers: dict[str, Answers], texts: list[str]) -> set[str]:
 
 
 def slow(answers: dict[str, Answers], texts: list[str]) -> set[str]:
-    return {name for name, accepted in answers.items() if any(has_answer(accepted, text) for text in texts)}
+    passages = Passages(dict(zip(map(str, range(len(texts))), texts, strict=True)))
+    return {name for name, accepted in answers.items() if any(contains(passages, d, accepted) for d in passages.texts)}
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -56,7 +57,7 @@ def test_shared_answers_and_borders() -> None:
 
 def test_answers_without_words_are_nowhere() -> None:
     answers = {"q": Answers(["\u200b"]), "r": Answers(["\u200b", "Rome"])}
-    assert has_answer(answers["q"], "Rome")  # in DPR's rule it is everywhere
+    assert contains(Passages({"d": "Rome"}), "d", answers["q"])  # in DPR's rule it is everywhere
     assert found(answers, ["Rome"]) == {"r"}
 
 

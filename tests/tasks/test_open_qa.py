@@ -17,7 +17,7 @@ import pytest
 from pretrieve.base.errors import DataError
 from pretrieve.benchmarks.official.open_qa import OpenQuestion, add_questions, read_questions
 from pretrieve.raw.raw_text import Warnings
-from pretrieve.tasks.answers import Answers, has_answer
+from pretrieve.tasks.answers import Answers, Passages, contains
 from pretrieve.tasks.collection import CollectionWriter
 from pretrieve.tasks.collection_tables import Collection
 
@@ -96,7 +96,7 @@ def test_patterns_are_marked(tmp_path: Path) -> None:
         add_questions(path, "test", writer, regular_expressions=True)
     (row,) = Collection(tmp_path / "out").table("answers").to_pylist()
     assert row["regex"] is True
-    assert has_answer(Answers(row["answers"], row["regex"]), "It is 2,575 feet high.")
+    assert contains(Passages({"d": "It is 2,575 feet high."}), "d", Answers(row["answers"], row["regex"]))
 
 
 BAD = {

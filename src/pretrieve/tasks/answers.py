@@ -73,15 +73,6 @@ def answer_words(text: str) -> list[str]:
     return [word.lower() for word in _WORD.findall(unicodedata.normalize("NFD", text))]
 
 
-def has_answer(answers: Answers, text: str) -> bool:
-    """Whether the text of a passage contains one of the answers.
-
-    >>> has_answer(Answers(["Beyoncé"]), "sung by BEYONCE\\u0301."), has_answer(Answers(["Beyoncé"]), "by Beyonce")
-    (True, False)
-    """
-    return contains(Passages({"": text}), "", answers)
-
-
 class Passages:
     """Texts by document id, each brought to the compared form once, when it is first needed.
 
@@ -131,7 +122,11 @@ def _pattern(answer: str) -> regex.Pattern | None:
 
 
 def contains(passages: Passages, doc_id: str, answers: Answers) -> bool:
-    """Whether a passage contains one of the answers."""
+    """Whether a passage contains one of the answers.
+
+    >>> [contains(Passages({"d": text}), "d", Answers(["Beyoncé"])) for text in ("sung by BEYONCE\\u0301.", "by Beyonce")]
+    [True, False]
+    """
     if not answers.regular_expressions:
         words = passages.words(doc_id)
         return any(_needle(answer) in words for answer in answers.texts)

@@ -24,7 +24,7 @@ Titles stay in a column of their own; a task puts them in front.
 
 **Answers.** The rule is that of hits@k (:mod:`pretrieve.tasks.answers`): an answer's words stand in the passage one after
 another, or a regular expression is found in its text; titles are not looked at. Asking
-:func:`pretrieve.tasks.answers.has_answer` for every pair would cost questions x passages. Instead
+:func:`pretrieve.tasks.answers.contains` for every pair would cost questions x passages. Instead
 
 * each passage is cut into words once, and at every place the answers that begin with these two words (or are this one
   word) are looked up. An answer that was found once is dropped, so the work shrinks;
