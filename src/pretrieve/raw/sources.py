@@ -47,11 +47,6 @@ class Source:
     def expected(self) -> Checksum:
         return Checksum.parse(self.checksum)
 
-    @property
-    def sha256(self) -> str:
-        """The sha256, or '' where another checksum or none is known."""
-        return self.expected.digest if self.expected.algorithm == "sha256" else ""
-
 
 def read_sources(table: Path) -> dict[str, Source]:
     """All sources, by name. A list of the older form, with a column ``sha256`` and without the later ones, is read as well.
