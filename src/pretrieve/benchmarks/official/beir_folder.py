@@ -101,11 +101,7 @@ def _look_at(directory: Path, corpus: Path | None, language: str) -> Folder:
     if queries is not None and not qrels:
         notes.append(f"{queries.name} is not used: there are no judgements in qrels/test.tsv, dev.tsv or train.tsv")
         queries = None
-    sizes = [
-        corpus.stat().st_size,
-        *(path.stat().st_size for path in ([queries] if queries else []) + [*qrels.values()]),
-    ]
-    small = sum(sizes) <= LOOKED_AT
+    small = sum(path.stat().st_size for path in (corpus, queries, *qrels.values()) if path) <= LOOKED_AT
     documents = _look_at_documents(corpus, small)
     share = 0.0
     if queries is not None:
