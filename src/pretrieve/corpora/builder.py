@@ -137,7 +137,7 @@ def build_corpus(
 
     Raises DataError when a count differs from what is expected, or there is no text at all.
     """
-    builder = _Builder(Path(directory))
+    builder = _Builder(directory)
     with (
         builder.raw_links,
         builder.writers["articles"],
@@ -150,13 +150,13 @@ def build_corpus(
             if isinstance(item, Article):
                 progress.advance()
     try:
-        counts = _finish(builder, Path(directory), expected or {}, label)
+        counts = _finish(builder, directory, expected or {}, label)
         counts.update(more or {})
-        write_json(Path(directory) / "stats.json", counts)
+        write_json(directory / "stats.json", counts)
     except BaseException:
         # The first three tables are in place by now, and an older corpus's links and counts are not theirs.
         for name in (*(f"{table}.parquet" for table in SCHEMAS), "stats.json"):
-            (Path(directory) / name).unlink(missing_ok=True)
+            (directory / name).unlink(missing_ok=True)
         raise
     return counts
 

@@ -79,7 +79,7 @@ class TableWriter:
     """
 
     def __init__(self, path: Path, schema: pa.Schema, row_group: int = ROW_GROUP) -> None:
-        self.path = Path(path)
+        self.path = path
         self.schema = schema
         self.rows = 0
         self._row_group = row_group

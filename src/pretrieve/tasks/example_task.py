@@ -206,7 +206,6 @@ def write_example_task(directory: Path, task: ExampleTask, tokenizer: Tokenizer)
         raise ConfigError(
             f"kind {kind!r} with {len(classes)} classes: classification needs at least 2, others have none."
         )
-    directory = Path(directory)
     directory.mkdir(parents=True, exist_ok=True)
     (directory / "stats.json").unlink(missing_ok=True)
     with TableWriter(directory / "texts.parquet", SCHEMAS["texts"]) as writer:

@@ -15,7 +15,7 @@ class SplitTable:
     """
 
     def __init__(self, path: Path) -> None:
-        self.path = Path(path)
+        self.path = path
         self._ids: dict[str, dict[str, list[str]]] = {}
         for size, query_id, split in read_rows(self.path, ("size", "query_id", "split")):
             self._ids.setdefault(size, {}).setdefault(split, []).append(query_id)

@@ -160,7 +160,7 @@ def write_task(directory: Path, contents: TaskContents, tokenizer: Tokenizer) ->
         answers=contents.answers,
         titled=contents.titled,
     )
-    return write_rows(Path(directory), rows, tokenizer)
+    return write_rows(directory, rows, tokenizer)
 
 
 @dataclass
@@ -250,7 +250,6 @@ def unique_ids(ids: list[str], what: str) -> set[str]:
 
 def write_rows(directory: Path, task: TaskRows, tokenizer: Tokenizer) -> dict[str, Any]:
     """Write a task's directory and return its statistics; ``stats.json`` is written last. Nothing is checked here."""
-    directory = Path(directory)
     directory.mkdir(parents=True, exist_ok=True)
     (directory / "stats.json").unlink(missing_ok=True)
     passages = write_token_store(

@@ -81,7 +81,6 @@ def build_descriptions(
             raise ConfigError(f"{name} is {value}; expected at least 1.")
     if max_extra is not None and not open_domain:
         raise ConfigError("max-extra limits what the open variant adds; give open too, or leave max-extra out.")
-    corpus = Path(corpus)
     articles = read_table(corpus / "articles.parquet", ["title", "description", "has_lead"])
     titles, has_lead = articles["title"].to_pylist(), articles["has_lead"].to_pylist()
     usable = unique_descriptions(articles["description"].to_pylist())

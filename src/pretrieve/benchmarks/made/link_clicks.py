@@ -73,7 +73,7 @@ def build_link_clicks(
     for name, value, least in (("candidates", candidates, 3), ("first", first, 1), ("lead-words", lead_words, 1)):
         if value < least:
             raise ConfigError(f"{name} is {value}; expected at least {least}.")
-    corpus, seed = Path(corpus), target.seed
+    seed = target.seed
     titles = read_table(corpus / "articles.parquet", ["title"])["title"].to_pylist()
     snippets = _lead_words(corpus, lead_words)
     links = {article: path for article, path in linked_articles(corpus).items() if len(path) > first}

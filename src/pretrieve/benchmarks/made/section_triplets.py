@@ -87,7 +87,6 @@ def articles_of(corpus: Path, sources: tuple[str, ...] = ("page",)) -> Iterator[
 
     A sentence that stood in an earlier article word for word is omitted: two parts of a task must not share it.
     """
-    corpus = Path(corpus)
     owner, levels = _top_level(corpus)
     columns = ["passage_id", "section_id", "article_id", "source", "text", "sentence_starts", "sentence_ends"]
     seen: dict[str, int] = {}

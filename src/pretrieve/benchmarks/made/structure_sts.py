@@ -43,9 +43,9 @@ def grade(first: Sentence, second: Sentence) -> int:
 
 def linked_articles(corpus: Path) -> dict[int, list[int]]:
     """Article → the other articles of the corpus that it links to, each once, in the order of its text."""
-    home = read_table(Path(corpus) / "passages.parquet", ["article_id"])["article_id"].to_pylist()
+    home = read_table(corpus / "passages.parquet", ["article_id"])["article_id"].to_pylist()
     found: dict[int, dict[int, None]] = {}
-    for passage, target in read_rows(Path(corpus) / "links.parquet", ["passage_id", "article_id"]):
+    for passage, target in read_rows(corpus / "links.parquet", ["passage_id", "article_id"]):
         if target >= 0 and target != home[passage]:
             found.setdefault(home[passage], {})[target] = None
     return {article: list(targets) for article, targets in found.items()}

@@ -100,7 +100,6 @@ def build_fanoutqa(questions: Path, corpus: Path, target: Target) -> dict[str, A
 
     Raises DataError when a file is damaged or no page that a question needs is in the corpus.
     """
-    corpus = Path(corpus)
     titles = read_table(corpus / "articles.parquet", ["title"])["title"].to_pylist()
     contents = TaskContents()
     doc_of = _first_passages(corpus, titles, contents)

@@ -128,7 +128,7 @@ def read_squad(path: Path) -> tuple[list[Paragraph], list[str]]:
     What is faulty is excluded from the paragraphs. Nothing is raised: a check wants every fault; a task is made of
     :func:`squad_paragraphs`, which raises the first.
     """
-    reader = _Reader(Path(path))
+    reader = _Reader(path)
     reader.file()
     return reader.paragraphs, reader.problems
 

@@ -140,9 +140,9 @@ def build_reqa(
 
 def _add_corpus(contents: TaskContents, corpus: Path, taken: set[str], limit: int | None, seed: int) -> None:
     """The passages of a corpus whose text is not among ``taken``, each once; or so many that are drawn of them."""
-    titles = read_table(Path(corpus) / "articles.parquet", ["title"])["title"].to_pylist()
+    titles = read_table(corpus / "articles.parquet", ["title"])["title"].to_pylist()
     others: dict[str, tuple[int, Passage]] = {}
-    for passage_id, _, _, passage in passages_of(Path(corpus), titles):
+    for passage_id, _, _, passage in passages_of(corpus, titles):
         if passage.text not in taken:
             others.setdefault(passage.text, (passage_id, passage))
     chosen = heapq.nsmallest(
@@ -187,13 +187,13 @@ def add_corpus_articles(contents: TaskContents, corpus: Path, limit: int | None,
     """Add the articles of a corpus with a title that no passage of the task has, compared as MediaWiki normalises titles; or
     ``limit`` that are drawn of them. ``doc_id`` is ``a{article_id}``, in corpus order. One without a passage is not an article.
     """
-    titles = read_table(Path(corpus) / "articles.parquet", ["title"])["title"].to_pylist()
-    written = set(read_table(Path(corpus) / "passages.parquet", ["article_id"])["article_id"].to_pylist())
+    titles = read_table(corpus / "articles.parquet", ["title"])["title"].to_pylist()
+    written = set(read_table(corpus / "passages.parquet", ["article_id"])["article_id"].to_pylist())
     taken = {normalise_title(passage.title) for passage in contents.passages}
     others = {f"a{article}": article for article in sorted(written) if normalise_title(titles[article]) not in taken}
     drawn = set(shuffled(others, seed)[:limit])
     parts: dict[int, list[Passage]] = {article: [] for doc_id, article in others.items() if doc_id in drawn}
-    for _, article, _, passage in passages_of(Path(corpus), titles):
+    for _, article, _, passage in passages_of(corpus, titles):
         if article in parts:
             parts[article].append(passage)
     for article, passages in parts.items():
