@@ -16,60 +16,14 @@ from typing import Any
 COUNT = 60
 _FIRST = ["River", "Stone", "Harbour", "Winter", "Copper", "Garden", "Silver", "Timber", "Cotton", "Summer"]
 _SECOND = ["Bridge", "Castle", "Mill", "Tower", "Church", "Market"]
-_SYLLABLES = [
-    "ba",
-    "co",
-    "du",
-    "fe",
-    "gi",
-    "ho",
-    "ka",
-    "le",
-    "mi",
-    "no",
-    "pu",
-    "ra",
-    "se",
-    "ti",
-    "vo",
-    "wu",
-    "xi",
-    "ya",
-    "ze",
-    "lo",
-]
-_WORDS = [
-    "signal",
-    "engine",
-    "valley",
-    "island",
-    "forest",
-    "letter",
-    "mirror",
-    "window",
-    "candle",
-    "hammer",
-    "ladder",
-    "basket",
-    "anchor",
-    "sailor",
-    "painter",
-    "farmer",
-    "teacher",
-    "pepper",
-    "wagon",
-    "barrel",
-    "lantern",
-    "meadow",
-    "orchard",
-    "chimney",
-    "kettle",
-    "needle",
-    "pillow",
-    "saddle",
-    "thread",
-    "whistle",
-]
+_SYLLABLES, _WORDS = (
+    text.split()
+    for text in (
+        "ba co du fe gi ho ka le mi no pu ra se ti vo wu xi ya ze lo",
+        "signal engine valley island forest letter mirror window candle hammer ladder basket anchor sailor painter farmer "
+        "teacher pepper wagon barrel lantern meadow orchard chimney kettle needle pillow saddle thread whistle",
+    )
+)
 #: Sections of a page; the first has no heading.
 SECTIONS = ("", "History", "Making", "Uses")
 #: What is asked about a building, by the split that asks it.
