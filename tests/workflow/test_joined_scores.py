@@ -18,8 +18,7 @@ from tiny_science import ENCODERS, change_config
 from pretrieve.base.errors import DataError
 from pretrieve.operations.bundle.archive import write_archive
 from pretrieve.operations.publish.pages import SCORES
-from pretrieve.operations.scores.keep import MANIFEST, origins, read_scores
-from pretrieve.operations.scores.take import _place, take
+from pretrieve.operations.scores import MANIFEST, _place, origins, read_scores, take
 from pretrieve.reporting.tables.filling import read_lines
 
 ROOT, TABLE = "results/demo", "results/demo/tables/pretraining_tasks/table3.csv"

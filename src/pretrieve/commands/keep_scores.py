@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pretrieve.base.arguments import add_run
 from pretrieve.operations.bundle.contents import Asked
-from pretrieve.operations.scores.keep import keep
+from pretrieve.operations.scores import keep
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

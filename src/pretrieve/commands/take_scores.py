@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from pretrieve.base.arguments import required
-from pretrieve.operations.scores.take import report, take
+from pretrieve.operations.scores import report, take
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pretrieve.operations.publish.headlines import Headline, headline_table, in_a_sentence
 from pretrieve.operations.publish.places import publications, scale_of, table_of
-from pretrieve.operations.scores.keep import origins
+from pretrieve.operations.scores import origins
 from pretrieve.reporting.claims.ledger import Finding, count_verdicts
 from pretrieve.reporting.claims.verdicts import CONTRADICTED, FAILS, HOLDS, SUPPORTED
 from pretrieve.reporting.tables.filling import count_statuses, read_lines
@@ -18,7 +18,7 @@ from pretrieve.reporting.tables.rows import read_rows
 EXTENSIONS = ("csv", "md", "html", "tex", "manifest.json")
 #: Files of a figure.
 FIGURE_EXTENSIONS = ("svg", "csv", "manifest.json")
-#: Scores of every query, where they were kept (:mod:`pretrieve.operations.scores.keep`).
+#: Scores of every query, where they were kept (:mod:`pretrieve.operations.scores`).
 SCORES = "scores.tar.xz"
 #: The picture of the headlines, from the repository's root.
 HEADLINES_FILE = "docs/headlines.svg"
