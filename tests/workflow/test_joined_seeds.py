@@ -19,8 +19,7 @@ from tiny_science import ENCODERS
 
 from pretrieve.operations.estimate.run_size import SeedJobs
 from pretrieve.workflow.config_files import read_config
-from pretrieve.workflow.joined_jobs import rules_of
-from pretrieve.workflow.joined_seeds import MOST_JOBS, Seeds, in_tens
+from pretrieve.workflow.joined_jobs import MOST_JOBS, Seeds, in_tens, rules_of
 from pretrieve.workflow.plan import Plan
 
 FAMILY = f"{ENCODERS[0]}.reqa"

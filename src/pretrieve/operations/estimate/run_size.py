@@ -8,9 +8,8 @@ from dataclasses import replace
 from pretrieve.base.errors import ConfigError
 from pretrieve.base.sizes import FACTOR, factor
 from pretrieve.operations.estimate.jobs import Graph, Job
-from pretrieve.workflow.joined_jobs import Families
-from pretrieve.workflow.joined_seeds import MOST_JOBS as MOST_JOINED
-from pretrieve.workflow.joined_seeds import Seeds, in_tens
+from pretrieve.workflow.joined_jobs import MOST_JOBS as MOST_JOINED
+from pretrieve.workflow.joined_jobs import Families, Seeds, in_tens
 from pretrieve.workflow.plan import Plan
 
 #: Jobs that are planned in :data:`MINUTES`, with :data:`MEMORY_GB` (benchmarks/plan_time.py).
@@ -33,7 +32,7 @@ def jobs_of_a_seed(plan: Plan) -> int:
 
 
 class SeedJobs:
-    """Which rules of a run give a job several seeds (:mod:`pretrieve.workflow.joined_seeds`): those of jobs that plain
+    """Which rules of a run give a job several seeds (:mod:`pretrieve.workflow.joined_jobs`): those of jobs that plain
     ``snakemake`` makes. The others, of what is only made when it is named, are then left out: Snakemake compares each file with
     the patterns of all."""
 
