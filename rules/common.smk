@@ -1,6 +1,6 @@
 # Shared by all stages: the checked configuration and what it says of the whole run. Every import of the rules is here.
-# What they say is in pretrieve/workflow: of corpora and data sets in rule_data.py, of encoders and retrievers in rule_models.py,
-# of scores in rule_scores.py.
+# What they say is in pretrieve/workflow: of corpora and data sets in rule_data.py, of encoders, retrievers
+# and scores in rule_models.py.
 
 import os
 import shlex
@@ -32,7 +32,6 @@ from pretrieve.workflow.running.file_dates import redate_for_run
 from pretrieve.workflow.running.snakemake_faults import watch_timers
 from pretrieve.reporting.claims.claims import load_claims
 from pretrieve.workflow.rule_models import ENCODER_FILES, RETRIEVER_FILES, STORE_FILES, ModelRules
-from pretrieve.workflow.rule_scores import ScoreRules
 from pretrieve.workflow.cluster import Site
 from pretrieve.workflow.scales import of_one_scale
 from pretrieve.workflow.stage_code import remember, stage_code
@@ -83,8 +82,8 @@ SCRIPTS = SCRIPTS.replace("{", "{{").replace("}", "}}")
 ROOT = PLAN.root
 SEEDS = PLAN.seeds
 SEED_JOBS = SeedJobs(PLAN)
-DATA, MODELS = DataRules(PLAN), ModelRules(PLAN)
-SCORES = ScoreRules(PLAN, DATA, MODELS)
+DATA = DataRules(PLAN)
+MODELS = ModelRules(PLAN, DATA)
 TABLE_FILES = PLAN.table_files()
 PAIR_OPTIONS = resolve("pairs", None, {}, "scales", PLAN.scale["pretraining"]["options"].get("pairs"))
 

@@ -17,7 +17,7 @@ for training in SEED_JOBS.of(["finetune"], rules_of(PLAN.tasks, PLAN.trainings, 
             made_of=training.each(partial(MODELS.made_of_files, sizes)),
             candidates=training.of(DATA.candidate_runs, sizes) if follows else [],
         output:
-            (training.files(SCORES.made(training)) if follows else []),
+            (training.files(MODELS.scores_of(training)) if follows else []),
             update(training.files(MODELS.of_sizes("retrievers", task_name, sizes, *RETRIEVER_FILES, "cost.json"))),
         log:
             f"{ROOT}/logs/finetune/{task_name}/{training.label}/{training.seeds.label}.log",
@@ -34,8 +34,8 @@ for training in SEED_JOBS.of(["finetune"], rules_of(PLAN.tasks, PLAN.trainings, 
             **NEEDS.of_seeds("finetune", training.seeds.number).resources,
         params:
             code=training.each(MODELS.finetuning_code),
-            scoring_code=SCORES.code(training.places[0]) if follows else "",
-            words=training.commands("finetune", partial(SCORES.training_words, sizes, follows)),
+            scoring_code=MODELS.scoring_code(training.places[0]) if follows else "",
+            words=training.commands("finetune", partial(MODELS.training_words, sizes, follows)),
         message:
             f"Fine-tuning {training.message}"
         shell:

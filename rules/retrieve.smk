@@ -45,17 +45,17 @@ for BM25, tested in alike(PLAN.ranked, PLAN.bm25_systems):
 
 
 for search in SEED_JOBS.of(["retrieve", "predict"], rules_of(config["datasets"], PLAN.searches, PLAN.is_examples)):
-    STAGE, sizes = SCORES.stage(search.places[0]), search.sizes
+    STAGE, sizes = MODELS.scoring(search.places[0]), search.sizes
 
     rule:
         name:
             f"{STAGE}_{rule_name(search.places[0], sizes)}{search.suffix}"
         input:
             task=search.of(DATA.task_files),
-            retrievers=search.each(partial(SCORES.retrievers, sizes)),
+            retrievers=search.each(partial(MODELS.scored_models, sizes)),
             candidates=search.of(DATA.candidate_runs, sizes),
         output:
-            search.files(SCORES.made(search)),
+            search.files(MODELS.scores_of(search)),
         log:
             f"{ROOT}/logs/{STAGE}/{search.place}/{search.label}/{search.seeds.label}.log",
         benchmark:
@@ -70,9 +70,9 @@ for search in SEED_JOBS.of(["retrieve", "predict"], rules_of(config["datasets"],
         resources:
             **NEEDS.of_seeds(STAGE, search.seeds.number).resources,
         params:
-            code=SCORES.code(search.places[0]),
+            code=MODELS.scoring_code(search.places[0]),
             program=STAGE,
-            words=search.commands(STAGE, partial(SCORES.words, sizes, False)),
+            words=search.commands(STAGE, partial(MODELS.scoring_words, sizes, False)),
         message:
             f"Scoring {search.message}"
         shell:
@@ -88,7 +88,7 @@ for mining in SEED_JOBS.of(["mine"], rules_of(sorted({*PLAN.tasks} & {*PLAN.rank
             f"mine_{rule_name(mining.places[0], sizes)}{mining.others}"
         input:
             task=mining.of(DATA.task_files),
-            retrievers=mining.each(partial(SCORES.retrievers, sizes)),
+            retrievers=mining.each(partial(MODELS.scored_models, sizes)),
             stores=MODELS.of_sizes("embeddings", mining.place, sizes, *STORE_FILES),
         output:
             MODELS.of_sizes("negatives", mining.place, sizes, ".jsonl.gz"),

@@ -1,22 +1,26 @@
-"""What the rules say of encoders and fine-tuned families: what each is made of, its options and its code.
+"""What the rules say of encoders, of fine-tuned families, and of their scores: what each is made of, its options and its code.
 
 Loaded by every call of Snakemake: standard library only. ``wildcards``: with ``family`` (``ENCODER.RECIPE``), ``dataset`` (that
-is trained on) and ``seed``.
+is trained on, and of scores the tested one) and ``seed``; ``sizes``: training-set sizes of the family, as the job has them.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 from collections.abc import Sequence
 from typing import Any
 
 from pretrieve.base import paths
+from pretrieve.base.program import THEN
 from pretrieve.finetuning import trainers
 from pretrieve.pretraining import objectives
 from pretrieve.raw import hub
 from pretrieve.workflow.job_options import encoder_options, from_outside, recipe_options, started_from
+from pretrieve.workflow.joined_jobs import Families
 from pretrieve.workflow.plan import Plan, as_argument
+from pretrieve.workflow.rule_data import DataRules
 from pretrieve.workflow.scales import corpus_of
 from pretrieve.workflow.snapshots import groups
 from pretrieve.workflow.stage_code import stage_code
@@ -29,8 +33,8 @@ STORE_FILES = ("corpus.json", "queries.json")
 class ModelRules:
     """Of a plan."""
 
-    def __init__(self, plan: Plan) -> None:
-        self.plan, self.config, self.root = plan, plan.config, plan.root
+    def __init__(self, plan: Plan, data: DataRules) -> None:
+        self.plan, self.data, self.config, self.root = plan, data, plan.config, plan.root
 
     def of_sizes(self, kind: str, dataset: str, sizes: Sequence[str], *names: str) -> list[str]:
         """Paths below ``results/{scale}/KIND`` of ``{family}`` and ``{seed}``, size by size: files in a folder, or files of their
@@ -150,16 +154,19 @@ class ModelRules:
         """The code that trains ``{family}`` on a task: of the trainers, its own only."""
         return stage_code("finetune.py", *trainers.modules_of(self.options_of(wildcards.dataset, wildcards)))
 
-    def training_words(self, sizes: Sequence[str], wildcards: Any) -> str:
-        """The command line of finetune.py, without log and threads."""
+    def training_words(self, sizes: Sequence[str], follows: str, wildcards: Any) -> str:
+        """The command line of finetune.py, without log and threads, and of what ``follows`` it (:meth:`Plan.trainings`)."""
         task = wildcards.dataset
-        out = [folder.format(**vars(wildcards)) for folder in self.of_sizes("retrievers", task, sizes)]
         place = f"{self.root}/checkpoints/retrievers/{wildcards.family}/{task}/seed{wildcards.seed}"
         words = ["--encoder", self.encoder_of(wildcards), "--task", paths.task_dir(self.root, task)]
-        words += ["--sizes", *sizes, "--watched", *self.watched_sizes(task, wildcards), "--out", *out]
+        words += ["--sizes", *sizes, "--watched", *self.watched_sizes(task, wildcards)]
+        words += ["--out", *self._files("retrievers", task, sizes, wildcards)]
         words += ["--seed", str(wildcards.seed), "--checkpoints", place]
         made_of = {size: self.plan.made_of(wildcards.family, task, size, wildcards.seed) for size in sizes}
-        return f"{shlex.join(words)} --options {self.family_options(wildcards)} --made-of {as_argument(made_of)}"
+        said = f"{shlex.join(words)} --options {self.family_options(wildcards)} --made-of {as_argument(made_of)}"
+        if not follows:
+            return said
+        return f"{said} {THEN} {self.scoring(task)} {self.scoring_words(sizes, follows == 'mined', wildcards)}"
 
     def length_arguments(self, family: str, dataset: str) -> str:
         """Tokens of a query and of a document of a family, as options."""
@@ -171,3 +178,56 @@ class ModelRules:
         place = (wildcards.family, wildcards.dataset)
         files = [file for size in sizes for file in self.plan.made_of_files(*place, size, wildcards.seed)]
         return list(dict.fromkeys(files))
+
+    def scoring(self, dataset: str) -> str:
+        """The command that scores: ``retrieve``, or ``predict`` for tasks of examples."""
+        return "predict" if self.plan.is_examples(dataset) else "retrieve"
+
+    def scoring_code(self, dataset: str) -> str:
+        """The code that scores follow from."""
+        return stage_code(f"{self.scoring(dataset)}.py")
+
+    def scored_models(self, sizes: Sequence[str], wildcards: Any) -> list[str]:
+        """Files of the models that are scored."""
+        return self._files("retrievers", self.plan.trained_on(wildcards.dataset), sizes, wildcards, *RETRIEVER_FILES)
+
+    def scores_of(self, job: Families) -> list[str]:
+        """Files of vectors, runs or predictions, scores, and negatives where they are mined."""
+        of_sizes, place, sizes = self.of_sizes, job.place, job.sizes
+        scores = of_sizes("metrics", place, sizes, ".json")
+        if self.plan.is_examples(job.places[0]):
+            return [*of_sizes("predictions", place, sizes, ".tsv.gz"), *scores]
+        files = [*of_sizes("embeddings", place, sizes, *STORE_FILES), *of_sizes("runs", place, sizes, ".trec.gz")]
+        return [*files, *scores, *(of_sizes("negatives", place, sizes, ".jsonl.gz") if job.follows == "mined" else [])]
+
+    def scoring_words(self, sizes: Sequence[str], mined: bool, wildcards: Any) -> str:
+        """The command line behind the command's name, without log and threads: Snakemake does not record a param that a function
+        makes of ``threads``, so a change of these words would run nothing again."""
+        dataset = wildcards.dataset
+        task = self.plan.trained_on(dataset)
+        options = json.dumps(self.options_of(task, wildcards), sort_keys=True, separators=(",", ":"))
+        models = self._files("retrievers", task, sizes, wildcards)
+        lists = {"--outputs": self._files("metrics", dataset, sizes, wildcards, ".json")}
+        if self.plan.is_examples(dataset):
+            words = ["--task", paths.task_dir(self.root, dataset), "--sizes", *sizes]
+            words += ["--metrics", *self.plan.metrics_of(dataset), "--options", options]
+            lists |= {
+                "--models": models,
+                "--predictions": self._files("predictions", dataset, sizes, wildcards, ".tsv.gz"),
+            }
+        else:
+            words = [*shlex.split(self.data.score_arguments(dataset, sizes)), "--options", options]
+            words += ["--search", json.dumps(self.plan.scale.get("search", {}), sort_keys=True)]
+            words += ["--mining-depth", str(self.config["mining_depth"])]
+            # Vectors are made again when this changes, and not for an edit of what searches or scores them.
+            words += ["--vectors-code", stage_code("pretrieve.retrieval.embed_task")]
+            lists |= {"--retrievers": models, "--stores": self._files("embeddings", dataset, sizes, wildcards)}
+            lists |= {"--runs": self._files("runs", dataset, sizes, wildcards, ".trec.gz")}
+            lists |= {"--candidates": self.data.candidate_runs(dataset, sizes)}
+            lists |= {"--negatives": self._files("negatives", dataset, sizes, wildcards, ".jsonl.gz") if mined else []}
+        words += [word for option, files in lists.items() if files for word in (option, *files)]
+        return shlex.join(words)
+
+    def _files(self, kind: str, dataset: str, sizes: Sequence[str], wildcards: Any, *ending: str) -> list[str]:
+        patterns = self.of_sizes(kind, dataset, sizes, *ending)
+        return [pattern.format(family=wildcards.family, seed=wildcards.seed) for pattern in patterns]
