@@ -19,7 +19,7 @@ from miniature import PROJECT, READERS_OF_TABLES, environment
 
 from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.operations.estimate import compare
-from pretrieve.operations.estimate.jobs import Graph
+from pretrieve.operations.estimate.jobs import Graph, Job
 from pretrieve.operations.estimate.rates import Rates, assumed_gpu
 from pretrieve.operations.estimate.report import Estimate, Machines, assumptions, needs_of, table_of
 from pretrieve.operations.estimate.sizes import Sizes, read_counts
@@ -74,6 +74,11 @@ def estimate_of(plan: Plan, gpus: int = 0, root: str = "nowhere") -> Estimate:
     return Estimate(Workload(graph, sizes, 65_536, 65_536), Machines(CPU, gpu, gpus, 16, needs_of(plan.config)))
 
 
+def stages(estimate: Estimate, targets: list[Job]) -> Counter[str]:
+    """Stage → jobs."""
+    return Counter(job.stage for job in estimate.graph.behind(targets))
+
+
 def stage_of(rule: str) -> str:
     name = rule.removeprefix("example_")
     return max((stage for stage in STAGES if name == stage or name.startswith(f"{stage}_")), key=len, default=rule)
@@ -89,7 +94,7 @@ def planned(project, *arguments: str) -> Counter[str]:
 
 def test_the_jobs_are_those_that_snakemake_plans(project, monkeypatch) -> None:
     estimate = estimate_of(plan_of(monkeypatch, configuration()))
-    ours = estimate.stages(estimate.graph.everything())
+    ours = stages(estimate, estimate.graph.everything())
     assert [ours.pop(stage) for stage in READERS_OF_TABLES] == [1, 1, 1]
     assert ours == planned(project)
     assert ours["pretrain"] > 30 and 80 < ours["finetune"] < 120, "the families of a job count once"
@@ -103,7 +108,7 @@ def test_the_jobs_of_a_paper_scale_table_too(project, monkeypatch, name: str, st
     a mean of data sets."""
     plan = plan_of(monkeypatch, configuration(scale="paper"))
     estimate = estimate_of(plan)
-    ours = estimate.stages([estimate.graph.table(name)])
+    ours = stages(estimate, [estimate.graph.table(name)])
     theirs = planned(project, f"{plan.root}/tables/{name}.csv", "--config", "scale=paper")
     assert ours[stage] == number and ours == theirs
 
@@ -127,9 +132,7 @@ def test_shared_stages_count_once_in_the_total(monkeypatch) -> None:
     assert total.gpu_h == pytest.approx(seconds / 3600)
     text = table_of(lines, total)
     assert text.splitlines()[-1].startswith("total") and len(text.splitlines()) == len(TABLES) + 4
-    assert any(
-        "ASSUMED, not measured" in line for line in assumptions(estimate.machines, estimate.workload.sizes, (1, 1))
-    )
+    assert any("ASSUMED, not measured" in line for line in assumptions(estimate.machines, estimate.workload.sizes))
 
 
 @pytest.mark.parametrize("scale", ["demo", "small", "paper"])

@@ -124,23 +124,22 @@ def main(arguments: argparse.Namespace) -> None:
         return
     machines = machines_of(arguments, plan)
     on_gpu = machines.gpu is not None
-    budgets = (65_536, 65_536) if on_gpu else (16_384, 4_096)
     is_there = in_place(plan, mirror_folder(plan.config), sources)
-    estimate = report.Estimate(Workload(graph, sizes, *budgets), machines, is_there)
+    estimate = report.Estimate(Workload(graph, sizes, *machines.budgets), machines, is_there)
     if arguments.compare:
         print(compare.report(compare.compare(estimate, root)))
         return
     lines = [estimate.line(name, [job]) for name, job in targets.items()]
     wanted_jobs = list(targets.values()) if arguments.tables else graph.everything()
     total = estimate.line("total, shared stages once", wanted_jobs)
-    said = report.assumptions(machines, sizes, budgets)
+    said = report.assumptions(machines, sizes)
     where = f"{machines.gpus} GPUs" if on_gpu else f"{machines.cores} cores, no GPU"
     print(f"Scale {arguments.scale}, seeds {', '.join(map(str, plan.seeds))}, {where}")
     print(report.table_of(lines, total))
     print("\nLongest jobs:")
     for job, seconds in estimate.largest(wanted_jobs, LARGEST):
         print(f"  {report.hours(seconds / 3600):>9}  {job.name}")
-    print("\n" + report.table_of_stages(estimate.stages(wanted_jobs), estimate.stage_seconds(wanted_jobs)))
+    print("\n" + report.table_of_stages(estimate, wanted_jobs))
     print("\n" + "\n".join(f"- {one}" for one in said))
     if arguments.json:
         write_json(arguments.json, report.as_json(lines, total, machines, said))

@@ -34,8 +34,6 @@ PLANNED = 0.95
 BUILT = ("fetch", "fetch_checkpoint", "corpus", "vocabulary", "token_store", "collection", "task", "bm25")
 #: Seconds that are no job's own: two starts of Snakemake; a hybrid's seed, its fusion and weights; table and export.
 STARTS, FUSION, ENDING = 8.0, 1.0, 12.0
-#: Tokens of a micro-batch in training and in encoding, by device.
-BUDGETS = {"cpu": (16_384, 4_096), "cuda": (65_536, 65_536)}
 
 
 @dataclass(frozen=True)
@@ -105,8 +103,7 @@ def choose(ladder: list[Amount], forecast: Callable[[Amount], Forecast], seconds
 def forecast_of(plan: Plan, machines: Machines) -> Forecast:
     """How long the rest of a run takes, once its data is built."""
     graph, config = Graph(plan), plan.config
-    train, encode = BUDGETS["cuda" if machines.gpu is not None else "cpu"]
-    workload = Workload(graph, Sizes(plan, {}, {}, plan.root), train, encode)
+    workload = Workload(graph, Sizes(plan, {}, {}, plan.root), *machines.budgets)
     rows, trained_on = rows_of(config), plan.trained_on(NAME)
     targets, of_row, jobs = dict[Job, None](), dict[str, float](), dict[str, float]()
     beside = FUSION * sum(len(row["seeds"]) for row in rows if row["kind"] == "hybrid")
@@ -120,7 +117,10 @@ def forecast_of(plan: Plan, machines: Machines) -> Forecast:
                 file = f"{paths.retriever_dir(plan.root, system, trained_on, seed)}/pretrieve.json"
                 # A job of its own for each seed: they run at the same time only as far as there are seeds and places.
                 at_a_time = min(len(row["seeds"]), machines.gpus or machines.cores)
-                beside += machines.timing("retrieve", _reranking(plan, workload, row, encode)).seconds / at_a_time
+                beside += (
+                    machines.timing("retrieve", _reranking(plan, workload, row, machines.budgets[1])).seconds
+                    / at_a_time
+                )
             target = graph.making(file)
             new = [job for job in graph.behind([target]) if job.stage not in BUILT and job not in seen]
             seen.update(new)

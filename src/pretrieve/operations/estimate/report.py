@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -17,6 +16,8 @@ from pretrieve.operations.estimate.work import Work, Workload
 from pretrieve.workflow.job_resources import COLUMNS, MOST_GPUS, STAGES, Need, column_of
 
 GB = 1e9
+#: Tokens of a micro-batch in training and in encoding, by device.
+BUDGETS = {"cpu": (16_384, 4_096), "cuda": (65_536, 65_536)}
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,10 @@ class Machines:
     cores: int
     needs: Callable[[str], Need]
     most: int = MOST_GPUS
+
+    @property
+    def budgets(self) -> tuple[int, int]:
+        return BUDGETS["cpu" if self.gpu is None else "cuda"]
 
     def timing(self, stage: str, task: Work) -> Timing:
         """Where a job runs, and how long."""
@@ -103,17 +108,6 @@ class Estimate:
         coming, everything = sizes.download(wanted), sizes.download(names)
         return (coming + checkpoints) / GB, (everything - coming) / GB, sizes.on_disk(names) / GB
 
-    def stages(self, targets: Iterable[Job]) -> Counter[str]:
-        """Stage → jobs."""
-        return Counter(job.stage for job in self.graph.behind(targets))
-
-    def stage_seconds(self, targets: Iterable[Job]) -> Counter[str]:
-        """Stage → seconds of its jobs, on one GPU or core each."""
-        seconds: Counter[str] = Counter()
-        for job in self.graph.behind(targets):
-            seconds[job.stage] += self.seconds(job)
-        return seconds
-
     def largest(self, targets: Iterable[Job], number: int) -> list[tuple[Job, float]]:
         """The jobs that take longest, and their seconds."""
         jobs = [(job, self.seconds(job)) for job in self.graph.behind(targets)]
@@ -154,19 +148,20 @@ def table_of(lines: Sequence[Line], total: Line | None) -> str:
     return "\n".join([head, rule, *([*body[:-1], rule, body[-1]] if total else body)])
 
 
-def table_of_stages(jobs: Mapping[str, int], seconds: Mapping[str, float]) -> str:
-    """Stages as text, those that take longest first."""
+def table_of_stages(estimate: Estimate, targets: Iterable[Job]) -> str:
+    """Stages as text, with their jobs and the time of these on one GPU or core each; those that take longest first."""
+    seconds: dict[str, list[float]] = {}
+    for job in estimate.graph.behind(targets):
+        seconds.setdefault(job.stage, []).append(estimate.seconds(job))
     lines = ["stage                   jobs      time"]
-    lines += [
-        f"{stage:<22}  {jobs[stage]:>4}  {hours(seconds[stage] / 3600):>8}"
-        for stage in sorted(jobs, key=lambda one: (-seconds[one], one))
-    ]
+    for stage, some in sorted(seconds.items(), key=lambda item: (-sum(item[1]), item[0])):
+        lines.append(f"{stage:<22}  {len(some):>4}  {hours(sum(some) / 3600):>8}")
     return "\n".join(lines)
 
 
-def assumptions(machines: Machines, sizes: Sizes, budgets: tuple[int, int]) -> list[str]:
+def assumptions(machines: Machines, sizes: Sizes) -> list[str]:
     """What the numbers rest on, one sentence each."""
-    cpu, gpu = machines.cpu, machines.gpu
+    cpu, gpu, budgets = machines.cpu, machines.gpu, machines.budgets
     said = [
         f"CPU: {cpu.machine}, {cpu.origin}: {cpu.train / 1e9:,.0f} GFLOP/s in training, {cpu.encode / 1e9:,.0f} in encoding, "
         f"{cpu.search / 1e9:,.0f} in exact search; {machines.cores} of these."
