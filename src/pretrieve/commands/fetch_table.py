@@ -4,7 +4,6 @@ import argparse
 from pathlib import Path
 
 from pretrieve.base.arguments import add_config_file, add_mirror
-from pretrieve.base.errors import ConfigError, nearest
 from pretrieve.commands.fetch_checkpoint import put_in_place
 from pretrieve.operations import raw_files as wanted
 from pretrieve.raw import hub
@@ -31,12 +30,7 @@ def main(arguments: argparse.Namespace) -> None:
     sources = read_sources(LIST)
     config["scale"] = arguments.scale
     plan = Plan.load(config)
-    if arguments.table not in plan.cells:
-        raise ConfigError(
-            f"table {arguments.table!r}: no such table; allowed: {', '.join(plan.cells)}"
-            f"{nearest(arguments.table, plan.cells)}"
-        )
-    names, own = wanted.table_files(plan, arguments.table)
+    names, own = wanted.table_files(plan, plan.check_table(arguments.table))
     starts = wanted.table_starts(plan, arguments.table)
     files = wanted.survey(names, sources, mirror)
     print(f"{arguments.table} at scale {arguments.scale}:\n{wanted.report(files)}")

@@ -70,6 +70,14 @@ class PlanFiles:
             for kind in kinds
         ]
 
+    def check_table(self, name: str) -> str:
+        """The name of a table, PAPER/TABLE. Raises ConfigError when there is none of this name; it names the nearest one."""
+        if name not in self.cells:
+            raise ConfigError(
+                f"table {name!r}: no such table; allowed: {', '.join(self.cells)}{nearest(name, self.cells)}"
+            )
+        return name
+
     def refuse_page(self, target: str) -> NoReturn:
         """Raises ConfigError for a target that looks like a file of a table or figure and is none; it names the nearest one."""
         what, names = ("figure", self.figures) if "/figures/" in target else ("table", self.all_tables)

@@ -24,7 +24,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 
 from pretrieve.base.code_folder import code_file
-from pretrieve.base.errors import ConfigError, DataError, nearest
+from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.base.files import sha256_of
 from pretrieve.base.paths import cost_beside, metrics_file, parse_system
 from pretrieve.corpora.tables import read_table
@@ -83,11 +83,7 @@ class Asked:
         """
         counts: Counter[str] = Counter(part for file in self.files for part in _parts(file, plan))
         tables = self.tables or (() if self.files else tuple(plan.config["tables"]))
-        for table in tables:
-            if table not in plan.cells:
-                raise ConfigError(
-                    f"table {table!r}: no such table; allowed: {', '.join(plan.cells)}{nearest(table, plan.cells)}"
-                )
+        for table in map(plan.check_table, tables):
             known = {file for file in plan.table_inputs(*table.split("/")) if "/metrics/" in file}
             for cell in plan.cells[table]:
                 system, dataset = cell["system"], plan.measured(cell)

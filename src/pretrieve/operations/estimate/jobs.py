@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 
 from pretrieve.analysis.plan import analyses, models
 from pretrieve.base import paths
-from pretrieve.base.errors import ConfigError, nearest
 from pretrieve.benchmarks.readers import READERS
 from pretrieve.raw import hub
 from pretrieve.workflow.figure_inputs import figure_inputs
@@ -79,15 +78,8 @@ class Graph:
         return list(found)
 
     def table(self, name: str) -> Job:
-        """The job that writes a table.
-
-        Raises ConfigError when there is no such table; it names the nearest.
-        """
-        if name not in self.plan.cells:
-            raise ConfigError(
-                f"table {name!r}: no such table; allowed: {', '.join(self.plan.cells)}{nearest(name, self.plan.cells)}"
-            )
-        return Job("table", "", name)
+        """The job that writes a table. Raises ConfigError when there is no such table."""
+        return Job("table", "", self.plan.check_table(name))
 
     def everything(self) -> list[Job]:
         """What plain ``snakemake`` asks for: the configuration's tables and figures, the claims, the league and the report."""
