@@ -17,7 +17,6 @@ from pretrieve.raw import hub
 from pretrieve.raw.checksums import RECORDS, digests_of
 from pretrieve.raw.mirror import candidates, is_in_place
 from pretrieve.raw.sources import SOURCES, Source, recorded, source_of
-from pretrieve.workflow.job_options import started_from
 from pretrieve.workflow.plan import Plan
 from pretrieve.workflow.scales import vocabulary_of
 
@@ -45,8 +44,7 @@ class Wanted:
 
 def table_files(plan: Plan, table: str) -> tuple[list[str], list[str]]:
     """Names of the sources that a table needs at the plan's scale, and other files that it needs, which are the user's own."""
-    name_of = {plan.source_file(name): name for name in plan.sources}
-    files = plan.table_sources(*table.split("/"))
+    files, name_of = plan.table_sources(*table.split("/")), plan.source_at
     return [name_of[file] for file in files if file in name_of], [file for file in files if file not in name_of]
 
 
@@ -54,15 +52,10 @@ def table_starts(plan: Plan, table: str) -> list[str]:
     """The published checkpoints (``hub:OWNER/NAME``) that the encoders of a table start from, and the vocabulary if it is one."""
     starts = set()
     for cell in plan.cells[table]:
-        if plan.measured(cell) is None:
-            continue
-        starts |= {
-            vocabulary_of(plan.config, name).file for name in plan.corpora_behind(cell["system"], plan.measured(cell))
-        }
-        encoder = None if cell["system"] == "statistics" else paths.parse_system(cell["system"]).encoder
-        while encoder in plan.config["encoders"]:
-            starts.add(plan.config["encoders"][encoder].get("start") or "")
-            encoder = started_from(plan.config, encoder)
+        if (dataset := plan.measured(cell)) is not None:
+            starts |= {vocabulary_of(plan.config, name).file for name in plan.corpora_behind(cell["system"], dataset)}
+            if cell["system"] != "statistics":
+                starts.add(plan.published_start(paths.parse_system(cell["system"]).encoder))
     return sorted(start for start in starts if start.startswith("hub:"))
 
 

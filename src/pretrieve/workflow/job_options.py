@@ -83,6 +83,15 @@ def started_from(config: Mapping[str, Any], encoder: str) -> str | None:
     return None if start is None or from_outside(start) else start
 
 
+def lineage(config: Mapping[str, Any], encoder: str) -> list[str]:
+    """An encoder of the configuration and those that it starts from, one after the other; [] for any other name."""
+    found = []
+    while encoder in config["encoders"]:
+        found.append(encoder)
+        encoder = config["encoders"][encoder].get("start")
+    return found
+
+
 def recipe_options(config: Mapping[str, Any], recipe: str, dataset: str) -> dict[str, Any]:
     """Everything that decides how an encoder is fine-tuned on a data set (without seed and training-set size)."""
     scale = config["scales"][config["scale"]]

@@ -18,7 +18,7 @@ from pretrieve.references.cases import case_files, is_case
 from pretrieve.references.figures import Figure
 from pretrieve.workflow import rehearsal as overrides
 from pretrieve.workflow.figure_inputs import cells_of
-from pretrieve.workflow.job_options import PUBLISHED, recipe_options
+from pretrieve.workflow.job_options import PUBLISHED, lineage, recipe_options
 from pretrieve.workflow.scales import (
     articles_of,
     corpus_of,
@@ -195,17 +195,15 @@ class PlanFiles:
         parts = self.parts(dataset)
         names = {vocabulary_corpus(self.config, part) for part in parts}
         names.update(articles_of(self.config, part) for part in parts if wants_corpus(self.config, part))
-        encoder = None if system == "statistics" else paths.parse_system(system).encoder
-        while encoder in self.config["encoders"]:
-            names.add(corpus_of(self.config, encoder))
-            encoder = self.config["encoders"][encoder].get("start")
+        if system != "statistics":
+            line = lineage(self.config, paths.parse_system(system).encoder)
+            names.update(corpus_of(self.config, encoder) for encoder in line)
         return names
 
     def published_start(self, encoder: str) -> str:
         """The published checkpoint that an encoder starts from, directly or through other encoders; '' for none."""
-        while encoder in self.config["encoders"]:
-            encoder = self.config["encoders"][encoder].get("start") or ""
-        return encoder if hub.is_published(encoder) else ""
+        starts = ["", *(self.config["encoders"][one].get("start") or "" for one in lineage(self.config, encoder))]
+        return starts[-1] if hub.is_published(starts[-1]) else ""
 
     def _packed(self, start: str) -> list[str]:
         """The sources that a checkpoint of a package consists of; none of another one."""

@@ -17,7 +17,7 @@ from pretrieve.base.program import THEN
 from pretrieve.finetuning import trainers
 from pretrieve.pretraining import objectives
 from pretrieve.raw import hub
-from pretrieve.workflow.job_options import encoder_options, from_outside, recipe_options, started_from
+from pretrieve.workflow.job_options import encoder_options, from_outside, lineage, recipe_options, started_from
 from pretrieve.workflow.joined_jobs import Families
 from pretrieve.workflow.plan import Plan, as_argument
 from pretrieve.workflow.rule_data import DataRules
@@ -111,10 +111,7 @@ class ModelRules:
 
     def base_of(self, family: str) -> str | None:
         """The published encoder that training began with, or None."""
-        encoder = family.split(".")[0]
-        while (start := started_from(self.config, encoder)) is not None:
-            encoder = start
-        return self.outside(encoder)
+        return self.outside(lineage(self.config, family.split(".")[0])[-1])
 
     def base_argument(self, family: str) -> str:
         """The option of export.py that names it; nothing where there is none."""

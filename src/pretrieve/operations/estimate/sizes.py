@@ -29,7 +29,7 @@ from pretrieve.operations.estimate.training import CorpusLengths, TaskLengths
 from pretrieve.raw import hub
 from pretrieve.raw.sources import Source, source_of
 from pretrieve.tasks.splits import is_share
-from pretrieve.workflow.job_options import encoder_options, from_outside
+from pretrieve.workflow.job_options import encoder_options, lineage
 from pretrieve.workflow.plan import Plan
 from pretrieve.workflow.scales import articles_of
 
@@ -301,10 +301,8 @@ _PUBLISHED: Mapping[str, tuple[str, ...]] = {
 def body_of(plan: Plan, encoder: str) -> BodyConfig:
     """The shape of an encoder; where it starts from a published one, that of its ``config.json``, once it is there."""
     encoders, options = plan.config["encoders"], encoder_options(plan.config, encoder).body
-    start, every = encoders[encoder].get("start"), encoders[encoder].get("layers_of_start", 1)
-    while start in encoders:  # the configuration is checked: it has no circle
-        start = encoders[start].get("start")
-    if start and from_outside(start):
+    every, start = encoders[encoder].get("layers_of_start", 1), encoders[lineage(plan.config, encoder)[-1]].get("start")
+    if start:
         options = options | _published(start, options["kind"])
     config = BodyConfig.from_dict(options)
     return replace(config, layers=config.layers // every)

@@ -11,7 +11,7 @@ from typing import Any
 
 from pretrieve.base.paths import parse_system
 from pretrieve.references.tables import STATISTICS
-from pretrieve.workflow.job_options import chain_of, encoder_options, recipe_options, started_from
+from pretrieve.workflow.job_options import chain_of, encoder_options, lineage, recipe_options
 from pretrieve.workflow.scales import corpus_of, means_of, vocabulary_corpus, vocabulary_of
 
 
@@ -37,12 +37,10 @@ def ingredients(config: Mapping[str, Any], system: str, dataset: str) -> dict[st
     if encoder == "bm25":
         return made | {"bm25": config["datasets"][dataset].get("bm25", config["bm25"])}
     made |= {"search": scale.get("search"), "mining_depth": config["mining_depth"], "bm25": config["bm25"]}
-    made["encoders"] = []
-    while encoder is not None:
-        made["encoders"].append(
-            [encoder_options(config, encoder).to_dict(), _corpus(config, corpus_of(config, encoder))]
-        )
-        encoder = started_from(config, encoder)
+    made["encoders"] = [
+        [encoder_options(config, one).to_dict(), _corpus(config, corpus_of(config, one))]
+        for one in lineage(config, encoder)
+    ]
     waiting, made["recipes"] = [recipe], {}
     while waiting:
         name = waiting.pop()
