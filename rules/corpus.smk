@@ -4,7 +4,7 @@
 rule corpus:
     input:
         raw=of(DATA.corpus_raw_files, "corpus"),
-        exclude=of(DATA.excluded, "corpus"),
+        exclude=of(PLAN.excluded, "corpus"),
     output:
         tables=DATA.corpus_files("{corpus}", "articles", "sections", "passages", "links"),
         stats=f"{ROOT}/corpora/{{corpus}}/stats.json",
@@ -33,7 +33,7 @@ rule corpus:
 rule vocabulary:
     input:
         tables=DATA.corpus_files("{corpus}", "articles", "passages"),
-        given=of(DATA.given_vocabulary, "corpus"),
+        given=of(PLAN.given_vocabulary, "corpus"),
     output:
         f"{ROOT}/corpora/{{corpus}}/tokenizer.json",
     log:

@@ -236,6 +236,19 @@ class PlanFiles:
         parts = parts_of(self.config["corpora"], name)
         return [replace(part, files={key: self.raw_file(file) for key, file in part.files.items()}) for part in parts]
 
+    def excluded(self, corpus: str) -> list[str]:
+        """The list of titles whose articles a corpus leaves out, or none."""
+        file = self.config["corpora"][corpus].get("exclude")
+        return [given_or_code_file(file)] if file else []
+
+    def given_vocabulary(self, corpus: str) -> list[str]:
+        """The file that stands for the given vocabulary of a corpus, or none: of a checkpoint of the hub, what says that it is
+        there."""
+        given = vocabulary_of(self.config, corpus).file
+        if not given:
+            return []
+        return hub.vocabulary_files(given) if hub.is_published(given) else [self.raw_file(given)]
+
     def licences(self, task: str) -> list[str]:
         """Where the texts that a retriever was trained on come from, and their licences."""
         corpora = [self.scale["corpus"], *([articles_of(self.config, task)] if wants_corpus(self.config, task) else [])]

@@ -9,7 +9,7 @@ import shlex
 from collections.abc import Sequence
 
 from pretrieve.base import paths
-from pretrieve.base.code_folder import code_file, given_or_code_file
+from pretrieve.base.code_folder import code_file
 from pretrieve.benchmarks import readers as dataset_formats
 from pretrieve.corpora import readers as corpus_formats
 from pretrieve.raw import hub
@@ -67,14 +67,9 @@ class DataRules:
         entries = repr([corpus_formats.READERS[reader] for reader in readers])
         return stage_code("corpus.py", *corpus_formats.modules_of(readers), entries=entries)
 
-    def excluded(self, corpus: str) -> str | list[str]:
-        """The list of titles whose articles a corpus leaves out, or none."""
-        file = self.config["corpora"][corpus].get("exclude")
-        return given_or_code_file(file) if file else []
-
     def exclude_argument(self, corpus: str) -> str:
-        """The same as an option."""
-        return f"--exclude {shlex.quote(self.excluded(corpus))}" if self.excluded(corpus) else ""
+        """The list of titles whose articles a corpus leaves out, as an option."""
+        return "".join(f"--exclude {shlex.quote(file)}" for file in self.plan.excluded(corpus))
 
     def expected_counts(self, corpus: str) -> str:
         """``articles=4604``: counts that a corpus must have."""
@@ -87,21 +82,13 @@ class DataRules:
 
     def given_argument(self, corpus: str) -> str:
         """The option of tokens.py that names the given vocabulary of a corpus, or nothing."""
-        given = self.given_vocabulary(corpus)
+        given = self.plan.given_vocabulary(corpus)
         return f"--given {shlex.quote(hub.vocabulary_place(given[0]))}" if given else ""
 
     def overlapping_files(self, dataset: str) -> list[str]:
         """The files of a task that have its test texts."""
         directory = paths.task_dir(self.root, dataset)
         return [f"{directory}/{name}.parquet" for name in self.plan.overlapping_files(dataset)]
-
-    def given_vocabulary(self, corpus: str) -> list[str]:
-        """The file that stands for the given vocabulary of a corpus, or none: of a checkpoint of the hub, what says that it is
-        there."""
-        given = vocabulary_of(self.config, corpus).file
-        if not given:
-            return []
-        return hub.vocabulary_files(given) if hub.is_published(given) else [self.plan.raw_file(given)]
 
     def reader_of(self, dataset: str) -> dataset_formats.Reader:
         """The format of a data set."""

@@ -19,7 +19,7 @@ from pretrieve.workflow.figure_inputs import figure_inputs
 from pretrieve.workflow.job_options import PUBLISHED, from_outside, started_from
 from pretrieve.workflow.job_resources import STAGES
 from pretrieve.workflow.plan import Plan
-from pretrieve.workflow.scales import articles_of, corpus_of, vocabulary_corpus, vocabulary_of, wants_corpus
+from pretrieve.workflow.scales import articles_of, corpus_of, vocabulary_corpus, wants_corpus
 from pretrieve.workflow.snapshots import trained_by
 
 _SEED = re.compile(r"/seed(\d+)[/.]")
@@ -158,12 +158,10 @@ class Graph:
             case "corpus":
                 for part in plan.corpus_parts(job.place):
                     yield from part.files.values()
-                exclude = config["corpora"][job.place].get("exclude") or []
-                yield from [exclude] if isinstance(exclude, str) else exclude
+                yield from plan.excluded(job.place)
             case "vocabulary":
                 yield self._of_corpus(job.place, "articles.parquet")
-                if given := vocabulary_of(config, job.place).file:
-                    yield from hub.vocabulary_files(given) if hub.is_published(given) else [plan.raw_file(given)]
+                yield from plan.given_vocabulary(job.place)
             case "token_store":
                 yield from (self._of_corpus(job.place, name) for name in ("articles.parquet", "tokenizer.json"))
             case "pair_statistics":
