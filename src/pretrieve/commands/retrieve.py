@@ -28,7 +28,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_device(parser)
 
 
-def main(arguments: argparse.Namespace) -> None:
+def main(arguments: argparse.Namespace, scored: bool = True) -> None:
+    """scored: whether the runs are scored, which needs ranx."""
     check_lists(arguments, retrievers=arguments.retrievers, stores=arguments.stores)
     if arguments.negatives:
         one_each(negatives=arguments.negatives, runs=arguments.runs)
@@ -51,4 +52,5 @@ def main(arguments: argparse.Namespace) -> None:
         task.run(store, size, path, candidates)
         if negatives:
             task.mine(store, retriever, size, negatives)
-    score_options(arguments)
+    if scored:
+        score_options(arguments)

@@ -19,6 +19,7 @@ runs by the one evaluator that scores all runs; a test compares the two.
 
 from __future__ import annotations
 
+import argparse
 import json
 import math
 import re
@@ -27,12 +28,14 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import import_module
-from pathlib import Path
+from types import ModuleType
 
 from pretrieve.base.program import make_parser
-from pretrieve.evaluation.retrieve import TaskSearch
+from pretrieve.evaluation.metrics import read_qrels
+from pretrieve.evaluation.task_scores import score_options
 from pretrieve.operations.bundle.jobs import Call
-from pretrieve.retrieval.trec_run import Run
+from pretrieve.retrieval.trec_run import Run, read_trec
+from pretrieve.tasks.split_table import SplitTable
 from pretrieve.training.device import Device
 from pretrieve.training.loop import Stopped
 
@@ -46,50 +49,34 @@ def run_call(
 
     Raises Stopped when the time is over; a training run is saved then, anything else begins again.
     """
-    if call.program == "retrieve":
-        with alarm(until):
-            return _retrieve(call, device, scored)
-    command, words = import_module(f"pretrieve.commands.{call.program}"), call.words()
-    words += ["--precision", "bf16" if device.bf16 else "fp32"]
+    words = ["--precision", "bf16" if device.bf16 else "fp32"]
     if call.program in ("pretrain", "finetune"):
-        words += ["--checkpoint-seconds", str(checkpoint_seconds)]
-        command.main(make_parser(command).parse_args(words), after(until))
-    else:
-        with alarm(until):
-            command.main(make_parser(command).parse_args(words))
-    return {}
+        command, arguments = _parsed(call, *words, "--checkpoint-seconds", str(checkpoint_seconds))
+        command.main(arguments, after(until))
+        return {}
+    with alarm(until):
+        command, arguments = _parsed(call, *words)
+        if call.program != "retrieve":
+            command.main(arguments)
+            return {}
+        command.main(arguments, scored)
+        if scored:
+            return json.loads(arguments.outputs[0].read_text(encoding="utf-8"))["metrics"]
+        queries = SplitTable(arguments.task / "splits.parquet").needed(arguments.sizes[0])
+        return preview(
+            read_trec(arguments.runs[0]), read_qrels(arguments.task / "qrels.parquet"), queries, arguments.metrics
+        )
 
 
-def _retrieve(call: Call, device: Device, scored: bool) -> dict[str, float]:
-    depths = (int(call.one("depth", "100")), int(call.one("mining-depth", "200")))
-    task = TaskSearch(
-        Path(call.one("task")), call.json("options"), call.json("search"), *depths, int(call.one("threads", "1"))
-    )
-    retriever, store, size = Path(call.one("retrievers")), Path(call.one("stores")), call.one("sizes")
-    candidates, negatives = (Path(name) if (name := call.one(of)) else None for of in ("candidates", "negatives"))
-    task.embed(retriever, store, task.stores_of(size, bool(negatives)), device, code=call.one("vectors-code"))
-    run = task.run(store, size, Path(call.one("runs")), candidates)
-    if negatives:
-        task.mine(store, retriever, size, negatives)
-    if scored:
-        score(call)
-        return json.loads(Path(call.one("outputs")).read_text(encoding="utf-8"))["metrics"]
-    return preview(run, task.qrels, task.splits.needed(size), call.options.get("metrics", ()))
+def _parsed(call: Call, *more: str) -> tuple[ModuleType, argparse.Namespace]:
+    """The module of a call's program, and its arguments."""
+    command = import_module(f"pretrieve.commands.{call.program}")
+    return command, make_parser(command).parse_args([*call.words(), *more])
 
 
 def score(call: Call) -> None:
     """Score the run of a search, as the workflow's program does."""
-    from pretrieve.evaluation.task_scores import score_runs
-
-    score_runs(
-        Path(call.one("task")),
-        [Path(call.one("runs"))],
-        [call.one("sizes")],
-        [Path(call.one("outputs"))],
-        list(call.options["metrics"]),
-        list(call.options.get("conventions", ())),
-        [Path(file) for file in call.options.get("candidates", ())],
-    )
+    score_options(_parsed(call)[1])
 
 
 def after(until: float) -> Callable[[], bool]:
