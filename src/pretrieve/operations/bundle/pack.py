@@ -29,7 +29,6 @@ from typing import Any
 
 from pretrieve.base.code_folder import code_file
 from pretrieve.base.errors import ConfigError
-from pretrieve.base.files import sha256_of
 from pretrieve.base.repository import version_of
 from pretrieve.operations.bundle.archive import Content, packed_size, sums_of, write_archive
 from pretrieve.operations.bundle.contents import (
@@ -125,9 +124,8 @@ class _Sizes:
 
     def __init__(self, whole: Collection[str] = ()) -> None:
         self._whole = whole
-        self._known: dict[str, dict[str, int]] = {}
+        self._known: dict[tuple[str, frozenset[str]], tuple[str, int]] = {}  # file, its readers → SHA-256, bytes
         self._thin: tuple[frozenset[str], dict[str, bytes]] = (frozenset(), {})
-        self._of_stores: dict[tuple[frozenset[str], str], int] = {}
 
     def thin(self, jobs: Sequence[Job]) -> dict[str, bytes]:
         """The files of token stores as these jobs read them; the last ones are kept."""
@@ -138,23 +136,18 @@ class _Sizes:
 
     def __call__(self, jobs: Sequence[Job]) -> dict[str, int]:
         """Place → bytes."""
-        counted: set[str] = set()
-        return {place: self._size(place, jobs, counted) for place in data_places(jobs)}
-
-    def _size(self, place: str, jobs: Sequence[Job], counted: set[str]) -> int:
-        thin = self.thin(jobs)
-        files = data_files(place, place in self._whole)
-        whole = {name: file for name, file in files.items() if name not in thin}
-        if place not in self._known:
-            self._known[place] = {
-                sha256_of(file): packed_size(content_of(file, self._whole)) for file in whole.values()
-            }
-        key = (self._thin[0], place)
-        if key not in self._of_stores:
-            self._of_stores[key] = sum(packed_size(thin[name]) for name in files if name in thin)
-        own = {name: size for name, size in self._known[place].items() if name not in counted}
-        counted.update(own)
-        return sum(own.values()) + self._of_stores[key]
+        thin, counted, sizes = self.thin(jobs), set[str](), dict[str, int]()
+        for place in data_places(jobs):
+            sizes[place] = 0
+            for name, file in data_files(place, place in self._whole).items():
+                key = (name, self._thin[0] if name in thin else frozenset())
+                if key not in self._known:
+                    content = thin[name] if name in thin else content_of(file, self._whole)
+                    self._known[key] = sums_of({name: content})[name]["sha256"], packed_size(content)
+                digest, size = self._known[key]
+                sizes[place] += 0 if digest in counted else size
+                counted.add(digest)
+        return sizes
 
 
 def manifest_of(
