@@ -13,7 +13,7 @@ import shutil
 import tarfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from pretrieve.base.errors import DataError
 from pretrieve.base.files import sha256_of, whole_file
@@ -31,6 +31,10 @@ WINDOW = 64 << 20
 Content = Path | bytes
 
 
+def _opened(content: Content) -> BinaryIO:
+    return io.BytesIO(content) if isinstance(content, bytes) else open(content, "rb")
+
+
 def write_archive(path: Path, members: Mapping[str, Content]) -> int:
     """Write ``path`` (.tar.xz) with members name → content, and return its size in bytes. It appears when it is complete."""
     packing = [{"id": lzma.FILTER_LZMA2, "preset": LEVEL, "dict_size": WINDOW}]
@@ -44,7 +48,7 @@ def write_archive(path: Path, members: Mapping[str, Content]) -> int:
             info = tarfile.TarInfo(name)
             info.mode = 0o644
             info.size = len(content) if isinstance(content, bytes) else content.stat().st_size
-            with io.BytesIO(content) if isinstance(content, bytes) else open(content, "rb") as stream:
+            with _opened(content) as stream:
                 tar.addfile(info, stream)
     return path.stat().st_size
 
@@ -53,10 +57,11 @@ def sums_of(members: Mapping[str, Content]) -> dict[str, dict[str, Any]]:
     """Name → sha256 and bytes of its content, as manifests have them."""
     sums = {}
     for name, content in members.items():
-        if isinstance(content, bytes):
-            sums[name] = {"sha256": hashlib.sha256(content).hexdigest(), "bytes": len(content)}
-        else:
-            sums[name] = {"sha256": sha256_of(content), "bytes": content.stat().st_size}
+        with _opened(content) as stream:
+            sums[name] = {
+                "sha256": hashlib.file_digest(stream, "sha256").hexdigest(),
+                "bytes": stream.seek(0, io.SEEK_END),
+            }
     return sums
 
 
@@ -103,10 +108,8 @@ def read_archive(path: Path, directory: Path, expected: Mapping[str, Mapping[str
 
 def packed_size(content: Content) -> int:
     """About how many bytes a file takes in an archive: xz at a quick level, a block at a time."""
-    if isinstance(content, bytes):
-        return len(lzma.compress(content, preset=QUICK_LEVEL))
     packer, size = lzma.LZMACompressor(preset=QUICK_LEVEL), 0
-    with open(content, "rb") as stream:
+    with _opened(content) as stream:
         while block := stream.read(1 << 20):
             size += len(packer.compress(block))
     return size + len(packer.flush())

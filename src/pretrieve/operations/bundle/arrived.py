@@ -12,7 +12,6 @@ import errno
 import re
 import shutil
 from collections.abc import Mapping, Sequence
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -63,14 +62,10 @@ def arrived(folder: Path) -> tuple[dict[str, Any], list[Job]]:
 
 def check_form(manifest: Any, schema: Path, path: object, what: str) -> None:
     """Raise DataError, with the key, unless a manifest has the form that ``schema`` gives; ``what`` it is of, for the advice."""
-    if error := best_match(_validator(schema).iter_errors(manifest)):
+    form = Draft202012Validator(yaml.safe_load(schema.read_text(encoding="utf-8")))
+    if error := best_match(form.iter_errors(manifest)):
         key = ".".join(str(part)[:60] for part in error.absolute_path) or "top level"
         raise DataError(f"{path}: {key}: {error.message[:300]}; expected what {schema} allows: copy the {what} again.")
-
-
-@cache
-def _validator(schema: Path) -> Draft202012Validator:
-    return Draft202012Validator(yaml.safe_load(schema.read_text(encoding="utf-8")))
 
 
 def _job(path: Path, key: str, given: Mapping[str, Any]) -> Job:
