@@ -55,10 +55,7 @@ class Site:
     def read(cls, values: Mapping[str, Any] | None) -> Site:
         """From the key ``site`` of the configuration; None and empty keys take what is above.
 
-        Raises
-        ------
-        ConfigError
-            in one line, for the first key or value that is not allowed.
+        Raises ConfigError in one line, for the first key or value that is not allowed.
         """
         known = {entry.name: entry for entry in fields(cls)}
         if values is not None and not isinstance(values, Mapping):
@@ -114,10 +111,7 @@ class Site:
     def check_cluster(self) -> None:
         """Look up partitions and the account in what the cluster's own commands list.
 
-        Raises
-        ------
-        ConfigError
-            for a name that is missing from a list. A command that is missing or fails gives no list.
+        Raises ConfigError for a name that is missing from a list. A command that is missing or fails gives no list.
         """
         if self.scheduler != "slurm":
             return

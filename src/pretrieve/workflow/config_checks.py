@@ -72,10 +72,7 @@ Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml's reads the sa
 def check_file(path: Path | str) -> None:
     """:func:`check_size` of a YAML file that is still to be read. What is no YAML, or is not there, is left to its reader.
 
-    Raises
-    ------
-    ConfigError
-        as :func:`check_size`.
+    Raises ConfigError as :func:`check_size`.
     """
     sizes: dict[str, tuple[int, int]] = {}  # anchor → values behind it, levels
     open_parts: list[tuple[str | None, int, int]] = []
@@ -113,10 +110,7 @@ def check_size(config: Mapping[str, Any]) -> None:
     """That a configuration has at most :data:`MOST_VALUES` values in :data:`MOST_LEVELS` levels, each counted wherever an alias
     repeats it.
 
-    Raises
-    ------
-    ConfigError
-        when it has more, or holds itself.
+    Raises ConfigError when it has more, or holds itself.
     """
     for key, value in config.items():
         _refuse_size(f"config: {key}", *_measured(f"config: {key}", value, {}, 1))
@@ -159,10 +153,7 @@ def check_numbers(config: Mapping[str, Any]) -> None:
     """That every number is finite, within :data:`BOUNDS` where its key is one of them, and that there are not more seeds than
     :data:`MOST_SEEDS`.
 
-    Raises
-    ------
-    ConfigError
-        for the first that is not, with its key.
+    Raises ConfigError for the first that is not, with its key.
     """
     for path, number in _numbers("", config):
         *above, key = path.split(".")
@@ -197,10 +188,7 @@ def _numbers(path: str, value: Any) -> Iterator[tuple[str, int | float]]:
 def check_search(config: Mapping[str, Any]) -> None:
     """That the scale's index, where it names one, is of a kind that there is, with options that it has.
 
-    Raises
-    ------
-    ConfigError
-        as :func:`pretrieve.retrieval.index.check_index`.
+    Raises ConfigError as :func:`pretrieve.retrieval.index.check_index`.
     """
     search = config["scales"][config["scale"]].get("search", {})
     if "index" not in search:

@@ -32,10 +32,8 @@ from pretrieve.workflow.scales import OWN
 def complete(config: Mapping[str, Any], code_folder: Path = CODE) -> dict[str, Any]:
     """What a user says, laid over the files of the code's folder. No two entries share an object, as YAML's merged ones do.
 
-    Raises
-    ------
-    ConfigError
-        for a file that is not YAML of keys and values, a key that is no text, and an ``each`` without names and words.
+    Raises ConfigError for a file that is not YAML of keys and values, a key that is no text, and an ``each`` without names and
+    words.
     """
     whole: dict[str, Any] = {}
     for file in [*sorted((code_folder / "config").rglob("*.yaml")), code_folder / "config.yaml"]:
@@ -50,10 +48,8 @@ def read_config(file: Path | None = None, words: Iterable[str] = (), code_folder
     """The whole configuration of a run, for programs beside Snakemake. ``file``: the user's, by default ``config.yaml`` of the
     working directory where there is one; ``words``: ``KEY=VALUE``, as Snakemake's ``--config`` takes them.
 
-    Raises
-    ------
-    ConfigError
-        as :func:`complete` and :func:`~pretrieve.workflow.config_checks.check_file`, and for a word that is not KEY=VALUE.
+    Raises ConfigError as :func:`complete` and :func:`~pretrieve.workflow.config_checks.check_file`, and for a word that is not
+    KEY=VALUE.
     """
     if file is None and not (file := Path("config.yaml")).exists():
         file = code_folder / "config.yaml"

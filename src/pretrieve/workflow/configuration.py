@@ -93,10 +93,7 @@ def _explain(error: ValidationError) -> ConfigError:
 def check_config(config: Mapping[str, Any], table_names: Iterable[str]) -> None:
     """Check a configuration: its shape against the schema, and every name in it against what it refers to.
 
-    Raises
-    ------
-    ConfigError
-        for the first thing that is wrong, in one line.
+    Raises ConfigError for the first thing that is wrong, in one line.
     """
     schema = yaml.safe_load(package_file("schemas/config.schema.yaml").read_text(encoding="utf-8"))
     errors = list(Validator(schema).iter_errors(without_snapshots(config)))

@@ -55,10 +55,7 @@ _CROSS = "dupmae-teacher"
 def with_my_corpus(config: dict[str, Any]) -> dict[str, Any]:
     """The configuration for the folder that ``my_corpus`` names; the same one where it names none.
 
-    Raises
-    ------
-    ConfigError, DataError
-        with one sentence, for an option, file, id or split that is wrong or missing.
+    Raises ConfigError or DataError with one sentence, for an option, file, id or split that is wrong or missing.
     """
     if not config.get("my_corpus"):
         return config
@@ -72,10 +69,8 @@ def with_my_corpus(config: dict[str, Any]) -> dict[str, Any]:
 def _check_options(config: Mapping[str, Any]) -> None:
     """The options of what is trained, by the keys that a user writes, before the documents are looked at.
 
-    Raises
-    ------
-    ConfigError
-        for the first that is unknown, has a value that its recipe does not admit, or needs more hits than there are.
+    Raises ConfigError for the first that is unknown, has a value that its recipe does not admit, or needs more hits than there
+    are.
     """
     options, recipes = config["my_corpus_options"], at_scale(config)["recipes"]
     if options["recipe"] not in recipes:

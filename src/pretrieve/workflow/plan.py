@@ -64,10 +64,7 @@ class Plan(PlanFamilies, PlanFiles):
         """Check the configuration and read the tables' cells, the figures and the list of sources. The tables that are to be
         built, or are in figures that are, are checked as :func:`~pretrieve.references.tables.load_table` does: before any job.
 
-        Raises
-        ------
-        ConfigError or DataError
-            in one line, for the first thing that is wrong.
+        Raises ConfigError or DataError in one line, for the first thing that is wrong.
         """
         config = with_snapshots(overrides.rehearsed(at_scale(config)))
         files = sorted(references.glob("*/*.csv"))

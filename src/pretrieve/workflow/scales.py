@@ -45,10 +45,7 @@ def at_scale(config: Mapping[str, Any]) -> Mapping[str, Any]:
     """The configuration with the entries of its scale laid over the general ones, and the scale's seeds and figures where it
     names none; itself when the scale has none of these.
 
-    Raises
-    ------
-    ConfigError
-        for a section or an entry that is no mapping.
+    Raises ConfigError for a section or an entry that is no mapping.
     """
     scales, name = config.get("scales"), config.get("scale")
     scale = scales.get(name) if isinstance(scales, Mapping) and isinstance(name, str) else None
@@ -201,10 +198,7 @@ def check_scale(config: Mapping[str, Any]) -> None:
     """Check the corpora that encoders and data sets name, that an encoder goes on with the vocabulary of its start, and that a
     data set is tokenised as what it is trained on.
 
-    Raises
-    ------
-    ConfigError
-        for the first thing that is wrong, in one line.
+    Raises ConfigError for the first thing that is wrong, in one line.
     """
     for section, key in (("encoders", "corpus"), ("datasets", "corpus"), ("datasets", "vocabulary")):
         for name, entry in config[section].items():

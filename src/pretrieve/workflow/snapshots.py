@@ -21,10 +21,7 @@ def with_snapshots(config: Mapping[str, Any]) -> Mapping[str, Any]:
     >>> with_snapshots(config)["encoders"]["bert-at25"]
     {'objective': 'mlm', 'snapshot_of': 'bert', 'at': 0.25}
 
-    Raises
-    ------
-    ConfigError
-        when another encoder has a snapshot's name.
+    Raises ConfigError when another encoder has a snapshot's name.
     """
     encoders = config.get("encoders")
     made: dict[str, Any] = {}
@@ -54,10 +51,7 @@ def without_snapshots(config: Mapping[str, Any]) -> Mapping[str, Any]:
 def check_snapshots(name: str, entry: Mapping[str, Any], encoders: Mapping[str, Any]) -> None:
     """That only what is trained has snapshots, and that a snapshot's entry is one of those.
 
-    Raises
-    ------
-    ConfigError
-        in one line.
+    Raises ConfigError in one line.
     """
     if "snapshots" in entry and "budget" not in entry:
         raise ConfigError(f"config: encoders.{name}.snapshots: it trains nothing, so it has no snapshots")

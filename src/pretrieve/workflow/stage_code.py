@@ -143,10 +143,7 @@ def _says_only(node: ast.AST) -> bool:
 def stage_sources(program: str, *modules: str) -> dict[str, str]:
     """Module → digest of its code: the program's own, ``modules``, and all that these import.
 
-    Raises
-    ------
-    ConfigError
-        for one of ``modules`` that is not there.
+    Raises ConfigError for one of ``modules`` that is not there.
     """
     found: dict[str, str] = {}
     waiting = [program, *modules]
