@@ -224,13 +224,6 @@ if MY_CORPUS:
             " --depth {params.depth} --k1 {params.k1} --b {params.b} --licences {params.licences} {params.base} --out {output}"
             " --log {log}"
 
-    rule my_corpus_report:
-        input:
-            my_corpus_files(),
-        localrule: True
-        message:
-            f"The comparison is there: {ROOT}/table.md"
-
 elif config.get("my_corpus"):
     # Without questions there is nothing to compare and nothing to plan; the documents can be searched.
 
@@ -276,17 +269,16 @@ elif config.get("my_corpus"):
             f" python {SCRIPTS}/index.py"
             " --documents {input} --language {params.language} --out {output} --threads {threads} --log {log}"
 
-    rule my_corpus_report:
-        input:
-            my_corpus_files(),
-        localrule: True
-
 else:
 
     rule my_corpus_plan:
         input:
             lambda wildcards: my_corpus.refuse_report(),
 
-    rule my_corpus_report:
-        input:
-            lambda wildcards: my_corpus.refuse_report(),
+
+rule my_corpus_report:
+    input:
+        lambda wildcards: my_corpus_files() or my_corpus.refuse_report(),
+    localrule: True
+    message:
+        f"The comparison is there: {ROOT}/table.md" if MY_CORPUS else f"The documents can be searched: {ROOT}/retriever"
