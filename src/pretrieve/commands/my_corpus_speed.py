@@ -48,10 +48,12 @@ def main(arguments: argparse.Namespace) -> None:
     pack = lambda numbers: data.pack_queries(numbers, arguments.query_length)
     vectors = [encode(dual.query, pack, row, device) for row in rows]
     corpus = EmbeddingReader(arguments.stores, "corpus")
+    texts = dict(read_rows(arguments.task / "queries.parquet", ["query_id", "text"]))
+    pairs, more = [[(query, texts[query])] for query in wanted], (arguments.depth, arguments.k1, arguments.b)
     found = {
         "encode_ms": _milliseconds(lambda row: encode(dual.query, pack, row, device), rows),
         "search_ms": _milliseconds(lambda one: search(corpus, one, data.document_ids, arguments.depth), vectors),
-        "bm25_ms": _bm25_ms(arguments, wanted),
+        "bm25_ms": _milliseconds(lambda pair: bm25.search(arguments.index_dir, pair, *more), pairs),
         "vectors_bytes": 4 * corpus.rows * corpus.dim,
         "bm25_bytes": _bytes(arguments.index_dir),
         "model_bytes": _bytes(arguments.retriever),
@@ -77,14 +79,6 @@ def _milliseconds(ask: Callable[[object], object], questions: Sequence[object]) 
         ask(question)
         taken.append(1000 * (time.perf_counter() - begun))
     return round(median(taken), 3)
-
-
-def _bm25_ms(arguments: argparse.Namespace, wanted: list[str]) -> float:
-    texts = dict(read_rows(arguments.task / "queries.parquet", ["query_id", "text"]))
-    ask = lambda query: bm25.search(
-        arguments.index_dir, [(query, texts[query])], arguments.depth, arguments.k1, arguments.b
-    )
-    return _milliseconds(ask, wanted)
 
 
 def _bytes(directory: Path) -> int:

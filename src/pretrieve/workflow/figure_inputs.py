@@ -8,18 +8,20 @@ from typing import TYPE_CHECKING, Any
 from pretrieve.analysis.plan import PRETRAINED, analyses
 from pretrieve.base import paths
 from pretrieve.base.paths import parse_system
-from pretrieve.references.figures import Figure, Series
+from pretrieve.references.figures import Figure, Measure, Series
 
 if TYPE_CHECKING:
     from pretrieve.workflow.plan import Plan
 
 
+def cell_of(paper: str, measure: Measure) -> dict[str, str]:
+    """What a point of a figure needs measured, as a cell of a table; a cell of vectors has no metric."""
+    return {"paper": paper, "system": measure.system, "dataset": measure.role, "metric": measure.metric}
+
+
 def cells_of(figure: Figure) -> list[dict[str, str]]:
-    """What a figure needs measured, as cells of a table; a cell of vectors has no metric."""
-    return [
-        {"paper": figure.paper, "system": one.system, "dataset": one.role, "metric": one.metric}
-        for one in figure.measures()
-    ]
+    """All of a figure."""
+    return [cell_of(figure.paper, measure) for measure in figure.measures()]
 
 
 def figure_inputs(plan: Plan, name: str) -> list[str]:
@@ -36,8 +38,7 @@ def _of_series(plan: Plan, series: Series, paper: str) -> list[str]:
         return [paths.analysis_file(plan.root, series.analysis)] if there else []
     files = []
     for measure in series.measures():
-        cell = {"paper": paper, "system": measure.system, "dataset": measure.role, "metric": measure.metric}
-        dataset = plan.measured(cell)
+        dataset = plan.measured(cell_of(paper, measure))
         if dataset is None:
             continue
         task = paths.task_dir(plan.root, dataset)

@@ -32,6 +32,7 @@ from pretrieve.finetuning.recipe_checks import check_together
 from pretrieve.finetuning.recipes import RECIPES, resolve_recipe
 from pretrieve.pretraining.objectives import PAIR_TASKS
 from pretrieve.pretraining.presets import OPTIONS
+from pretrieve.workflow.config_checks import not_allowed
 from pretrieve.workflow.configuration import check_config
 from pretrieve.workflow.job_options import chain_of
 from pretrieve.workflow.scales import at_scale
@@ -74,9 +75,7 @@ def _check_options(config: Mapping[str, Any]) -> None:
     """
     options, recipes = config["my_corpus_options"], at_scale(config)["recipes"]
     if options["recipe"] not in recipes:
-        raise ConfigError(
-            f"config: my_corpus_options.recipe: {options['recipe']!r} is not allowed; allowed: {', '.join(recipes)}"
-        )
+        raise not_allowed("my_corpus_options.recipe", options["recipe"], recipes)
     depth, least = options["depth"], max(int(metric.partition("@")[2]) for metric in METRICS)
     if depth < least:
         raise ConfigError(

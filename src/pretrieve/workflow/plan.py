@@ -22,6 +22,7 @@ from pretrieve.references.figures import Figure, load_figures
 from pretrieve.references.tables import COLUMNS, cell_lines, load_paper, load_table
 from pretrieve.workflow import rehearsal as overrides
 from pretrieve.workflow.commands import REHEARSAL
+from pretrieve.workflow.config_checks import not_allowed
 from pretrieve.workflow.configuration import check_config
 from pretrieve.workflow.figure_inputs import cells_of
 from pretrieve.workflow.job_options import EXAMPLE_READERS, fits, recipe_kind
@@ -80,10 +81,7 @@ class Plan(PlanFamilies, PlanFiles):
         plan = cls(config, tuple(names), cells, entries, load_figures(sorted(references.glob("*/figure*.yaml"))))
         for name in config.get("figures", ()):
             if name not in plan.figures:
-                raise ConfigError(
-                    f"config: figures: {name!r} is not allowed; allowed: {', '.join(plan.figures)}"
-                    f"{nearest(name, plan.figures)}"
-                )
+                raise not_allowed("figures", name, plan.figures)
         drawn = (plan.figures[name] for name in config.get("figures", ()))
         behind = (f"{figure.paper}/{table}" for figure in drawn for table in figure.published_tables())
         read = cache(load_paper)

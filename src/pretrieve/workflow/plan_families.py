@@ -12,7 +12,7 @@ from typing import Any
 from pretrieve.analysis.plan import analyses
 from pretrieve.base import paths
 from pretrieve.references.figures import Figure
-from pretrieve.workflow.figure_inputs import cells_of
+from pretrieve.workflow.figure_inputs import cell_of, cells_of
 from pretrieve.workflow.job_options import EXAMPLE_READERS, chain_of, fits, recipe_kind, recipe_options
 from pretrieve.workflow.joined_jobs import Families, Joined, by_sizes, joined_families, sizes_here
 
@@ -70,13 +70,11 @@ class PlanFamilies:
         watched: dict[tuple[str, str], set[str]] = {}
         for figure in self.figures.values():
             for _, series in figure.all_series():
-                for system, role, metric in series.measures() if series.kind == "steps" else ():
-                    dataset = self.measurable(
-                        {"paper": figure.paper, "system": system, "dataset": role, "metric": metric}
-                    )
+                for measure in series.measures() if series.kind == "steps" else ():
+                    dataset = self.measurable(cell_of(figure.paper, measure))
                     if dataset is not None and self.trained_on(dataset) == dataset:
-                        parts = paths.parse_system(system)
-                        watched.setdefault((f"{parts.encoder}.{parts.recipe}", dataset), set()).add(parts.size)
+                        system = paths.parse_system(measure.system)
+                        watched.setdefault((system.family, dataset), set()).add(system.size)
         return watched
 
     @cached_property
