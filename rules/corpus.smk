@@ -111,7 +111,7 @@ rule pair_statistics:
 rule overlap:
     input:
         tables=DATA.corpus_files("{corpus}", "articles", "passages"),
-        test=of(DATA.overlapping_files, "dataset"),
+        test=of(PLAN.overlapping_files, "dataset"),
     output:
         stats=f"{ROOT}/overlap/{{corpus}}/{{dataset}}/stats.json",
         titles=f"{ROOT}/overlap/{{corpus}}/{{dataset}}/titles.txt",

@@ -105,7 +105,8 @@ def test_the_overlap_of_every_scored_data_set_is_measured(small: Plan, demo: Pla
         overlaps["msmarco-mini-dl19"],
     }
     assert [small.table_overlaps(*name.split("/")) for name in STATISTICS] == [[]] * 4
-    assert small.overlapping_files("sts-b") == ("texts", "examples", "splits")
+    files = [f"{small.root}/tasks/sts-b/{name}.parquet" for name in ("texts", "examples", "splits")]
+    assert small.overlapping_files("sts-b") == files
     assert demo.overlaps() == {} and demo.setting()["overlaps"] == {}
 
 

@@ -150,9 +150,10 @@ class PlanFiles:
         played = dict.fromkeys(part for part in parts if part in self.config["datasets"])
         return {name: paths.overlap_file(self.root, self.scale["corpus"], name) for name in played}
 
-    def overlapping_files(self, dataset: str) -> tuple[str, ...]:
+    def overlapping_files(self, dataset: str) -> list[str]:
         """The tables of a task that have its test texts."""
-        return ("texts", "examples", "splits") if self.is_examples(dataset) else ("corpus", "qrels", "splits")
+        names = ("texts", "examples", "splits") if self.is_examples(dataset) else ("corpus", "qrels", "splits")
+        return [f"{paths.task_dir(self.root, dataset)}/{name}.parquet" for name in names]
 
     def table_overlaps(self, paper: str, table: str) -> list[str]:
         """Those of the data sets that a table measures scores on."""

@@ -85,11 +85,6 @@ class DataRules:
         given = self.plan.given_vocabulary(corpus)
         return f"--given {shlex.quote(hub.vocabulary_place(given[0]))}" if given else ""
 
-    def overlapping_files(self, dataset: str) -> list[str]:
-        """The files of a task that have its test texts."""
-        directory = paths.task_dir(self.root, dataset)
-        return [f"{directory}/{name}.parquet" for name in self.plan.overlapping_files(dataset)]
-
     def reader_of(self, dataset: str) -> dataset_formats.Reader:
         """The format of a data set."""
         return dataset_formats.READERS[self.config["datasets"][dataset]["reader"]]
