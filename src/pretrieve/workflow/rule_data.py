@@ -6,7 +6,7 @@ Loaded by every call of Snakemake: standard library only.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from pretrieve.base import paths
 from pretrieve.base.code_folder import code_file
@@ -25,6 +25,11 @@ TASK_KINDS = {
     "task_with_answers": (*paths.TASK_FILES, "answers.parquet"),
     "example_task": paths.EXAMPLE_FILES,
 }
+
+
+def _named(values: Iterable[tuple[str, object]]) -> str:
+    """``NAME=VALUE …`` as shell words."""
+    return shlex.join(f"{name}={value}" for name, value in values)
 
 
 class DataRules:
@@ -53,13 +58,8 @@ class DataRules:
 
     def corpus_arguments(self, corpus: str) -> str:
         """The same as options of corpus.py: ``--part NAME=READER FILE=PATH …`` for each part."""
-        return " ".join(
-            "--part "
-            + " ".join(
-                shlex.quote(f"{name}={value}") for name, value in ((part.name, part.reader), *part.files.items())
-            )
-            for part in self.plan.corpus_parts(corpus)
-        )
+        parts = self.plan.corpus_parts(corpus)
+        return " ".join(f"--part {_named([(part.name, part.reader), *part.files.items()])}" for part in parts)
 
     def corpus_code(self, corpus: str) -> str:
         """The code that reads a corpus: that of its own readers only."""
@@ -73,8 +73,7 @@ class DataRules:
 
     def expected_counts(self, corpus: str) -> str:
         """``articles=4604``: counts that a corpus must have."""
-        expected = self.config["corpora"][corpus].get("expect", {})
-        return " ".join(shlex.quote(f"{name}={count}") for name, count in expected.items())
+        return _named(self.config["corpora"][corpus].get("expect", {}).items())
 
     def vocabulary_size(self, corpus: str) -> int:
         """Word pieces at most."""
@@ -101,7 +100,7 @@ class DataRules:
 
     def named_files(self, dataset: str) -> str:
         """Name → path as an option: ``train=path dev=path``."""
-        return " ".join(shlex.quote(f"{name}={path}") for name, path in self.plan.dataset_files(dataset).items())
+        return _named(self.plan.dataset_files(dataset).items())
 
     def collection_code(self, dataset: str) -> str:
         """The code that reads a collection: that of its own format only."""
@@ -150,9 +149,7 @@ class DataRules:
 
     def size_arguments(self, dataset: str) -> str:
         """``1pct=0.01 5pct=0.05``: the training-set sizes of a task."""
-        return " ".join(
-            shlex.quote(f"{size}={share}") for size, share in self.config["datasets"][dataset]["sizes"].items()
-        )
+        return _named(self.config["datasets"][dataset]["sizes"].items())
 
     def task_files(self, dataset: str) -> list[str]:
         """What every later stage reads of a task."""

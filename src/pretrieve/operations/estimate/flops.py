@@ -40,10 +40,6 @@ class Texts(NamedTuple):
         """
         return cls(number, number * length, number * length**2)
 
-    def times(self, factor: float) -> Texts:
-        """That many times as many texts."""
-        return Texts(*(factor * value for value in self))
-
 
 class Rows(NamedTuple):
     """rows: tokens whose states are read; seen: sum over them of the length of their text."""
