@@ -12,7 +12,7 @@ rule collection:
     benchmark:
         f"{ROOT}/benchmarks/collection/{{dataset}}.tsv"
     wildcard_constraints:
-        dataset=PLAN.alternation(name for name in config["datasets"] if DATA.reader_of(name).collection),
+        dataset=alternation(name for name in config["datasets"] if DATA.reader_of(name).collection),
     conda:
         "../envs/cpu.yaml"
     threads: NEEDS["collection"].threads
@@ -39,7 +39,7 @@ rule published_negatives:
     benchmark:
         f"{ROOT}/benchmarks/negatives/{{dataset}}.tsv"
     wildcard_constraints:
-        dataset=PLAN.alternation(
+        dataset=alternation(
             name for name, options in config["datasets"].items() if dataset_formats.ships_negatives(options)
         ),
     conda:

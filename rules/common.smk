@@ -35,7 +35,7 @@ from pretrieve.workflow.scales import of_one_scale
 from pretrieve.workflow.stage_code import remember, stage_code
 from pretrieve.benchmarks import readers as dataset_formats
 from pretrieve.operations.estimate.run_size import SeedJobs, check_run_size
-from pretrieve.workflow.plan import Plan, as_argument
+from pretrieve.workflow.plan import Plan, alternation, as_argument
 
 
 def code_file(name):
@@ -111,13 +111,13 @@ A job failed. Its log is printed above (and is in results/*/logs/). What to do:
 
 
 wildcard_constraints:
-    encoder=PLAN.alternation(config["encoders"]),
-    seed=PLAN.alternation(map(str, SEEDS)),
-    corpus=PLAN.alternation(config["corpora"]),
-    dataset=PLAN.alternation(config["datasets"]),
-    paper=PLAN.alternation(table.split("/")[0] for table in PLAN.all_tables),
-    table=PLAN.alternation(table.split("/")[1] for table in PLAN.all_tables),
-    figure=PLAN.alternation(name.split("/")[1] for name in PLAN.figures),
+    encoder=alternation(config["encoders"]),
+    seed=alternation(map(str, SEEDS)),
+    corpus=alternation(config["corpora"]),
+    dataset=alternation(config["datasets"]),
+    paper=alternation(table.split("/")[0] for table in PLAN.all_tables),
+    table=alternation(table.split("/")[1] for table in PLAN.all_tables),
+    figure=alternation(name.split("/")[1] for name in PLAN.figures),
 
 
 def of(function, *names):

@@ -15,7 +15,7 @@ rule export:
         f"{ROOT}/benchmarks/export/{{dataset}}-{{family}}-{{size}}-seed{{seed}}.tsv"
     wildcard_constraints:
         family=r"[^/]+?",
-        size=PLAN.alternation(size for options in config["datasets"].values() for size in options["sizes"]),
+        size=alternation(size for options in config["datasets"].values() for size in options["sizes"]),
     conda:
         "../envs/cpu.yaml"
     threads: NEEDS["export"].threads

@@ -24,9 +24,9 @@ for training in SEED_JOBS.of(["finetune"], rules_of(PLAN.tasks, PLAN.trainings, 
         benchmark:
             f"{ROOT}/benchmarks/finetune/{task_name}-{training.label}-{training.seeds.label}.tsv"
         wildcard_constraints:
-            dataset=PLAN.alternation(training.places),
+            dataset=alternation(training.places),
             family=PLAN.family_pattern(training.families),
-            seed=PLAN.alternation(training.seeds.values),
+            seed=alternation(training.seeds.values),
         conda:
             "../envs/gpu.yaml"
         threads: NEEDS["finetune"].threads

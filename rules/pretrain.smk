@@ -17,8 +17,8 @@ for (snapshots, encoders), seeds in product(MODELS.pretrained().items(), SEED_JO
         benchmark:
             f"{ROOT}/benchmarks/pretrain/{{encoder}}-{seeds.label}.tsv"
         wildcard_constraints:
-            encoder=PLAN.alternation(encoders),
-            seed=PLAN.alternation(seeds.values),
+            encoder=alternation(encoders),
+            seed=alternation(seeds.values),
         conda:
             "../envs/gpu.yaml"
         threads: NEEDS["pretrain"].threads

@@ -145,4 +145,4 @@ rule no_such_page:
     output:
         "{page}",
     wildcard_constraints:
-        page=rf"(?=results/[^/]+/(?:tables|figures)/)(?!(?:{PLAN.alternation(PLAN.page_files)})$).+",
+        page=rf"(?=results/[^/]+/(?:tables|figures)/)(?!(?:{alternation(PLAN.page_files)})$).+",

@@ -20,7 +20,7 @@ for BM25, tested in alike(PLAN.ranked, PLAN.bm25_systems):
         benchmark:
             f"{ROOT}/benchmarks/bm25/{tested.place}.tsv"
         wildcard_constraints:
-            dataset=PLAN.alternation(tested.places),
+            dataset=alternation(tested.places),
         conda:
             "../envs/cpu.yaml"
         threads: NEEDS["bm25"].threads
@@ -61,9 +61,9 @@ for search in SEED_JOBS.of(["retrieve", "predict"], rules_of(config["datasets"],
         benchmark:
             f"{ROOT}/benchmarks/{STAGE}/{search.place}-{search.label}-{search.seeds.label}.tsv"
         wildcard_constraints:
-            dataset=PLAN.alternation(search.places),
+            dataset=alternation(search.places),
             family=PLAN.family_pattern(search.families),
-            seed=PLAN.alternation(search.seeds.values),
+            seed=alternation(search.seeds.values),
         conda:
             "../envs/gpu.yaml"
         threads: NEEDS[STAGE].threads
@@ -97,7 +97,7 @@ for mining in SEED_JOBS.of(["mine"], rules_of(sorted({*PLAN.tasks} & {*PLAN.rank
         benchmark:
             f"{ROOT}/benchmarks/mine/{mining.place}-{{family}}-seed{{seed}}.tsv"
         wildcard_constraints:
-            dataset=PLAN.alternation(mining.places),
+            dataset=alternation(mining.places),
             family=PLAN.family_pattern(mining.families),
         conda:
             "../envs/gpu.yaml"
@@ -132,8 +132,8 @@ rule mean:
         f"{ROOT}/benchmarks/mean/{{mean}}-{{system}}-seed{{seed}}.tsv"
     wildcard_constraints:
         system="[^/]+",
-        mean=PLAN.alternation(PLAN.means),
-        seed=PLAN.alternation([*map(str, SEEDS), "0"]),  # 0: BM25
+        mean=alternation(PLAN.means),
+        seed=alternation([*map(str, SEEDS), "0"]),  # 0: BM25
     localrule: True
     conda:
         "../envs/cpu.yaml"

@@ -23,7 +23,7 @@ rule fetch:
     benchmark:
         f"{ROOT}/benchmarks/fetch/{{file}}.tsv"
     wildcard_constraints:
-        file=PLAN.alternation(source["file"] for source in PLAN.sources.values()),
+        file=alternation(source["file"] for source in PLAN.sources.values()),
     localrule: True
     conda:
         "../envs/cpu.yaml"
@@ -49,7 +49,7 @@ rule fetch_checkpoint:
     benchmark:
         f"{ROOT}/benchmarks/fetch/hub/{{checkpoint}}.tsv"
     wildcard_constraints:
-        checkpoint=PLAN.alternation(PLAN.checkpoints),
+        checkpoint=alternation(PLAN.checkpoints),
     localrule: True
     conda:
         "../envs/cpu.yaml"

@@ -17,7 +17,7 @@ for kind in ("task", "task_with_answers", "example_task"):
         benchmark:
             f"{ROOT}/benchmarks/task/{{dataset}}.tsv"
         wildcard_constraints:
-            dataset=PLAN.alternation(name for name in config["datasets"] if DATA.task_kind(name) == kind),
+            dataset=alternation(name for name in config["datasets"] if DATA.task_kind(name) == kind),
         conda:
             "../envs/cpu.yaml"
         threads: NEEDS["task"].threads

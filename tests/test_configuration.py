@@ -31,7 +31,7 @@ from pretrieve.workflow.job_options import (
     recipe_options,
     started_from,
 )
-from pretrieve.workflow.plan import Plan, as_argument
+from pretrieve.workflow.plan import Plan, alternation, as_argument
 
 ROOT = Path(__file__).parents[1]
 DELETED = object()
@@ -607,6 +607,6 @@ def test_commands_name_what_is_not_the_default(config) -> None:
 def test_alternation() -> None:
     import re
 
-    pattern = re.compile(Plan.alternation(["a", "a.b", "ab"]))
+    pattern = re.compile(alternation(["a", "a.b", "ab"]))
     assert [bool(pattern.fullmatch(name)) for name in ("a", "ab", "a.b", "axb", "")] == [True, True, True, False, False]
-    assert not re.compile(Plan.alternation([])).match("anything")
+    assert not re.compile(alternation([])).match("anything")
