@@ -76,12 +76,6 @@ def median(function: Callable[[], object], device: torch.device) -> float:
     return statistics.median(taken)
 
 
-def one_core() -> Device:
-    """A processor core, also where there is a GPU."""
-    found = choose_device()
-    return found if found.device.type == "cpu" else Device(torch.device("cpu"), bf16=False)
-
-
 def random_texts(number: int, length: int, words: int) -> Packed:
     """``number`` texts of 60 to 100 % of ``length`` tokens, longest first."""
     rng = np.random.default_rng(1)
@@ -140,14 +134,17 @@ def measure_scale(scale: Mapping, core: bool = False, cores: int = 0) -> Rates:
     return measure(shape, scale["passage_length"])
 
 
-def measure(body: BodyConfig, length: int, device: Device | None = None) -> Rates:
-    """The rates of a device: this machine's GPU if it has one, or else one of its cores. length: of the longest texts, in tokens.
+def measure(body: BodyConfig, length: int, core: bool = False) -> Rates:
+    """The rates of this machine's GPU if it has one, or else (and with ``core``) of one of its cores. length: of the longest
+    texts, in tokens.
 
     A body that is no Transformer is measured as one of its width.
     """
     whole = body
     body = replace(body, kind="transformer", layers=LAYERS, dropout=0.0, max_positions=max(length, 8))
-    device = device or choose_device()
+    device = choose_device()
+    if core and device.device.type != "cpu":
+        device = Device(torch.device("cpu"), bf16=False)
     kind = device.device.type
     passes = _Passes(body, device)
     one = passes.flops(random_texts(4, length, body.vocabulary_size))[0] / 4
@@ -181,12 +178,8 @@ def measure_cores(body: BodyConfig, length: int, cores: int) -> Rates:
     """The rates of a processor core while ``cores`` of them are measured at the same time, at most :data:`BESIDE`."""
     os.environ.update(allocator())  # as jobs have it
     with ProcessPoolExecutor(min(cores, BESIDE), get_context("spawn")) as pool:
-        waiting = [pool.submit(_measured_core, body, length) for _ in range(min(cores, BESIDE))]
+        waiting = [pool.submit(measure, body, length, True) for _ in range(min(cores, BESIDE))]
         return mean([one.result() for one in waiting])
-
-
-def _measured_core(body: BodyConfig, length: int) -> Rates:
-    return measure(body, length, one_core())
 
 
 def mean(measured: Sequence[Rates]) -> Rates:
