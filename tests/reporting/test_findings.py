@@ -159,10 +159,10 @@ def test_the_clearest_claim_on_each_side_is_named_with_its_cells():
         ("supported", 4, "1 for this seed only"),
         ("contradicted", 2, "1 for this seed only"),
         ("undecided", 1, ""),
-        ("not testable", 0, ""),
+        ("not tested", 0, ""),
     ]
     assert claim_counts([blank(Finding, verdict="not tested")])[3] == (
-        "not testable",
+        "not tested",
         1,
         "all not measured in this run",
     )

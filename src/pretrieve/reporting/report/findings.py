@@ -44,7 +44,7 @@ GROUPS = (
     ("supported", (SUPPORTED, HOLDS)),
     ("contradicted", (CONTRADICTED, FAILS)),
     ("undecided", (INCONCLUSIVE,)),
-    ("not testable", (NOT_TESTABLE, NOT_TESTED)),
+    ("not tested", (NOT_TESTABLE, NOT_TESTED)),
 )
 _LESS = {HOLDS: "for this seed only", FAILS: "for this seed only", NOT_TESTED: "not measured in this run"}
 

@@ -66,9 +66,8 @@ def _compare(table: Table, cell: Cell, other: Cell, setting: Setting, files: Res
     if a is None or b is None:
         return Comparison(reason=f"not tested: no values per query for {cell.metric}")
     if a.keys() != b.keys():
-        if (
-            parse_system(cell.system).size != parse_system(other.system).size
-        ):  # the rest of the questions tests a share of them
+        # With a share of the questions for training, the rest of them is the test set.
+        if parse_system(cell.system).size != parse_system(other.system).size:
             return Comparison(reason=f"not tested: {other.system} has other test queries")
         odd = min(a.keys() ^ b.keys())
         raise DataError(
