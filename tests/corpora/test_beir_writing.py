@@ -37,7 +37,7 @@ def records(path: Path) -> dict[str, dict]:
 
 def test_files_become_documents_with_their_sections(folder: Path, tmp_path: Path) -> None:
     warnings = Warnings()
-    write_documents(tmp_path / "corpus.jsonl", folder_documents(folder, "files", warnings))
+    assert write_documents(tmp_path / "corpus.jsonl", folder_documents(folder, "files", warnings)) == 3
     found = records(tmp_path / "corpus.jsonl")
     assert set(found) == {"guide.md", "deep/guide.md", "plain.txt"} and sum(warnings.counts.values()) == 1
     assert found["guide.md"]["title"] == "The guide"

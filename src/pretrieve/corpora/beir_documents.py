@@ -129,14 +129,16 @@ def read_beir_documents(paths: Iterable[Path], warnings: Warnings) -> Iterator[A
                 warnings.add("document without text, left out", f"{path}, line {line}: {doc_id!r}")
 
 
-def write_documents(path: Path, documents: Iterable[Document]) -> None:
-    """Write ``corpus.jsonl``. Raises DataError when there is no document."""
+def write_documents(path: Path, documents: Iterable[Document]) -> int:
+    """Write ``corpus.jsonl`` and return the number of documents. Raises DataError when there is none."""
+    count = 0
     with whole_file(path) as stream:
-        for document in documents:
+        for count, document in enumerate(documents, 1):
             record = {"_id": document.doc_id, "title": document.title, "text": document.text}
             stream.write(json.dumps(record, ensure_ascii=False).encode() + b"\n")
-        if not stream.tell():
+        if not count:
             raise DataError(f"{path}: would have no document; expected files or rows with text in them.")
+    return count
 
 
 def write_questions(
