@@ -22,7 +22,7 @@ import pytest
 from pretrieve.base.errors import DataError
 from pretrieve.raw import raw_bytes, raw_text
 from pretrieve.raw.raw_bytes import open_raw
-from pretrieve.raw.raw_text import Line, Warnings, read_columns, read_json_lines, read_lines
+from pretrieve.raw.raw_text import Form, Line, Warnings, read_columns, read_json_lines, read_lines
 
 TEXT = "".join(f"{number}\tnaïve Ω 𝄞 line {number}\n" for number in range(5000)).encode()
 HALVES = TEXT[: len(TEXT) // 2], TEXT[len(TEXT) // 2 :]
@@ -194,24 +194,28 @@ def test_a_line_that_is_no_record(tmp_path: Path, line: str, words: list[str]) -
 def test_columns(tmp_path: Path) -> None:
     path = write(tmp_path, 'id\ttext\n1\ta "quote\n2\t\n\n3\t x \r\n')
     warnings = Warnings()
-    found = list(read_columns(path, ["id", "text"], header=True, warnings=warnings))
+    found = list(read_columns(path, ["id", "text"], Form(header=True), warnings=warnings))
     assert found == [(2, ["1", 'a "quote']), (3, ["2", ""]), (5, ["3", " x "])]
     assert warnings.summary() == f"blank line: 1, the first: {path}, line 4"
     assert list(read_columns(write(tmp_path, "\nx\n"), ["word"])) == [(1, [""]), (2, ["x"])]
     qrels = write(tmp_path, "1 Q0  d7\t2\n")
-    assert list(read_columns(qrels, ["query", "zero", "document", "grade"], None)) == [(1, ["1", "Q0", "d7", "2"])]
+    assert list(read_columns(qrels, ["query", "zero", "document", "grade"], Form(None))) == [
+        (1, ["1", "Q0", "d7", "2"])
+    ]
 
 
 @pytest.mark.parametrize("quoted", [False, True])
 def test_missing_and_extra_columns(tmp_path: Path, quoted: bool) -> None:
     for line, fields in (("2", 1), ("2\tb\tc", 3)):
         path = write(tmp_path, f"1\ta\n{line}\n")
-        text = message(lambda path=path: list(read_columns(path, ["id", "text"], quoted=quoted)))
+        text = message(lambda path=path: list(read_columns(path, ["id", "text"], Form(quoted=quoted))))
         assert f"{path}: line 2: {fields} fields; expected 2" in text and "'id', 'text'" in text
     path = write(tmp_path, "id\tbody\n1\ta\n")
-    text = message(lambda: list(read_columns(path, ["id", "text"], header=True, quoted=quoted)))
+    text = message(lambda: list(read_columns(path, ["id", "text"], Form(header=True, quoted=quoted))))
     assert "line 1: header 'id', 'body'; expected 'id', 'text'" in text
-    assert "no lines" in message(lambda: list(read_columns(write(tmp_path, ""), ["id"], header=True, quoted=quoted)))
+    assert "no lines" in message(
+        lambda: list(read_columns(write(tmp_path, ""), ["id"], Form(header=True, quoted=quoted)))
+    )
 
 
 def test_quoted_fields(tmp_path: Path) -> None:
@@ -222,11 +226,11 @@ def test_quoted_fields(tmp_path: Path) -> None:
     stream = io.StringIO()
     csv.writer(stream, delimiter="\t", lineterminator="\n").writerows(records)
     path = write(tmp_path, stream.getvalue())
-    found = list(read_columns(path, ["id", "text", "title"], quoted=True))
+    found = list(read_columns(path, ["id", "text", "title"], Form(quoted=True)))
     assert [fields for _, fields in found] == records
     assert [number for number, _ in found] == [1, 2, 4, 5]
     for bad in ('1\ta\tb\n2\t"never closed\tc\n3\td\te\n', '1\ta\tb\n2\t"closed" early\tc\n'):
-        text = message(lambda bad=bad: list(read_columns(write(tmp_path, bad), ["a", "b", "c"], quoted=True)))
+        text = message(lambda bad=bad: list(read_columns(write(tmp_path, bad), ["a", "b", "c"], Form(quoted=True))))
         assert "line 2: the quotes in this record do not match" in text
 
 

@@ -28,7 +28,7 @@ import pyarrow as pa
 from pretrieve.base.errors import ConfigError, DataError, nearest
 from pretrieve.base.sizes import RATIO, too_large, unpacked_limit
 from pretrieve.corpora.beir_documents import LONGEST_ID, Document
-from pretrieve.raw.raw_text import Warnings, read_columns, read_json_lines, read_lines
+from pretrieve.raw.raw_text import Form, Warnings, read_columns, read_json_lines, read_lines
 from pretrieve.tasks.collection_ids import HashedIds, hash_ids
 
 HUB = "hub:"
@@ -179,9 +179,9 @@ def _opened(path: Path, warnings: Warnings) -> tuple[dict[str, int], Read]:
 
     def read(names: list[str]) -> Iterator[tuple[int, Sequence[Any]]]:
         at = [columns.index(name) for name in names]
-        rows = read_columns(path, fields, separator, header=True, quoted=not plain, warnings=warnings)
+        form = Form(separator, header=True, quoted=not plain)
         try:
-            for line, values in rows:
+            for line, values in read_columns(path, fields, form, warnings=warnings):
                 yield line, [_unquoted(values[place]) if plain else values[place] for place in at]
         except DataError as error:
             if not plain or " fields; expected " not in str(error):

@@ -21,7 +21,7 @@ from pyarrow import csv
 
 from pretrieve.base.progress import Progress
 from pretrieve.raw.raw_bytes import open_raw
-from pretrieve.raw.raw_text import LONGEST, Warnings, read_columns
+from pretrieve.raw.raw_text import LONGEST, Form, Warnings, read_columns
 
 #: Bytes that are looked at together.
 BLOCK = 4 << 20
@@ -69,7 +69,7 @@ def read_column_blocks(
             if not data:
                 return
         # Something is odd from line ``first`` on: it is found, or turns out to be none, one line after another.
-        lines = read_columns(path, columns, separator, warnings=warnings, longest=longest)
+        lines = read_columns(path, columns, Form(separator), warnings=warnings, longest=longest)
         lines = (line for line in lines if line[0] >= first)
         while some := list(islice(lines, 4096)):
             start = 0

@@ -198,13 +198,22 @@ def check_characters(where: str, text: str) -> None:
         ) from None
 
 
+class Form(NamedTuple):
+    """``separator`` None: any run of white space, as in TREC files. ``header``: the first line must have the columns' names, and
+    is not a record. ``quoted``: RFC 4180 quoting with ``"``; a field may then span lines, the number is of the first."""
+
+    separator: str | None = "\t"
+    header: bool = False
+    quoted: bool = False
+
+
+TABS = Form()
+
+
 def read_columns(
     path: Path | str,
     columns: Sequence[str],
-    separator: str | None = "\t",
-    *,
-    header: bool = False,
-    quoted: bool = False,
+    form: Form = TABS,
     label: str | None = "",
     warnings: Warnings | None = None,
     longest: int = LONGEST,
@@ -212,13 +221,10 @@ def read_columns(
     """Line number and fields of each record of a file with exactly these ``columns``. Blank lines are skipped and counted: in
     ``warnings``, or on standard error.
 
-    ``separator`` None: any run of white space, as in TREC files. ``header``: the first line must have the columns' names, and is
-    not a record. ``quoted``: RFC 4180 quoting with ``"``; a field may then span lines, the number is of the first.
-
     Raises DataError for another number of fields, another header, a quote that is never closed; and what :func:`read_lines`
     raises.
     """
-    path = Path(path)
+    path, (separator, header, quoted) = Path(path), form
     found = Warnings() if warnings is None else warnings
     lines = read_lines(path, label, longest)
     if quoted:

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pretrieve.base.errors import DataError
-from pretrieve.raw.raw_text import Warnings, read_columns
+from pretrieve.raw.raw_text import Form, Warnings, read_columns
 from pretrieve.tasks.collection import CollectionWriter
 
 BEIR_COLUMNS = ("query-id", "corpus-id", "score")
@@ -48,7 +48,7 @@ def read_qrels(path: Path, layout: str, warnings: Warnings | None = None, label:
     trec = layout == "trec"
     columns = TREC_COLUMNS if trec else BEIR_COLUMNS
     found = header = False
-    for number, fields in read_columns(path, columns, None if trec else "\t", label=label, warnings=warnings):
+    for number, fields in read_columns(path, columns, Form(None if trec else "\t"), label, warnings):
         query_id, doc_id, grade = (fields[0], fields[2], fields[3]) if trec else fields
         if number == 1 and not trec:
             if header := tuple(fields) == BEIR_COLUMNS:

@@ -49,7 +49,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pretrieve.base.errors import DataError
 from pretrieve.benchmarks.official.open_qa import add_questions, question_files
 from pretrieve.raw.json_file import read_json_array, starts_json_array
-from pretrieve.raw.raw_text import Warnings, check_characters, read_columns
+from pretrieve.raw.raw_text import Form, Warnings, check_characters, read_columns
 from pretrieve.tasks.answers import normalise_question
 
 if TYPE_CHECKING:
@@ -78,7 +78,9 @@ def read_passages(
     Raises DataError for another header, another number of fields, quotes that do not fit, an id that is blank, and what
     :func:`pretrieve.raw.raw_text.read_lines` raises; file and line are named.
     """
-    for number, (passage_id, text, title) in read_columns(path, COLUMNS, header=True, quoted=True, warnings=warnings):
+    for number, (passage_id, text, title) in read_columns(
+        path, COLUMNS, Form(header=True, quoted=True), warnings=warnings
+    ):
         if not passage_id.strip():
             raise DataError(f"{path}: line {number}: id {passage_id!r}; expected the number of a passage.")
         yield number, DprPassage(passage_id, title, text.strip('"') if strip_quotes else text)

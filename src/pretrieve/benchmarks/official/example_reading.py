@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pretrieve.base.errors import DataError
-from pretrieve.raw.raw_text import Warnings, read_columns, read_lines
+from pretrieve.raw.raw_text import Form, Warnings, read_columns, read_lines
 from pretrieve.tasks.example_splits import make_example_splits
 from pretrieve.tasks.example_task import Example, ExampleTask, Text, write_example_task
 from pretrieve.tasks.splits import Target, draw_key
@@ -123,7 +123,7 @@ def read_named(
     rows = (
         _longer(path, len(header), warnings)
         if skip_broken
-        else read_columns(path, header, separator, header=True, quoted=quoted, warnings=warnings)
+        else read_columns(path, header, Form(separator, header=True, quoted=quoted), warnings=warnings)
     )
     for number, fields in rows:
         yield number, [fields[place] for place in places]

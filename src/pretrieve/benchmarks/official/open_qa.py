@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pretrieve.base.errors import DataError
 from pretrieve.benchmarks.official.natural_questions import LONGEST, open_question
-from pretrieve.raw.raw_text import Warnings, read_columns, read_json_lines, read_lines
+from pretrieve.raw.raw_text import Form, Warnings, read_columns, read_json_lines, read_lines
 from pretrieve.tasks.answers import normalise_question
 from pretrieve.tasks.collection_tables import SPLITS
 
@@ -73,7 +73,7 @@ def _is_json(path: Path) -> bool:
 
 
 def _listed_questions(path: Path, warnings: Warnings) -> Iterator[tuple[int, str, Any]]:
-    for number, (text, listed) in read_columns(path, ["question", "answers"], quoted=True, warnings=warnings):
+    for number, (text, listed) in read_columns(path, ["question", "answers"], Form(quoted=True), warnings=warnings):
         try:
             answers = ast.literal_eval(listed.strip())
         except (ValueError, SyntaxError, RecursionError, MemoryError):

@@ -37,7 +37,7 @@ from pretrieve.benchmarks.official.example_reading import (
     read_named,
     write_records,
 )
-from pretrieve.raw.raw_text import Warnings, read_columns, read_lines
+from pretrieve.raw.raw_text import Form, Warnings, read_columns, read_lines
 from pretrieve.tasks.example_task import TOP_SCORE
 
 #: Fields of a line of the official layout: without, and with the sources of both sentences.
@@ -83,7 +83,7 @@ def read_stsb(path: Path, warnings: Warnings) -> Iterator[Record]:
     elif layout == "official":
         records = _official(path, warnings)
     else:
-        records = read_columns(path, ("sentence1", "sentence2", "score"), ",", quoted=True, warnings=warnings)
+        records = read_columns(path, ("sentence1", "sentence2", "score"), Form(",", quoted=True), warnings=warnings)
     for number, (line, (first, second, score)) in enumerate(records):
         yield Record(str(number), (first, second), score_of(path, line, score), line)
 
