@@ -213,24 +213,17 @@ def search(
         )
     if not _is_index(index_dir):
         raise DataError(f"{index_dir}: no Lucene index here, expected files segments_*; build the index first.")
-    ids, language = document_ids(index_dir), _language(index_dir / _LANGUAGE)
-    ranked = _ranked(index_dir, ids, language, [text for _, text in queries], depth, k1, b, threads)
+    ranked = _ranked(index_dir, [text for _, text in queries], depth, k1, b, threads)
     return Run([query_id for query_id, _ in queries], *ranked)
 
 
 @java_alone()
 def _ranked(
-    index_dir: Path,
-    ids: pa.ChunkedArray,
-    language: str,
-    texts: list[str],
-    depth: int,
-    k1: float,
-    b: float,
-    threads: int,
+    index_dir: Path, texts: list[str], depth: int, k1: float, b: float, threads: int
 ) -> tuple[list[list[str]], list[np.ndarray]]:
     """Ids and scores of the hits of each text."""
-    java, analyzer = java_classes(), analyzer_of(language)
+    ids, analyzer = document_ids(index_dir), analyzer_of(_language(index_dir / _LANGUAGE))
+    java = java_classes()
     reader = None
     try:
         reader = java.DirectoryReader.open(java.Directory.open(java.Paths.get(str(index_dir))))
