@@ -133,7 +133,8 @@ def write_documents(path: Path, documents: Iterable[Document]) -> int:
     """Write ``corpus.jsonl`` and return the number of documents. Raises DataError when there is none."""
     count = 0
     with whole_file(path) as stream:
-        for count, document in enumerate(documents, 1):
+        for document in documents:
+            count += 1
             record = {"_id": document.doc_id, "title": document.title, "text": document.text}
             stream.write(json.dumps(record, ensure_ascii=False).encode() + b"\n")
         if not count:
