@@ -46,7 +46,7 @@ def fetched(shipped: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("sources")
     sources = read_sources(ROOT / "resources/sources.tsv")
     files = [source for source in sources.values() if source.package == PACKAGE]
-    assert {Path(source.file).name for source in files} == set(PACKAGE_FILES)
+    assert {Path(source.file).name for source in files} == {*PACKAGE_FILES, "README.md"}
     for source in files:
         (folder / source.file).parent.mkdir(exist_ok=True)
         assert fetch(source, folder / source.file) == str(shipped / source.path.removeprefix("model/"))

@@ -79,7 +79,7 @@ def test_every_value_in_its_place(table, setting):
     assert [row[1] for row in rows] == names
     assert [row[0] for row in rows] == [r"1\%", *[""] * 5, r"5\%", "", "", "", ""]
     best = r"\textbf{100.00}\textsuperscript{$\ddagger$}{\scriptsize$\pm$\,0.00}"
-    assert rows[2][2:] == [best, r"\textbf{45.00}{\scriptsize$\pm$\,7.07}", "120"]
+    assert rows[2][2:] == [best, r"\textbf{45.00}{\scriptsize$\pm$\,7.07}", "122"]
     assert rows[3][2:] == [r"\textit{99.00}", r"\textit{41.50}", ""]
     assert rows[4][2:4] == [r"\textit{1,234}", ""]
     letters, (heads,), rows = taken_apart(measured)

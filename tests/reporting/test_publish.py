@@ -124,7 +124,7 @@ def test_copies_everything_and_shows_the_headlines(finished):
         assert (target / f"tiny/table9.{extension}").read_bytes() == (FOLDER / f"table9.{extension}").read_bytes()
     assert yaml.safe_load((target / "config.yaml").read_text()) == CONFIG
     index = (target / "README.md").read_text()
-    assert f"| tiny/table9 | 10 | 5 | 1 | 4 | {commit[:7]} | 241 | [csv](tiny/table9.csv)" in index
+    assert f"| tiny/table9 | 10 | 5 | 1 | 4 | {commit[:7]} | 245 | [csv](tiny/table9.csv)" in index
 
     text = Path("README.md").read_text()
     assert text.startswith("# Project\n\nBefore.\n") and text.endswith(f"{END}\n\nAfter.\n")
