@@ -118,6 +118,19 @@ def test_epochs_are_searched_by_validation_loss(task, encoder_dir, tmp_path, mon
     assert not (tmp_path / "work").exists()
 
 
+def test_a_killed_search_of_epochs_begins_again_with_other_code(
+    task, encoder_dir, tmp_path, monkeypatch, cut_at
+) -> None:
+    """Or the model could be one that the code before has made."""
+    searched = options_of("reqa", **REQA, snapshots=1) | {"epochs": [1, 3]}
+    seen = cut_at(3)
+    with pytest.raises(KeyboardInterrupt):
+        tune(task, encoder_dir, tmp_path, searched)
+    monkeypatch.setenv("PRETRIEVE_CODE", "other")
+    tune(task, encoder_dir, tmp_path, searched)
+    assert seen == [0, 1, 0, 1, 2, 3] * 2
+
+
 def test_which_sizes_are_searched() -> None:
     options = resolve_recipe("sts", {}, {})
     assert (

@@ -116,7 +116,7 @@ def _best_epochs(run: FineTuning, out: Path, seconds: float, stop: Callable[[], 
     processes, found, numbers = run.processes or Processes(), {}, run.options["epochs"]
     options = {**run.options, "snapshots": max(1, run.options["snapshots"])}
     parts = [replace(run, options=options | {"epochs": n}, work=run.work / f"epochs{n:g}") for n in numbers]
-    key = content_key(prepare(parts[0]).key, numbers)
+    key = content_key(prepare(parts[0]).key, numbers, code_word())
     if is_finished(out, key):
         return _kept(out)
     for part in parts:
