@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import re
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ CLAIMS = yaml.safe_load((REFERENCES / "claims.yaml").read_text(encoding="utf-8")
 #: Cells in a group; None: all cells are one group.
 GROUP = dict.fromkeys(("greater", "at-least", "not-worse", "near", "reach"), 2) | {
     "gap": 4,
+    "order": None,
     "correlation": None,
 }
 
@@ -61,6 +63,8 @@ def holds(claim: dict[str, Any], values: list[float]) -> bool:
     if kind == "correlation":
         correlation = spearmanr(values, check["with"]).statistic
         return abs(correlation) >= abs(claim["smallest_effect"]) and correlation * claim["smallest_effect"] > 0
+    if kind == "order":
+        return all(a > b for a, b in pairwise(values))
     gains = [values[0] - values[1], values[2] - values[3]] if kind == "gap" else values
     difference, margin = gains[0] - gains[1], size_of(claim["smallest_effect"], gains[1])
     if difference > size_of(check.get("at_most", float("inf")), gains[1]) or (check.get("both_gain") and gains[1] <= 0):

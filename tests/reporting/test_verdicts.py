@@ -134,6 +134,8 @@ def column(*values: str) -> tuple[list[Line], list[dict[str, str]]]:
         ("gap", 0, ("5.00", "1.00", "9.00", "6.00"), True, "supported", 1),
         ("gap", 0, ("5.00", "1.00", "9.00", "4.00"), False, "contradicted", -1),
         ("gap", "100%", ("5.00", "1.00", "9.00", "5.50"), True, "supported", 0.5),
+        ("order", 0, ("3.00", "2.00", "1.00"), True, "supported", 1),
+        ("order", 0, ("3.00", "1.00", "1.50"), False, "contradicted", -0.5),
     ],
 )
 def test_checks_on_values_worked_out_by_hand(folder, kind, margin, values, points, verdict, effect):
@@ -343,7 +345,7 @@ def test_what_guessing_would_score_decides_nothing(folder, a, b, chance, check, 
     )
 
 
-def test_the_second_estimand_is_shown_and_decides_nothing(folder):
+def test_the_second_estimand_is_shown_and_decides_only_where_the_claim_says_so(folder):
     """Hits are equal; the entropy of a is lower by 0.5 on every query, which is better."""
     rng = np.random.default_rng(0)
     second = {"b": 4 + rng.random((3, 200))}
@@ -354,6 +356,9 @@ def test_the_second_estimand_is_shown_and_decides_nothing(folder):
     assert found.beside.startswith("contrastive entropy: better by 0.49") and found.beside.endswith(
         "1 for and 0 against of 1"
     )
+    assert judge(lines, cells, decided_by="contrastive_entropy").verdict == "supported"
+    decided = judge(lines, cells[::-1], decided_by="contrastive_entropy", type="not-worse", smallest_effect="20%")
+    assert decided.verdict == "supported"  # 0.5 of about 4 is less than a fifth, downwards as well
     for level, counted in ((5.549, "1 for and 0 against of 1"), (3.0, "0 for and 0 against of 1")):  # lower is beyond
         for path in ROOT.rglob("seed*.json"):
             path.write_text(json.dumps(json.loads(path.read_text()) | {"chance": {"contrastive_entropy": level}}))

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from decimal import Decimal
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,7 +23,10 @@ from pretrieve.references.figures import Figure
 from pretrieve.references.yaml_files import check, read_yaml
 
 #: Check → cells in a group; None: all cells are one group.
-GROUP_SIZE = {"greater": 2, "at-least": 2, "not-worse": 2, "near": 2, "gap": 4, "correlation": None, "reach": 2}
+GROUP_SIZE = {
+    **{"greater": 2, "at-least": 2, "not-worse": 2, "near": 2, "gap": 4},
+    **{"order": None, "correlation": None, "reach": 2},
+}
 
 
 class Place(NamedTuple):
@@ -73,7 +77,7 @@ class Claim:
 
     ``smallest_effect`` is the margin of every check. ``needs_train``: training examples that the sentence talks of, 0 for any;
     ``needs_original``: roles whose substitutes cannot show it (``all``: every one), because of ``because``; ``needs_groups``:
-    fewer measured groups say nothing.
+    fewer measured groups say nothing; ``decided_by``: a metric in place of the cells' own.
     """
 
     name: str
@@ -89,6 +93,7 @@ class Claim:
     at_most: Margin | None = None
     both_gain: bool = False
     needs_groups: int = 1
+    decided_by: str = ""
     against: tuple[float, ...] = ()
     needs_train: int = 0
     needs_original: tuple[str, ...] = ()
@@ -99,44 +104,58 @@ class Claim:
         """Whether a value that guessing would have could pass the check."""
         return self.type in ("not-worse", "near", "reach") or self.at_most is not None
 
-    @property
-    def effect(self) -> tuple[Decimal, ...]:
-        """Weights of the difference that the check is about."""
-        return tuple(map(Decimal, (1, -1, -1, 1) if self.type == "gap" else (1, -1)))
+    def effects(self, n: int) -> list[tuple[Decimal, ...]]:
+        """Weights of the differences that the check is about, in a group of ``n`` cells; [] where it is about no difference."""
+        if self.type in ("correlation", "reach"):
+            return []
+        if self.type == "gap":
+            return [tuple(map(Decimal, (1, -1, -1, 1)))]
+        return [tuple(Decimal((i == a) - (i == b)) for i in range(n)) for a, b in pairwise(range(n))]
 
-    def tests(self) -> tuple[list[Test], list[Test]]:
-        """What must all be shown for the claim, and of what one must be shown against it.
+    def tests(self, n: int, below_zero: bool = False) -> tuple[list[Test], list[Test]]:
+        """What must all be shown for the claim, and of what one must be shown against it, in a group of ``n`` cells.
+
+        below_zero: values are counted downwards, as those of a measure that is better when lower.
 
         >>> claim = Claim("", "", "", "", "", "", Margin(Decimal("0.1"), True), "not-worse", ())
-        >>> [[str(w) for w in test.weights] for side in claim.tests() for test in side]
+        >>> [[str(w) for w in test.weights] for side in claim.tests(2) for test in side]
         [['1.0', '-0.9'], ['-1.0', '0.9']]
         """
-        # A relative margin is a part of what is subtracted: b of a - b, (c - d) of (a - b) - (c - d).
-        other = tuple(map(Decimal, (0, 0, 1, -1) if self.type == "gap" else (0, 1)))
-        above, below = (_sides(self.effect, other, sign) for sign in (1, -1))
-        margin = self.smallest_effect
-        if self.type in ("greater", "gap"):
-            shown, refuted = [above(Margin(Decimal()))], [below(margin)]
-        else:
-            least = margin if self.type == "at-least" else margin._replace(size=-margin.size)
-            shown, refuted = [above(least)], [below(least)]
-        if self.type == "near":
-            shown.append(below(margin))
-            refuted.append(above(margin))
-        if self.at_most:
-            shown.append(below(self.at_most))
-            refuted.append(above(self.at_most))
-        if self.both_gain:
-            shown.append(Test(other, Decimal(), True))
-            refuted.append(Test(tuple(-w for w in other), Decimal(), True))
+        shown, refuted = [], []
+        for effect in self.effects(n):
+            # A relative margin is a part of what is subtracted: b of a - b, (c - d) of (a - b) - (c - d).
+            other = (
+                tuple(max(-w, Decimal()) for w in effect) if self.type != "gap" else tuple(map(Decimal, (0, 0, 1, -1)))
+            )
+            above, below = (_sides(effect, other, -1 if below_zero else 1, sign) for sign in (1, -1))
+            margin, none = self.smallest_effect, Margin(Decimal())
+            minus = margin._replace(size=-margin.size)
+            if self.type in ("greater", "gap", "order"):
+                shown.append(above(none))
+                refuted.append(below(margin))
+            elif self.type == "at-least":
+                shown.append(above(margin))
+                refuted.append(below(margin))
+            else:
+                shown.append(above(minus))
+                refuted.append(below(minus))
+            if self.type == "near":
+                shown.append(below(margin))
+                refuted.append(above(margin))
+            if self.at_most:
+                shown.append(below(self.at_most))
+                refuted.append(above(self.at_most))
+            if self.both_gain:
+                shown.append(Test(other, Decimal(), True))
+                refuted.append(Test(tuple(-w for w in other), Decimal(), True))
         return shown, refuted
 
 
-def _sides(effect: Sequence[Decimal], other: Sequence[Decimal], sign: int):
+def _sides(effect: Sequence[Decimal], other: Sequence[Decimal], direction: int, sign: int):
     """Margin → the test that the effect is above it (sign 1) or below it (-1)."""
 
     def test(margin: Margin) -> Test:
-        part = margin.size if margin.relative else Decimal()
+        part = margin.size * direction if margin.relative else Decimal()
         weights = tuple(sign * (w - part * o) for w, o in zip(effect, other, strict=True))
         return Test(weights, Decimal() if margin.relative else sign * margin.size, margin.size == 0)
 
@@ -249,6 +268,7 @@ def _claim(entry: Mapping[str, Any], where: str) -> Claim:
         at_most=at_most,
         both_gain=check.get("both_gain", False),
         needs_groups=check.get("needs_groups", 1),
+        decided_by=check.get("decided_by", ""),
         against=tuple(against or ()),
         needs_train=entry.get("needs_train", 0),
         needs_original=(roles,) if isinstance(roles, str) else tuple(roles),

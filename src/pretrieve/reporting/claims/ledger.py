@@ -66,6 +66,7 @@ CHECKS = {
     "not-worse": "the first is behind the second by less than {m}",
     "near": "the two differ by less than {m}",
     "gap": "the first advantage exceeds the second; a difference below {m} does not count",
+    "order": "each exceeds the next; a difference below {m} does not count",
     "correlation": "the rank correlation is {sign} 0, and one that does not reach {m} does not count",
     "reach": "the first needs at most {m} of the steps in which the second comes to its best",
 }

@@ -88,12 +88,16 @@ def _on(value: Value, score: dict[str, np.ndarray], queries: Sequence[str]) -> V
 
 def _differences(outcome: Outcome, claim: Claim, estimate: Callable[[Sequence[Decimal]], Estimate] | None) -> Outcome:
     numbers = [value.number for value in outcome.values]
-    shown, refuted = claim.tests()
-    effect = sum(w * n for w, n in zip(claim.effect, numbers, strict=True))
+    shown, refuted = claim.tests(len(numbers), below_zero=outcome.values[0].factor < 0)
+    # Of an order the smallest of its differences, which it stands or falls with
+    effects = [
+        (sum(w * n for w, n in zip(weights, numbers, strict=True)), weights) for weights in claim.effects(len(numbers))
+    ]
+    effect, weights = min(effects)
     outcome = replace(outcome, effect=float(effect), points=all(test.met(numbers) for test in shown))
     if estimate is None:
         return outcome
-    low, high = estimate(claim.effect).interval(LEVEL / 2)
+    low, high = estimate(weights).interval(LEVEL / 2)
     ps = [[estimate(test.weights).p_above(float(test.bound)) for test in tests] for tests in (shown, refuted)]
     return replace(outcome, low=low, high=high, p_for=max(ps[0]), p_against=min(1.0, min(ps[1]) * len(ps[1])))
 

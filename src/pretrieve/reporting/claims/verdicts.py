@@ -123,7 +123,7 @@ def judge_claims(claims: Sequence[Claim], measurements: Measurements) -> list[Ve
 
 def _unadjusted(claim: Claim, measurements: Measurements) -> Verdict:
     groups = [places for group in claim.groups for places in _each_x(claim, group, measurements)]
-    outcomes = _once([_group(claim, places, measurements) for places in groups])
+    outcomes = _once([_group(claim, places, measurements, claim.decided_by) for places in groups])
     found = Verdict(claim, tuple(outcomes))
     n = len(found.measured)
     if n < max(claim.needs_groups, 1):
@@ -132,7 +132,7 @@ def _unadjusted(claim: Claim, measurements: Measurements) -> Verdict:
     needed = math.ceil(claim.share * n - 1e-9)
     p_for = _at_least([outcome.p_for for outcome in found.measured], needed)
     p_against = _at_least([outcome.p_against for outcome in found.measured], n - needed + 1)
-    beside = _beside(claim, groups, measurements)
+    beside = "" if claim.decided_by else _beside(claim, groups, measurements)
     return replace(found, needed=needed, p_for=p_for, p_against=p_against, verdict=INCONCLUSIVE, beside=beside)
 
 
@@ -243,7 +243,7 @@ def _beyond_guessing(outcome: Outcome, values: Sequence[Value], claim: Claim, me
     level = measurements.chance(values[0])
     if outcome.outcome == FOR and level is not None and claim.type != "reach":
         numbers = [Decimal(repr(level)), *(value.number for value in outcome.values[1:])]
-        if all(test.met(numbers) for test in claim.tests()[0]):
+        if all(test.met(numbers) for test in claim.tests(len(numbers), values[0].factor < 0)[0]):
             return _opened(outcome, "guessing would pass this check too")
     return outcome
 
@@ -255,7 +255,7 @@ def _opened(outcome: Outcome, why: str) -> Outcome:
 
 def _beside(claim: Claim, groups: Sequence[tuple[Place, ...]], measurements: Measurements) -> str:
     """The direction of the claim's comparisons by contrastive entropy, in words; '' where there is none."""
-    if claim.type not in ("greater", "at-least", "gap"):
+    if claim.type not in ("greater", "at-least", "gap", "order"):
         return ""
     direction = "greater" if claim.type == "at-least" else claim.type
     asked = replace(claim, type=direction, smallest_effect=Margin(Decimal()), at_most=None, both_gain=False)
