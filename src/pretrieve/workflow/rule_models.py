@@ -182,7 +182,7 @@ class ModelRules:
         return "predict" if self.plan.is_examples(dataset) else "retrieve"
 
     def scoring_code(self, dataset: str) -> str:
-        """The code that scores follow from."""
+        """The code that makes scores."""
         return stage_code(f"{self.scoring(dataset)}.py")
 
     def scored_models(self, sizes: Sequence[str], wildcards: Any) -> list[str]:
