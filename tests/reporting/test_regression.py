@@ -4,9 +4,9 @@ The runs are table 3 and table 1 of pretraining_tasks with made-up scores under 
 one seed, then published as they are.
 
 Seen to fail when: a difference in the last digit is let through; BM25 or a count is given the tolerance of a training; the
-deviation over seeds is not asked; the noise of one of the two runs is forgotten; a run without a hit has no noise; options
-that changed are compared; other options of the same system are not seen (its start, its training set, the corpus); nothing
-compared is a success; the older of two published runs is taken.
+deviation over seeds is not asked; one seed is compared with the mean of several; the noise of one of the two runs is
+forgotten; a run without a hit has no noise; options that changed are compared; other options of the same system are not seen
+(its start, its training set, the corpus); nothing compared is a success; the older of two published runs is taken.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from scipy.stats import chi2_contingency
 from pretrieve.base.errors import DataError
 from pretrieve.base.files import write_json
 from pretrieve.operations.publish.comparison import (
+    ABSENT,
     CHANGED,
     EQUAL,
     OFF,
@@ -284,6 +285,17 @@ def test_with_several_seeds_their_deviation_is_the_noise(run, plan, setting):
     for change, outcome in ((0.055, WITHIN), (0.058, OFF)):
         score(MLM, at + change)
         assert outcomes(compare(plan))[outcome] == 1, "the seeds are those of the published run"
+
+    # A run of one of the seeds is compared with that seed's values; where the table does not have them, with nothing.
+    for path in Path("results/demo/metrics").glob("*/*/seed2.json"):
+        path.unlink()
+    score(MLM, at)
+    assert outcomes(compare(plan)) == {EQUAL: 12 + 90}
+    score(MLM, at + 0.002)
+    assert outcomes(compare(plan))[WITHIN] == 1
+    lines = read_lines(FOLDER / f"{NAMES[1]}.csv")
+    write_lines(FOLDER / f"{NAMES[1]}.csv", [line._replace(seed_values="") for line in lines])
+    assert outcomes(compare(plan)) == {EQUAL: 12 + 15, ABSENT: 75}, "BM25 and counts have no seeds"
 
 
 def test_what_was_changed_on_purpose_is_not_compared(run, config, plan):

@@ -69,6 +69,7 @@ def test_a_score_worked_by_hand(table, setting):
     line = at(fill_table(table, setting), "1% | Ours", "R@5")
     # 4 and 5 hits of 10: mean 45 %, sample sd sqrt(2 * 5 ** 2) = 7.07; published 41.50.
     assert (line.measured, line.sd, line.n_seeds, line.published) == ("45.00", "7.07", "2", "41.50")
+    assert line.seed_values == "40.00 50.00"
     assert (line.delta, line.tolerance, line.status) == ("3.50", "1", "scale-differs")
     assert (line.dataset, line.role, line.queries, line.candidates) == ("questions", "qa", "10", "2000")
     assert line.note == "a note"

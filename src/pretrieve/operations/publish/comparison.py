@@ -9,7 +9,7 @@
                else now. Elsewhere more than :data:`BY_CHANCE` of the cells do, or one that is further off than any is by chance
 ``changed``    not compared: the system's options, its data or its reference differ from the published configuration,
                or it is a case of an example table, whose query is chosen again
-``absent``     not compared: the fresh run has not made it
+``absent``     not compared: the fresh run has made it with none of the published seeds
 =============  =====================================================================================================
 
 On the processor and with the packages of the published run nothing is random: every draw is a function of seed and step, and
@@ -165,8 +165,12 @@ def _compare(
     if setting.roles.get(cell.dataset) != line.dataset or not same_options:
         return Compared(line, CHANGED)
     paths = setting.files_of(table, cell)
-    if not paths or not all(Path(path).is_file() for path in paths):
+    there = [path for path in paths if Path(path).is_file()]
+    if len(there) < len(paths):
+        line = _of_seeds(line, [path in there for path in paths], UNITS[cell.unit])
+    if not there or not line.measured:
         return Compared(line, ABSENT)
+    paths = there
     fresh = round(fmean(values_of(cell, paths, files)), UNITS[cell.unit])
     error = None
     if is_trained(cell) and not same_machine:
@@ -175,6 +179,12 @@ def _compare(
     if fresh == float(line.measured):
         return one._replace(outcome=EQUAL)
     return one._replace(outcome=WITHIN) if abs(fresh - float(line.measured)) <= one.tolerance else one
+
+
+def _of_seeds(line: Line, wanted: Sequence[bool], digits: int) -> Line:
+    """A published line as it is of some of its seeds; with nothing measured where it does not have their values."""
+    values = [float(value) for value, want in zip(line.seed_values.split(), wanted, strict=False) if want]
+    return line._replace(measured=f"{fmean(values):.{digits}f}" if values else "")
 
 
 def is_trained(cell: Cell) -> bool:

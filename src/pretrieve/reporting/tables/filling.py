@@ -34,6 +34,7 @@ class Line(NamedTuple):
     scores; ``beyond_chance`` is yes or no. ``train_examples``: labelled examples that the system was given. ``low`` and
     ``high``: the 95 % interval of the mean over queries, other seeds left aside. ``published_value``: the published value as a
     number. Effects, levels and bounds are in ``unit``, and the published number is in ``published_unit``.
+    ``seed_values``: of several seeds, the value of each, in their order.
     """
 
     paper: str
@@ -77,6 +78,7 @@ class Line(NamedTuple):
     effect_high: str = ""
     bm25_low: str = ""
     bm25_high: str = ""
+    seed_values: str = ""
 
 
 def fill_table(table: Table, setting: Setting) -> list[Line]:
@@ -155,6 +157,7 @@ def _fill(table: Table, cell: Cell, setting: Setting, files: ResultFiles, cases:
     line = line._replace(
         measured=f"{measured:.{digits}f}",
         sd=f"{stdev(values):.{digits}f}" if len(values) > 1 else "",
+        seed_values=" ".join(f"{value:.{digits}f}" for value in values) if len(values) > 1 else "",
         delta="" if delta is None else f"{delta + 0.0:.{digits}f}",
         status=judge(delta, tolerance, setting.scale),
     )
