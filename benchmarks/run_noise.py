@@ -1,9 +1,9 @@
-"""How far two runs of one configuration are apart: what ``make compare`` lets through, and what trainings really do.
+"""How far two runs of one configuration are apart: what ``make compare`` has to let through.
 
 Runs that differ in their seed alone are compared cell by cell, every pair of them, as ``make compare`` does a fresh run with
-the published one on another processor: differences in the standard errors of :mod:`pretrieve.operations.publish.comparison`,
-which would be 1 in the root of the mean square if the test queries were all that is random. Seeds draw weights, order and
-masks anew; another processor only rounds otherwise.
+the published one on another processor: differences in the standard errors of queries alone
+(:func:`pretrieve.operations.publish.comparison.standard_error`), which would be 1 in the root of the mean square if the test
+queries were all that is random. Seeds draw weights, order and masks anew; another processor only rounds otherwise.
 
     snakemake --cores all results/demo/tables/pretraining_tasks/table3.csv --config 'seeds=[1,2,3]'
     PYTHONPATH=src python benchmarks/run_noise.py --seeds 1 2 3

@@ -4,9 +4,9 @@ The runs are table 3 and table 1 of pretraining_tasks with made-up scores under 
 one seed, then published as they are.
 
 Seen to fail when: a difference in the last digit is let through; BM25 or a count is given the tolerance of a training; the
-deviation over seeds is not asked; one seed is compared with the mean of several; the noise of one of the two runs is
-forgotten; a run without a hit has no noise; options that changed are compared; other options of the same system are not seen
-(its start, its training set, the corpus); nothing compared is a success; the older of two published runs is taken.
+deviation over seeds is not asked, or alone decides; one seed is compared with the mean of several; the noise of one of the two
+runs is forgotten; a run without a hit has no noise; options that changed are compared; other options of the same system are
+not seen (its start, its training set, the corpus); nothing compared is a success; the older of two published runs is taken.
 """
 
 from __future__ import annotations
@@ -191,15 +191,18 @@ def test_a_published_number_that_was_changed_fails_the_program(run):
 
 
 def errors_of(hits: int, others: int) -> float:
-    """Standard errors between two runs by the textbook's test of two proportions, as scipy's chi-square without correction."""
-    return chi2_contingency([[hits, QUERIES - hits], [others, QUERIES - others]], correction=False).statistic ** 0.5
+    """Standard errors between two runs by the textbook's test of two proportions, as scipy's chi-square without correction, with
+    twice the variance: another seed varies as much again as other queries."""
+    return (
+        chi2_contingency([[hits, QUERIES - hits], [others, QUERIES - others]], correction=False).statistic / 2
+    ) ** 0.5
 
 
 def test_another_processor_may_differ_by_noise_where_a_model_was_trained(run, plan):
     on_another_machine()
     at = round(json.loads(Path(MLM).read_text())["metrics"]["recall@10"] * QUERIES)
     furthest = max(hits for hits in range(at, QUERIES) if errors_of(at, hits) <= 2)
-    assert 0.03 * QUERIES < furthest - at < 0.12 * QUERIES
+    assert 0.04 * QUERIES < furthest - at < 0.14 * QUERIES
     for hits, outcome in ((furthest, WITHIN), (furthest + 1, OFF)):
         score(MLM, hits / QUERIES)
         compared = compare(plan)
@@ -270,7 +273,8 @@ def test_the_noise_is_that_of_both_runs(run, plan):
             edit(FOLDER / f"{name}.manifest.json", lambda manifest: manifest["hardware"].update(hardware()))
 
 
-def test_with_several_seeds_their_deviation_is_the_noise(run, plan, setting):
+def test_with_several_seeds_the_noise_is_theirs_and_that_of_queries(run, plan, setting):
+    """Seeds that lie close together by chance, such as those of ``bow``, make it no smaller than other queries do."""
     several = replace(setting, seeds=(1, 2))
     for path in Path("results/demo/metrics").glob("[!b]*/*/seed1.json"):
         record = json.loads(path.read_text())
@@ -280,18 +284,21 @@ def test_with_several_seeds_their_deviation_is_the_noise(run, plan, setting):
         shutil.copy(path, path.with_name("seed2.json"))
     publish(NAMES[1], several)
     on_another_machine()
-    at = json.loads(Path(MLM).read_text())["metrics"]["recall@10"]
-    # Seeds at x and x + 2: deviation 1.41 points, twice that is 2.83. Their mean moves by half of what one of them does.
-    for change, outcome in ((0.055, WITHIN), (0.058, OFF)):
-        score(MLM, at + change)
-        assert outcomes(compare(plan))[outcome] == 1, "the seeds are those of the published run"
+    for path, deviation in ((MLM, 0.02 / 2**0.5), (MLM.replace("transformer-mlm", "bow-mlp-none"), 0.0)):
+        at = json.loads(Path(path).read_text())["metrics"]["recall@10"]
+        middle = at + deviation / 2**0.5
+        # Of the difference of two means of two runs each; their mean moves by half of what one of them does.
+        error = (2 * (middle * (1 - middle) / QUERIES + deviation**2) / 2) ** 0.5
+        for change, outcome in ((1.9, WITHIN), (2.1, OFF)):
+            score(path, at + 2 * change * error)
+            assert outcomes(compare(plan))[outcome] == 1, "the seeds are those of the published run"
+        score(path, at)
 
     # A run of one of the seeds is compared with that seed's values; where the table does not have them, with nothing.
     for path in Path("results/demo/metrics").glob("*/*/seed2.json"):
         path.unlink()
-    score(MLM, at)
     assert outcomes(compare(plan)) == {EQUAL: 12 + 90}
-    score(MLM, at + 0.002)
+    score(path, at + 0.002)
     assert outcomes(compare(plan))[WITHIN] == 1
     lines = read_lines(FOLDER / f"{NAMES[1]}.csv")
     write_lines(FOLDER / f"{NAMES[1]}.csv", [line._replace(seed_values="") for line in lines])

@@ -14,13 +14,13 @@
 
 On the processor and with the packages of the published run nothing is random: every draw is a function of seed and step, and
 sums have one order. So the tolerance is zero there; and everywhere for BM25 and for counts, in which no matrix product is
-rounded. Elsewhere results vary slightly between processors. With several seeds the tolerance is twice the published deviation
-over seeds; with one it is twice the standard error of the difference of two runs, that of the test of two proportions: the
-variance of one run is p (1 − p) / n over its n test queries, which no score between 0 and 1 with mean p exceeds (Bhatia & Davis
-2000, *A better bound on the variance*), p is the mean of both, and the difference has the noise of both.
-
-Of the demo's 542 trained cells, two were off on another processor (furthest: 2.9 such errors; root of the mean square: 0.52).
-Another seed is further away (``benchmarks/run_noise.py``: up to 16 of 75 cells, 3.4, 1.4).
+rounded. Elsewhere results vary slightly between processors, more where they multiply in another precision. The tolerance is twice
+the error of the difference of two means over S seeds, 2 (q + s) / S in its square. q is the variance of one run over its n test
+queries, p (1 − p) / n, which no score between 0 and 1 with mean p exceeds (Bhatia & Davis 2000, *A better bound on the
+variance*); p is the mean of both. s is the published variance over seeds; of one seed it is unknown, and taken to be q, as
+another seed is that far away: up to 1.4 errors of the queries alone, √(2 q), in the root of the mean square
+(``benchmarks/run_noise.py``), another processor 0.52, and 2.9 in the furthest of the demo's 542 trained cells. s alone is too
+narrow: two or three seeds may lie close together by chance.
 
 **Reproduction**: fresh against the paper, loosely. At paper scale a cell is off when it is further than :data:`LOOSELY` times
 its table's tolerance from the printed value. Below paper scale numbers are not compared with the paper's; it shows
@@ -30,6 +30,7 @@ whether systems are in the paper's order (Spearman's correlation of a column's c
 from __future__ import annotations
 
 import json
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -57,10 +58,10 @@ from pretrieve.workflow.scales import at_scale
 EQUAL, WITHIN, OFF, CHANGED, ABSENT = OUTCOMES = ("equal", "within", "off", "changed", "absent")
 #: How many tolerances of a table a value of paper scale may be from the printed one.
 LOOSELY = 5
-#: Standard errors of a difference, or deviations over seeds, that another processor may make.
+#: Standard errors of a difference that another processor may make.
 NOISE = 2
-#: The share of cells that another processor may put off by chance (:mod:`above <pretrieve.operations.publish.comparison>`: two of
-#: 542), so none of fewer than a hundred; and the probability that one of all cells is beyond :func:`furthest_by_chance`.
+#: The share of cells that another processor may put off by chance, so none of fewer than a hundred; and the probability that one
+#: of all cells is beyond :func:`furthest_by_chance`.
 BY_CHANCE, FALSE_ALARM = 0.01, 0.05
 
 
@@ -174,7 +175,9 @@ def _compare(
     fresh = round(fmean(values_of(cell, paths, files)), UNITS[cell.unit])
     error = None
     if is_trained(cell) and not same_machine:
-        error = float(line.sd) if line.sd else standard_error(cell, float(line.measured), paths, files)
+        of_queries = standard_error(cell, float(line.measured), paths, files)
+        of_seeds = 2**0.5 * float(line.sd) if line.sd else of_queries
+        error = math.hypot(of_queries, of_seeds) / len(paths) ** 0.5
     one = Compared(line, OFF, fresh, error)
     if fresh == float(line.measured):
         return one._replace(outcome=EQUAL)
@@ -201,7 +204,8 @@ def _made(config: Mapping[str, Any], line: Line) -> Any:
 
 
 def standard_error(cell: Cell, published: float, paths: Sequence[str], files: ResultFiles) -> float:
-    """Of the difference between two runs of a cell, in its unit. published: the other run's value; paths: this run's files.
+    """Of the difference between two runs of a cell, in its unit, if the test queries were all that is random. published: the
+    other run's value; paths: this run's files.
 
     Raises DataError when a file is damaged.
     """
