@@ -1,9 +1,9 @@
 """The paired randomisation test and Holm's correction; the error of a comparison over seeds and queries.
 
-Seen to fail when: the test is one-sided; the tolerance for sums that tie on paper is left out; the +1 is dropped;
-Holm's maximum is not accumulated, or its factors are reversed; what seeds and queries share counts twice; seeds are not paired,
-or paired without a base; degrees of freedom are Satterthwaite's (7 % of equal systems decided) or the normal's; all queries
-count alike where few differ.
+Seen to fail when: the test is one-sided; its interval is Student's; the tolerance for sums that tie on paper is left out; the
++1 is dropped; Holm's maximum is not accumulated, or its factors are reversed; what seeds and queries share counts twice; seeds
+are not paired, or paired without a base; degrees of freedom are Satterthwaite's (7 % of equal systems decided) or the normal's;
+all queries count alike where few differ.
 """
 
 import importlib.util
@@ -46,37 +46,61 @@ def test_small_samples_are_exact(seed):
     rng = np.random.default_rng(seed)
     n = int(rng.integers(1, 11))
     a, b = rng.integers(0, 4, n) / 3, rng.integers(0, 4, n) / 3  # thirds: sums tie on paper, not in floats
-    assert paired_randomisation_test(a, b) == pytest.approx(enumerated(a.tolist(), b.tolist()), abs=1e-12)
+    assert paired_randomisation_test(a, b).p == pytest.approx(enumerated(a.tolist(), b.tolist()), abs=1e-12)
 
 
 def test_by_hand():
     # Four differences of one sign: only ++++ and ---- reach the observed mean.
-    assert paired_randomisation_test([1, 1, 1, 1], [0, 0, 0, 0]) == 2 / 16
-    assert paired_randomisation_test([1, 1, 1, 1, 5], [0, 0, 0, 0, 5]) == 2 / 16
-    assert paired_randomisation_test([1, 2], [1, 2]) == 1.0
+    assert paired_randomisation_test([1, 1, 1, 1], [0, 0, 0, 0]).p == 2 / 16
+    assert paired_randomisation_test([1, 1, 1, 1, 5], [0, 0, 0, 0, 5]).p == 2 / 16
+    assert paired_randomisation_test([1, 2], [1, 2]).p == 1.0
 
 
 def test_sampling_agrees_with_enumeration(monkeypatch):
     rng = np.random.default_rng(1)
     a, b = rng.normal(0.3, 1, 12), rng.normal(0, 1, 12)
-    exact = paired_randomisation_test(a, b)
+    exact = paired_randomisation_test(a, b).p
     monkeypatch.setattr(significance, "EXACT_LIMIT", 0)
     monkeypatch.setattr(significance, "_BLOCK", 1000)  # several blocks, the last one short
-    sampled = paired_randomisation_test(a, b, rounds=20_000, seed=5)
+    sampled = paired_randomisation_test(a, b, rounds=20_000, seed=5).p
     assert 0.02 < exact < 0.98
     assert abs(sampled - exact) < 5 * np.sqrt(exact * (1 - exact) / 20_000)
-    assert paired_randomisation_test(a, b, rounds=20_000, seed=5) == sampled
-    assert paired_randomisation_test(a, b, rounds=20_000, seed=6) != sampled
-    assert paired_randomisation_test(b, a, rounds=20_000, seed=5) == sampled  # two-sided
+    assert paired_randomisation_test(a, b, rounds=20_000, seed=5).p == sampled
+    assert paired_randomisation_test(a, b, rounds=20_000, seed=6).p != sampled
+    assert paired_randomisation_test(b, a, rounds=20_000, seed=5).p == sampled  # two-sided
 
 
 def test_the_smallest_possible_value_is_one_over_rounds_plus_one():
-    assert paired_randomisation_test(np.ones(200), np.zeros(200), rounds=99) == 1 / 100
+    assert paired_randomisation_test(np.ones(200), np.zeros(200), rounds=99).p == 1 / 100
+
+
+@pytest.mark.parametrize("hits", [1, 5, 6, 14])
+def test_an_interval_excludes_zero_exactly_where_its_test_finds_a_difference(hits):
+    """Student's does for five of 227 queries, which are all of one sign with probability 2/32."""
+    rng = np.random.default_rng(0)
+    sparse = np.arange(227) < hits
+    cases = [(sparse, np.zeros(227)), (np.zeros(227), sparse)]
+    cases += [(rng.exponential(0.4 + 0.1 * k, 30), rng.exponential(0.4, 30)) for k in range(20)]
+    found = [paired_randomisation_test(a, b, rounds=999) for a, b in cases]
+    assert [p < 0.05 for p, *_ in found] == [low > 0 or high < 0 for _, low, high in found]
+    assert (found[0].p < 0.05) == (hits > 5) and found[0].low == pytest.approx(-found[1].high, abs=0.002)
+    assert {p < 0.05 for p, *_ in found[2:]} == {True, False}
+
+
+def test_the_interval_of_many_pairs_is_students_and_a_few_have_none():
+    rng = np.random.default_rng(3)
+    a, b = rng.normal(0.3, 1, 200), rng.normal(0, 1, 200)
+    mean, half = (a - b).mean(), 1.972 * (a - b).std(ddof=1) / 200**0.5
+    assert paired_randomisation_test(a, b)[1:] == pytest.approx((mean - half, mean + half), abs=0.1 * half)
+    assert paired_randomisation_test(np.ones(5), np.zeros(5))[1:] == (-np.inf, np.inf)
+    assert paired_randomisation_test(np.ones(6), np.zeros(6)) == (2 / 64, 1.0, 1.0)
+    covered = [paired_randomisation_test(rng.normal(0, 1, 12), np.zeros(12), rounds=1)[1:] for _ in range(400)]
+    assert 0.92 < np.mean([low <= 0 <= high for low, high in covered]) < 0.98
 
 
 def test_values_are_uniform_under_the_null_hypothesis():
     rng = np.random.default_rng(2)
-    values = [paired_randomisation_test(*rng.normal(size=(2, 30)), rounds=200, seed=i) for i in range(300)]
+    values = [paired_randomisation_test(*rng.normal(size=(2, 30)), rounds=200, seed=i).p for i in range(300)]
     assert 0.02 < np.mean(np.array(values) <= 0.05) < 0.09
     assert 0.44 < np.mean(values) < 0.56
 

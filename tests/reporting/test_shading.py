@@ -26,9 +26,9 @@ def line(**fields: str) -> Line:
 @pytest.mark.parametrize(
     ("effect", "shade"),
     [
-        *(("0.0000", ""), ("0.2499", ""), ("-0.2499", "")),
-        *(("0.2500", "above-1"), ("0.5000", "above-2"), ("0.9999", "above-2"), ("1.0000", "above-3")),
-        *(("-0.2600", "below-1"), ("-0.5000", "below-2"), ("-1.5000", "below-3")),
+        *(("0.0000", ""), ("0.2500", ""), ("-0.2500", "")),
+        *(("0.2501", "above-1"), ("0.5001", "above-2"), ("1.0000", "above-2"), ("1.0001", "above-3")),
+        *(("-0.2600", "below-1"), ("-0.5001", "below-2"), ("-1.5000", "below-3")),
     ],
 )
 def test_a_shade_is_the_difference_to_the_baseline_in_half_widths_of_its_interval(effect, shade):
@@ -39,6 +39,7 @@ def test_a_shade_is_the_difference_to_the_baseline_in_half_widths_of_its_interva
     )
     assert shade_of(line(effect=effect, **bounds, beyond_chance="no")) == "", "at chance"
     assert shade_of(line(effect=effect)) == "", "no interval"
+    assert shade_of(line(effect="2.20", effect_low="0.00", effect_high="4.20")) == "", "0 is in it"
     assert shade_of(line(effect=effect, effect_low=effect, effect_high=effect)) == "", "all queries alike"
 
 

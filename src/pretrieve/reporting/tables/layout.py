@@ -226,13 +226,13 @@ def shade_of(line: Line) -> str:
     A shade has this one meaning: the difference by its own uncertainty over paired queries. Whether chance explains the largest
     of a table's differences is another question: the marks are corrected for all tests of the table.
 
-    '' below the first step, at chance, and for a difference without an interval.
+    '' where the interval has 0 in it, at chance, and for a difference without an interval.
     """
     if not line.effect_low or is_guessed(line):
         return ""
     effect = float(line.effect)
-    half = (float(line.effect_high) - float(line.effect_low)) / 2
-    level = sum(abs(effect) >= step * half for step in STEPS) if half else 0
+    half = abs(effect - float(line.effect_low if effect > 0 else line.effect_high))  # on the side of 0
+    level = sum(abs(effect) > step * half for step in STEPS) if half else 0
     return f"{'above' if effect > 0 else 'below'}-{level}" if level else ""
 
 

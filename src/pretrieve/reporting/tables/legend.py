@@ -102,7 +102,7 @@ def explain_cells(lines: Sequence[Line], columns: Sequence[str]) -> list[tuple[s
     if any(line.effect_low for line in lines):
         steps = f"{', '.join(f'{step:g}' for step in STEPS[:-1])} and {STEPS[-1]:g}"
         said = (
-            f"The difference to the row's baseline: green above it, purple below it, darker from {steps} half widths of the "
+            f"The difference to the row's baseline: green above it, purple below it, darker beyond {steps} half widths of the "
             "difference's own 95 % interval over paired queries. No shade: nearer, at chance, or not compared. The published "
             "value has no part in it."
         )
