@@ -125,6 +125,7 @@ def test_an_analysis_before_and_after_fine_tuning_and_the_change(tmp_path):
     assert points["c", "change", "1"].sd == "0.3536"
     before = points["c", "before", "1"]
     assert (before.system, before.encoder, before.dataset, before.metric) == ("", "ours", "corpus", "entropy")
+    assert points["c", "change", "1"].encoder == "ours", "so that claims know that it was trained with a seed"
 
 
 def test_what_the_scale_does_not_make_is_not_run_and_says_why(tmp_path):

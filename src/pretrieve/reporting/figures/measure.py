@@ -252,6 +252,9 @@ class _Measurer:
         unit, measure = panel.y.unit, found.measure
         published, tolerance = self._published_at(series, x)
         digits = UNITS[unit]
+        looked_at = next(
+            (one for one in panel.series if one.name in series.of), series
+        ).encoder  # a change has its parts'
         point = Point(
             figure=self._figure.name,
             panel=panel.name,
@@ -268,7 +271,7 @@ class _Measurer:
             note="; ".join(filter(None, (series.note, found.reason))),
             role=measure.role,
             unit=unit,
-            encoder=series.encoder or (paths.parse_system(measure.system).encoder if measure.system else ""),
+            encoder=looked_at or (paths.parse_system(measure.system).encoder if measure.system else ""),
         )
         if not found.values:
             return point
