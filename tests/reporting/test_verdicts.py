@@ -5,7 +5,7 @@ the first value; the share is rounded down; p is not that of a partial conjuncti
 values alone decide (the old test: none); the deviation over seeds is taken for its error; one seed gives a verdict; equal
 systems pass as "near" for want of data; one data set in two roles counts twice; values at the level of guessing decide; what is
 not measured counts as a comparison; ``each`` takes an x that one series lacks; a table older than its metrics is believed;
-a misspelt role or table is no fault.
+a misspelt role or table is no fault; a check is told with another rule than it decides by.
 """
 
 from __future__ import annotations
@@ -510,6 +510,20 @@ def test_a_series_that_was_not_run_and_a_figure_that_is_not_there(folder):
     Path(ROOT / "figures/tiny/figure1.csv").unlink()
     found = judge([line("a", "x", "1")], [at("s", "each"), at("t", "each")])
     assert (found.verdict, found.note) == ("not tested", "tiny/figure1 is not among the figures of this run")
+
+
+def test_a_check_is_told_as_it_decides(folder):
+    """A gain below the smallest effect is for the claim when it is shown, and no gain when one of that size is excluded."""
+    lines, cells = column("1.01", "1.00", "2.00", "1.00")
+    small = judge(lines[:2], cells[:2], smallest_effect="20%")
+    limited = judge(lines[2:], cells[2:], smallest_effect="20%", at_most="200%", share=0.9)
+    assert (small.verdict, limited.verdict) == ("supported", "supported")
+    told = [one.check for one in to_findings([small, limited], "demo")]
+    against = "; against it: a difference below 20%"
+    assert told == [
+        f"the first exceeds the second{against}",
+        f"the first exceeds the second, and by less than 200%, in 90% of the comparisons{against}",
+    ]
 
 
 def test_the_ledger_is_read_as_it_was_written(folder):

@@ -59,16 +59,17 @@ def load_reproductions(path: Path | str, claims: Sequence[Claim]) -> list[Reprod
     return found
 
 
-#: What a claim's check asks for, in words; {m} is the smallest effect of interest.
+#: What a claim's check asks for, in words, and where that is not the contrary, what speaks against it; {m} is the smallest effect
+#: of interest.
 CHECKS = {
-    "greater": "the first exceeds the second; a difference below {m} does not count",
-    "at-least": "the first exceeds the second by more than {m}",
-    "not-worse": "the first is behind the second by less than {m}",
-    "near": "the two differ by less than {m}",
-    "gap": "the first advantage exceeds the second; a difference below {m} does not count",
-    "order": "each exceeds the next; a difference below {m} does not count",
-    "correlation": "the rank correlation is {sign} 0, and one that does not reach {m} does not count",
-    "reach": "the first needs at most {m} of the steps in which the second comes to its best",
+    "greater": ("the first exceeds the second", "a difference below {m}"),
+    "at-least": ("the first exceeds the second by more than {m}", ""),
+    "not-worse": ("the first is behind the second by less than {m}", ""),
+    "near": ("the two differ by less than {m}", ""),
+    "gap": ("the first advantage exceeds the second", "a difference below {m}"),
+    "order": ("each exceeds the next", "a difference below {m}"),
+    "correlation": ("the rank correlation is {sign} 0", "one that does not reach {m}"),
+    "reach": ("the first needs at most {m} of the steps in which the second comes to its best", ""),
 }
 SIGNS = dict.fromkeys(CHECKS, " > ") | {
     "near": " ≈ ",
@@ -194,12 +195,12 @@ def _cells(places: Sequence[Place]) -> str:
 
 def check_in_words(claim: Claim) -> str:
     """``the first is behind the second by less than 10%, in 90% of the comparisons``."""
-    text = CHECKS[claim.type].format(
-        m=claim.smallest_effect, sign="below" if claim.smallest_effect.size < 0 else "above"
-    )
+    sign = "below" if claim.smallest_effect.size < 0 else "above"
+    text, against = (words.format(m=claim.smallest_effect, sign=sign) for words in CHECKS[claim.type])
     text += f", and by less than {claim.at_most}" if claim.at_most else ""
     text += ", and the second is one" if claim.both_gain else ""
-    return text + (f", in {claim.share:.0%} of the comparisons" if claim.share < 1 else "")
+    text += f", in {claim.share:.0%} of the comparisons" if claim.share < 1 else ""
+    return text + (f"; against it: {against}" if against else "")
 
 
 def to_comparisons(verdicts: Sequence[Verdict]) -> list[Comparison]:
