@@ -369,6 +369,13 @@ def test_the_newest_published_run_is_meant(run):
         newest_published(FOLDER.parent, "paper")
 
 
+@pytest.mark.parametrize("text", ["{}", "[]", "{", '{"seeds": [1], "versions": 3}'])
+def test_a_damaged_manifest_is_named(run, plan, text):
+    (FOLDER / f"{NAMES[0]}.manifest.json").write_text(text)
+    with pytest.raises(DataError, match="table1.manifest.json: not readable: .* Publish the run again"):
+        compare(plan)
+
+
 def test_the_paper_is_compared_loosely(run):
     lines = [line for line in read_lines(FOLDER / "pretraining_tasks/table3.csv") if line.column == "R@1"][:6]
     printed = [float(line.published) for line in lines]

@@ -96,11 +96,18 @@ class Published:
     tables: tuple[str, ...]
 
     def manifest(self, name: str) -> Mapping[str, Any]:
+        """``seeds``, ``versions`` and ``cpu`` of a table. Raises DataError where its manifest does not say them."""
         path = self.folder / f"{name}.manifest.json"
         try:
-            return json.loads(path.read_text(encoding="utf-8"))
-        except (OSError, json.JSONDecodeError) as error:
-            raise DataError(f"{path}: not readable: {error}. Publish the run again.") from None
+            manifest = json.loads(path.read_text(encoding="utf-8"))
+            return {
+                "seeds": manifest["seeds"],
+                "versions": {**manifest["versions"]},
+                "cpu": manifest["hardware"]["cpu"],
+            }
+        except (OSError, ValueError, LookupError, TypeError) as error:
+            said = f"{type(error).__name__}: {error}; expected the manifest of a table"
+            raise DataError(f"{path}: not readable: {said}. Publish the run again.") from None
 
 
 def newest_published(folder: Path, scale: str) -> Published:
@@ -138,7 +145,7 @@ def compare_run(published: Published, plan: Plan, references: Path = REFERENCES)
     for name in published.tables:
         manifest = published.manifest(name)
         versions = {package: version for package, version in manifest["versions"].items() if package != "python"}
-        same_machine = (manifest["hardware"]["cpu"], versions) == here
+        same_machine = (manifest["cpu"], versions) == here
         paper = references / name.partition("/")[0]
         table = load_table(paper / "paper.yaml", references / f"{name}.csv")
         cells = {(cell.row, cell.column): cell for cell in table.cells}
