@@ -295,8 +295,8 @@ def test_with_several_seeds_the_noise_is_theirs_and_that_of_queries(run, plan, s
         score(path, at)
 
     # A run of one of the seeds is compared with that seed's values; where the table does not have them, with nothing.
-    for path in Path("results/demo/metrics").glob("*/*/seed2.json"):
-        path.unlink()
+    for second in Path("results/demo/metrics").glob("*/*/seed2.json"):
+        second.unlink()
     assert outcomes(compare(plan)) == {EQUAL: 12 + 90}
     score(path, at + 0.002)
     assert outcomes(compare(plan))[WITHIN] == 1
