@@ -2,8 +2,8 @@
 
 Seen to fail when: the program drops a field of its setting;
 a fraction is multiplied by 100 or has two decimals; a text is read from a metrics file; a baseline that the
-table lacks is tested against; Plan and Setting differ on which cells are measured; what stands behind a cost is left out; a
-recipe is taken for a data set of another kind.
+table lacks is tested against; Plan and Setting differ on which cells are measured; what stands behind a cost is left out, or
+BM25's first pass; a recipe is taken for a data set of another kind.
 """
 
 from __future__ import annotations
@@ -178,6 +178,13 @@ def test_cost_worked_by_hand(table, setting):
     # Encoder 100 + retriever (fine-tuned on `training`) 10 or 20 + embedding 5 s + search 2 s; peak is the largest stage.
     assert (ours.wall_s, ours.gpu_h, ours.peak_gb) == ("122.0", "0.7500", "3.00")
     assert (bm25.wall_s, bm25.gpu_h, bm25.peak_gb) == ("1.0", "0.0000", "0.50")
+    # Where BM25's hits are ranked again, its search is part of the cost; its own counts once.
+    lines = fill_table(table, replace(setting, reranked=frozenset(["questions"])))
+    assert (at(lines, "1% | Ours").wall_s, at(lines, "1% | BM-25").wall_s) == ("123.0", "1.0")
+
+
+def test_a_run_knows_where_hits_are_ranked_again():
+    assert Setting.of(Plan.load(read_config()).setting("seed_encoder")).reranked == {"questions-rerank"}
 
 
 def test_what_a_retriever_was_made_of_is_part_of_its_cost_once(tmp_path):

@@ -223,6 +223,7 @@ class Plan(PlanFamilies, PlanFiles):
             "metrics": {name: self.metrics_of(name) for name in first_of},
             "parts": {name: list(self.parts(name)) for name in self.means},
             "kinds": self.kinds,
+            "reranked": [name for name, options in datasets.items() if options.get("rerank")],
             "overlaps": self.overlaps(),
             "vocabularies": self._other_vocabularies(),
         }

@@ -38,16 +38,16 @@ class Setting:
     """What a scale makes: which data set plays which role, and which systems exist.
 
     ``root`` is ``results/{scale}``; ``roles`` maps a role to a data set or a mean, ``parts`` a mean to its data sets;
-    ``trained_on`` maps a data set or a mean to the data set its retrievers are fine-tuned on (itself when absent), ``sizes`` to
-    its training-set sizes and ``metrics`` to what is measured on it (any when absent). ``kinds`` maps a recipe to what it
-    trains, and a data set of examples to the kind of recipe that it is for; what is not in it is of retrieval. ``overlaps`` maps
-    a data set to the file with what its test texts share with the pre-training corpus, where the scale measures that.
-    ``vocabularies`` has those encoders (``encoders.NAME``), data sets and means (``datasets.NAME``) whose vocabulary is not the
-    scale's. ``stand_ins`` are the roles that other data than the papers' play, and ``descriptions`` say in words what a data set
-    is. ``bodies`` has encoders with their body and number of layers, ``starts`` those that go back to a published checkpoint: its
-    name, and n where they have every n-th layer of it (0: all). ``mirror``: whether files came from a mirror.
-    ``only`` has the encoders whose rows this run measures (None: all), and ``own_seeds`` is False where this run was
-    given other seeds than the scale has.
+    ``trained_on`` maps a data set or a mean to the data set its retrievers are fine-tuned on (itself when absent), ``sizes``
+    to its training-set sizes and ``metrics`` to what is measured on it (any when absent). ``kinds`` maps a recipe to what it
+    trains, and a data set of examples to the kind of recipe that it is for; what is not in it is of retrieval. ``reranked``
+    are the data sets on which only BM25's hits are ranked. ``overlaps`` maps a data set to the file with what its test texts
+    share with the pre-training corpus, where the scale measures that. ``vocabularies`` has those encoders
+    (``encoders.NAME``), data sets and means (``datasets.NAME``) whose vocabulary is not the scale's. ``stand_ins`` are the
+    roles that other data than the papers' play, and ``descriptions`` say in words what a data set is. ``bodies`` has encoders
+    with their body and number of layers, ``starts`` those that go back to a published checkpoint: its name, and n where they
+    have every n-th layer of it (0: all). ``mirror``: whether files came from a mirror. ``only`` has the encoders whose rows
+    this run measures (None: all), and ``own_seeds`` is False where this run was given other seeds than the scale has.
     """
 
     root: str
@@ -61,6 +61,7 @@ class Setting:
     metrics: Mapping[str, Collection[str]] = field(default_factory=dict)
     parts: Mapping[str, Sequence[str]] = field(default_factory=dict)
     kinds: Mapping[str, str] = field(default_factory=dict)
+    reranked: frozenset[str] = frozenset()
     overlaps: Mapping[str, str] = field(default_factory=dict)
     vocabularies: Mapping[str, str] = field(default_factory=dict)
     stand_ins: frozenset[str] = frozenset()
@@ -74,7 +75,7 @@ class Setting:
     @classmethod
     def of(cls, fields: Mapping[str, Any]) -> Setting:
         """From the fields as JSON holds them (``Plan.setting``): lists for tuples and sets."""
-        named = [key for key in ("encoders", "recipes", "stand_ins", "only") if fields.get(key) is not None]
+        named = [key for key in ("encoders", "recipes", "stand_ins", "only", "reranked") if fields.get(key) is not None]
         sets = {"seeds": tuple(fields["seeds"]), **{key: frozenset(fields[key]) for key in named}}
         return cls(**{**fields, **sets})
 
@@ -201,7 +202,11 @@ class Setting:
         files: dict[str, None] = {}
         for part in self.parts.get(dataset, (dataset,)):
             files.update(
-                dict.fromkeys(paths.cost_files(self.root, cell.system, part, trained_on, seed, examples).values())
+                dict.fromkeys(
+                    paths.cost_files(
+                        self.root, cell.system, part, trained_on, seed, examples, part in self.reranked
+                    ).values()
+                )
             )
         return list(files)
 
