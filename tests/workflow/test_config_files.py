@@ -128,6 +128,16 @@ def test_words_of_the_command_line_are_laid_over_too(tmp_path, whole) -> None:
         read_config(file)
 
 
+def test_a_section_that_stands_twice_is_refused_and_not_half_lost(tmp_path) -> None:
+    """YAML's readers would take the second and say nothing; what is merged may stand twice."""
+    file = tmp_path / "mine.yaml"
+    file.write_text("scales: {demo: {query_length: 16}}\nseeds: [1]\nscales:\n  demo: {passage_length: 32}\n")
+    with pytest.raises(ConfigError, match=r"(?s)mine.yaml: .*the key 'scales' stands here again; .*line 3, column 1"):
+        read_part(file)
+    file.write_text("a: &a {x: 1}\nb: &b {<<: *a, x: 2}\nc: {<<: [*b, *a], x: 3}\n")
+    assert read_part(file)["c"] == {"x": 3}
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [
