@@ -11,8 +11,6 @@ snakemake results/demo/report.html            all tables and figures of config.y
 snakemake my_corpus_report --config my_corpus=DIR    objectives compared on your own corpus (docs/your-own-corpus.md)
 """
 
-import os
-
 from snakemake.utils import min_version
 
 min_version("9.0")
@@ -22,7 +20,7 @@ include: "rules/before_config.smk"
 
 
 # Laid over the code's own config.yaml and config/ (rules/common.smk).
-if os.path.exists("config.yaml"):
+if OWN_CONFIG:
 
     configfile: "config.yaml"
 

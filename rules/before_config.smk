@@ -1,7 +1,8 @@
-# Before Snakemake reads the configuration: where our code is, and that config.yaml has no endless aliases.
+# Before Snakemake reads the configuration: where our code is, and that config.yaml can be read and has no endless aliases.
 
 import gc
 import sys
+from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
 
@@ -19,6 +20,7 @@ gc.set_threshold(200_000, 20, 20)
 
 from pretrieve.base.errors import PretrieveError
 from pretrieve.workflow.config_checks import check_file
+from pretrieve.workflow.config_files import read_part
 
 
 def refuse(error):
@@ -29,5 +31,7 @@ def refuse(error):
 
 try:
     check_file("config.yaml")
+    # Snakemake's own messages name neither the file nor the line, and it reads no file of remarks alone.
+    OWN_CONFIG = read_part(Path("config.yaml")) if Path("config.yaml").exists() else {}
 except PretrieveError as error:
     refuse(error)

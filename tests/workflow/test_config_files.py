@@ -139,6 +139,23 @@ def test_a_section_that_stands_twice_is_refused_and_not_half_lost(tmp_path) -> N
 
 
 @pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"# seeds: [1]\n", "corpus"),
+        (b"- seeds\n", "ConfigError: config.yaml: found list; expected keys and values"),
+        (b"seeds:\n\t- 1\n", "ConfigError: config.yaml: not readable as YAML: while scanning .* line 2, column 1"),
+        (b"# caf\xe9\nseeds: [1]\n", "ConfigError: config.yaml: not readable as YAML: 'utf-8' codec"),
+    ],
+)
+def test_a_config_yaml_that_says_nothing_or_nonsense(project, tmp_path, content, words) -> None:
+    """Snakemake would refuse each, without the file's name."""
+    (tmp_path / "config.yaml").write_bytes(content)
+    ended = project.run("-s", str(project.folder / "Snakefile"), "--directory", str(tmp_path), "--list-rules")
+    assert re.search(words, ended.text) and "Error in file" not in ended.text, ended.text
+    assert (ended.code == 0) == (words == "corpus")
+
+
+@pytest.mark.parametrize(
     ("text", "words"),
     [
         (
