@@ -155,6 +155,18 @@ def test_a_config_yaml_that_says_nothing_or_nonsense(project, tmp_path, content,
     assert (ended.code == 0) == (words == "corpus")
 
 
+def test_folders_and_columns_whose_names_are_numbers_keep_them() -> None:
+    """A table that pandas wrote without names has the columns 0, 1, 2."""
+    made = complete({"my_corpus": "2024", "mirror": "null", "my_corpus_options": {"columns": {"text": "0"}}}, ROOT)
+    assert (made["my_corpus"], made.get("mirror"), made["my_corpus_options"]["columns"]) == (
+        "2024",
+        None,
+        {"text": "0"},
+    )
+    with pytest.raises(ConfigError, match=r"my_corpus: 2024 is not allowed; expected a text or nothing: write it in"):
+        plan_of(complete({"my_corpus": 2024}, ROOT))
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [

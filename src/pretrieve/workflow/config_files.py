@@ -88,6 +88,8 @@ def _check_keys(path: str, value: object) -> None:
 
 
 _CONSTANTS = {"true": True, "false": False, "null": None}
+#: Keys whose values are names of the user's own, which may look like numbers: folders, and columns of a table.
+_NAMES = {"my_corpus", "mirror", "columns"}
 
 
 def with_numbers(value: Any) -> Any:
@@ -97,7 +99,7 @@ def with_numbers(value: Any) -> Any:
     {'seeds': [1, 2], 'rate': 0.5, 'open': True, 'name': 'mlm'}
     """
     if isinstance(value, Mapping):
-        return {key: with_numbers(part) for key, part in value.items()}
+        return {key: part if key in _NAMES and part != "null" else with_numbers(part) for key, part in value.items()}
     if isinstance(value, list):
         return [with_numbers(part) for part in value]
     if not isinstance(value, str) or not re.fullmatch(r"[-+]?\d+(\.\d*)?([eE][-+]?\d+)?|true|false|null", value):

@@ -86,6 +86,8 @@ def _explain(error: ValidationError) -> ConfigError:
     if error.validator == "type":
         types = [error.validator_value] if isinstance(error.validator_value, str) else error.validator_value
         expected = " or ".join(_TYPES[name] for name in types)
+        if "string" in types and isinstance(error.instance, (int, float)):
+            expected += ": write it in quotes, and a path with ./ before it"
         return ConfigError(f"config: {path}: {error.instance!r} is not allowed; expected {expected}")
     return ConfigError(f"config: {path}: {error.instance!r} is not allowed: {error.message}")
 
