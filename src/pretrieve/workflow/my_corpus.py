@@ -236,7 +236,7 @@ def _lacks(tasks: list[str], folder: Folder) -> str:
     if "wlp" in tasks:
         return "documents of a folder have no links"
     if not folder.has_sentences:
-        return "hardly two sentences in a document"
+        return "hardly a document is cut into two sentences"
     return "" if folder.has_sections or tasks == ["ict"] else "no sections (lines '# …')"
 
 
