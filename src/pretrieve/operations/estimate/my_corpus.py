@@ -159,7 +159,7 @@ def _reranking(plan: Plan, workload: Workload, row: Mapping[str, Any], budget: i
 def said(amount: Amount, found: Forecast, options: Mapping[str, Any]) -> str:
     """One line: rows, seeds and steps."""
     names, made = options["objectives"][: amount.objectives], amount.of(options)
-    steps = [f"fine-tuning {made['finetuning'].get('steps', '-')} steps"]
+    steps = [f"fine-tuning at most {made['finetuning'].get('steps', '-')} steps"]  # of few pairs its epochs end before
     if names:
         of_budget = {name: made["budgets"][name].get("steps", "-") for name in ("continued", "pairs")}
         steps.append(f"objectives {of_budget['continued']} steps (pairs {of_budget['pairs']})")
