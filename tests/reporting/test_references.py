@@ -150,6 +150,13 @@ def test_units(tiny, unit, published, value):
     assert table.baseline_of(table.cells[3]) == "bm25.reqa-1pct" and table.cells[3].published_value == 41.5
 
 
+def test_a_csv_as_spreadsheets_write_it_is_read(tiny):
+    """With a byte order mark, carriage returns and blank lines at its end."""
+    cells = load_table(*tiny).cells
+    tiny[1].write_bytes(b"\xef\xbb\xbf" + tiny[1].read_bytes().replace(b"\n", b"\r\n") + b"\r\n")
+    assert load_table(*tiny).cells == cells
+
+
 def test_a_number_is_a_number_in_every_unit_but_text(tiny):
     paper, csv = tiny
     text = csv.read_text()

@@ -236,7 +236,7 @@ def cell_lines(path: Path) -> Iterator[tuple[int, list[str]]]:
     Raises DataError for a missing file, what is no CSV in UTF-8, other columns, and a line with more or fewer fields.
     """
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")  # spreadsheets write a mark before the header
     except FileNotFoundError:
         raise DataError(f"{path}: no such file; expected the published cells of a table.") from None
     except UnicodeDecodeError as error:
