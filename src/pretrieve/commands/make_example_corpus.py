@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from pretrieve.base.arguments import required
+from pretrieve.base.code_folder import code_file
 from pretrieve.base.errors import ConfigError
-from pretrieve.benchmarks.official.squad_json import read_squad
+from pretrieve.benchmarks.official.squad_json import squad_paragraphs
 from pretrieve.corpora.beir_documents import Document, text_id, write_documents, write_questions
 from pretrieve.corpora.tables import read_rows
 from pretrieve.tasks.collection_tables import SPLITS
@@ -22,7 +23,8 @@ def passages(corpus: Path) -> Iterator[Document]:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--questions", type=Path, default=Path("resources/questions"), help="train, dev and test.json")
+    questions = code_file("resources/questions")
+    parser.add_argument("--questions", type=Path, default=questions, help="train, dev and test.json")
     parser.add_argument(
         "--corpus", type=Path, help="directory of a corpus: further documents, which answer no question"
     )
@@ -39,8 +41,7 @@ def main(args: argparse.Namespace) -> None:
     judgements: dict[str, list[tuple[str, str]]] = {}
     for split in SPLITS:
         questions[split], judgements[split] = {}, []
-        paragraphs, _ = read_squad(args.questions / f"{split}.json")
-        for paragraph in paragraphs:
+        for paragraph in squad_paragraphs(args.questions / f"{split}.json"):
             document = Document(text_id(paragraph.context), paragraph.article, paragraph.context)
             documents[document.doc_id] = document
             for question in paragraph.questions:
