@@ -1,6 +1,7 @@
 """ranx's metrics without the rest of ranx: the same functions, and little else is loaded.
 
-Seen to fail when: the metrics are taken from ``import ranx``; the stand-in for the package stays in ``sys.modules``.
+Seen to fail when: the metrics are taken from ``import ranx``; the stand-in for the package stays in ``sys.modules``; two threads
+compute at the same time.
 """
 
 from __future__ import annotations
@@ -23,7 +24,25 @@ for name, (base, cut, level) in names.items():
 print("fine")
 """
 
+THREADS = """
+from concurrent.futures import ThreadPoolExecutor
+import numpy as np
+import pretrieve
+queries, documents = [f"q{i}" for i in range(400)], [f"d{i}" for i in range(100)]
+run = pretrieve.Run(queries, [documents] * 400, [np.arange(100, 0, -1.0)] * 400)
+qrels = {query: {documents[i % 100]: 1} for i, query in enumerate(queries)}
+with ThreadPoolExecutor(4) as pool:
+    found = list(pool.map(lambda _: pretrieve.evaluate(run, qrels, ["ndcg@10", "recall@50"]).mean, range(40)))
+assert all(one == found[0] for one in found) and found[0]["recall@50"] == 0.5
+print("fine")
+"""
+
 
 def test_the_same_metrics_and_little_else(program) -> None:
     done = program("-c", ALONE)
+    assert done.returncode == 0 and done.stdout == "fine\n", done.stderr
+
+
+def test_threads_may_evaluate_at_the_same_time(program) -> None:
+    done = program("-c", THREADS)
     assert done.returncode == 0 and done.stdout == "fine\n", done.stderr

@@ -36,7 +36,7 @@ from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.corpora.tables import read_table
 from pretrieve.evaluation.answers import TaskAnswers
 from pretrieve.evaluation.conventions import capped_recall
-from pretrieve.evaluation.ranx_metrics import metric_of_ranx
+from pretrieve.evaluation.ranx_metrics import ALONE, metric_of_ranx
 from pretrieve.retrieval.given_texts import given_texts
 from pretrieve.retrieval.trec_run import Run
 
@@ -147,8 +147,9 @@ def evaluate(
         for query_ids, judged, ranked in _rectangles(hits, qrels):
             for name in of_ranx:
                 parts = NAME.fullmatch(name)
-                compute = metric_of_ranx()(parts["base"])
-                values = compute(judged, ranked, int(parts["cut"] or 0), int(parts["level"] or 1))
+                with ALONE:
+                    compute = metric_of_ranx()(parts["base"])
+                    values = compute(judged, ranked, int(parts["cut"] or 0), int(parts["level"] or 1))
                 per_query[name].update(zip(query_ids, values.tolist(), strict=True))
     if cuts := {name: int(name.partition("@")[2]) for name in metrics if needs_answers(name)}:
         found = answers.hits(run, list(qrels), list(cuts.values()))

@@ -12,6 +12,7 @@ import importlib.util
 import sys
 from collections.abc import Callable
 from functools import cache
+from threading import Lock
 from types import ModuleType
 
 import numpy as np
@@ -20,6 +21,9 @@ from pretrieve.base.errors import ConfigError
 
 #: (judged, ranked, cut or 0, lowest relevant grade) → one value for each query.
 Metric = Callable[[np.ndarray, np.ndarray, int, int], np.ndarray]
+
+#: Held while a metric is found and computed: numba ends the process when two threads do so at the same time.
+ALONE = Lock()
 
 
 @cache
