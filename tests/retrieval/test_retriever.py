@@ -2,7 +2,7 @@
 
 Seen to fail when: the mean is taken for the first state, also where nothing says which; a projection is left out; vectors are not
 normalised; queries are cut as passages are; a tokenizer of another vocabulary is taken; T5's texts begin with [CLS]; one text is
-encoded as a list of its letters.
+encoded as a list of its letters; the cosine of a directory is taken for the inner product.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from sentence_transformers import SentenceTransformer
 from tokenizers import Tokenizer
 from transformers import BertConfig, BertModel
 
@@ -142,6 +143,24 @@ def test_older_settings_and_prompts(tmp_path: Path, wordpiece: Path) -> None:
         pretrieve.load(tmp_path / "out")
     pooling.write_text(json.dumps({"pooling_mode": "mean", "include_prompt": False}))
     with pytest.raises(DataError, match=r"1_Pooling/config.json: include_prompt is false"):
+        pretrieve.load(tmp_path / "out")
+
+
+def test_where_the_cosine_compares_inner_products_of_the_vectors_are_cosines(tmp_path: Path, wordpiece: Path) -> None:
+    save(tmp_path / "own", Tokenizer.from_file(str(wordpiece)), "sde", "transformer", "mean", "dot", "linear")
+    export(tmp_path / "own", wordpiece, tmp_path / "out", Reading(20, 20))
+    path = tmp_path / "out/config_sentence_transformers.json"
+    settings, plain = json.loads(path.read_text()), pretrieve.load(tmp_path / "out").encode_passages(TEXTS)
+    for similarity in ("cosine", None):  # None: the default of sentence-transformers
+        path.write_text(json.dumps(settings | {"similarity_fn_name": similarity}))
+        model = SentenceTransformer(str(tmp_path / "out"), device="cpu")
+        wanted = model.similarity(model.encode_query(TEXTS), model.encode_document(TEXTS)).numpy()
+        loaded = pretrieve.load(tmp_path / "out")
+        found = loaded.encode_queries(TEXTS) @ loaded.encode_passages(TEXTS).T
+        np.testing.assert_allclose(found, wanted, atol=1e-5)
+        assert np.abs(found - plain @ plain.T).max() > 0.1
+    path.write_text(json.dumps(settings | {"similarity_fn_name": "euclidean"}))
+    with pytest.raises(DataError, match="similarity_fn_name is 'euclidean'; expected one of cosine, dot"):
         pretrieve.load(tmp_path / "out")
 
 

@@ -21,7 +21,7 @@ from pretrieve.models.config import check_shape
 from pretrieve.raw.checkpoint_files import room_of
 from pretrieve.raw.json_file import read_json
 
-MODULES, ROUTER = "modules.json", "router_config.json"
+MODULES, ROUTER, SETTINGS = "modules.json", "router_config.json", "config_sentence_transformers.json"
 #: Bytes; the labels of a classifier can take one MiB.
 LARGEST_CONFIG = 16 << 20
 #: Names of a size in ``config.json`` → ours (:data:`pretrieve.models.config.SIZES`).
@@ -139,7 +139,7 @@ def read_said(directory: Path, body: Path) -> Said:
     for name, value in lengths.items():
         if type(value) is not int or not 1 <= value < 2**31:
             raise DataError(f"{path}: {name} is {repr(value)[:40]}; expected a whole number of tokens, 1 or more.")
-    path = directory / "config_sentence_transformers.json"
+    path = directory / SETTINGS
     prompts = read_object(path).get("prompts") or {}
     if not isinstance(prompts, dict) or not all(isinstance(text, str | None) for text in prompts.values()):
         raise DataError(f"{path}: prompts is {repr(prompts)[:80]}; expected names and texts.")

@@ -2,6 +2,8 @@
 
 The reverse of :mod:`pretrieve.retrieval.export`. A directory without ``modules.json`` is a plain encoder of transformers:
 the caller names its pooling. Its vectors are not normalised, as in sentence-transformers.
+
+Search takes inner products. So where the directory compares by the cosine, its vectors get length 1, with a Normalize or without.
 """
 
 from __future__ import annotations
@@ -13,10 +15,19 @@ from typing import Any
 from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.models.config import BodyConfig
 from pretrieve.models.dual_encoder import DualEncoder
-from pretrieve.models.encoder import Encoder
+from pretrieve.models.encoder import SIMILARITIES, Encoder
 from pretrieve.models.hf_format import load_tensors
 from pretrieve.models.published import read_published, read_tensors
-from pretrieve.models.sentence_files import MODULES, ROUTER, Module, read_modules, read_object, read_router, read_said
+from pretrieve.models.sentence_files import (
+    MODULES,
+    ROUTER,
+    SETTINGS,
+    Module,
+    read_modules,
+    read_object,
+    read_router,
+    read_said,
+)
 from pretrieve.raw.checkpoint_files import WEIGHTS, find_checkpoint
 
 
@@ -72,7 +83,7 @@ def _routes(directory: Path) -> dict[str, list[Module]]:
 
 
 def _encoder(directory: Path, modules: list[Module], given: str | None) -> Encoder:
-    pooling, dense, similarity = "", None, "dot"
+    pooling, dense, similarity = "", None, _similarity(directory)
     for number, (kind, place) in enumerate((module.kind, module.place) for module in modules):
         settings = read_object(place / "config.json")
         if kind == "Pooling" and not pooling:
@@ -103,6 +114,18 @@ def _encoder(directory: Path, modules: list[Module], given: str | None) -> Encod
     if dense:
         load_tensors(encoder.projection, tensors, dense)
     return encoder
+
+
+def _similarity(directory: Path) -> str:
+    """``cosine`` or ``dot``; where a list of modules says neither, sentence-transformers takes the cosine."""
+    said = read_object(directory / SETTINGS).get("similarity_fn_name")
+    found = said or ("cosine" if (directory / MODULES).is_file() else "dot")
+    if found not in SIMILARITIES:
+        raise DataError(
+            f"{directory / SETTINGS}: similarity_fn_name is {repr(found)[:40]}; expected one of {', '.join(SIMILARITIES)}: "
+            "search is by inner products."
+        )
+    return found
 
 
 def _pooling(place: Path, settings: dict[str, Any]) -> str:
