@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import torch
 from sentence_transformers import SentenceTransformer
-from tokenizers import Tokenizer
+from tokenizers import Tokenizer, normalizers
 from transformers import BertConfig, BertModel
 
 import pretrieve
@@ -183,6 +183,29 @@ def test_modules_that_are_not_read(tmp_path: Path, wordpiece: Path) -> None:
         DataError, match="found the module Dense in place 2; expected Transformer, Pooling, at most one Dense"
     ):
         pretrieve.load(tmp_path / "out")
+
+
+def test_settings_that_would_change_the_vectors_are_refused(tmp_path: Path, wordpiece: Path) -> None:
+    words = Tokenizer.from_file(str(wordpiece))
+    save(tmp_path / "own", words, "sde", "transformer", "cls", "dot", "linear")
+    for name, value, file in (
+        ("truncate_dim", 4, "config_sentence_transformers.json"),
+        ("truncation_side", "left", "tokenizer_config.json"),
+        ("use_residual", True, "2_Dense/config.json"),
+    ):
+        export(tmp_path / "own", wordpiece, tmp_path / name, Reading(20, 20))
+        path = tmp_path / name / file
+        path.write_text(json.dumps(json.loads(path.read_text()) | {name: value}))
+        with pytest.raises(DataError, match=f"{file}: {name} is '?{value}'?, which changes the vectors; only "):
+            pretrieve.load(tmp_path / name)
+    export(tmp_path / "own", wordpiece, tmp_path / "small", Reading(20, 20))
+    path = tmp_path / "small/sentence_bert_config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"do_lower_case": True}))
+    pretrieve.load(tmp_path / "small")  # its tokenizer does so itself
+    words.normalizer = normalizers.BertNormalizer(lowercase=False)
+    words.save(str(tmp_path / "small/tokenizer.json"))
+    with pytest.raises(DataError, match=r"do_lower_case is true, but tokenizer.json keeps capitals"):
+        pretrieve.load(tmp_path / "small")
 
 
 def test_a_tokenizer_of_another_vocabulary(tmp_path: Path, wordpiece: Path) -> None:

@@ -28,7 +28,8 @@ from pretrieve.models.sentence_files import (
     read_router,
     read_said,
 )
-from pretrieve.raw.checkpoint_files import WEIGHTS, find_checkpoint
+from pretrieve.raw.checkpoint_files import WEIGHTS, CheckpointFiles, find_checkpoint
+from pretrieve.text.vocabulary import given_tokenizer
 
 
 @dataclass(frozen=True)
@@ -63,10 +64,10 @@ def read_sentence_transformer(directory: Path, pooling: str | None = None) -> tu
     routes = _routes(directory)
     towers = {route: _encoder(directory, modules, pooling) for route, modules in routes.items()}
     files = [find_checkpoint(modules[0].place) for modules in routes.values()]
-    reading = _reading(directory, files[0].path, towers["query"].config)
+    reading = _reading(directory, files[0], towers["query"].config)
     if "document" not in towers:
         return DualEncoder(towers["query"], towers["query"], "sde"), reading, files[0].vocabulary
-    passage = _reading(directory, files[1].path, towers["document"].config)
+    passage = _reading(directory, files[1], towers["document"].config)
     reading = replace(reading, passage_length=passage.passage_length)
     return DualEncoder(towers["query"], towers["document"], "ade"), reading, files[0].vocabulary
 
@@ -89,6 +90,7 @@ def _encoder(directory: Path, modules: list[Module], given: str | None) -> Encod
         if kind == "Pooling" and not pooling:
             pooling = _pooling(place, settings)
         elif kind == "Dense" and str(settings.get("activation_function")).endswith("Identity") and dense is None:
+            _refuse_other_than(False, place / "config.json", "use_residual")
             dense = place
         elif kind == "Normalize" and number == len(modules) - 1:
             similarity = "cosine"
@@ -150,7 +152,31 @@ def _dense(place: Path) -> dict[str, Any]:
     return {name.removeprefix("linear."): tensor for name, tensor in read_tensors((file,))[0].items()}
 
 
-def _reading(folder: Path, body: Path, config: BodyConfig) -> Reading:
+def _refuse_other_than(allowed: Any, path: Path, name: str) -> None:
+    """Raise DataError when a file has another value of a setting than the only one that is supported."""
+    if (found := read_object(path).get(name)) not in (None, allowed):
+        raise DataError(
+            f"{path}: {name} is {repr(found)[:40]}, which changes the vectors; only {allowed} is supported."
+        )
+
+
+def _check_lower_case(files: CheckpointFiles) -> None:
+    """Raise DataError where sentence-transformers makes letters small before a tokenizer that does not."""
+    path = files.path / "sentence_bert_config.json"
+    if read_object(path).get("do_lower_case") and files.vocabulary:
+        normaliser = given_tokenizer(files.vocabulary).normalizer
+        if normaliser is None or normaliser.normalize_str("A") == "A":
+            raise DataError(
+                f"{path}: do_lower_case is true, but {files.vocabulary.name} keeps capitals, so the vectors would be others; set "
+                "it to false, and give texts in small letters."
+            )
+
+
+def _reading(folder: Path, files: CheckpointFiles, config: BodyConfig) -> Reading:
+    body = files.path
+    _refuse_other_than(None, folder / SETTINGS, "truncate_dim")
+    _refuse_other_than("right", body / "tokenizer_config.json", "truncation_side")
+    _check_lower_case(files)
     said = read_said(folder, body)
     most = said.lengths.get("max_seq_length")
     lengths = (
