@@ -40,6 +40,8 @@ SPECIAL_SETS = {
 }
 #: The first entries of SEED-Encoder's vocab.txt: the order of fairseq's dictionaries.
 SEED_ENTRIES = ("[CLS]", "[PAD]", "[SEP]", "[UNK]", "[MASK]")
+#: Classes of transformers that leave all to ``tokenizer.json``.
+_GENERAL_CLASSES = ("PreTrainedTokenizerFast", "TokenizersBackend")
 #: The id of a special token that a vocabulary does not have.
 NO_TOKEN = -1
 
@@ -105,7 +107,8 @@ def given_tokenizer(path: Path) -> Tokenizer:
 def from_tokenizer_file(path: Path) -> Tokenizer:
     """A published ``tokenizer.json``; texts are not cut or padded by it, whatever it says.
 
-    Raises DataError when it is missing or damaged, or its special tokens are none of the sets of the module's table.
+    Raises DataError when it is missing or damaged, its special tokens are none of the sets of the module's table, or
+    ``tokenizer_config.json`` beside it contradicts it.
     """
     if not Path(path).is_file():
         raise DataError(f"{path}: no such file.")
@@ -119,6 +122,7 @@ def from_tokenizer_file(path: Path) -> Tokenizer:
         special_ids(tokenizer)
     except DataError as error:
         raise DataError(f"{path}: {error}") from None
+    _check_settings(Path(path), tokenizer.normalizer)
     return tokenizer
 
 
@@ -131,18 +135,11 @@ def from_vocab_file(path: Path) -> Tokenizer:
     32,769 entries. A cased vocabulary has to be given as ``tokenizer.json``, which says so.
 
     Raises DataError when there is no such file, it is not such a vocabulary, or ``tokenizer_config.json`` beside it says that
-    it is a cased one.
+    letters are treated in another way.
     """
     path = Path(path)
     if not path.is_file():
         raise DataError(f"{path}: no such file.")
-    settings = path.with_name("tokenizer_config.json")
-    shown = read_json(settings, "the settings of a tokenizer") if settings.is_file() else {}
-    if isinstance(shown, dict) and shown.get("do_lower_case") is False:
-        raise DataError(
-            f"{settings}: do_lower_case is false, and {path.name} would be read as an uncased vocabulary; write a tokenizer.json "
-            "with transformers: AutoTokenizer.from_pretrained(DIR).save_pretrained(DIR)."
-        )
     entries = path.read_text(encoding="utf-8").split("\n")
     if entries and not entries[-1]:
         entries.pop()
@@ -156,7 +153,33 @@ def from_vocab_file(path: Path) -> Tokenizer:
     if tuple(entries[: len(SEED_ENTRIES)]) == SEED_ENTRIES:
         vocabulary.setdefault("<mask>", len(vocabulary))
         normaliser = normalizers.BertNormalizer(clean_text=False, strip_accents=False, lowercase=True)
+    else:
+        _check_settings(path, normaliser)
     return _bert_tokenizer(vocabulary, normaliser)
+
+
+def _check_settings(path: Path, normaliser: normalizers.Normalizer) -> None:
+    """Raise DataError where ``tokenizer_config.json`` beside a vocabulary says another treatment of letters than ``normaliser``
+    does. For a BertTokenizer, transformers takes the former, whatever ``tokenizer.json`` says."""
+    settings = path.with_name("tokenizer_config.json")
+    shown = read_json(settings, "the settings of a tokenizer") if settings.is_file() else {}
+    if not isinstance(shown, dict) or not isinstance(normaliser, normalizers.BertNormalizer):
+        return
+    if shown.get("tokenizer_class") in _GENERAL_CLASSES:
+        return
+    lower, accents = normaliser.lowercase, normaliser.strip_accents
+    done = {
+        "do_lower_case": lower,
+        "strip_accents": lower if accents is None else accents,
+        "tokenize_chinese_chars": normaliser.handle_chinese_chars,
+    }
+    for name, value in done.items():
+        said = shown.get(name)
+        if said is not None and said is not value:
+            raise DataError(
+                f"{settings}: {name} is {json.dumps(said)}, and {path.name} would be read as if it were {json.dumps(value)}; "
+                "write a tokenizer.json with transformers: AutoTokenizer.from_pretrained(DIR).save_pretrained(DIR)."
+            )
 
 
 def load_tokenizer(path: Path) -> Tokenizer:
