@@ -3,7 +3,8 @@
 Seen to fail when: queries missing from the run are left out of the mean; judged documents are sorted by rising grade
 (ndcg); unjudged hits share the number of a judged one; the single-metric repetition is removed; bpref is let in (NaN);
 hits@k counts relevant documents, or needs judgements; hits@20 is told to be missing without its file; a cut of hits is
-optional; pools are those of all queries instead of the evaluated ones; the record's pool is the median.
+optional; pools are those of all queries instead of the evaluated ones; the record's pool is the median; half a grade
+counts as none; a number is taken for an id.
 """
 
 import json
@@ -140,6 +141,28 @@ def test_wrong_inputs_are_named():
     run.doc_ids[0][1] = "a"
     with pytest.raises(DataError, match="occurs twice for query 'q1'"):
         evaluate(run, QRELS, ["mrr"])
+
+
+@pytest.mark.parametrize("grade", [0.5, float("nan"), float("inf"), "1", None])
+def test_a_grade_that_is_no_whole_number_is_named(grade):
+    with pytest.raises(DataError, match=r"query 'q2': the grade of document 'c' is .*; expected a whole number"):
+        evaluate(RUN, QRELS | {"q2": {"c": grade}}, ["mrr@10"])
+
+
+def test_whole_grades_may_be_of_any_type():
+    scores = evaluate(
+        RUN, {"q1": {"a": 2.0, "b": np.int64(1), "z": -1}, "q2": {"c": True}, "q3": {"d": 1}}, ["ndcg@10"]
+    )
+    assert scores == evaluate(RUN, QRELS, ["ndcg@10"])
+
+
+def test_ids_of_judgements_that_no_run_can_have_are_named():
+    with pytest.raises(DataError, match=r"queries of the qrels\[0\]: 1 is int; expected a text"):
+        evaluate(RUN, {1: {"a": 1}}, ["mrr@10"])
+    with pytest.raises(DataError, match=r"qrels of query 'q1'\[0\]: 7 is int; expected a text"):
+        evaluate(RUN, {"q1": {7: 1}}, ["mrr@10"])
+    with pytest.raises(DataError, match=r"qrels of query 'q1': \['a'\]; expected a grade for each document id"):
+        evaluate(RUN, {"q1": ["a"]}, ["mrr@10"])
 
 
 def test_record_and_qrels_file(tmp_path):

@@ -28,6 +28,7 @@ import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Real
 from pathlib import Path
 
 import numpy as np
@@ -124,7 +125,8 @@ def evaluate(
     has is omitted. Documents of grade 0 are judged and not relevant. A query without relevant documents counts 0.
 
     Raises ConfigError when a metric is unknown or none is asked for, or ``hits@k`` is and there are no ``answers``, and
-    DataError when the qrels are empty, a document repeats for a query, or a question has no answers.
+    DataError when the qrels are empty, an id in them is no text or a grade no whole number, a document repeats for a query, or
+    a question has no answers.
     """
     if not (metrics := given_texts(metrics, "metrics")):
         raise ConfigError("no metric was asked for; give at least one, such as recall@100.")
@@ -135,8 +137,7 @@ def evaluate(
                 f"metric '{name}' needs the answers of the questions, the file answers.parquet of the task, and none "
                 "were given; name the task, or leave the metric out."
             )
-    if not qrels:
-        raise DataError("the qrels have no query; expected at least one judged query.")
+    _check_qrels(qrels)
     hits = {}
     for query_id, doc_ids in zip(run.query_ids, run.doc_ids, strict=True):
         if len(set(doc_ids)) < len(doc_ids):  # a run can be changed after its own check
@@ -160,6 +161,23 @@ def evaluate(
             per_query[name] = capped_recall(run, qrels, int(parts["cut"]), int(parts["level"] or 1))
     mean = {name: float(np.mean(list(values.values()))) for name, values in per_query.items()}
     return Scores(mean, per_query)
+
+
+def _check_qrels(qrels: Mapping[str, Mapping[str, int]]) -> None:
+    """Raise DataError for what would count as not relevant: an id that is no text, as no run has, or half a grade."""
+    if not qrels:
+        raise DataError("the qrels have no query; expected at least one judged query.")
+    given_texts(qrels, "queries of the qrels")
+    for query_id, grades in qrels.items():
+        if not isinstance(grades, Mapping):
+            raise DataError(f"qrels of query '{query_id}': {repr(grades)[:60]}; expected a grade for each document id.")
+        given_texts(grades, f"qrels of query '{query_id}'")
+        for doc_id, grade in grades.items():
+            if not isinstance(grade, Real) or grade != grade // 1:
+                raise DataError(
+                    f"qrels of query '{query_id}': the grade of document '{doc_id}' is {repr(grade)[:40]}; expected a whole "
+                    "number: multiply all grades until they are."
+                )
 
 
 def _rectangles(hits: Mapping[str, list[str]], qrels: Mapping[str, Mapping[str, int]]):
