@@ -69,7 +69,7 @@ def bm25(
     ConfigError
         when pyserini's jar or Java's wheel is not installed, or a number or the language is not allowed.
     DataError
-        for an id or a text that cannot be indexed, or a query that is no text.
+        for an id or a text that cannot be indexed, or a query or its id that is no text.
     """
     from pretrieve.retrieval import bm25 as lucene
 
@@ -77,5 +77,6 @@ def bm25(
         index = Path(folder) / "index"
         with of_workflow("BM25"):
             lucene.build_index(passages.items(), index, threads, language)
-        asked = list(zip(queries, given_texts(queries.values(), "queries"), strict=True))
+        texts = given_texts(queries.values(), "queries")
+        asked = list(zip(given_texts(queries, "query ids"), texts, strict=True))
         return lucene.search(index, asked, depth, k1, b, threads)
