@@ -216,6 +216,15 @@ def test_a_tokenizer_of_another_vocabulary(tmp_path: Path, wordpiece: Path) -> N
         pretrieve.load(tmp_path / "own", other)
 
 
+def test_towers_with_different_vocabularies_are_refused(tmp_path: Path, wordpiece: Path) -> None:
+    save(tmp_path / "own", Tokenizer.from_file(str(wordpiece)), "ade", "transformer", "cls", "dot", "none")
+    export(tmp_path / "own", wordpiece, tmp_path / "out", Reading(20, 20))
+    (own,) = (tmp_path / "out").glob("document*/tokenizer.json")
+    pretrieve.train_wordpiece(["another text"], 40, min_frequency=1).save(str(own))
+    with pytest.raises(DataError, match="queries and documents have different vocabularies"):
+        pretrieve.load(tmp_path / "out")
+
+
 def test_search_in_memory_is_exact() -> None:
     rng = np.random.default_rng(1)
     passages, queries = rng.integers(-3, 4, (300, 4)).astype(np.float32), rng.integers(-3, 4, (9, 4)).astype(np.float32)

@@ -29,7 +29,7 @@ from pretrieve.models.sentence_files import (
     read_said,
 )
 from pretrieve.raw.checkpoint_files import WEIGHTS, CheckpointFiles, find_checkpoint
-from pretrieve.text.vocabulary import given_tokenizer
+from pretrieve.text.vocabulary import given_tokenizer, vocabulary_sha256
 
 
 @dataclass(frozen=True)
@@ -67,6 +67,8 @@ def read_sentence_transformer(directory: Path, pooling: str | None = None) -> tu
     reading = _reading(directory, files[0], towers["query"].config)
     if "document" not in towers:
         return DualEncoder(towers["query"], towers["query"], "sde"), reading, files[0].vocabulary
+    if len({vocabulary_sha256(given_tokenizer(file.vocabulary)) for file in files if file.vocabulary}) > 1:
+        raise DataError(f"{directory}: queries and documents have different vocabularies; expected one of both.")
     passage = _reading(directory, files[1], towers["document"].config)
     reading = replace(reading, passage_length=passage.passage_length)
     return DualEncoder(towers["query"], towers["document"], "ade"), reading, files[0].vocabulary
