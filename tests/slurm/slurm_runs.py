@@ -152,8 +152,7 @@ class Run:
 
 def user_environment(cluster: Cluster) -> dict[str, str]:
     """The environment of a user at the login node: the project's, the cluster's, and no other Slurm's. Looks come often."""
-    kept = {name: value for name, value in environment().items() if not name.startswith(("SLURM", "SBATCH"))}
-    return kept | cluster.environment | {"PYTHONPATH": str(Path(__file__).resolve().parent / "often")}
+    return environment() | cluster.environment | {"PYTHONPATH": str(Path(__file__).resolve().parent / "often")}
 
 
 def finished(text: str) -> Counter[str]:

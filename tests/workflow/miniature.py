@@ -5,14 +5,20 @@ No test runs Snakemake in the project itself, so a real run there is never distu
 
 from __future__ import annotations
 
+import atexit
+import compileall
+import json
 import os
 import re
+import select
 import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 PROJECT = Path(__file__).resolve().parents[2]
@@ -70,10 +76,19 @@ class Ended:
 
 def environment() -> dict[str, str]:
     """The environment of a user who has made the virtual environment and nothing else; not that of ``make test``, whose
-    variables would make an inner make print where it is."""
-    other = ("PYTHON", "PRETRIEVE", "SNAKEMAKE", "MAKE", "MFLAGS")
+    variables would make an inner make print where it is, nor of a job of Slurm."""
+    other = ("PYTHON", "PRETRIEVE", "SNAKEMAKE", "MAKE", "MFLAGS", "SLURM", "SBATCH")
     kept = {name: value for name, value in os.environ.items() if not name.startswith(other)}
     return kept | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "OMP_NUM_THREADS": "1"}
+
+
+@cache
+def forks() -> subprocess.Popen[bytes]:
+    """The process that all runs are forked from; it ends with this one."""
+    words = [sys.executable, "-P", Path(__file__).with_name("snakemake_forks.py")]
+    process = subprocess.Popen(words, bufsize=0, env=environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    atexit.register(process.communicate)
+    return process
 
 
 @dataclass(frozen=True)
@@ -82,12 +97,17 @@ class Workflow:
 
     folder: Path
 
+    @property
+    def variables(self) -> dict[str, str]:
+        """The environment of its runs: the copy's own code, also in the rules."""
+        return environment() | {"PYTHONPATH": str(self.folder / "src")}
+
     def start(self, *arguments: str, program: str = "snakemake") -> subprocess.Popen[str]:
         """Start Snakemake as the leader of a process group of its own."""
         return subprocess.Popen(
             [program, *arguments],
             cwd=self.folder,
-            env=environment() | {"PYTHONPATH": str(self.folder / "src")},  # the copy's own code, also in the rules
+            env=self.variables,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -97,6 +117,8 @@ class Workflow:
 
     def run(self, *arguments: str, program: str = "snakemake") -> Ended:
         """Run Snakemake to its end; a run that hangs is killed with all its jobs."""
+        if program == "snakemake":
+            return self.run_fork(*arguments)
         process = self.start(*arguments, program=program)
         try:
             stdout, stderr = process.communicate(timeout=TIMEOUT)
@@ -105,6 +127,23 @@ class Workflow:
             process.wait()
             raise
         return Ended(process.returncode, stdout, stderr)
+
+    def run_fork(self, *arguments: str, **variables: str) -> Ended:
+        """The same of :func:`forks`, with more variables of its environment."""
+        with tempfile.TemporaryDirectory() as place:
+            printed = [Path(place, name) for name in ("stdout", "stderr")]
+            order = [str(self.folder), arguments, self.variables | variables, *map(str, printed)]
+            forks().stdin.write(json.dumps(order).encode() + b"\n")
+            process = int(forks().stdout.readline())
+            try:
+                if not select.select([forks().stdout], [], [], TIMEOUT)[0]:
+                    raise TimeoutError(f"no end after {TIMEOUT} s: {printed[1].read_text()}")
+            except BaseException:
+                os.killpg(process, signal.SIGKILL)
+                raise
+            finally:
+                code = int(forks().stdout.readline())
+            return Ended(code, *(file.read_text() for file in printed))
 
     def plan(self, *arguments: str) -> Ended:
         """A dry run, which must succeed."""
@@ -127,6 +166,7 @@ def copy_project(folder: Path) -> Workflow:
             shutil.copytree(source, folder / part, ignore=shutil.ignore_patterns("__pycache__"))
         else:
             shutil.copy2(source, folder / part)
+    compileall.compile_dir(folder / "src", quiet=1)  # once for all of its clones
     return Workflow(folder)
 
 
