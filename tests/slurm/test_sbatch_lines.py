@@ -12,7 +12,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -89,18 +88,9 @@ class Shim:
         path = self.workflow.folder / "profiles/slurm/site.yaml"
         values = yaml.safe_load((PROJECT / "profiles/slurm/site.yaml").read_text())["site"] | (site or {})
         path.write_text(yaml.safe_dump({"site": values}))
-        kept = {n: v for n, v in environment().items() if not n.startswith(("SLURM", "SBATCH"))}
         words = ["--workflow-profile", "profiles/slurm", "--slurm-init-seconds-before-status-checks", "1"]
-        done = subprocess.run(
-            ["snakemake", *words, *arguments],
-            cwd=self.workflow.folder,
-            env=kept | {"PATH": f"{self.folder}/bin:{kept['PATH']}", "SHIM": str(self.folder)},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=600,
-        )
-        return Ended(done.returncode, done.stdout, done.stderr)
+        path = f"{self.folder}/bin:{environment()['PATH']}"
+        return self.workflow.run_fork(*words, *arguments, PATH=path, SHIM=str(self.folder))
 
 
 @pytest.fixture(scope="module")
