@@ -235,7 +235,7 @@ def program():
             text=True,
             cwd=ROOT,
             env={**os.environ, "PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1", **environment},
-            timeout=120,
+            timeout=1200,  # so long does it take only where it hangs; on a busy machine minutes are usual
         )
 
     return run

@@ -79,27 +79,31 @@ def test_both_count_the_same_without_a_network(model: Path, folder: Path, progra
     assert table in done.stdout and f"| small | mteb | {found['scores']['ndcg@10']:.4f} |" in table
 
 
-@pytest.mark.parametrize("name", ["qrels", "default"])
-def test_a_named_task_is_read_from_the_cache_without_a_network(
-    name: str, model: Path, folder: Path, program, tmp_path: Path, monkeypatch
+def test_named_tasks_are_read_from_the_cache_without_a_network(
+    model: Path, folder: Path, program, tmp_path: Path, monkeypatch
 ) -> None:
     """The judgements of NanoBEIR are the configuration "qrels"; of other data sets of mteb, "default"."""
     mteb = pytest.importorskip("mteb")
-    data = mteb.get_task("NanoSciFactRetrieval").metadata.dataset
     judged = [line.split("\t") for line in (folder / "qrels/test.tsv").read_text().splitlines()[1:]]
-    parts = {
-        "corpus": [{"title": ""} | json.loads(line) for line in (folder / "corpus.jsonl").open()],
-        "queries": [json.loads(line) for line in (folder / "queries.jsonl").open()],
-        name: [{"query-id": query, "corpus-id": document, "score": int(grade)} for query, document, grade in judged],
-    }
-    fill_cache(tmp_path / "cache", data["path"], data["revision"], parts)
+    tasks = {"NanoSciFactRetrieval": "qrels", "NanoNFCorpusRetrieval": "default"}
+    for task, name in tasks.items():
+        data = mteb.get_task(task).metadata.dataset
+        parts = {
+            "corpus": [{"title": ""} | json.loads(line) for line in (folder / "corpus.jsonl").open()],
+            "queries": [json.loads(line) for line in (folder / "queries.jsonl").open()],
+            name: [
+                {"query-id": query, "corpus-id": document, "score": int(grade)} for query, document, grade in judged
+            ],
+        }
+        fill_cache(tmp_path / "cache", data["path"], data["revision"], parts)
     for key, value in {**NOWHERE, "HF_HUB_OFFLINE": "1", "HF_DATASETS_CACHE": str(tmp_path / "cache")}.items():
         monkeypatch.setenv(key, value)
-    words = ["--tasks", "NanoSciFactRetrieval", folder, "--out", tmp_path / "scores.json"]
+    words = ["--tasks", *tasks, folder, "--out", tmp_path / "scores.json"]
     done = program("-m", "pretrieve", "evaluate-model", "--model", model, *words)
     assert done.returncode == 0, done.stderr
-    named, alike = json.loads((tmp_path / "scores.json").read_text())["results"]
-    assert (named["task"], alike["task"]) == ("NanoSciFactRetrieval", "small") and named["scores"] == alike["scores"]
+    found = json.loads((tmp_path / "scores.json").read_text())["results"]
+    assert [one["task"] for one in found] == [*tasks, "small"]
+    assert found[0]["scores"] == found[1]["scores"] == found[2]["scores"]
 
 
 def fill_cache(cache: Path, path: str, revision: str, parts: dict[str, list[dict[str, object]]]) -> None:
@@ -109,11 +113,11 @@ def fill_cache(cache: Path, path: str, revision: str, parts: dict[str, list[dict
 
     user, name = path.split("/")
     for part, rows in parts.items():
-        file = cache / f"{part}.parquet"
+        file = cache / f"{name}-{part}.parquet"
         datasets.Dataset.from_list(rows).to_parquet(str(file))
-        made = Parquet(str(cache / part), name, part, hash=revision, data_files={"train": [str(file)]})
+        made = Parquet(str(cache / name / part), name, part, hash=revision, data_files={"train": [str(file)]})
         made.download_and_prepare()
-        [info] = (cache / part).glob("**/dataset_info.json")
+        [info] = (cache / name / part).glob("**/dataset_info.json")
         said = json.loads(info.read_text()) | {"config_name": part}
         info.write_text(json.dumps(said))
         snake = datasets.naming.camelcase_to_snakecase(name)
