@@ -10,6 +10,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Mapping
+from functools import cache
 from typing import Any
 
 import yaml
@@ -23,7 +24,7 @@ from pretrieve.finetuning.recipe_parts import NO_LIMIT
 from pretrieve.finetuning.recipes import VARIANTS
 from pretrieve.pretraining.objectives import PAIR_TASKS
 from pretrieve.pretraining.presets import OPTIONS
-from pretrieve.workflow.config_checks import Validator, check_numbers, check_search, not_allowed
+from pretrieve.workflow.config_checks import Loader, Validator, check_numbers, check_search, not_allowed
 from pretrieve.workflow.job_options import EXAMPLE_READERS, encoder_options, from_outside, objective_options
 from pretrieve.workflow.recipe_configuration import check_recipes
 from pretrieve.workflow.scales import check_scale, datasets_behind, means_of
@@ -92,13 +93,17 @@ def _explain(error: ValidationError) -> ConfigError:
     return ConfigError(f"config: {path}: {error.instance!r} is not allowed: {error.message}")
 
 
+@cache
+def _rules() -> Validator:
+    return Validator(yaml.load(package_file("schemas/config.schema.yaml").read_text(encoding="utf-8"), Loader))
+
+
 def check_config(config: Mapping[str, Any], table_names: Iterable[str]) -> None:
     """Check a configuration: its shape against the schema, and every name in it against what it refers to.
 
     Raises ConfigError for the first thing that is wrong, in one line.
     """
-    schema = yaml.safe_load(package_file("schemas/config.schema.yaml").read_text(encoding="utf-8"))
-    errors = list(Validator(schema).iter_errors(without_snapshots(config)))
+    errors = list(_rules().iter_errors(without_snapshots(config)))
     if errors:
         # An unknown key or a missing one explains other errors, so it goes first.
         first = [error for error in errors if error.validator in ("additionalProperties", "required")]
