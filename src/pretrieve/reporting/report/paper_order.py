@@ -17,7 +17,7 @@ from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.stats import rankdata
+import scipy
 
 from pretrieve.base.paths import parse_system
 from pretrieve.references.tables import ROW_SEPARATOR
@@ -105,7 +105,7 @@ def _column(name: str, size: str, values: Mapping[Line, Value], measurements: Me
             flips, shown = flips + 1, shown + beyond
             flipped[i].append(lines[j].row + "*" * beyond)
             flipped[j].append(lines[i].row + "*" * beyond)
-    ranks = (rankdata([-value for value in some]) for some in (printed, here))
+    ranks = (scipy.stats.rankdata([-value for value in some]) for some in (printed, here))
     paper, table = name.split("/")
     return [
         Rank(
