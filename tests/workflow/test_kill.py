@@ -1,4 +1,4 @@
-"""A run that is killed goes on, ends with the same bytes, and no lock stands in the way; a cold run gives them too.
+"""A run that is killed goes on, ends with the same bytes, and no lock stands in the way.
 
 Mutations seen to fail: `workflow/run.sh` not unlocking (lock error); a shared lock where it takes an exclusive one (the lock of a
 living run is removed); `Checkpoints.latest` finding nothing (no resume); the optimiser's moments left out
@@ -101,9 +101,3 @@ def test_the_lock_of_a_living_run_stands(cold):
         os.killpg(first.pid, signal.SIGCONT)
         stdout, stderr = first.communicate(timeout=TIMEOUT)
     assert first.returncode == 0, stdout + stderr
-
-
-def test_a_cold_run_gives_the_same_bytes(cold, finished):
-    ended = cold.run("--cores", "2")
-    assert ended.code == 0, ended.text
-    assert_same_results(finished, cold)
