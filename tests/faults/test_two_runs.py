@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 from miniature import PROJECT, TIMEOUT, Workflow, clone, environment
+from tiny_science import change_config
 
 from pretrieve.base import finished_work
 from pretrieve.base.files import unfinished
@@ -62,6 +63,7 @@ def make(workflow: Workflow) -> subprocess.Popen:
 
 def test_a_second_make_is_refused_and_goes_after_the_first_is_dead(untouched, fault_folders):
     workflow = clone(untouched, fault_folders / "two")
+    change_config(workflow.folder, "tables", to=["pretraining_tasks/table1"])  # nothing is trained for it
     first = make(workflow)
     try:
         locks, patience = workflow.folder / ".snakemake/locks", time.monotonic() + TIMEOUT
