@@ -173,7 +173,7 @@ def test_a_table_of_lines_without_sentences_runs_to_the_end(small: Workflow) -> 
     """The corpus that was refused once: short lines in lower case without marks, and test judgements only."""
     rng = random.Random(3)
     lines_of(small.folder / "lines", [" ".join(rng.sample(WORDS, 9)) for _ in range(40)])
-    few = "my_corpus_options={objectives: [bert, ict]}"
+    few = "my_corpus_options={objectives: [ict]}"
     ended = small.run("--cores", "2", TARGET, "--config", "my_corpus=lines", few)
     assert ended.code == 0, ended.text
     assert "pairs are two random crops of a document" in ended.text and "ict is skipped" in ended.text
