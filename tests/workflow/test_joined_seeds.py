@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from miniature import PROJECT, TIMEOUT, Workflow, clone
 from test_kill import mark
-from tiny_science import ENCODERS
+from tiny_science import ENCODERS, change_config
 
 from pretrieve.operations.estimate.run_size import SeedJobs
 from pretrieve.workflow.config_files import read_config
@@ -73,6 +73,8 @@ def test_few_seeds_are_jobs_of_their_own(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_ten_in_one_job_give_what_ten_jobs_give_also_after_a_kill(unstarted: Workflow, tmp_path: Path) -> None:
     single, joined = (clone(unstarted, tmp_path / name) for name in ("single", "joined"))
+    for workflow in (single, joined):
+        change_config(workflow.folder, "scales", "demo", "pretraining", "budgets", "base", "steps", to=40)
     some = (10, 12, 19)
     ended = single.run("--cores", "2", *settings(some, together=False))
     assert ended.code == 0 and (ended.count("pretrain"), ended.count("finetune")) == (3, 3), ended.text
