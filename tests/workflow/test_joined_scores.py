@@ -83,12 +83,11 @@ def test_what_would_not_be_made_here_is_refused(
     other = clone(unstarted, tmp_path / "other")
     monkeypatch.chdir(other.folder)
 
-    def of(name: str, value: str):
+    def of(name: str, value: str, **second: str):
         def change(members: dict[str, bytes]) -> dict[str, bytes]:
             manifest = json.loads(members[MANIFEST])
             for number, entry in enumerate(manifest["scores"].values()):
-                if number == 0:
-                    entry[name] = value
+                entry |= {name: value} if number == 0 else second if number == 1 else {}
             return members | {MANIFEST: json.dumps(manifest).encode()}
 
         return changed(kept, tmp_path, change)
@@ -108,7 +107,11 @@ def test_what_would_not_be_made_here_is_refused(
     ]
     assert not list((other.folder / ROOT).glob("metrics/*.*-*/*/seed1.json"))
     assert reasons(of("arguments", "0" * 24)) == ["was made with other arguments than the configuration's"]
-    assert reasons(of("code", "0" * 24)) == ["is there already", "was made by other code (see --any-code)"]
+    assert reasons(of("code", "0" * 24, sha256="0" * 64)) == [
+        "is there already",
+        "is there already, with other contents",
+        "was made by other code (see --any-code)",
+    ]
     assert len(list((other.folder / ROOT).glob("metrics/*.*-*/*/seed1.json"))) == 3
 
 

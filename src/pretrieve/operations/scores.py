@@ -180,7 +180,8 @@ def take(path: Path, words: Sequence[str] = (), any_code: bool = False, cores: i
         if file not in known:
             taken.refused[file] = "no table of this configuration asks for it"
         elif Path(file).is_file():
-            taken.refused[file] = "is there already"
+            same = sha256_of(Path(file)) == kept[file]["sha256"]
+            taken.refused[file] = "is there already" + ("" if same else ", with other contents")
     if not (wanted := [file for file in kept if file not in taken.refused]):
         return taken
     found = chains(asked, wanted)

@@ -42,6 +42,10 @@ def make_it(path: Path | str) -> str:
 
     >>> make_it("results/small/overlap/a/stats.json")
     'Make it with: snakemake results/small/overlap/a/stats.json --config scale=small'
+    >>> make_it("results/published/2026-11-26-demo-bfe98f8/claims.csv")
+    'It is part of a published run: git checkout -- results/published/2026-11-26-demo-bfe98f8/claims.csv'
     """
     first, scale, *_ = (*Path(path).parts, "", "")
+    if (first, scale) == ("results", "published"):
+        return f"It is part of a published run: git checkout -- {path}"
     return f"Make it with: {command([str(path)], scale if first == 'results' and scale else DEFAULT_SCALE)}"
