@@ -10,8 +10,9 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from statistics import median_low
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from pretrieve.references.tables import ROW_SEPARATOR
 from pretrieve.reporting.claims.ledger import Comparison, Finding
@@ -210,8 +211,7 @@ def _order(found: Found) -> Sentence | None:
     columns = {(r.paper, r.table, r.column, r.size): r for r in found.ranks if r.rho and r.low}
     if not columns:
         return None
-    middle = median_low(float(r.rho) for r in columns.values())
-    one = next(r for r in columns.values() if float(r.rho) == middle)
+    low, middle, high = (f"{x:.2f}" for x in np.quantile([float(r.rho) for r in columns.values()], (0.25, 0.5, 0.75)))
     kept = sum(float(r.low) > 0 and float(r.p) < LEVEL for r in columns.values())
     pairs, flips, shown = (
         sum(int(getattr(r, key)) for r in columns.values()) for key in ("pairs", "flips", "flips_shown")
@@ -222,7 +222,7 @@ def _order(found: Found) -> Sentence | None:
     )
     return Sentence(
         text,
-        f"Spearman's rho {one.rho} [{one.low}, {one.high}] in the middle column, for these rows".replace("-", "−"),
+        f"Spearman's rho {middle} in the middle column, {low} to {high} in the middle half of them".replace("-", "−"),
         links=(("both orders", "#order"),),
     )
 
