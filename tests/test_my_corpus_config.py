@@ -135,10 +135,10 @@ def test_texts_without_sentences_train_on_crops(folder: Path, config: dict) -> N
 
 @pytest.mark.parametrize("text", ["यह किताब नंबर {} है। वह बहुत अच्छी है और बड़ी है।", "นักเรียน {} อ่านหนังสือ ในห้องสมุด ทุกวัน"])
 def test_sentences_of_scripts_with_marks_of_their_own_are_pairs(folder: Path, config: dict, text: str) -> None:
-    """Of Hindi and Thai; the splitter of the texts to pre-train on does not know their ends, so ICT is skipped."""
+    """Of Hindi and Thai, also of the texts to pre-train on."""
     corpus(folder, [text.format(number) for number in range(30)])
     made = my_corpus.with_my_corpus(config | {"my_corpus": str(folder)})
-    assert made["datasets"]["my-corpus-pairs"]["reader"] == "inverse-cloze" and "ict" not in made["encoders"]
+    assert made["datasets"]["my-corpus-pairs"]["reader"] == "inverse-cloze" and "ict" in made["encoders"]
 
 
 def test_where_no_pairs_can_be_made_bm25_is_measured(

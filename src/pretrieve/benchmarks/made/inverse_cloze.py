@@ -12,7 +12,7 @@ Every document is a candidate; of a document that is drawn, the text without its
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,9 +27,6 @@ if TYPE_CHECKING:
 #: Words of a sentence that is a query: a shorter one says too little, a longer one is not a sentence.
 SHORTEST, LONGEST = 4, 64
 _LETTER = re.compile(f"[{UNSPACED}]")
-#: Where a sentence ends besides: after the marks of Indian scripts, Tibetan, Burmese and Khmer; at a blank of Thai and Lao,
-#: which have no mark.
-_END = re.compile(r"(?<=[।॥།။។])\s*|(?<=[\u0e01-\u0eff])\s+(?=[\u0e01-\u0eff])")
 
 
 def read_inverse_cloze(
@@ -70,17 +67,8 @@ def queries_of(text: str) -> list[tuple[int, int]]:
     >>> queries_of("It rained. We stayed in the house all day."), queries_of("下雨了。我们整天都待在家里。")
     ([(11, 42)], [(4, 14)])
     """
-    spans = [part for start, end in sentence_spans(text) for part in _parts(text, start, end)]
+    spans = sentence_spans(text)
     return [(a, b) for a, b in spans if SHORTEST <= _words(text[a:b]) <= LONGEST] if len(spans) > 1 else []
-
-
-def _parts(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """A sentence, cut where scripts end one that the splitter does not know."""
-    for found in _END.finditer(text, start, end):
-        if found.start() > start and found.end() < end:
-            yield start, found.start()
-            start = found.end()
-    yield start, end
 
 
 def _words(text: str) -> int:

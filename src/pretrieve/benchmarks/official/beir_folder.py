@@ -138,7 +138,7 @@ _PAIR_NOTES = {
 
 
 def _pairs_of(documents: _Documents) -> str:
-    if documents.has_queries and documents.sentence_pairs >= LEAST_PAIRS:
+    if documents.has_sentences and documents.sentence_pairs >= LEAST_PAIRS:
         return "inverse-cloze"
     return "random-crops" if documents.crop_pairs >= LEAST_PAIRS else ""
 
@@ -163,15 +163,13 @@ def _judgements(directory: Path, notes: list[str]) -> dict[str, Path]:
 
 @dataclass
 class _Documents:
-    """empty: ids of those without a text and a title, which a collection omits; has_queries: sentences, also in
-    scripts whose marks only the pairs' reader knows; begins: (order of a draw, first characters);
+    """empty: ids of those without a text and a title, which a collection omits; begins: (order of a draw, first characters);
     sentence_pairs, crop_pairs: documents with a text of their own that a pair can be made of; repeated: those without one."""
 
     ids: Ids
     empty: set[str] = field(default_factory=set)
     has_sections: bool = False
     has_sentences: bool = False
-    has_queries: bool = False
     sentence_pairs: int = 0
     crop_pairs: int = 0
     repeated: int = 0
@@ -181,7 +179,7 @@ class _Documents:
 def _look_at_documents(path: Path, whole: bool) -> _Documents:
     """Check every document, or the first ones where the file is not looked at as a whole."""
     found, texts = _Documents(Ids("document", path)), DistinctTexts()
-    looked = sections = sentences = queries = 0
+    looked = sections = sentences = 0
     has_text = False
     # Without progress, for this is done before anything begins. The jobs count what is odd.
     for line, (doc_id, title, text) in islice(read_documents(path, Warnings(), label=None), None if whole else SAMPLE):
@@ -198,10 +196,7 @@ def _look_at_documents(path: Path, whole: bool) -> _Documents:
             looked += 1
             found.begins.append((draw_key(1, doc_id), f"{title} {text}"[:CHARACTERS]))
             sections += len(parts) > 1
-            paragraphs = [paragraph.text for part in parts for paragraph in part.paragraphs]
-            several = any(len(sentence_spans(paragraph)) > 1 for paragraph in paragraphs)
-            sentences += several
-            queries += several or any(map(queries_of, paragraphs))
+            sentences += any(len(sentence_spans(p.text)) > 1 for part in parts for p in part.paragraphs)
         if new and found.sentence_pairs < LEAST_PAIRS:
             found.sentence_pairs += bool(queries_of(text))
         if new and found.crop_pairs < LEAST_PAIRS:
@@ -213,7 +208,7 @@ def _look_at_documents(path: Path, whole: bool) -> _Documents:
             f"{path}: none of its {len(found.ids):,} documents has text besides headings; expected texts to train on."
         )
     least = max(1, ENOUGH * looked)
-    found.has_sections, found.has_sentences, found.has_queries = (n >= least for n in (sections, sentences, queries))
+    found.has_sections, found.has_sentences = sections >= least, sentences >= least
     return found
 
 
