@@ -11,24 +11,26 @@ import json
 import os
 import sys
 
-from snakemake.cli import main
 
-for run in sys.stdin:
-    folder, words, variables, *printed = json.loads(run)
-    child = os.fork()
-    if not child:
-        break
-    print(child, flush=True)
-    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
-else:
-    sys.exit()
+def serve() -> None:
+    from snakemake.cli import main
 
-os.setsid()
-for number, file in enumerate([os.devnull, *printed]):
-    os.dup2(os.open(file, os.O_RDWR | os.O_CREAT), number)
-os.chdir(folder)
-os.environ.clear()
-os.environ.update(variables)
-sys.path.insert(0, variables["PYTHONPATH"])
-sys.argv = ["snakemake", *words]
-main(words)
+    for run in sys.stdin:
+        folder, words, variables, *printed = json.loads(run)
+        if child := os.fork():
+            print(child, flush=True)
+            print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+            continue
+        os.setsid()
+        for number, file in enumerate([os.devnull, *printed]):
+            os.dup2(os.open(file, os.O_RDWR | os.O_CREAT), number)
+        os.chdir(folder)
+        os.environ.clear()
+        os.environ.update(variables)
+        sys.path.insert(0, variables["PYTHONPATH"])
+        sys.argv = ["snakemake", *words]
+        main(words)  # ends the process
+
+
+if __name__ == "__main__":
+    serve()
