@@ -63,11 +63,6 @@ def run_file(root: str, system: str, dataset: str, seed: int | str) -> str:
     return f"{root}/runs/{system}/{dataset}/seed{seed}.trec.gz"
 
 
-def first_pass(root: str, size: str, dataset: str) -> str:
-    """BM25's run, whose hits alone are ranked in the rerank setting."""
-    return run_file(root, f"bm25.reqa-{size}", dataset, 0)
-
-
 def metrics_file(root: str, system: str, dataset: str, seed: int | str) -> str:
     return f"{root}/metrics/{system}/{dataset}/seed{seed}.json"
 
@@ -117,26 +112,17 @@ def analysis_file(root: str, analysis: str) -> str:
 
 
 def cost_files(
-    root: str,
-    system: str,
-    dataset: str,
-    trained_on: str,
-    seed: int | str,
-    examples: bool = False,
-    reranked: bool = False,
+    root: str, system: str, dataset: str, trained_on: str, seed: int | str, examples: bool = False
 ) -> dict[str, str]:
     """Stage → the JSON file with its cost, for the stages that made one system's score on one dataset.
 
     BM25 is one search; everything else is pre-trained, fine-tuned on ``trained_on``, and embeds and searches ``dataset``, or
-    predicts its ``examples``; or ranks BM25's hits, where the data set is ``reranked``. What the fine-tuning was given
-    (another retriever, negatives, a teacher) stands in its file.
+    predicts its ``examples``. What the fine-tuning was given (another retriever, negatives, a teacher) stands in its file.
     """
     search = {"search": cost_beside(run_file(root, system, dataset, seed))}
     if parse_system(system).encoder == "bm25":
         return search
     scored = {"embed": f"{embedding_dir(root, system, dataset, seed)}/cost.json", **search}
-    if reranked:
-        scored["first pass"] = cost_beside(first_pass(root, parse_system(system).size, dataset))
     if examples:
         scored = {"predict": cost_beside(predictions_file(root, system, dataset, seed))}
     return {

@@ -169,7 +169,7 @@ class DataRules:
         """In the rerank setting, the BM25 runs whose hits are ranked; of another data set, none."""
         if not self.config["datasets"][dataset].get("rerank"):
             return []
-        return [paths.first_pass(self.root, size, dataset) for size in sizes]
+        return [paths.run_file(self.root, f"bm25.reqa-{size}", dataset, 0) for size in sizes]
 
     def score_arguments(self, dataset: str, sizes: Sequence[str]) -> str:
         """What is searched and how it is scored, as options: task, sizes, depth, metrics, conventions."""

@@ -14,13 +14,16 @@
 
 On the processor and with the packages of the published run nothing is random: every draw is a function of seed and step, and
 sums have one order. So the tolerance is zero there; and everywhere for BM25 and for counts, in which no matrix product is
-rounded. Elsewhere results vary slightly between processors, more where they multiply in another precision. The tolerance is twice
-the error of the difference of two means over S seeds, 2 (q + s) / S in its square. q is the variance of one run over its n test
-queries, p (1 − p) / n, which no score between 0 and 1 with mean p exceeds (Bhatia & Davis 2000, *A better bound on the
-variance*); p is the mean of both. s is the published variance over seeds; of one seed it is unknown, and taken to be q, as
-another seed is that far away: up to 1.4 errors of the queries alone, √(2 q), in the root of the mean square
-(``benchmarks/run_noise.py``), another processor 0.52, and 2.9 in the furthest of the demo's 542 trained cells. s alone is too
-narrow: two or three seeds may lie close together by chance.
+rounded. Elsewhere results vary slightly between processors, more where they multiply in another precision. The tolerance there is
+twice the error of the difference of two means over S seeds, √(2 (q + s) / S):
+
+* q: the variance of one run over its n test queries, p (1 − p) / n, where p is the mean of both runs. No score between 0 and 1
+  with mean p has more (Bhatia & Davis 2000, *A better bound on the variance*).
+* s: the published variance over seeds. Of one seed it is unknown and taken to be q: another seed is up to 1.4 errors of queries
+  alone away (√(2 q); root of the mean square, ``benchmarks/run_noise.py``). Another processor was 0.52, and 2.9 in the furthest
+  of the demo's 542 trained cells.
+
+s without q is too narrow: two or three seeds may lie close together by chance.
 
 **Reproduction**: fresh against the paper, loosely. At paper scale a cell is off when it is further than :data:`LOOSELY` times
 its table's tolerance from the printed value. Below paper scale numbers are not compared with the paper's; it shows

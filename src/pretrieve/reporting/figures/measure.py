@@ -252,9 +252,8 @@ class _Measurer:
         unit, measure = panel.y.unit, found.measure
         published, tolerance = self._published_at(series, x)
         digits = UNITS[unit]
-        looked_at = next(
-            (one for one in panel.series if one.name in series.of), series
-        ).encoder  # a change has its parts'
+        # A change is that of its parts' encoder.
+        encoder = next((one for one in panel.series if one.name in series.of), series).encoder
         point = Point(
             figure=self._figure.name,
             panel=panel.name,
@@ -271,7 +270,7 @@ class _Measurer:
             note="; ".join(filter(None, (series.note, found.reason))),
             role=measure.role,
             unit=unit,
-            encoder=looked_at or (paths.parse_system(measure.system).encoder if measure.system else ""),
+            encoder=encoder or (paths.parse_system(measure.system).encoder if measure.system else ""),
         )
         if not found.values:
             return point

@@ -202,12 +202,11 @@ class Setting:
         files: dict[str, None] = {}
         for part in self.parts.get(dataset, (dataset,)):
             files.update(
-                dict.fromkeys(
-                    paths.cost_files(
-                        self.root, cell.system, part, trained_on, seed, examples, part in self.reranked
-                    ).values()
-                )
+                dict.fromkeys(paths.cost_files(self.root, cell.system, part, trained_on, seed, examples).values())
             )
+            if part in self.reranked:  # BM25's first pass, which is the whole cost of BM25's own row
+                first = f"bm25.reqa-{paths.parse_system(cell.system).size}"
+                files[paths.cost_beside(paths.run_file(self.root, first, part, 0))] = None
         return list(files)
 
 
