@@ -210,7 +210,7 @@ READERS: dict[str, Reader] = {
     ),
     # Training pairs of a corpus without training questions: sentences, and the documents they were taken from.
     "inverse-cloze": Reader(
-        f"{_MADE}.inverse_cloze:read_inverse_cloze",
+        f"{_MADE}.corpus_pairs:read_inverse_cloze",
         collection=True,
         files=_names("corpus"),
         allowed={
@@ -222,7 +222,7 @@ READERS: dict[str, Reader] = {
     ),
     # The same of a corpus without sentences: two crops of one document.
     "random-crops": Reader(
-        f"{_MADE}.random_crops:read_random_crops",
+        f"{_MADE}.corpus_pairs:read_random_crops",
         collection=True,
         files=_names("corpus"),
         allowed={"pairs": Between(10, 10**9, whole=True), "seed": Between(0, 2**31 - 1, whole=True)},

@@ -8,8 +8,7 @@ configuration one in which
 * the scale has the vocabulary and the body of one published encoder, ``my_corpus_options.start``. The encoder ``published``
   is that one; those of ``my_corpus_options.objectives`` are trained further from it on the folder's texts, with equal steps each;
 * all are fine-tuned by one recipe on the train split. Without one, the training set is ``my-corpus-pairs``, pairs made of
-  the corpus (:mod:`pretrieve.benchmarks.made.inverse_cloze`, or :mod:`~pretrieve.benchmarks.made.random_crops` where it has
-  no sentences), and ``my-corpus`` only tests; where no pairs can be made, nothing is trained;
+  the corpus (:mod:`pretrieve.benchmarks.made.corpus_pairs`), and ``my-corpus`` only tests; where no pairs can be made, nothing is trained;
 * which rows the table has of them: :mod:`pretrieve.workflow.my_corpus_rows`;
 * results are in ``results/{scale}/my_corpus``, so that the scale's own are not touched.
 

@@ -1,21 +1,32 @@
-"""What the readers share that make training pairs of a corpus: which documents are drawn, their splits, and what a word is.
+"""Training pairs for a corpus that has no training questions. A retriever that is fine-tuned on them has seen none: it is
+zero-shot.
 
-Input is ``corpus.jsonl`` of BEIR's layout. It is read twice, so that no text is held: once for the ids that are drawn, once for
-the texts. A document is drawn by its id and the seed, so the order of the file decides nothing; of documents with one text
-the first counts, for the others would be its wrong answers.
+* Inverse cloze task, Lee et al. 2019 (https://aclanthology.org/P19-1612, §4); paper ``pretraining_tasks`` §3. A sentence of a
+  document is the query; the document without that sentence is what it has to find. In a share ``keep`` of the pairs the sentence
+  stays, so that a model learns to match words too (the ORQA code's ``mask_rate`` of 0.9).
+* Random crops, for documents without sentences: Contriever, Izacard et al. 2022 (https://openreview.net/forum?id=jKN1pXi7b0),
+  §3.1. Two spans of words are drawn from a document, each without regard to the other. Lengths as in their appendix A.1: a piece
+  of 256 words (theirs: tokens), and 5 % to 50 % of it for a crop, here at least two words. Every other document is a crop of
+  itself as well, so that nothing can be told by length. Their deletion of words is omitted.
+
+Every document is a candidate. Input is ``corpus.jsonl`` of BEIR's layout. It is read twice, so that no text is held: once for the
+ids that are drawn, once for the texts. A document is drawn by its id and the seed, so the order of the file decides nothing; of
+documents with one text the first counts, for the others would be its wrong answers.
 """
 
 from __future__ import annotations
 
 import hashlib
 import heapq
+import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.corpora.beir_documents import read_documents
+from pretrieve.corpora.sentences import sentence_spans
 from pretrieve.tasks.splits import draw_key
 
 if TYPE_CHECKING:
@@ -81,3 +92,101 @@ def word_spans(text: str) -> list[tuple[int, int]]:
     ([(0, 2), (3, 10)], [(0, 2), (2, 3), (3, 4)])
     """
     return [found.span() for found in _WORD.finditer(text)]
+
+
+#: Words of a sentence that is a query: a shorter one says too little, a longer one is not a sentence.
+SHORTEST, LONGEST = 4, 64
+_LETTER = re.compile(f"[{UNSPACED}]")
+
+
+def read_inverse_cloze(
+    files: Mapping[str, Path], writer: CollectionWriter, pairs: int = 2000, keep: float = 0.1, seed: int = 1
+) -> None:
+    """Write the collection.
+
+    files: ``corpus``: ``corpus.jsonl``; pairs: at most this many pairs are drawn, one from a document; a tenth of them is dev,
+    a tenth test; keep: share of the pairs whose document keeps the sentence; seed: decides documents, sentences and splits.
+
+    Raises as :func:`draw` does; a document needs two sentences, one of them of 4 to 64
+    words.
+    """
+    path = files["corpus"]
+    what = f"two sentences, one of them of {SHORTEST} to {LONGEST} words"
+    split_of = draw(path, writer, queries_of, what, pairs, seed)
+    train = [doc_id for doc_id, split in split_of.items() if split == "train"]
+    kept = set(train[: round(keep * len(split_of))])
+    writer.variant = f"inverse cloze task: {len(split_of)} pairs, the sentence kept in {len(kept)} of them"
+    pairs_of: list[tuple[str, str, str]] = []
+    for line, (doc_id, title, text) in read_documents(path, writer.warnings):
+        writer.at(path, line)
+        split = split_of.pop(doc_id, None)
+        if split is not None:
+            spans = queries_of(text)
+            start, end = spans[draw_key(seed, f"sentence of {doc_id}") % len(spans)]
+            pairs_of.append((doc_id, text[start:end], split))
+            text = text if doc_id in kept else f"{text[:start].rstrip()} {text[end:].lstrip()}".strip()
+        writer.add_document(doc_id, title, text)
+    for doc_id, query, split in pairs_of:
+        writer.add_query(f"ict-{doc_id}", query, split)
+        writer.add_judgement(f"ict-{doc_id}", doc_id, 1, split)
+
+
+def queries_of(text: str) -> list[tuple[int, int]]:
+    """Offsets of the sentences that can be a query; none of a text of one sentence, for nothing would remain.
+
+    >>> queries_of("It rained. We stayed in the house all day."), queries_of("下雨了。我们整天都待在家里。")
+    ([(11, 42)], [(4, 14)])
+    """
+    spans = sentence_spans(text)
+    return [(a, b) for a, b in spans if SHORTEST <= _words(text[a:b]) <= LONGEST] if len(spans) > 1 else []
+
+
+def _words(text: str) -> int:
+    """What stands between blanks; where there are none, two letters are a word."""
+    return len(_LETTER.sub(" ", text).split()) + len(_LETTER.findall(text)) // 2
+
+
+#: Words of a document that a crop can be made of, and of the shortest crop.
+LEAST_WORDS, LEAST_CROP = 4, 2
+#: Words of the piece that crops are drawn from, and their shares of it.
+PIECE, LEAST, MOST = 256, 0.05, 0.5
+
+
+def read_random_crops(files: Mapping[str, Path], writer: CollectionWriter, pairs: int = 2000, seed: int = 1) -> None:
+    """Write the collection.
+
+    files: ``corpus``, a ``corpus.jsonl``. pairs: at most this many are drawn, one from a document; a tenth of them is dev, a
+    tenth test. seed: decides documents, crops and splits.
+
+    Raises what :func:`draw` raises; a document needs 4 words.
+    """
+    path = files["corpus"]
+    split_of = draw(path, writer, has_crops, f"{LEAST_WORDS} words", pairs, seed)
+    writer.variant = f"random crops: {len(split_of)} pairs, every document a crop of itself"
+    queries: list[tuple[str, str, str]] = []
+    for line, (doc_id, title, text) in read_documents(path, writer.warnings):
+        writer.at(path, line)
+        if has_crops(text):
+            spans = word_spans(text)
+            first = draw_key(seed, f"piece of {doc_id}") % max(1, len(spans) - PIECE + 1)
+            piece = spans[first : first + PIECE]
+            if doc_id in split_of:
+                queries.append((doc_id, _crop(text, piece, draw_key(seed, f"query of {doc_id}")), split_of.pop(doc_id)))
+            text = _crop(text, piece, draw_key(seed, f"passage of {doc_id}"))
+        writer.add_document(doc_id, title, text)
+    for doc_id, query, split in queries:
+        writer.add_query(f"crop-{doc_id}", query, split)
+        writer.add_judgement(f"crop-{doc_id}", doc_id, 1, split)
+
+
+def has_crops(text: str) -> bool:
+    """Whether a text has the words that two crops need."""
+    return len(word_spans(text)) >= LEAST_WORDS
+
+
+def _crop(text: str, piece: list[tuple[int, int]], key: int) -> str:
+    """A span of a piece of 4 words or more; the bits of ``key`` decide length and place."""
+    least = max(LEAST_CROP, math.ceil(LEAST * len(piece)))
+    length = least + (key & 0xFFFFFFFF) % (max(least, int(MOST * len(piece))) - least + 1)
+    first = (key >> 32) % (len(piece) - length + 1)
+    return text[piece[first][0] : piece[first + length - 1][1]]

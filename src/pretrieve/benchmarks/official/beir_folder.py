@@ -17,9 +17,7 @@ from itertools import islice
 from pathlib import Path
 
 from pretrieve.base.errors import DataError
-from pretrieve.benchmarks.made.corpus_pairs import LEAST_PAIRS, DistinctTexts
-from pretrieve.benchmarks.made.inverse_cloze import queries_of
-from pretrieve.benchmarks.made.random_crops import has_crops
+from pretrieve.benchmarks.made.corpus_pairs import LEAST_PAIRS, DistinctTexts, has_crops, queries_of
 from pretrieve.benchmarks.official.beir import packed_file
 from pretrieve.corpora.beir_documents import Ids, id_of, read_documents, sections_of, text_of
 from pretrieve.corpora.language import language_of
