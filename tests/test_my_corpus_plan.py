@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from pretrieve.base.timetable import VARIABLE, seconds_left, whole_run
+from pretrieve.base.progress import VARIABLE, seconds_left, whole_run
 from pretrieve.operations.estimate.my_corpus import LONGEST, SHORTEST, Amount, Forecast, choose, rungs
 from pretrieve.workflow.config_files import read_config
 

@@ -14,9 +14,9 @@ import re
 
 import pytest
 
-from pretrieve.base import time_limit as limits
-from pretrieve.base.time_limit import time_limit
 from pretrieve.corpora import extracted, markdown, mediawiki, wikispeedia, wikitext
+from pretrieve.corpora import folder as limits
+from pretrieve.corpora.folder import time_limit
 
 SIZE = 1_000_000
 WIDE = "\u3000"  # a blank that is not made one of several

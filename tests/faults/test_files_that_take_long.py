@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from pretrieve.base import time_limit as limits
-from pretrieve.base.time_limit import TooSlow, time_limit
 from pretrieve.corpora import beir_documents
+from pretrieve.corpora import folder as limits
 from pretrieve.corpora.any_corpus import Wanted, documents_of, source_of
+from pretrieve.corpora.folder import TooSlow, time_limit
 from pretrieve.corpora.markdown import sections_of
 from pretrieve.raw.raw_text import Warnings
 

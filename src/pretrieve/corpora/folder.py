@@ -10,6 +10,9 @@ Of a PDF a word that is cut at the end of a line is put together. A page of pict
 
 Beautiful Soup reads of a web page what browsers read: broken markup, and the encoding that the page states. Scripts, styles,
 navigation and forms go; headings begin sections, block elements are paragraphs. Links are not followed.
+
+Parsers of these formats take time that grows with the square of some inputs: a megabyte of ``<!--`` is hours. So a file has a
+limit of time (:func:`time_limit`): what the process computes, not the clock's, for a machine may be busy elsewhere.
 """
 
 from __future__ import annotations
@@ -17,14 +20,16 @@ from __future__ import annotations
 import logging
 import posixpath
 import re
+import signal
+import threading
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from urllib.parse import unquote
 
 from pretrieve.base.errors import DataError
-from pretrieve.base.sizes import too_large, unpacked_limit
-from pretrieve.base.time_limit import TooSlow, time_limit
+from pretrieve.base.sizes import FACTOR, factor, too_large, unpacked_limit
 from pretrieve.corpora.builder import Article, Redirect
 from pretrieve.corpora.markdown import sections_of
 from pretrieve.corpora.plain_text import UnreadableFile, paragraphs_of, stem, text_files
@@ -191,3 +196,50 @@ def read_folder(paths: Iterable[Path], warnings: Warnings) -> Iterator[Article |
         for other in dict.fromkeys((file.as_posix(), name, posixpath.basename(name))):
             if other != article.title:
                 yield Redirect(other, article.title)
+
+
+#: Seconds for any file, and bytes for which there is one second more: ordinary files take a hundredth of it.
+SECONDS, BYTES_PER_SECOND = 20, 100_000
+
+
+class TooSlow(DataError):
+    """A file that took longer to read than :func:`time_limit` allows."""
+
+
+class _Rung(BaseException):
+    """Raised wherever the time is over; no parser takes it for a fault of its own."""
+
+
+@contextmanager
+def time_limit(what: object, size: int) -> Iterator[None]:
+    """End the block when it has computed longer than a file of so many bytes may take. Threads besides the main one have no
+    limit: the system's timers are the main thread's.
+
+    Raises
+    ------
+    TooSlow
+        with ``what`` in front, the seconds, and how to raise them.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    seconds = (SECONDS + size / BYTES_PER_SECOND) * factor()
+
+    def ring(*_: object) -> None:
+        raise _Rung
+
+    before = signal.signal(signal.SIGVTALRM, ring)
+    try:
+        # Again each second, for what ends where no exception can pass.
+        signal.setitimer(signal.ITIMER_VIRTUAL, seconds, 1)
+        try:
+            yield
+        finally:
+            signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+    except _Rung:
+        raise TooSlow(
+            f"{what}: not read after {seconds:g} seconds of computing, far more than a file of {size:,} bytes takes. If you "
+            f"trust it, set {FACTOR} to a factor for the limit, such as 10."
+        ) from None
+    finally:
+        signal.signal(signal.SIGVTALRM, before)

@@ -27,11 +27,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pretrieve.base.code_folder import code_file, package_file
+from pretrieve.base.code_folder import code_file, package_file, version_of
 from pretrieve.base.errors import DataError
 from pretrieve.base.files import sha256_of, whole_file, write_json
 from pretrieve.base.paths import cost_beside
-from pretrieve.base.repository import version_of
 from pretrieve.operations.bundle.archive import write_archive
 from pretrieve.operations.bundle.arrived import check_form
 from pretrieve.operations.bundle.contents import Asked, build, data_files, data_places, hashes, remaining, touch

@@ -8,7 +8,8 @@ configuration one in which
 * the scale has the vocabulary and the body of one published encoder, ``my_corpus_options.start``. The encoder ``published``
   is that one; those of ``my_corpus_options.objectives`` are trained further from it on the folder's texts, with equal steps each;
 * all are fine-tuned by one recipe on the train split. Without one, the training set is ``my-corpus-pairs``, pairs made of
-  the corpus (:mod:`pretrieve.benchmarks.made.corpus_pairs`), and ``my-corpus`` only tests; where no pairs can be made, nothing is trained;
+  the corpus (:mod:`pretrieve.benchmarks.made.corpus_pairs`), and ``my-corpus`` only tests; where no pairs can be made, nothing
+  is trained;
 * which rows the table has of them: :mod:`pretrieve.workflow.my_corpus_rows`;
 * results are in ``results/{scale}/my_corpus``, so that the scale's own are not touched.
 
@@ -26,7 +27,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from pretrieve.base.errors import ConfigError, nearest
 from pretrieve.base.options import check_options
-from pretrieve.base.timetable import VARIABLE
+from pretrieve.base.progress import VARIABLE
 from pretrieve.finetuning.recipe_checks import check_together
 from pretrieve.finetuning.recipes import RECIPES, resolve_recipe
 from pretrieve.pretraining.objectives import PAIR_TASKS

@@ -27,9 +27,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pretrieve.base.code_folder import code_file
+from pretrieve.base.code_folder import code_file, version_of
 from pretrieve.base.errors import ConfigError
-from pretrieve.base.repository import version_of
 from pretrieve.operations.bundle.archive import Content, packed_size, sums_of, write_archive
 from pretrieve.operations.bundle.contents import (
     Asked,

@@ -17,10 +17,10 @@ from typing import Any
 
 import yaml
 
+from pretrieve.base.code_folder import changed_files, version_of
 from pretrieve.base.errors import DataError, PretrieveError
 from pretrieve.base.files import write_text
 from pretrieve.base.paths import figure_file
-from pretrieve.base.repository import changed_files, version_of
 from pretrieve.operations.publish.headlines import HEADLINES, Headline, best_headlines, headline_picture
 from pretrieve.operations.publish.pages import (
     EXTENSIONS,

@@ -13,10 +13,9 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from pretrieve.base.code_folder import code_file
+from pretrieve.base.code_folder import code_file, version_of
 from pretrieve.base.errors import DataError
 from pretrieve.base.files import sha256_of
-from pretrieve.base.repository import version_of
 from pretrieve.references.tables import Table
 from pretrieve.reporting.tables.filling import Line, count_statuses
 from pretrieve.reporting.tables.legend import overlaps_of, scored_datasets
