@@ -33,8 +33,8 @@ from pretrieve.workflow.cluster import Site
 from pretrieve.workflow.scales import of_one_scale
 from pretrieve.workflow.stage_code import remember, stage_code
 from pretrieve.benchmarks import readers as dataset_formats
-from pretrieve.operations.estimate.run_size import SeedJobs, check_run_size
-from pretrieve.workflow.patterns import alternation
+from pretrieve.operations.estimate.jobs import SeedJobs, check_run_size
+from pretrieve.workflow.plan import alternation
 from pretrieve.workflow.plan import Plan, as_argument
 
 

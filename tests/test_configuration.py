@@ -31,8 +31,7 @@ from pretrieve.workflow.job_options import (
     recipe_options,
     started_from,
 )
-from pretrieve.workflow.patterns import alternation
-from pretrieve.workflow.plan import Plan, as_argument
+from pretrieve.workflow.plan import Plan, alternation, as_argument
 
 ROOT = Path(__file__).parents[1]
 DELETED = object()

@@ -16,7 +16,7 @@ from config_cases import checked, project_config
 from miniature import Workflow, clone
 
 from pretrieve.base.errors import ConfigError
-from pretrieve.operations.estimate.run_size import MOST_JOBS, check_run_size, jobs_of_a_seed
+from pretrieve.operations.estimate.jobs import MOST_JOBS, check_run_size, jobs_of_a_seed
 
 TABLE = "results/demo/tables/pretraining_tasks/table3.csv"
 

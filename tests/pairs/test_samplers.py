@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 
 from pretrieve.base.errors import ConfigError, DataError
+from pretrieve.commands.pair_statistics import pair_statistics
 from pretrieve.pretraining.pairs.bfs import BodyFirstSelection
 from pretrieve.pretraining.pairs.ict import InverseClozeTask
 from pretrieve.pretraining.pairs.pair import Mixture, Pairs, make_sampler, pack_pairs
-from pretrieve.pretraining.pairs.statistics import pair_statistics
 from pretrieve.pretraining.pairs.wlp import WikiLinkPrediction
 from pretrieve.text.packing import Packed
 from pretrieve.text.token_store import PassageText, TokenStore, write_token_store

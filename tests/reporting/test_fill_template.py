@@ -8,7 +8,7 @@ from pathlib import Path
 import jinja2
 import pytest
 
-from pretrieve.reporting.fill_template import fill_template
+from pretrieve.reporting.tables.render import fill_template
 
 
 def test_templates_are_found_from_any_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,11 +17,11 @@ import pytest
 
 from pretrieve.base.errors import DataError
 from pretrieve.evaluation.significance import crossed_draws, crossed_estimate, simultaneous_tail
-from pretrieve.reporting.fill_template import fill_template
 from pretrieve.reporting.tables import my_corpus_answer
 from pretrieve.reporting.tables.my_corpus_answer import answer, choice
 from pretrieve.reporting.tables.my_corpus_read import Comparison, Row, Running, Score, read_rows
 from pretrieve.reporting.tables.my_corpus_table import make_page, to_csv, to_markdown
+from pretrieve.reporting.tables.render import fill_template
 from pretrieve.reporting.tables.results import Cost
 
 N = 60

@@ -21,7 +21,7 @@ from pretrieve.base.files import write_json
 from pretrieve.operations.bundle.archive import write_archive
 from pretrieve.operations.publish.publish import BEGIN, END, EXTENSIONS, LEDGER, publish, publish_again
 from pretrieve.reporting.claims.ledger import Comparison, Finding
-from pretrieve.reporting.report.status import configured, format_status
+from pretrieve.reporting.report.timing import configured, format_status
 from pretrieve.reporting.tables.filling import fill_table, write_lines
 from pretrieve.reporting.tables.latex import to_latex
 from pretrieve.reporting.tables.manifest import make_manifest

@@ -17,7 +17,7 @@ from miniature import PROJECT, TIMEOUT, Workflow, clone
 from test_kill import mark
 from tiny_science import ENCODERS, change_config
 
-from pretrieve.operations.estimate.run_size import SeedJobs
+from pretrieve.operations.estimate.jobs import SeedJobs
 from pretrieve.workflow.config_files import read_config
 from pretrieve.workflow.joined_jobs import MOST_JOBS, Seeds, in_tens, rules_of
 from pretrieve.workflow.plan import Plan

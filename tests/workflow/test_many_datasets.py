@@ -16,8 +16,7 @@ from miniature import PROJECT
 
 from pretrieve.workflow.config_files import read_config
 from pretrieve.workflow.joined_jobs import MANY, alike, rules_of
-from pretrieve.workflow.patterns import alternation
-from pretrieve.workflow.plan import Plan
+from pretrieve.workflow.plan import Plan, alternation
 
 WANTED = [
     "results/demo/metrics/bert.dpr-hard-full/more7/seed1.json",

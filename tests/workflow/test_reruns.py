@@ -124,7 +124,7 @@ def test_touching_everything_reruns_nothing(warm):
         ("src/pretrieve/finetuning/train_ance.py", {}),
         ("src/pretrieve/finetuning/triplet.py", {}),
         ("src/pretrieve/retrieval/search.py", {**twice(CHAIN), "table": 1}),
-        ("src/pretrieve/pretraining/pairs/statistics.py", {"pair_statistics": 1, "table": 1}),
+        ("src/pretrieve/commands/pair_statistics.py", {"pair_statistics": 1, "table": 1}),
         (
             "src/pretrieve/benchmarks/official/squad_reqa.py",
             {"task_with_answers": 1, "bm25_questions": 1, **twice(CHAIN), "table": 1},

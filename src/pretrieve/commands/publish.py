@@ -12,7 +12,7 @@ from pathlib import Path
 from pretrieve.base.arguments import add_config_file, required
 from pretrieve.operations.publish.headlines import HEADLINES
 from pretrieve.operations.publish.publish import publish, publish_again
-from pretrieve.reporting.report.status import configured
+from pretrieve.reporting.report.timing import configured
 from pretrieve.workflow.config_files import read_config
 from pretrieve.workflow.scales import at_scale
 

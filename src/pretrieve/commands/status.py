@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from pretrieve.base.arguments import add_config_file, required
-from pretrieve.reporting.report.status import configured, format_status
+from pretrieve.reporting.report.timing import configured, format_status
 from pretrieve.workflow.config_files import read_config
 
 

@@ -25,7 +25,7 @@ from pretrieve.references.yaml_files import Loader
 
 #: The project's own configuration has about 7,000 values in ten levels.
 MOST_VALUES, MOST_LEVELS, MOST_DIGITS = 200_000, 40, 400
-#: How many of them Snakemake can plan depends on what is asked for (pretrieve/operations/estimate/run_size.py).
+#: How many of them Snakemake can plan depends on what is asked for (pretrieve/operations/estimate/jobs.py).
 MOST_SEEDS = 1000
 #: What every whole number may be at most: JSON, and the libraries behind it, keep these exactly.
 LARGEST = 2**53

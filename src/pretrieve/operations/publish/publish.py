@@ -35,7 +35,7 @@ from pretrieve.operations.publish.pages import (
 from pretrieve.operations.publish.places import PUBLICATION, SCALES, new_place, newest, publications, scale_of, table_of
 from pretrieve.reporting.claims.claims import load_claims
 from pretrieve.reporting.claims.ledger import Finding
-from pretrieve.reporting.report.status import configured, split_name
+from pretrieve.reporting.report.timing import configured, split_name
 from pretrieve.reporting.tables.filling import read_lines
 from pretrieve.reporting.tables.rows import read_rows
 from pretrieve.workflow.commands import DEFAULT_SCALE, make_it

@@ -1,5 +1,7 @@
-"""Made files by the names of the sources that they substitute for, packed as their publishers pack them; here are the
-pre-training texts and vocabularies: a dump of Wikipedia, BookCorpus, BERT's ``vocab.txt``."""
+"""Made files by the names of the sources that they substitute for, packed as their publishers pack them. Here are
+pre-training texts and vocabularies (a dump of Wikipedia, BookCorpus, BERT's ``vocab.txt``), and tasks of examples in the layouts
+that :mod:`pretrieve.benchmarks.official` reads (STS benchmark, Wikipedia sections, GLUE, MIND): enough training examples for one
+in a hundred to be held out."""
 
 from __future__ import annotations
 
@@ -7,14 +9,102 @@ import bz2
 import gzip
 import random
 import string
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from xml.sax.saxutils import escape
 
 from pretrieve.base.errors import ConfigError, nearest
 from pretrieve.base.files import whole_file
-from pretrieve.operations.rehearsal import examples, retrieval
-from pretrieve.operations.rehearsal.world import BUILDINGS, SECTIONS, paragraphs, sentence, words
+from pretrieve.operations.rehearsal import retrieval
+from pretrieve.operations.rehearsal.world import BUILDINGS, SECTIONS, Building, paragraphs, sentence, to_lines, words
+
+#: Records of a training file, and of any other.
+TRAIN, OTHER = 600, 40
+
+
+def _quoted(text: str) -> str:
+    return '"' + text.replace('"', '""') + '"'
+
+
+def pairs(name: str, count: int) -> bytes:
+    """``stsb-en-*.csv``: two sentences and a score from 0 to 5, separated by commas."""
+    rng = random.Random(name)
+    rows = []
+    for number in range(count):
+        first, second = sentence(rng), sentence(rng)
+        score = number % 6
+        rows.append((_quoted(first), _quoted(first if score == 5 else second), float(score)))
+    return to_lines(rows, ",")
+
+
+def triplets(name: str, count: int) -> bytes:
+    """``train.csv`` and the like: pivot, positive of the same section, negative of another section of the page."""
+    rng = random.Random(name)
+    rows: list[Iterable[object]] = [("Sentence1", "Sentence2", "Sentence3")]
+    for _ in range(count):
+        page = rng.choice(BUILDINGS)
+        same, other = rng.sample(SECTIONS, 2)
+        first, second = rng.sample(_sentences(page, same), 2)
+        rows.append([*map(_quoted, (first, second, rng.choice(_sentences(page, other))))])
+    return to_lines(rows, ",")
+
+
+def _sentences(page: Building, section: str) -> list[str]:
+    return [one.strip() + "." for text in paragraphs(page, section) for one in text.split(".") if one.strip()]
+
+
+def glue(task: str, name: str, count: int) -> bytes:
+    """A labelled file of GLUE, with the columns of its header."""
+    rng = random.Random(f"{task} {name}")
+    header, labels = {
+        "sst-2": ("sentence label", "0 1"),
+        "qqp": ("id qid1 qid2 question1 question2 is_duplicate", "0 1"),
+        "qnli": ("index question sentence label", "entailment not_entailment"),
+        "mnli": (
+            "index promptID pairID genre sentence1_binary_parse sentence2_binary_parse sentence1_parse sentence2_parse "
+            "sentence1 sentence2 label1 gold_label",
+            "entailment neutral contradiction",
+        ),
+    }[task]
+    columns, classes = header.split(), labels.split()
+    rows: list[Iterable[object]] = [columns]
+    for number in range(count):
+        label = classes[number % len(classes)]
+        fields = {column: str(number) for column in columns}
+        fields |= {column: sentence(rng) for column in columns if column.rstrip("12") in ("sentence", "question")}
+        fields |= {"label": label, "label1": label, "gold_label": label, "is_duplicate": label}
+        rows.append([fields[column] for column in columns])
+    return to_lines(rows)
+
+
+def news() -> bytes:
+    """``news.tsv``: an article for each building."""
+    return to_lines(
+        (
+            f"N{b.number}",
+            "news",
+            "towns",
+            f"The {b.title} opens",
+            b.sentences[0],
+            f"https://example.org/{b.number}",
+            "[]",
+            "[]",
+        )
+        for b in BUILDINGS
+    )
+
+
+def behaviors(name: str, count: int) -> bytes:
+    """``behaviors.tsv``: what a user clicked before, and which of four articles then."""
+    rng = random.Random(f"mind {name}")
+    rows = []
+    for number in range(count):
+        seen = rng.sample(range(len(BUILDINGS)), 8)
+        shown = [f"N{article}-{int(place == number % 4)}" for place, article in enumerate(seen[4:])]
+        history = " ".join(f"N{article}" for article in seen[:4])
+        rows.append((number + 1, f"U{name}{number}", "11/15/2019 8:55:22 AM", history, " ".join(shown)))
+    return to_lines(rows)
+
 
 #: What the log of every made file and checkpoint says.
 NOTICE = "made up for a rehearsal, not the publisher's: its checksum is not asked for, and scores on it mean nothing"
@@ -67,8 +157,24 @@ FORMS: dict[str, Callable[[], bytes]] = {
     "bookcorpus-2": lambda: book(2),
     "bert-vocabulary": vocabulary_file,
     **retrieval.FORMS,
-    **examples.FORMS,
+    "mind-large-train-news": news,
+    "mind-large-dev-news": news,
+    "mind-large-train-behaviors": lambda: behaviors("train", TRAIN),
+    "mind-large-dev-behaviors": lambda: behaviors("dev", OTHER),
 }
+for _split, _count in (("train", TRAIN), ("dev", OTHER), ("test", OTHER)):
+    FORMS[f"stsb-{_split}"] = lambda split=_split, count=_count: pairs(f"sts {split}", count)
+for _split, _count in (("train", TRAIN), ("validation", OTHER), ("test", OTHER)):
+    FORMS[f"wiki-sections-{_split}"] = lambda split=_split, count=_count: triplets(f"sections {split}", count)
+for _name, _task, _dev in (
+    ("sst2", "sst-2", "dev"),
+    ("qqp", "qqp", "dev"),
+    ("qnli", "qnli", "dev"),
+    ("mnli", "mnli", "dev-matched"),
+    ("mnli", "mnli", "dev-mismatched"),
+):
+    FORMS[f"glue-{_name}-train"] = lambda task=_task: glue(task, "train", TRAIN)
+    FORMS[f"glue-{_name}-{_dev}"] = lambda task=_task, dev=_dev: glue(task, dev, OTHER)
 
 
 def make(name: str, out: Path) -> int:

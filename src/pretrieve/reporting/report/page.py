@@ -23,7 +23,6 @@ from pretrieve.references.tables import STATISTICS, Table, load_paper, load_tabl
 from pretrieve.reporting.claims.ledger import Comparison, Finding, count_verdicts, what_it_shows
 from pretrieve.reporting.figures.points import read_points
 from pretrieve.reporting.figures.words import measured_here
-from pretrieve.reporting.fill_template import fill_template
 from pretrieve.reporting.report.boards import Board, boards_of
 from pretrieve.reporting.report.fidelity import Choices, encoder_choices, recipe_choices
 from pretrieve.reporting.report.findings import Found, Sentence, claim_counts, sentences
@@ -33,6 +32,7 @@ from pretrieve.reporting.report.pictures import Curve, draw_curves, inline_svg, 
 from pretrieve.reporting.report.tables import TableView, anchor_of, cell_anchors, view_table
 from pretrieve.reporting.report.timing import Stage, read_stages
 from pretrieve.reporting.tables.filling import MEASURED, Line, read_lines
+from pretrieve.reporting.tables.render import fill_template
 from pretrieve.reporting.tables.results import Setting
 from pretrieve.reporting.tables.rows import read_rows
 from pretrieve.workflow.commands import make_it

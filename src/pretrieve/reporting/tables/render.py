@@ -4,15 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
+import jinja2
+
+from pretrieve.base.code_folder import package_file
 from pretrieve.references.tables import Table
-from pretrieve.reporting.fill_template import fill_template
 from pretrieve.reporting.tables.filling import Line
 from pretrieve.reporting.tables.heads import head_rows
 from pretrieve.reporting.tables.layout import Page, Row, Shown, head_spans, make_page
 from pretrieve.reporting.tables.legend import CHANCE, explain_cells
 from pretrieve.reporting.tables.outside_text import to_markdown_cell, to_markdown_table, to_markdown_text
 from pretrieve.reporting.tables.results import Setting
+
+
+def fill_template(template: str, **values: Any) -> str:
+    """The file ``template`` of ``reporting/templates`` with these values, escaped; a name that is not given is an error."""
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(package_file("reporting/templates")),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    return environment.get_template(template).render(**values)
 
 
 def to_markdown(table: Table, lines: Sequence[Line], setting: Setting) -> str:
