@@ -15,7 +15,7 @@ import torch
 from safetensors.torch import load_file
 
 from pretrieve.operations.bundle.jobs import Call, Job
-from pretrieve.operations.bundle.reading import Watched, thin_stores, tokens_read
+from pretrieve.operations.bundle.pack import Watched, thin_stores, tokens_read
 from pretrieve.pretraining.encoder_options import EncoderOptions
 from pretrieve.pretraining.presets import resolve
 from pretrieve.pretraining.pretrain import pretrain

@@ -17,10 +17,9 @@ import pytest
 
 from pretrieve.base.errors import DataError
 from pretrieve.evaluation.significance import crossed_draws, crossed_estimate, simultaneous_tail
-from pretrieve.reporting.tables import my_corpus_answer
-from pretrieve.reporting.tables.my_corpus_answer import answer, choice
+from pretrieve.reporting.tables import my_corpus_table
 from pretrieve.reporting.tables.my_corpus_read import Comparison, Row, Running, Score, read_rows
-from pretrieve.reporting.tables.my_corpus_table import make_page, to_csv, to_markdown
+from pretrieve.reporting.tables.my_corpus_table import answer, choice, make_page, to_csv, to_markdown
 from pretrieve.reporting.tables.render import fill_template
 from pretrieve.reporting.tables.results import Cost
 
@@ -149,7 +148,7 @@ def test_a_gain_on_one_query_may_be_nothing_however_many_seeds() -> None:
 
 def test_what_the_queries_can_tell_is_the_wider_side(monkeypatch: pytest.MonkeyPatch) -> None:
     """A difference of 1 on each of six queries, among three rows: its interval reaches down to 0, and not above 1."""
-    monkeypatch.setattr(my_corpus_answer, "FEWEST", 6)
+    monkeypatch.setattr(my_corpus_table, "FEWEST", 6)
     rng = np.random.default_rng(0)
     others = {"tuned": rng.random((1, 6)), "retromae": rng.random((1, 6))}
     found = compared(bm25=np.zeros((1, 6)), as_is=np.ones((1, 6)), **others)

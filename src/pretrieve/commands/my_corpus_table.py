@@ -7,9 +7,8 @@ import argparse
 from pretrieve.base import paths
 from pretrieve.base.arguments import add_outputs, json_object, required
 from pretrieve.base.files import write_json, write_text
-from pretrieve.reporting.tables.my_corpus_answer import answer, choice
 from pretrieve.reporting.tables.my_corpus_read import read_rows
-from pretrieve.reporting.tables.my_corpus_table import make_page, to_csv, to_markdown
+from pretrieve.reporting.tables.my_corpus_table import answer, choice, make_page, to_csv, to_markdown
 from pretrieve.reporting.tables.render import fill_template
 from pretrieve.reporting.tables.results import ResultFiles
 

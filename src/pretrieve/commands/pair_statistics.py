@@ -14,7 +14,6 @@ from pretrieve.pretraining.pairs.pair import PairSampler
 from pretrieve.text.packing import passage_spans
 from pretrieve.text.token_store import TokenStore
 
-
 #: Pairs that lengths are measured on.
 SAMPLE = 1_000_000
 

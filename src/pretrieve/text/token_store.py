@@ -236,7 +236,7 @@ class TokenStore:
     @property
     def key(self) -> str:
         """Identity of the content (for checkpoints and embedding shards): a hash of the meta data and the arrays. A copy without
-        what is not read (:mod:`pretrieve.operations.bundle.reading`) states that of the whole store."""
+        what is not read (:mod:`pretrieve.operations.bundle.pack`) states that of the whole store."""
         if "key" in self.meta:
             return self.meta["key"]
         digest = hashlib.sha256(json.dumps(self.meta, sort_keys=True).encode())

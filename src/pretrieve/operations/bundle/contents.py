@@ -6,7 +6,7 @@ and candidates, and encoders or retrievers that are finished. These are built fi
 
 Texts are not packed: training and embedding read token ids. Of ``corpus.parquet`` and ``queries.parquet`` only the
 columns of :data:`COLUMNS` go along, ``texts.parquet`` and ``answers.parquet`` do not; of a corpus's token store, only what
-pre-training reads (:mod:`pretrieve.operations.bundle.reading`). With ``--answers`` tasks that are scored by the answers in a
+pre-training reads (:mod:`pretrieve.operations.bundle.pack`). With ``--answers`` tasks that are scored by the answers in a
 passage have their answers and passages with them, so that they can be scored there.
 """
 

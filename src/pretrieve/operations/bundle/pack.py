@@ -15,6 +15,14 @@ line for each piece say so:
    seeds is still a cell, and the next bundle, made when this one is unpacked, begins with the seeds that waited.
 2. *Then data are left out*, a piece at a time, with all jobs that need it: the piece that takes the most room for each cell
    that it serves. So a token store that hundreds of cells need is packed, and a large task of ten cells is not.
+
+A token store is the largest piece of a bundle, and training for some thousand steps reads a part of it: a passage is drawn or
+not, and of a long one only the first tokens are read. What is read follows from the options and the seed alone, so it is found in
+advance, by drawing the batches of every step without training on them: :class:`Watched` notes every item that is read.
+
+In the copy, the tokens that no job reads are 0, which takes next to no room when it is packed. Everything else is as in the whole
+store: lengths, numbers of passages, draws; and its name (:attr:`pretrieve.text.token_store.TokenStore.key`), which ``meta.json``
+states. So training on the copy gives the bits of training on the store, for the jobs it was made for, and no others.
 """
 
 from __future__ import annotations
@@ -27,8 +35,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import torch
+
 from pretrieve.base.code_folder import code_file, version_of
 from pretrieve.base.errors import ConfigError
+from pretrieve.base.progress import Progress
 from pretrieve.operations.bundle.archive import Content, packed_size, sums_of, write_archive
 from pretrieve.operations.bundle.contents import (
     Asked,
@@ -43,7 +55,11 @@ from pretrieve.operations.bundle.contents import (
     scored_by_answers,
 )
 from pretrieve.operations.bundle.jobs import Job, dependents, in_order
-from pretrieve.operations.bundle.reading import thin_stores
+from pretrieve.pretraining.encoder_options import EncoderOptions
+from pretrieve.pretraining.objectives import build_objective
+from pretrieve.pretraining.pretrain import make_encoder
+from pretrieve.pretraining.setting import Setting
+from pretrieve.text.token_store import TokenStore
 
 #: Default size of the largest bundle.
 LIMIT_MIB = 60.0
@@ -253,3 +269,64 @@ def _served(place: str, jobs: Sequence[Job], cells: Mapping[str, int]) -> int:
     """How many cells are lost without a piece of data; 1 where there is none, though jobs need it."""
     makes = [made for job in dependents([place], jobs) for made in job.call.makes]
     return max(1, sum(cells.get(made, 0) for made in makes))
+
+
+class Watched:
+    """An array (n,) that notes which of its items are read: ``seen`` (n,) bool."""
+
+    def __init__(self, array: np.ndarray) -> None:
+        self._array, self.dtype, self.shape = array, array.dtype, array.shape
+        self.seen = np.zeros(len(array), dtype=bool)
+
+    def __len__(self) -> int:
+        return len(self._array)
+
+    def __getitem__(self, rows: Any) -> np.ndarray:
+        self.seen[rows] = True
+        return self._array[rows]
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        self.seen[:] = True
+        return np.asarray(self._array, dtype=dtype)
+
+
+def tokens_read(directory: Path, calls: Sequence[dict[str, Any]]) -> np.ndarray:
+    """(T,) bool: the tokens of a store that pre-training reads. calls: ``options`` and ``seed`` of each."""
+    store = TokenStore(directory)
+    watched = store.tokens = Watched(store.tokens)
+    with Progress("tokens that are read", len(calls), "jobs") as progress:
+        for call in calls:
+            _draw(store, EncoderOptions.from_dict(call["options"]), call["seed"])
+            progress.advance()
+    return watched.seen
+
+
+def _draw(store: TokenStore, options: EncoderOptions, seed: int) -> None:
+    if options.budget is None:
+        return
+    # Its start decides its weights, but no draw.
+    encoder = make_encoder(options, store, seed)
+    read, budget = store.read_by(encoder.config.kind), options.budget
+    setting = Setting(options.objective, budget.batch, encoder, read, seed, torch.device("cpu"))
+    objective = build_objective(setting)
+    # Masks are drawn on what was read: they would only take time.
+    draw = objective.examples.sequences if hasattr(objective, "examples") else objective.micro_batches
+    for step in range(budget.steps_over(len(objective.examples) if budget.epochs else 0)):
+        draw(step)
+
+
+def thin_stores(jobs: Sequence[Job]) -> dict[str, bytes]:
+    """File of a token store → what of it the pre-training among ``jobs`` reads, for all stores that they read."""
+    calls: dict[str, list[dict[str, Any]]] = {}
+    for job in jobs:
+        if job.call.program == "pretrain":
+            one = {"options": job.call.json("options"), "seed": int(job.call.one("seed"))}
+            calls.setdefault(job.call.one("store"), []).append(one)
+    contents = {}
+    for place, own in calls.items():
+        store = TokenStore(Path(place))
+        seen = tokens_read(Path(place), own)
+        contents[f"{place}/tokens.bin"] = np.where(seen, store.tokens, store.tokens.dtype.type(0)).tobytes()
+        meta = json.dumps(store.meta | {"key": store.key}, sort_keys=True, indent=1, ensure_ascii=False)
+        contents[f"{place}/meta.json"] = f"{meta}\n".encode()
+    return contents

@@ -12,10 +12,9 @@ from typing import Any
 from pretrieve.base import paths
 from pretrieve.base.errors import DataError
 from pretrieve.base.text_table import text_table
-from pretrieve.operations.estimate import schedule, work
+from pretrieve.operations.estimate import rates, work
 from pretrieve.operations.estimate.jobs import Graph, Job
-from pretrieve.operations.estimate.rates import Rates
-from pretrieve.operations.estimate.schedule import Timing, wall_seconds
+from pretrieve.operations.estimate.rates import Rates, Timing, wall_seconds
 from pretrieve.operations.estimate.sizes import Sizes
 from pretrieve.operations.estimate.work import Work, Workload
 from pretrieve.workflow.job_resources import COLUMNS, MOST_GPUS, STAGES, Need, column_of
@@ -178,7 +177,7 @@ def assumptions(machines: Machines, sizes: Sizes) -> list[str]:
             f"GPU: {gpu.machine}, {what}: {gpu.train / 1e12:,.1f} TFLOP/s in training, {gpu.encode / 1e12:,.1f} in encoding, "
             f"{1000 * gpu.pass_s:.0f} ms for the smallest micro-batch; {machines.gpus} of these, "
             "as many for a job as src/pretrieve/workflow/job_resources.py has, each further one adds "
-            f"{schedule.EFFICIENCY} of one (assumed)."
+            f"{rates.EFFICIENCY} of one (assumed)."
         )
     said += [
         "FLOPs: matrix products of real tokens, forward and twice that backward (Kaplan et al. 2020); logits at predicted words "
