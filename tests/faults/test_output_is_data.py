@@ -22,9 +22,8 @@ from hypothesis import strategies as st
 from pretrieve.reporting.tables.filling import Line
 from pretrieve.reporting.tables.layout import Row, Shown
 from pretrieve.reporting.tables.my_corpus_table import to_markdown
-from pretrieve.reporting.tables.outside_text import to_markdown_text
 from pretrieve.reporting.tables.render import _markdown_table
-from pretrieve.reporting.tables.rows import read_rows, write_rows
+from pretrieve.reporting.tables.rows import read_rows, to_markdown_text, write_rows
 
 FORMULAS = [
     "=cmd|' /C calc'!A0",

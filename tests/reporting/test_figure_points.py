@@ -19,9 +19,9 @@ import pytest
 from tiny_figure import FIGURE, write_figure, write_run
 
 from pretrieve.base.errors import ConfigError, DataError
+from pretrieve.commands.figure import make_manifest
 from pretrieve.references.figures import load_figure, load_figures
 from pretrieve.references.tables import load_table
-from pretrieve.reporting.figures.manifest import make_manifest
 from pretrieve.reporting.figures.measure import FigureSetting, measure_figure
 from pretrieve.reporting.figures.points import Point, read_points, write_points
 from pretrieve.reporting.tables.filling import count_statuses

@@ -10,7 +10,7 @@ from pathlib import Path
 from pretrieve.base.arguments import add_threads, required, required_lists
 from pretrieve.base.errors import DataError
 from pretrieve.base.files import write_json, write_text
-from pretrieve.reporting.tables.outside_text import to_markdown_text
+from pretrieve.reporting.tables.rows import to_markdown_text
 
 #: Largest difference between mteb's numbers and this project's.
 SAME = 1e-4

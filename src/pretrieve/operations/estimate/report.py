@@ -11,12 +11,12 @@ from typing import Any
 
 from pretrieve.base import paths
 from pretrieve.base.errors import DataError
-from pretrieve.base.text_table import text_table
 from pretrieve.operations.estimate import rates, work
 from pretrieve.operations.estimate.jobs import Graph, Job
 from pretrieve.operations.estimate.rates import Rates, Timing, wall_seconds
 from pretrieve.operations.estimate.sizes import Sizes
 from pretrieve.operations.estimate.work import Work, Workload
+from pretrieve.reporting.tables.rows import text_table
 from pretrieve.workflow.job_resources import COLUMNS, MOST_GPUS, STAGES, Need, column_of
 from pretrieve.workflow.plan import Plan
 

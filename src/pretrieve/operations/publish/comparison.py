@@ -47,12 +47,12 @@ from scipy.stats import norm, spearmanr
 from pretrieve.base.code_folder import REFERENCES
 from pretrieve.base.errors import DataError, PretrieveError
 from pretrieve.base.paths import parse_system
-from pretrieve.base.text_table import text_table
 from pretrieve.operations.publish.places import ingredients, newest
 from pretrieve.references.tables import STATISTICS, UNITS, Cell, Table, load_table, parse_number
 from pretrieve.reporting.tables.filling import MEASURED, Line, read_lines, values_of
 from pretrieve.reporting.tables.manifest import hardware, installed_versions
 from pretrieve.reporting.tables.results import ResultFiles, Setting
+from pretrieve.reporting.tables.rows import text_table
 from pretrieve.workflow.config_files import with_numbers
 from pretrieve.workflow.plan import Plan
 from pretrieve.workflow.scales import at_scale

@@ -13,8 +13,8 @@ from typing import Any
 from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.base.paths import table_file
 from pretrieve.base.program import STARTED_IN
-from pretrieve.base.text_table import text_table
 from pretrieve.reporting.tables.filling import UNMEASURED, count_statuses, read_lines
+from pretrieve.reporting.tables.rows import text_table
 
 #: Columns read from a benchmark file: wall seconds, largest resident memory (MiB), processor seconds.
 _WALL, _MEMORY, _CPU = "s", "max_rss", "cpu_time"

@@ -33,7 +33,7 @@ from pretrieve.reporting.tables.my_corpus_read import (
     counted,
     metric_name,
 )
-from pretrieve.reporting.tables.outside_text import to_markdown_table, to_markdown_text
+from pretrieve.reporting.tables.rows import to_markdown_table, to_markdown_text
 
 #: With fewer test queries nothing is recommended. If no row differs from BM25, the probability that one of 25 rows is better, or
 #: worse, on all of n queries is at most 2 · 25 · 0.5ⁿ (sign test, Bonferroni): 10 % for 9 queries, 5 % for 10.

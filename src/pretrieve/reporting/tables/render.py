@@ -14,8 +14,8 @@ from pretrieve.reporting.tables.filling import Line
 from pretrieve.reporting.tables.heads import head_rows
 from pretrieve.reporting.tables.layout import Page, Row, Shown, head_spans, make_page
 from pretrieve.reporting.tables.legend import CHANCE, explain_cells
-from pretrieve.reporting.tables.outside_text import to_markdown_cell, to_markdown_table, to_markdown_text
 from pretrieve.reporting.tables.results import Setting
+from pretrieve.reporting.tables.rows import to_markdown_cell, to_markdown_table, to_markdown_text
 
 
 def fill_template(template: str, **values: Any) -> str:
