@@ -15,6 +15,7 @@ from xml.sax.saxutils import escape
 import numpy as np
 import pytest
 import torch
+from small_body import small_body
 from tokenizers import Tokenizer
 
 from pretrieve.corpora.builder import build_corpus
@@ -213,15 +214,7 @@ def cpu() -> Device:
 @pytest.fixture
 def body(store: TokenStore) -> BodyConfig:
     """A body small enough for a test, wide enough to learn."""
-    return BodyConfig(
-        vocabulary_size=store.vocabulary_size,
-        hidden=16,
-        layers=2,
-        heads=2,
-        feed_forward=32,
-        max_positions=64,
-        dropout=0.0,
-    )
+    return small_body(store.vocabulary_size)
 
 
 @pytest.fixture(scope="session")

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from small_body import small_body
 from tokenizers import Tokenizer
 
 from pretrieve.models.config import BodyConfig
@@ -54,15 +55,7 @@ def articles(tmp_path_factory: pytest.TempPathFactory, vocabulary: Tokenizer) ->
 
 @pytest.fixture
 def shape(articles: TokenStore) -> BodyConfig:
-    return BodyConfig(
-        vocabulary_size=articles.vocabulary_size,
-        hidden=24,
-        layers=3,
-        heads=4,
-        feed_forward=40,
-        max_positions=64,
-        dropout=0.1,
-    )
+    return small_body(articles.vocabulary_size, (24, 3, 4, 40), dropout=0.1)
 
 
 def shake(module: torch.nn.Module, seed: int) -> None:

@@ -9,10 +9,10 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from ranking_small import body
 from tiny_task import make_task, make_tokenizer
 from tokenizers import Tokenizer
 
-from pretrieve.models.config import BodyConfig
 from pretrieve.models.encoder import Encoder
 from pretrieve.models.hf_format import save_encoder
 from pretrieve.tasks.dataset import Dataset
@@ -50,16 +50,7 @@ def changed_task(task_dir: Path, tmp_path: Path) -> Callable[..., Path]:
 
 @pytest.fixture
 def encoder_dir(tmp_path: Path, task: Dataset) -> Path:
-    config = BodyConfig(
-        vocabulary_size=task.passages.vocabulary_size,
-        hidden=16,
-        layers=1,
-        heads=2,
-        feed_forward=32,
-        max_positions=20,
-        dropout=0.1,
-        word_std=0.3,
-    )
+    config = body(task.passages.vocabulary_size, 0.1)
     directory = tmp_path / "encoder"
     vocabulary = task.passages.meta["vocabulary_sha256"]
     about = {"trained_projection": False, "seed": 3, "vocabulary_sha256": vocabulary}

@@ -47,18 +47,15 @@ KINDS: dict[str, dict[str, Any]] = {
 }
 
 
+def body(words: int, dropout: float = 0.0, **more: Any) -> BodyConfig:
+    """A body of one layer, for this many ``words`` of a vocabulary."""
+    shape = {"hidden": 16, "layers": 1, "heads": 2, "feed_forward": 32, "max_positions": 20, "word_std": 0.3}
+    return BodyConfig(vocabulary_size=words, dropout=dropout, **shape, **more)
+
+
 def dual(data: Dataset, sharing: str = "sde", similarity: str = "cosine", dropout: float = 0.0) -> DualEncoder:
     """Two towers, which differ unless ``sde``."""
-    config = BodyConfig(
-        vocabulary_size=data.passages.vocabulary_size,
-        hidden=16,
-        layers=1,
-        heads=2,
-        feed_forward=32,
-        max_positions=20,
-        dropout=dropout,
-        word_std=0.3,
-    )
+    config = body(data.passages.vocabulary_size, dropout)
     return dual_encoder(Encoder(config, 8, "mean", 3, similarity), sharing, 3)
 
 

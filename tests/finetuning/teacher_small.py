@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from pathlib import Path
 
-from ranking_small import CPU, OPTIONS, dual, lists
+from ranking_small import CPU, OPTIONS, body, dual, lists
 
 from pretrieve.finetuning.groups import Groups
 from pretrieve.finetuning.model_search import PresentSearch
@@ -17,7 +17,6 @@ from pretrieve.finetuning.train_distillation import (
     pairs_of,
     score_groups,
 )
-from pretrieve.models.config import BodyConfig
 from pretrieve.models.cross_encoder import CrossEncoder
 from pretrieve.tasks.dataset import Dataset
 from pretrieve.training.optimiser import OptimiserConfig
@@ -54,18 +53,7 @@ def ance(
 
 
 def cross_encoder(data: Dataset) -> CrossEncoder:
-    config = BodyConfig(
-        vocabulary_size=data.passages.vocabulary_size,
-        hidden=16,
-        layers=1,
-        heads=2,
-        feed_forward=32,
-        max_positions=20,
-        dropout=0.1,
-        std=0.3,
-        word_std=0.3,
-    )
-    return CrossEncoder(config, seed=2)
+    return CrossEncoder(body(data.passages.vocabulary_size, 0.1, std=0.3), seed=2)
 
 
 def groups_of(data: Dataset) -> Groups:

@@ -11,12 +11,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from ranking_small import body
 from torch.nn import functional
 
 from pretrieve.finetuning.cross_encoding import CrossEncoderObjective, pack_query_document, score_pairs
 from pretrieve.finetuning.groups import Groups
 from pretrieve.models.batch import Batch
-from pretrieve.models.config import BodyConfig
 from pretrieve.models.cross_encoder import CrossEncoder
 from pretrieve.retrieval import embed
 from pretrieve.retrieval.negatives import Negatives
@@ -30,19 +30,7 @@ LENGTHS = (6, 12)
 
 @pytest.fixture
 def model(task) -> CrossEncoder:
-    size = task.passages.vocabulary_size
-    config = BodyConfig(
-        vocabulary_size=size,
-        hidden=16,
-        layers=1,
-        heads=2,
-        feed_forward=32,
-        max_positions=20,
-        dropout=0.0,
-        word_std=0.3,
-        std=0.3,
-    )
-    return CrossEncoder(config, seed=1)
+    return CrossEncoder(body(task.passages.vocabulary_size, std=0.3), seed=1)
 
 
 @pytest.fixture

@@ -9,25 +9,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from small_body import small_body
 
 from pretrieve.models import batch as module
 from pretrieve.models.batch import Asking, Batch
-from pretrieve.models.config import BodyConfig
 from pretrieve.models.encoder import make_body
 from pretrieve.models.transformer import seeded
 from pretrieve.text.packing import Packed
 
-CONFIG = BodyConfig(
-    vocabulary_size=40,
-    hidden=16,
-    layers=2,
-    heads=2,
-    feed_forward=24,
-    max_positions=24,
-    dropout=0.0,
-    std=0.3,
-    word_std=0.5,
-)
+CONFIG = small_body(40, (16, 2, 2, 24), max_positions=24, std=0.3, word_std=0.5)
 LENGTHS = [20, 20, 20, 19, 17, 17, 9, 9, 8, 5, 3, 3, 2, 1]
 
 

@@ -13,6 +13,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 import torch
+from small_body import small_body
 from torch import nn
 
 from pretrieve.models import batch as module
@@ -24,17 +25,7 @@ from pretrieve.models.enhanced_decoder import EnhancedDecoder, inner_rows
 from pretrieve.models.transformer import seeded
 from pretrieve.text.packing import Packed
 
-CONFIG = BodyConfig(
-    vocabulary_size=40,
-    hidden=16,
-    layers=2,
-    heads=2,
-    feed_forward=24,
-    max_positions=24,
-    dropout=0.0,
-    std=0.3,
-    word_std=0.5,
-)
+CONFIG = small_body(40, (16, 2, 2, 24), max_positions=24, std=0.3, word_std=0.5)
 T5 = BodyConfig(
     kind="t5",
     vocabulary_size=40,

@@ -14,6 +14,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from small_body import small_body
 from transformers import BertConfig, BertForSequenceClassification
 
 from pretrieve.base.errors import ConfigError
@@ -24,17 +25,7 @@ from pretrieve.models.cross_encoder import CrossEncoder
 from pretrieve.models.hf_format import shown_config
 from pretrieve.models.transformer import seeded
 
-CONFIG = BodyConfig(
-    vocabulary_size=50,
-    hidden=16,
-    layers=2,
-    heads=2,
-    feed_forward=24,
-    max_positions=20,
-    dropout=0.0,
-    std=0.3,
-    word_std=0.5,
-)
+CONFIG = small_body(50, (16, 2, 2, 24), max_positions=20, std=0.3, word_std=0.5)
 T5 = BodyConfig(kind="t5", vocabulary_size=50, hidden=16, layers=1, heads=2, feed_forward=24, head_size=4, dropout=0.0)
 LENGTHS = [5, 12, 3, 12, 8]
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from small_body import small_body
 from torch import nn
 
 from pretrieve.models.batch import Batch
@@ -19,17 +20,7 @@ from pretrieve.models.decoder import Decoder, SingleKeyAttention, next_words, sp
 from pretrieve.models.transformer import seeded, sinusoids
 from pretrieve.text.packing import Packed
 
-CONFIG = BodyConfig(
-    vocabulary_size=60,
-    hidden=24,
-    layers=2,
-    heads=4,
-    feed_forward=40,
-    max_positions=40,
-    dropout=0.0,
-    std=0.3,
-    word_std=0.5,
-)
+CONFIG = small_body(60, (24, 2, 4, 40), max_positions=40, std=0.3, word_std=0.5)
 LENGTHS = [20, 20, 19, 18, 9, 5, 5, 2]  # four groups, of which the first has padding
 
 

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
+from small_body import small_body
 from transformers import AutoModel
 
 from pretrieve.base.errors import ConfigError, DataError
@@ -27,17 +28,7 @@ from pretrieve.models.transformer import seeded
 from pretrieve.models.word_head import MaskedWordHead
 from pretrieve.text.packing import Packed
 
-CONFIG = BodyConfig(
-    vocabulary_size=60,
-    hidden=16,
-    layers=2,
-    heads=2,
-    feed_forward=24,
-    max_positions=32,
-    dropout=0.0,
-    std=0.3,
-    word_std=0.5,
-)
+CONFIG = small_body(60, (16, 2, 2, 24), max_positions=32, std=0.3, word_std=0.5)
 BAG = BodyConfig(kind="bow-mlp", vocabulary_size=60, hidden=16, heads=1, feed_forward=24, word_std=0.5)
 LENGTHS = [3, 20, 7, 1, 20, 12]
 

@@ -14,6 +14,7 @@ import math
 import numpy as np
 import pytest
 import torch
+from small_body import small_body
 from torch import nn
 from transformers import BertConfig, BertModel
 from transformers.models.bert.modeling_bert import BertLayer
@@ -25,17 +26,7 @@ from pretrieve.models.enhanced_decoder import EnhancedDecoder, inner_rows
 from pretrieve.models.transformer import Transformer, seeded
 from pretrieve.text.packing import Packed
 
-CONFIG = BodyConfig(
-    vocabulary_size=60,
-    hidden=24,
-    layers=1,
-    heads=4,
-    feed_forward=40,
-    max_positions=24,
-    dropout=0.0,
-    std=0.3,
-    word_std=0.5,
-)
+CONFIG = small_body(60, (24, 1, 4, 40), max_positions=24, std=0.3, word_std=0.5)
 LENGTHS = [20, 20, 19, 18, 9, 9, 5, 3, 2]  # the last text has nothing to predict
 
 

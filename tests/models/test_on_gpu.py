@@ -10,9 +10,9 @@ import copy
 import numpy as np
 import pytest
 import torch
+from small_body import small_body
 
 from pretrieve.models.batch import Asking, Batch
-from pretrieve.models.config import BodyConfig
 from pretrieve.models.encoder import make_body
 from pretrieve.models.transformer import Transformer, seeded
 from pretrieve.text.packing import Packed, Part, pack
@@ -22,17 +22,7 @@ pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is 
 
 GPU = torch.device("cuda")
 CPU = torch.device("cpu")
-CONFIG = BodyConfig(
-    vocabulary_size=200,
-    hidden=128,
-    layers=3,
-    heads=4,
-    feed_forward=256,
-    max_positions=128,
-    dropout=0.0,
-    std=0.08,
-    word_std=0.5,
-)
+CONFIG = small_body(200, (128, 3, 4, 256), max_positions=128, std=0.08, word_std=0.5)
 LENGTHS = {
     "mixed": np.concatenate([[128, 128, 1, 2], np.random.default_rng(5).integers(3, 128, 40)]),
     "equal": np.full(9, 32),

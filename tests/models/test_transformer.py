@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from small_body import small_body
 from transformers import BertConfig, BertModel
 
 from pretrieve.models.batch import Batch
@@ -18,17 +19,7 @@ from pretrieve.models.encoder import make_body
 from pretrieve.models.hf_format import _bert_config
 from pretrieve.models.transformer import Transformer, seeded, sinusoids
 
-CONFIG = BodyConfig(
-    vocabulary_size=50,
-    hidden=24,
-    layers=3,
-    heads=4,
-    feed_forward=40,
-    max_positions=33,
-    dropout=0.0,
-    std=0.2,
-    word_std=0.5,
-)
+CONFIG = small_body(50, (24, 3, 4, 40), max_positions=33, std=0.2, word_std=0.5)
 
 
 @pytest.fixture

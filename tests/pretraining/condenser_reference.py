@@ -7,6 +7,7 @@ only the weights are copied, under the names of :data:`pretrieve.models.checkpoi
 from __future__ import annotations
 
 import torch
+from small_body import small_body
 from torch import nn
 from torch.nn import functional
 from transformers import BertConfig, BertForMaskedLM
@@ -17,22 +18,17 @@ from pretrieve.models.config import BodyConfig
 from pretrieve.models.transformer import seeded
 from pretrieve.pretraining.condenser import Condenser
 from pretrieve.pretraining.examples import Masked
+from pretrieve.training.device import Device
+from pretrieve.training.processes import Processes
+from pretrieve.training.step import accumulate
 
 _HEAD = {"transform": "transform.dense", "norm": "transform.LayerNorm", "bias": "bias"}
 
 
 def body_config(vocabulary_size: int, layers: int, max_positions: int, dropout: float = 0.0) -> BodyConfig:
     """A narrow body, deep enough to have late layers behind the sixth."""
-    return BodyConfig(
-        vocabulary_size=vocabulary_size,
-        hidden=16,
-        layers=layers,
-        heads=4,
-        feed_forward=24,
-        max_positions=max_positions,
-        dropout=dropout,
-        std=0.2,
-        word_std=0.3,
+    return small_body(
+        vocabulary_size, (16, layers, 4, 24), max_positions=max_positions, dropout=dropout, std=0.2, word_std=0.3
     )
 
 
@@ -45,49 +41,65 @@ def roughen(module: nn.Module) -> None:
             parameter.copy_(mean + 0.2 * torch.randn(parameter.shape, generator=generator))
 
 
-class CondenserReference(nn.Module):
-    """``lm`` (BertForMaskedLM) and ``c_head`` (fresh BertLayers), with the weights of one of our objectives."""
+def bert_config(config: BodyConfig) -> BertConfig:
+    return BertConfig(
+        vocab_size=config.vocabulary_size,
+        hidden_size=config.hidden,
+        num_hidden_layers=config.layers,
+        num_attention_heads=config.heads,
+        intermediate_size=config.feed_forward,
+        max_position_embeddings=config.max_positions,
+        layer_norm_eps=config.layer_norm_eps,
+        hidden_dropout_prob=0.0,
+        attention_probs_dropout_prob=0.0,
+    )
 
-    def __init__(self, objective: Condenser, config: BodyConfig) -> None:
-        super().__init__()
-        shape = BertConfig(
-            vocab_size=config.vocabulary_size,
-            hidden_size=config.hidden,
-            num_hidden_layers=config.layers,
-            num_attention_heads=config.heads,
-            intermediate_size=config.feed_forward,
-            max_position_embeddings=config.max_positions,
-            layer_norm_eps=config.layer_norm_eps,
-            hidden_dropout_prob=0.0,
-            attention_probs_dropout_prob=0.0,
-        )
-        self.lm = BertForMaskedLM(shape)
-        self.c_head = nn.ModuleList(BertLayer(shape) for _ in objective.condenser.layers)
+
+class PaddedReference(nn.Module):
+    """``lm`` (BertForMaskedLM) and what stands on it; :meth:`copy` takes the weights of one of our objectives."""
+
+    #: Beginning of the names of the layers behind the body in our module → in this one.
+    layers: tuple[str, str, str]
+
+    def copy(self, objective) -> None:
         missing, unexpected = self.load_state_dict(self.named(objective.module.state_dict()), strict=False)
         assert not unexpected and set(missing) <= {
             "lm.cls.predictions.decoder.weight",
             "lm.cls.predictions.decoder.bias",
         }
-        self.skip_from = objective.condenser.skip_layer
 
-    @staticmethod
-    def named(ours: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    def named(self, ours: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
         """Tensors of our module → names of this one."""
 
         def part(prefix: str) -> dict[str, torch.Tensor]:
             return {n.removeprefix(prefix): t for n, t in ours.items() if n.startswith(prefix)}
 
         theirs = {f"lm.bert.{name}": tensor for name, tensor in BERT.theirs(part("body.")).items()}
-        for name, tensor in BERT.theirs(part("condenser.")).items():
-            theirs[name.replace("encoder.layer.", "c_head.")] = tensor
+        prefix, layer, own = self.layers
+        for name, tensor in BERT.theirs(part(prefix)).items():
+            theirs[name.replace(layer, own)] = tensor
         for name, tensor in part("mlm.").items():
             first, _, rest = name.partition(".")
             theirs[f"lm.cls.predictions.{_HEAD[first]}{'.' if rest else ''}{rest}"] = tensor
-        return theirs
+        return theirs | {f"bow.{name}": tensor for name, tensor in part("bow.").items()}
 
     def gradients(self) -> dict[str, torch.Tensor]:
         """Name → gradient, of all parameters."""
         return {name: parameter.grad for name, parameter in self.named_parameters()}
+
+
+class CondenserReference(PaddedReference):
+    """With ``c_head``: fresh BertLayers."""
+
+    layers = ("condenser.", "encoder.layer.", "c_head.")
+
+    def __init__(self, objective: Condenser, config: BodyConfig) -> None:
+        super().__init__()
+        shape = bert_config(config)
+        self.lm = BertForMaskedLM(shape)
+        self.c_head = nn.ModuleList(BertLayer(shape) for _ in objective.condenser.layers)
+        self.copy(objective)
+        self.skip_from = objective.condenser.skip_layer
 
     def forward(self, masked: Masked) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
         """Mean loss behind the head, mean loss behind the last layer, late [CLS] (n, d) and the head's padded input
@@ -115,7 +127,13 @@ class CondenserReference(nn.Module):
         return *losses, cls[:, 0], entered
 
 
-def assert_same_gradients(ours: nn.Module, reference: CondenserReference, tolerance: float = 1e-4) -> None:
+def gradients(objective, device: Device, step: int = 0, parts: int = 1) -> dict[str, float]:
+    """Compute the gradients of a step; returns the mean losses."""
+    objective.module.zero_grad()
+    return accumulate(objective, objective.micro_batches(step, parts), device, Processes(), (5, step)).means
+
+
+def assert_same_gradients(ours: nn.Module, reference: PaddedReference, tolerance: float = 1e-4) -> None:
     """Of every parameter, and none of them zero (a key's bias moves all scores alike, and has none)."""
     found = reference.named({n: p.grad for n, p in ours.named_parameters()})
     expected = reference.gradients()

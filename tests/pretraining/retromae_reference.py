@@ -10,31 +10,16 @@ from __future__ import annotations
 import math
 
 import torch
-from condenser_reference import _HEAD
+from condenser_reference import PaddedReference, bert_config
 from torch import nn
 from torch.nn import functional
-from transformers import BertConfig, BertForMaskedLM
+from transformers import BertForMaskedLM
 from transformers.models.bert.modeling_bert import BertLayer
 
-from pretrieve.models.checkpoint_names import BERT
 from pretrieve.models.config import BodyConfig
 from pretrieve.pretraining.examples import Masked
 
 LEAST = torch.finfo(torch.float32).min
-
-
-def bert_config(config: BodyConfig) -> BertConfig:
-    return BertConfig(
-        vocab_size=config.vocabulary_size,
-        hidden_size=config.hidden,
-        num_hidden_layers=config.layers,
-        num_attention_heads=config.heads,
-        intermediate_size=config.feed_forward,
-        max_position_embeddings=config.max_positions,
-        layer_norm_eps=config.layer_norm_eps,
-        hidden_dropout_prob=0.0,
-        attention_probs_dropout_prob=0.0,
-    )
 
 
 def two_streams(layer: BertLayer, query: torch.Tensor, context: torch.Tensor, visible: torch.Tensor) -> torch.Tensor:
@@ -63,9 +48,10 @@ def padded_visible(objective, masked: Masked, longest: int) -> torch.Tensor:
     return whole
 
 
-class Reference(nn.Module):
-    """``lm`` (BertForMaskedLM), ``c_head`` (a BertLayer) and ``bow`` (equation 6's matrix), as far as the objective has
-    them."""
+class Reference(PaddedReference):
+    """With ``c_head`` (a BertLayer) and ``bow`` (equation 6's matrix), as far as the objective has them."""
+
+    layers = ("decoder.", "encoder.layer.0.", "c_head.")
 
     def __init__(self, objective, config: BodyConfig) -> None:
         super().__init__()
@@ -73,30 +59,7 @@ class Reference(nn.Module):
         self.lm = BertForMaskedLM(shape)
         self.c_head = BertLayer(shape) if "decoder" in objective.module else None
         self.bow = nn.Linear(config.hidden, config.vocabulary_size, bias=False) if "bow" in objective.module else None
-        missing, unexpected = self.load_state_dict(self.named(objective.module.state_dict()), strict=False)
-        assert not unexpected and set(missing) <= {
-            "lm.cls.predictions.decoder.weight",
-            "lm.cls.predictions.decoder.bias",
-        }
-
-    @staticmethod
-    def named(ours: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-        """Tensors of our module → names of this one."""
-
-        def part(prefix: str) -> dict[str, torch.Tensor]:
-            return {n.removeprefix(prefix): t for n, t in ours.items() if n.startswith(prefix)}
-
-        theirs = {f"lm.bert.{name}": tensor for name, tensor in BERT.theirs(part("body.")).items()}
-        for name, tensor in BERT.theirs(part("decoder.")).items():
-            theirs[name.replace("encoder.layer.0.", "c_head.")] = tensor
-        for name, tensor in part("mlm.").items():
-            first, _, rest = name.partition(".")
-            theirs[f"lm.cls.predictions.{_HEAD[first]}{'.' if rest else ''}{rest}"] = tensor
-        return theirs | {f"bow.{name}": tensor for name, tensor in part("bow.").items()}
-
-    def gradients(self) -> dict[str, torch.Tensor]:
-        """Name → gradient, of all parameters."""
-        return {name: parameter.grad for name, parameter in self.named_parameters()}
+        self.copy(objective)
 
     def forward(self, masked: Masked, objective, options: dict) -> dict[str, torch.Tensor]:
         """Loss term → its mean, for each term of the objective."""

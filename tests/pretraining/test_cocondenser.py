@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from condenser_reference import CondenserReference, assert_same_gradients, body_config, roughen
+from condenser_reference import CondenserReference, assert_same_gradients, body_config, gradients, roughen
 from made_store import make_store
 from torch.nn import functional
 
@@ -36,8 +36,6 @@ from pretrieve.text.blocks import build_blocks
 from pretrieve.text.token_store import TokenStore
 from pretrieve.training.device import Device
 from pretrieve.training.objective import ContrastiveObjective
-from pretrieve.training.processes import Processes
-from pretrieve.training.step import accumulate
 
 LENGTH, DOCUMENTS = 18, 9
 
@@ -67,12 +65,6 @@ def cocondenser(
     if rough:
         roughen(objective.module)
     return objective
-
-
-def gradients(objective: Condenser, device: Device, step: int = 0, parts: int = 1) -> dict[str, float]:
-    """Compute the gradients of a step; returns the mean losses."""
-    objective.module.zero_grad()
-    return accumulate(objective, objective.micro_batches(step, parts), device, Processes(), (5, step)).means
 
 
 def flat(objective: Condenser) -> torch.Tensor:

@@ -13,8 +13,7 @@ import math
 import numpy as np
 import pytest
 import torch
-from condenser_reference import CondenserReference, assert_same_gradients, body_config, roughen
-from made_store import make_store
+from condenser_reference import CondenserReference, assert_same_gradients, body_config, gradients, roughen
 
 from pretrieve.base.errors import ConfigError
 from pretrieve.models.encoder import Encoder
@@ -25,16 +24,8 @@ from pretrieve.pretraining.pretrain import trained_heads
 from pretrieve.pretraining.setting import Setting
 from pretrieve.text.token_store import TokenStore
 from pretrieve.training.device import Device
-from pretrieve.training.processes import Processes
-from pretrieve.training.step import accumulate
 
 LENGTH, BATCH = 22, 20
-
-
-@pytest.fixture(scope="module")
-def corpus(tmp_path_factory: pytest.TempPathFactory) -> TokenStore:
-    """With 20 passages of every length from 1 to 20 tokens: sequences of 3 to LENGTH."""
-    return make_store(tmp_path_factory.mktemp("store"), [[[n]] for n in range(1, 21)])
 
 
 def condenser(corpus: TokenStore, preset: str, budget: int | None = None, layers: int = 8, **changes) -> Condenser:
@@ -43,12 +34,6 @@ def condenser(corpus: TokenStore, preset: str, budget: int | None = None, layers
     objective = build_objective(Setting(options, BATCH, encoder, corpus, 5, torch.device("cpu"), budget))
     roughen(objective.module)
     return objective
-
-
-def gradients(objective: Condenser, device: Device, step: int = 0, parts: int = 1) -> dict[str, float]:
-    """Compute the gradients of a step; returns the mean losses."""
-    objective.module.zero_grad()
-    return accumulate(objective, objective.micro_batches(step, parts), device, Processes(), (5, step)).means
 
 
 @pytest.mark.parametrize("preset", PRESETS)

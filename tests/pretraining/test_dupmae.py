@@ -14,8 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from condenser_reference import assert_same_gradients, body_config, roughen
-from made_store import make_store
+from condenser_reference import assert_same_gradients, body_config, gradients, roughen
 from retromae_reference import Reference
 
 from pretrieve.base.errors import ConfigError
@@ -34,17 +33,9 @@ from pretrieve.text.token_store import TokenStore
 from pretrieve.text.vocabulary import SpecialIds
 from pretrieve.training.device import Device
 from pretrieve.training.loop import RunSettings
-from pretrieve.training.processes import Processes
-from pretrieve.training.step import accumulate
 
 LENGTH, BATCH = 22, 20
 SPECIAL = SpecialIds(pad=0, unk=1, cls=2, sep=3, mask=4)
-
-
-@pytest.fixture(scope="module")
-def corpus(tmp_path_factory: pytest.TempPathFactory) -> TokenStore:
-    """With 20 passages of every length from 1 to 20 tokens: sequences of 3 to LENGTH."""
-    return make_store(tmp_path_factory.mktemp("store"), [[[n]] for n in range(1, 21)])
 
 
 def options_of(preset: str, **changes) -> dict:
@@ -61,12 +52,6 @@ def dupmae(corpus: TokenStore, preset: str, budget: int | None = None, **changes
     objective = fresh(corpus, preset, budget, **changes)
     roughen(objective.module)
     return objective
-
-
-def gradients(objective: DupMae, device: Device, step: int = 0, parts: int = 1) -> dict[str, float]:
-    """Compute the gradients of a step; returns the mean losses."""
-    objective.module.zero_grad()
-    return accumulate(objective, objective.micro_batches(step, parts), device, Processes(), (5, step)).means
 
 
 CHANGES = [

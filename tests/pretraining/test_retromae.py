@@ -13,8 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from condenser_reference import assert_same_gradients, body_config, roughen
-from made_store import make_store
+from condenser_reference import assert_same_gradients, body_config, gradients, roughen
 from retromae_reference import Reference
 
 from pretrieve.models.batch import WASTE
@@ -29,16 +28,8 @@ from pretrieve.pretraining.setting import Setting
 from pretrieve.text.token_store import TokenStore
 from pretrieve.training.device import Device
 from pretrieve.training.loop import RunSettings
-from pretrieve.training.processes import Processes
-from pretrieve.training.step import accumulate
 
 LENGTH, BATCH = 22, 20
-
-
-@pytest.fixture(scope="module")
-def corpus(tmp_path_factory: pytest.TempPathFactory) -> TokenStore:
-    """With 20 passages of every length from 1 to 20 tokens: sequences of 3 to LENGTH."""
-    return make_store(tmp_path_factory.mktemp("store"), [[[n]] for n in range(1, 21)])
 
 
 def options_of(preset: str, **changes) -> dict:
@@ -51,12 +42,6 @@ def retromae(corpus: TokenStore, preset: str, budget: int | None = None, dropout
     objective = build_objective(setting)
     roughen(objective.module)
     return objective
-
-
-def gradients(objective: RetroMae, device: Device, step: int = 0, parts: int = 1) -> dict[str, float]:
-    """Compute the gradients of a step; returns the mean losses."""
-    objective.module.zero_grad()
-    return accumulate(objective, objective.micro_batches(step, parts), device, Processes(), (5, step)).means
 
 
 @pytest.mark.parametrize(("budget", "waste"), [(None, 0.0), (None, 0.3), (40, 0.0)], ids=["whole", "padded", "cut"])

@@ -11,9 +11,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from condenser_reference import bert_config
+from small_body import small_body
 from torch import nn
 from torch.nn import functional
-from transformers import BertConfig, BertForMaskedLM
+from transformers import BertForMaskedLM
 
 from pretrieve.base.errors import ConfigError
 from pretrieve.models.checkpoint_names import BERT
@@ -33,17 +35,7 @@ from pretrieve.training.optimiser import OptimiserConfig
 from pretrieve.training.processes import Processes
 from pretrieve.training.step import accumulate
 
-CONFIG = BodyConfig(
-    vocabulary_size=50,
-    hidden=24,
-    layers=2,
-    heads=4,
-    feed_forward=40,
-    max_positions=33,
-    dropout=0.0,
-    std=0.2,
-    word_std=0.5,
-)
+CONFIG = small_body(50, (24, 2, 4, 40), max_positions=33, std=0.2, word_std=0.5)
 CLS, SEP, MASK = 2, 3, 4
 LENGTHS = {
     "mixed": [33, 32, 30, 21, 20, 12, 9, 4, 3, 3],
@@ -106,18 +98,7 @@ class Reference:
     def __init__(self, objective: SeedEncoder, layers: int, span: int | str) -> None:
         config = objective.body.config
         self.span, self.objective = span, objective
-        self.bert = BertForMaskedLM(
-            BertConfig(
-                vocab_size=config.vocabulary_size,
-                hidden_size=config.hidden,
-                num_hidden_layers=config.layers,
-                num_attention_heads=config.heads,
-                intermediate_size=config.feed_forward,
-                max_position_embeddings=config.max_positions,
-                hidden_dropout_prob=0.0,
-                attention_probs_dropout_prob=0.0,
-            )
-        )
+        self.bert = BertForMaskedLM(bert_config(config))
         layer = nn.TransformerDecoderLayer(
             config.hidden, config.heads, config.feed_forward, 0.0, "gelu", config.layer_norm_eps, True, norm_first=True
         )

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import torch
+from small_body import small_body
 from tokenizers import Tokenizer
 
 from pretrieve.base.errors import DataError
@@ -200,14 +201,7 @@ def test_titled_vectors_have_a_key_of_their_own(tmp_path: Path, tokenizer: Token
     for titled in (False, True):
         write_task(tmp_path / "task", contents(titled), tokenizer)
         data = Dataset(tmp_path / "task")
-        config = BodyConfig(
-            vocabulary_size=data.passages.vocabulary_size,
-            hidden=16,
-            layers=1,
-            heads=2,
-            feed_forward=32,
-            max_positions=40,
-        )
+        config = small_body(data.passages.vocabulary_size, (16, 1, 2, 32), max_positions=40, dropout=0.1)
         about = {"vocabulary_sha256": data.passages.meta["vocabulary_sha256"]}
         save_retriever(tmp_path / "retriever", dual_encoder(Encoder(config, 8, "mean", 1), "sde", 1), about=about)
         embed_task(TaskTexts(data, 12, 20), tmp_path / "retriever", tmp_path / "stores", CPU)
