@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from safetensors.torch import load_file
+from small_body import small_options
 
 from pretrieve.pretraining.presets import resolve
 
@@ -86,15 +87,7 @@ def test_pre_training_runs(program, store, tmp_path: Path, name: str) -> None:
     objective = {"name": name, "length": 24} | resolve(name, None, small, "test")
     if name == "pairs":
         objective |= {"tasks": ["ict", "bfs", "wlp"], "query_length": 12, "passage_length": 24}
-    options = {
-        "body": {"kind": "transformer", "hidden": 16, "layers": 2, "heads": 2, "feed_forward": 32, "max_positions": 40},
-        "pooling": "cls",
-        "dim": 8,
-        "similarity": "dot",
-        "head": "linear",
-        "objective": objective,
-        "budget": {"batch": 4, "steps": 3, "learning_rate": 1e-3},
-    }
+    options = small_options(objective, 4, 3, 1e-3)
     out = tmp_path / "encoder/seed1"
     arguments = ["workflow_scripts/pretrain.py", "--store", store.directory, "--options", json.dumps(options)]
     arguments += ["--seed", 1, "--checkpoints", tmp_path / "ckpt", "--checkpoint-seconds", 0, "--out", out]

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
+from small_body import small_options
 
 from pretrieve.operations.bundle.jobs import Call, Job
 from pretrieve.operations.bundle.pack import Watched, thin_stores, tokens_read
@@ -24,7 +25,6 @@ from pretrieve.training.device import Device
 from pretrieve.training.loop import RunSettings
 
 CPU = Device(torch.device("cpu"), bf16=False)
-BODY = {"kind": "transformer", "hidden": 16, "layers": 2, "heads": 2, "feed_forward": 32, "max_positions": 40}
 T5 = {"kind": "t5", "hidden": 16, "layers": 1, "heads": 2, "feed_forward": 32, "dropout": 0.0}
 PAIRS = {"query_length": 8, "passage_length": 12}
 OBJECTIVES = {
@@ -49,15 +49,7 @@ def options_of(case: str) -> dict:
     objective = {"name": name, "length": 12} | resolve(name, None, changes, "test")
     if name == "pairs":
         objective |= PAIRS | {"tasks": ["ict"] if "t5" in case else ["ict", "bfs", "wlp"]}
-    return {
-        "body": T5 if "t5" in case else BODY,
-        "pooling": "mean" if "t5" in case else "cls",
-        "dim": 8,
-        "similarity": "dot",
-        "head": "linear",
-        "objective": objective,
-        "budget": {"batch": 2, "steps": 2, "learning_rate": 1e-3},
-    }
+    return small_options(objective, 2, 2, 1e-3, **({"body": T5, "pooling": "mean"} if "t5" in case else {}))
 
 
 def job(options: dict, store: Path, seed: int = 1) -> Job:

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors.torch import load_file
+from small_body import SHAPE, small_options
 
 from pretrieve.operations.bundle.jobs import Call, Job
 from pretrieve.operations.bundle.programs import after, alarm
@@ -26,15 +27,8 @@ from pretrieve.training.loop import RunSettings, Stopped
 
 CPU = Device(torch.device("cpu"), bf16=False)
 STEPS = 12
-OPTIONS = {
-    "body": {"kind": "transformer", "hidden": 16, "layers": 1, "heads": 2, "feed_forward": 32, "max_positions": 40},
-    "pooling": "cls",
-    "dim": 8,
-    "similarity": "dot",
-    "head": "linear",
-    "objective": {"name": "mlm", "length": 24} | resolve("mlm", None, {}, "test"),
-    "budget": {"batch": 4, "steps": STEPS, "learning_rate": 1e-3},
-}
+OBJECTIVE = {"name": "mlm", "length": 24} | resolve("mlm", None, {}, "test")
+OPTIONS = small_options(OBJECTIVE, 4, STEPS, 1e-3, body=SHAPE | {"layers": 1})
 
 
 def every(steps: int) -> Callable[[], bool]:

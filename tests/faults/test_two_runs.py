@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 from miniature import PROJECT, TIMEOUT, Workflow, clone, environment
+from small_body import small_options
 from tiny_science import change_config
 
 from pretrieve.base import finished_work
@@ -281,15 +282,8 @@ def test_an_encoder_that_snakemake_took_no_note_of_is_not_trained_again(
     store, tmp_path, cpu, body, monkeypatch, capsys
 ):
     """Snakemake is killed after a model was written and before that is recorded; it deletes the model and starts the job anew."""
-    options = {
-        "body": {"kind": "transformer", **body.to_dict()},
-        "pooling": "cls",
-        "dim": 8,
-        "similarity": "dot",
-        "head": "linear",
-        "objective": {"name": "mlm", "length": 24} | resolve("mlm", None, {}, "test"),
-        "budget": {"batch": 4, "steps": 12, "learning_rate": 1e-3},
-    }
+    objective = {"name": "mlm", "length": 24} | resolve("mlm", None, {}, "test")
+    options = small_options(objective, 4, 12, 1e-3, body={"kind": "transformer", **body.to_dict()})
     monkeypatch.setenv(finished_work.KEEP, "1")
     out, checkpoints = tmp_path / "bert/seed1", tmp_path / "checkpoints"
     pretrain(EncoderOptions.from_dict(options), store.directory, out, RunSettings(cpu, 1, 0.0), checkpoints)

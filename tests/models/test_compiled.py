@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from small_body import small_options
 
 from pretrieve.models.batch import Batch
 from pretrieve.models.compiled import compile_layers
@@ -97,15 +98,7 @@ def test_pre_training_with_it(store, tmp_path, monkeypatch, option: bool) -> Non
         "random": 0.1,
         "length": 24,
     }
-    options = {
-        "body": {"hidden": 16, "layers": 2, "heads": 2, "feed_forward": 24, "max_positions": 40},
-        "pooling": "cls",
-        "dim": 8,
-        "similarity": "dot",
-        "head": "linear",
-        "objective": objective,
-        "budget": {"batch": 4, "steps": 3, "learning_rate": 1e-2},
-    }
+    options = small_options(objective, 4, 3)
     losses = []
     for name, asked in (("plain", False), ("asked", option)):
         out = tmp_path / name / "seed1"

@@ -16,6 +16,7 @@ import pytest
 import torch
 from condenser_reference import assert_same_gradients, body_config, gradients, roughen
 from retromae_reference import Reference
+from small_body import SHAPE, small_options
 
 from pretrieve.base.errors import ConfigError
 from pretrieve.models.batch import WASTE
@@ -199,16 +200,8 @@ def test_goes_on_from_saved_heads(corpus: TokenStore, tmp_path: Path, cpu: Devic
     """Decoder and projection; and an encoder without them starts both fresh."""
 
     def run(name: str, steps: int, rate: float, start: Path | None = None):
-        options = {
-            "body": {"kind": "transformer", "hidden": 16, "layers": 2, "heads": 2, "feed_forward": 32}
-            | {"max_positions": 24, "dropout": 0.0},
-            "pooling": "cls",
-            "dim": 8,
-            "similarity": "cosine",
-            "head": "linear",
-            "objective": options_of("paper"),
-            "budget": {"batch": BATCH, "steps": steps, "learning_rate": rate},
-        }
+        body = SHAPE | {"max_positions": 24, "dropout": 0.0}
+        options = small_options(options_of("paper"), BATCH, steps, rate, body=body, similarity="cosine")
         return pretrain(
             EncoderOptions.from_dict(options),
             corpus.directory,

@@ -20,6 +20,7 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
+from small_body import SHAPE, small_options
 
 from pretrieve.base.errors import ConfigError
 from pretrieve.models.config import BodyConfig
@@ -42,16 +43,6 @@ from pretrieve.training.loop import RunSettings, TrainingError, train
 from pretrieve.training.optimiser import OptimiserConfig
 
 ROOT = Path(__file__).parents[2]
-BODY = {
-    "kind": "transformer",
-    "hidden": 16,
-    "layers": 2,
-    "heads": 2,
-    "feed_forward": 32,
-    "max_positions": 40,
-    "dropout": 0.1,
-}
-BUDGET = {"batch": 8, "steps": 60, "learning_rate": 1e-2}
 MLM = {"name": "mlm", "length": 24} | resolve("mlm", None, {}, "test")
 PAIRS = {"name": "pairs", "tasks": ["ict", "bfs", "wlp"], "query_length": 12, "passage_length": 24} | resolve(
     "pairs", None, {"similarity": "cosine", "temperature": 0.1, "ict_keep": 0.1}, "test"
@@ -61,15 +52,8 @@ PAIRS = {"name": "pairs", "tasks": ["ict", "bfs", "wlp"], "query_length": 12, "p
 def options(objective: dict, steps: int = 60, **changes) -> dict:
     """As configuration.encoder_options gives them."""
     chosen = objective | changes
-    return {
-        "body": BODY,
-        "pooling": "cls",
-        "dim": 8,
-        "similarity": chosen.get("similarity", "cosine"),
-        "head": chosen.get("head", "linear"),
-        "objective": chosen,
-        "budget": BUDGET | {"steps": steps},
-    }
+    own = {"similarity": chosen.get("similarity", "cosine"), "head": chosen.get("head", "linear")}
+    return small_options(chosen, 8, steps, **own)
 
 
 def weights(directory: Path) -> dict[str, torch.Tensor]:
@@ -244,7 +228,7 @@ def without_speed(curve: list[dict[str, float]]) -> list[dict[str, float]]:
 @pytest.mark.parametrize("body", ["transformer", "bow-mlp"])
 def test_an_interrupted_run_of_pairs_goes_on(store, tmp_path: Path, cut_at, body: str) -> None:
     chosen = options(PAIRS, steps=12)
-    chosen["body"] = BODY | {"kind": body}
+    chosen["body"] = SHAPE | {"kind": body}
     _, reference = run(store, tmp_path / "straight", chosen)
     steps = cut_at(7)
     with pytest.raises(KeyboardInterrupt):

@@ -15,6 +15,7 @@ import pytest
 import torch
 from condenser_reference import assert_same_gradients, body_config, gradients, roughen
 from retromae_reference import Reference
+from small_body import SHAPE, small_options
 
 from pretrieve.models.batch import WASTE
 from pretrieve.models.encoder import Encoder
@@ -153,16 +154,8 @@ def test_learns_in_bf16(corpus: TokenStore, cpu: Device) -> None:
 
 
 def run_options(corpus: TokenStore, steps: int, **changes) -> dict:
-    return {
-        "body": {"kind": "transformer", "hidden": 16, "layers": 2, "heads": 2, "feed_forward": 32}
-        | {"max_positions": 24, "dropout": 0.0},
-        "pooling": "cls",
-        "dim": 8,
-        "similarity": "cosine",
-        "head": "linear",
-        "objective": options_of("official_code", **changes),
-        "budget": {"batch": BATCH, "steps": steps, "learning_rate": 1e-2},
-    }
+    body = SHAPE | {"max_positions": 24, "dropout": 0.0}
+    return small_options(options_of("official_code", **changes), BATCH, steps, body=body, similarity="cosine")
 
 
 def test_goes_on_from_a_saved_decoder(corpus: TokenStore, tmp_path: Path, cpu: Device) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors.torch import load_file
+from small_body import small_options
 
 from pretrieve.base import finished_work
 from pretrieve.base.errors import ConfigError
@@ -26,15 +27,6 @@ from pretrieve.training.loop import RunSettings, Stopped
 from pretrieve.workflow.job_options import check_snapshots, with_snapshots
 
 STEPS = 16
-BODY = {
-    "kind": "transformer",
-    "hidden": 16,
-    "layers": 2,
-    "heads": 2,
-    "feed_forward": 32,
-    "max_positions": 40,
-    "dropout": 0.1,
-}
 OBJECTIVES = {
     "mlm": {"length": 24} | resolve("mlm", None, {}, "test"),
     "condenser": {"length": 24} | resolve("condenser", None, {"skip_layer": 1, "head_layers": 1}, "test"),
@@ -45,9 +37,7 @@ OBJECTIVES = {
 
 def run(store, directory: Path, name: str = "mlm", shares: tuple[float, ...] = (), **settings) -> Path:
     """Train; snapshots stand in ``directory/{share}``. Returns the encoder's directory."""
-    options = {"body": BODY, "pooling": "cls", "dim": 8, "similarity": "cosine", "head": "linear"}
-    options |= {"objective": {"name": name} | OBJECTIVES[name]}
-    options |= {"budget": {"batch": 4, "steps": STEPS, "learning_rate": 1e-2}}
+    options = small_options({"name": name} | OBJECTIVES[name], 4, STEPS, similarity="cosine")
     pretrain(
         EncoderOptions.from_dict(options),
         store.directory,

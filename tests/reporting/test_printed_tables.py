@@ -26,58 +26,45 @@ CHECKOUT = Path(__file__).parents[2]
 REFERENCES = CHECKOUT / "references"
 #: Paper → the file with its text in ../shared/papers, which is beside some checkouts only.
 TEXTS = {"seed_encoder": "000", "dual_encoders": "001", "dupmae": "002", "pretraining_tasks": "003", "condenser": "004"}
-#: Table → rows, columns, printed cells, printed numbers (or texts), cells with a system or statistic; by hand.
-COUNTS = {
-    "seed_encoder/table1": (14, 3, 42, 34, 20),
-    "seed_encoder/table2": (11, 3, 33, 20, 14),
-    "seed_encoder/table3": (6, 4, 24, 24, 8),
-    "seed_encoder/table4": (7, 2, 14, 14, 8),
-    "seed_encoder/table5": (9, 2, 18, 14, 18),
-    "seed_encoder/table6": (3, 8, 14, 12, 14),  # the row Doc set has two cells, in columns of their own
-    "seed_encoder/table7": (7, 2, 14, 14, 14),
-    "seed_encoder/table8": (3, 4, 12, 12, 12),
-    "dual_encoders/table2": (14, 6, 84, 80, 60),
-    "dual_encoders/table3": (3, 7, 21, 21, 15),
-    "dual_encoders/table4": (5, 9, 45, 45, 45),
-    "dual_encoders/table5": (5, 6, 30, 30, 30),
-    "dupmae/table1": (16, 5, 80, 57, 15),
-    "dupmae/table2": (19, 9, 171, 171, 114),
-    "dupmae/table3": (8, 5, 40, 40, 40),
-    "condenser/table1": (6, 4, 12, 12, 6),  # tables 1, 2, 3, 5: rows without training have columns of their own
-    "condenser/table2": (4, 4, 10, 8, 6),
-    "condenser/table3": (4, 16, 40, 40, 40),
-    "condenser/table4": (7, 4, 28, 26, 16),
-    "condenser/table5": (4, 12, 30, 30, 30),
-    "condenser/table6": (10, 3, 30, 27, 12),
-    "condenser/table7": (6, 2, 12, 12, 2),
-    "condenser/table8": (7, 2, 14, 13, 8),
+#: Table → rows, columns, printed cells, printed numbers (or texts), cells with a system or statistic, by hand; and what stands
+#: right before the first row.
+TABLES = {
+    "seed_encoder/table1": ((14, 3, 42, 34, 20), "\nModel MRR@10 MRR@10 Recall@1k\n"),
+    "seed_encoder/table2": ((11, 3, 33, 20, 14), "\nModel Rerank Retrieval Retrieval\n"),
+    "seed_encoder/table3": ((6, 4, 24, 24, 8), "\nModel AUC MRR NDCG@5 NDCG@10\n"),
+    "seed_encoder/table4": ((7, 2, 14, 14, 8), "\nModel Top-20 Top-100\n"),
+    "seed_encoder/table5": ((9, 2, 18, 14, 18), "\nCase 1 Case 2\n"),
+    # the row Doc set has two cells, in columns of their own
+    "seed_encoder/table6": ((3, 8, 14, 12, 14), "\nDocument Passage\nModel Train Dev Eval Train Dev Eval\n"),
+    "seed_encoder/table7": ((7, 2, 14, 14, 14), "\nTrain Dev\n"),
+    "seed_encoder/table8": ((3, 4, 12, 12, 12), "\nmodel MNLI QQP SST-2 QNLI\n"),
+    "dual_encoders/table2": ((14, 6, 84, 80, 60), "\nMetric Model MSMARCO NQ SQuAD TriviaQA HotpotQA SearchQA "),
+    "dual_encoders/table3": ((3, 7, 21, 21, 15), "\nModel SDE ADE A-STE A-FTE A-SPL D-G7 D-G127 "),
+    "dual_encoders/table4": (
+        (5, 9, 45, 45, 45),
+        "\nMetric Top-5 Top-20 Top-100 Model Size" + " small base large" * 3 + " ",
+    ),
+    "dual_encoders/table5": ((5, 6, 30, 30, 30), "\nMetric P@1 MRR Model Size" + " small base large" * 2 + " "),
+    "dupmae/table1": (
+        (16, 5, 80, 57, 15),
+        "\n| MS MARCO Dev | DL’19 | DL’20 | ||||\n| Methods | FT | MRR@10 | R@50 | R@1000 | NDCG@10 | NDCG@10 |\n| ",
+    ),
+    "dupmae/table2": (
+        (19, 9, 171, 171, 114),
+        "\n| Datasets | BM25 | BERT | SEED | Condenser | Contriever | GTR-base | GTR-XXL | RetroMAE | DupMAE |\n| ",
+    ),
+    "dupmae/table3": ((8, 5, 40, 40, 40), "\n| Methods | MRR@10 | MRR@100 | R@10 | R@100 | R@1000 | |\n| 1. | "),
+    # tables 1, 2, 3, 5: rows without training have columns of their own
+    "condenser/table1": ((6, 4, 12, 12, 6), "\nModel Spearman\n"),
+    "condenser/table2": ((4, 4, 10, 8, 6), "\nModel Accuracy\n"),
+    "condenser/table3": ((4, 16, 40, 40, 40), "\nNatural Question Trivia QA\nModel Top-20 Top-100 Top-20 Top-100\n"),
+    "condenser/table4": ((7, 4, 28, 26, 16), "\nNQ TQA\nModel Top-20/100 Top-20/100\n"),
+    "condenser/table5": ((4, 12, 30, 30, 30), "\nMS-MARCO Dev DL2019\nModel MRR@10 Recall@1000 NDCG@10\n"),
+    "condenser/table6": ((10, 3, 30, 27, 12), "\nMS-MARCO Dev DL2019\nModel MRR@10 R@1K NDCG@10\n"),
+    "condenser/table7": ((6, 2, 12, 12, 2), "\nbatch size MRR@10\n"),
+    "condenser/table8": ((7, 2, 14, 13, 8), "\nMS-MARCO Dev DL2019\nModel MRR@100 NDCG@10\n"),
 }
-#: What stands right before the first row, and right behind the last one.
-HEADS = {
-    "seed_encoder/table1": "\nModel MRR@10 MRR@10 Recall@1k\n",
-    "seed_encoder/table2": "\nModel Rerank Retrieval Retrieval\n",
-    "seed_encoder/table3": "\nModel AUC MRR NDCG@5 NDCG@10\n",
-    "seed_encoder/table4": "\nModel Top-20 Top-100\n",
-    "seed_encoder/table5": "\nCase 1 Case 2\n",
-    "seed_encoder/table6": "\nDocument Passage\nModel Train Dev Eval Train Dev Eval\n",
-    "seed_encoder/table7": "\nTrain Dev\n",
-    "seed_encoder/table8": "\nmodel MNLI QQP SST-2 QNLI\n",
-    "dual_encoders/table2": "\nMetric Model MSMARCO NQ SQuAD TriviaQA HotpotQA SearchQA ",
-    "dual_encoders/table3": "\nModel SDE ADE A-STE A-FTE A-SPL D-G7 D-G127 ",
-    "dual_encoders/table4": "\nMetric Top-5 Top-20 Top-100 Model Size" + " small base large" * 3 + " ",
-    "dual_encoders/table5": "\nMetric P@1 MRR Model Size" + " small base large" * 2 + " ",
-    "dupmae/table1": "\n| MS MARCO Dev | DL’19 | DL’20 | ||||\n| Methods | FT | MRR@10 | R@50 | R@1000 | NDCG@10 | NDCG@10 |\n| ",
-    "dupmae/table2": "\n| Datasets | BM25 | BERT | SEED | Condenser | Contriever | GTR-base | GTR-XXL | RetroMAE | DupMAE |\n| ",
-    "dupmae/table3": "\n| Methods | MRR@10 | MRR@100 | R@10 | R@100 | R@1000 | |\n| 1. | ",
-    "condenser/table1": "\nModel Spearman\n",
-    "condenser/table2": "\nModel Accuracy\n",
-    "condenser/table3": "\nNatural Question Trivia QA\nModel Top-20 Top-100 Top-20 Top-100\n",
-    "condenser/table4": "\nNQ TQA\nModel Top-20/100 Top-20/100\n",
-    "condenser/table5": "\nMS-MARCO Dev DL2019\nModel MRR@10 Recall@1000 NDCG@10\n",
-    "condenser/table6": "\nMS-MARCO Dev DL2019\nModel MRR@10 R@1K NDCG@10\n",
-    "condenser/table7": "\nbatch size MRR@10\n",
-    "condenser/table8": "\nMS-MARCO Dev DL2019\nModel MRR@100 NDCG@10\n",
-}
+#: What stands right behind the last row.
 ENDS = {"dupmae/table1": "4 Experiment", "dupmae/table2": "4.1 Main Results", "dupmae/table3": "4.2 Ablation"}
 #: Measures without ``@k``, those with it, and what only a table's own text or setting is.
 MEASURES = {"mrr", "auc", "accuracy", "spearman"}
@@ -150,7 +137,7 @@ def value_of(cell: dict[str, str]) -> float:
     return float(cell["published"].replace(",", ""))
 
 
-@pytest.mark.parametrize("name", COUNTS)
+@pytest.mark.parametrize("name", TABLES)
 def test_every_printed_cell_is_there(name):
     cells = cells_of(name)
     counts = (
@@ -160,18 +147,18 @@ def test_every_printed_cell_is_there(name):
         sum(bool(cell["published"]) for cell in cells),
         sum(bool(cell["system"]) for cell in cells),
     )
-    assert counts == COUNTS[name]
+    assert counts == TABLES[name][0]
     assert len({(cell["row"], cell["column"]) for cell in cells}) == len(cells)
     # Whatever has no value says what the paper prints there, or why it is not repeated.
     assert all(re.match(r'printed as "|the paper prints', cell["note"]) for cell in cells if not cell["published"])
     assert all(cell["unit"] == "text" or parse_number(cell["published"]) for cell in cells if cell["published"])
 
 
-@pytest.mark.parametrize("name", COUNTS)
+@pytest.mark.parametrize("name", TABLES)
 def test_the_rows_are_printed_like_this(name):
     """All rows of a table, in order, from its head to its end, with no number in between."""
     paper, table = name.split("/")
-    text, head = text_of(paper), HEADS[name]
+    text, head = text_of(paper), TABLES[name][1]
     cases = name == "seed_encoder/table5"  # run together, with line breaks in words: read without blanks
     if cases:
         text, head = (re.sub(r"\s", "", part) for part in (text, head))
@@ -194,12 +181,12 @@ def test_the_rows_are_printed_like_this(name):
         assert rest.startswith(end), rest[:80]
 
 
-@pytest.mark.parametrize("name", COUNTS)
+@pytest.mark.parametrize("name", TABLES)
 def test_the_columns_are_those_of_the_printed_head(name):
     """By their last words; what stands above these in the paper comes first in a column's name."""
     columns = list(dict.fromkeys(cell["column"] for cell in cells_of(name)))
     words = [word for column in columns for word in (column.split() if "Case" in column else column.split()[-1:])]
-    head = HEADS[name].replace("|", " ").replace("Top-20/100", "Top-20 Top-100").split()
+    head = TABLES[name][1].replace("|", " ").replace("Top-20/100", "Top-20 Top-100").split()
     head = head[:-1] if head[-1] == "1." else head
     if name == "seed_encoder/table6":
         assert words[6:] == ["Document", "Passage"]
@@ -214,7 +201,7 @@ def test_the_columns_are_those_of_the_printed_head(name):
     assert head[-len(words) :] == words
 
 
-@pytest.mark.parametrize("name", COUNTS)
+@pytest.mark.parametrize("name", TABLES)
 def test_a_cell_measures_what_its_row_and_column_say(name):
     for cell in cells_of(name):
         label = f"{cell['row']} | {cell['column']}"
@@ -234,14 +221,14 @@ def test_a_cell_measures_what_its_row_and_column_say(name):
             assert cell["column"].split()[-1].lower() == system.size
 
 
-@pytest.mark.parametrize("name", COUNTS)
+@pytest.mark.parametrize("name", TABLES)
 def test_every_table_loads(name):
     paper, table = name.split("/")
     loaded = load_table(REFERENCES / paper / "paper.yaml", REFERENCES / f"{name}.csv")
-    assert (loaded.name, len(loaded.cells)) == (table, COUNTS[name][2])
+    assert (loaded.name, len(loaded.cells)) == (table, TABLES[name][0][2])
 
 
-@pytest.mark.parametrize("name", COUNTS)
+@pytest.mark.parametrize("name", TABLES)
 def test_what_a_cell_measures_is_named_in_one_way(name):
     entry = load_paper(REFERENCES / name.split("/")[0] / "paper.yaml")["tables"][name.split("/")[1]]
     encoders = {*read_config(CHECKOUT / "config.yaml")["encoders"]}
