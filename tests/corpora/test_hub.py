@@ -285,25 +285,12 @@ def test_what_a_job_depends_on(tmp_path: Path) -> None:
 
 
 def test_the_program(mirror: Path, target: Path, program) -> None:
-    done = program(
-        "workflow_scripts/fetch_checkpoint.py",
-        "--start",
-        START,
-        "--out",
-        target / hub.ORIGIN,
-        PRETRIEVE_MIRROR=str(mirror),
-    )
+    words = ("workflow_scripts/fetch_checkpoint.py", "--start", START, "--out", target / hub.ORIGIN)
+    done = program(*words, PRETRIEVE_MIRROR=str(mirror))
     assert done.returncode == 0, done.stderr
     assert (target / "origin.txt").read_text() == f"{START}: {mirror}/hub/Luyu/condenser\n"
     assert names_in(target) == {*FILES, "manifest.json", "origin.txt"}
     (target / "config.json").write_text("[]")
     put(mirror / "hub/Luyu/condenser", {"config.json": "[ ]"})
-    done = program(
-        "workflow_scripts/fetch_checkpoint.py",
-        "--start",
-        START,
-        "--out",
-        target / hub.ORIGIN,
-        PRETRIEVE_MIRROR=str(mirror),
-    )
+    done = program(*words, PRETRIEVE_MIRROR=str(mirror))
     assert done.returncode == 1 and done.stderr.startswith("DataError: ") and "Traceback" not in done.stderr

@@ -1,7 +1,8 @@
-"""Training pairs made of a corpus.
+"""Training pairs made of a corpus: a sentence and the rest of its document, and two crops of a document.
 
 Seen to fail when: the sentence stays in its document; a document of one sentence is drawn; the draw follows the order of
-the file.
+the file; both crops are drawn with one key; crops are longer than half of their piece; the documents that are not drawn stay
+whole.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from pretrieve.base.errors import ConfigError, DataError
+from pretrieve.benchmarks.made.corpus_pairs import word_spans
 from pretrieve.benchmarks.readers import check_dataset
 from pretrieve.benchmarks.reading import build_collection
 
@@ -21,7 +23,11 @@ def text_of(number: int) -> str:
     return f"First words of number {number} are these. Second words „Ä“ of {number} come here. Third words close {number} now."
 
 
-def write(path: Path, texts: dict[str, str], packed: bool = False) -> Path:
+def long_text_of(number: int) -> str:
+    return "  ".join(f"{number}w{place}" for place in range(400 if number % 2 else 4 + number))
+
+
+def write(path: Path, texts: dict[str, str]) -> Path:
     lines = [json.dumps({"_id": key, "title": f"T {key}", "text": text}) for key, text in texts.items()]
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return path
@@ -68,12 +74,43 @@ def test_a_sentence_finds_the_rest_of_its_document(corpus: Path, tmp_path: Path)
     assert places == {True, False}, "not always the first sentence"
 
 
-def test_the_draw_follows_ids_and_seed(tmp_path: Path) -> None:
-    texts = {f"d{n}": text_of(n) for n in range(60)}
+@pytest.mark.parametrize(("reader", "text"), [("inverse-cloze", text_of), ("random-crops", long_text_of)])
+def test_the_draw_follows_ids_and_seed(tmp_path: Path, reader: str, text) -> None:
+    texts = {f"d{n}": text(n) for n in range(60)}
     files = [write(tmp_path / "a.jsonl", texts), write(tmp_path / "b.jsonl", dict(reversed(texts.items())))]
-    drawn = [read(build_collection("inverse-cloze", {"corpus": f}, tmp_path / "out", {"pairs": 20}))[1] for f in files]
-    other = read(build_collection("inverse-cloze", {"corpus": files[0]}, tmp_path / "out", {"pairs": 20, "seed": 2}))[1]
+    drawn = [read(build_collection(reader, {"corpus": f}, tmp_path / "out", {"pairs": 20}))[1] for f in files]
+    other = read(build_collection(reader, {"corpus": files[0]}, tmp_path / "out", {"pairs": 20, "seed": 2}))[1]
     assert drawn[0] == drawn[1] and drawn[0].keys() != other.keys()
+
+
+def test_two_crops_of_one_document(tmp_path: Path) -> None:
+    texts = {f"d{n}": long_text_of(n) for n in range(60)} | {"short": "three words only"}
+    path = write(tmp_path / "corpus.jsonl", texts)
+    documents, queries, qrels = read(
+        build_collection("random-crops", {"corpus": path}, tmp_path / "out", {"pairs": 40})
+    )
+    assert list(documents) == list(texts), "every document is a candidate"
+    assert [sum(q["split"] == s for q in queries.values()) for s in ("train", "dev", "test")] == [32, 4, 4]
+    of_document = {doc_id: row["text"] for doc_id, row in documents.items()}
+    assert of_document.pop("short") == "three words only"
+    crops = of_document | {query_id: row["text"] for query_id, row in queries.items()}
+    for name, crop in crops.items():
+        whole = texts[name.removeprefix("crop-")]
+        piece = min(256, len(whole.split()))
+        assert crop in whole and max(2, 0.05 * piece) <= len(crop.split()) <= max(2, 0.5 * piece)
+    assert {row["query_id"] for row in qrels} == {f"crop-{row['doc_id']}" for row in qrels}
+    pairs = [(row["text"], of_document[query_id.removeprefix("crop-")]) for query_id, row in queries.items()]
+    long = [(query, passage) for query, passage in pairs if int(query.split("w")[0]) % 2]
+    assert sum(query == passage for query, passage in long) == 0 < len(long)
+    starts = {int(passage.split()[0].split("w")[1]) for _, passage in long}
+    assert len(starts) > len(long) / 2 and max(starts) > 256, "pieces begin anywhere"
+
+
+def test_a_script_without_blanks_has_words(tmp_path: Path) -> None:
+    assert len(word_spans("今天下雨了我们待在家里。")) == 7
+    texts = {f"d{n}": f"今天下雨了我们整天都待在家里看书{n}" for n in range(20)}
+    _, queries, _ = read(build_collection("random-crops", {"corpus": write(tmp_path / "c", texts)}, tmp_path / "o"))
+    assert len(queries) == 20 and all(2 <= len(row["text"]) <= 12 for row in queries.values())
 
 
 def test_too_little_is_refused(tmp_path: Path) -> None:
@@ -85,6 +122,9 @@ def test_too_little_is_refused(tmp_path: Path) -> None:
     assert not (tmp_path / "out").exists()
     with pytest.raises(ConfigError, match=r"reader_options\.pairs: 3 is not allowed"):
         build_collection("inverse-cloze", {"corpus": path}, tmp_path / "out", {"pairs": 3})
+    path = write(tmp_path / "c.jsonl", {f"d{n}": "the same words in all" for n in range(50)})
+    with pytest.raises(DataError, match="1 documents with texts of their own have 4 words; expected 10 or more"):
+        build_collection("random-crops", {"corpus": path}, tmp_path / "out")
 
 
 def test_of_equal_texts_one_is_drawn(tmp_path: Path) -> None:
