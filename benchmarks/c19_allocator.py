@@ -1,4 +1,4 @@
-"""C19: what it gains that jobs keep freed memory (:mod:`pretrieve.workflow.surroundings`).
+"""C19: what it gains that jobs keep freed memory (:mod:`pretrieve.workflow.job_environment`).
 
 Two processes with the same code, one with the tunables of the workflow's jobs and one with glibc's defaults, take turns: steps of
 masked words on bodies of several sizes, with 32 and 128 passages of web lengths, and encoding of 4,096 tokens at a time. CPU
@@ -28,7 +28,7 @@ from pretrieve.models.transformer import Transformer
 from pretrieve.text.packing import Packed
 from pretrieve.training.device import choose_device
 from pretrieve.training.optimiser import OptimiserConfig
-from pretrieve.workflow.surroundings import NAME, TUNABLES
+from pretrieve.workflow.job_environment import NAME, TUNABLES
 
 VOCABULARY, TOKENS = 30522, 4096
 BODIES = {"4 × 256": (4, 256), "6 × 384": (6, 384), "12 × 768": (12, 768)}

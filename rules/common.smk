@@ -26,7 +26,9 @@ from pretrieve.workflow.job_resources import Needs
 from pretrieve.workflow.joined_jobs import alike, rules_of
 from pretrieve.workflow.rule_data import COLLECTION_FILES, TASK_KINDS, DataRules
 from pretrieve.base.finished_work import KEEP, forget_finished
-from pretrieve.workflow.surroundings import allocator, cache_places, redate_for_run, watch_timers
+from pretrieve.workflow.file_dates import redate_for_run
+from pretrieve.workflow.job_environment import allocator, cache_places
+from pretrieve.workflow.snakemake_faults import watch_timers
 from pretrieve.reporting.claims.claims import load_claims
 from pretrieve.workflow.rule_models import ENCODER_FILES, RETRIEVER_FILES, STORE_FILES, ModelRules
 from pretrieve.workflow.cluster import Site

@@ -29,7 +29,7 @@ from pretrieve.text.token_store import TokenStore
 from pretrieve.text.vocabulary import given_tokenizer, vocabulary_sha256
 from pretrieve.training import heads_first
 from pretrieve.training.device import Device
-from pretrieve.workflow.surroundings import cache_places
+from pretrieve.workflow.job_environment import cache_places
 
 ROOT = Path(__file__).resolve().parent.parent
 # Somebody without a home keeps the compiled code of numba in the temporary folder, as a run keeps it in its checkout.

@@ -15,7 +15,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from pretrieve.workflow.surroundings import cancel_timers
+from pretrieve.workflow.snakemake_faults import cancel_timers
 
 HOUR = 3600.0
 #: Thirty jobs that take no time, and how many of Snakemake's timers are waiting at the end.
@@ -31,7 +31,7 @@ onsuccess:
     print("TIMERS", sum(isinstance(thread, threading.Timer) for thread in threading.enumerate()))
 """
 WATCHED = """
-from pretrieve.workflow.surroundings import watch_timers
+from pretrieve.workflow.snakemake_faults import watch_timers
 watch_timers(0.01)
 """
 
@@ -48,7 +48,7 @@ def timers_at_the_end(folder: Path, watched: str) -> int:
 
 
 def test_snakemake_still_has_the_fault(tmp_path):
-    """When this fails, Snakemake sets one timer at a time: watch_timers, its page in docs/ and this file may go."""
+    """When this fails, Snakemake sets one timer at a time: snakemake_faults.py, its page in docs/ and this file may go."""
     assert timers_at_the_end(tmp_path / "as it is", "") > 10
     assert timers_at_the_end(tmp_path / "watched", WATCHED) <= 5  # those of the last hundredth of a second
 
@@ -79,11 +79,11 @@ def test_all_but_the_newest_of_the_schedulers_are_cancelled(timers):
 def test_a_program_does_not_wait_for_them(end):
     program = f"""
 import threading
-from pretrieve.workflow import surroundings
+from pretrieve.workflow import snakemake_faults
 def look(): pass
-look.__module__ = surroundings.MODULE
+look.__module__ = snakemake_faults.MODULE
 threading.Timer({HOUR}, look).start()
-surroundings.watch_timers()
+snakemake_faults.watch_timers()
 {end}
 """
     start = time.monotonic()

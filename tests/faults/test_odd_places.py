@@ -21,7 +21,8 @@ from same_results import without_costs
 
 from pretrieve.base.disk import check_all_writable, check_writable
 from pretrieve.base.errors import DataError
-from pretrieve.workflow.surroundings import ALLOWANCE, cache_places, redate
+from pretrieve.workflow.file_dates import ALLOWANCE, redate
+from pretrieve.workflow.job_environment import cache_places
 
 DAY = 86_400
 TABLE = "tables/pretraining_tasks/table3.csv"

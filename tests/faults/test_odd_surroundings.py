@@ -64,9 +64,9 @@ def test_a_user_without_a_name_has_caches_in_the_checkout(tmp_path: Path):
     if os.geteuid():
         pytest.skip("only root can become somebody else")
     ask = "import os; os.setgroups([]); os.setgid(54321); os.setuid(54321)\n"
-    ask += "from pretrieve.workflow.surroundings import cache_places; print(*cache_places('/checkout', {}).values())"
+    ask += "from pretrieve.workflow.job_environment import cache_places; print(*cache_places('/checkout', {}).values())"
     # The checkout may stand where only root may look: what is asked is loaded before.
-    ask = "import pretrieve.workflow.surroundings\n" + ask
+    ask = "import pretrieve.workflow.job_environment\n" + ask
     kept = {name: value for name, value in os.environ.items() if name in ("PATH", "LD_LIBRARY_PATH")}
     ended = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, env=kept, cwd="/")
     assert ended.stdout.split() == ["/checkout/.snakemake/cache", "/checkout/.snakemake/config"], ended.stderr

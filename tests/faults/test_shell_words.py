@@ -32,8 +32,8 @@ from pretrieve.raw import hub
 from pretrieve.workflow import rehearsal
 from pretrieve.workflow.config_files import read_config
 from pretrieve.workflow.configuration import check_config
+from pretrieve.workflow.job_environment import NAME, TUNABLES
 from pretrieve.workflow.plan import Plan
-from pretrieve.workflow.surroundings import NAME, TUNABLES
 
 #: What a shell would make of it: a file ``canary-…`` from a substitution, another command, two words, a variable, a pattern.
 POISON = "a  b'\"; touch canary-1; $(touch canary-2) `touch canary-3` $HOME * & \\ é\n| touch canary-4 #"

@@ -12,7 +12,7 @@ import sys
 
 import pytest
 
-from pretrieve.workflow.surroundings import NAME, TUNABLES, allocator
+from pretrieve.workflow.job_environment import NAME, TUNABLES, allocator
 
 #: Page faults while a block of 100 MB, and one beside it, are allocated, filled and freed ten times.
 PROGRAM = """

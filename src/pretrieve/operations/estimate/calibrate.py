@@ -43,7 +43,7 @@ from pretrieve.operations.estimate.flops import (
 from pretrieve.operations.estimate.rates import Rates, usable_cores
 from pretrieve.text.packing import Packed
 from pretrieve.training.device import Device, choose_device
-from pretrieve.workflow.surroundings import allocator
+from pretrieve.workflow.job_environment import allocator
 
 #: FLOPs of a measured pass, by device: enough to fill it, little enough to be quick.
 PASS_FLOPS = {"cpu": 2e10, "cuda": 2e13}
