@@ -1,8 +1,4 @@
-"""Fetch the raw files and published checkpoints that one table needs; says first how much there is, and how much must come.
-
-The plan of the scale says which: the data sets that have the table's roles, the corpus, and the published checkpoints that its
-encoders start from.
-"""
+"""Fetch the raw files and published checkpoints that one table needs; says first how much there is, and how much must come."""
 
 from __future__ import annotations
 
@@ -87,7 +83,8 @@ class Wanted:
 
 
 def table_files(plan: Plan, table: str) -> tuple[list[str], list[str]]:
-    """Names of the sources that a table needs at the plan's scale, and other files that it needs, which are the user's own."""
+    """Names of the sources that a table needs at the plan's scale (of the data sets that have its roles, and of the corpus), and
+    other files that it needs, which are the user's own."""
     files, name_of = plan.table_sources(*table.split("/")), plan.source_at
     return [name_of[file] for file in files if file in name_of], [file for file in files if file not in name_of]
 

@@ -1,4 +1,4 @@
-"""Count the pairs of ICT, BFS and WLP and measure their lengths: table 1 of paper ``pretraining_tasks``."""
+"""Count the pairs of ICT, BFS and WLP and measure their lengths."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def main(arguments: argparse.Namespace) -> None:
 
 def pair_statistics(store: TokenStore, sampler: PairSampler, seed: int = 0, sample: int = SAMPLE) -> dict[str, float]:
     """``pairs`` (counted), mean word pieces of ``query_tokens`` and ``doc_tokens`` (over a million drawn pairs, without
-    special tokens and before cutting to a length), and ``tokens`` = pairs × (query + document), which is how the paper's
-    first column relates to its others."""
+    special tokens and before cutting to a length), and ``tokens`` = pairs × (query + document), which is how the
+    first column of table 1 of paper ``pretraining_tasks`` relates to its others."""
     pairs = sampler.sample(np.random.default_rng([seed, 104]), sample)
     sentence = np.diff(np.asarray(store.sentence_starts))
     title = np.diff(np.asarray(store.title_starts))
